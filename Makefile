@@ -1,0 +1,43 @@
+# Two commands: `make serve` talks to a model, `make test` runs every check and test.
+#
+#   make serve                                   the default model on 127.0.0.1:8080
+#   make serve MODEL=path-or-hub-id REPLICAS=2   another model, twice
+#   make serve ENGINE=simulated ENGINE_ARGS="tokens_per_second=50 ttft_ms=20"
+#   make serve ARGS="--gateway 0.0.0.0:9000"     any option of `penstock serve --help`
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+ENGINE ?= vllm
+
+.PHONY: help serve test bench setup lock clean
+
+help:
+	@sed -n 's/^# \{0,1\}//p' Makefile
+
+serve: check-python
+	@$(PYTHON) setup/main.py serve --engine $(ENGINE)
+	@exec .venv/bin/penstock serve $(if $(MODEL),"$(MODEL)") --engine $(ENGINE) \
+		$(if $(REPLICAS),--replicas $(REPLICAS)) \
+		$(if $(ENGINE_ARGS),--engine-args "$(ENGINE_ARGS)") $(ARGS)
+
+test: check-python
+	@$(PYTHON) setup/main.py test
+	@exec tests/check
+
+bench: check-python
+	@$(PYTHON) setup/main.py bench --engine simulated
+	@exec .venv/bin/python -m penstock.evals.main bench $(ARGS)
+
+setup: check-python
+	@$(PYTHON) setup/main.py test
+
+lock:
+	@.venv/bin/python setup/lock.py
+
+clean:
+	rm -rf .venv build gateway_cpp/build .penstock
+
+.PHONY: check-python
+check-python:
+	@$(or $(PYTHON),false) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "penstock setup: '$(PYTHON)' is no Python 3.11 or later: install python3, or name one:" \
+		"make PYTHON=/path/to/python3 $(MAKECMDGOALS)" >&2; exit 1; }

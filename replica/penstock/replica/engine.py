@@ -1,0 +1,207 @@
+"""What a replica needs of an engine, as values and one Protocol.
+
+Values only: no I/O, no grpc, no vllm. `bridge.py` turns native calls into `Call`s and the events
+of `Engine.answer` back into native events; `vllm/` implements the Protocol with the real engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class TokenGroup:
+    """Tokens that the engine produced for one choice in one output."""
+
+    choice: int
+    token_ids: tuple[int, ...]
+    finish_reason: str = ""
+    stop_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """What the client already has of an answer that another replica began."""
+
+    groups: tuple[TokenGroup, ...]
+    events: int
+    created: int
+    cached_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request as the gateway sent it; fields as in inference.proto, `CallRequest`."""
+
+    request_id: str
+    path: str
+    body: bytes
+    model: str
+    method: str = "POST"
+    adapter: str = ""
+    priority: int = 0
+    deadline_ms: int = 0
+    tenant_salt: str = ""
+    traceparent: str = ""
+    token_groups: bool = False
+    resume: Resume | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The answer's HTTP status (2xx) and content type, sent with or before the first chunk."""
+
+    status: int
+    content_type: str
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    queue_wait_us: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Answer bytes, verbatim: whole SSE events, or the whole unary body."""
+
+    body: bytes
+    events: int = 1
+    groups: tuple[TokenGroup, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The answer is complete; durations in microseconds, 0 where not measured."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int = 0
+    queue_us: int = 0
+    prefill_us: int = 0
+    decode_us: int = 0
+    finish_reasons: tuple[str, ...] = ()
+    adapter: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The call failed; fields as in common.proto, `ErrorDetail`."""
+
+    status: int
+    type: str
+    code: str
+    message: str
+    param: str = ""
+    fault: Literal["client", "upstream"] = "upstream"
+    retryable: bool = False
+    retry_after_ms: int = 0
+
+
+Event = Head | Chunk | Finished | Failed
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFacts:
+    """What is known of an engine once it is loaded."""
+
+    backend: str
+    backend_version: str
+    model_version: str
+    max_model_len: int
+    max_running: int
+    config_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoadFigures:
+    """A moment of an engine: counts now, and totals since its start."""
+
+    running: int = 0
+    waiting: int = 0
+    kv_usage: float = 0.0
+    prefix_queries: int = 0
+    prefix_hits: int = 0
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterSource:
+    """An adapter version and where its weights lie: an absolute directory, or a shipped name."""
+
+    name: str  # engine name, "name@version"
+    source: str
+
+
+class EngineError(Exception):
+    """An engine that cannot do what was asked. `str()` is one line for a person."""
+
+
+class CannotLoad(EngineError):
+    """The model or an adapter cannot be loaded, and trying again would not help."""
+
+
+class Engine(Protocol):
+    """An engine that answers calls in this process's asyncio loop.
+
+    `start` must have returned before anything else is called; `stop` may be called at any time.
+    """
+
+    async def start(self) -> EngineFacts:
+        """Loads the model and its adapters and warms up. Raises `CannotLoad`."""
+        ...
+
+    def answer(self, call: Call) -> AsyncIterator[Event]:
+        """The call's events: Head, Chunks, then Finished or Failed; or Failed alone.
+
+        Never raises for a bad request or a dead engine: both come as Failed. Closing the iterator
+        (`aclose`) or cancelling its consumer aborts the request in the engine at once. The engine
+        produces as fast as it is consumed; what it makes meanwhile is merged, not piled up.
+        """
+        ...
+
+    def load(self) -> LoadFigures:
+        """Instant, callable at any time."""
+        ...
+
+    async def probe(self) -> None:
+        """Returns soon if the engine makes progress. Raises `EngineError` if it is dead; the caller
+        times it, since a hung engine never answers."""
+        ...
+
+    async def died(self) -> str:
+        """Returns only when the engine is dead, with the reason in one line."""
+        ...
+
+    async def add_adapter(self, adapter: AdapterSource) -> None:
+        """Makes the adapter answerable. Adding it twice is no error. Raises `CannotLoad`."""
+        ...
+
+    async def remove_adapter(self, name: str) -> None:
+        """Forgets the adapter; the caller has drained it. Unknown names are no error."""
+        ...
+
+    def adapters(self) -> tuple[AdapterSource, ...]:
+        """The adapters that can be answered with now."""
+        ...
+
+    async def stop(self) -> None:
+        """Ends the engine and every process it started."""
+        ...
+
+
+__all__ = [
+    "AdapterSource",
+    "Call",
+    "CannotLoad",
+    "Chunk",
+    "Engine",
+    "EngineError",
+    "EngineFacts",
+    "Event",
+    "Failed",
+    "Finished",
+    "Head",
+    "LoadFigures",
+    "Resume",
+    "TokenGroup",
+]

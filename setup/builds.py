@@ -1,0 +1,92 @@
+"""Builds what is C++: the gateway, the replica's extension, and the benchmark's programs."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from console import run_step
+from python_env import PYTHON, ROOT, VENV, uv
+
+HINT = (
+    "A compiler error in unchanged sources means a missing or foreign package: see setup/README.md."
+)
+EXTENSION_SOURCES = (
+    "pyproject.toml",
+    "replica/CMakeLists.txt",
+    "proto/CMakeLists.txt",
+    "replica/native/**/*",
+    "proto/**/*.proto",
+)
+
+
+def gateway(preset: str, logs: Path) -> None:
+    """Configures and builds gateway_cpp with a preset; a built tree costs a moment."""
+    folder = ROOT / "gateway_cpp"
+    if not (folder / "build" / preset / "build.ninja").exists():
+        run_step(
+            f"configuring the gateway ({preset})",
+            ["cmake", "--preset", preset],
+            logs / f"gateway-{preset}-configure.log",
+            hint=HINT,
+            cwd=folder,
+        )
+    run_step(
+        f"building the gateway ({preset})",
+        ["cmake", "--build", "--preset", preset],
+        logs / f"gateway-{preset}.log",
+        hint=HINT,
+        cwd=folder,
+    )
+
+
+def extension(logs: Path) -> None:
+    """Installs the project into .venv, editable, with the replica's extension compiled."""
+    stamp = VENV / "penstock-extension.stamp"
+    wanted = sources_digest()
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    run_step(
+        "building the replica's extension",
+        [*uv("install"), "--no-deps", "--no-build-isolation", "-e", str(ROOT)],
+        logs / "extension.log",
+        hint=HINT,
+    )
+    stamp.write_text(wanted)
+
+
+def bench_programs(logs: Path) -> None:
+    """Builds the load client and the event source of evals/native."""
+    build = ROOT / "build" / "evals"
+    run_step(
+        "configuring the benchmark's programs",
+        [
+            "cmake",
+            "-S",
+            str(ROOT / "evals" / "native"),
+            "-B",
+            str(build),
+            "-G",
+            "Ninja",
+            "-DCMAKE_BUILD_TYPE=Release",
+        ],
+        logs / "evals-configure.log",
+        hint=HINT,
+    )
+    run_step(
+        "building the benchmark's programs",
+        ["cmake", "--build", str(build)],
+        logs / "evals.log",
+        hint=HINT,
+    )
+
+
+def sources_digest() -> str:
+    """Changes when anything changes that the extension is made from."""
+    total = hashlib.sha256(PYTHON.resolve().as_posix().encode())
+    for pattern in EXTENSION_SOURCES:
+        for path in sorted(ROOT.glob(pattern)):
+            if path.is_file():
+                total.update(path.relative_to(ROOT).as_posix().encode())
+                total.update(path.read_bytes())
+    return total.hexdigest()

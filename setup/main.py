@@ -1,0 +1,64 @@
+"""Makes this machine ready for one purpose: `python3 setup/main.py serve|test|bench`.
+
+Every step looks first whether it has been done, so a second run costs about a second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import builds
+import python_env
+import system_packages
+from console import SetupError
+
+LOGS = Path(__file__).resolve().parent.parent / "build" / "setup"
+
+
+def prepare(purpose: str, engine: str) -> None:
+    """All steps of set-up for a purpose. Raises `SetupError`."""
+    real_engine = engine != "simulated"
+    system = [*system_packages.BUILD, *system_packages.python_packages()]
+    locks = [python_env.engine_lock() if real_engine else "core"]
+    if real_engine:
+        system += system_packages.ENGINE
+    if purpose == "test":
+        system += [*system_packages.TEST, *system_packages.BENCH]
+        locks.append("dev")
+    if purpose == "bench":
+        system += system_packages.BENCH
+    LOGS.mkdir(parents=True, exist_ok=True)
+    system_packages.ensure(system, LOGS)
+    python_env.ensure(tuple(locks), LOGS)
+    builds.extension(LOGS)
+    builds.gateway("release", LOGS)
+    if purpose in ("test", "bench"):
+        builds.bench_programs(LOGS)
+
+
+def main() -> int:
+    """Runs the command line; errors are one line and exit code 1."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("purpose", choices=["serve", "test", "bench"])
+    parser.add_argument(
+        "--engine",
+        default="vllm",
+        choices=["vllm", "simulated"],
+        help="simulated needs neither torch nor vLLM",
+    )
+    args = parser.parse_args()
+    try:
+        prepare(args.purpose, args.engine)
+    except SetupError as error:
+        print(f"penstock setup: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\npenstock setup: stopped; the next run goes on from here", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,126 @@
+"""Makes .venv and installs exactly the locked packages into it, with uv.
+
+uv does not read pip's configuration, so its indexes and link folders are passed on: whoever can
+install with pip can install with this.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+from console import run_step, say
+
+ROOT = Path(__file__).resolve().parent.parent
+LOCKS = ROOT / "setup" / "locks"
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+EXTRA_INDEX = "PENSTOCK_EXTRA_INDEX"  # one more index, such as PyTorch's own CPU wheels
+
+
+def engine_lock() -> str:
+    """The lock of the vLLM that fits this machine: CUDA where an NVIDIA GPU answers, else CPU."""
+    smi = shutil.which("nvidia-smi")
+    if smi and subprocess.run([smi, "-L"], capture_output=True, check=False).returncode == 0:
+        return "cuda"
+    return "cpu"
+
+
+def ensure(locks: tuple[str, ...], logs: Path) -> None:
+    """Brings .venv to the named locks; does nothing when it is there already."""
+    if not PYTHON.exists():
+        say(f"making {VENV.relative_to(ROOT)} with Python {sys.version.split()[0]}")
+        venv.create(VENV, with_pip=True, clear=True)
+    wanted = [name for name in locks if stamp(name).read_text() != digest(name)]
+    if not wanted:
+        return
+    run_step(
+        "getting the installer (uv)",
+        [str(PYTHON), "-m", "pip", "install", "-q", "-r", str(LOCKS / "uv.txt")],
+        logs / "uv.log",
+        hint="Does `pip install uv` work?",
+    )
+    for name in wanted:
+        install(name, logs)
+        stamp(name).write_text(digest(name))
+
+
+def install(name: str, logs: Path) -> None:
+    """Installs one lock as it stands, without resolving anything."""
+    lock = LOCKS / f"{name}.txt"
+    sizes = {"cpu": " (vLLM and torch: about 3 GB)", "cuda": " (vLLM and CUDA: about 10 GB)"}
+    if name == "cpu" and not has_cpu_torch():
+        say("torch's +cpu wheel is not to be had: taking the ordinary wheel of the same version")
+        text = re.sub(r"^(torch==[\d.]+)\+cpu", r"\1", lock.read_text(), flags=re.MULTILINE)
+        lock = logs / "cpu-ordinary-torch.txt"
+        lock.write_text(text)
+    run_step(
+        f"installing the {name} packages{sizes.get(name, '')}",
+        [*uv("install"), "--no-deps", "-r", str(lock)],
+        logs / f"packages-{name}.log",
+        hint="Is the network there, and about 6 GB of disk free?",
+    )
+
+
+def has_cpu_torch() -> bool:
+    """Whether an index or link folder offers the +cpu wheel that the lock names."""
+    pin = re.search(r"^torch==[\d.]+\+cpu", (LOCKS / "cpu.txt").read_text(), re.MULTILINE)
+    if pin is None:
+        return False
+    dry = [*uv("install"), "--dry-run", "--no-deps", pin.group()]
+    return subprocess.run(dry, capture_output=True, check=False).returncode == 0
+
+
+def uv(verb: str) -> list[str]:
+    """The start of a uv pip command line that sees what pip sees."""
+    return [
+        str(VENV / "bin" / "uv"),
+        "pip",
+        verb,
+        "--python",
+        str(PYTHON),
+        "--index-strategy",
+        "unsafe-best-match",
+        *pip_sources(),
+    ]
+
+
+def pip_sources() -> list[str]:
+    """pip's configured indexes and link folders as uv's options, and `EXTRA_INDEX`."""
+    listed = subprocess.run(
+        [str(PYTHON), "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
+    ).stdout
+    options: list[str] = []
+    names = {
+        "index-url": "--default-index",
+        "extra-index-url": "--index",
+        "find-links": "--find-links",
+    }
+    for line in dict.fromkeys(listed.splitlines()):
+        key, _, value = line.partition("=")
+        option = names.get(key.rpartition(".")[2])
+        for item in str(ast.literal_eval(value)).split() if option else ():
+            options += [str(option), item]
+    if extra := os.environ.get(EXTRA_INDEX):
+        options += ["--index", extra]
+    return options
+
+
+def digest(name: str) -> str:
+    """What an installed lock is known by: its text and the Python that runs it."""
+    text = (LOCKS / f"{name}.txt").read_bytes() + sys.version.encode()
+    return hashlib.sha256(text).hexdigest()
+
+
+def stamp(name: str) -> Path:
+    """The file in .venv that says which lock is installed; made empty when it is not there."""
+    path = VENV / f"penstock-{name}.stamp"
+    path.touch()
+    return path

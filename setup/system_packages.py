@@ -1,0 +1,126 @@
+"""The system packages that each purpose needs, found missing with dpkg and installed with apt."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from console import SetupError, run_step, say
+
+
+@dataclass(frozen=True)
+class Package:
+    """One thing that must be installed; the first name that the distribution has is taken."""
+
+    names: tuple[str, ...]
+    why: str
+
+
+BUILD = (
+    Package(("g++",), "compiles the gateway and the replica's extension"),
+    Package(("cmake",), "builds them"),
+    Package(("ninja-build",), "builds them"),
+    Package(("pkg-config",), "finds gRPC"),
+    Package(("libboost1.83-dev", "libboost1.81-dev"), "HTTP and coroutines in the gateway"),
+    Package(("libgrpc++-dev",), "gateway and replica talk gRPC"),
+    Package(("libprotobuf-dev",), "their messages"),
+    Package(("protobuf-compiler",), "compiles the messages"),
+    Package(("protobuf-compiler-grpc",), "compiles the services"),
+    Package(("libsimdjson-dev",), "reads request bodies"),
+)
+ENGINE = (Package(("libnuma1", "libnuma1t64"), "vLLM's CPU build loads it"),)
+TEST = (
+    Package(("libgtest-dev",), "C++ tests"),
+    Package(("libgmock-dev",), "C++ tests"),
+    Package(("clang-format",), "C++ format"),
+    Package(("clang-tidy",), "C++ lint"),
+)
+BENCH = (Package(("nginx-light", "nginx"), "what the gateway is measured against"),)
+
+
+def python_packages() -> tuple[Package, ...]:
+    """What Debian splits off its own Python: headers and the venv module, if they are not there."""
+    wanted = []
+    if not Path(sysconfig.get_path("include"), "Python.h").exists():
+        name = f"libpython{sys.version_info.major}.{sys.version_info.minor}-dev"
+        wanted.append(Package((name, "python3-dev"), "headers for the replica's extension"))
+    try:
+        import ensurepip  # noqa: F401
+    except ImportError:
+        name = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
+        wanted.append(Package((name, "python3-venv"), "makes .venv"))
+    return tuple(wanted)
+
+
+def is_installed(name: str) -> bool:
+    """Whether dpkg has the package, unpacked and configured."""
+    query = subprocess.run(
+        ["dpkg-query", "-W", "-f=${Status}", name], capture_output=True, text=True, check=False
+    )
+    return query.stdout.endswith("install ok installed")
+
+
+def missing(packages: Iterable[Package]) -> list[Package]:
+    """The packages of which no name is installed."""
+    return [package for package in packages if not any(map(is_installed, package.names))]
+
+
+def available(package: Package) -> str:
+    """The first of the package's names that apt can install. Raises `SetupError`."""
+    for name in package.names:
+        policy = subprocess.run(
+            ["apt-cache", "policy", name], capture_output=True, text=True, check=False
+        ).stdout
+        if "Candidate:" in policy and "Candidate: (none)" not in policy:
+            return name
+    raise SetupError(
+        f"no package {' or '.join(package.names)} ({package.why}) for this distribution.\n"
+        "  Penstock is built on Debian 12 and Ubuntu 24.04; elsewhere install its like by hand."
+    )
+
+
+def ensure(packages: Iterable[Package], logs: Path) -> None:
+    """Installs what is missing, says which and why, and uses sudo when not root."""
+    packages = tuple(packages)
+    if shutil.which("dpkg-query") is None or shutil.which("apt-get") is None:
+        listed = ", ".join(f"{p.names[0]} ({p.why})" for p in packages)
+        say(f"no apt on this system: taking for granted that these are installed: {listed}")
+        return
+    if wanted := missing(packages):
+        say("system packages that are missing:")
+        for package in wanted:
+            say(f"    {' or '.join(package.names)}: {package.why}")
+        install(wanted, as_root([package.names[-1] for package in wanted]), logs)
+
+
+def as_root(names: list[str]) -> list[str]:
+    """How to run a command as root: nothing before it, or sudo. Raises `SetupError`."""
+    if os.geteuid() == 0:
+        return []
+    if shutil.which("sudo"):
+        return ["sudo"]
+    raise SetupError(
+        "system packages are missing and sudo is not there.\n"
+        f"  Have an administrator run: apt-get install {' '.join(names)}"
+    )
+
+
+def install(wanted: list[Package], root: list[str], logs: Path) -> None:
+    """Refreshes apt's lists and installs the packages. Raises `SetupError`."""
+    hint = "Is the network there, and does `apt-get update` work?"
+    update = [*root, "apt-get", "update"]
+    run_step("refreshing the package lists", update, logs / "apt-update.log", hint=hint)
+    names = [available(package) for package in wanted]
+    run_step(
+        f"installing {len(names)} system packages",
+        [*root, "apt-get", "install", "-y", "--no-install-recommends", *names],
+        logs / "apt-install.log",
+        hint=hint,
+        env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+    )

@@ -1,0 +1,90 @@
+"""The import law of the C++ rooms: who may include whom, and which foreign library lives where."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# folder of gateway_cpp/src -> folders it may include besides itself
+GATEWAY_LAW: dict[str, set[str]] = {
+    "base": set(),
+    "openai": {"base", "routing"},
+    "routing": {"base"},
+    "admission": {"base", "routing"},
+    "upstream": {"base", "openai", "routing", "admission"},
+    "control_plane": {"base", "openai", "routing", "admission"},
+    "proxy": {"base", "openai", "routing", "admission", "upstream", "control_plane"},
+    "http": {"base", "openai", "routing", "admission", "upstream", "control_plane", "proxy"},
+}
+# foreign header -> folders of gateway_cpp/src that may include it
+FOREIGN = {
+    r"boost/beast": {"http"},
+    r"boost/asio": {"http", "proxy", "upstream", "control_plane", "."},
+    r"grpcpp/|grpc/|\.grpc\.pb\.h": {"upstream", "control_plane"},
+    r"\.pb\.h": {"upstream", "control_plane"},
+    r"simdjson": {"openai"},
+}
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
+
+
+def includes(path: Path) -> Iterator[tuple[str, str]]:
+    """Every include of a file: the bracket or quote, and the name."""
+    for match in INCLUDE.finditer(path.read_text()):
+        yield match.group(1), match.group(2)
+
+
+def breaches(folder: str, name: str) -> list[str]:
+    """What is wrong with one include in a folder of gateway_cpp/src."""
+    found = []
+    other = name.split("/")[0]
+    known = other in GATEWAY_LAW and folder in GATEWAY_LAW
+    if known and other != folder and other not in GATEWAY_LAW[folder]:
+        found.append(f"{folder} may not know {other}")
+    for pattern, allowed in FOREIGN.items():
+        if re.search(pattern, name) and folder not in allowed:
+            found.append(f"{folder} may not include {name}")
+    return found
+
+
+def gateway_files() -> list[Path]:
+    """The gateway's sources."""
+    return sorted((ROOT / "gateway_cpp" / "src").rglob("*.[hc]*"))
+
+
+def test_every_include_of_the_gateway_keeps_the_law() -> None:
+    files = gateway_files()
+    assert files, "no sources found in gateway_cpp/src"
+    wrong = [
+        f"{path.relative_to(ROOT)}: {text}"
+        for path in files
+        for _, name in includes(path)
+        for text in breaches(path.parent.relative_to(ROOT / "gateway_cpp" / "src").as_posix(), name)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_pybind11_lives_in_the_extensions_page_alone() -> None:
+    files = sorted((ROOT / "replica" / "native").glob("*.[hc]*"))
+    assert files, "no sources found in replica/native"
+    users = {p.name for p in files for _, name in includes(p) if "pybind11" in name}
+    assert users == {"module.cc"}
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [
+        ("base", "routing/route_table.h"),
+        ("routing", "boost/asio.hpp"),
+        ("openai", "grpcpp/grpcpp.h"),
+        ("proxy", "http/session.h"),
+        ("proxy", "boost/beast/core.hpp"),
+        ("http", "penstock/v1/inference.pb.h"),
+    ],
+)
+def test_a_forbidden_include_is_found(folder: str, name: str) -> None:
+    assert breaches(folder, name)
