@@ -1,17 +1,18 @@
 """Writes the locks anew from pyproject.toml: `.venv/bin/python setup/lock.py`.
 
 One resolution of everything is made first; each lock is a part of it, so that any of them can be
-installed beside another. The CUDA build has a resolution of its own, from the default index alone,
-so that it names ordinary torch.
+installed beside another. What needs ordinary torch (vLLM's CUDA build, and the CPU build where the
++cpu wheel is not to be had) is resolved from the default index alone.
 """
 
 from __future__ import annotations
 
+import re
 import subprocess
 import tempfile
 from pathlib import Path
 
-from python_env import LOCKS, ROOT, VENV, pip_sources
+from python_env import LOCKS, ROOT, VENV, pip_sources, torch_pin
 
 COMMON = [
     "--quiet",
@@ -29,8 +30,10 @@ COMMON = [
 ]
 
 
-def compile_lock(out: Path, *options: str, everywhere: bool = True) -> None:
-    """Resolves pyproject.toml with the given extras, groups and constraints into `out`."""
+def compile_lock(
+    out: Path, *options: str, source: str = "pyproject.toml", everywhere: bool = True
+) -> None:
+    """Resolves `source` with the given extras, groups and constraints into `out`."""
     sources = pip_sources() if everywhere else []
     subprocess.run(
         [
@@ -39,7 +42,7 @@ def compile_lock(out: Path, *options: str, everywhere: bool = True) -> None:
             "compile",
             *COMMON,
             *sources,
-            "pyproject.toml",
+            source,
             *options,
             "-o",
             str(out),
@@ -58,6 +61,7 @@ def main() -> None:
         compile_lock(LOCKS / "core.txt", "--group", "build", *within)
         compile_lock(LOCKS / "cpu.txt", "--extra", "cpu", "--group", "build", *within)
         compile_lock(LOCKS / "dev.txt", "--group", "dev", *within)
+    ordinary_torch()
     compile_lock(
         LOCKS / "cuda.txt",
         "--extra",
@@ -68,6 +72,20 @@ def main() -> None:
         str(LOCKS / "core.txt"),
         everywhere=False,
     )
+
+
+def ordinary_torch() -> None:
+    """The lock of ordinary torch and the libraries that it loads, beside the CPU packages."""
+    with tempfile.TemporaryDirectory() as folder:
+        wanted, within = Path(folder, "torch.in"), Path(folder, "cpu.txt")
+        cpu = re.sub(
+            r"^(torch|triton)==.*$", "", (LOCKS / "cpu.txt").read_text(), flags=re.MULTILINE
+        )
+        pin = torch_pin().removesuffix("+cpu")
+        wanted.write_text(pin)
+        within.write_text(cpu)
+        out = LOCKS / "torch-ordinary.txt"
+        compile_lock(out, "-c", str(within), source=str(wanted), everywhere=False)
 
 
 if __name__ == "__main__":

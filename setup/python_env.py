@@ -54,27 +54,31 @@ def ensure(locks: tuple[str, ...], logs: Path) -> None:
 
 def install(name: str, logs: Path) -> None:
     """Installs one lock as it stands, without resolving anything."""
-    lock = LOCKS / f"{name}.txt"
-    sizes = {"cpu": " (vLLM and torch: about 3 GB)", "cuda": " (vLLM and CUDA: about 10 GB)"}
-    if name == "cpu" and not has_cpu_torch():
-        say("torch's +cpu wheel is not to be had: taking the ordinary wheel of the same version")
-        text = re.sub(r"^(torch==[\d.]+)\+cpu", r"\1", lock.read_text(), flags=re.MULTILINE)
-        lock = logs / "cpu-ordinary-torch.txt"
-        lock.write_text(text)
+    files = [LOCKS / f"{name}.txt"]
+    if name == "cpu" and not can_have(torch_pin()):
+        say("torch's +cpu wheel is not to be had: taking the ordinary wheel, with its libraries")
+        text = re.sub(r"^(torch|triton)==.*$", "", files[0].read_text(), flags=re.MULTILINE)
+        files = [logs / "cpu-without-torch.txt", LOCKS / "torch-ordinary.txt"]
+        files[0].write_text(text)
+    sizes = {"cpu": " (vLLM and torch: 3 to 6 GB)", "cuda": " (vLLM and CUDA: about 10 GB)"}
     run_step(
         f"installing the {name} packages{sizes.get(name, '')}",
-        [*uv("install"), "--no-deps", "-r", str(lock)],
+        [*uv("install"), "--no-deps", *(arg for path in files for arg in ("-r", str(path)))],
         logs / f"packages-{name}.log",
-        hint="Is the network there, and about 6 GB of disk free?",
+        hint="Is the network there, and about 8 GB of disk free?",
     )
 
 
-def has_cpu_torch() -> bool:
-    """Whether an index or link folder offers the +cpu wheel that the lock names."""
+def torch_pin() -> str:
+    """The torch that the CPU lock names, as a requirement."""
     pin = re.search(r"^torch==[\d.]+\+cpu", (LOCKS / "cpu.txt").read_text(), re.MULTILINE)
-    if pin is None:
-        return False
-    dry = [*uv("install"), "--dry-run", "--no-deps", pin.group()]
+    assert pin is not None, "setup/locks/cpu.txt names no torch==X+cpu"
+    return pin.group()
+
+
+def can_have(requirement: str) -> bool:
+    """Whether an index or link folder offers it."""
+    dry = [*uv("install"), "--dry-run", "--no-deps", "--reinstall", requirement]
     return subprocess.run(dry, capture_output=True, check=False).returncode == 0
 
 

@@ -95,7 +95,7 @@ def ensure(packages: Iterable[Package], logs: Path) -> None:
     if wanted := missing(packages):
         say("system packages that are missing:")
         for package in wanted:
-            say(f"    {' or '.join(package.names)}: {package.why}")
+            print(f"    {' or '.join(package.names)}: {package.why}")
         install(wanted, as_root([package.names[-1] for package in wanted]), logs)
 
 

@@ -1,0 +1,182 @@
+"""A whole Penstock, started with the command that users type, as the end-to-end tests see it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psutil
+
+MARK = "PENSTOCK_TEST_RUN"
+T = TypeVar("T")
+
+
+def eventually(probe: Callable[[], T | None], *, within: float, what: str) -> T:
+    """The first true answer of `probe`; fails after `within` seconds, saying `what` is missing."""
+    deadline = time.monotonic() + within
+    pause = 0.02
+    while True:
+        try:
+            if answer := probe():
+                return answer
+            seen: object = answer
+        except (OSError, KeyError, ValueError) as error:
+            seen = error
+        assert time.monotonic() < deadline, f"not within {within} s: {what} (last: {seen!r})"
+        time.sleep(pause)
+        pause = min(pause * 1.5, 0.2)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on at this moment."""
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def get_json(url: str) -> Any:
+    """The JSON that a GET answers with."""
+    with urllib.request.urlopen(url, timeout=5) as reply:
+        return json.load(reply)
+
+
+class System:
+    """One `penstock serve` on free ports, with its data in a folder of its own."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.data = folder / "data"
+        self.run_id = uuid.uuid4().hex
+        self.gateway_port, self.admin_port, self.rpc_port = free_ports(3)
+        self.options = options
+        self.log = folder / "serve.log"
+        self.process = self.start()
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """Starts the command; its output goes to `log`."""
+        command = [
+            str(Path(sys.executable).with_name("penstock")), "serve", *self.options,
+            "--gateway", f"127.0.0.1:{self.gateway_port}",
+            "--admin", f"127.0.0.1:{self.admin_port}",
+            "--rpc", f"127.0.0.1:{self.rpc_port}",
+            "--data-dir", str(self.data),
+        ]  # fmt: skip
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                command, stdout=log, stderr=log, env={**os.environ, MARK: self.run_id}
+            )
+
+    @property
+    def base_url(self) -> str:
+        """What a client's `base_url` is set to."""
+        return f"http://127.0.0.1:{self.gateway_port}/v1"
+
+    @property
+    def gateway_url(self) -> str:
+        """The gateway without a path."""
+        return f"http://127.0.0.1:{self.gateway_port}"
+
+    def admin(self, path: str) -> Any:
+        """A GET on the admin REST API."""
+        return get_json(f"http://127.0.0.1:{self.admin_port}/admin/v1/{path}")
+
+    def replicas(self, state: str = "ready") -> list[dict[str, Any]]:
+        """The replicas in a state, as the admin API lists them."""
+        return [r for r in self.admin("replicas")["items"] if r["state"] == state]
+
+    def gateway(self) -> dict[str, Any]:
+        """The one local gateway."""
+        gateways: list[dict[str, Any]] = self.admin("gateways")["items"]
+        assert len(gateways) == 1
+        return gateways[0]
+
+    def wait_ready(self, replicas: int = 1, *, within: float = 120) -> None:
+        """Returns when the gateway lists the model and all replicas are ready."""
+
+        def ready() -> bool:
+            assert self.process.poll() is None, self.output()
+            listed = get_json(self.base_url + "/models")["data"]
+            return bool(listed) and len(self.replicas()) == replicas
+
+        try:
+            eventually(ready, within=within, what=f"{replicas} ready replicas")
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.output()}") from error
+
+    def output(self) -> str:
+        """What the command printed, and the ends of its processes' logs."""
+        parts = [self.log.read_text(errors="replace")]
+        for path in sorted(self.data.rglob("*.log")):
+            parts.append(f"--- {path.name}\n{path.read_text(errors='replace')[-2000:]}")
+        return "\n".join(parts)
+
+    def processes(self, *words: str) -> list[psutil.Process]:
+        """Every living process of this system whose command line holds all the words."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if process.status() == psutil.STATUS_ZOMBIE:
+                    continue
+                if process.environ().get(MARK) != self.run_id:
+                    continue
+                line = " ".join(process.cmdline())
+            except psutil.Error:
+                continue
+            if all(word in line for word in words):
+                found.append(process)
+        return found
+
+    def pid_of(self, role: str) -> int:
+        """The pid of the process of a role: "head" or "node"."""
+        found = [p for p in self.processes("penstock", f" {role} ") if role in p.cmdline()[1:5]]
+        assert len(found) == 1, [p.cmdline() for p in found]
+        return int(found[0].pid)
+
+    def kill(self, pid: int) -> None:
+        """kill -9."""
+        os.kill(pid, signal.SIGKILL)
+
+    def stop(self, *, within: float = 10) -> None:
+        """Ctrl-C; fails unless the command ends with 0 in time and nothing is left of it."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        assert self.process.wait(timeout=within + 20) == 0, self.output()
+        took = time.monotonic() - began
+        left = [p.cmdline() for p in self.processes()]
+        assert not left, f"left behind: {left}\n{self.output()}"
+        assert took < within, f"stopping took {took:.1f} s\n{self.output()}"
+
+    def destroy(self) -> None:
+        """Ends whatever still runs, after a test that failed."""
+        for process in self.processes():
+            process.kill()
+        self.process.wait(timeout=10)
+
+
+@contextmanager
+def running(
+    folder: Path, *options: str, replicas: int = 1, within: float = 120
+) -> Iterator[System]:
+    """A system that is ready, and that must stop cleanly at the end."""
+    system = System(folder, *options, "--replicas", str(replicas))
+    try:
+        system.wait_ready(replicas, within=within)
+        yield system
+        system.stop()
+    finally:
+        system.destroy()

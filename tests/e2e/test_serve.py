@@ -1,0 +1,122 @@
+"""`penstock serve` as its user lives with it: start, stop, start again, and what can go wrong."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.e2e.system import System, eventually, running
+
+SIMULATED = ("--engine", "simulated", "--name", "sim")
+
+
+@pytest.fixture
+def started() -> Iterator[list[System]]:
+    """Systems that a test starts by hand; whatever is left of them is ended."""
+    systems: list[System] = []
+    yield systems
+    for system in systems:
+        system.destroy()
+
+
+def refused(system: System, *words: str, within: float = 120) -> None:
+    """The command must end with exit code 1 and say all the words, leaving nothing behind."""
+    assert system.process.wait(timeout=within) == 1, system.output()
+    said = system.log.read_text()
+    assert "Traceback" not in said, said
+    for word in words:
+        assert word in said, said
+    assert not system.processes()
+
+
+def test_ctrl_c_leaves_nothing_and_a_second_start_serves_again(tmp_path: Path) -> None:
+    for _ in range(2):
+        with running(tmp_path, *SIMULATED, within=60) as system:
+            said = eventually(
+                lambda s=system: "curl" in (text := s.log.read_text()) and text,  # type: ignore[misc]
+                within=20,
+                what="the snippets",
+            )
+            assert system.base_url in said
+            assert str(system.admin_port) in said
+
+
+def test_sigterm_stops_it_as_well(tmp_path: Path, started: list[System]) -> None:
+    system = System(tmp_path, *SIMULATED)
+    started.append(system)
+    system.wait_ready(within=60)
+    system.process.send_signal(signal.SIGTERM)
+    assert system.process.wait(timeout=10) == 0
+    assert not system.processes()
+
+
+def test_a_taken_port_is_named(tmp_path: Path, started: list[System]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        for option in ("--gateway", "--admin"):
+            system = System(tmp_path, *SIMULATED)
+            system.destroy()
+            port_of = "gateway_port" if option == "--gateway" else "admin_port"
+            setattr(system, port_of, int(port))
+            system.log.unlink()
+            system.process = system.start()
+            started.append(system)
+            refused(system, port, option)
+
+
+def test_a_model_that_is_not_there_is_one_clear_line(tmp_path: Path, started: list[System]) -> None:
+    missing = tmp_path / "no-such-model"
+    system = System(tmp_path, str(missing))
+    started.append(system)
+    refused(system, str(missing))
+
+
+def test_an_unknown_engine_setting_is_named(tmp_path: Path, started: list[System]) -> None:
+    system = System(tmp_path, *SIMULATED, "--engine-args", "token_per_second=5")
+    started.append(system)
+    refused(system, "token_per_second", "tokens_per_second")
+
+
+def test_a_second_serve_on_the_same_data_is_refused(tmp_path: Path, started: list[System]) -> None:
+    with running(tmp_path, *SIMULATED, within=60) as first:
+        second = System(tmp_path, *SIMULATED)
+        started.append(second)
+        refused(second, str(first.process.pid))
+        assert httpx.get(first.base_url + "/models").status_code == 200
+
+
+def test_killing_serve_itself_leaves_nothing_once_it_starts_again(
+    tmp_path: Path, started: list[System]
+) -> None:
+    system = System(tmp_path, *SIMULATED)
+    started.append(system)
+    system.wait_ready(within=60)
+    system.kill(system.process.pid)
+    system.process.wait(timeout=10)
+    eventually(lambda: not system.processes(), within=20, what="every process gone")
+    system.process = system.start()
+    system.wait_ready(within=60)
+    system.stop()
+
+
+def test_killing_everything_but_the_replica_leaves_no_orphan_after_the_next_start(
+    tmp_path: Path, started: list[System]
+) -> None:
+    system = System(tmp_path, *SIMULATED)
+    started.append(system)
+    system.wait_ready(within=60)
+    for victim in [system.process.pid, system.pid_of("head"), system.pid_of("node")]:
+        system.kill(victim)
+    system.process.wait(timeout=10)
+    system.process = system.start()
+    system.wait_ready(within=60)
+    assert len(system.processes("penstock.replica")) == 1
+    assert len(system.processes("penstock-gateway")) == 1
+    system.stop()
