@@ -26,7 +26,7 @@ FOREIGN = {
     r"boost/beast": {"http"},
     r"boost/asio": {"http", "proxy", "upstream", "control_plane", "."},
     r"grpcpp/|grpc/|\.grpc\.pb\.h": {"upstream", "control_plane"},
-    r"\.pb\.h": {"upstream", "control_plane"},
+    r"(?<!grpc)\.pb\.h": {"upstream", "control_plane", "proxy", "http"},
     r"simdjson": {"openai"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
@@ -83,7 +83,8 @@ def test_pybind11_lives_in_the_extensions_page_alone() -> None:
         ("openai", "grpcpp/grpcpp.h"),
         ("proxy", "http/session.h"),
         ("proxy", "boost/beast/core.hpp"),
-        ("http", "penstock/v1/inference.pb.h"),
+        ("routing", "penstock/v1/inference.pb.h"),
+        ("http", "penstock/v1/inference.grpc.pb.h"),
     ],
 )
 def test_a_forbidden_include_is_found(folder: str, name: str) -> None:
