@@ -1,0 +1,127 @@
+"""The command line of the evals: `python -m penstock.evals.main bench`."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.evals import bench_plan, machine, report
+from penstock.evals.bench_plan import SCENARIOS, Scenario
+from penstock.evals.errors import EvalError
+from penstock.evals.load_bench import BenchOptions, LoadBench, ScenarioResult
+from penstock.evals.native import NativePrograms
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+NGINX_PLACES = ("nginx", "/usr/sbin/nginx", "/usr/local/sbin/nginx")
+
+app = typer.Typer(no_args_is_help=True, add_completion=False)
+
+
+@app.callback()
+def evals() -> None:
+    """Measures Penstock from outside."""
+
+
+@app.command()
+def bench(
+    scenario: Annotated[
+        list[str] | None, typer.Option(help="Only this scenario; may be repeated.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="One round of short windows: does it work at all?")
+    ] = False,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds per scenario.")] = 3,
+    window: Annotated[float, typer.Option(min=0.2, help="Seconds of one measurement.")] = 4.0,
+    warmup: Annotated[float, typer.Option(min=0, help="Seconds of load before it.")] = 1.0,
+    out: Annotated[
+        Path, typer.Option(help="Folder for bench.json, bench.md and the logs.")
+    ] = CHECKOUT / "build" / "bench",
+    native: Annotated[Path, typer.Option(help="Build folder of evals/native.")] = CHECKOUT
+    / "build"
+    / "evals",
+    serve: Annotated[
+        str, typer.Option(help="Command that takes the options of `penstock serve`.")
+    ] = "",
+    serve_args: Annotated[str, typer.Option(help="More options for it.")] = "",
+    nginx: Annotated[str, typer.Option(help="nginx's program.")] = "",
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit code 1 also when a goal of speed is missed.")
+    ] = False,
+) -> None:
+    """CPU, latency and memory of the gateway beside nginx, on the simulated engine."""
+    try:
+        options = BenchOptions(
+            serve_command=(*_serve_command(serve), *shlex.split(serve_args)),
+            nginx=nginx or _nginx_program(),
+            rounds=1 if quick else rounds,
+            warmup_ms=300 if quick else round(warmup * 1000),
+            window_ms=2000 if quick else round(window * 1000),
+        )
+        results = _run(_chosen(scenario or []), options, native, out.resolve())
+    except EvalError as error:
+        typer.echo(f"penstock evals: {error}", err=True)
+        raise typer.Exit(1) from error
+    raise typer.Exit(_exit_code(results, strict=strict))
+
+
+def _run(
+    scenarios: list[Scenario], options: BenchOptions, native: Path, out: Path
+) -> list[ScenarioResult]:
+    began = datetime.now(UTC).isoformat(timespec="seconds")
+    facts = machine.facts(CHECKOUT)
+    logs = out / "logs"
+    shutil.rmtree(logs, ignore_errors=True)
+    runner = LoadBench(NativePrograms(native), options, logs, _progress)
+    results = [runner.run(each) for each in scenarios]
+    markdown = report.as_markdown(results, facts, options)
+    (out / "bench.json").write_text(report.as_json(results, facts, options, began))
+    (out / "bench.md").write_text(markdown)
+    typer.echo(markdown)
+    return results
+
+
+def _exit_code(results: list[ScenarioResult], *, strict: bool) -> int:
+    missed = any(not verdict.passed for result in results for verdict in result.verdicts)
+    failures = any(score.failures for result in results for score in result.scores.values())
+    return 1 if failures or (strict and missed) else 0
+
+
+def _chosen(names: list[str]) -> list[Scenario]:
+    known = ", ".join(each.name for each in SCENARIOS)
+    chosen = []
+    for name in names:
+        found = bench_plan.named(name)
+        if found is None:
+            raise EvalError(f"there is no scenario {name!r}: choose among {known}")
+        chosen.append(found)
+    return chosen or list(SCENARIOS)
+
+
+def _serve_command(given: str) -> list[str]:
+    if given:
+        return shlex.split(given)
+    installed = Path(sys.executable).with_name("penstock")
+    if not installed.exists():
+        raise EvalError(f"{installed} is missing: install the project, or name --serve")
+    return [str(installed), "serve"]
+
+
+def _nginx_program() -> str:
+    for place in NGINX_PLACES:
+        if found := shutil.which(place):
+            return found
+    raise EvalError("nginx is not installed: install it (apt-get install nginx), or name --nginx")
+
+
+def _progress(line: str) -> None:
+    typer.echo(line, err=True)
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,105 @@
+"""The two programs of evals/native, called by command line."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.evals.client import CHAT_PATH, Answer
+from penstock.evals.errors import EvalError
+from penstock.evals.processes import running
+
+BUILD_HINT = "build it: cmake -S evals/native -B build/evals && cmake --build build/evals"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Something that answers chat requests on a loopback port, and its processes by role."""
+
+    name: str
+    port: int
+    pids: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What the load client does to a target; times in milliseconds."""
+
+    connections: int
+    warmup_ms: int
+    window_ms: int
+    requests: int = 0
+    endless: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A running event source."""
+
+    port: int
+    pid: int
+
+
+class NativePrograms:
+    """The programs in a build folder. Raises `EvalError` when they are not there."""
+
+    def __init__(self, build: Path) -> None:
+        self._load = build / "penstock-load"
+        self._source = build / "penstock-sse-source"
+        for program in (self._load, self._source):
+            if not program.exists():
+                raise EvalError(f"{program} is missing: {BUILD_HINT}")
+
+    def load(self, target: Target, load: Load, body: Path) -> dict[str, Any]:
+        """Puts a load on a target and returns the client's report."""
+        flags = {
+            "port": target.port,
+            "path": CHAT_PATH,
+            "body-file": body,
+            "connections": load.connections,
+            "warmup-ms": load.warmup_ms,
+            "window-ms": load.window_ms,
+            "requests": load.requests,
+            "first-events": "start" if load.endless else "window",
+            "watch": ",".join(f"{role}={pid}" for role, pid in target.pids.items()),
+        }
+        command = [str(self._load)]
+        for name, value in flags.items():
+            command += [f"--{name}", str(value)]
+        limit = 60 + (load.warmup_ms + load.window_ms) / 1000
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
+        if done.returncode != 0:
+            raise EvalError(f"the load client failed: {done.stderr.strip()}")
+        report: dict[str, Any] = json.loads(done.stdout)
+        return report
+
+    @contextlib.contextmanager
+    def source(self, recorded: Answer, step_us: int, folder: Path) -> Iterator[Source]:
+        """Serves a recorded answer while the block lasts; see evals/native/sse_source.h."""
+        recording = folder / "recorded-answer"
+        recording.write_bytes(recorded.body)
+        command = [
+            str(self._source),
+            *("--recording", str(recording)),
+            *("--kind", "stream" if recorded.stream else "unary"),
+            *("--step-us", str(step_us)),
+        ]
+        with running("sse-source", command, folder, stop=signal.SIGTERM) as child:
+            said = child.wait_for(
+                lambda: _whole_line(child.log), within=10, what="the line with its port"
+            )
+            yield Source(**json.loads(said))
+
+
+def _whole_line(log: Path) -> str | None:
+    text = log.read_text()
+    return text if text.startswith("{") and text.endswith("\n") else None
+
+
+__all__ = ["Load", "NativePrograms", "Source", "Target"]

@@ -1,0 +1,78 @@
+"""A whole Penstock with the simulated engine, started by the command that users type."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from penstock.evals.bench_plan import GATEWAY
+from penstock.evals.native import Target
+from penstock.evals.processes import Child, free_ports, running
+from penstock.evals.scoring import BEHIND, FRONT
+
+MODEL = "bench"
+START_SECONDS = 90.0  # imports on a busy machine
+STOP_SECONDS = 15.0
+
+
+@contextlib.contextmanager
+def penstock(command: Sequence[str], engine_args: str, folder: Path) -> Iterator[Target]:
+    """`penstock serve` on free ports, ready, while the block lasts; its data lies in `folder`."""
+    gateway, admin, rpc = free_ports(3)
+    whole = [*command, *_options(gateway, admin, rpc, engine_args, folder)]
+    with running("penstock", whole, folder, stop=signal.SIGINT, patience=STOP_SECONDS) as child:
+        pids = child.wait_for(
+            lambda: _ready_pids(child, gateway, admin),
+            within=START_SECONDS,
+            what="a gateway that lists the model, and a ready replica",
+        )
+        yield Target(GATEWAY, gateway, pids)
+
+
+def _options(gateway: int, admin: int, rpc: int, engine_args: str, folder: Path) -> list[str]:
+    return [
+        *("--engine", "simulated", "--name", MODEL, "--engine-args", engine_args),
+        *("--gateway", f"127.0.0.1:{gateway}", "--admin", f"127.0.0.1:{admin}"),
+        *("--rpc", f"127.0.0.1:{rpc}", "--data-dir", str(folder / "data")),
+    ]
+
+
+def _ready_pids(child: Child, gateway: int, admin: int) -> dict[str, int] | None:
+    try:
+        models = _get(f"http://127.0.0.1:{gateway}/v1/models")["data"]
+        gateways = rows(_get(f"http://127.0.0.1:{admin}/admin/v1/gateways"))
+        replicas = rows(_get(f"http://127.0.0.1:{admin}/admin/v1/replicas"))
+    except httpx.HTTPError:
+        return None
+    return pids_of(models, gateways, replicas)
+
+
+def rows(listed: Any) -> list[dict[str, Any]]:
+    """The rows of an admin list, which come bare or as "items"."""
+    found: list[dict[str, Any]] = listed["items"] if isinstance(listed, dict) else listed
+    return found
+
+
+def pids_of(
+    models: Sequence[Mapping[str, Any]],
+    gateways: Sequence[Mapping[str, Any]],
+    replicas: Sequence[Mapping[str, Any]],
+) -> dict[str, int] | None:
+    """The processes to watch, once the gateway lists the model and a replica is ready."""
+    serving = [each for each in replicas if each["state"] == "ready"]
+    listed = any(each["id"] == MODEL for each in models)
+    if not (listed and gateways and serving):
+        return None
+    return {FRONT: gateways[0]["pid"], BEHIND: serving[0]["pid"]}
+
+
+def _get(url: str) -> Any:
+    return httpx.get(url, timeout=5, trust_env=False).raise_for_status().json()
+
+
+__all__ = ["MODEL", "penstock", "pids_of", "rows"]

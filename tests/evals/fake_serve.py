@@ -1,0 +1,80 @@
+"""Stands in for `penstock serve`: the same options, lists and kind of answers, one process.
+
+Both pids that it lists are its own. Run by command line from the tests of the benchmark.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
+
+
+def event(text: str) -> bytes:
+    """One content event."""
+    choice = {"index": 0, "delta": {"content": text}, "finish_reason": None}
+    chunk = {"object": "chat.completion.chunk", "choices": [choice]}
+    return b"data: " + json.dumps(chunk).encode() + b"\n\n"
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers for the gateway and for the admin API alike."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    lists: ClassVar[dict[str, Any]] = {
+        "/v1/models": {"data": [{"id": "bench"}]},
+        "/admin/v1/gateways": {"items": [{"id": "gw-1", "state": "ready", "pid": os.getpid()}]},
+        "/admin/v1/replicas": {
+            "items": [
+                {"id": "r-0", "state": "starting", "pid": 1},
+                {"id": "r-1", "state": "ready", "pid": os.getpid()},
+            ]
+        },
+    }
+
+    def do_GET(self) -> None:
+        self.reply("application/json", json.dumps(self.lists[self.path]).encode())
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        words = min(body["max_tokens"], 64)
+        if body["stream"]:
+            events = b"".join(event(f"word{n} ") for n in range(words))
+            self.reply("text/event-stream", events + b"data: [DONE]\n\n")
+        else:
+            self.reply("application/json", b'{"choices": []}')
+
+    def reply(self, content_type: str, body: bytes) -> None:
+        """One whole answer."""
+        self.send_response(200)
+        self.send_header("content-type", content_type)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Says nothing: the test reads what the benchmark prints."""
+
+
+def main() -> None:
+    """Serves until a signal."""
+    parser = argparse.ArgumentParser()
+    for name in ("engine", "name", "engine-args", "gateway", "admin", "rpc", "data-dir"):
+        parser.add_argument(f"--{name}", required=True)
+    args = parser.parse_args()
+    for address in (args.gateway, args.admin):
+        host, port = address.split(":")
+        server = ThreadingHTTPServer((host, int(port)), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        return
+
+
+if __name__ == "__main__":
+    main()

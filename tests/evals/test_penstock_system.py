@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from penstock.evals.penstock_system import MODEL, pids_of, rows
+
+MODELS = [{"id": MODEL}]
+GATEWAYS = [{"id": "gw-1", "pid": 7}]
+REPLICAS = [{"state": "starting", "pid": 8}, {"state": "ready", "pid": 9}]
+
+
+def test_the_gateway_and_the_ready_replica_are_watched() -> None:
+    assert pids_of(MODELS, GATEWAYS, REPLICAS) == {"front": 7, "behind": 9}
+
+
+def test_nothing_is_watched_before_all_is_ready() -> None:
+    assert pids_of([], GATEWAYS, REPLICAS) is None
+    assert pids_of([{"id": "other"}], GATEWAYS, REPLICAS) is None
+    assert pids_of(MODELS, [], REPLICAS) is None
+    assert pids_of(MODELS, GATEWAYS, REPLICAS[:1]) is None
+
+
+def test_lists_come_bare_or_as_items() -> None:
+    assert rows(GATEWAYS) == rows({"items": GATEWAYS}) == GATEWAYS
