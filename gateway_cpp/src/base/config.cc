@@ -1,0 +1,248 @@
+#include "base/config.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <concepts>
+#include <functional>
+#include <optional>
+#include <span>
+#include <thread>
+#include <vector>
+
+namespace penstock::base {
+namespace {
+
+using std::chrono::milliseconds;
+
+Error bad_flag(std::string_view flag, std::string_view value, std::string_view wanted) {
+  return make_error(Kind::kConfig, "--" + std::string(flag) + ": '" + std::string(value) +
+                                       "' is not " + std::string(wanted));
+}
+
+template <std::unsigned_integral T>
+std::optional<T> parse_number(std::string_view text) {
+  T number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end || text.empty()) return std::nullopt;
+  return number;
+}
+
+// One flag: how its text gets into the config. The setter's answer is empty if all is well, else
+// what the value should have been.
+struct Flag {
+  std::string_view name;
+  std::string_view value_name;
+  std::string_view help;
+  std::function<std::string(GatewayConfig&, std::string_view)> set;
+};
+
+template <std::unsigned_integral T>
+auto number(T GatewayConfig::*field, T least, T most) {
+  return [=](GatewayConfig& config, std::string_view text) -> std::string {
+    const auto value = parse_number<T>(text);
+    if (!value || *value < least || *value > most) {
+      return "a whole number from " + std::to_string(least) + " to " + std::to_string(most);
+    }
+    config.*field = *value;
+    return {};
+  };
+}
+
+auto duration(milliseconds GatewayConfig::*field, std::uint32_t least) {
+  return [=](GatewayConfig& config, std::string_view text) -> std::string {
+    constexpr std::uint32_t kMost = 86'400'000;
+    const auto value = parse_number<std::uint32_t>(text);
+    if (!value || *value < least || *value > kMost) {
+      return "milliseconds from " + std::to_string(least) + " to " + std::to_string(kMost);
+    }
+    config.*field = milliseconds(*value);
+    return {};
+  };
+}
+
+auto text(std::string GatewayConfig::*field) {
+  return [=](GatewayConfig& config, std::string_view value) -> std::string {
+    config.*field = value;
+    return {};
+  };
+}
+
+std::string set_listen(GatewayConfig& config, std::string_view value) {
+  auto address = parse_address(value);
+  if (!address) return "host:port, such as 127.0.0.1:8080";
+  config.listen = std::move(*address);
+  return {};
+}
+
+std::string set_control(GatewayConfig& config, std::string_view value) {
+  if (!value.empty() && !parse_address(value)) {
+    return "host:port, such as 127.0.0.1:8082, nor empty";
+  }
+  config.control = value;
+  return {};
+}
+
+// The id becomes part of a file name.
+std::string set_id(GatewayConfig& config, std::string_view value) {
+  const auto fit = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+  };
+  if (value.empty() || value.size() > 64 || value.front() == '.' ||
+      !std::all_of(value.begin(), value.end(), fit)) {
+    return "1 to 64 letters, digits, '-', '_' or '.', not starting with '.'";
+  }
+  config.id = value;
+  return {};
+}
+
+// The value becomes a header.
+std::string set_cors_origin(GatewayConfig& config, std::string_view value) {
+  const auto printable = [](char c) { return c > ' ' && c < '\x7f'; };
+  if (!std::all_of(value.begin(), value.end(), printable)) return "an origin, '*' or empty";
+  config.cors_origin = value;
+  return {};
+}
+
+std::string set_log_level(GatewayConfig& config, std::string_view value) {
+  const auto level = parse_level(value);
+  if (!level) return "debug, info, warning or error";
+  config.log_level = *level;
+  return {};
+}
+
+std::span<const Flag> flags() {
+  using C = GatewayConfig;
+  constexpr std::size_t kGiB = 1U << 30U;
+  static const std::vector<Flag> kFlags = {
+      {"listen", "HOST:PORT", "where clients connect (127.0.0.1:8080); port 0: any free one",
+       set_listen},
+      {"control", "HOST:PORT", "the head's Routes service; without it, only the kept snapshot",
+       set_control},
+      {"id", "NAME", "this gateway's name, one for each gateway of a head (gateway)", set_id},
+      {"data-dir", "DIR", "keeps the last route snapshot there; without it, none is kept",
+       text(&C::data_dir)},
+      {"threads", "N", "I/O threads (half of the cores)", number(&C::threads, 1U, 256U)},
+      {"body-limit-bytes", "N", "largest request body (16777216)",
+       number(&C::body_limit_bytes, std::size_t{1}, kGiB)},
+      {"header-limit-bytes", "N", "largest request line and headers together (32768)",
+       number(&C::header_limit_bytes, std::size_t{1024}, std::size_t{1U << 20U})},
+      {"stream-credit-bytes", "N", "answer bytes held for a slow client (262144)",
+       number(&C::stream_credit_bytes, std::size_t{1024}, kGiB)},
+      {"max-in-flight", "N", "requests at once in this gateway (20000)",
+       number(&C::max_in_flight, 1U, 1'000'000U)},
+      {"max-connections", "N", "client connections at once (20000)",
+       number(&C::max_connections, 1U, 1'000'000U)},
+      {"header-timeout-ms", "MS", "time for a request's line and headers (10000)",
+       duration(&C::header_timeout, 1)},
+      {"body-timeout-ms", "MS", "time for a request's body (60000)", duration(&C::body_timeout, 1)},
+      {"idle-timeout-ms", "MS", "keep-alive: time between requests (90000)",
+       duration(&C::idle_timeout, 1)},
+      {"write-timeout-ms", "MS", "a client that reads nothing for so long is gone (120000)",
+       duration(&C::write_timeout, 1)},
+      {"heartbeat-ms", "MS", "SSE comment after so much silence (15000); 0: none",
+       duration(&C::heartbeat, 0)},
+      {"first-event-deadline-ms", "MS", "time from send to the first event (600000); 0: none",
+       duration(&C::first_event_deadline, 0)},
+      {"drain-ms", "MS", "what running streams get after SIGTERM (30000)", duration(&C::drain, 0)},
+      {"cors-origin", "ORIGIN", "who may call from a browser ('*'); empty: nobody",
+       set_cors_origin},
+      {"log-level", "LEVEL", "debug, info, warning or error (info)", set_log_level},
+  };
+  return kFlags;
+}
+
+const Flag* find_flag(std::string_view name) {
+  for (const Flag& flag : flags()) {
+    if (flag.name == name) return &flag;
+  }
+  return nullptr;
+}
+
+// What belongs together is checked when all flags are read.
+Result<GatewayConfig> validated(GatewayConfig config) {
+  if (config.control.empty() && config.data_dir.empty()) {
+    return make_error(Kind::kConfig,
+                      "neither --control nor --data-dir is given: this gateway would never have a "
+                      "route; name the head (--control 127.0.0.1:8082) or a directory with a "
+                      "snapshot");
+  }
+  return config;
+}
+
+}  // namespace
+
+std::string Address::text() const {
+  const bool ipv6 = host.find(':') != std::string::npos;
+  return (ipv6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
+Result<Address> parse_address(std::string_view text) {
+  const auto bad = [text] {
+    return make_error(Kind::kConfig, "'" + std::string(text) + "' is not host:port");
+  };
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return bad();
+  std::string_view host = text.substr(0, colon);
+  const auto port = parse_number<std::uint16_t>(text.substr(colon + 1));
+  if (!host.empty() && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  } else if (host.find(':') != std::string_view::npos) {
+    return bad();
+  }
+  if (host.empty() || !port) return bad();
+  return Address{std::string(host), *port};
+}
+
+Result<GatewayConfig> parse_flags(int argc, const char* const* argv) {
+  GatewayConfig config;
+  config.threads = std::max(1U, std::thread::hardware_concurrency() / 2);
+  const std::span<const char* const> words(argv, static_cast<std::size_t>(argc));
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    if (word == "--help" || word == "-h" || word == "--version") {
+      config.action = word == "--version" ? Action::kVersion : Action::kHelp;
+      return config;
+    }
+    const std::size_t equals = word.find('=');
+    const std::string_view name = word.substr(0, equals);
+    const Flag* flag = name.starts_with("--") ? find_flag(name.substr(2)) : nullptr;
+    if (flag == nullptr) {
+      return make_error(Kind::kConfig,
+                        "'" + std::string(name) + "' is not a flag; --help lists them");
+    }
+    std::string_view value;
+    if (equals != std::string_view::npos) {
+      value = word.substr(equals + 1);
+    } else if (i + 1 < words.size()) {
+      value = words[++i];
+    } else {
+      return make_error(Kind::kConfig, std::string(name) + " needs a value");
+    }
+    if (const std::string wanted = flag->set(config, value); !wanted.empty()) {
+      return bad_flag(flag->name, value, wanted);
+    }
+  }
+  return validated(std::move(config));
+}
+
+std::string usage() {
+  std::string out =
+      "penstock-gateway: OpenAI-compatible HTTP in front of Penstock's replicas.\n\n"
+      "Usage: penstock-gateway --control HOST:PORT [flags]\n\nFlags:\n";
+  for (const Flag& flag : flags()) {
+    std::string left = "  --" + std::string(flag.name) + " " + std::string(flag.value_name);
+    left.resize(std::max<std::size_t>(left.size() + 2, 34), ' ');
+    out += left + std::string(flag.help) + "\n";
+  }
+  out += "  --help                          this text\n";
+  out += "  --version                       the version\n\n";
+  out += "Exit codes: 0 stopped after a drain, 2 a flag is wrong, 3 the port is taken.\n";
+  return out;
+}
+
+std::string_view version() { return PENSTOCK_VERSION; }
+
+}  // namespace penstock::base

@@ -1,0 +1,63 @@
+// All settings of one gateway: read from flags once, validated once, frozen from then on.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "base/error.h"
+#include "base/log.h"
+
+namespace penstock::base {
+
+// host:port; an IPv6 host stands in brackets: [::1]:8080.
+struct Address {
+  std::string host;
+  std::uint16_t port = 0;  // 0 in --listen: any free one, logged at start
+
+  std::string text() const;
+};
+
+Result<Address> parse_address(std::string_view text);
+
+// What the command line asks for.
+enum class Action : std::uint8_t { kRun, kHelp, kVersion };
+
+// Each field says when to turn it.
+struct GatewayConfig {
+  Action action = Action::kRun;
+  Address listen{"127.0.0.1", 8080};  // where clients connect
+  std::string control;         // host:port of the head's Routes; empty: only what data_dir holds
+  std::string id = "gateway";  // one for each gateway of a head: it names the snapshot file
+  std::string data_dir;        // keeps the last snapshot; empty: none is kept
+  unsigned threads = 1;        // I/O threads; default half of the cores: engines need the rest
+
+  std::size_t body_limit_bytes = 16U << 20U;    // raise for very long prompts or images in the body
+  std::size_t header_limit_bytes = 32U << 10U;  // raise if a proxy in front adds large headers
+  std::size_t stream_credit_bytes = 256U << 10U;  // held per slow client; more smooths bursts
+  unsigned max_in_flight = 20000;    // requests at once; each open one costs a descriptor
+  unsigned max_connections = 20000;  // lowered at start to what the descriptor limit allows
+
+  std::chrono::milliseconds header_timeout{10'000};  // lower if idle attackers hold connections
+  std::chrono::milliseconds body_timeout{60'000};    // raise for clients behind very slow links
+  std::chrono::milliseconds idle_timeout{90'000};    // keep-alive; above the pools of our clients
+  std::chrono::milliseconds write_timeout{
+      120'000};                                 // a client that reads nothing for so long is gone
+  std::chrono::milliseconds heartbeat{15'000};  // SSE comment in silence; below any proxy's timeout
+  std::chrono::milliseconds first_event_deadline{600'000};  // a deployment's own limit goes first
+  std::chrono::milliseconds drain{30'000};  // what running streams get after SIGTERM
+
+  std::string cors_origin = "*";  // access-control-allow-origin; empty: no CORS headers
+  Level log_level = Level::kInfo;
+};
+
+// Reads flags as --name value or --name=value. An error's message names the flag and the value.
+Result<GatewayConfig> parse_flags(int argc, const char* const* argv);
+
+// Every flag with its default and meaning, for --help.
+std::string usage();
+
+// "0.1.0": the version this binary was built as.
+std::string_view version();
+
+}  // namespace penstock::base

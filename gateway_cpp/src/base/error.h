@@ -1,0 +1,85 @@
+// What can go wrong on the data plane: which kind, whose fault, and whether another upstream may be
+// tried. Kind decides status, OpenAI type and code by one table, so that a kind reads the same
+// everywhere. Errors are values: they travel by return, never by throw.
+#pragma once
+
+#include <boost/system/result.hpp>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace penstock::base {
+
+// One row of the table in error.cc each.
+enum class Kind : std::uint8_t {
+  kInvalidJson,           // the body is not JSON, or not an object
+  kMissingParameter,      // a required field is absent
+  kInvalidType,           // a field has the wrong JSON type
+  kInvalidValue,          // a field has the right type and a senseless value
+  kUnsupportedParameter,  // a field that Penstock does not take
+  kBadRequest,            // the HTTP request itself: framing, header syntax
+  kModelNotFound,         // no deployment or adapter of that name
+  kPathNotFound,          // no such endpoint
+  kMethodNotAllowed,      // the endpoint exists, the method does not
+  kRequestTimeout,        // header or body came too slowly
+  kBodyTooLarge,          // over GatewayConfig::body_limit_bytes
+  kHeadersTooLarge,       // over the header limit
+  kUnsupportedMediaType,  // not application/json
+  kShedLoad,              // every replica has as much as it may be given
+  kOverloaded,            // nothing ready, or the gateway itself is full
+  kModelLoading,          // replicas are starting, none is ready yet
+  kDraining,              // this gateway is going away
+  kNoRoutes,              // no route snapshot has ever been heard of
+  kUpstreamFailed,        // a replica broke, and no other could be tried
+  kDeadlineExceeded,      // no first event, or no end, in time
+  kClientGone,            // the client left: logs and metrics only, never on the wire
+  kConfig,                // a flag is wrong: only at start
+  kInternal,              // our own bug
+};
+
+// Who has to change something for the request to succeed.
+enum class Fault : std::uint8_t { kClient, kUpstream, kGateway };
+
+// What may be done about it before the client has seen a byte.
+enum class Retry : std::uint8_t { kNever, kBeforeFirstToken };
+
+// What a kind means unless the error says otherwise.
+struct KindTraits {
+  std::string_view name;  // snake_case, for logs
+  unsigned status;        // HTTP status
+  std::string_view type;  // OpenAI "type"
+  std::string_view code;  // OpenAI "code"
+  Fault fault;
+  Retry retry;
+  bool client_may_retry;  // x-should-retry: the same request may succeed later
+};
+
+const KindTraits& traits(Kind kind);
+
+// A value: copy and move as you like.
+struct Error {
+  Kind kind = Kind::kInternal;
+  Fault fault = Fault::kGateway;
+  Retry retry = Retry::kNever;
+  bool client_may_retry = false;  // what x-should-retry says
+  unsigned status = 500;
+  std::string type;
+  std::string code;
+  std::string param;        // the field at fault; empty: null on the wire
+  std::string message;      // for a person: what was wrong, with the value, and what to do
+  std::string drop_reason;  // why admission said no; empty: it did not
+  std::chrono::milliseconds retry_after{0};  // 0: not known
+};
+
+// An error of `kind` with everything but the message taken from the table.
+Error make_error(Kind kind, std::string message, std::string param = {});
+
+// Called by result::value() on an error, which is a bug: the data plane asks has_value() first.
+[[noreturn]] void throw_exception_from_error(const Error& error,
+                                             const boost::source_location& where);
+
+template <class T>
+using Result = boost::system::result<T, Error>;
+
+}  // namespace penstock::base

@@ -1,0 +1,93 @@
+#include "base/json_text.h"
+
+#include <array>
+#include <cstddef>
+
+namespace penstock::base {
+namespace {
+
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
+
+unsigned char byte_at(std::string_view text, std::size_t i) {
+  return static_cast<unsigned char>(text[i]);
+}
+
+bool continues(std::string_view text, std::size_t i) {
+  return i < text.size() && (byte_at(text, i) & 0xC0U) == 0x80U;
+}
+
+// Length of the UTF-8 sequence that starts at `i`; 0 if there is no valid one.
+std::size_t sequence_length(std::string_view text, std::size_t i) {
+  const unsigned char lead = byte_at(text, i);
+  if (lead < 0x80U) return 1;
+  if (lead < 0xC2U || lead > 0xF4U || !continues(text, i + 1)) return 0;
+  const unsigned char second = byte_at(text, i + 1);
+  if (lead < 0xE0U) return 2;
+  if (!continues(text, i + 2)) return 0;
+  if (lead < 0xF0U) {
+    const bool overlong = lead == 0xE0U && second < 0xA0U;
+    const bool surrogate = lead == 0xEDU && second > 0x9FU;
+    return overlong || surrogate ? 0 : 3;
+  }
+  const bool overlong = lead == 0xF0U && second < 0x90U;
+  const bool beyond = lead == 0xF4U && second > 0x8FU;
+  return overlong || beyond || !continues(text, i + 3) ? 0 : 4;
+}
+
+void append_ascii(std::string& out, unsigned char c) {
+  constexpr std::array kHex = {'0', '1', '2', '3', '4', '5', '6', '7',
+                               '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'};
+  switch (c) {
+    case '"':
+      out += "\\\"";
+      return;
+    case '\\':
+      out += "\\\\";
+      return;
+    case '\n':
+      out += "\\n";
+      return;
+    case '\r':
+      out += "\\r";
+      return;
+    case '\t':
+      out += "\\t";
+      return;
+    default:
+      break;
+  }
+  if (c < 0x20U || c == 0x7FU) {
+    out += "\\u00";
+    out += kHex[c >> 4U];
+    out += kHex[c & 0xFU];
+  } else {
+    out += static_cast<char>(c);
+  }
+}
+
+}  // namespace
+
+void append_json_string(std::string& out, std::string_view text) {
+  out += '"';
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length = sequence_length(text, i);
+    if (length == 1) {
+      append_ascii(out, byte_at(text, i));
+    } else if (length == 0) {
+      out += kReplacement;
+    } else {
+      out.append(text, i, length);
+    }
+    i += length == 0 ? 1 : length;
+  }
+  out += '"';
+}
+
+std::string json_string(std::string_view text) {
+  std::string out;
+  out.reserve(text.size() + 2);
+  append_json_string(out, text);
+  return out;
+}
+
+}  // namespace penstock::base

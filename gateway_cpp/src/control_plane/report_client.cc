@@ -1,0 +1,70 @@
+#include "control_plane/report_client.h"
+
+#include <utility>
+
+#include "penstock/v1/routes.grpc.pb.h"
+
+namespace penstock::control_plane {
+
+ReportClient::ReportClient(std::string gateway_id, std::shared_ptr<grpc::Channel> channel,
+                           const base::Clock& clock, Fill fill, std::chrono::milliseconds interval)
+    : gateway_id_(std::move(gateway_id)),
+      channel_(std::move(channel)),
+      clock_(clock),
+      fill_(std::move(fill)),
+      interval_(interval) {}
+
+ReportClient::~ReportClient() { stop(); }
+
+void ReportClient::start() {
+  if (channel_) thread_ = std::thread([this] { run(); });
+}
+
+void ReportClient::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    if (call_ != nullptr) call_->TryCancel();
+  }
+  stopping_changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void ReportClient::run() {
+  do {
+    report_until_broken();
+  } while (wait());
+}
+
+void ReportClient::report_until_broken() {
+  grpc::ClientContext context;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return;
+    call_ = &context;
+  }
+  const auto stub = penstock::v1::Routes::NewStub(channel_);
+  penstock::v1::GatewayReportReply reply;
+  const auto writer = stub->Report(&context, &reply);
+  penstock::v1::GatewayReport report;
+  do {
+    report.Clear();
+    report.set_gateway_id(gateway_id_);
+    report.set_at_ms(
+        std::chrono::duration_cast<std::chrono::milliseconds>(clock_.wall_now().time_since_epoch())
+            .count());
+    fill_(report);
+  } while (writer->Write(report) && wait());
+  // The head need not answer for this to end: a stop has cancelled the call.
+  writer->WritesDone();
+  writer->Finish();
+  const std::lock_guard lock(mutex_);
+  call_ = nullptr;
+}
+
+bool ReportClient::wait() {
+  std::unique_lock lock(mutex_);
+  return !stopping_changed_.wait_for(lock, interval_, [this] { return stopping_; });
+}
+
+}  // namespace penstock::control_plane

@@ -1,0 +1,55 @@
+// Tells the head about once a second what this gateway sees of each deployment. Counts are since
+// the start, so a report that is lost loses nothing; a head that is away costs a retry each second.
+// Owned by main; a thread of its own.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "base/clock.h"
+#include "penstock/v1/routes.pb.h"
+
+namespace penstock::control_plane {
+
+class ReportClient {
+ public:
+  // Fills the numbers of a report; gateway_id and at_ms are set already. Called on this client's
+  // thread.
+  using Fill = std::function<void(penstock::v1::GatewayReport&)>;
+
+  ReportClient(std::string gateway_id, std::shared_ptr<grpc::Channel> channel,
+               const base::Clock& clock, Fill fill,
+               std::chrono::milliseconds interval = std::chrono::seconds(1));
+  ReportClient(const ReportClient&) = delete;
+  ReportClient& operator=(const ReportClient&) = delete;
+  ~ReportClient();
+
+  void start();  // does nothing without a channel
+  void stop();   // idempotent
+
+ private:
+  void run();
+  void report_until_broken();
+  bool wait();  // one interval; false if stopping
+
+  const std::string gateway_id_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  const base::Clock& clock_;
+  const Fill fill_;
+  const std::chrono::milliseconds interval_;
+
+  std::mutex mutex_;  // guards all below
+  std::condition_variable stopping_changed_;
+  bool stopping_ = false;
+  grpc::ClientContext* call_ = nullptr;
+  std::thread thread_;
+};
+
+}  // namespace penstock::control_plane

@@ -1,0 +1,132 @@
+#include "http/http_reply.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace penstock::http {
+
+namespace {
+
+constexpr std::string_view kLastChunk = "0\r\n\r\n";
+constexpr std::string_view kExposedHeaders =
+    "x-request-id, x-client-request-id, openai-processing-ms, retry-after, retry-after-ms, "
+    "x-should-retry, x-penstock-backend, x-penstock-replica, x-penstock-queue-ms, "
+    "x-penstock-adapter-version, x-penstock-drop-reason";
+
+void add_header(std::string& text, std::string_view name, std::string_view value) {
+  text.append(name).append(": ").append(value).append("\r\n");
+}
+
+bool has_body(unsigned status) { return status >= 200 && status != 204 && status != 304; }
+
+}  // namespace
+
+std::string_view reason_phrase(unsigned status) {
+  struct Row {
+    unsigned status;
+    std::string_view phrase;
+  };
+  static constexpr std::array<Row, 20> kRows = {{{200, "OK"},
+                                                 {201, "Created"},
+                                                 {204, "No Content"},
+                                                 {400, "Bad Request"},
+                                                 {401, "Unauthorized"},
+                                                 {403, "Forbidden"},
+                                                 {404, "Not Found"},
+                                                 {405, "Method Not Allowed"},
+                                                 {408, "Request Timeout"},
+                                                 {409, "Conflict"},
+                                                 {413, "Content Too Large"},
+                                                 {415, "Unsupported Media Type"},
+                                                 {422, "Unprocessable Content"},
+                                                 {429, "Too Many Requests"},
+                                                 {431, "Request Header Fields Too Large"},
+                                                 {500, "Internal Server Error"},
+                                                 {501, "Not Implemented"},
+                                                 {502, "Bad Gateway"},
+                                                 {503, "Service Unavailable"},
+                                                 {504, "Gateway Timeout"}}};
+  const auto row =
+      std::find_if(kRows.begin(), kRows.end(), [&](const Row& r) { return r.status == status; });
+  return row == kRows.end() ? std::string_view("Status") : row->phrase;
+}
+
+HttpReply::HttpReply(Connection& connection, const AnswerFrame& frame)
+    : connection_(connection), frame_(frame), keep_alive_(frame.incoming.keep_alive) {
+  connection_.begin_answer();
+}
+
+std::string HttpReply::head_text(const proxy::AnswerHead& head) const {
+  std::string text;
+  text.reserve(512);
+  text.append("HTTP/1.1 ").append(std::to_string(head.status)).append(" ");
+  text.append(reason_phrase(head.status)).append("\r\n");
+  if (!head.content_type.empty()) add_header(text, "content-type", head.content_type);
+  add_header(text, "x-request-id", frame_.request_id);
+  if (!frame_.incoming.client_request_id.empty()) {
+    add_header(text, "x-client-request-id", frame_.incoming.client_request_id);
+  }
+  for (const auto& header : head.headers) add_header(text, header.name, header.value);
+  if (!allow_.empty()) add_header(text, "allow", allow_);
+  if (!frame_.incoming.origin.empty() && !frame_.cors_origin.empty()) {
+    add_header(text, "access-control-allow-origin", frame_.cors_origin);
+    add_header(text, "access-control-expose-headers", kExposedHeaders);
+  }
+  if (keep_alive_ == KeepAlive::kNo) {
+    add_header(text, "connection", "close");
+  } else if (frame_.incoming.is_http_1_0) {
+    add_header(text, "connection", "keep-alive");
+  }
+  return text;
+}
+
+Awaitable<Sent> HttpReply::answer(const proxy::AnswerHead& head, std::string_view body) {
+  std::string text = head_text(head);
+  if (has_body(head.status)) add_header(text, "content-length", std::to_string(body.size()));
+  text.append("\r\n");
+  if (frame_.incoming.method != "HEAD") text.append(body);
+  Sent sent = connection_.send(text);
+  if (sent == Sent::kBlocked) sent = co_await connection_.flush();
+  complete_ = sent == Sent::kAll;
+  co_return sent;
+}
+
+void HttpReply::begin_stream(const proxy::AnswerHead& head) {
+  // Without chunks only the connection's end can end an answer of unknown length.
+  if (frame_.incoming.is_http_1_0) keep_alive_ = KeepAlive::kNo;
+  head_ = head_text(head);
+  if (!frame_.incoming.is_http_1_0) add_header(head_, "transfer-encoding", "chunked");
+  head_.append("\r\n");
+}
+
+Sent HttpReply::write(upstream::Payload& payload, proxy::Piece piece) {
+  if (piece == proxy::Piece::kCutOff) keep_alive_ = KeepAlive::kNo;
+  if (piece != proxy::Piece::kMore) complete_ = true;
+  std::string_view bytes;
+  if (frame_.incoming.is_http_1_0) {
+    bytes = payload.bytes();
+  } else if (payload.empty()) {
+    if (piece != proxy::Piece::kMore) bytes = kLastChunk;
+  } else {
+    std::array<char, upstream::Payload::kHeadroom> size{};
+    char* end =
+        std::to_chars(size.data(), size.data() + size.size() - 2, payload.size(), 16).ptr;
+    *end++ = '\r';
+    *end++ = '\n';
+    const std::string_view prefix(size.data(), static_cast<size_t>(end - size.data()));
+    bytes = payload.framed(prefix, piece == proxy::Piece::kMore ? "\r\n" : "\r\n0\r\n\r\n");
+  }
+  Sent sent = Sent::kAll;
+  if (!head_.empty()) {
+    head_.append(bytes);
+    sent = connection_.send(head_);
+    std::string().swap(head_);
+  } else if (!bytes.empty()) {
+    sent = connection_.send(bytes);
+  }
+  payload.clear();
+  return sent;
+}
+
+}  // namespace penstock::http

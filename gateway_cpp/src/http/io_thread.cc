@@ -1,0 +1,71 @@
+#include "http/io_thread.h"
+
+#include <boost/asio/post.hpp>
+
+namespace penstock::http {
+
+namespace {
+
+constexpr std::chrono::seconds kSweepInterval{1};
+
+}  // namespace
+
+IoThread::IoThread(const Shared& shared, int socket, uint32_t max_connections)
+    : clock_(shared.clock),
+      ticker_(io_.get_executor()),
+      timers_(shared.clock.steady_now()),
+      metrics_(shared.metrics.add_shard()),
+      routes_(shared.routes),
+      pool_(io_, shared.clock, shared.config.stream_credit_bytes, metrics_),
+      pages_(shared.clock, shared.metrics, shared.state, routes_, shared.subscription),
+      flow_({shared.clock, shared.log, shared.config, metrics_, shared.state, timers_, parser_,
+             routes_, shared.policy, pool_}),
+      services_{shared.clock, shared.config, metrics_, shared.state, ids_, pages_, flow_},
+      sessions_(io_, services_, shared.log),
+      listener_(io_, socket, max_connections, sessions_, services_, timers_, shared.log) {}
+
+IoThread::~IoThread() { join(); }
+
+void IoThread::start() {
+  listener_.start();
+  tick();
+  thread_ = std::thread([this] { io_.run(); });
+}
+
+void IoThread::drain() {
+  asio::post(io_, [this] {
+    listener_.stop();
+    sessions_.drain();
+  });
+}
+
+void IoThread::abort() {
+  asio::post(io_, [this] { sessions_.abort(); });
+}
+
+void IoThread::join() {
+  if (!thread_.joinable()) return;
+  asio::post(io_, [this] {
+    listener_.stop();
+    sessions_.abort();
+    ticker_.cancel();
+    // After what the sessions still have to do.
+    asio::post(io_, [this] { io_.stop(); });
+  });
+  thread_.join();
+}
+
+void IoThread::tick() {
+  const auto now = clock_.steady_now();
+  timers_.advance(now);
+  if (now >= next_sweep_) {
+    next_sweep_ = now + kSweepInterval;
+    pool_.sweep(*routes_.read());
+  }
+  ticker_.expires_after(proxy::TimerWheel::kTick);
+  ticker_.async_wait([this](boost::system::error_code ec) {
+    if (!ec) tick();
+  });
+}
+
+}  // namespace penstock::http

@@ -1,0 +1,81 @@
+// Everything that one I/O thread owns: its event loop, listener, sessions, replicas' sessions,
+// timers. Built and stopped by main; between start() and join() everything inside belongs to the
+// thread alone, and other threads only post to it.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "http/listener.h"
+#include "http/request_id.h"
+#include "http/session.h"
+#include "http/session_group.h"
+#include "http/status_pages.h"
+#include "openai/request.h"
+#include "proxy/gateway_state.h"
+#include "proxy/request_flow.h"
+#include "proxy/timer_wheel.h"
+#include "routing/route_table.h"
+#include "routing/selection_policy.h"
+#include "upstream/replica_pool.h"
+
+namespace penstock::http {
+
+class IoThread {
+ public:
+  // What all I/O threads share. All outlive the threads.
+  struct Shared {
+    const base::Clock& clock;
+    base::Log& log;
+    const base::GatewayConfig& config;
+    base::Metrics& metrics;
+    proxy::GatewayState& state;
+    const routing::RouteTable& routes;
+    const routing::SelectionPolicy& policy;
+    StatusPages::Subscription subscription;
+  };
+
+  // `socket`: from listen_on(), owned from now on.
+  IoThread(const Shared& shared, int socket, uint32_t max_connections);
+  IoThread(const IoThread&) = delete;
+  IoThread& operator=(const IoThread&) = delete;
+  ~IoThread();
+
+  void start();
+  // No new clients; idle ones leave soon, others after their answer.
+  void drain();
+  // Ends all sessions now.
+  void abort();
+  // Ends the loop and waits for the thread. Idempotent.
+  void join();
+
+ private:
+  using Timer = asio::basic_waitable_timer<std::chrono::steady_clock,
+                                           asio::wait_traits<std::chrono::steady_clock>,
+                                           upstream::Executor>;
+  void tick();
+
+  const base::Clock& clock_;
+  asio::io_context io_{1};
+  Timer ticker_;
+  base::SteadyTime next_sweep_;
+  proxy::TimerWheel timers_;
+  base::MetricsShard& metrics_;
+  routing::RouteReader routes_;
+  openai::RequestParser parser_;
+  upstream::ReplicaPool pool_;
+  RequestIds ids_;
+  StatusPages pages_;
+  proxy::RequestFlow flow_;
+  Services services_;
+  SessionGroup sessions_;
+  Listener listener_;
+  std::thread thread_;
+};
+
+}  // namespace penstock::http

@@ -1,0 +1,48 @@
+#include "http/session_group.h"
+
+#include <boost/asio/co_spawn.hpp>
+#include <exception>
+#include <vector>
+
+namespace penstock::http {
+
+void SessionGroup::start(std::shared_ptr<Connection> connection, Welcome welcome) {
+  auto session = std::make_shared<Session>(std::move(connection), services_, welcome);
+  const Session* const key = session.get();
+  sessions_.emplace(key, session);
+  services_.metrics.connections.add(1);
+  services_.metrics.connections_total.add();
+  services_.state.connections.fetch_add(1, std::memory_order_relaxed);
+  asio::co_spawn(io_.get_executor(), session->run(), [this, key](const std::exception_ptr& broken) {
+    try {
+      if (broken) std::rethrow_exception(broken);
+    } catch (const std::exception& error) {
+      log_.error("session ended by an exception", {{"error", error.what()}});
+    }
+    end(key);
+  });
+}
+
+void SessionGroup::end(const Session* session) {
+  sessions_.erase(session);
+  services_.metrics.connections.add(-1);
+  services_.state.connections.fetch_sub(1, std::memory_order_relaxed);
+}
+
+// Sessions may end while they are told.
+std::vector<std::shared_ptr<Session>> SessionGroup::all() const {
+  std::vector<std::shared_ptr<Session>> sessions;
+  sessions.reserve(sessions_.size());
+  for (const auto& [key, session] : sessions_) sessions.push_back(session);
+  return sessions;
+}
+
+void SessionGroup::drain() {
+  for (const auto& session : all()) session->drain();
+}
+
+void SessionGroup::abort() {
+  for (const auto& session : all()) session->abort();
+}
+
+}  // namespace penstock::http

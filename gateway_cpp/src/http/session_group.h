@@ -1,0 +1,38 @@
+// The sessions of one I/O thread: every one is owned here from its start to its end. That thread
+// only.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <memory>
+#include <unordered_map>
+
+#include "base/log.h"
+#include "http/session.h"
+
+namespace penstock::http {
+
+class SessionGroup {
+ public:
+  SessionGroup(asio::io_context& io, Services& services, base::Log& log)
+      : io_(io), services_(services), log_(log) {}
+  SessionGroup(const SessionGroup&) = delete;
+  SessionGroup& operator=(const SessionGroup&) = delete;
+
+  void start(std::shared_ptr<Connection> connection, Welcome welcome);
+  // Idle ones end soon, others after their answer.
+  void drain();
+  // All end now.
+  void abort();
+  size_t size() const { return sessions_.size(); }
+
+ private:
+  void end(const Session* session);
+  std::vector<std::shared_ptr<Session>> all() const;
+
+  asio::io_context& io_;
+  Services& services_;
+  base::Log& log_;
+  std::unordered_map<const Session*, std::shared_ptr<Session>> sessions_;
+};
+
+}  // namespace penstock::http

@@ -1,0 +1,123 @@
+#include "http/status_pages.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/json_text.h"
+#include "openai/models.h"
+
+namespace penstock::http {
+
+namespace {
+
+constexpr std::string_view kJson = "application/json";
+constexpr std::string_view kPrometheus = "text/plain; version=0.0.4; charset=utf-8";
+
+openai::ModelCard card_of(const routing::ModelName& name) {
+  openai::ModelCard card;
+  card.id = name.name;
+  card.root = name.adapter != nullptr ? name.adapter->adapter : name.deployment->model;
+  if (name.adapter != nullptr) card.parent = name.deployment->name;
+  card.created = name.deployment->created;
+  card.max_model_len = name.deployment->max_model_len;
+  return card;
+}
+
+std::string_view name_of(control_plane::RouteSource source) {
+  switch (source) {
+    case control_plane::RouteSource::kDisk:
+      return "disk";
+    case control_plane::RouteSource::kControl:
+      return "control";
+    case control_plane::RouteSource::kNone:
+      break;
+  }
+  return "none";
+}
+
+bool may_be_sent_to(const routing::Target& target, base::SteadyTime now) {
+  return target.route.state == routing::ReplicaState::kReady && target.tracker->is_serving() &&
+         !target.tracker->is_down(now);
+}
+
+bool any_replica(const routing::Routes& routes, base::SteadyTime now) {
+  return std::any_of(
+      routes.deployments().begin(), routes.deployments().end(), [now](const auto& entry) {
+        const auto& replicas = entry.second->replicas;
+        return std::any_of(replicas.begin(), replicas.end(),
+                           [now](const auto& target) { return may_be_sent_to(target, now); });
+      });
+}
+
+}  // namespace
+
+StatusPages::StatusPages(const base::Clock& clock, const base::Metrics& metrics,
+                         const proxy::GatewayState& state, routing::RouteReader& routes,
+                         Subscription subscription)
+    : clock_(clock),
+      metrics_(metrics),
+      state_(state),
+      routes_(routes),
+      subscription_(std::move(subscription)) {}
+
+PageText StatusPages::live() const { return {200, kJson, R"({"status":"live"})"}; }
+
+std::optional<StatusPages::NotReady> StatusPages::why_not_ready(
+    const routing::Routes& routes) const {
+  if (state_.draining.load(std::memory_order_relaxed)) {
+    return NotReady{"draining", "this gateway is shutting down"};
+  }
+  if (!routes.known()) {
+    return NotReady{"no_snapshot", "no route snapshot has come from the head, and none is on disk"};
+  }
+  if (routes.deployments().empty()) return NotReady{"no_route", "there is no deployment"};
+  if (!any_replica(routes, clock_.steady_now())) {
+    return NotReady{"no_replica", "no replica of any deployment can be sent requests"};
+  }
+  return std::nullopt;
+}
+
+PageText StatusPages::ready() const {
+  const routing::Routes& routes = *routes_.read();
+  const auto subscription = subscription_();
+  const auto no = why_not_ready(routes);
+  std::string body = R"({"status":)";
+  base::append_json_string(body, no ? "not_ready" : "ready");
+  if (no) {
+    body += R"(,"reason":)" + base::json_string(no->reason);
+    body += R"(,"message":)" + base::json_string(no->message);
+  }
+  body += R"(,"snapshot_version":)" + std::to_string(routes.version());
+  body += R"(,"snapshot_source":)" + base::json_string(name_of(subscription.source));
+  body += R"(,"control_connected":)";
+  body += subscription.connected ? "true" : "false";
+  body += "}";
+  return {no ? 503U : 200U, kJson, std::move(body)};
+}
+
+PageText StatusPages::metrics() const {
+  base::GatewayFacts facts;
+  facts.snapshot_version = routes_.read()->version();
+  facts.control_connected = subscription_().connected;
+  facts.draining = state_.draining.load(std::memory_order_relaxed);
+  return {200, kPrometheus, metrics_.render(facts)};
+}
+
+PageText StatusPages::models() const {
+  std::vector<openai::ModelCard> cards;
+  for (const auto& name : routes_.read()->names()) cards.push_back(card_of(name));
+  return {200, kJson, openai::model_list_body(cards)};
+}
+
+base::Result<PageText> StatusPages::model(std::string_view id) const {
+  const auto& routes = routes_.read();
+  auto route = routes->resolve(id);
+  if (!route) return route.error();
+  for (const auto& name : routes->names()) {
+    if (name.name == id) return PageText{200, kJson, openai::model_body(card_of(name))};
+  }
+  return base::make_error(base::Kind::kModelNotFound,
+                          "The model `" + std::string(id) + "` does not exist.", "model");
+}
+
+}  // namespace penstock::http

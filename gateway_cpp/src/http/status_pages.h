@@ -1,0 +1,54 @@
+// What the gateway tells of itself: live, ready, its metrics, the models. One for each I/O thread.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/metrics.h"
+#include "control_plane/route_subscription.h"
+#include "proxy/gateway_state.h"
+#include "routing/route_table.h"
+
+namespace penstock::http {
+
+struct PageText {
+  unsigned status = 200;
+  std::string_view content_type;
+  std::string body;
+};
+
+class StatusPages {
+ public:
+  // How the gateway stands to its control plane. Any thread.
+  using Subscription = std::function<control_plane::SubscriptionState()>;
+
+  StatusPages(const base::Clock& clock, const base::Metrics& metrics,
+              const proxy::GatewayState& state, routing::RouteReader& routes,
+              Subscription subscription);
+
+  PageText live() const;
+  // 503 with a reason while draining, without routes, and when no replica can be sent anything. The
+  // control plane's absence is told, and no reason.
+  PageText ready() const;
+  PageText metrics() const;
+  PageText models() const;
+  base::Result<PageText> model(std::string_view id) const;
+
+ private:
+  struct NotReady {
+    std::string_view reason;
+    std::string_view message;
+  };
+  std::optional<NotReady> why_not_ready(const routing::Routes& routes) const;
+
+  const base::Clock& clock_;
+  const base::Metrics& metrics_;
+  const proxy::GatewayState& state_;
+  routing::RouteReader& routes_;
+  const Subscription subscription_;
+};
+
+}  // namespace penstock::http

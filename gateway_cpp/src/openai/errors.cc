@@ -1,0 +1,53 @@
+#include "openai/errors.h"
+
+#include <algorithm>
+
+#include "base/json_text.h"
+
+namespace penstock::openai {
+namespace {
+
+void append_string_or_null(std::string& out, std::string_view text) {
+  if (text.empty()) {
+    out += "null";
+  } else {
+    base::append_json_string(out, text);
+  }
+}
+
+}  // namespace
+
+std::string error_body(const base::Error& error) {
+  std::string out;
+  out.reserve(160 + error.message.size());
+  out += R"({"error":{"message":)";
+  base::append_json_string(out, error.message);
+  out += R"(,"type":)";
+  base::append_json_string(out, error.type);
+  out += R"(,"param":)";
+  append_string_or_null(out, error.param);
+  out += R"(,"code":)";
+  append_string_or_null(out, error.code);
+  out += "}}";
+  return out;
+}
+
+std::string error_event(const base::Error& error) { return "data: " + error_body(error) + "\n\n"; }
+
+std::vector<Header> error_headers(const base::Error& error) {
+  std::vector<Header> headers;
+  headers.push_back({"x-should-retry", error.client_may_retry ? "true" : "false"});
+  if (error.retry_after.count() > 0) {
+    // SDKs refuse to wait for long: python above 120 s, node above 60 s.
+    const auto seconds = std::clamp<std::int64_t>((error.retry_after.count() + 999) / 1000, 1, 60);
+    const auto millis = std::min<std::int64_t>(error.retry_after.count(), 60'000);
+    headers.push_back({"retry-after", std::to_string(seconds)});
+    headers.push_back({"retry-after-ms", std::to_string(millis)});
+  }
+  if (!error.drop_reason.empty()) {
+    headers.push_back({"x-penstock-drop-reason", error.drop_reason});
+  }
+  return headers;
+}
+
+}  // namespace penstock::openai

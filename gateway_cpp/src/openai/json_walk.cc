@@ -1,0 +1,102 @@
+#include "openai/json_walk.h"
+
+#include <string_view>
+
+namespace penstock::openai {
+namespace {
+
+namespace ondemand = simdjson::ondemand;
+using simdjson::error_code;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+void skip_digits(std::string_view& text) {
+  while (!text.empty() && is_digit(text.front())) text.remove_prefix(1);
+}
+
+// JSON's grammar only: a number of any size is a number, as it is in Python.
+bool is_number(std::string_view text) {
+  if (!text.empty() && text.front() == '-') text.remove_prefix(1);
+  if (text.empty() || !is_digit(text.front())) return false;
+  if (text.front() == '0') {
+    text.remove_prefix(1);
+  } else {
+    skip_digits(text);
+  }
+  if (!text.empty() && text.front() == '.') {
+    text.remove_prefix(1);
+    if (text.empty() || !is_digit(text.front())) return false;
+    skip_digits(text);
+  }
+  if (!text.empty() && (text.front() == 'e' || text.front() == 'E')) {
+    text.remove_prefix(1);
+    if (!text.empty() && (text.front() == '+' || text.front() == '-')) text.remove_prefix(1);
+    if (text.empty() || !is_digit(text.front())) return false;
+    skip_digits(text);
+  }
+  return text.empty();
+}
+
+// Only a string with a backslash can be wrong: control characters and UTF-8 are checked before.
+error_code walk_string(ondemand::value& value) {
+  if (value.raw_json_token().find('\\') != std::string_view::npos) {
+    return value.get_string().error();
+  }
+  return value.get_raw_json_string().error();
+}
+
+error_code walk_array(ondemand::value& value, int depth) {
+  ondemand::array array;
+  if (const auto error = value.get_array().get(array)) return error;
+  for (auto element : array) {
+    ondemand::value item;
+    if (const auto error = element.get(item)) return error;
+    if (const auto error = walk(item, depth + 1)) return error;
+  }
+  return simdjson::SUCCESS;
+}
+
+error_code walk_object(ondemand::value& value, int depth) {
+  ondemand::object object;
+  if (const auto error = value.get_object().get(object)) return error;
+  for (auto entry : object) {
+    ondemand::field field;
+    if (const auto error = std::move(entry).get(field)) return error;
+    if (const auto error = field.unescaped_key().error()) return error;
+    if (const auto error = walk(field.value(), depth + 1)) return error;
+  }
+  return simdjson::SUCCESS;
+}
+
+}  // namespace
+
+std::string_view scalar_token(ondemand::value& value) {
+  std::string_view token = value.raw_json_token();
+  token = token.substr(0, token.find_last_not_of(" \t\r\n") + 1);
+  return token;
+}
+
+error_code walk(ondemand::value value, int depth) {
+  if (depth > kDeepestNesting) return simdjson::DEPTH_ERROR;
+  ondemand::json_type type{};
+  if (const auto error = value.type().get(type)) return error;
+  switch (type) {
+    case ondemand::json_type::array:
+      return walk_array(value, depth);
+    case ondemand::json_type::object:
+      return walk_object(value, depth);
+    case ondemand::json_type::string:
+      return walk_string(value);
+    case ondemand::json_type::number:
+      return is_number(scalar_token(value)) ? simdjson::SUCCESS : simdjson::NUMBER_ERROR;
+    case ondemand::json_type::boolean: {
+      const std::string_view token = scalar_token(value);
+      return token == "true" || token == "false" ? simdjson::SUCCESS : simdjson::T_ATOM_ERROR;
+    }
+    case ondemand::json_type::null:
+      return scalar_token(value) == "null" ? simdjson::SUCCESS : simdjson::N_ATOM_ERROR;
+  }
+  return simdjson::TAPE_ERROR;
+}
+
+}  // namespace penstock::openai

@@ -1,0 +1,304 @@
+#include "openai/request.h"
+
+#include <simdjson.h>
+
+#include <array>
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+#include "openai/json_walk.h"
+
+namespace penstock::openai {
+namespace {
+
+namespace ondemand = simdjson::ondemand;
+using base::Error;
+using base::Kind;
+using ondemand::json_type;
+using simdjson::error_code;
+
+constexpr int kFieldDepth = 1;  // of a value in the body's own object
+
+Error wrong_type(std::string_view param, std::string_view wanted) {
+  return base::make_error(Kind::kInvalidType,
+                          "'" + std::string(param) + "' must be " + std::string(wanted),
+                          std::string(param));
+}
+
+Error missing(std::string_view param, std::string_view wanted) {
+  return base::make_error(
+      Kind::kMissingParameter,
+      "'" + std::string(param) + "' is missing: it must be " + std::string(wanted),
+      std::string(param));
+}
+
+// One pass over one body.
+class Reader {
+ public:
+  Reader(Endpoint endpoint, std::string& body) : endpoint_(endpoint), body_(body) {}
+
+  base::Result<Request> read(ondemand::parser& parser) {
+    if (body_.empty()) {
+      return base::make_error(Kind::kInvalidJson, "the body is empty: send a JSON object");
+    }
+    body_.reserve(body_.size() + simdjson::SIMDJSON_PADDING);
+    error_code error = parser.iterate(body_.data(), body_.size(), body_.capacity()).get(document_);
+    started_ = !error;
+    if (started_) error = read_fields();
+    if (!error_ && error) error_ = invalid_json(error);
+    if (!error_) check_presence();
+    if (error_) return *std::move(error_);
+    return std::move(request_);
+  }
+
+ private:
+  // What a field of the body means. Each consumes the value; JSON that is broken comes back as
+  // simdjson's error, JSON that is wrong for us as error_.
+  using Read = error_code (Reader::*)(ondemand::value&);
+  struct FieldReader {
+    std::string_view name;
+    Read read;
+  };
+
+  error_code read_fields() {
+    ondemand::object object;
+    if (const auto error = document_.get_object().get(object)) return error;
+    for (auto entry : object) {
+      ondemand::field field;
+      if (const auto error = std::move(entry).get(field)) return error;
+      std::string_view key;
+      if (const auto error = field.unescaped_key().get(key)) return error;
+      ondemand::value value = field.value();
+      if (const auto error = read_field(key, value)) return error;
+      if (error_) return simdjson::SUCCESS;
+    }
+    // There is no location behind the last token.
+    const bool at_end = document_.current_location().error() == simdjson::OUT_OF_BOUNDS;
+    return at_end ? simdjson::SUCCESS : simdjson::TRAILING_CONTENT;
+  }
+
+  error_code read_field(std::string_view key, ondemand::value& value) {
+    static constexpr std::array<FieldReader, 13> kFields = {{
+        {"model", &Reader::read_model},
+        {"messages", &Reader::read_messages},
+        {"prompt", &Reader::read_prompt},
+        {"stream", &Reader::read_stream},
+        {"stream_options", &Reader::read_stream_options},
+        {"max_tokens", &Reader::read_max_tokens},
+        {"max_completion_tokens", &Reader::read_max_completion_tokens},
+        {"n", &Reader::read_choices},
+        {"user", &Reader::read_user},
+        {"priority", &Reader::note<&Request::has_priority>},
+        {"cache_salt", &Reader::note<&Request::has_cache_salt>},
+        {"kv_transfer_params", &Reader::note<&Request::has_kv_transfer_params>},
+        {"vllm_xargs", &Reader::note<&Request::has_vllm_xargs>},
+    }};
+    for (const FieldReader& field : kFields) {
+      if (field.name == key) return (this->*field.read)(value);
+    }
+    return walk(value, kFieldDepth);
+  }
+
+  template <bool Request::*kPresent>
+  error_code note(ondemand::value& value) {
+    request_.*kPresent = true;
+    return walk(value, kFieldDepth);
+  }
+
+  error_code read_string(ondemand::value& value, std::string_view param, std::string& out) {
+    json_type type{};
+    if (const auto error = value.type().get(type)) return error;
+    if (type == json_type::null) return walk(value, kFieldDepth);
+    if (type != json_type::string) {
+      error_ = wrong_type(param, "a string");
+      return simdjson::SUCCESS;
+    }
+    std::string_view text;
+    if (const auto error = value.get_string().get(text)) return error;
+    out = text;
+    return simdjson::SUCCESS;
+  }
+
+  error_code read_bool(ondemand::value& value, std::string_view param, bool& out) {
+    json_type type{};
+    if (const auto error = value.type().get(type)) return error;
+    if (type != json_type::boolean && type != json_type::null) {
+      error_ = wrong_type(param, "true or false");
+      return simdjson::SUCCESS;
+    }
+    if (const auto error = walk(value, kFieldDepth)) return error;
+    out = type == json_type::boolean && scalar_token(value) == "true";
+    return simdjson::SUCCESS;
+  }
+
+  error_code read_count(ondemand::value& value, std::string_view param, std::uint64_t least,
+                        std::optional<std::uint64_t>& out) {
+    out.reset();
+    json_type type{};
+    if (const auto error = value.type().get(type)) return error;
+    if (type != json_type::number) {
+      if (type != json_type::null) error_ = wrong_type(param, "a whole number");
+      return error_ ? simdjson::SUCCESS : walk(value, kFieldDepth);
+    }
+    if (const auto error = walk(value, kFieldDepth)) return error;
+    const std::string_view token = scalar_token(value);
+    std::uint64_t count = 0;
+    const auto [end, failure] = std::from_chars(token.data(), token.data() + token.size(), count);
+    if (failure != std::errc() || end != token.data() + token.size() || count < least) {
+      constexpr std::size_t kShown = 40;  // of a hostile number
+      error_ = base::make_error(
+          Kind::kInvalidValue,
+          "'" + std::string(param) + "' is " + std::string(token.substr(0, kShown)) +
+              ": it must be a whole number of at least " + std::to_string(least),
+          std::string(param));
+    } else {
+      out = count;
+    }
+    return simdjson::SUCCESS;
+  }
+
+  error_code read_model(ondemand::value& value) {
+    return read_string(value, "model", request_.model);
+  }
+  error_code read_user(ondemand::value& value) { return read_string(value, "user", request_.user); }
+
+  error_code read_stream(ondemand::value& value) {
+    bool stream = false;
+    const auto error = read_bool(value, "stream", stream);
+    request_.delivery = stream ? Delivery::kStream : Delivery::kUnary;
+    return error;
+  }
+
+  error_code read_stream_options(ondemand::value& value) {
+    request_.include_usage = false;
+    json_type type{};
+    if (const auto error = value.type().get(type)) return error;
+    if (type == json_type::null) return walk(value, kFieldDepth);
+    if (type != json_type::object) {
+      error_ = wrong_type("stream_options", "an object");
+      return simdjson::SUCCESS;
+    }
+    ondemand::object options;
+    if (const auto error = value.get_object().get(options)) return error;
+    for (auto entry : options) {
+      ondemand::field field;
+      if (const auto error = std::move(entry).get(field)) return error;
+      std::string_view key;
+      if (const auto error = field.unescaped_key().get(key)) return error;
+      ondemand::value option = field.value();
+      const auto error = key == "include_usage" ? read_bool(option, "stream_options.include_usage",
+                                                            request_.include_usage)
+                                                : walk(option, kFieldDepth + 1);
+      if (error || error_) return error;
+    }
+    return simdjson::SUCCESS;
+  }
+
+  error_code read_max_tokens(ondemand::value& value) {
+    return read_count(value, "max_tokens", 0, max_tokens_);
+  }
+  error_code read_max_completion_tokens(ondemand::value& value) {
+    return read_count(value, "max_completion_tokens", 0, max_completion_tokens_);
+  }
+  error_code read_choices(ondemand::value& value) {
+    std::optional<std::uint64_t> choices;
+    const auto error = read_count(value, "n", 1, choices);
+    request_.choices = choices.value_or(1);
+    return error;
+  }
+
+  error_code read_messages(ondemand::value& value) {
+    if (endpoint_ != Endpoint::kChatCompletions) return walk(value, kFieldDepth);
+    json_type type{};
+    if (const auto error = value.type().get(type)) return error;
+    if (type == json_type::null) return walk(value, kFieldDepth);
+    if (type != json_type::array) {
+      error_ = wrong_type("messages", "a non-empty array of objects");
+      return simdjson::SUCCESS;
+    }
+    ondemand::array messages;
+    if (const auto error = value.get_array().get(messages)) return error;
+    std::size_t count = 0;
+    for (auto element : messages) {
+      ondemand::value message;
+      if (const auto error = element.get(message)) return error;
+      if (const auto error = message.type().get(type)) return error;
+      if (type != json_type::object) {
+        error_ = wrong_type("messages[" + std::to_string(count) + "]", "an object");
+        return simdjson::SUCCESS;
+      }
+      if (const auto error = walk(message, kFieldDepth + 1)) return error;
+      ++count;
+    }
+    if (count == 0) {
+      error_ = base::make_error(Kind::kInvalidValue,
+                                "'messages' is empty: it needs at least one message", "messages");
+    }
+    has_prompt_ = true;
+    return simdjson::SUCCESS;
+  }
+
+  error_code read_prompt(ondemand::value& value) {
+    if (endpoint_ != Endpoint::kCompletions) return walk(value, kFieldDepth);
+    json_type type{};
+    if (const auto error = value.type().get(type)) return error;
+    has_prompt_ = type == json_type::string || type == json_type::array;
+    if (!has_prompt_ && type != json_type::null) {
+      error_ = wrong_type("prompt", "a string or an array");
+      return simdjson::SUCCESS;
+    }
+    return walk(value, kFieldDepth);
+  }
+
+  void check_presence() {
+    if (request_.model.empty()) {
+      error_ = missing("model", "the name of a model, as /v1/models lists them");
+    } else if (!has_prompt_ && endpoint_ == Endpoint::kChatCompletions) {
+      error_ = missing("messages", "a non-empty array of objects");
+    } else if (!has_prompt_) {
+      error_ = missing("prompt", "a string or an array");
+    }
+    request_.max_tokens = max_completion_tokens_ ? max_completion_tokens_ : max_tokens_;
+  }
+
+  Error invalid_json(error_code error) {
+    if (error == simdjson::INCORRECT_TYPE) {
+      return base::make_error(Kind::kInvalidJson, "the body must be a JSON object");
+    }
+    std::string message = "the body is not valid JSON: ";
+    message += simdjson::error_message(error);
+    const char* at = nullptr;
+    // A document that never started has no location to ask for.
+    if (started_ && !document_.current_location().get(at) && at >= body_.data() &&
+        at <= body_.data() + body_.size()) {
+      message += " (at byte " + std::to_string(at - body_.data()) + ")";
+    }
+    return base::make_error(Kind::kInvalidJson, std::move(message));
+  }
+
+  const Endpoint endpoint_;
+  std::string& body_;
+  ondemand::document document_;
+  bool started_ = false;
+  Request request_;
+  std::optional<std::uint64_t> max_tokens_;
+  std::optional<std::uint64_t> max_completion_tokens_;
+  bool has_prompt_ = false;
+  std::optional<Error> error_;
+};
+
+}  // namespace
+
+struct RequestParser::Impl {
+  ondemand::parser parser;
+};
+
+RequestParser::RequestParser() : impl_(std::make_unique<Impl>()) {}
+RequestParser::~RequestParser() = default;
+
+base::Result<Request> RequestParser::parse(Endpoint endpoint, std::string& body) {
+  return Reader(endpoint, body).read(impl_->parser);
+}
+
+}  // namespace penstock::openai

@@ -1,0 +1,54 @@
+// What the gateway reads of a request body: one pass of simdjson, which also proves that the body
+// is JSON. The body itself travels on byte for byte and is never written anew.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/error.h"
+
+namespace penstock::openai {
+
+// The endpoints that carry a prompt.
+enum class Endpoint : std::uint8_t { kChatCompletions, kCompletions };
+
+// Whether the client gets server-sent events or one JSON object.
+enum class Delivery : std::uint8_t { kUnary, kStream };
+
+// A value. Views into the body are not kept.
+struct Request {
+  std::string model;  // as the client wrote it: "deployment" or "deployment:alias"
+  Delivery delivery = Delivery::kUnary;
+  std::optional<std::uint64_t> max_tokens;  // max_completion_tokens, or max_tokens
+  std::uint64_t choices = 1;                // "n"
+  std::string user;                         // the caller's own name for its user; empty: none
+  bool include_usage = false;               // stream_options.include_usage
+
+  // Fields of the engine that a client has no business with, as vLLM would honour them: present in
+  // the body or not. The body is not changed; the replica overrides or drops them.
+  bool has_priority = false;
+  bool has_cache_salt = false;
+  bool has_kv_transfer_params = false;
+  bool has_vllm_xargs = false;
+};
+
+// Owns simdjson's buffers, which grow to the largest body seen. One for each I/O thread.
+class RequestParser {
+ public:
+  RequestParser();
+  RequestParser(const RequestParser&) = delete;
+  RequestParser& operator=(const RequestParser&) = delete;
+  ~RequestParser();
+
+  // `body` keeps its bytes; its capacity may grow by the padding that simdjson reads into. Of a key
+  // that comes twice the last one counts, as in the engine's own parser.
+  base::Result<Request> parse(Endpoint endpoint, std::string& body);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace penstock::openai

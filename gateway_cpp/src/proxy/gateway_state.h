@@ -1,0 +1,15 @@
+// What all I/O threads share about the gateway as a whole. Owned by main; any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace penstock::proxy {
+
+struct GatewayState {
+  std::atomic<bool> draining{false};        // set once, by the first SIGTERM
+  std::atomic<uint32_t> in_flight{0};       // requests from admit to settle
+  std::atomic<uint32_t> connections{0};     // open client connections
+};
+
+}  // namespace penstock::proxy

@@ -1,0 +1,58 @@
+// The client of one request, as the request flow sees it: something that takes a whole answer or a
+// stream of them, and may leave at any time. http/ implements it over a socket, tests as a list.
+// One I/O thread; lives as long as the request.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "openai/errors.h"
+#include "upstream/awaitable.h"
+#include "upstream/payload.h"
+#include "upstream/signal.h"
+
+namespace penstock::proxy {
+
+template <class T>
+using Awaitable = upstream::Awaitable<T>;
+
+struct AnswerHead {
+  unsigned status = 200;
+  std::string_view content_type;
+  std::vector<openai::Header> headers;  // besides those that every answer has
+};
+
+// Where in a stream a piece stands.
+enum class Piece : uint8_t {
+  kMore,    // others follow
+  kLast,    // the answer is complete
+  kCutOff,  // the answer ends here without being complete: the connection is closed after it
+};
+
+enum class Sent : uint8_t {
+  kAll,      // handed to the client's socket
+  kBlocked,  // part of it is kept until the client takes more: flush() before the next write
+  kGone,     // the client left
+};
+
+class Reply {
+ public:
+  virtual ~Reply() = default;
+
+  // Raised when the client leaves; the flow lets its call and its timers raise the same.
+  virtual upstream::Signal& signal() = 0;
+  virtual bool client_gone() const = 0;
+
+  // A whole answer with its length.
+  virtual Awaitable<Sent> answer(const AnswerHead& head, std::string_view body) = 0;
+
+  // The head of a stream; it leaves with the first piece.
+  virtual void begin_stream(const AnswerHead& head) = 0;
+  // Tries to send at once and empties `payload`.
+  virtual Sent write(upstream::Payload& payload, Piece piece) = 0;
+  // Waits until everything written is with the client: kAll or kGone.
+  virtual Awaitable<Sent> flush() = 0;
+};
+
+}  // namespace penstock::proxy

@@ -1,0 +1,120 @@
+#include "proxy/settle.h"
+
+namespace penstock::proxy {
+
+namespace {
+
+double milliseconds(std::chrono::nanoseconds duration) {
+  return std::chrono::duration<double, std::milli>(duration).count();
+}
+
+}  // namespace
+
+base::Outcome outcome_of(const base::Error& error) {
+  if (error.kind == base::Kind::kClientGone) return base::Outcome::kCancelled;
+  if (!error.drop_reason.empty()) return base::Outcome::kRejected;
+  return error.fault == base::Fault::kClient ? base::Outcome::kInvalid : base::Outcome::kFailed;
+}
+
+Settlement::Settlement(const base::Clock& clock, base::Log& log, base::MetricsShard& metrics,
+                       GatewayState& state, base::SteadyTime received)
+    : clock_(clock),
+      log_(log),
+      metrics_(metrics),
+      state_(state),
+      received_(received),
+      phase_start_(clock.steady_now()) {
+  entered_[0] = true;
+}
+
+Settlement::~Settlement() {
+  enter(base::Phase::kSettle);
+  count();
+  const auto duration = age();
+  deployment().duration.observe(duration);
+  enter(base::Phase::kSettle);
+  if (log_.enabled(base::Level::kInfo)) log_line(duration);
+}
+
+void Settlement::enter(base::Phase phase) {
+  const auto now = clock_.steady_now();
+  phases_[static_cast<size_t>(phase_)] += now - phase_start_;
+  phase_start_ = now;
+  phase_ = phase;
+  entered_[static_cast<size_t>(phase)] = true;
+}
+
+void Settlement::admitted() {
+  admitted_ = true;
+  state_.in_flight.fetch_add(1, std::memory_order_relaxed);
+}
+
+base::DeploymentMetrics& Settlement::opening() {
+  opening_ = &deployment();
+  opening_->in_flight.add(1);
+  return *opening_;
+}
+
+void Settlement::first_byte() {
+  if (!record.ttft) record.ttft = age();
+}
+
+void Settlement::failed(const base::Error& error) {
+  record.outcome = outcome_of(error);
+  record.error_code = error.code;
+}
+
+std::chrono::nanoseconds Settlement::age() const { return clock_.steady_now() - received_; }
+
+base::DeploymentMetrics& Settlement::deployment() {
+  if (opening_ != nullptr) return *opening_;
+  return metrics_.deployment(record.deployment.empty() ? base::kUnknownDeployment
+                                                       : std::string_view(record.deployment));
+}
+
+void Settlement::count() {
+  if (admitted_) state_.in_flight.fetch_sub(1, std::memory_order_relaxed);
+  base::DeploymentMetrics& numbers = deployment();
+  if (opening_ != nullptr) numbers.in_flight.add(-1);
+  numbers.settled(record.outcome, record.status);
+  numbers.events.add(record.events);
+  numbers.bytes.add(record.bytes);
+  numbers.prompt_tokens.add(record.prompt_tokens);
+  numbers.completion_tokens.add(record.completion_tokens);
+  if (record.attempts > 1) numbers.failovers.add(record.attempts - 1);
+  if (record.ttft) numbers.ttft.observe(*record.ttft);
+  for (size_t i = 0; i < base::kPhases; ++i) {
+    if (entered_[i]) metrics_.phases[i].observe(phases_[i]);
+  }
+}
+
+void Settlement::log_line(std::chrono::nanoseconds duration) {
+  const auto phase = [this](base::Phase which) {
+    return milliseconds(phases_[static_cast<size_t>(which)]);
+  };
+  log_.info("request settled",
+            {{"request_id", record.request_id},
+             {"client_request_id", record.client_request_id},
+             {"deployment", record.deployment},
+             {"adapter", record.adapter},
+             {"replica", record.replica},
+             {"status", record.status},
+             {"outcome", base::name(record.outcome)},
+             {"error_code", record.error_code},
+             {"attempts", record.attempts},
+             {"ttft_ms", milliseconds(record.ttft.value_or(std::chrono::nanoseconds(0)))},
+             {"duration_ms", milliseconds(duration)},
+             {"events", record.events},
+             {"bytes", record.bytes},
+             {"prompt_tokens", record.prompt_tokens},
+             {"completion_tokens", record.completion_tokens},
+             {"parse_ms", phase(base::Phase::kParse)},
+             {"resolve_ms", phase(base::Phase::kResolve)},
+             {"admit_ms", phase(base::Phase::kAdmit)},
+             {"select_ms", phase(base::Phase::kSelect)},
+             {"open_ms", phase(base::Phase::kOpen)},
+             {"stream_ms", phase(base::Phase::kStream)},
+             {"settle_ms", phase(base::Phase::kSettle)}});
+}
+
+}  // namespace penstock::proxy

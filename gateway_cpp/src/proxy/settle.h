@@ -1,0 +1,82 @@
+// The last phase: counts, metrics and the access log line of one request, exactly once, however it
+// ended. A Settlement belongs to its request and settles in its destructor; its I/O thread only.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "proxy/gateway_state.h"
+
+namespace penstock::proxy {
+
+// What is known of a request, filled in as it goes through the phases.
+struct RequestRecord {
+  std::string request_id;
+  std::string client_request_id;  // the caller's own; empty: none
+  std::string deployment;         // empty: never resolved
+  std::string adapter;            // "name@version"; empty: base model
+  std::string replica;            // the last one that it was sent to
+  std::string error_code;         // empty: none
+  unsigned status = 499;          // what the client saw; 499: it left before
+  base::Outcome outcome = base::Outcome::kCancelled;
+  unsigned attempts = 0;
+  uint64_t events = 0;  // SSE events handed to the client
+  uint64_t bytes = 0;   // answer bytes handed to the client
+  uint32_t prompt_tokens = 0;
+  uint32_t completion_tokens = 0;
+  std::optional<std::chrono::nanoseconds> ttft;  // request read to first answer byte handed over
+};
+
+class Settlement {
+ public:
+  // `received`: when the request had been read.
+  Settlement(const base::Clock& clock, base::Log& log, base::MetricsShard& metrics,
+             GatewayState& state, base::SteadyTime received);
+  ~Settlement();
+  Settlement(const Settlement&) = delete;
+  Settlement& operator=(const Settlement&) = delete;
+
+  RequestRecord record;
+
+  // Ends the phase before.
+  void enter(base::Phase phase);
+  // The request is counted as in flight from here on.
+  void admitted();
+  // Its deployment's metrics count it as in flight from here on.
+  base::DeploymentMetrics& opening();
+  // The first answer byte goes out.
+  void first_byte();
+  // How it ended otherwise than well.
+  void failed(const base::Error& error);
+
+  std::chrono::nanoseconds age() const;  // since received
+
+ private:
+  void count();
+  void log_line(std::chrono::nanoseconds duration);
+  base::DeploymentMetrics& deployment();
+
+  const base::Clock& clock_;
+  base::Log& log_;
+  base::MetricsShard& metrics_;
+  GatewayState& state_;
+  const base::SteadyTime received_;
+  base::SteadyTime phase_start_;
+  base::Phase phase_ = base::Phase::kParse;
+  std::array<std::chrono::nanoseconds, base::kPhases> phases_{};
+  std::array<bool, base::kPhases> entered_{};
+  bool admitted_ = false;
+  base::DeploymentMetrics* opening_ = nullptr;  // whose in-flight gauge counts this request
+};
+
+// How a request that ended with `error` is counted.
+base::Outcome outcome_of(const base::Error& error);
+
+}  // namespace penstock::proxy

@@ -1,0 +1,77 @@
+#include "upstream/replica_pool.h"
+
+#include <algorithm>
+#include <set>
+
+#include "upstream/channel.h"
+
+namespace penstock::upstream {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kFirstBackoff{100};
+constexpr milliseconds kLastBackoff{1'000};
+constexpr std::chrono::minutes kIdle{10};
+
+}  // namespace
+
+ReplicaPool::ReplicaPool(asio::io_context& io, const base::Clock& clock, uint64_t credit_bytes,
+                         base::MetricsShard& metrics)
+    : io_(io), clock_(clock), credit_bytes_(credit_bytes), metrics_(metrics) {}
+
+std::unique_ptr<Call> ReplicaPool::open(const ReplicaAddress& replica, v1::CallRequest request,
+                                        Signal& news) {
+  Key key{replica.replica_id, replica.address};
+  const auto now = clock_.steady_now();
+  auto found = entries_.find(key);
+  if (found == entries_.end()) {
+    found = entries_.emplace(std::move(key), Entry{}).first;
+    metrics_.sessions.add(1);
+  }
+  Entry& entry = found->second;
+  entry.used = now;
+  if (!entry.session || entry.session->ended()) renew(found->first, entry, now);
+  return entry.session->open(std::move(request), news);
+}
+
+// Within the backoff the ended session stays: it fails calls at once.
+void ReplicaPool::renew(const Key& key, Entry& entry, base::SteadyTime now) {
+  if (entry.session && entry.session->heard()) entry.backoff = milliseconds(0);
+  if (entry.session && now < entry.next_start) return;
+  entry.backoff = std::clamp(entry.backoff * 2, kFirstBackoff, kLastBackoff);
+  entry.next_start = now + entry.backoff;
+  // A channel of its own each time: gRPC's reconnect backoff is then never in the way of ours.
+  const auto channel = connect_to_replica(key.second, "session-" + std::to_string(++channels_));
+  entry.session = Session::start(io_, channel, key.first, credit_bytes_);
+}
+
+void ReplicaPool::sweep(const routing::Routes& routes) {
+  std::set<Key> known;
+  for (const auto& [name, deployment] : routes.deployments()) {
+    for (const auto& target : deployment->replicas) {
+      known.emplace(target.route.id.value, target.route.address);
+    }
+  }
+  const auto idle_since = clock_.steady_now() - kIdle;
+  for (auto at = entries_.begin(); at != entries_.end();) {
+    Entry& entry = at->second;
+    const bool wanted = known.contains(at->first) && entry.used > idle_since;
+    if (wanted || entry.session->running() > 0) {
+      ++at;
+      continue;
+    }
+    entry.session->close();
+    closing_.push_back(std::move(entry.session));
+    at = entries_.erase(at);
+    metrics_.sessions.add(-1);
+  }
+  drop_closed();
+}
+
+void ReplicaPool::drop_closed() {
+  std::erase_if(closing_, [](const auto& session) { return session->ended(); });
+}
+
+}  // namespace penstock::upstream

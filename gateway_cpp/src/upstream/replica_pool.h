@@ -1,0 +1,54 @@
+// The sessions of one I/O thread, by replica: opened on first use, renewed with backoff after they
+// ended, dropped when the replica has left the routes or was not used for long. Its thread only.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "routing/route_table.h"
+#include "upstream/session.h"
+#include "upstream/upstream.h"
+
+namespace penstock::upstream {
+
+class ReplicaPool final : public Upstream {
+ public:
+  ReplicaPool(asio::io_context& io, const base::Clock& clock, uint64_t credit_bytes,
+              base::MetricsShard& metrics);
+
+  std::unique_ptr<Call> open(const ReplicaAddress& replica, v1::CallRequest request,
+                             Signal& news) override;
+
+  // Drops what is not needed any more. About once a second.
+  void sweep(const routing::Routes& routes);
+
+  size_t sessions() const { return entries_.size(); }
+
+ private:
+  struct Entry {
+    std::shared_ptr<Session> session;
+    std::chrono::milliseconds backoff{0};
+    base::SteadyTime next_start;
+    base::SteadyTime used;
+  };
+  using Key = std::pair<std::string, std::string>;  // replica id, address
+
+  void renew(const Key& key, Entry& entry, base::SteadyTime now);
+  void drop_closed();
+
+  asio::io_context& io_;
+  const base::Clock& clock_;
+  const uint64_t credit_bytes_;
+  base::MetricsShard& metrics_;
+  std::map<Key, Entry> entries_;
+  std::vector<std::shared_ptr<Session>> closing_;  // until gRPC has ended them
+  uint64_t channels_ = 0;
+};
+
+}  // namespace penstock::upstream

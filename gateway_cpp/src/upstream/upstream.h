@@ -1,0 +1,28 @@
+// Where the gateway sends a request: opens a token stream on a replica. The one that talks gRPC is
+// ReplicaPool; tests have an in-process fake. One per I/O thread.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "penstock/v1/inference.pb.h"
+#include "upstream/call.h"
+
+namespace penstock::upstream {
+
+// A replica as far as reaching it goes.
+struct ReplicaAddress {
+  std::string replica_id;
+  std::string address;  // host:port of its Inference service
+};
+
+class Upstream {
+ public:
+  virtual ~Upstream() = default;
+  // Never fails at once: an unreachable replica is a call that fails. `news` is raised on every
+  // change of the call and must outlive it.
+  virtual std::unique_ptr<Call> open(const ReplicaAddress& replica, v1::CallRequest request,
+                                     Signal& news) = 0;
+};
+
+}  // namespace penstock::upstream

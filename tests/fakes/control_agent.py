@@ -1,0 +1,137 @@
+"""A node agent without processes: real gRPC both ways, replicas that are ports in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import grpc
+
+from penstock.v1 import inference_pb2, inference_pb2_grpc, nodes_pb2, nodes_pb2_grpc
+
+Context = grpc.aio.ServicerContext[Any, Any]
+NO_REUSE = [("grpc.so_reuseport", 0)]
+
+
+class AnsweringReplica(inference_pb2_grpc.InferenceServicer):
+    """Answers Health, nothing else."""
+
+    async def Health(
+        self, request: inference_pb2.HealthRequest, context: Context
+    ) -> inference_pb2.HealthReply:
+        return inference_pb2.HealthReply(ok=True)
+
+
+class FakeAgent(nodes_pb2_grpc.NodeAgentServicer):
+    """Obeys at once. `ready` False keeps new replicas starting; `refuse` refuses them."""
+
+    def __init__(self, node_id: str = "n1") -> None:
+        self.node_id = node_id
+        self.address = ""
+        self.ready = True
+        self.refuse = ""
+        self.replicas: dict[str, nodes_pb2.ReplicaStatus] = {}
+        self.specs: list[nodes_pb2.ReplicaSpec] = []
+        self.stopped: list[str] = []
+        self.registrations = 0
+        self._servers: dict[str, grpc.aio.Server] = {}
+
+    async def StartReplica(
+        self, request: nodes_pb2.StartReplicaRequest, context: Context
+    ) -> nodes_pb2.ReplicaStatus:
+        spec = request.spec
+        if self.refuse:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, self.refuse)
+        self.specs.append(spec)
+        if spec.replica_id not in self.replicas:
+            self.replicas[spec.replica_id] = await self._start(spec)
+        return self.replicas[spec.replica_id]
+
+    async def StopReplica(
+        self, request: nodes_pb2.StopReplicaRequest, context: Context
+    ) -> nodes_pb2.StopReplicaReply:
+        self.stopped.append(request.replica_id)
+        await self.kill(request.replica_id)
+        return nodes_pb2.StopReplicaReply()
+
+    async def kill(self, replica_id: str) -> None:
+        """The replica is gone, and the agent knows."""
+        self.replicas.pop(replica_id, None)
+        await self.silence(replica_id)
+
+    async def silence(self, replica_id: str) -> None:
+        """Nothing listens at the replica's address any more; the agent does not know."""
+        server = self._servers.pop(replica_id, None)
+        if server:
+            await server.stop(None)
+
+    async def close(self) -> None:
+        for replica_id in list(self._servers):
+            await self.silence(replica_id)
+
+    async def report_to(self, head: str) -> None:
+        """Registers and heartbeats until cancelled, also while the head is away."""
+        registered = False
+        while True:
+            options = [("grpc.use_local_subchannel_pool", 1)]
+            async with grpc.aio.insecure_channel(head, options=options) as channel:
+                stub = nodes_pb2_grpc.NodesStub(channel)  # type: ignore[no-untyped-call]
+                try:
+                    while True:
+                        if not registered:
+                            await stub.Register(self._registration(), timeout=2)
+                            self.registrations += 1
+                            registered = True
+                        reply = await stub.Heartbeat(self._heartbeat(), timeout=2)
+                        registered = not reply.unknown
+                        await asyncio.sleep(0.05)
+                except grpc.aio.AioRpcError:
+                    await asyncio.sleep(0.05)
+
+    def _registration(self) -> nodes_pb2.RegisterNodeRequest:
+        node = nodes_pb2.NodeInfo(node_id=self.node_id, agent_address=self.address, pid=1)
+        return nodes_pb2.RegisterNodeRequest(node=node, replicas=self.replicas.values())
+
+    def _heartbeat(self) -> nodes_pb2.HeartbeatRequest:
+        return nodes_pb2.HeartbeatRequest(
+            node_id=self.node_id,
+            resources=nodes_pb2.NodeResources(cpus=2),
+            replicas=self.replicas.values(),
+        )
+
+    async def _start(self, spec: nodes_pb2.ReplicaSpec) -> nodes_pb2.ReplicaStatus:
+        server = grpc.aio.server(options=NO_REUSE)
+        inference_pb2_grpc.add_InferenceServicer_to_server(  # type: ignore[no-untyped-call]
+            AnsweringReplica(), server
+        )
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        self._servers[spec.replica_id] = server
+        ready = nodes_pb2.REPLICA_PHASE_READY
+        return nodes_pb2.ReplicaStatus(
+            replica_id=spec.replica_id,
+            deployment=spec.deployment,
+            revision=spec.revision,
+            phase=ready if self.ready else nodes_pb2.REPLICA_PHASE_STARTING,
+            address=f"127.0.0.1:{port}",
+            pid=4242,
+            capacity=8,
+            max_model_len=2048,
+            adapters=[adapter.name for adapter in spec.adapters],
+        )
+
+
+@asynccontextmanager
+async def serving_agent(node_id: str = "n1") -> AsyncIterator[FakeAgent]:
+    """An agent that can be asked; it reports only where `report_to` runs."""
+    agent = FakeAgent(node_id)
+    server = grpc.aio.server(options=NO_REUSE)
+    nodes_pb2_grpc.add_NodeAgentServicer_to_server(agent, server)  # type: ignore[no-untyped-call]
+    agent.address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    async with AsyncExitStack() as stack:
+        await server.start()
+        stack.push_async_callback(server.stop, None)
+        stack.push_async_callback(agent.close)
+        yield agent

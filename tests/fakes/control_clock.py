@@ -1,0 +1,40 @@
+"""A clock that stands still until it is moved."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime, timedelta
+
+from tests.fakes.control_values import NOON
+
+
+class ManualClock:
+    """Sleepers wake when `advance` passes their time, never before."""
+
+    def __init__(self) -> None:
+        self._now = NOON
+        self._sleepers: list[tuple[datetime, asyncio.Event]] = []
+
+    def now(self) -> datetime:
+        return self._now
+
+    def monotonic(self) -> float:
+        return (self._now - NOON).total_seconds()
+
+    async def sleep(self, duration: timedelta) -> None:
+        wake = asyncio.Event()
+        self._sleepers.append((self._now + duration, wake))
+        await wake.wait()
+
+    def advance(self, duration: timedelta) -> None:
+        """Moves time on and wakes whoever slept until then."""
+        self._now += duration
+        for until, wake in self._sleepers:
+            if until <= self._now:
+                wake.set()
+        self._sleepers = [(until, wake) for until, wake in self._sleepers if until > self._now]
+
+    @property
+    def sleepers(self) -> int:
+        """How many wait for time to pass."""
+        return len(self._sleepers)

@@ -1,0 +1,60 @@
+"""A Store that forgets with its process, and one that fails on demand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+
+from penstock.control.errors import RevisionMismatch, StoreUnavailable
+from penstock.control.store.store import (
+    AuditEntry,
+    Author,
+    Change,
+    Contents,
+    Document,
+    Key,
+    Stored,
+)
+
+
+class MemoryStore:
+    """Documents in a dict; passes the Store contract. `failing` makes every write fail."""
+
+    def __init__(self) -> None:
+        self.failing = False
+        self._version = 0
+        self._documents: dict[Key, Stored] = {}
+        self._audit: list[AuditEntry] = []
+
+    async def load(self) -> Contents:
+        return Contents(self._version, dict(self._documents))
+
+    async def apply(self, changes: Sequence[Change], author: Author, at: datetime) -> int:
+        if self.failing:
+            raise StoreUnavailable("the store was told to fail")
+        for change in changes:
+            stored = self._documents.get(change.key)
+            found = stored.version if stored else 0
+            if change.expected_version not in (None, found):
+                raise RevisionMismatch(f"{change.key} is at version {found}")
+        self._version += 1
+        for change in changes:
+            self._apply_one(change, author, at)
+        return self._version
+
+    async def audit(self, limit: int) -> list[AuditEntry]:
+        return self._audit[::-1][:limit]
+
+    async def close(self) -> None:
+        pass
+
+    def _apply_one(self, change: Change, author: Author, at: datetime) -> None:
+        stored = self._documents.pop(change.key, None)
+        before = stored.document if stored else None
+        after: Document | None = None
+        if change.document is not None:
+            after = json.loads(json.dumps(change.document))
+            self._documents[change.key] = Stored(after, self._version)
+        entry = AuditEntry(self._version, at, author.who, author.what, change.key, before, after)
+        self._audit.append(entry)

@@ -1,0 +1,85 @@
+"""Values of the control plane that tests start from."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from penstock.control.state.deployment import DeploymentName, DeploymentSpec, Template
+from penstock.control.state.health import Patience
+from penstock.control.state.reconcile import Deadlines
+from penstock.control.state.replica import (
+    Node,
+    NodeFacts,
+    NodeId,
+    NodeState,
+    Replica,
+    ReplicaId,
+    ReplicaState,
+    ReplicaStatus,
+)
+
+NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+MINI = DeploymentName("mini")
+PATIENCE = Patience(
+    silent_after=timedelta(seconds=5),
+    lost_after=timedelta(seconds=30),
+    forget_after=timedelta(minutes=10),
+)
+DEADLINES = Deadlines(ready=timedelta(minutes=10), retry_failed=timedelta(minutes=1))
+
+
+def spec(*, name: str = "mini", replicas: int = 1, model: str = "penstock-mini") -> DeploymentSpec:
+    """A simulated deployment's spec."""
+    template = Template(engine="simulated", model=model)
+    return DeploymentSpec(DeploymentName(name), template, replicas=replicas)
+
+
+def node(name: str = "n1", state: NodeState = NodeState.READY, heard_at: datetime = NOON) -> Node:
+    """A node whose agent is at port 7000 of a host of its own name."""
+    facts = NodeFacts(NodeId(name), agent_address=f"{name}:7000", host=name)
+    return Node(facts, state, since=heard_at, heard_at=heard_at)
+
+
+def report(
+    replica_id: str,
+    state: ReplicaState = ReplicaState.READY,
+    *,
+    deployment: str = "mini",
+    revision: int = 1,
+    address: str = "",
+    pid: int = 1,
+    last_error: str = "",
+) -> ReplicaStatus:
+    """What an agent reports of a replica."""
+    return ReplicaStatus(
+        replica_id=ReplicaId(replica_id),
+        deployment=DeploymentName(deployment),
+        revision=revision,
+        state=state,
+        address=address or f"{replica_id}:9000",
+        pid=pid,
+        last_error=last_error,
+    )
+
+
+def replica(
+    name: str = "r1",
+    state: ReplicaState = ReplicaState.READY,
+    *,
+    node_id: str = "n1",
+    revision: int = 1,
+    deployment: str = "mini",
+) -> Replica:
+    """A replica that its agent reports in the same state."""
+    status = report(name, state, revision=revision, deployment=deployment)
+    return Replica(
+        id=status.replica_id,
+        deployment=status.deployment,
+        node=NodeId(node_id),
+        revision=revision,
+        state=state,
+        since=NOON,
+        assigned_at=NOON,
+        status=status,
+    )

@@ -1,0 +1,125 @@
+"""A head that serves nothing but Routes, over real gRPC: the test writes the snapshots."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
+from types import TracebackType
+
+import grpc
+
+from penstock.v1 import inference_pb2 as inference
+from penstock.v1 import routes_pb2 as v1
+from penstock.v1 import routes_pb2_grpc as services
+from tests.fakes.fake_replica import OPTIONS, FakeReplica
+
+
+def deployment(
+    name: str = "mini",
+    *,
+    adapters: Mapping[str, str] | None = None,
+    limits: v1.Limits | None = None,
+) -> v1.DeploymentRoute:
+    """A deployment as clients may name it; `adapters` maps aliases to versions."""
+    return v1.DeploymentRoute(
+        name=name,
+        model=f"weights/{name}",
+        created=1_700_000_000,
+        max_model_len=2048,
+        adapters=[v1.AdapterAlias(alias=a, adapter=v) for a, v in (adapters or {}).items()],
+        limits=limits,
+    )
+
+
+def route(
+    replica: FakeReplica,
+    *,
+    of: str = "mini",
+    state: inference.ReplicaState = inference.REPLICA_STATE_READY,
+) -> v1.ReplicaRoute:
+    """A replica as the head announces it."""
+    return v1.ReplicaRoute(
+        id=replica.replica_id, deployment=of, address=replica.address, node="n1", state=state
+    )
+
+
+class FakeControl(services.RoutesServicer):
+    """Serves from `async with` on. publish() reaches whoever watches, now and later."""
+
+    def __init__(self) -> None:
+        self.address = ""
+        self.watches: list[v1.WatchRoutesRequest] = []
+        self.reports: list[v1.GatewayReport] = []
+        self._snapshot: v1.RouteSnapshot | None = None
+        self._version = 0
+        self._changed = asyncio.Condition()
+        self._server = self._new_server()
+
+    def _new_server(self) -> grpc.aio.Server:
+        server = grpc.aio.server(options=OPTIONS)
+        services.add_RoutesServicer_to_server(self, server)  # type: ignore[no-untyped-call]
+        return server
+
+    async def __aenter__(self) -> FakeControl:
+        self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
+        await self._server.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.die()
+
+    async def die(self) -> None:
+        """Breaks every stream and closes the port."""
+        await self._server.stop(None)
+
+    async def start_again(self) -> None:
+        """Serves on the same port as before."""
+        self._server = self._new_server()
+        assert self._server.add_insecure_port(self.address)
+        await self._server.start()
+
+    async def publish(
+        self, deployments: Iterable[v1.DeploymentRoute], replicas: Iterable[v1.ReplicaRoute]
+    ) -> int:
+        """A new snapshot; returns its version."""
+        async with self._changed:
+            self._version += 1
+            self._snapshot = v1.RouteSnapshot(
+                version=self._version, deployments=deployments, replicas=replicas
+            )
+            self._changed.notify_all()
+        return self._version
+
+    async def Watch(
+        self,
+        request: v1.WatchRoutesRequest,
+        context: grpc.aio.ServicerContext[v1.WatchRoutesRequest, v1.RouteSnapshot],
+    ) -> None:
+        """The snapshot in force, then each new one."""
+        self.watches.append(request)
+        sent = 0
+        while True:
+            snapshot = await self._newer_than(sent)
+            sent = snapshot.version
+            await context.write(snapshot)
+
+    async def _newer_than(self, version: int) -> v1.RouteSnapshot:
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._version > version)
+            assert self._snapshot is not None
+            return self._snapshot
+
+    async def Report(
+        self,
+        request_iterator: AsyncIterator[v1.GatewayReport],
+        context: grpc.aio.ServicerContext[v1.GatewayReport, v1.GatewayReportReply],
+    ) -> v1.GatewayReportReply:
+        """Keeps what gateways tell."""
+        async for report in request_iterator:
+            self.reports.append(report)
+        return v1.GatewayReportReply()

@@ -1,0 +1,239 @@
+"""A replica whose answers the test writes: the Inference service over real gRPC, in this process.
+
+What it answers is a script, a coroutine that gets each call. It keeps to the contract (whole
+events, credit, one frame at a time); the rest is up to the script.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+import grpc
+
+from penstock.v1 import common_pb2 as common
+from penstock.v1 import inference_pb2 as v1
+from penstock.v1 import inference_pb2_grpc as services
+
+DONE = b"data: [DONE]\n\n"
+OPTIONS = [
+    ("grpc.so_reuseport", 0),
+    ("grpc.max_receive_message_length", 64 << 20),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 1000),
+]
+
+
+def event(body: object) -> bytes:
+    """One server-sent event with a JSON body."""
+    return b"data: " + json.dumps(body, separators=(",", ":")).encode() + b"\n\n"
+
+
+def delta(text: str) -> bytes:
+    """One chat chunk with `text`, as OpenAI clients read it."""
+    choice = {"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": None}
+    return event(chat_object("chat.completion.chunk", choice))
+
+
+def last_delta() -> bytes:
+    """The chunk that says why a chat answer ended."""
+    choice = {"index": 0, "delta": {}, "finish_reason": "stop"}
+    return event(chat_object("chat.completion.chunk", choice))
+
+
+def chat_object(kind: str, choice: dict[str, Any]) -> dict[str, Any]:
+    """An answer of the chat API with one choice."""
+    return {"id": "chatcmpl-1", "object": kind, "created": 1, "model": "mini", "choices": [choice]}
+
+
+def unary_chat(text: str) -> bytes:
+    """A whole chat answer."""
+    message = {"role": "assistant", "content": text}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    answer = chat_object("chat.completion", choice)
+    answer["usage"] = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
+    return json.dumps(answer).encode()
+
+
+@dataclass(slots=True)
+class FakeCall:
+    """One call as a script sees it."""
+
+    call_id: int
+    request: v1.CallRequest
+    write: Callable[[v1.CallEvent], Awaitable[None]]
+    credit: float
+    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+    sent_bytes: int = 0
+    _started: bool = False
+    _credited: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The client's body."""
+        parsed: dict[str, Any] = json.loads(self.request.body)
+        return parsed
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the client asked for events."""
+        return bool(self.json.get("stream"))
+
+    async def send(self, body: bytes, *, events: int = 1) -> None:
+        """Sends answer bytes once there is credit for them."""
+        while self.credit <= 0:
+            self._credited.clear()
+            await self._credited.wait()
+        self.credit -= len(body)
+        self.sent_bytes += len(body)
+        chunk = v1.Chunk(body=body, events=events)
+        await self.write(v1.CallEvent(call_id=self.call_id, head=self._head(), chunk=chunk))
+
+    async def finish(self) -> None:
+        """Ends the answer well."""
+        usage = common.Usage(prompt_tokens=3, completion_tokens=2)
+        done = v1.Finished(usage=usage, finish_reasons=["stop"], backend="fake")
+        await self.write(v1.CallEvent(call_id=self.call_id, head=self._head(), finished=done))
+
+    async def fail(self, error: common.ErrorDetail) -> None:
+        """Ends the answer with an error."""
+        await self.write(v1.CallEvent(call_id=self.call_id, failed=v1.Failed(error=error)))
+
+    def add_credit(self, amount: int) -> None:
+        """The client took `amount` bytes."""
+        self.credit += amount
+        self._credited.set()
+
+    def _head(self) -> v1.Head | None:
+        if self._started:
+            return None
+        self._started = True
+        kind = "text/event-stream" if self.streamed else "application/json"
+        return v1.Head(status=200, content_type=kind)
+
+
+Script = Callable[[FakeCall], Awaitable[None]]
+
+
+async def hello(call: FakeCall) -> None:
+    """Says hello, in events or at once."""
+    if call.streamed:
+        await call.send(delta("Hel"))
+        await call.send(delta("lo") + last_delta() + DONE, events=3)
+    else:
+        await call.send(unary_chat("Hello"))
+    await call.finish()
+
+
+async def hang(call: FakeCall) -> None:
+    """Never answers."""
+    await call.cancelled.wait()
+
+
+def refuse(status: int, code: str, *, retry: bool = False) -> Script:
+    """A script that fails each call before its first byte."""
+    fault = common.FAULT_UPSTREAM if retry else common.FAULT_CLIENT
+    error = common.ErrorDetail(
+        status=status,
+        type="server_error" if status >= 500 else "invalid_request_error",
+        code=code,
+        message=f"the replica said {code}",
+        fault=fault,
+        retry=common.RETRY_BEFORE_FIRST_TOKEN if retry else common.RETRY_NEVER,
+    )
+
+    async def script(call: FakeCall) -> None:
+        await call.fail(error)
+
+    return script
+
+
+class FakeReplica(services.InferenceServicer):
+    """Serves from `async with` on; `script` may be changed at any time."""
+
+    def __init__(self, replica_id: str = "r1", script: Script = hello) -> None:
+        self.replica_id = replica_id
+        self.script = script
+        self.calls: list[FakeCall] = []
+        self.sessions = 0
+        self.load = v1.Load(state=v1.REPLICA_STATE_READY, max_running=8)
+        self.address = ""
+        self._server = grpc.aio.server(options=OPTIONS)
+        services.add_InferenceServicer_to_server(self, self._server)  # type: ignore[no-untyped-call]
+
+    async def __aenter__(self) -> FakeReplica:
+        port = self._server.add_insecure_port("127.0.0.1:0")
+        self.address = f"127.0.0.1:{port}"
+        await self._server.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.die()
+
+    async def die(self) -> None:
+        """Breaks every session and closes the port."""
+        await self._server.stop(None)
+
+    async def Session(
+        self,
+        request_iterator: AsyncIterator[v1.ClientFrame],
+        context: grpc.aio.ServicerContext[v1.ClientFrame, v1.ServerFrame],
+    ) -> None:
+        """One session: each Start runs the script in a task of its own."""
+        self.sessions += 1
+        # Only one task writes: a script may be cancelled at any time, a write may not.
+        events: asyncio.Queue[v1.CallEvent] = asyncio.Queue(maxsize=1)
+
+        async def write_events() -> None:
+            while True:
+                await context.write(v1.ServerFrame(events=[await events.get()]))
+
+        calls: dict[int, FakeCall] = {}
+        tasks: dict[int, asyncio.Task[None]] = {}
+        async with asyncio.TaskGroup() as group:
+            writer = group.create_task(write_events())
+            async for frame in request_iterator:
+                for start in frame.starts:
+                    credit = start.initial_credit_bytes or float("inf")
+                    call = FakeCall(start.call_id, start.request, events.put, credit)
+                    calls[start.call_id] = call
+                    self.calls.append(call)
+                    tasks[start.call_id] = group.create_task(self._run(call))
+                for grant in frame.credits:
+                    if grant.call_id in calls:
+                        calls[grant.call_id].add_credit(grant.bytes)
+                for call_id in frame.cancels:
+                    if call_id in calls:
+                        calls[call_id].cancelled.set()
+                        tasks[call_id].cancel()
+            writer.cancel()
+
+    async def _run(self, call: FakeCall) -> None:
+        await self.script(call)
+
+    async def WatchLoad(
+        self,
+        request: v1.WatchLoadRequest,
+        context: grpc.aio.ServicerContext[v1.WatchLoadRequest, v1.Load],
+    ) -> None:
+        """The load, each half second."""
+        while True:
+            await context.write(self.load)
+            await asyncio.sleep(0.5)
+
+    async def Health(
+        self,
+        request: v1.HealthRequest,
+        context: grpc.aio.ServicerContext[v1.HealthRequest, v1.HealthReply],
+    ) -> v1.HealthReply:
+        """Always well."""
+        return v1.HealthReply(ok=True, state=self.load.state)

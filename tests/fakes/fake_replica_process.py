@@ -1,0 +1,105 @@
+"""A replica process without an engine, for tests of whoever supervises replicas.
+
+It takes the command line of `python -m penstock.replica` and behaves as its engine args say:
+
+    load_ms=N        ready after N milliseconds (0)
+    exit_code=N      says "penstock-replica: error: the fake exits with N" instead of becoming ready
+    silent_while=F   does not answer Health while the file F exists
+    deaf=1           ignores SIGTERM
+    engine_pid=F     starts a child that outlives it, and writes the child's pid to F
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import grpc.aio
+
+from penstock.v1 import inference_pb2, inference_pb2_grpc, nodes_pb2, nodes_pb2_grpc
+
+MAX_MODEL_LEN = 2048
+CAPACITY = 8
+
+
+class FakeInference(inference_pb2_grpc.InferenceServicer):
+    """Answers Health and Drain."""
+
+    def __init__(self, silent_while: Path | None) -> None:
+        self.state = inference_pb2.REPLICA_STATE_STARTING
+        self._silent_while = silent_while
+
+    async def Health(
+        self, request: inference_pb2.HealthRequest, context: Any
+    ) -> inference_pb2.HealthReply:
+        while self._silent_while and self._silent_while.exists():
+            await asyncio.sleep(0.05)
+        ready = self.state == inference_pb2.REPLICA_STATE_READY
+        return inference_pb2.HealthReply(ok=ready, state=self.state, detail="" if ready else "busy")
+
+    async def Drain(
+        self, request: inference_pb2.DrainRequest, context: Any
+    ) -> inference_pb2.DrainReply:
+        self.state = inference_pb2.REPLICA_STATE_DRAINING
+        return inference_pb2.DrainReply()
+
+
+async def serve(options: argparse.Namespace, behaviour: dict[str, str]) -> int:
+    """The life of the fake; returns its exit code."""
+    stop = asyncio.Event()
+    if "deaf" in behaviour:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    else:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    silent = behaviour.get("silent_while")
+    service = FakeInference(Path(silent) if silent else None)
+    server = grpc.aio.server()
+    inference_pb2_grpc.add_InferenceServicer_to_server(service, server)  # type: ignore[no-untyped-call]
+    address = f"127.0.0.1:{server.add_insecure_port(options.listen)}"
+    await server.start()
+    hello = nodes_pb2.RegisterReplicaRequest(
+        replica_id=options.replica_id, address=address, pid=os.getpid()
+    )
+    async with grpc.aio.insecure_channel(options.agent) as channel:
+        agent = nodes_pb2_grpc.NodeAgentStub(channel)  # type: ignore[no-untyped-call]
+        try:
+            await agent.RegisterReplica(hello, timeout=5)
+        except grpc.aio.AioRpcError as error:
+            sys.stderr.write(f"penstock-replica: error: cannot register: {error.details()}\n")
+            return 73
+        await asyncio.sleep(int(behaviour.get("load_ms", 0)) / 1000)
+        if code := int(behaviour.get("exit_code", 0)):
+            sys.stderr.write(f"penstock-replica: error: the fake exits with {code}\n")
+            return code
+        service.state = inference_pb2.REPLICA_STATE_READY
+        hello.max_model_len, hello.capacity = MAX_MODEL_LEN, CAPACITY
+        await agent.RegisterReplica(hello, timeout=5)
+    await stop.wait()
+    await server.stop(grace=None)
+    return 0
+
+
+def main() -> int:
+    """Parses what a replica is told, and ignores what a fake need not know."""
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("--replica-id", required=True)
+    parser.add_argument("--listen", required=True)
+    parser.add_argument("--agent", required=True)
+    parser.add_argument("--engine-arg", action="append", default=[])
+    options, _ = parser.parse_known_args()
+    behaviour = dict(setting.split("=", 1) for setting in options.engine_arg)
+    if path := behaviour.get("engine_pid"):
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"])
+        child.returncode = 0  # it is to outlive us, without a warning
+        Path(path).write_text(str(child.pid))
+    return asyncio.run(serve(options, behaviour))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,48 @@
+"""A real node agent, impatient, whose replicas are `fake_replica_process.py`.
+
+Usage: python -m tests.fakes.node_with_fake_replicas DATA_DIR HEAD [START_DEADLINE_SECONDS]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+from penstock.control.node import run_node
+from penstock.control.node_agent.replica_command import replica_command
+from penstock.control.node_agent.restart_policy import RestartPolicy
+from penstock.control.node_agent.workshop import SupervisionTimings
+from penstock.control.settings import NodeSettings
+from penstock.v1 import nodes_pb2
+
+FAKE = Path(__file__).with_name("fake_replica_process.py")
+POLICY = RestartPolicy(
+    first_delay=timedelta(seconds=0.05), longest_delay=timedelta(seconds=0.2), crash_loop_after=3
+)
+
+
+def fake_command(spec: nodes_pb2.ReplicaSpec, agent: str, host: str) -> list[str]:
+    """The real command line, with the fake in the place of `-m penstock.replica`."""
+    python, _, _, *rest = replica_command(spec, agent, host)
+    return [python, str(FAKE), *rest]
+
+
+def main() -> int:
+    """Runs the agent until SIGTERM."""
+    data_dir, head, *more = sys.argv[1:]
+    timings = SupervisionTimings(
+        ping_every=timedelta(seconds=0.1),
+        ping_timeout=timedelta(seconds=0.5),
+        loading_ping_every=timedelta(seconds=0.05),
+        hang_after=timedelta(seconds=1),
+        start_deadline=timedelta(seconds=float(more[0]) if more else 30),
+        stop_grace=timedelta(seconds=0.5),
+    )
+    settings = NodeSettings(head=head, data_dir=Path(data_dir), node_id="node-1")
+    return asyncio.run(run_node(settings, command=fake_command, policy=POLICY, timings=timings))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

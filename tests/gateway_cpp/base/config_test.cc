@@ -1,0 +1,100 @@
+#include "base/config.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace penstock::base {
+namespace {
+
+Result<GatewayConfig> parse(std::vector<const char*> words) {
+  words.insert(words.begin(), "penstock-gateway");
+  return parse_flags(static_cast<int>(words.size()), words.data());
+}
+
+std::string message(const std::vector<const char*>& words) {
+  const auto config = parse(words);
+  return config ? "accepted" : config.error().message;
+}
+
+TEST(Config, HasDefaultsForEverythingButTheHead) {
+  const auto config = parse({"--control", "127.0.0.1:8082"});
+  ASSERT_TRUE(config.has_value());
+  EXPECT_EQ(config->listen.text(), "127.0.0.1:8080");
+  EXPECT_EQ(config->control, "127.0.0.1:8082");
+  EXPECT_EQ(config->body_limit_bytes, 16U << 20U);
+  EXPECT_EQ(config->stream_credit_bytes, 256U << 10U);
+  EXPECT_EQ(config->heartbeat, std::chrono::seconds(15));
+  EXPECT_GE(config->threads, 1U);
+  EXPECT_EQ(config->action, Action::kRun);
+}
+
+TEST(Config, TakesValuesAfterASpaceOrAnEqualsSign) {
+  const auto config = parse({"--control=h:1", "--listen", "[::1]:0", "--id=gw-1", "--threads=3",
+                             "--heartbeat-ms", "0", "--log-level=debug", "--cors-origin="});
+  ASSERT_TRUE(config.has_value()) << config.error().message;
+  EXPECT_EQ(config->listen.host, "::1");
+  EXPECT_EQ(config->listen.text(), "[::1]:0");
+  EXPECT_EQ(config->id, "gw-1");
+  EXPECT_EQ(config->threads, 3U);
+  EXPECT_EQ(config->heartbeat.count(), 0);
+  EXPECT_EQ(config->log_level, Level::kDebug);
+  EXPECT_EQ(config->cors_origin, "");
+}
+
+TEST(Config, NamesTheFlagAndTheValueThatAreWrong) {
+  EXPECT_EQ(message({"--threads", "0"}), "--threads: '0' is not a whole number from 1 to 256");
+  EXPECT_EQ(message({"--threads", "2x"}), "--threads: '2x' is not a whole number from 1 to 256");
+  EXPECT_EQ(message({"--listen", "8080"}),
+            "--listen: '8080' is not host:port, such as 127.0.0.1:8080");
+  EXPECT_EQ(message({"--listen", "h:99999"}),
+            "--listen: 'h:99999' is not host:port, such as 127.0.0.1:8080");
+  EXPECT_EQ(message({"--drain-ms", "-1"}),
+            "--drain-ms: '-1' is not milliseconds from 0 to 86400000");
+  EXPECT_EQ(message({"--log-level", "loud"}),
+            "--log-level: 'loud' is not debug, info, warning or error");
+  EXPECT_EQ(message({"--nonsense", "1"}), "'--nonsense' is not a flag; --help lists them");
+  EXPECT_EQ(message({"plain"}), "'plain' is not a flag; --help lists them");
+  EXPECT_EQ(message({"--id"}), "--id needs a value");
+}
+
+TEST(Config, RefusesAnIdThatWouldLeaveItsDirectory) {
+  EXPECT_NE(message({"--control", "h:1", "--id", "../x"}), "accepted");
+  EXPECT_NE(message({"--control", "h:1", "--id", ".hidden"}), "accepted");
+  EXPECT_EQ(message({"--control", "h:1", "--id", "gw_1.a-b"}), "accepted");
+}
+
+TEST(Config, RefusesAnOriginThatWouldBreakTheHeader) {
+  EXPECT_NE(message({"--control", "h:1", "--cors-origin", "a\r\nx: y"}), "accepted");
+}
+
+TEST(Config, NeedsAHeadOrAKeptSnapshot) {
+  EXPECT_NE(message({}).find("would never have a route"), std::string::npos);
+  EXPECT_EQ(message({"--data-dir", "/somewhere"}), "accepted");
+}
+
+TEST(Config, HelpAndVersionNeedNothingElse) {
+  EXPECT_EQ(parse({"--help"})->action, Action::kHelp);
+  EXPECT_EQ(parse({"--version"})->action, Action::kVersion);
+}
+
+TEST(Config, UsageNamesEveryFlagThatIsParsed) {
+  const std::string text = usage();
+  for (const char* flag :
+       {"--listen", "--control", "--id", "--data-dir", "--threads", "--body-limit-bytes",
+        "--header-timeout-ms", "--body-timeout-ms", "--heartbeat-ms", "--first-event-deadline-ms",
+        "--drain-ms", "--stream-credit-bytes", "--log-level", "--cors-origin", "--help",
+        "--version"}) {
+    EXPECT_NE(text.find(flag), std::string::npos) << flag;
+  }
+}
+
+TEST(Address, RefusesWhatIsNotHostAndPort) {
+  for (const char* text : {"", ":", ":80", "host", "host:", "host:x", "host:1x", "::1:80", "[]:1",
+                           "host:65536", "host: 80"}) {
+    EXPECT_FALSE(parse_address(text).has_value()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace penstock::base

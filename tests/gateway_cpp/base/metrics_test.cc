@@ -1,0 +1,110 @@
+#include "base/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+namespace penstock::base {
+namespace {
+
+using std::chrono::milliseconds;
+
+bool has_line(const std::string& page, const std::string& line) {
+  return ("\n" + page).find("\n" + line + "\n") != std::string::npos;
+}
+
+TEST(Metrics, SumsItsShards) {
+  Metrics metrics;
+  MetricsShard& one = metrics.add_shard();
+  MetricsShard& two = metrics.add_shard();
+  for (MetricsShard* shard : {&one, &two}) {
+    DeploymentMetrics& mini = shard->deployment("mini");
+    mini.settled(Outcome::kSucceeded, 200);
+    mini.settled(Outcome::kSucceeded, 200);
+    mini.events.add(5);
+    mini.in_flight.add(1);
+    shard->connections.add(2);
+  }
+  two.deployment("mini").settled(Outcome::kFailed, 502);
+  const std::string page = metrics.render({.snapshot_version = 7, .control_connected = true});
+  EXPECT_TRUE(has_line(page, R"(penstock_gateway_requests_total{deployment="mini",)"
+                             R"(outcome="succeeded",code="200"} 4)"));
+  EXPECT_TRUE(has_line(page, R"(penstock_gateway_requests_total{deployment="mini",)"
+                             R"(outcome="failed",code="502"} 1)"));
+  EXPECT_TRUE(has_line(page, R"(penstock_gateway_events_total{deployment="mini"} 10)"));
+  EXPECT_TRUE(has_line(page, R"(penstock_gateway_in_flight{deployment="mini"} 2)"));
+  EXPECT_TRUE(has_line(page, "penstock_gateway_connections 4"));
+  EXPECT_TRUE(has_line(page, "penstock_gateway_snapshot_version 7"));
+  EXPECT_TRUE(has_line(page, "penstock_gateway_control_connected 1"));
+}
+
+TEST(Metrics, HistogramsAreCumulativeAndEndInInfinity) {
+  Metrics metrics;
+  DeploymentMetrics& mini = metrics.add_shard().deployment("mini");
+  mini.ttft.observe(milliseconds(1));  // on a bound: belongs to it
+  mini.ttft.observe(milliseconds(3));
+  mini.ttft.observe(std::chrono::hours(1));
+  const std::string page = metrics.render({});
+  const std::string prefix = R"(penstock_gateway_ttft_seconds_bucket{deployment="mini",le=")";
+  EXPECT_TRUE(has_line(page, prefix + R"(5e-04"} 0)") || has_line(page, prefix + R"(0.0005"} 0)"));
+  EXPECT_TRUE(has_line(page, prefix + R"(0.001"} 1)"));
+  EXPECT_TRUE(has_line(page, prefix + R"(0.005"} 2)"));
+  EXPECT_TRUE(has_line(page, prefix + R"(600"} 2)"));
+  EXPECT_TRUE(has_line(page, prefix + R"(+Inf"} 3)"));
+  EXPECT_TRUE(has_line(page, R"(penstock_gateway_ttft_seconds_count{deployment="mini"} 3)"));
+  EXPECT_TRUE(has_line(page, R"(penstock_gateway_ttft_seconds_sum{deployment="mini"} 3600.004)"));
+}
+
+TEST(Metrics, EscapesTheDeploymentsName) {
+  Metrics metrics;
+  metrics.add_shard().deployment("a\"b\\c\nd").settled(Outcome::kInvalid, 400);
+  EXPECT_NE(metrics.render({}).find(R"(deployment="a\"b\\c\nd")"), std::string::npos);
+}
+
+TEST(Metrics, TotalsAreForTheHeadAndLeaveOutUnknownNames) {
+  Metrics metrics;
+  MetricsShard& shard = metrics.add_shard();
+  DeploymentMetrics& mini = shard.deployment("mini");
+  mini.settled(Outcome::kSucceeded, 200);
+  mini.settled(Outcome::kRejected, 503);
+  mini.settled(Outcome::kCancelled, 499);
+  mini.settled(Outcome::kInvalid, 400);
+  mini.in_flight.add(3);
+  mini.completion_tokens.add(11);
+  mini.ttft.observe(milliseconds(2));
+  shard.deployment(kUnknownDeployment).settled(Outcome::kInvalid, 404);
+  const std::vector<DeploymentTotals> totals = metrics.totals();
+  ASSERT_EQ(totals.size(), 1U);
+  EXPECT_EQ(totals[0].deployment, "mini");
+  EXPECT_EQ(totals[0].requests, 4U);
+  EXPECT_EQ(totals[0].succeeded, 1U);
+  EXPECT_EQ(totals[0].rejected, 1U);
+  EXPECT_EQ(totals[0].cancelled, 1U);
+  EXPECT_EQ(totals[0].failed, 0U);
+  EXPECT_EQ(totals[0].in_flight, 3U);
+  EXPECT_EQ(totals[0].completion_tokens, 11U);
+  EXPECT_EQ(totals[0].ttft_sum.count(), 2000);
+}
+
+TEST(Metrics, CanBeReadWhileThreadsCount) {
+  Metrics metrics;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&metrics, t] {
+      MetricsShard& shard = metrics.add_shard();
+      for (int i = 0; i < 500; ++i) {
+        shard.deployment("d" + std::to_string(i % 7)).settled(Outcome::kSucceeded, 200U + (i % 5));
+        shard.phase(Phase::kOpen).observe(milliseconds(t));
+      }
+    });
+  }
+  for (int i = 0; i < 20; ++i) (void)metrics.render({});
+  for (std::thread& thread : threads) thread.join();
+  std::uint64_t requests = 0;
+  for (const auto& total : metrics.totals()) requests += total.requests;
+  EXPECT_EQ(requests, 1500U);
+}
+
+}  // namespace
+}  // namespace penstock::base

@@ -1,0 +1,101 @@
+"""A gateway with a fake head above it and fake replicas behind it, all new for each test."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from penstock.v1 import routes_pb2 as routes
+from tests.fakes.fake_control import FakeControl, deployment, route
+from tests.fakes.fake_replica import FakeReplica, Script, hello
+from tests.fakes.gateway_process import GatewayProcess
+from tests.fakes.waiting import until
+from tests.gateway_cpp.blackbox.raw_http import RawClient, Response
+
+MINI = deployment(adapters={"pirate": "pirate@1"})
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """What one test has."""
+
+    gateway: GatewayProcess
+    control: FakeControl
+    replicas: list[FakeReplica]
+
+    def client(self) -> RawClient:
+        """A new connection, for `async with`."""
+        return RawClient(self.gateway.port)
+
+    async def ask(self, data: bytes, method: str = "POST") -> Response:
+        """One request on a connection of its own."""
+        async with self.client() as client:
+            return await client.ask(data, method)
+
+    async def publish(self, *replicas: routes.ReplicaRoute) -> None:
+        """A snapshot with these replicas of `mini`, in force when this returns."""
+        version = await self.control.publish([deployment()], replicas)
+        await self.has_routes(version)
+
+    async def has_routes(self, version: int) -> None:
+        """Waits until the gateway routes by that snapshot."""
+        await until(
+            lambda: self.gateway.find_log("routes replaced", version=version),
+            f"snapshot {version} is in force",
+        )
+
+
+class Start(Protocol):
+    """Starts a system: a replica for each script, further flags for the gateway."""
+
+    def __call__(
+        self,
+        *flags: str,
+        scripts: tuple[Script, ...] = (hello,),
+        deployment: routes.DeploymentRoute = ...,
+    ) -> Awaitable[System]: ...
+
+
+@pytest.fixture
+async def start(tmp_path: Path) -> AsyncIterator[Start]:
+    """Starts systems that end with the test."""
+    async with AsyncExitStack() as stack:
+
+        async def start_system(
+            *flags: str,
+            scripts: tuple[Script, ...] = (hello,),
+            deployment: routes.DeploymentRoute = MINI,
+        ) -> System:
+            control = await stack.enter_async_context(FakeControl())
+            replicas = [
+                await stack.enter_async_context(FakeReplica(f"r{i + 1}", script))
+                for i, script in enumerate(scripts)
+            ]
+            version = await control.publish([deployment], [route(r) for r in replicas])
+            gateway = await stack.enter_async_context(
+                GatewayProcess(
+                    tmp_path,
+                    *("--control", control.address),
+                    *("--id", "gw-1"),
+                    *("--data-dir", str(tmp_path)),
+                    *("--threads", "2"),
+                    *flags,
+                )
+            )
+            await gateway.start()
+            system = System(gateway, control, replicas)
+            await system.has_routes(version)
+            return system
+
+        yield start_system
+
+
+@pytest.fixture
+async def system(start: Callable[[], Awaitable[System]]) -> System:
+    """The usual one: a single replica that says hello."""
+    return await start()

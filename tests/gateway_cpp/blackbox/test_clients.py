@@ -1,0 +1,206 @@
+"""Clients that leave, dawdle or wait: cancel, backpressure, heartbeats."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.fakes.fake_replica import DONE, FakeCall, delta, hang
+from tests.fakes.waiting import until
+from tests.gateway_cpp.blackbox.conftest import Start
+from tests.gateway_cpp.blackbox.raw_http import RawClient, chat
+
+MIB = 1 << 20
+EVENT = delta("x" * 16_000)
+
+
+async def endless(call: FakeCall) -> None:
+    while True:
+        await call.send(EVENT)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_client_that_leaves_before_the_first_byte_cancels(
+    start: Start, stream: bool
+) -> None:
+    system = await start(scripts=(hang,))
+    async with system.client() as client:
+        await client.send(chat(stream=stream))
+        await until(lambda: system.replicas[0].calls, "the call arrives")
+        client.leave()
+        await until(system.replicas[0].calls[0].cancelled.is_set, "the call is cancelled")
+    line = await until(lambda: system.gateway.find_log("request settled"), "the request is settled")
+    assert line["outcome"] == "cancelled"
+
+
+async def test_a_client_that_leaves_mid_stream_cancels(start: Start) -> None:
+    async def drip(call: FakeCall) -> None:
+        await call.send(delta("a"))
+        await call.cancelled.wait()
+
+    system = await start(scripts=(drip,))
+    async with system.client() as client:
+        await client.send(chat(stream=True))
+        await client.head()
+        assert await client.chunk() == delta("a")
+        client.leave()
+        await until(system.replicas[0].calls[0].cancelled.is_set, "the call is cancelled")
+
+
+async def test_a_client_that_leaves_while_events_flow_cancels(start: Start) -> None:
+    system = await start(scripts=(endless,))
+    async with system.client() as client:
+        await client.send(chat(stream=True))
+        await client.head()
+        await client.chunk()
+        client.leave()
+        await until(system.replicas[0].calls[0].cancelled.is_set, "the call is cancelled")
+
+
+async def test_a_cancelled_call_disturbs_no_other(start: Start) -> None:
+    released = asyncio.Event()
+
+    async def wait(call: FakeCall) -> None:
+        await call.send(delta("a"))
+        await released.wait()
+        await call.send(DONE)
+        await call.finish()
+
+    system = await start("--threads", "1", scripts=(wait,))
+    async with system.client() as stays:
+        await stays.send(chat(stream=True))
+        await stays.head()
+        assert await stays.chunk() == delta("a")
+        for _ in range(20):
+            async with system.client() as leaves:
+                await leaves.send(chat(stream=True))
+                await leaves.head()
+                leaves.leave()
+        calls = system.replicas[0].calls
+        await until(lambda: sum(c.cancelled.is_set() for c in calls) == 20, "20 are cancelled")
+        released.set()
+        assert await stays.chunk() == DONE
+        assert await stays.chunk() == b""
+    assert system.replicas[0].sessions == 1
+
+
+async def stalled(call: FakeCall) -> bool:
+    """Whether the replica has been held back: nothing sent for half a second."""
+    before = call.sent_bytes
+    await asyncio.sleep(0.5)
+    return call.sent_bytes == before
+
+
+async def test_a_slow_client_holds_its_replica_back_and_costs_bounded_memory(
+    start: Start,
+) -> None:
+    system = await start("--threads", "1", scripts=(endless,))
+    async with system.client() as warm:
+        await warm.send(chat(stream=True))
+        await warm.head()
+        await warm.chunk()
+    before = system.gateway.resident_bytes()
+    clients = [RawClient(system.gateway.port, receive_buffer=64 << 10) for _ in range(20)]
+    for client in clients:
+        await client.__aenter__()
+        await client.send(chat(stream=True))
+        assert (await client.head())[0] == 200
+    calls = system.replicas[0].calls[1:]
+    async with asyncio.timeout(60):
+        while not all(await asyncio.gather(*(stalled(call) for call in calls))):
+            continue
+    # What a client's socket takes, plus the credit.
+    assert max(call.sent_bytes for call in calls) < 16 * MIB
+    assert system.gateway.resident_bytes() - before < 20 * MIB
+    # And it goes on where it stopped.
+    sent = calls[0].sent_bytes
+    for _ in range(2 * sent // len(EVENT)):
+        assert await clients[0].chunk() is not None
+    assert calls[0].sent_bytes > sent
+    for client in clients:
+        client.leave()
+    await until(lambda: all(c.cancelled.is_set() for c in calls), "all are cancelled")
+
+
+async def test_a_slow_client_slows_nobody_else(start: Start) -> None:
+    async def flood_or_hello(call: FakeCall) -> None:
+        if call.json.get("user") == "slow":
+            await endless(call)
+        await call.send(delta("hi") + DONE, events=2)
+        await call.finish()
+
+    system = await start("--threads", "1", scripts=(flood_or_hello,))
+    async with RawClient(system.gateway.port, receive_buffer=64 << 10) as slow:
+        await slow.send(chat(stream=True, user="slow"))
+        await slow.head()
+        call = system.replicas[0].calls[0]
+        async with asyncio.timeout(60):
+            while not await stalled(call):
+                continue
+        for _ in range(20):
+            answer = await system.ask(chat(stream=True))
+            assert answer.body == delta("hi") + DONE
+        slow.leave()
+
+
+async def test_a_client_that_takes_nothing_for_too_long_is_gone(start: Start) -> None:
+    system = await start("--write-timeout-ms", "500", scripts=(endless,))
+    async with RawClient(system.gateway.port, receive_buffer=64 << 10) as client:
+        await client.send(chat(stream=True))
+        await client.head()
+        await until(system.replicas[0].calls[0].cancelled.is_set, "the call is cancelled")
+
+
+async def test_silence_is_filled_with_comments(start: Start) -> None:
+    released = asyncio.Event()
+
+    async def late(call: FakeCall) -> None:
+        await released.wait()
+        await call.send(delta("a") + DONE, events=2)
+        await call.finish()
+
+    system = await start("--heartbeat-ms", "100", scripts=(late,))
+    async with system.client() as client:
+        await client.send(chat(stream=True))
+        status, headers = await client.head()
+        assert status == 200
+        assert headers["content-type"].startswith("text/event-stream")
+        for _ in range(3):
+            comment = await client.chunk()
+            assert comment is not None
+            assert comment.startswith(b":")
+            assert comment.endswith(b"\n\n")
+        released.set()
+        rest = b""
+        while data := await client.chunk():
+            rest += data
+        assert rest.endswith(delta("a") + DONE)
+
+
+async def test_a_failure_after_a_comment_goes_in_stream(start: Start) -> None:
+    system = await start(
+        "--heartbeat-ms", "100", "--first-event-deadline-ms", "500", scripts=(hang,)
+    )
+    answer = await system.ask(chat(stream=True))
+    assert answer.status == 200
+    assert answer.body.startswith(b":")
+    assert b'"code":"deadline_exceeded"' in answer.body
+    assert b"[DONE]" not in answer.body
+
+
+async def test_a_unary_answer_has_no_comments(start: Start) -> None:
+    released = asyncio.Event()
+
+    async def late(call: FakeCall) -> None:
+        await released.wait()
+        await call.send(b"{}")
+        await call.finish()
+
+    system = await start("--heartbeat-ms", "50", scripts=(late,))
+    async with system.client() as client:
+        await client.send(chat())
+        await until(lambda: system.replicas[0].calls, "the call arrives")
+        await asyncio.sleep(0.3)
+        released.set()
+        assert (await client.response()).body == b"{}"

@@ -1,0 +1,130 @@
+// A head in this process: real gRPC, routes that the test chooses.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "penstock/v1/routes.grpc.pb.h"
+
+namespace penstock::control_plane {
+
+class FakeHead final : public penstock::v1::Routes::Service {
+ public:
+  FakeHead() { start("127.0.0.1:0"); }
+  ~FakeHead() override { kill(); }
+
+  const std::string& address() const { return address_; }
+
+  // Sends `snapshot` to whoever watches, now and later.
+  void publish(const penstock::v1::RouteSnapshot& snapshot) {
+    const std::lock_guard lock(mutex_);
+    snapshots_.push_back(snapshot);
+    changed_.notify_all();
+  }
+
+  // Ends all calls and frees the port.
+  void kill() {
+    {
+      const std::lock_guard lock(mutex_);
+      down_ = true;
+      changed_.notify_all();
+    }
+    server_->Shutdown(std::chrono::system_clock::now());
+    server_->Wait();
+  }
+
+  void start_again() {
+    {
+      const std::lock_guard lock(mutex_);
+      down_ = false;
+    }
+    start(address_);
+  }
+
+  template <class Condition>
+  bool wait_for(const Condition& condition) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(20), condition);
+  }
+
+  // Read them inside wait_for, or after the client has stopped.
+  std::vector<penstock::v1::WatchRoutesRequest> watches;
+  std::vector<penstock::v1::GatewayReport> reports;
+
+ private:
+  void start(const std::string& address) {
+    grpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+    address_ = "127.0.0.1:" + std::to_string(port);
+  }
+
+  grpc::Status Watch(grpc::ServerContext* context, const penstock::v1::WatchRoutesRequest* request,
+                     grpc::ServerWriter<penstock::v1::RouteSnapshot>* writer) override {
+    std::unique_lock lock(mutex_);
+    watches.push_back(*request);
+    changed_.notify_all();
+    std::size_t sent = 0;
+    while (!down_ && !context->IsCancelled()) {
+      // The newest one only, as the real head does.
+      if (sent < snapshots_.size()) {
+        sent = snapshots_.size();
+        if (!writer->Write(snapshots_.back())) break;
+      }
+      changed_.wait_for(lock, std::chrono::milliseconds(20));
+    }
+    return grpc::Status::OK;
+  }
+
+  grpc::Status Report(grpc::ServerContext* /*context*/,
+                      grpc::ServerReader<penstock::v1::GatewayReport>* reader,
+                      penstock::v1::GatewayReportReply* /*reply*/) override {
+    penstock::v1::GatewayReport report;
+    while (reader->Read(&report)) {
+      const std::lock_guard lock(mutex_);
+      reports.push_back(report);
+      changed_.notify_all();
+    }
+    return grpc::Status::OK;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool down_ = false;
+  std::vector<penstock::v1::RouteSnapshot> snapshots_;
+  std::string address_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+// One deployment with one ready replica.
+inline penstock::v1::RouteSnapshot snapshot_of(std::uint64_t version, const std::string& name) {
+  penstock::v1::RouteSnapshot snapshot;
+  snapshot.set_version(version);
+  auto& deployment = *snapshot.add_deployments();
+  deployment.set_name(name);
+  deployment.set_model("weights/" + name);
+  deployment.set_created(1700000000);
+  deployment.set_max_model_len(2048);
+  auto& adapter = *deployment.add_adapters();
+  adapter.set_alias("pirate");
+  adapter.set_adapter("pirate@1");
+  auto& replica = *snapshot.add_replicas();
+  replica.set_id(name + "-1");
+  replica.set_deployment(name);
+  replica.set_address("127.0.0.1:1");
+  replica.set_state(penstock::v1::REPLICA_STATE_READY);
+  replica.set_capacity(4);
+  replica.add_adapters("pirate@1");
+  return snapshot;
+}
+
+}  // namespace penstock::control_plane

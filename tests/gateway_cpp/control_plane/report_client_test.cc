@@ -1,0 +1,81 @@
+#include "control_plane/report_client.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "control_plane/deployment_reports.h"
+#include "control_plane/route_subscription.h"
+#include "fake_head.h"
+
+namespace penstock::control_plane {
+namespace {
+
+constexpr std::chrono::milliseconds kOften{10};
+
+TEST(DeploymentReports, CarryEveryCount) {
+  const base::DeploymentTotals total{.deployment = "mini",
+                                     .in_flight = 1,
+                                     .requests = 2,
+                                     .succeeded = 3,
+                                     .failed = 4,
+                                     .rejected = 5,
+                                     .cancelled = 6,
+                                     .prompt_tokens = 7,
+                                     .completion_tokens = 8,
+                                     .ttft_sum = std::chrono::microseconds(9)};
+  penstock::v1::GatewayReport report;
+  add_deployments({&total, 1}, report);
+  ASSERT_EQ(report.deployments_size(), 1);
+  const auto& out = report.deployments(0);
+  EXPECT_EQ(out.deployment(), "mini");
+  EXPECT_EQ(out.in_flight(), 1U);
+  EXPECT_EQ(out.requests(), 2U);
+  EXPECT_EQ(out.succeeded(), 3U);
+  EXPECT_EQ(out.failed(), 4U);
+  EXPECT_EQ(out.rejected(), 5U);
+  EXPECT_EQ(out.cancelled(), 6U);
+  EXPECT_EQ(out.prompt_tokens(), 7U);
+  EXPECT_EQ(out.completion_tokens(), 8U);
+  EXPECT_EQ(out.ttft_us_sum(), 9U);
+}
+
+TEST(ReportClient, ReportsAgainAndAgain) {
+  FakeHead head;
+  const base::SystemClock clock;
+  std::atomic<std::uint64_t> version = 0;
+  ReportClient client(
+      "gw-1", connect_to_head(head.address()), clock,
+      [&version](penstock::v1::GatewayReport& report) { report.set_snapshot_version(++version); },
+      kOften);
+  client.start();
+  ASSERT_TRUE(head.wait_for([&] { return head.reports.size() >= 3; }));
+  client.stop();
+  EXPECT_EQ(head.reports[0].gateway_id(), "gw-1");
+  EXPECT_GT(head.reports[0].at_ms(), 1'600'000'000'000);
+  EXPECT_EQ(head.reports[2].snapshot_version(), 3U);
+}
+
+TEST(ReportClient, GoesOnAfterTheHeadWasAway) {
+  FakeHead head;
+  const base::SystemClock clock;
+  ReportClient client(
+      "gw-1", connect_to_head(head.address()), clock, [](auto&) {}, kOften);
+  client.start();
+  ASSERT_TRUE(head.wait_for([&] { return !head.reports.empty(); }));
+  head.kill();
+  const std::size_t before = head.reports.size();
+  head.start_again();
+  EXPECT_TRUE(head.wait_for([&] { return head.reports.size() > before; }));
+}
+
+TEST(ReportClient, WithoutAHeadItDoesNothing) {
+  const base::SystemClock clock;
+  ReportClient client(
+      "gw-1", nullptr, clock, [](auto&) { FAIL(); }, kOften);
+  client.start();
+  client.stop();
+}
+
+}  // namespace
+}  // namespace penstock::control_plane

@@ -1,0 +1,80 @@
+// A client without a socket: keeps what it is told, is slow or leaves when the test says so.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "proxy/reply.h"
+
+namespace penstock::proxy {
+
+class FakeReply final : public Reply {
+ public:
+  upstream::Signal& signal() override { return signal_; }
+  bool client_gone() const override { return gone_; }
+
+  Awaitable<Sent> answer(const AnswerHead& head, std::string_view body) override {
+    note(head);
+    text += body;
+    ended = true;
+    co_return gone_ ? Sent::kGone : Sent::kAll;
+  }
+  void begin_stream(const AnswerHead& head) override {
+    note(head);
+    streamed = true;
+  }
+  Sent write(upstream::Payload& payload, Piece piece) override {
+    if (gone_) return Sent::kGone;
+    text += payload.bytes();
+    payload.clear();
+    ++writes;
+    ended = piece != Piece::kMore;
+    cut_off = piece == Piece::kCutOff;
+    return slow_ ? Sent::kBlocked : Sent::kAll;
+  }
+  Awaitable<Sent> flush() override {
+    while (slow_ && !gone_) co_await signal_.wait();
+    co_return gone_ ? Sent::kGone : Sent::kAll;
+  }
+
+  // ---- what a client does
+
+  void leave() {
+    gone_ = true;
+    signal_.raise();
+  }
+  void stop_reading() { slow_ = true; }
+  void read_on() {
+    slow_ = false;
+    signal_.raise();
+  }
+
+  std::string header(std::string_view name) const {
+    for (const auto& header : headers) {
+      if (header.name == name) return header.value;
+    }
+    return {};
+  }
+
+  unsigned status = 0;  // 0: none yet
+  std::string content_type;
+  std::vector<openai::Header> headers;
+  std::string text;  // all of the body
+  int writes = 0;
+  bool streamed = false;
+  bool ended = false;
+  bool cut_off = false;
+
+ private:
+  void note(const AnswerHead& head) {
+    status = head.status;
+    content_type = head.content_type;
+    headers = head.headers;
+  }
+
+  upstream::Signal signal_;
+  bool gone_ = false;
+  bool slow_ = false;
+};
+
+}  // namespace penstock::proxy

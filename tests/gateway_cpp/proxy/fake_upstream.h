@@ -1,0 +1,93 @@
+// An upstream without a network: the test plays the replicas.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "upstream/upstream.h"
+
+namespace penstock::proxy {
+
+class FakeUpstream final : public upstream::Upstream {
+ public:
+  struct Opened final : upstream::CallLink {
+    std::string replica;
+    v1::CallRequest request;
+    upstream::Call* call = nullptr;  // null once released
+    uint64_t granted = 0;
+    bool cancelled = false;  // released before its end
+
+    void grant(uint64_t /*call_id*/, uint64_t bytes) override { granted += bytes; }
+    void release(upstream::Call& released) override {
+      cancelled = !released.ended();
+      call = nullptr;
+    }
+
+    // ---- what a replica does
+
+    void chunk(const std::string& body, uint32_t events = 1) {
+      v1::CallEvent event;
+      if (!begun_) event.mutable_head()->set_content_type(content_type);
+      if (!begun_) event.mutable_head()->set_status(200);
+      begun_ = true;
+      event.mutable_chunk()->set_body(body);
+      event.mutable_chunk()->set_events(events);
+      deliver(event);
+    }
+    void finish() {
+      v1::CallEvent event;
+      event.mutable_finished()->mutable_usage()->set_prompt_tokens(3);
+      event.mutable_finished()->mutable_usage()->set_completion_tokens(2);
+      deliver(event);
+    }
+    void fail(uint32_t status, const std::string& code, v1::Fault fault, v1::Retry retry) {
+      v1::CallEvent event;
+      v1::ErrorDetail& error = *event.mutable_failed()->mutable_error();
+      error.set_status(status);
+      error.set_type("server_error");
+      error.set_code(code);
+      error.set_message("the replica said " + code);
+      error.set_fault(fault);
+      error.set_retry(retry);
+      deliver(event);
+    }
+    void lose(upstream::CallFailure::Source source) {
+      upstream::CallFailure failure;
+      failure.source = source;
+      failure.error.set_status(502);
+      failure.error.set_type("server_error");
+      failure.error.set_code("upstream_error");
+      failure.error.set_message("the connection ended");
+      failure.error.set_fault(v1::FAULT_UPSTREAM);
+      call->fail(std::move(failure));
+      call->news().raise();
+    }
+
+    std::string content_type = "text/event-stream";
+
+   private:
+    void deliver(v1::CallEvent& event) {
+      call->deliver(event);
+      call->news().raise();
+    }
+    bool begun_ = false;
+  };
+
+  std::unique_ptr<upstream::Call> open(const upstream::ReplicaAddress& replica,
+                                       v1::CallRequest request, upstream::Signal& news) override {
+    auto opened = std::make_shared<Opened>();
+    opened->replica = replica.replica_id;
+    opened->request = std::move(request);
+    auto call = std::make_unique<upstream::Call>(opened, calls.size() + 1, kCredit, news);
+    opened->call = call.get();
+    calls.push_back(std::move(opened));
+    return call;
+  }
+
+  static constexpr uint64_t kCredit = 100;
+  std::deque<std::shared_ptr<Opened>> calls;  // in the order of opening
+};
+
+}  // namespace penstock::proxy

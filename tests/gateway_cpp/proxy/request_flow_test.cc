@@ -1,0 +1,352 @@
+#include "proxy/request_flow.h"
+
+#include <gtest/gtest.h>
+
+#include "event_loop.h"
+#include "fake_reply.h"
+#include "fake_upstream.h"
+#include "log_capture.h"
+#include "routing/least_loaded.h"
+#include "routing/snapshots.h"
+
+namespace penstock::proxy {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Source = upstream::CallFailure::Source;
+
+const std::string kStream = R"({"model":"mini","stream":true,"messages":[]})";
+const std::string kUnary = R"({"model":"mini","messages":[]})";
+
+class RequestFlowTest : public testing::Test {
+ protected:
+  RequestFlowTest() { serve_from({"r1"}); }
+  ~RequestFlowTest() override {
+    if (!done_) reply_.leave();
+    loop_.poll();
+  }
+
+  void serve_from(const std::vector<std::string>& replicas,
+                  routing::ReplicaState state = routing::ReplicaState::kReady) {
+    routing::RouteSnapshot snapshot{
+        .version = 1,
+        .deployments = {routing::deployment("mini", {{"pirate", "pirate@1"}}, limits_)},
+        .replicas = {}};
+    for (const auto& id : replicas) {
+      snapshot.replicas.push_back(routing::replica(id, "mini", state));
+    }
+    table_.replace(snapshot);
+  }
+
+  void ask(const std::string& body) {
+    Ask ask;
+    ask.request_id = "req_1";
+    ask.client_request_id = "theirs";
+    ask.path = "/v1/chat/completions";
+    ask.body = body;
+    ask.received = clock_.steady_now();
+    loop_.spawn(run(std::move(ask)));
+    loop_.poll();
+  }
+
+  upstream::Awaitable<void> run(Ask ask) {
+    co_await flow_.run(std::move(ask), reply_);
+    done_ = true;
+  }
+
+  void pass(std::chrono::nanoseconds time) {
+    clock_.advance(time);
+    timers_.advance(clock_.steady_now());
+    loop_.poll();
+  }
+
+  FakeUpstream::Opened& call(size_t i = 0) { return *upstream_.calls.at(i); }
+  base::DeploymentTotals totals() { return metrics_.totals().at(0); }
+  // How often `text` stands in the log written so far.
+  size_t settled_lines() {
+    log_text_ += log_.text();
+    size_t count = 0;
+    for (size_t at = 0; (at = log_text_.find("request settled", at)) != std::string::npos; ++at) {
+      ++count;
+    }
+    return count;
+  }
+
+  test::EventLoop loop_;
+  test::FixedClock clock_;
+  test::LogCapture log_;
+  std::string log_text_;
+  base::GatewayConfig config_;
+  base::Metrics metrics_;
+  base::MetricsShard& shard_ = metrics_.add_shard();
+  GatewayState state_;
+  TimerWheel timers_{clock_.steady_now()};
+  openai::RequestParser parser_;
+  routing::Limits limits_;
+  routing::RouteTable table_;
+  routing::RouteReader routes_{table_};
+  routing::LeastLoaded policy_;
+  FakeUpstream upstream_;
+  RequestFlow flow_{{clock_, log_.log(), config_, shard_, state_, timers_, parser_, routes_, policy_,
+                     upstream_}};
+  FakeReply reply_;
+  bool done_ = false;
+};
+
+TEST_F(RequestFlowTest, PassesAStreamOnByteForByte) {
+  ask(kStream);
+  ASSERT_EQ(upstream_.calls.size(), 1U);
+  EXPECT_EQ(call().request.body(), kStream);
+  EXPECT_EQ(call().request.path(), "/v1/chat/completions");
+  EXPECT_EQ(call().request.model(), "mini");
+  EXPECT_EQ(call().request.request_id(), "req_1");
+  EXPECT_EQ(reply_.status, 0U) << "no head before the first event";
+  call().chunk("data: a\n\n");
+  EXPECT_EQ(reply_.status, 200U);
+  EXPECT_EQ(reply_.content_type, "text/event-stream");
+  EXPECT_EQ(reply_.header("x-penstock-replica"), "r1");
+  EXPECT_EQ(reply_.header("x-penstock-backend"), "mini");
+  EXPECT_EQ(reply_.header("cache-control"), "no-cache");
+  EXPECT_EQ(reply_.header("x-accel-buffering"), "no");
+  call().chunk("data: b\n\ndata: [DONE]\n\n", 2);
+  call().finish();
+  EXPECT_TRUE(done_);
+  EXPECT_EQ(reply_.text, "data: a\n\ndata: b\n\ndata: [DONE]\n\n");
+  EXPECT_TRUE(reply_.ended);
+  EXPECT_FALSE(reply_.cut_off);
+  EXPECT_EQ(totals().succeeded, 1U);
+  EXPECT_EQ(totals().prompt_tokens, 3U);
+  EXPECT_EQ(totals().completion_tokens, 2U);
+  EXPECT_EQ(settled_lines(), 1U);
+  EXPECT_EQ(state_.in_flight.load(), 0U);
+}
+
+TEST_F(RequestFlowTest, AnswersAUnaryRequestWithTheWholeBody) {
+  ask(kUnary);
+  call().content_type = "application/json";
+  call().chunk("{\"id\":");
+  EXPECT_EQ(reply_.status, 0U);
+  call().chunk("1}");
+  call().finish();
+  EXPECT_TRUE(done_);
+  EXPECT_EQ(reply_.status, 200U);
+  EXPECT_EQ(reply_.text, "{\"id\":1}");
+  EXPECT_FALSE(reply_.streamed);
+  EXPECT_EQ(totals().succeeded, 1U);
+}
+
+TEST_F(RequestFlowTest, AsksForTheAdapterBehindAnAlias) {
+  ask(R"({"model":"mini:pirate","messages":[],"stream":true})");
+  EXPECT_EQ(call().request.model(), "mini:pirate");
+  EXPECT_EQ(call().request.adapter(), "pirate@1");
+}
+
+TEST_F(RequestFlowTest, RefusesWhatIsNotJsonWithoutAskingAReplica) {
+  ask("{nope");
+  EXPECT_TRUE(done_);
+  EXPECT_EQ(reply_.status, 400U);
+  EXPECT_EQ(reply_.header("x-should-retry"), "false");
+  EXPECT_TRUE(upstream_.calls.empty());
+  EXPECT_EQ(settled_lines(), 1U);
+}
+
+TEST_F(RequestFlowTest, SaysThatAModelDoesNotExist) {
+  ask(R"({"model":"other","messages":[]})");
+  EXPECT_EQ(reply_.status, 404U);
+  EXPECT_NE(reply_.text.find("model_not_found"), std::string::npos);
+}
+
+TEST_F(RequestFlowTest, RefusesWhileReplicasAreStarting) {
+  serve_from({"r1"}, routing::ReplicaState::kStarting);
+  ask(kStream);
+  EXPECT_EQ(reply_.status, 503U);
+  EXPECT_NE(reply_.text.find("model_loading"), std::string::npos);
+  EXPECT_NE(reply_.header("retry-after"), "");
+  EXPECT_EQ(totals().rejected, 1U);
+  EXPECT_EQ(state_.in_flight.load(), 0U);
+}
+
+TEST_F(RequestFlowTest, TriesAnotherReplicaWhenOneCannotBeReached) {
+  serve_from({"r1", "r2"});
+  ask(kStream);
+  const std::string first = call(0).replica;
+  call(0).lose(Source::kUnreachable);
+  ASSERT_EQ(upstream_.calls.size(), 2U);
+  EXPECT_NE(call(1).replica, first);
+  EXPECT_EQ(call(1).request.body(), kStream);
+  call(1).chunk("data: a\n\n");
+  call(1).finish();
+  EXPECT_TRUE(done_);
+  EXPECT_EQ(reply_.status, 200U);
+  EXPECT_EQ(reply_.header("x-penstock-replica"), call(1).replica);
+  EXPECT_EQ(totals().succeeded, 1U);
+  EXPECT_EQ(settled_lines(), 1U);
+}
+
+TEST_F(RequestFlowTest, AnswersWithAStatusWhenNoReplicaIsLeft) {
+  ask(kStream);
+  call().lose(Source::kLost);
+  EXPECT_TRUE(done_);
+  EXPECT_EQ(upstream_.calls.size(), 1U);
+  EXPECT_EQ(reply_.status, 502U);
+  EXPECT_EQ(reply_.header("x-should-retry"), "true");
+  EXPECT_EQ(totals().failed, 1U);
+  const auto& tracker = *table_.current()->deployments().at("mini")->replicas.at(0).tracker;
+  EXPECT_TRUE(tracker.is_down(clock_.steady_now()));
+}
+
+TEST_F(RequestFlowTest, DoesNotRetryTheClientsFaultNorBlameTheReplica) {
+  serve_from({"r1", "r2"});
+  ask(kStream);
+  call().fail(400, "context_length_exceeded", v1::FAULT_CLIENT, v1::RETRY_NEVER);
+  EXPECT_EQ(upstream_.calls.size(), 1U);
+  EXPECT_EQ(reply_.status, 400U);
+  EXPECT_EQ(reply_.header("x-should-retry"), "false");
+  EXPECT_NE(reply_.text.find("context_length_exceeded"), std::string::npos);
+  for (const auto& target : table_.current()->deployments().at("mini")->replicas) {
+    EXPECT_FALSE(target.tracker->is_down(clock_.steady_now()));
+  }
+  EXPECT_EQ(totals().failed, 0U);
+}
+
+TEST_F(RequestFlowTest, EndsAStreamWhoseReplicaDiedWithAnErrorAndNoDone) {
+  serve_from({"r1", "r2"});
+  ask(kStream);
+  call().chunk("data: a\n\n");
+  call().lose(Source::kLost);
+  EXPECT_TRUE(done_);
+  EXPECT_EQ(upstream_.calls.size(), 1U) << "the client has seen something";
+  EXPECT_TRUE(reply_.text.starts_with("data: a\n\ndata: {\"error\":{"));
+  EXPECT_EQ(reply_.text.find("[DONE]"), std::string::npos);
+  EXPECT_TRUE(reply_.cut_off);
+  EXPECT_EQ(totals().failed, 1U);
+  EXPECT_EQ(settled_lines(), 1U);
+}
+
+TEST_F(RequestFlowTest, WritesWhatCameBeforeAFailureInTheSameFrame) {
+  ask(kStream);
+  call().chunk("data: a\n\n");
+  reply_.stop_reading();
+  call().chunk("data: b\n\n");
+  call().chunk("data: c\n\n");
+  call().lose(Source::kLost);
+  reply_.read_on();
+  reply_.read_on();
+  EXPECT_TRUE(done_);
+  EXPECT_TRUE(reply_.text.starts_with("data: a\n\ndata: b\n\ndata: c\n\ndata: {\"error\""));
+}
+
+TEST_F(RequestFlowTest, CancelsTheCallWhenTheClientLeavesBeforeTheFirstEvent) {
+  ask(kStream);
+  reply_.leave();
+  EXPECT_TRUE(done_);
+  EXPECT_TRUE(call().cancelled);
+  EXPECT_EQ(reply_.status, 0U);
+  EXPECT_EQ(totals().cancelled, 1U);
+  EXPECT_EQ(settled_lines(), 1U);
+}
+
+TEST_F(RequestFlowTest, CancelsTheCallWhenTheClientLeavesAStream) {
+  ask(kStream);
+  call().chunk("data: a\n\n");
+  reply_.leave();
+  EXPECT_TRUE(done_);
+  EXPECT_TRUE(call().cancelled);
+  EXPECT_EQ(totals().cancelled, 1U);
+  EXPECT_EQ(state_.in_flight.load(), 0U);
+}
+
+TEST_F(RequestFlowTest, CancelsTheCallWhenTheClientLeavesAUnaryRequest) {
+  ask(kUnary);
+  call().content_type = "application/json";
+  call().chunk("{");
+  reply_.leave();
+  EXPECT_TRUE(done_);
+  EXPECT_TRUE(call().cancelled);
+}
+
+TEST_F(RequestFlowTest, GivesNoCreditWhileTheClientIsSlow) {
+  ask(kStream);
+  call().chunk("data: a\n\n");
+  reply_.stop_reading();
+  call().chunk(std::string(90, 'x'));
+  call().chunk(std::string(90, 'y'));
+  EXPECT_EQ(call().granted, 0U);
+  EXPECT_EQ(reply_.text.find('y'), std::string::npos) << "kept at the call, not at the client";
+  reply_.read_on();
+  EXPECT_GE(call().granted, 180U);
+  EXPECT_NE(reply_.text.find('y'), std::string::npos);
+}
+
+TEST_F(RequestFlowTest, OpensTheStreamEarlyToSayThatItLives) {
+  ask(kStream);
+  pass(config_.heartbeat - seconds(1));
+  EXPECT_EQ(reply_.text, "");
+  pass(seconds(2));
+  EXPECT_EQ(reply_.status, 200U);
+  EXPECT_EQ(reply_.text, ": ping\n\n");
+  call().chunk("data: a\n\n");
+  EXPECT_EQ(reply_.text, ": ping\n\ndata: a\n\n");
+  pass(config_.heartbeat / 2);
+  EXPECT_EQ(reply_.text, ": ping\n\ndata: a\n\n");
+  pass(config_.heartbeat);
+  EXPECT_EQ(reply_.text, ": ping\n\ndata: a\n\n: ping\n\n");
+}
+
+TEST_F(RequestFlowTest, TellsAFailureInTheStreamOnceItIsOpen) {
+  ask(kStream);
+  pass(config_.heartbeat + seconds(1));
+  call().fail(503, "draining", v1::FAULT_UPSTREAM, v1::RETRY_BEFORE_FIRST_TOKEN);
+  EXPECT_TRUE(done_);
+  EXPECT_EQ(reply_.status, 200U);
+  EXPECT_TRUE(reply_.text.starts_with(": ping\n\ndata: {\"error\""));
+  EXPECT_TRUE(reply_.cut_off);
+}
+
+TEST_F(RequestFlowTest, SendsNoHeartbeatForAUnaryRequest) {
+  ask(kUnary);
+  pass(3 * config_.heartbeat);
+  EXPECT_EQ(reply_.status, 0U);
+}
+
+TEST_F(RequestFlowTest, GivesUpAtTheFirstEventDeadline) {
+  limits_.first_event_deadline = milliseconds(500);
+  serve_from({"r1"});
+  ask(kStream);
+  pass(milliseconds(400));
+  EXPECT_FALSE(done_);
+  pass(milliseconds(300));
+  EXPECT_TRUE(done_);
+  EXPECT_EQ(reply_.status, 504U);
+  EXPECT_TRUE(call().cancelled);
+  EXPECT_EQ(totals().failed, 1U);
+}
+
+TEST_F(RequestFlowTest, HasNoDeadlineAfterTheFirstEvent) {
+  limits_.first_event_deadline = milliseconds(500);
+  serve_from({"r1"});
+  ask(kStream);
+  call().chunk("data: a\n\n");
+  pass(seconds(5));
+  EXPECT_FALSE(done_);
+}
+
+TEST_F(RequestFlowTest, RefusesNewRequestsWhileItDrains) {
+  state_.draining = true;
+  ask(kStream);
+  EXPECT_EQ(reply_.status, 503U);
+  EXPECT_NE(reply_.text.find("draining"), std::string::npos);
+}
+
+TEST_F(RequestFlowTest, CountsCallsOnTheReplicaAsLongAsTheyLast) {
+  ask(kStream);
+  const auto tracker = table_.current()->deployments().at("mini")->replicas.at(0).tracker;
+  EXPECT_EQ(tracker->in_flight(), 1U);
+  call().chunk("data: a\n\n");
+  call().finish();
+  EXPECT_EQ(tracker->in_flight(), 0U);
+}
+
+}  // namespace
+}  // namespace penstock::proxy

@@ -1,0 +1,182 @@
+#include "routing/route_table.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "snapshots.h"
+
+namespace penstock::routing {
+namespace {
+
+RouteSnapshot two_deployments(std::uint64_t version = 1) {
+  return {.version = version,
+          .deployments = {deployment("mini", {{"pirate", "pirate@1"}, {"json", "json@2"}}),
+                          deployment("team:large")},
+          .replicas = {replica("r1", "mini"), replica("r2", "mini", ReplicaState::kStarting),
+                       replica("r3", "team:large"), replica("r9", "gone")}};
+}
+
+TEST(Routes, KnowNothingBeforeTheFirstSnapshot) {
+  const RouteTable table;
+  const auto route = table.current()->resolve("mini");
+  ASSERT_FALSE(route.has_value());
+  EXPECT_EQ(route.error().kind, base::Kind::kNoRoutes);
+  EXPECT_EQ(route.error().status, 503U);
+  EXPECT_FALSE(table.current()->known());
+}
+
+TEST(Routes, ResolveADeploymentByItsName) {
+  RouteTable table;
+  table.replace(two_deployments());
+  const auto route = table.current()->resolve("mini");
+  ASSERT_TRUE(route.has_value());
+  EXPECT_EQ(route->deployment->route.name, "mini");
+  EXPECT_EQ(route->adapter, "");
+  EXPECT_EQ(route->deployment->replicas.size(), 2U);
+}
+
+TEST(Routes, ResolveAnAliasToItsAdapter) {
+  RouteTable table;
+  table.replace(two_deployments());
+  EXPECT_EQ(table.current()->resolve("mini:json")->adapter, "json@2");
+  EXPECT_EQ(table.current()->resolve("mini:pirate")->adapter, "pirate@1");
+}
+
+TEST(Routes, ADeploymentMayHaveAColonInItsName) {
+  RouteTable table;
+  table.replace(two_deployments());
+  const auto route = table.current()->resolve("team:large");
+  ASSERT_TRUE(route.has_value());
+  EXPECT_EQ(route->deployment->route.name, "team:large");
+}
+
+TEST(Routes, AnUnknownNameIsAnsweredWithTheNamesThatExist) {
+  RouteTable table;
+  table.replace(two_deployments());
+  for (const char* name : {"maxi", "mini:", "mini:nobody", ":pirate", "maxi:pirate", "Mini", ""}) {
+    const auto route = table.current()->resolve(name);
+    ASSERT_FALSE(route.has_value()) << name;
+    EXPECT_EQ(route.error().status, 404U);
+    EXPECT_EQ(route.error().code, "model_not_found");
+    EXPECT_EQ(route.error().param, "model");
+    EXPECT_NE(route.error().message.find("mini, mini:pirate, mini:json, team:large"),
+              std::string::npos)
+        << route.error().message;
+  }
+}
+
+TEST(Routes, AHugeUnknownNameIsCutAndALongListToo) {
+  RouteTable table;
+  RouteSnapshot many{.version = 1, .deployments = {}, .replicas = {}};
+  for (int i = 0; i < 100; ++i) many.deployments.push_back(deployment("d" + std::to_string(i)));
+  table.replace(many);
+  const auto route = table.current()->resolve(std::string(1'000'000, 'x'));
+  ASSERT_FALSE(route.has_value());
+  EXPECT_LT(route.error().message.size(), 1000U);
+  EXPECT_NE(route.error().message.find("and 80 more"), std::string::npos);
+}
+
+TEST(Routes, AnEmptySnapshotIsKnownAndSaysSo) {
+  RouteTable table;
+  table.replace({.version = 3, .deployments = {}, .replicas = {}});
+  EXPECT_TRUE(table.current()->known());
+  const auto route = table.current()->resolve("mini");
+  ASSERT_FALSE(route.has_value());
+  EXPECT_EQ(route.error().status, 404U);
+  EXPECT_NE(route.error().message.find("No deployment exists yet"), std::string::npos);
+}
+
+TEST(Routes, NamesListDeploymentsEachFollowedByItsAdapters) {
+  RouteTable table;
+  table.replace(two_deployments());
+  const auto routes = table.current();
+  std::vector<std::string> names;
+  for (const ModelName& name : routes->names()) names.push_back(name.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"mini", "mini:pirate", "mini:json", "team:large"}));
+}
+
+TEST(DeploymentTargets, CountReplicasByStateAndRoom) {
+  RouteTable table;
+  RouteSnapshot snapshot = two_deployments();
+  snapshot.deployments[0].limits.max_ongoing = 1;
+  table.replace(snapshot);
+  const auto mini = table.current()->resolve("mini")->deployment;
+  EXPECT_EQ(mini->count(ReplicaState::kReady), 1U);
+  EXPECT_EQ(mini->count(ReplicaState::kStarting), 1U);
+  EXPECT_EQ(mini->with_room(), 1U);
+  const InFlight call(mini->replicas[0].tracker);
+  EXPECT_EQ(mini->with_room(), 0U);
+}
+
+TEST(RouteTable, CountsSurviveASwapForReplicasThatStay) {
+  RouteTable table;
+  table.replace(two_deployments(1));
+  const auto before = table.current()->resolve("mini")->deployment;
+  const InFlight call(before->replicas[0].tracker);
+  table.replace(two_deployments(2));
+  const auto after = table.current()->resolve("mini")->deployment;
+  EXPECT_NE(before, after);
+  EXPECT_EQ(after->replicas[0].tracker->in_flight(), 1U);
+}
+
+TEST(RouteTable, AReplicaThatComesBackElsewhereStartsWithoutDoubts) {
+  RouteTable table;
+  table.replace(two_deployments(1));
+  const base::SteadyTime now{std::chrono::hours(1)};
+  table.current()->resolve("mini")->deployment->replicas[0].tracker->mark_down(
+      now + std::chrono::seconds(5));
+  RouteSnapshot moved = two_deployments(2);
+  moved.replicas[0].address = "elsewhere:1";
+  table.replace(moved);
+  EXPECT_FALSE(table.current()->resolve("mini")->deployment->replicas[0].tracker->is_down(now));
+}
+
+TEST(RouteTable, ARouteOutlivesItsDeployment) {
+  RouteTable table;
+  table.replace(two_deployments(1));
+  const Route route = *table.current()->resolve("mini");
+  table.replace({.version = 2, .deployments = {}, .replicas = {}});
+  EXPECT_EQ(route.deployment->replicas[0].route.address, "r1:1");
+  EXPECT_FALSE(table.current()->resolve("mini").has_value());
+}
+
+TEST(RouteReader, SeesASwapOnItsNextRead) {
+  RouteTable table;
+  RouteReader reader(table);
+  EXPECT_FALSE(reader.read()->known());
+  table.replace(two_deployments(5));
+  EXPECT_EQ(reader.read()->version(), 5U);
+  const Routes* same = reader.read().get();
+  EXPECT_EQ(reader.read().get(), same);
+}
+
+TEST(RouteReader, ManyThreadsReadWhileOneReplaces) {
+  RouteTable table;
+  table.replace(two_deployments(1));
+  std::atomic<bool> stop = false;
+  std::vector<std::thread> readers;
+  std::atomic<int> backwards = 0;
+  for (int t = 0; t < 3; ++t) {
+    readers.emplace_back([&] {
+      RouteReader reader(table);
+      std::uint64_t last = 0;
+      while (!stop) {
+        const auto routes = reader.read();
+        if (routes->version() < last) ++backwards;
+        last = routes->version();
+        const auto route = routes->resolve("mini");
+        const InFlight call(route->deployment->replicas[0].tracker);
+      }
+    });
+  }
+  for (std::uint64_t version = 2; version < 200; ++version) table.replace(two_deployments(version));
+  stop = true;
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_EQ(backwards, 0);
+  EXPECT_EQ(table.current()->resolve("mini")->deployment->replicas[0].tracker->in_flight(), 0U);
+}
+
+}  // namespace
+}  // namespace penstock::routing

@@ -1,0 +1,33 @@
+// Small route snapshots for tests.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "routing/route_snapshot.h"
+
+namespace penstock::routing {
+
+inline DeploymentRoute deployment(const std::string& name, std::vector<AdapterAlias> adapters = {},
+                                  Limits limits = {}) {
+  return {.name = name,
+          .model = "weights/" + name,
+          .created = 1700000000,
+          .max_model_len = 2048,
+          .adapters = std::move(adapters),
+          .limits = limits,
+          .revision = 1};
+}
+
+inline ReplicaRoute replica(const std::string& id, const std::string& of,
+                            ReplicaState state = ReplicaState::kReady,
+                            std::vector<std::string> adapters = {}) {
+  return {.id = {id},
+          .deployment = of,
+          .address = id + ":1",
+          .state = state,
+          .capacity = 8,
+          .adapters = std::move(adapters)};
+}
+
+}  // namespace penstock::routing

@@ -1,0 +1,153 @@
+// A replica in this process: real gRPC, frames that the test reads and writes.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "penstock/v1/inference.grpc.pb.h"
+
+namespace penstock::upstream {
+
+class FakeReplica final : public v1::Inference::Service {
+ public:
+  FakeReplica() { start("127.0.0.1:0"); }
+  ~FakeReplica() override { kill(); }
+
+  const std::string& address() const { return address_; }
+
+  void kill() {
+    {
+      const std::lock_guard lock(mutex_);
+      down_ = true;
+      changed_.notify_all();
+    }
+    server_->Shutdown(std::chrono::system_clock::now());
+    server_->Wait();
+  }
+
+  void start_again() {
+    {
+      const std::lock_guard lock(mutex_);
+      down_ = false;
+    }
+    start(address_);
+  }
+
+  // Writes on the session that came last.
+  bool send(const v1::ServerFrame& frame) {
+    grpc::ServerReaderWriter<v1::ServerFrame, v1::ClientFrame>* stream = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      stream = stream_;
+    }
+    return stream != nullptr && stream->Write(frame);
+  }
+
+  void set_load(const v1::Load& load) {
+    const std::lock_guard lock(mutex_);
+    load_ = load;
+    ++load_version_;
+    changed_.notify_all();
+  }
+
+  // For conditions of EventLoop::run_until.
+  std::vector<v1::ClientFrame> frames() const {
+    const std::lock_guard lock(mutex_);
+    return frames_;
+  }
+  size_t sessions() const {
+    const std::lock_guard lock(mutex_);
+    return sessions_;
+  }
+  std::vector<v1::Start> starts() const {
+    std::vector<v1::Start> starts;
+    for (const auto& frame : frames()) {
+      starts.insert(starts.end(), frame.starts().begin(), frame.starts().end());
+    }
+    return starts;
+  }
+  std::vector<uint64_t> cancels() const {
+    std::vector<uint64_t> cancels;
+    for (const auto& frame : frames()) {
+      cancels.insert(cancels.end(), frame.cancels().begin(), frame.cancels().end());
+    }
+    return cancels;
+  }
+  std::vector<v1::Credit> credits() const {
+    std::vector<v1::Credit> credits;
+    for (const auto& frame : frames()) {
+      credits.insert(credits.end(), frame.credits().begin(), frame.credits().end());
+    }
+    return credits;
+  }
+
+ private:
+  void start(const std::string& address) {
+    grpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+    address_ = "127.0.0.1:" + std::to_string(port);
+  }
+
+  grpc::Status Session(
+      grpc::ServerContext* /*context*/,
+      grpc::ServerReaderWriter<v1::ServerFrame, v1::ClientFrame>* stream) override {
+    {
+      const std::lock_guard lock(mutex_);
+      stream_ = stream;
+      ++sessions_;
+    }
+    v1::ClientFrame frame;
+    while (stream->Read(&frame)) {
+      const std::lock_guard lock(mutex_);
+      frames_.push_back(frame);
+    }
+    const std::lock_guard lock(mutex_);
+    stream_ = nullptr;
+    return grpc::Status::OK;
+  }
+
+  grpc::Status WatchLoad(grpc::ServerContext* context, const v1::WatchLoadRequest* /*request*/,
+                         grpc::ServerWriter<v1::Load>* writer) override {
+    std::unique_lock lock(mutex_);
+    uint64_t sent = 0;
+    while (!down_ && !context->IsCancelled()) {
+      if (sent != load_version_) {
+        sent = load_version_;
+        if (!writer->Write(load_)) break;
+      }
+      changed_.wait_for(lock, std::chrono::milliseconds(20));
+    }
+    return grpc::Status::OK;
+  }
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool down_ = false;
+  grpc::ServerReaderWriter<v1::ServerFrame, v1::ClientFrame>* stream_ = nullptr;
+  size_t sessions_ = 0;
+  std::vector<v1::ClientFrame> frames_;
+  v1::Load load_;
+  uint64_t load_version_ = 0;
+  std::string address_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+inline v1::CallEvent& add_chunk(v1::ServerFrame& frame, uint64_t call_id, const std::string& body) {
+  v1::CallEvent& event = *frame.add_events();
+  event.set_call_id(call_id);
+  event.mutable_chunk()->set_body(body);
+  event.mutable_chunk()->set_events(1);
+  return event;
+}
+
+}  // namespace penstock::upstream

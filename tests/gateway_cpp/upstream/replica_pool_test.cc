@@ -1,0 +1,77 @@
+#include "upstream/replica_pool.h"
+
+#include <gtest/gtest.h>
+
+#include "event_loop.h"
+#include "fake_replica.h"
+#include "fixed_clock.h"
+#include "routing/route_table.h"
+
+namespace penstock::upstream {
+namespace {
+
+class ReplicaPoolTest : public testing::Test {
+ protected:
+  std::unique_ptr<Call> open(Signal& news) {
+    return pool_.open({"r1", replica_.address()}, v1::CallRequest(), news);
+  }
+
+  FakeReplica replica_;
+  test::EventLoop loop_;
+  test::FixedClock clock_;
+  base::MetricsShard metrics_;
+  ReplicaPool pool_{loop_.io(), clock_, 0, metrics_};
+  Signal news_;
+};
+
+TEST_F(ReplicaPoolTest, UsesOneSessionForAllCallsToAReplica) {
+  Signal more_news;
+  const auto first = open(news_);
+  const auto second = open(more_news);
+  ASSERT_TRUE(loop_.run_until([&] { return replica_.starts().size() == 2; }));
+  EXPECT_EQ(replica_.sessions(), 1U);
+  EXPECT_EQ(metrics_.sessions.value(), 1);
+}
+
+TEST_F(ReplicaPoolTest, OpensANewSessionAfterTheReplicaCameBack) {
+  auto call = open(news_);
+  ASSERT_TRUE(loop_.run_until([&] { return !replica_.starts().empty(); }));
+  replica_.kill();
+  ASSERT_TRUE(loop_.run_until([&] { return call->failed(); }));
+  replica_.start_again();
+  clock_.advance(std::chrono::seconds(2));
+  Signal more_news;
+  const auto again = open(more_news);
+  ASSERT_TRUE(loop_.run_until([&] { return replica_.starts().size() == 2; }));
+  EXPECT_FALSE(again->failed());
+}
+
+TEST_F(ReplicaPoolTest, FailsCallsAtOnceWithinTheBackoff) {
+  replica_.kill();
+  const auto first = open(news_);
+  ASSERT_TRUE(loop_.run_until([&] { return first->failed(); }));
+  Signal more_news;
+  const auto second = open(more_news);
+  EXPECT_TRUE(second->failed());
+  clock_.advance(std::chrono::seconds(2));
+  Signal last_news;
+  const auto third = open(last_news);
+  EXPECT_FALSE(third->failed());
+}
+
+TEST_F(ReplicaPoolTest, DropsTheSessionOfAReplicaThatLeftOnceItIsIdle) {
+  auto call = open(news_);
+  ASSERT_TRUE(loop_.run_until([&] { return !replica_.starts().empty(); }));
+  const routing::Routes none;
+  pool_.sweep(none);
+  EXPECT_EQ(pool_.sessions(), 1U) << "a call still runs";
+  call.reset();
+  pool_.sweep(none);
+  EXPECT_EQ(pool_.sessions(), 0U);
+  EXPECT_EQ(metrics_.sessions.value(), 0);
+  loop_.poll();
+  pool_.sweep(none);
+}
+
+}  // namespace
+}  // namespace penstock::upstream

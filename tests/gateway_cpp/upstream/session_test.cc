@@ -1,0 +1,216 @@
+#include "upstream/session.h"
+
+#include <gtest/gtest.h>
+
+#include "event_loop.h"
+#include "fake_replica.h"
+#include "upstream/channel.h"
+
+namespace penstock::upstream {
+namespace {
+
+constexpr uint64_t kCredit = 1000;
+
+class SessionTest : public testing::Test {
+ protected:
+  std::shared_ptr<Session> session_to(const std::string& address) {
+    return Session::start(loop_.io(), connect_to_replica(address, "test"), "r1", kCredit);
+  }
+
+  static v1::CallRequest request(const std::string& id) {
+    v1::CallRequest request;
+    request.set_request_id(id);
+    request.set_body("{\"model\":\"mini\"}");
+    return request;
+  }
+
+  std::string text_of(Call& call) {
+    Payload payload;
+    call.take(payload);
+    return std::string(payload.bytes());
+  }
+
+  FakeReplica replica_;
+  test::EventLoop loop_;
+  Signal news_;
+  Signal more_news_;
+};
+
+TEST_F(SessionTest, SendsTheStartsOfOneTurnInOneFrame) {
+  auto session = session_to(replica_.address());
+  const auto first = session->open(request("a"), news_);
+  const auto second = session->open(request("b"), more_news_);
+  ASSERT_TRUE(loop_.run_until([&] { return replica_.starts().size() == 2; }));
+  EXPECT_EQ(replica_.frames().size(), 1U);
+  const auto starts = replica_.starts();
+  EXPECT_EQ(starts[0].request().request_id(), "a");
+  EXPECT_EQ(starts[0].request().body(), "{\"model\":\"mini\"}");
+  EXPECT_EQ(starts[0].initial_credit_bytes(), kCredit);
+  EXPECT_NE(starts[0].call_id(), starts[1].call_id());
+}
+
+TEST_F(SessionTest, HandsEachCallItsOwnEventsOfAFrame) {
+  auto session = session_to(replica_.address());
+  const auto first = session->open(request("a"), news_);
+  const auto second = session->open(request("b"), more_news_);
+  ASSERT_TRUE(loop_.run_until([&] { return replica_.starts().size() == 2; }));
+  v1::ServerFrame frame;
+  auto& event = add_chunk(frame, first->id(), "one");
+  event.mutable_head()->set_content_type("text/event-stream");
+  add_chunk(frame, second->id(), "two").mutable_finished()->mutable_usage()->set_prompt_tokens(7);
+  ASSERT_TRUE(replica_.send(frame));
+  ASSERT_TRUE(loop_.run_until([&] { return first->has_bytes() && second->ended(); }));
+  EXPECT_TRUE(first->has_head());
+  EXPECT_EQ(first->head().content_type(), "text/event-stream");
+  EXPECT_EQ(text_of(*first), "one");
+  EXPECT_FALSE(first->ended());
+  EXPECT_EQ(text_of(*second), "two");
+  EXPECT_TRUE(second->finished());
+  EXPECT_EQ(second->outcome().usage().prompt_tokens(), 7U);
+  EXPECT_EQ(session->running(), 1U);
+}
+
+TEST_F(SessionTest, KeepsTheOrderOfManyFrames) {
+  auto session = session_to(replica_.address());
+  const auto call = session->open(request("a"), news_);
+  ASSERT_TRUE(loop_.run_until([&] { return !replica_.starts().empty(); }));
+  std::string expected;
+  // More than may wait unread: the rest is held by gRPC's flow control and comes later.
+  for (int i = 0; i < 200; ++i) {
+    v1::ServerFrame frame;
+    const std::string body = std::to_string(i) + std::string(500, '.');
+    add_chunk(frame, call->id(), body);
+    expected += body;
+    ASSERT_TRUE(replica_.send(frame));
+  }
+  std::string got;
+  ASSERT_TRUE(loop_.run_until([&] {
+    got += text_of(*call);
+    return got.size() >= expected.size();
+  }));
+  EXPECT_EQ(got, expected);
+}
+
+TEST_F(SessionTest, GivesCreditBackOnceHalfOfItIsUsed) {
+  auto session = session_to(replica_.address());
+  const auto call = session->open(request("a"), news_);
+  call->wrote(kCredit / 2 - 1);
+  loop_.poll();
+  call->wrote(1);
+  ASSERT_TRUE(loop_.run_until([&] { return !replica_.credits().empty(); }));
+  ASSERT_EQ(replica_.credits().size(), 1U);
+  EXPECT_EQ(replica_.credits()[0].call_id(), call->id());
+  EXPECT_EQ(replica_.credits()[0].bytes(), kCredit / 2);
+}
+
+TEST_F(SessionTest, TellsTheReplicaOfACancelledCallOnce) {
+  auto session = session_to(replica_.address());
+  auto call = session->open(request("a"), news_);
+  const auto other = session->open(request("b"), more_news_);
+  const uint64_t id = call->id();
+  call->cancel();
+  call->cancel();
+  call.reset();
+  ASSERT_TRUE(loop_.run_until([&] { return !replica_.cancels().empty(); }));
+  EXPECT_EQ(replica_.cancels(), std::vector<uint64_t>{id});
+  // Events that were on their way find nobody, and the others go on.
+  v1::ServerFrame frame;
+  add_chunk(frame, id, "late");
+  add_chunk(frame, other->id(), "here");
+  ASSERT_TRUE(replica_.send(frame));
+  ASSERT_TRUE(loop_.run_until([&] { return other->has_bytes(); }));
+  EXPECT_EQ(text_of(*other), "here");
+}
+
+TEST_F(SessionTest, DoesNotCancelWhatHasEnded) {
+  auto session = session_to(replica_.address());
+  auto call = session->open(request("a"), news_);
+  auto other = session->open(request("b"), more_news_);
+  ASSERT_TRUE(loop_.run_until([&] { return replica_.starts().size() == 2; }));
+  v1::ServerFrame frame;
+  add_chunk(frame, call->id(), "all").mutable_finished();
+  ASSERT_TRUE(replica_.send(frame));
+  ASSERT_TRUE(loop_.run_until([&] { return call->ended(); }));
+  const uint64_t other_id = other->id();
+  call.reset();
+  other.reset();
+  ASSERT_TRUE(loop_.run_until([&] { return !replica_.cancels().empty(); }));
+  EXPECT_EQ(replica_.cancels(), std::vector<uint64_t>{other_id});
+}
+
+TEST_F(SessionTest, FailsEveryCallWhenTheReplicaDies) {
+  auto session = session_to(replica_.address());
+  const auto first = session->open(request("a"), news_);
+  const auto second = session->open(request("b"), more_news_);
+  ASSERT_TRUE(loop_.run_until([&] { return replica_.starts().size() == 2; }));
+  v1::ServerFrame frame;
+  add_chunk(frame, first->id(), "begun");
+  ASSERT_TRUE(replica_.send(frame));
+  ASSERT_TRUE(loop_.run_until([&] { return first->has_bytes(); }));
+  replica_.kill();
+  ASSERT_TRUE(loop_.run_until([&] { return first->failed() && second->failed(); }));
+  EXPECT_EQ(first->failure().source, CallFailure::Source::kLost);
+  EXPECT_EQ(first->failure().error.status(), 502U);
+  EXPECT_EQ(first->failure().error.retry(), v1::RETRY_BEFORE_FIRST_TOKEN);
+  EXPECT_EQ(text_of(*first), "begun");
+  EXPECT_TRUE(session->ended());
+}
+
+TEST_F(SessionTest, FailsCallsToAReplicaThatIsNotThere) {
+  const std::string address = replica_.address();
+  replica_.kill();
+  auto session = session_to(address);
+  const auto call = session->open(request("a"), news_);
+  ASSERT_TRUE(loop_.run_until([&] { return call->failed(); }));
+  EXPECT_EQ(call->failure().source, CallFailure::Source::kUnreachable);
+  Signal late_news;
+  const auto late = session->open(request("b"), late_news);
+  EXPECT_TRUE(late->failed());
+}
+
+TEST_F(SessionTest, PassesOnWhatTheReplicaSaysOfAFailure) {
+  auto session = session_to(replica_.address());
+  const auto call = session->open(request("a"), news_);
+  ASSERT_TRUE(loop_.run_until([&] { return !replica_.starts().empty(); }));
+  v1::ServerFrame frame;
+  auto& event = *frame.add_events();
+  event.set_call_id(call->id());
+  event.mutable_failed()->mutable_error()->set_code("context_length_exceeded");
+  ASSERT_TRUE(replica_.send(frame));
+  ASSERT_TRUE(loop_.run_until([&] { return call->failed(); }));
+  EXPECT_EQ(call->failure().source, CallFailure::Source::kReplica);
+  EXPECT_EQ(call->failure().error.code(), "context_length_exceeded");
+}
+
+TEST_F(SessionTest, MayGoWhileItsFramesAreOnTheirWay) {
+  auto session = session_to(replica_.address());
+  auto call = session->open(request("a"), news_);
+  ASSERT_TRUE(loop_.run_until([&] { return !replica_.starts().empty(); }));
+  v1::ServerFrame frame;
+  add_chunk(frame, call->id(), "unread");
+  for (int i = 0; i < 20; ++i) replica_.send(frame);
+  call.reset();
+  session.reset();
+  loop_.poll();
+}
+
+Awaitable<void> raise_other(Signal& mine, Signal& other, int& woken) {
+  co_await mine.wait();
+  ++woken;
+  other.raise();
+}
+
+TEST(Signal, RemembersARaiseThatNobodyWaitedFor) {
+  test::EventLoop loop;
+  Signal first;
+  Signal second;
+  int woken = 0;
+  first.raise();
+  first.raise();
+  loop.spawn(raise_other(first, second, woken));
+  loop.spawn(raise_other(second, first, woken));
+  EXPECT_TRUE(loop.run_until([&] { return woken == 2; }));
+}
+
+}  // namespace
+}  // namespace penstock::upstream
