@@ -1,0 +1,144 @@
+// The Python module penstock.replica._server: a page of registrations, typed in _server.pyi.
+//
+// The GIL is released wherever C++ may wait: `write_many`, whose writes take locks that gRPC's
+// threads hold; `start` and `stop` of the server; everything of the simulated engine. gRPC's
+// threads never take it: they post to the Inbox.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "inbox.h"
+#include "inference_server.h"
+#include "python_handler.h"
+#include "simulated/simulated_engine.h"
+
+namespace py = pybind11;
+using penstock::replica::Inbox;
+using penstock::replica::InferenceServer;
+using penstock::replica::WrittenEvent;
+using penstock::replica::simulated::Settings;
+using penstock::replica::simulated::SimulatedEngine;
+namespace v1 = penstock::v1;
+
+namespace {
+
+using Unlocked = py::call_guard<py::gil_scoped_release>;
+
+template <class Message>
+Message parsed(std::string_view bytes) {
+  Message message;
+  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    throw py::value_error("not a serialised " + message.GetTypeName());
+  }
+  return message;
+}
+
+py::list drain(Inbox& inbox) {
+  py::list items;
+  for (const Inbox::Item& item : inbox.drain()) {
+    items.append(py::make_tuple(static_cast<int>(item.kind), item.key, py::bytes(item.payload)));
+  }
+  return items;
+}
+
+// The list keeps the bytes alive while the GIL is released.
+std::vector<uint64_t> write_many(InferenceServer& server, const py::list& written) {
+  std::vector<WrittenEvent> events;
+  events.reserve(written.size());
+  for (const py::handle item : written) {
+    const auto pair = py::reinterpret_borrow<py::tuple>(item);
+    events.emplace_back(pair[0].cast<uint64_t>(), pair[1].cast<std::string_view>());
+  }
+  py::gil_scoped_release unlocked;
+  return penstock::replica::write_many(&server.switchboard(), events);
+}
+
+Settings settings(const py::dict& values) {
+  Settings s;
+  s.behaviour.ttft_ms = values["ttft_ms"].cast<uint32_t>();
+  s.behaviour.tokens_per_second = values["tokens_per_second"].cast<double>();
+  s.behaviour.answer_tokens = values["answer_tokens"].cast<uint32_t>();
+  s.behaviour.die_after_tokens = values["die_after_tokens"].cast<uint64_t>();
+  s.behaviour.hang_after_tokens = values["hang_after_tokens"].cast<uint64_t>();
+  s.max_running = values["max_running"].cast<uint32_t>();
+  s.refuse_share = values["refuse_share"].cast<double>();
+  s.per_request = values["per_request"].cast<bool>();
+  s.max_model_len = values["max_model_len"].cast<uint32_t>();
+  s.backend_version = values["backend_version"].cast<std::string>();
+  s.model_version = values["model_version"].cast<std::string>();
+  return s;
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_server, m) {
+  py::class_<Inbox, std::shared_ptr<Inbox>>(m, "Inbox")
+      .def(py::init<>())
+      .def("fileno", &Inbox::fd)
+      .def("drain", &drain);
+
+  py::class_<SimulatedEngine, std::shared_ptr<SimulatedEngine>>(m, "SimulatedEngine")
+      .def(py::init([](const py::dict& values, std::shared_ptr<Inbox> inbox) {
+        return std::make_shared<SimulatedEngine>(settings(values), std::move(inbox));
+      }))
+      .def(
+          "ask",
+          [](SimulatedEngine& engine, uint64_t key, std::string_view request) {
+            engine.ask(key, parsed<v1::CallRequest>(request));
+          },
+          Unlocked())
+      .def("cancel_asked", &SimulatedEngine::cancel_asked, Unlocked())
+      .def("figures",
+           [](const SimulatedEngine& engine) {
+             const SimulatedEngine::Figures figures = engine.figures();
+             return std::make_tuple(figures.running, figures.waiting, figures.tokens);
+           })
+      .def("add_adapter", &SimulatedEngine::add_adapter, Unlocked())
+      .def("remove_adapter", &SimulatedEngine::remove_adapter, Unlocked())
+      .def("stop", &SimulatedEngine::stop, Unlocked());
+
+  py::class_<InferenceServer>(m, "InferenceServer")
+      .def(py::init<const std::string&, std::shared_ptr<Inbox>>(), Unlocked())
+      .def_property_readonly("address", &InferenceServer::address)
+      .def("answer_with",
+           [](InferenceServer& server, std::shared_ptr<SimulatedEngine> engine) {
+             server.switchboard().set_handler(std::move(engine));
+           })
+      .def("write_many", &write_many)
+      .def(
+          "set_load",
+          [](InferenceServer& server, std::string_view load) {
+            server.set_load(parsed<v1::Load>(load));
+          },
+          Unlocked())
+      .def("running", [](InferenceServer& server) { return server.switchboard().running(); })
+      .def(
+          "fail_all",
+          [](InferenceServer& server, std::string_view error) {
+            server.switchboard().fail_all(parsed<v1::ErrorDetail>(error));
+          },
+          Unlocked())
+      .def(
+          "reply",
+          [](InferenceServer& server, uint64_t key, std::string_view reply) {
+            server.control_desk().reply(key, reply);
+          },
+          Unlocked())
+      .def(
+          "refuse",
+          [](InferenceServer& server, uint64_t key, const std::string& message) {
+            server.control_desk().refuse(key, message);
+          },
+          Unlocked())
+      .def(
+          "stop",
+          [](InferenceServer& server, int grace_ms) {
+            server.stop(std::chrono::milliseconds(grace_ms));
+          },
+          Unlocked());
+}

@@ -1,0 +1,151 @@
+#include "simulated/answer.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "simulated/words.h"
+
+namespace penstock::replica::simulated {
+namespace {
+
+constexpr std::string_view kDone = "data: [DONE]\n\n";
+
+std::string_view object_name(Endpoint endpoint, bool stream) {
+  if (endpoint == Endpoint::kCompletion) return "text_completion";
+  return stream ? "chat.completion.chunk" : "chat.completion";
+}
+
+std::string identity_of(const v1::CallRequest& request, const Ask& ask, int64_t created) {
+  const std::string& model = request.model().empty() ? ask.model : request.model();
+  const std::string_view kind = ask.endpoint == Endpoint::kChat ? "chatcmpl-" : "cmpl-";
+  std::string text = "{\"id\":\"";
+  text.append(kind).append(json_escaped(request.request_id()));
+  text.append("\",\"object\":\"").append(object_name(ask.endpoint, ask.stream));
+  text.append("\",\"created\":").append(std::to_string(created));
+  text.append(",\"model\":\"").append(json_escaped(model)).append("\",");
+  return text;
+}
+
+std::string quoted_or_null(std::string_view text) {
+  if (text.empty()) return "null";
+  return std::string("\"").append(text).append("\"");
+}
+
+}  // namespace
+
+Answer::Answer(const v1::CallRequest& request, const Ask& ask, int64_t created)
+    : endpoint_(ask.endpoint),
+      stream_(ask.stream),
+      include_usage_(ask.include_usage),
+      token_groups_(request.token_groups()),
+      seed_(ask.seed),
+      prompt_tokens_(ask.prompt_tokens),
+      tokens_(ask.max_tokens > 0 ? ask.max_tokens : ask.behaviour.answer_tokens),
+      finish_reason_(ask.max_tokens > 0 ? "length" : "stop"),
+      identity_(identity_of(request, ask, created)) {
+  if (!ask.stops.empty()) {
+    if (const auto words = words_before_stop(seed_, tokens_, ask.stops)) {
+      tokens_ = *words;
+      finish_reason_ = "stop";
+    }
+  }
+  if (!stream_) return;
+  const bool chat = endpoint_ == Endpoint::kChat;
+  prefix_.append("data: ").append(identity_).append("\"choices\":[{\"index\":0,");
+  prefix_.append(chat ? "\"delta\":{\"content\":\"" : "\"text\":\"");
+  suffix_.append(chat ? "\"}" : "\"").append(",\"logprobs\":null,\"finish_reason\":null}]");
+  suffix_.append(include_usage_ ? ",\"usage\":null}\n\n" : "}\n\n");
+}
+
+void Answer::add_begin(News* news) const {
+  news->has_head = true;
+  news->head.set_status(200);
+  news->head.set_content_type(stream_ ? "text/event-stream" : "application/json");
+  news->head.set_prompt_tokens(prompt_tokens_);
+  if (stream_ && endpoint_ == Endpoint::kChat) {
+    add_event("\"delta\":{\"role\":\"assistant\",\"content\":\"\"}", "", news);
+  }
+}
+
+void Answer::add_words(uint64_t first, uint64_t count, News* news) const {
+  for (uint64_t i = first; i < first + count; ++i) {
+    const Word word = word_at(seed_, i);
+    news->body.append(prefix_).append(word.text).append(suffix_);
+    const size_t bytes = prefix_.size() + word.text.size() + suffix_.size();
+    news->add_piece(bytes, 1, token_groups_ ? 1 : 0);
+    if (!token_groups_) continue;
+    v1::TokenGroup& group = news->groups.emplace_back();
+    group.add_token_ids(word.token_id);
+    if (i + 1 == tokens_) group.set_finish_reason(std::string(finish_reason_));
+  }
+}
+
+void Answer::add_end(News* news) const {
+  if (!stream_) return add_unary(news);
+  add_event(endpoint_ == Endpoint::kChat ? "\"delta\":{}" : "\"text\":\"\"", finish_reason_, news);
+  if (include_usage_) {
+    const size_t before = news->body.size();
+    news->body.append("data: ").append(identity_).append("\"choices\":[],").append(usage());
+    news->body.append("}\n\n");
+    news->add_piece(news->body.size() - before, 1, 0);
+  }
+  news->body.append(kDone);
+  news->add_piece(kDone.size(), 1, 0);
+}
+
+void Answer::add_event(std::string_view content, std::string_view finish, News* news) const {
+  const size_t before = news->body.size();
+  news->body.append("data: ").append(identity_).append("\"choices\":[{\"index\":0,");
+  news->body.append(content).append(",\"logprobs\":null,\"finish_reason\":");
+  news->body.append(quoted_or_null(finish)).append("}]");
+  if (include_usage_) news->body.append(",\"usage\":null");
+  news->body.append("}\n\n");
+  news->add_piece(news->body.size() - before, 1, 0);
+}
+
+void Answer::add_unary(News* news) const {
+  const std::string text = text_of(seed_, tokens_);
+  const size_t before = news->body.size();
+  news->body.append(identity_).append("\"choices\":[{\"index\":0,");
+  if (endpoint_ == Endpoint::kChat) {
+    news->body.append("\"message\":{\"role\":\"assistant\",\"content\":\"").append(text);
+    news->body.append("\",\"refusal\":null}");
+  } else {
+    news->body.append("\"text\":\"").append(text).append("\"");
+  }
+  news->body.append(",\"logprobs\":null,\"finish_reason\":");
+  news->body.append(quoted_or_null(finish_reason_)).append("}],").append(usage()).append("}");
+  if (token_groups_) {
+    v1::TokenGroup& group = news->groups.emplace_back();
+    for (uint64_t i = 0; i < tokens_; ++i) group.add_token_ids(word_at(seed_, i).token_id);
+    group.set_finish_reason(std::string(finish_reason_));
+  }
+  news->add_piece(news->body.size() - before, 1, token_groups_ ? 1 : 0);
+}
+
+std::string Answer::usage() const {
+  return "\"usage\":{\"prompt_tokens\":" + std::to_string(prompt_tokens_) +
+         ",\"completion_tokens\":" + std::to_string(tokens_) +
+         ",\"total_tokens\":" + std::to_string(prompt_tokens_ + tokens_) + "}";
+}
+
+std::string json_escaped(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out.push_back('\\');
+      out.push_back(c);
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      std::array<char, 7> escape{};
+      std::snprintf(escape.data(), escape.size(), "\\u%04x", c);
+      out.append(escape.data());
+    } else {
+      out.push_back(c);
+    }
+  }
+  return out;
+}
+
+}  // namespace penstock::replica::simulated

@@ -1,0 +1,50 @@
+// An answer in OpenAI's formats, byte by byte. Built once per call: what is the same in all its
+// events is formatted then, and an event costs three appends. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "simulated/request.h"
+#include "token_queue.h"
+
+namespace penstock::replica::simulated {
+
+class Answer {
+ public:
+  // `created`: seconds since 1970.
+  Answer(const v1::CallRequest& request, const Ask& ask, int64_t created);
+
+  uint64_t tokens() const { return tokens_; }
+  std::string_view finish_reason() const { return finish_reason_; }
+
+  // Head, and on a chat stream the event that names the role.
+  void add_begin(News* news) const;
+  // Words [first, first + count) of a stream, an event for each.
+  void add_words(uint64_t first, uint64_t count, News* news) const;
+  // The rest of a stream after its last word, or the whole body of a unary answer.
+  void add_end(News* news) const;
+
+ private:
+  void add_event(std::string_view content, std::string_view finish, News* news) const;
+  void add_unary(News* news) const;
+  std::string usage() const;
+
+  const Endpoint endpoint_;
+  const bool stream_;
+  const bool include_usage_;
+  const bool token_groups_;
+  const uint64_t seed_;
+  const uint32_t prompt_tokens_;
+  uint64_t tokens_ = 0;
+  std::string_view finish_reason_;
+  std::string identity_;  // {"id":...,"object":...,"created":...,"model":...,
+  std::string prefix_;    // of every event that has a word
+  std::string suffix_;
+};
+
+// `text` as the inside of a JSON string.
+std::string json_escaped(std::string_view text);
+
+}  // namespace penstock::replica::simulated

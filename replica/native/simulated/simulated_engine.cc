@@ -1,0 +1,382 @@
+#include "simulated/simulated_engine.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "errors.h"
+
+namespace penstock::replica::simulated {
+namespace {
+
+// An unpaced stream gets this many tokens at a time, so that many streams move together.
+constexpr uint64_t kSliceTokens = 64;
+// Keys of asked calls, apart from those of the switchboard.
+constexpr uint64_t kAskedKeys = uint64_t{1} << 63;
+constexpr uint32_t kRefusedRetryMs = 1000;
+
+uint64_t micros(Time time) {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(time).count());
+}
+
+int64_t seconds_since_1970() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::seconds>(now).count();
+}
+
+// Carries an asked call's events to the inbox as they are made.
+class InboxOutlet final : public Outlet {
+ public:
+  InboxOutlet(std::shared_ptr<Inbox> inbox, uint64_t key) : inbox_(std::move(inbox)), key_(key) {}
+
+  bool ready(const CallPtr& call) override {
+    TokenQueue::Taken taken;
+    do {
+      v1::CallEvent event;
+      taken = call->answer.take(&event, TokenQueue::kCapacityBytes);
+      if (taken.anything) inbox_->post(Inbox::Kind::kEvent, key_, event.SerializeAsString());
+    } while (taken.more);
+    return false;
+  }
+  void flush() override {}
+
+ private:
+  const std::shared_ptr<Inbox> inbox_;
+  const uint64_t key_;
+};
+
+}  // namespace
+
+// One call from its acceptance to its last token. Guarded by the engine's mutex.
+struct SimulatedEngine::Stream {
+  Stream(CallPtr the_call, const Ask& ask, Time now)
+      : call(std::move(the_call)),
+        answer(call->request, ask, seconds_since_1970()),
+        unary(!ask.stream),
+        prompt_tokens(ask.prompt_tokens),
+        adapter(call->request.adapter()),
+        behaviour(ask.behaviour),
+        period(period_of(ask.behaviour.tokens_per_second)),
+        accepted(now) {}
+
+  const CallPtr call;
+  const Answer answer;
+  const bool unary;
+  const uint32_t prompt_tokens;
+  const std::string adapter;
+  const Behaviour behaviour;
+  const Time period;
+  const Time accepted;
+  Time admitted{0};
+  Time first_token{0};
+  int64_t next_step = 0;  // of the grid: when the next token is due
+  uint64_t sent = 0;      // tokens
+  bool has_slot = false;
+  bool begun = false;
+  bool held = false;  // its queue is full
+  bool over = false;  // ended or cancelled
+};
+
+SimulatedEngine::SimulatedEngine(Settings settings, std::shared_ptr<Inbox> inbox)
+    : settings_(std::move(settings)),
+      inbox_(std::move(inbox)),
+      born_(std::chrono::steady_clock::now()),
+      thread_([this] { run(); }) {}
+
+SimulatedEngine::~SimulatedEngine() { stop(); }
+
+void SimulatedEngine::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+Time SimulatedEngine::now() const { return std::chrono::steady_clock::now() - born_; }
+
+void SimulatedEngine::run() {
+  while (true) {
+    Delivery delivery;
+    std::unique_lock lock(mutex_);
+    while (!stopping_ && now() < planned_) {
+      if (planned_ == kNever) {
+        wake_.wait(lock);
+      } else {
+        wake_.wait_until(lock, born_ + planned_);
+      }
+    }
+    if (stopping_) return;
+    planned_ = advance(now(), &delivery);
+  }
+}
+
+void SimulatedEngine::start(std::span<const CallPtr> calls) {
+  Delivery delivery;
+  for (const CallPtr& call : calls) begin(call, &delivery);
+  std::lock_guard lock(mutex_);
+  plan(advance(now(), &delivery));
+}
+
+void SimulatedEngine::begin(const CallPtr& call, Delivery* delivery) {
+  if (const v1::ErrorDetail error = refusal_of(*call); error.status() != 0) {
+    delivery->fail(call, error);
+    return;
+  }
+  auto ask = read_request(&call->request, settings_);
+  if (const auto* error = std::get_if<v1::ErrorDetail>(&ask)) {
+    delivery->fail(call, *error);
+    return;
+  }
+  auto stream = std::make_shared<Stream>(call, std::get<Ask>(ask), now());
+  std::string().swap(*call->request.mutable_body());
+  std::lock_guard lock(mutex_);
+  streams_.emplace(call->key, stream);
+  if (call->internal) {
+    stream->admitted = stream->accepted;
+    prefills_.emplace(stream->accepted, std::move(stream));
+  } else {
+    ++figures_.waiting;
+    waiting_.push_back(std::move(stream));
+  }
+}
+
+v1::ErrorDetail SimulatedEngine::refusal_of(const Call& call) const {
+  const v1::CallRequest& request = call.request;
+  if (!call.internal && is_refused(request.request_id(), settings_.refuse_share)) {
+    return unavailable("queue_full", "The simulated engine refuses this request (refuse_share).",
+                       kRefusedRetryMs);
+  }
+  if (request.has_resume()) {
+    v1::ErrorDetail error =
+        unavailable("resume_unsupported", "The simulated engine cannot continue another's answer.");
+    error.set_retry(v1::RETRY_NEVER);
+    return error;
+  }
+  std::lock_guard lock(mutex_);
+  if (request.adapter().empty() || adapters_.contains(request.adapter())) return {};
+  return client_error(404, "model_not_found", "model",
+                      "The adapter '" + request.adapter() + "' is not loaded here.");
+}
+
+void SimulatedEngine::cancel(const CallPtr& call) {
+  Delivery delivery;
+  std::lock_guard lock(mutex_);
+  const auto found = streams_.find(call->key);
+  if (found == streams_.end()) return;
+  release(StreamPtr(found->second));
+  plan(advance(now(), &delivery));
+}
+
+void SimulatedEngine::room(std::span<const CallPtr> calls) {
+  std::lock_guard lock(mutex_);
+  for (const CallPtr& call : calls) {
+    const auto found = streams_.find(call->key);
+    if (found == streams_.end() || !found->second->held) continue;
+    found->second->held = false;
+    if (found->second->period == Time(0)) unpaced_.push_back(found->second);
+  }
+  if (!unpaced_.empty()) plan(Time(0));
+}
+
+void SimulatedEngine::ask(uint64_t key, v1::CallRequest request) {
+  auto call = std::make_shared<Call>(kAskedKeys | key, 0, 0);
+  call->request.Swap(&request);
+  call->internal = true;
+  call->outlet = std::make_shared<InboxOutlet>(inbox_, key);
+  {
+    std::lock_guard lock(mutex_);
+    asked_[key] = call;
+  }
+  start({&call, 1});
+}
+
+void SimulatedEngine::cancel_asked(uint64_t key) {
+  CallPtr call;
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = asked_.find(key);
+    if (found == asked_.end()) return;
+    call = found->second;
+    asked_.erase(found);
+  }
+  call->answer.close();
+  cancel(call);
+}
+
+SimulatedEngine::Figures SimulatedEngine::figures() const {
+  std::lock_guard lock(mutex_);
+  return figures_;
+}
+
+void SimulatedEngine::add_adapter(const std::string& name) {
+  std::lock_guard lock(mutex_);
+  adapters_.insert(name);
+}
+
+void SimulatedEngine::remove_adapter(const std::string& name) {
+  std::lock_guard lock(mutex_);
+  adapters_.erase(name);
+}
+
+void SimulatedEngine::plan(Time next) {
+  const bool earlier = next < planned_;
+  planned_ = next;
+  if (earlier) wake_.notify_one();
+}
+
+Time SimulatedEngine::advance(Time now, Delivery* delivery) {
+  if (stopped()) return kNever;
+  admit_waiting(now);
+  begin_due(now, delivery);
+  step_groups(now, delivery);
+  run_unpaced(now, delivery);
+  // Streams that ended have freed slots, which the next turn gives away.
+  return stopped() ? kNever : next_wake(now);
+}
+
+void SimulatedEngine::admit_waiting(Time now) {
+  while (!waiting_.empty() && figures_.running < settings_.max_running) {
+    StreamPtr stream = std::move(waiting_.front());
+    waiting_.pop_front();
+    if (stream->over) continue;
+    --figures_.waiting;
+    ++figures_.running;
+    stream->has_slot = true;
+    stream->admitted = now;
+    const Time due = now + std::chrono::milliseconds(stream->behaviour.ttft_ms);
+    prefills_.emplace(due, std::move(stream));
+  }
+}
+
+void SimulatedEngine::begin_due(Time now, Delivery* delivery) {
+  while (!prefills_.empty() && prefills_.begin()->first <= now && !stopped()) {
+    const StreamPtr stream = std::move(prefills_.begin()->second);
+    prefills_.erase(prefills_.begin());
+    if (stream->over) continue;
+    stream->first_token = now;
+    if (stream->period == Time(0)) {
+      unpaced_.push_back(stream);
+      continue;
+    }
+    stream->next_step = second_token_step(now, stream->period);
+    produce(stream, 1, now, delivery);
+    Group& group = groups_[stream->period];
+    group.period = stream->period;
+    if (!stream->over) group.streams.push_back(stream);
+  }
+}
+
+void SimulatedEngine::step_groups(Time now, Delivery* delivery) {
+  for (auto group = groups_.begin(); group != groups_.end() && !stopped();) {
+    step_group(&group->second, now, delivery);
+    group = group->second.streams.empty() ? groups_.erase(group) : std::next(group);
+  }
+}
+
+void SimulatedEngine::step_group(Group* group, Time now, Delivery* delivery) {
+  std::vector<StreamPtr>& streams = group->streams;
+  const int64_t step = step_at(now, group->period);
+  for (size_t i = 0; i < streams.size() && !stopped();) {
+    Stream& stream = *streams[i];
+    const int64_t due = tokens_due(stream.next_step, now, group->period);
+    stream.next_step = std::max(stream.next_step, step + 1);
+    if (due > 0 && !stream.held && !stream.over) {
+      produce(streams[i], static_cast<uint64_t>(due), now, delivery);
+    }
+    if (stream.over) {
+      streams[i] = std::move(streams.back());
+      streams.pop_back();
+    } else {
+      ++i;
+    }
+  }
+}
+
+void SimulatedEngine::run_unpaced(Time now, Delivery* delivery) {
+  std::vector<StreamPtr> round;
+  round.swap(unpaced_);
+  for (const StreamPtr& stream : round) {
+    if (stopped()) return;
+    if (!stream->over) produce(stream, kSliceTokens, now, delivery);
+    if (!stream->over && !stream->held) unpaced_.push_back(stream);
+  }
+}
+
+Time SimulatedEngine::next_wake(Time now) const {
+  const bool slot_for_waiting = !waiting_.empty() && figures_.running < settings_.max_running;
+  if (!unpaced_.empty() || slot_for_waiting) return now;
+  Time next = prefills_.empty() ? kNever : prefills_.begin()->first;
+  for (const auto& [period, group] : groups_) {
+    next = std::min(next, (step_at(now, period) + 1) * period);
+  }
+  return next;
+}
+
+void SimulatedEngine::produce(const StreamPtr& stream, uint64_t count, Time now,
+                              Delivery* delivery) {
+  Stream& s = *stream;
+  uint64_t upto = std::min(s.sent + count, s.answer.tokens());
+  for (uint64_t fault : {s.behaviour.die_after_tokens, s.behaviour.hang_after_tokens}) {
+    if (fault > 0 && !s.call->internal) upto = std::min(upto, fault);
+  }
+  if (!std::exchange(s.begun, true)) s.answer.add_begin(&news_);
+  if (!s.unary) s.answer.add_words(s.sent, upto - s.sent, &news_);
+  if (!s.call->internal) figures_.tokens += upto - s.sent;
+  s.sent = upto;
+  const bool fault = reaches_fault(s);
+  const bool ended = !fault && s.sent == s.answer.tokens();
+  if (ended) finish(&s, now, &news_);
+  if (s.unary && !ended) {
+    news_.clear();
+    s.begun = false;
+    return;
+  }
+  const TokenQueue::Pushed pushed = delivery->push(s.call, news_);
+  s.held = pushed.full;
+  if (ended || pushed.closed) release(stream);
+}
+
+bool SimulatedEngine::reaches_fault(const Stream& stream) {
+  if (stream.call->internal) return false;
+  const Behaviour& behaviour = stream.behaviour;
+  if (behaviour.die_after_tokens > 0 && stream.sent >= behaviour.die_after_tokens) {
+    dead_ = true;
+    inbox_->post(Inbox::Kind::kDied, 0,
+                 "the simulated engine died after " + std::to_string(stream.sent) +
+                     " tokens of call " + stream.call->request.request_id() +
+                     " (die_after_tokens)");
+  } else if (behaviour.hang_after_tokens > 0 && stream.sent >= behaviour.hang_after_tokens) {
+    hung_ = true;
+  }
+  return stopped();
+}
+
+void SimulatedEngine::finish(Stream* stream, Time now, News* news) {
+  stream->answer.add_end(news);
+  v1::Finished* finished = news->end.mutable_finished();
+  finished->mutable_usage()->set_prompt_tokens(stream->prompt_tokens);
+  finished->mutable_usage()->set_completion_tokens(static_cast<uint32_t>(stream->sent));
+  finished->mutable_timings()->set_queue_us(micros(stream->admitted - stream->accepted));
+  finished->mutable_timings()->set_prefill_us(micros(stream->first_token - stream->admitted));
+  finished->mutable_timings()->set_decode_us(micros(now - stream->first_token));
+  finished->add_finish_reasons(std::string(stream->answer.finish_reason()));
+  finished->set_backend("simulated");
+  finished->set_backend_version(settings_.backend_version);
+  finished->set_model_version(settings_.model_version);
+  finished->set_adapter(stream->adapter);
+}
+
+void SimulatedEngine::release(const StreamPtr& stream) {
+  stream->over = true;
+  if (stream->has_slot) {
+    --figures_.running;
+  } else if (!stream->call->internal) {
+    --figures_.waiting;
+  }
+  streams_.erase(stream->call->key);
+  if (stream->call->internal) asked_.erase(stream->call->key & ~kAskedKeys);
+}
+
+}  // namespace penstock::replica::simulated

@@ -1,0 +1,112 @@
+// An engine without a model: answers that follow from the prompt, on a timing model.
+//
+// One mutex guards all of it. Work is done by whoever brings it: `start` answers at once what is
+// due at once, on gRPC's thread; the engine's own thread wakes for the steps of the timing model
+// and for queues that have room again. Nothing is sent while the mutex is held.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "call.h"
+#include "delivery.h"
+#include "inbox.h"
+#include "simulated/answer.h"
+#include "simulated/request.h"
+#include "simulated/settings.h"
+#include "simulated/timing.h"
+
+namespace penstock::replica::simulated {
+
+class SimulatedEngine final : public CallHandler {
+ public:
+  struct Figures {
+    uint32_t running = 0;
+    uint32_t waiting = 0;
+    uint64_t tokens = 0;  // since the start
+  };
+
+  // `inbox` hears of the engine's death, and the events of asked calls.
+  SimulatedEngine(Settings settings, std::shared_ptr<Inbox> inbox);
+  ~SimulatedEngine() override;
+  SimulatedEngine(const SimulatedEngine&) = delete;
+  SimulatedEngine& operator=(const SimulatedEngine&) = delete;
+
+  void start(std::span<const CallPtr> calls) override;
+  void cancel(const CallPtr& call) override;
+  void room(std::span<const CallPtr> calls) override;
+
+  // A call from this process: its events go to the inbox under `key`. It takes no slot, and the
+  // settings that make calls fail do not apply to it.
+  void ask(uint64_t key, v1::CallRequest request);
+  void cancel_asked(uint64_t key);
+
+  Figures figures() const;
+  void add_adapter(const std::string& name);
+  void remove_adapter(const std::string& name);
+  // Ends the engine's thread. Calls make no progress from then on.
+  void stop();
+
+ private:
+  struct Stream;
+  using StreamPtr = std::shared_ptr<Stream>;
+  // The streams of one rate, which share their steps.
+  struct Group {
+    Time period;
+    std::vector<StreamPtr> streams;
+  };
+
+  Time now() const;
+  void run();
+  void begin(const CallPtr& call, Delivery* delivery);
+  v1::ErrorDetail refusal_of(const Call& call) const;
+
+  // With the mutex held:
+  Time advance(Time now, Delivery* delivery);
+  void admit_waiting(Time now);
+  void begin_due(Time now, Delivery* delivery);
+  void step_groups(Time now, Delivery* delivery);
+  void step_group(Group* group, Time now, Delivery* delivery);
+  void run_unpaced(Time now, Delivery* delivery);
+  Time next_wake(Time now) const;
+  void plan(Time next);
+  // Makes up to `count` tokens of a stream, and its end after the last.
+  void produce(const StreamPtr& stream, uint64_t count, Time now, Delivery* delivery);
+  bool reaches_fault(const Stream& stream);
+  void finish(Stream* stream, Time now, News* news);
+  void release(const StreamPtr& stream);
+  bool stopped() const { return dead_ || hung_; }
+
+  const Settings settings_;
+  const std::shared_ptr<Inbox> inbox_;
+  const std::chrono::steady_clock::time_point born_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::unordered_map<uint64_t, StreamPtr> streams_;  // by the call's key
+  std::deque<StreamPtr> waiting_;                    // for a slot; cancelled ones included
+  std::multimap<Time, StreamPtr> prefills_;          // by when their first token is due
+  std::map<Time, Group> groups_;                     // by period
+  std::vector<StreamPtr> unpaced_;                   // that may go on at once
+  std::set<std::string> adapters_;
+  std::unordered_map<uint64_t, CallPtr> asked_;
+  News news_;  // scratch of `produce`
+  Figures figures_;
+  Time planned_ = kNever;  // the thread's next wake-up
+  bool dead_ = false;
+  bool hung_ = false;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace penstock::replica::simulated

@@ -1,0 +1,135 @@
+#include "token_queue.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace penstock::replica {
+
+void News::add_piece(size_t bytes, uint32_t events, uint32_t group_count) {
+  pieces.push_back({static_cast<uint32_t>(bytes), events, group_count});
+}
+
+void News::clear() {
+  has_head = false;
+  body.clear();
+  pieces.clear();
+  groups.clear();
+  end.Clear();
+}
+
+TokenQueue::TokenQueue(uint64_t credit_bytes, size_t capacity_bytes)
+    : capacity_(capacity_bytes),
+      limited_(credit_bytes > 0),
+      credit_(static_cast<int64_t>(std::min<uint64_t>(credit_bytes, INT64_MAX))) {}
+
+TokenQueue::Pushed TokenQueue::push(News& news) {
+  std::lock_guard lock(mutex_);
+  if (closed_ || has_end_) {
+    news.clear();
+    return {.closed = true};
+  }
+  if (news.has_head) {
+    has_head_ = true;
+    head_ = news.head;
+  }
+  body_.append(news.body);
+  pieces_.insert(pieces_.end(), news.pieces.begin(), news.pieces.end());
+  std::move(news.groups.begin(), news.groups.end(), std::back_inserter(groups_));
+  if (news.end.has_finished() || news.end.has_failed()) {
+    has_end_ = true;
+    end_.Swap(&news.end);
+  }
+  news.clear();
+  Pushed pushed;
+  pushed.became_ready = list_if_sendable();
+  pushed.full = !has_end_ && body_.size() >= capacity_;
+  producer_stopped_ = producer_stopped_ || pushed.full;
+  return pushed;
+}
+
+bool TokenQueue::add_credit(uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  const int64_t space = INT64_MAX - std::max<int64_t>(credit_, 0);
+  credit_ += static_cast<int64_t>(std::min<uint64_t>(bytes, static_cast<uint64_t>(space)));
+  return list_if_sendable();
+}
+
+TokenQueue::Taken TokenQueue::take(v1::CallEvent* event, size_t budget) {
+  std::lock_guard lock(mutex_);
+  Taken taken;
+  listed_ = false;
+  if (!sendable()) return taken;
+  taken.anything = true;
+  const bool has_pieces = first_piece_ < pieces_.size();
+  if (has_head_ && (has_pieces || end_.has_finished())) {
+    event->mutable_head()->Swap(&head_);
+    has_head_ = false;
+  }
+  if (has_pieces) take_pieces(event->mutable_chunk(), budget, &taken);
+  if (has_end_ && pieces_.empty()) take_end(event, &taken);
+  if (producer_stopped_ && body_.size() <= capacity_ / 2) {
+    producer_stopped_ = false;
+    taken.room = true;
+  }
+  taken.more = list_if_sendable();
+  return taken;
+}
+
+void TokenQueue::close() {
+  std::lock_guard lock(mutex_);
+  closed_ = true;
+  std::string().swap(body_);
+  std::vector<Piece>().swap(pieces_);
+  std::vector<v1::TokenGroup>().swap(groups_);
+  first_piece_ = 0;
+}
+
+bool TokenQueue::sendable() const {
+  if (closed_) return false;
+  if (first_piece_ < pieces_.size()) return !limited_ || credit_ > 0;
+  return has_end_;
+}
+
+bool TokenQueue::list_if_sendable() {
+  if (listed_ || !sendable()) return false;
+  listed_ = true;
+  return true;
+}
+
+void TokenQueue::take_pieces(v1::Chunk* chunk, size_t budget, Taken* taken) {
+  size_t bytes = 0;
+  size_t groups = 0;
+  uint32_t events = 0;
+  while (first_piece_ < pieces_.size() && (bytes == 0 || bytes < budget) &&
+         (!limited_ || credit_ > 0)) {
+    const Piece& piece = pieces_[first_piece_++];
+    bytes += piece.bytes;
+    groups += piece.groups;
+    events += piece.events;
+    if (limited_) credit_ -= piece.bytes;
+  }
+  chunk->set_body(body_.data(), bytes);
+  chunk->set_events(events);
+  for (size_t i = 0; i < groups; ++i) chunk->add_groups()->Swap(&groups_[i]);
+  drop_taken_pieces(bytes, groups);
+  taken->bytes = bytes;
+}
+
+void TokenQueue::drop_taken_pieces(size_t bytes, size_t groups) {
+  body_.erase(0, bytes);
+  groups_.erase(groups_.begin(), groups_.begin() + static_cast<std::ptrdiff_t>(groups));
+  if (first_piece_ == pieces_.size()) {
+    pieces_.clear();
+    first_piece_ = 0;
+  }
+}
+
+void TokenQueue::take_end(v1::CallEvent* event, Taken* taken) {
+  if (end_.has_finished()) event->mutable_finished()->Swap(end_.mutable_finished());
+  if (end_.has_failed()) event->mutable_failed()->Swap(end_.mutable_failed());
+  closed_ = true;
+  taken->ended = true;
+}
+
+}  // namespace penstock::replica

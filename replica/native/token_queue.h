@@ -1,0 +1,93 @@
+// What one call has to say to its client, until a frame carries it away.
+//
+// Bounded: a push is always taken, and tells the producer when it made the queue full; the producer
+// then stops until it hears of room. Held: body bytes beyond the client's credit wait here. Merged:
+// all chunks that wait leave as one. Any thread may call anything; after `close` or the end of the
+// answer, pushes are ignored.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "penstock/v1/inference.pb.h"
+
+namespace penstock::replica {
+
+// A stretch of body bytes that is sent whole or not at all: one chunk of the engine.
+struct Piece {
+  uint32_t bytes = 0;
+  uint32_t events = 0;
+  uint32_t groups = 0;
+};
+
+// What a producer has to say of one call at once. Meant to be reused: `clear` keeps the memory.
+struct News {
+  bool has_head = false;
+  v1::Head head;
+  std::string body;
+  std::vector<Piece> pieces;  // cover `body` and `groups` in order
+  std::vector<v1::TokenGroup> groups;
+  v1::CallEvent end;  // only `finished` or `failed`; neither: the answer goes on
+
+  // Adds a piece of `bytes` that were appended to `body`.
+  void add_piece(size_t bytes, uint32_t events, uint32_t group_count);
+  void clear();
+};
+
+class TokenQueue {
+ public:
+  static constexpr size_t kCapacityBytes = 64 << 10;
+
+  struct Pushed {
+    bool became_ready = false;  // there is something to send, and nobody was told of it yet
+    bool full = false;          // stop producing until there is room
+    bool closed = false;        // nobody will read this
+  };
+  struct Taken {
+    size_t bytes = 0;       // of body
+    bool anything = false;  // the event has content
+    bool more = false;      // there is more that may be sent now: list the call again
+    bool room = false;      // the producer was told to stop, and may go on
+    bool ended = false;     // this was the last event of the call
+  };
+
+  // `credit_bytes`: body bytes that the client takes before it grants more; 0: without limit.
+  explicit TokenQueue(uint64_t credit_bytes = 0, size_t capacity_bytes = kCapacityBytes);
+
+  // Takes the content of `news` and clears it.
+  Pushed push(News& news);
+  // True if the call has to be listed as ready.
+  bool add_credit(uint64_t bytes);
+  // Fills `event` with what may be sent, up to `budget` body bytes and at least one piece.
+  Taken take(v1::CallEvent* event, size_t budget);
+  // The client is gone: drops what waits.
+  void close();
+
+ private:
+  bool sendable() const;
+  bool list_if_sendable();
+  void take_pieces(v1::Chunk* chunk, size_t budget, Taken* taken);
+  void take_end(v1::CallEvent* event, Taken* taken);
+  void drop_taken_pieces(size_t bytes, size_t groups);
+
+  const size_t capacity_;
+  const bool limited_;
+  mutable std::mutex mutex_;
+  int64_t credit_;
+  bool has_head_ = false;
+  v1::Head head_;
+  std::string body_;
+  std::vector<Piece> pieces_;
+  size_t first_piece_ = 0;
+  std::vector<v1::TokenGroup> groups_;
+  v1::CallEvent end_;
+  bool has_end_ = false;
+  bool listed_ = false;
+  bool producer_stopped_ = false;
+  bool closed_ = false;
+};
+
+}  // namespace penstock::replica

@@ -1,0 +1,47 @@
+"""Types of the native extension; see native/module.cc. Messages travel serialised."""
+
+from collections.abc import Mapping, Sequence
+
+class Inbox:
+    """What the asyncio loop has to hear of; readable when there is something."""
+
+    def fileno(self) -> int: ...
+    def drain(self) -> list[tuple[int, int, bytes]]:
+        """All items as (kind, key, payload); kinds as in `penstock.replica.inbox.Kind`."""
+
+class SimulatedEngine:
+    """The simulated engine, on its own thread. `values`: every field of `SimulatedSettings` and
+    backend_version, model_version, max_model_len."""
+
+    def __init__(self, values: Mapping[str, int | float | str | bool], inbox: Inbox) -> None: ...
+    def ask(self, key: int, request: bytes) -> None:
+        """Starts a `CallRequest` of this process; its `CallEvent`s come by the inbox."""
+    def cancel_asked(self, key: int) -> None: ...
+    def figures(self) -> tuple[int, int, int]:
+        """Running, waiting, tokens since the start."""
+    def add_adapter(self, name: str) -> None: ...
+    def remove_adapter(self, name: str) -> None: ...
+    def stop(self) -> None: ...
+
+class InferenceServer:
+    """The gRPC server. Serves from construction on; raises RuntimeError if it cannot listen."""
+
+    def __init__(self, listen: str, inbox: Inbox) -> None: ...
+    @property
+    def address(self) -> str:
+        """host:port as bound."""
+    def answer_with(self, engine: SimulatedEngine) -> None:
+        """Calls go to this engine instead of the inbox. Only before the replica is ready."""
+    def write_many(self, events: Sequence[tuple[int, bytes]]) -> list[int]:
+        """Hands `CallEvent`s to their calls by key; returns the keys whose queue is full."""
+    def set_load(self, load: bytes) -> None:
+        """Publishes a `Load`; its state decides whether calls are taken."""
+    def running(self) -> int:
+        """Calls that have not ended."""
+    def fail_all(self, error: bytes) -> None:
+        """Ends every running call with an `ErrorDetail`."""
+    def reply(self, key: int, reply: bytes) -> None:
+        """Answers a health, adapters or drain request."""
+    def refuse(self, key: int, message: str) -> None:
+        """Fails such a request with FAILED_PRECONDITION."""
+    def stop(self, grace_ms: int) -> None: ...

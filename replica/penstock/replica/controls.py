@@ -1,0 +1,115 @@
+"""The requests about the replica itself: deep health, adapters, drain."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Coroutine
+from typing import Any, Protocol
+
+from penstock.adapters.adapter import AdapterRef, BadAdapterRef
+from penstock.replica.engine import AdapterSource, Engine, EngineError
+from penstock.replica.health import Health
+from penstock.replica.inbox import Inbox, Kind
+from penstock.replica.presence import DRAINING, Presence
+from penstock.v1 import inference_pb2
+
+log = logging.getLogger(__name__)
+
+_LOOK = 0.02  # seconds between looks at the number of running calls
+
+
+class Desk(Protocol):
+    """Where replies go, and where running calls are counted."""
+
+    def reply(self, key: int, reply: bytes) -> None:
+        """See `_server.InferenceServer`."""
+        ...
+
+    def refuse(self, key: int, message: str) -> None:
+        """See `_server.InferenceServer`."""
+        ...
+
+    def running(self) -> int:
+        """See `_server.InferenceServer`."""
+        ...
+
+
+class Controls:
+    """Answers control requests of the inbox, as tasks of the group it is given."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        engine: Engine,
+        health: Health,
+        presence: Presence,
+        tasks: asyncio.TaskGroup,
+    ) -> None:
+        self._desk = desk
+        self._engine = engine
+        self._health = health
+        self._presence = presence
+        self._tasks = tasks
+
+    def attach(self, inbox: Inbox) -> None:
+        """Answers what the inbox brings from now on."""
+        inbox.listen(Kind.HEALTH, lambda key, _: self._spawn(key, self._deep()))
+        inbox.listen(Kind.ADAPTERS, lambda key, request: self._spawn(key, self._adapters(request)))
+        inbox.listen(Kind.DRAIN, lambda key, request: self._spawn(key, self._drain(request)))
+
+    async def drained(self, seconds: float) -> int:
+        """Waits until no call runs, at most so long; returns how many still do."""
+        deadline = time.monotonic() + seconds
+        while True:
+            left = self._desk.running()
+            if not left or time.monotonic() >= deadline:
+                return left
+            await asyncio.sleep(_LOOK)
+
+    def _spawn(self, key: int, work: Coroutine[Any, Any, bytes]) -> None:
+        self._tasks.create_task(self._answer(key, work))
+
+    async def _answer(self, key: int, work: Coroutine[Any, Any, bytes]) -> None:
+        try:
+            self._desk.reply(key, await work)
+        except (EngineError, BadAdapterRef) as error:
+            self._desk.refuse(key, str(error))
+        except Exception as error:
+            log.exception("a control request broke")
+            self._desk.refuse(key, f"{type(error).__name__}: {error}")
+
+    async def _deep(self) -> bytes:
+        verdict = await self._health.deep()
+        return inference_pb2.HealthReply(
+            ok=verdict.ok,
+            state=self._presence.state,
+            detail=verdict.detail,
+            latency_us=verdict.latency_us,
+        ).SerializeToString()
+
+    async def _adapters(self, payload: bytes) -> bytes:
+        request = inference_pb2.AdaptersRequest.FromString(payload)
+        match request.WhichOneof("action"):
+            case "load":
+                name = str(AdapterRef.parse(request.load.name))
+                await self._engine.add_adapter(AdapterSource(name, request.load.source))
+            case "unload":
+                await self._engine.remove_adapter(request.unload)
+        self._presence.publish()
+        loaded = [
+            inference_pb2.Adapter(name=adapter.name, source=adapter.source)
+            for adapter in self._engine.adapters()
+        ]
+        return inference_pb2.AdaptersReply(loaded=loaded).SerializeToString()
+
+    async def _drain(self, payload: bytes) -> bytes:
+        request = inference_pb2.DrainRequest.FromString(payload)
+        log.info("draining", extra={"deadline_ms": request.deadline_ms})
+        self._presence.enter(DRAINING)
+        left = await self.drained(request.deadline_ms / 1000)
+        return inference_pb2.DrainReply(left=left).SerializeToString()
+
+
+__all__ = ["Controls", "Desk"]

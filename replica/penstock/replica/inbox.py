@@ -1,0 +1,54 @@
+"""What the native side posts, handed to whoever answers for it."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from collections.abc import Callable
+
+from penstock.replica import _server
+
+
+class Kind(enum.IntEnum):
+    """What an item is, with its payload; numbered as in native/inbox.h."""
+
+    START = 0  # a call to answer: CallRequest
+    CANCEL = 1  # its client is gone
+    ROOM = 2  # its queue has room again
+    HEALTH = 3  # a deep health check: HealthRequest
+    ADAPTERS = 4  # AdaptersRequest
+    DRAIN = 5  # DrainRequest
+    EVENT = 6  # news of a call that this process made: CallEvent
+    DIED = 7  # the native engine is dead: the reason
+
+
+Listener = Callable[[int, bytes], None]
+"""Called on the loop with an item's key and payload; must not wait."""
+
+
+class Inbox:
+    """The native inbox on the running loop: batches in, one listener per kind."""
+
+    def __init__(self) -> None:
+        self.native = _server.Inbox()
+        self._listeners: dict[int, Listener] = {}
+
+    def listen(self, kind: Kind, listener: Listener) -> None:
+        """Items of `kind` go to `listener` from now on. Items nobody listens to are dropped."""
+        self._listeners[kind] = listener
+
+    def open(self) -> None:
+        """Starts to hand items over."""
+        asyncio.get_running_loop().add_reader(self.native.fileno(), self._read)
+
+    def close(self) -> None:
+        """Stops handing items over."""
+        asyncio.get_running_loop().remove_reader(self.native.fileno())
+
+    def _read(self) -> None:
+        for kind, key, payload in self.native.drain():
+            if listener := self._listeners.get(kind):
+                listener(key, payload)
+
+
+__all__ = ["Inbox", "Kind", "Listener"]

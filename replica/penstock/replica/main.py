@@ -1,0 +1,188 @@
+"""A replica's life: bind, register, load, warm up, be ready, drain, stop.
+
+One TaskGroup owns everything that runs. Whatever ends the group says with which code the process
+ends (`endings.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+from penstock.replica import _server, wire
+from penstock.replica.bridge import Bridge
+from penstock.replica.controls import Controls
+from penstock.replica.endings import (
+    EngineDied,
+    EngineHung,
+    ExitCode,
+    exit_code_of,
+    first_cause,
+)
+from penstock.replica.engine import CannotLoad, Engine, EngineFacts, Failed
+from penstock.replica.health import Health
+from penstock.replica.inbox import Inbox
+from penstock.replica.logs import configure_logs, tell_end
+from penstock.replica.presence import DRAINING, READY, Presence
+from penstock.replica.registration import Registration
+from penstock.replica.settings import Settings, parse_settings
+from penstock.replica.simulated_engine import SimulatedEngine
+
+log = logging.getLogger(__name__)
+
+_LAST_WORDS = 1.0  # seconds for failed calls to reach their clients
+_ENGINE_STOP = 15.0  # seconds an engine gets to end by itself
+_GRACE_MS = 200  # that frames under way get when the server stops
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs a replica; returns its exit code."""
+    try:
+        settings = parse_settings(argv)
+        configure_logs(settings.replica_id, settings.log_level)
+        asyncio.run(Replica(settings).live())
+    except Exception as error:
+        cause = first_cause(error)
+        log.error("the replica ends", exc_info=cause)
+        tell_end(str(cause) or type(cause).__name__)
+        # Threads of a broken engine may never end: nothing is left to wait for.
+        os._exit(exit_code_of(cause))
+    return ExitCode.STOPPED
+
+
+class Replica:
+    """One replica, once."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._stop = asyncio.Event()
+        self._inbox = Inbox()
+        self._engine = make_engine(settings, self._inbox)
+        try:
+            self._server = _server.InferenceServer(settings.listen, self._inbox.native)
+        except RuntimeError as error:
+            raise CannotLoad(str(error)) from None
+        self._presence = Presence(self._server, self._engine)
+        self._health = Health(self._engine, settings.served_name)
+        self._registration = Registration(
+            settings.agent, settings.replica_id, self._server.address, os.getpid()
+        )
+
+    async def live(self) -> None:
+        """Serves until SIGTERM or SIGINT. Raises what else ends a replica."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+        self._inbox.open()
+        try:
+            if self._settings.agent:
+                await self._registration.announce()
+            await self._serve()
+        finally:
+            await self._close()
+
+    async def _serve(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            background = [tasks.create_task(self._presence.keep_publishing())]
+            controls = Controls(self._server, self._engine, self._health, self._presence, tasks)
+            controls.attach(self._inbox)
+            try:
+                if facts := await self._load(tasks):
+                    background += self._open(facts, controls, tasks)
+                    await self._stop.wait()
+                    await self._drain(controls)
+            finally:
+                for task in background:
+                    task.cancel()
+
+    async def _load(self, tasks: asyncio.TaskGroup) -> EngineFacts | None:
+        """Starts the engine. None if the replica was told to stop meanwhile."""
+        log.info("loading", extra={"engine": self._settings.engine, "model": self._settings.model})
+        stop = tasks.create_task(self._stop.wait())
+        start = tasks.create_task(self._engine.start())
+        await asyncio.wait({stop, start}, return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        if start.done():
+            return await start
+        start.cancel()
+        return None
+
+    def _open(
+        self, facts: EngineFacts, controls: Controls, tasks: asyncio.TaskGroup
+    ) -> list[asyncio.Task[None]]:
+        """Takes calls from now on; returns the tasks that watch over it."""
+        if isinstance(self._engine, SimulatedEngine):
+            self._server.answer_with(self._engine.native)
+        else:
+            Bridge(self._server, self._engine, facts, tasks).attach(self._inbox)
+        self._presence.enter(READY, facts)
+        capacity = self._settings.max_ongoing or facts.max_running
+        log.info("ready", extra={"address": self._server.address, "capacity": capacity})
+        watches = [self._watch_death(controls), self._watch_progress(controls)]
+        if self._settings.agent:
+            watches.append(self._registration.tell_ready(facts.max_model_len, capacity))
+        else:
+            _print_ready(self._server.address)
+        return [tasks.create_task(watch) for watch in watches]
+
+    async def _watch_death(self, controls: Controls) -> None:
+        reason = await self._engine.died()
+        await self._fail_all("engine_dead", f"The engine died: {reason}", controls)
+        raise EngineDied(reason)
+
+    async def _watch_progress(self, controls: Controls) -> None:
+        try:
+            await self._health.watch(self._settings.probe_every, self._settings.probe_timeout)
+        except EngineHung as hung:
+            await self._fail_all("engine_hung", f"The engine hangs: {hung}.", controls)
+            raise
+
+    async def _fail_all(self, code: str, message: str, controls: Controls) -> None:
+        """Takes no more calls, and ends those that run, so that others can answer them."""
+        self._presence.enter(DRAINING)
+        failed = Failed(503, "server_error", code, message, retryable=True)
+        self._server.fail_all(wire.error_detail(failed).SerializeToString())
+        await controls.drained(_LAST_WORDS)
+
+    async def _drain(self, controls: Controls) -> None:
+        log.info("draining", extra={"running": self._server.running()})
+        self._presence.enter(DRAINING)
+        if left := await controls.drained(self._settings.drain):
+            log.warning("calls are cut off", extra={"left": left})
+            await self._fail_all("draining", "The replica stopped before the end.", controls)
+
+    async def _close(self) -> None:
+        self._inbox.close()
+        self._server.stop(_GRACE_MS)
+        try:
+            async with asyncio.timeout(_ENGINE_STOP):
+                await self._engine.stop()
+        except TimeoutError:
+            log.warning("the engine does not stop; its processes are killed with this one")
+        log.info("stopped")
+
+
+def make_engine(settings: Settings, inbox: Inbox) -> Engine:
+    """The engine that the settings name. Only the real one brings vLLM with it."""
+    if settings.engine == "simulated":
+        return SimulatedEngine(
+            settings.model, settings.served_name, settings.adapters, settings.engine_args, inbox
+        )
+    from penstock.replica.vllm.engine import VllmEngine
+
+    return VllmEngine(settings.model, settings.served_name, settings.adapters, settings.engine_args)
+
+
+def _print_ready(address: str) -> None:
+    """Tells whoever started a replica without an agent that it is ready, on stdout."""
+    line = json.dumps({"ready": True, "address": address, "pid": os.getpid()})
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+__all__ = ["Replica", "main", "make_engine"]

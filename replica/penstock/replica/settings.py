@@ -1,0 +1,126 @@
+"""The replica's settings: the command line and the environment, read once and checked."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from penstock.adapters.adapter import AdapterRef, BadAdapterRef
+from penstock.replica.engine import AdapterSource, CannotLoad
+
+ENGINES = ("vllm", "simulated")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a replica is to be. Durations in seconds."""
+
+    replica_id: str
+    deployment: str
+    engine: str
+    model: str
+    served_name: str
+    engine_args: Mapping[str, str]  # of the engine itself: vLLM's flags without dashes, and so on
+    adapters: tuple[AdapterSource, ...]  # loaded before the replica is ready
+    max_ongoing: int  # calls it may be sent at once; 0: as many as the engine runs
+    listen: str  # "host:port"; port 0: any free one
+    agent: str  # of the node, "host:port"; empty: none, for tests and tools
+    log_level: str = "info"
+    probe_every: float = 2.0  # between checks that the engine makes progress
+    probe_timeout: float = 10.0  # longer than any pause of a healthy engine
+    drain: float = 30.0  # that running calls get after SIGTERM
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise CannotLoad(f"settings: {message}")
+
+
+def parse_settings(argv: Sequence[str] | None = None) -> Settings:
+    """Settings from the command line. Raises `CannotLoad` that names what is wrong."""
+    options = _parser().parse_args(argv)
+    return Settings(
+        replica_id=options.replica_id,
+        deployment=options.deployment,
+        engine=options.engine,
+        model=options.model,
+        served_name=options.served_name or options.deployment,
+        engine_args=_engine_args(options.engine_arg),
+        adapters=tuple(_adapter(text) for text in options.adapter),
+        max_ongoing=options.max_ongoing,
+        listen=options.listen,
+        agent=options.agent,
+        log_level=options.log_level,
+        probe_every=options.probe_every,
+        probe_timeout=options.probe_timeout,
+        drain=options.drain,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="python -m penstock.replica",
+        description="Serves one model to Penstock's gateways, over gRPC.",
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("--replica-id", required=True, help="name of this replica, unique in the system")
+    add("--deployment", required=True, help="the deployment that it serves")
+    add("--engine", required=True, choices=ENGINES)
+    add("--model", required=True, help="directory, hub id, or a name that the replica ships")
+    add("--served-name", default="", help="model name in answers (default: the deployment)")
+    add("--engine-arg", action="append", default=[], metavar="KEY=VALUE", help="may be repeated")
+    add("--adapter", action="append", default=[], metavar="NAME@VERSION=SOURCE")
+    add("--max-ongoing", type=_count, default=0, help="calls it may be sent at once (0: engine's)")
+    add("--listen", default="127.0.0.1:0", metavar="HOST:PORT")
+    add("--agent", default="", metavar="HOST:PORT", help="node agent to register with")
+    add("--log-level", default=os.environ.get("PENSTOCK_LOG_LEVEL", "info"), choices=_LEVELS)
+    add("--probe-every", type=_seconds, default=2.0, metavar="SECONDS")
+    add("--probe-timeout", type=_seconds, default=10.0, metavar="SECONDS")
+    add("--drain", type=_seconds, default=30.0, metavar="SECONDS")
+    return parser
+
+
+_LEVELS = ("debug", "info", "warning", "error")
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{text} must not be negative")
+    return number
+
+
+def _seconds(text: str) -> float:
+    number = float(text)
+    if number <= 0:
+        raise argparse.ArgumentTypeError(f"{text} must be more than 0")
+    return number
+
+
+def _engine_args(texts: Sequence[str]) -> Mapping[str, str]:
+    engine_args: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise CannotLoad(f"settings: engine argument {text!r} must be KEY=VALUE")
+        if key in engine_args:
+            raise CannotLoad(f"settings: engine argument {key!r} stands twice: keep one")
+        engine_args[key] = value
+    return engine_args
+
+
+def _adapter(text: str) -> AdapterSource:
+    name, equals, source = text.partition("=")
+    if not equals or not source:
+        raise CannotLoad(f"settings: adapter {text!r} must be NAME@VERSION=SOURCE")
+    try:
+        return AdapterSource(str(AdapterRef.parse(name)), source)
+    except BadAdapterRef as error:
+        raise CannotLoad(f"settings: {error}") from error
+
+
+__all__ = ["ENGINES", "Settings", "parse_settings"]

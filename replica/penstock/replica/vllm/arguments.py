@@ -1,0 +1,211 @@
+"""Engine settings "key=value" to vLLM's command line.
+
+Keys are vLLM's own flags without dashes in front ("max_model_len"), and two of our own for CPU
+machines: `cpu_kvcache_gib` and `cpu_threads`. What the replica decides itself is refused, and so
+is a flag that vLLM does not have: `CannotLoad` names it. Pure: `launch.py` brings vLLM's options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from penstock.replica.engine import CannotLoad
+
+OWNED: Final = frozenset(
+    {
+        "model",
+        "model_tag",
+        "served_model_name",
+        "host",
+        "port",
+        "uds",
+        "api_key",
+        "root_path",
+        "middleware",
+        "ssl_keyfile",
+        "ssl_certfile",
+        "ssl_ca_certs",
+        "ssl_cert_reqs",
+        "ssl_ciphers",
+        "enable_ssl_refresh",
+        "allow_credentials",
+        "allowed_origins",
+        "allowed_methods",
+        "allowed_headers",
+        "config",
+        "grpc",
+        "grpc_port",
+        "headless",
+        "api_server_count",
+        "lora_modules",
+        "enable_log_requests",
+        "enable_log_outputs",
+        "worker_extension_cls",
+        "logging_config",
+        "log_level",
+        "log_config_file",
+        "disable_log_stats",
+        "disable_uvicorn_access_log",
+        "uvicorn_log_level",
+        "sse_keep_alive_interval",
+        "enable_request_id_headers",
+        "data_parallel_size",
+        "data_parallel_rank",
+        "data_parallel_external_lb",
+        "data_parallel_hybrid_lb",
+    }
+)
+"""Flags that the replica sets, or that would open vLLM's own server."""
+
+UNIPROC: Final = "vllm.v1.executor.uniproc_executor.UniProcExecutor"
+"""Runs the worker inside the engine's process. By its path, since vLLM's CPU platform turns the
+short name "uni" into "mp", which costs a second process and some 5 s of start."""
+
+_LORA_RANKS: Final = (8, 16, 32, 64, 128, 256, 320, 512)
+_GIB: Final = 1 << 30
+_CPU_MODEL_LEN: Final = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One of vLLM's options: its flag, and whether it takes a value, several, or none."""
+
+    flag: str
+    kind: Literal["value", "list", "switch", "pair"]  # pair: --x and --no-x
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSettings:
+    """The settings that are ours: KV cache of a CPU engine in bytes; its threads, 0: not said."""
+
+    kv_cache_bytes: int = _GIB
+    threads: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What the defaults depend on. `longest`: tokens that the model's config allows, 0 unknown."""
+
+    cpu: bool
+    ranks: tuple[int, ...]  # of the adapters to load
+    longest: int = 0
+
+
+def own_settings(engine_args: Mapping[str, str]) -> OwnSettings:
+    """The settings of our own in `engine_args`. Raises `CannotLoad` for bad values."""
+    gib = _number(engine_args, "cpu_kvcache_gib", 1.0)
+    return OwnSettings(int(gib * _GIB), int(_number(engine_args, "cpu_threads", 0)))
+
+
+def command_line(
+    engine_args: Mapping[str, str], options: Mapping[str, Option], circumstances: Circumstances
+) -> list[str]:
+    """vLLM's command line: the defaults, with what `engine_args` says put over them."""
+    own = own_settings(engine_args)
+    given = {key.replace("-", "_"): value for key, value in engine_args.items()}
+    given = {key: value for key, value in given.items() if key not in _OWN_KEYS}
+    for key in given:
+        _check_key(key, options)
+    settings = defaults(circumstances, given, own) | given
+    return [word for key, value in settings.items() for word in _words(key, value, options[key])]
+
+
+def defaults(
+    circumstances: Circumstances, given: Mapping[str, str], own: OwnSettings
+) -> dict[str, str]:
+    """What the replica asks of vLLM when the deployment says nothing."""
+    chosen = {
+        "scheduling_policy": "priority",  # else vLLM ignores a request's priority
+        "enable_prompt_tokens_details": "true",
+        "disable_log_stats": "true",  # its own log lines; the gauges are still fed
+        "use_tqdm_on_load": "false",
+        "worker_extension_cls": "penstock.replica.vllm.worker.Extension",
+    }
+    if circumstances.cpu:
+        chosen |= _cpu_defaults(circumstances, given, own)
+    if circumstances.ranks or given.get("enable_lora") == "true":
+        chosen |= _lora_defaults(circumstances)
+    return chosen
+
+
+def _cpu_defaults(
+    circumstances: Circumstances, given: Mapping[str, str], own: OwnSettings
+) -> dict[str, str]:
+    chosen = {
+        "enforce_eager": "true",
+        "max_num_seqs": "256",
+        "max_num_batched_tokens": "2048",
+        "kv_cache_memory_bytes": str(own.kv_cache_bytes),
+    }
+    if circumstances.longest > _CPU_MODEL_LEN:
+        chosen["max_model_len"] = str(_CPU_MODEL_LEN)
+    if all(given.get(f"{way}_parallel_size", "1") == "1" for way in ("tensor", "pipeline")):
+        chosen["distributed_executor_backend"] = UNIPROC
+    return chosen
+
+
+def _lora_defaults(circumstances: Circumstances) -> dict[str, str]:
+    count = len(circumstances.ranks)
+    # vLLM's CPU kernels give rows without an adapter the last slot's weights, so one stays empty.
+    slots = count + 1 if circumstances.cpu else max(1, count)
+    widest = max(circumstances.ranks, default=16)
+    return {
+        "enable_lora": "true",
+        "max_loras": str(slots),
+        "max_lora_rank": str(next((r for r in _LORA_RANKS if r >= widest), widest)),
+    }
+
+
+def _check_key(key: str, options: Mapping[str, Option]) -> None:
+    if key in OWNED:
+        raise CannotLoad(f"engine setting {key}: the replica sets this itself; leave it out")
+    if key not in options:
+        raise CannotLoad(
+            f"engine setting {key}: vLLM has no flag --{key.replace('_', '-')}; "
+            "see `vllm serve --help=all` for those it has"
+        )
+
+
+def _words(key: str, value: str, option: Option) -> list[str]:
+    if option.kind == "value":
+        return [f"{option.flag}={value}"]
+    if option.kind == "list":
+        return [option.flag, *value.split()]
+    wanted = _truth(key, value)
+    if option.kind == "pair" and not wanted:
+        return ["--no-" + option.flag.removeprefix("--")]
+    return [option.flag] if wanted else []
+
+
+def _truth(key: str, value: str) -> bool:
+    known = {"true": True, "1": True, "": True, "false": False, "0": False}
+    if value.lower() not in known:
+        raise CannotLoad(f"engine setting {key}={value}: say true or false")
+    return known[value.lower()]
+
+
+def _number(engine_args: Mapping[str, str], key: str, default: float) -> float:
+    text = engine_args.get(key, str(default))
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < 1e6:
+        raise CannotLoad(f"engine setting {key}={text}: say a number that is not negative")
+    return number
+
+
+_OWN_KEYS: Final = frozenset(("cpu_kvcache_gib", "cpu_threads"))
+
+__all__ = [
+    "OWNED",
+    "UNIPROC",
+    "Circumstances",
+    "Option",
+    "OwnSettings",
+    "command_line",
+    "defaults",
+    "own_settings",
+]

@@ -1,0 +1,55 @@
+"""vLLM's engine client with the tap on it: what the serving layer calls to generate.
+
+Touch point: `AsyncLLM.generate` (keyword arguments pass through), `EngineDeadError`, `errored`.
+Imports vLLM: only after `environment.prepare`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+from vllm.v1.engine.async_llm import AsyncLLM
+from vllm.v1.engine.exceptions import EngineDeadError
+
+from penstock.replica.vllm import errors
+from penstock.replica.vllm.tap import CURRENT, CallTap, EngineStopped
+
+
+class TappedLLM(AsyncLLM):  # type: ignore[misc]
+    """AsyncLLM whose outputs pass the tap of the call they belong to."""
+
+    death: Callable[[], str]
+    """Says in one line why the engine is dead."""
+
+    def generate(
+        self, prompt: Any, sampling_params: Any, request_id: str, **more: Any
+    ) -> AsyncGenerator[Any, None]:
+        outputs = super().generate(prompt, sampling_params, request_id, **more)
+        tap = CURRENT.get()
+        return outputs if tap is None else self._tapped(tap, sampling_params.n, outputs)
+
+    async def _tapped(
+        self, tap: CallTap, choices: int, outputs: AsyncGenerator[Any, None]
+    ) -> AsyncGenerator[Any, None]:
+        first = tap.begin(choices)
+        async with contextlib.aclosing(outputs):
+            try:
+                async for output in outputs:
+                    tap.saw(first, output)
+                    yield output
+            except EngineDeadError:
+                tap.lost = errors.engine_dead(self.death())
+                raise
+            except EngineStopped:
+                tap.lost = errors.cut_short()
+                raise
+
+    def __del__(self) -> None:
+        # Whoever made the engine shuts it down; AsyncLLM's own __del__ does so once more, at a
+        # time when the interpreter may be half gone.
+        pass
+
+
+__all__ = ["TappedLLM"]

@@ -1,0 +1,239 @@
+"""The real engine: vLLM behind the `Engine` Protocol.
+
+`start` checks the files, launches vLLM (`launch.py`), builds its app (`app.py`), loads and pins the
+adapters and warms up. `answer` is `answering.py`. One asyncio loop owns all of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from penstock.replica.engine import (
+    AdapterSource,
+    Call,
+    CannotLoad,
+    EngineError,
+    EngineFacts,
+    Event,
+    Failed,
+    LoadFigures,
+)
+from penstock.replica.vllm import checks, environment, errors, facts
+from penstock.replica.vllm.adapter_files import AdapterFacts, find_adapter
+from penstock.replica.vllm.answering import answer
+from penstock.replica.vllm.asgi import App
+from penstock.replica.vllm.launch import Launched, Launcher, Order
+
+log = logging.getLogger(__name__)
+
+_DEATH_POLL_S: Final = 0.05
+
+
+@dataclass(slots=True)
+class _Up:
+    """What there is once the engine is up."""
+
+    launched: Launched
+    app: App
+    models: Any
+    adapters: dict[str, AdapterSource] = field(default_factory=dict)
+
+
+class VllmEngine:
+    """One model and its adapters in vLLM. `engine_args`: vLLM's flags without dashes in front."""
+
+    def __init__(
+        self,
+        model: str,
+        served_name: str,
+        adapters: tuple[AdapterSource, ...],
+        engine_args: Mapping[str, str],
+    ) -> None:
+        self._model = model
+        self._served_name = served_name
+        self._wanted = adapters
+        self._engine_args = engine_args
+        self._launcher: Launcher | None = None
+        self._up: _Up | None = None
+        self._stopping = False
+
+    async def start(self) -> EngineFacts:
+        """Loads the model and its adapters and warms up. Raises `CannotLoad`."""
+        place = await asyncio.to_thread(checks.find_model, self._model)
+        found = [await asyncio.to_thread(find_adapter, a, place) for a in self._wanted]
+        order = Order(place, self._served_name, tuple(one.rank for one in found), self._engine_args)
+        self._launcher = Launcher(order)
+        launched = await self._launcher.start()
+        self._up = await self._open(launched)
+        for adapter in self._wanted:
+            log.info("loading adapter %s", adapter.name)
+            await self.add_adapter(adapter)
+        log.info("warming up")
+        await self._warm_up()
+        return await asyncio.to_thread(self._facts, place, launched)
+
+    def answer(self, call: Call) -> AsyncIterator[Event]:
+        """The call's events; see the Protocol."""
+        refusal = self._refusal(call)
+        return _alone(refusal) if refusal else answer(self._running().app, call)
+
+    def load(self) -> LoadFigures:
+        """The newest figures; zeros before the engine is up."""
+        return LoadFigures() if self._up is None else self._up.launched.gauges.figures()
+
+    async def probe(self) -> None:
+        """A round trip through the engine's own loop; raises `EngineError` if it is dead."""
+        llm = self._running().launched.llm
+        self._raise_if_dead()
+        try:
+            await llm.is_sleeping()
+        except Exception:
+            self._raise_if_dead()
+            raise
+
+    async def died(self) -> str:
+        """Why the engine died, some 50 ms after it did; never returns for one that was stopped."""
+        launcher = self._launched()
+        while self._stopping or not launcher.dead():  # noqa: ASYNC110 - vLLM has no event for it
+            await asyncio.sleep(_DEATH_POLL_S)
+        return launcher.death()
+
+    async def add_adapter(self, adapter: AdapterSource) -> None:
+        """Loads and pins the adapter. Raises `CannotLoad`."""
+        up = self._running()
+        if up.adapters.get(adapter.name) == adapter:
+            return
+        found = await asyncio.to_thread(find_adapter, adapter, up.launched.place)
+        self._check_room(up, found)
+        await _load_adapter(up, found)
+        up.adapters[adapter.name] = adapter
+
+    async def remove_adapter(self, name: str) -> None:
+        """Unloads the adapter and frees its memory."""
+        up = self._running()
+        if up.adapters.pop(name, None) is None:
+            return
+        request = up.models.lora_requests.pop(name)
+        await up.launched.llm.remove_lora(request.lora_int_id)
+
+    def adapters(self) -> tuple[AdapterSource, ...]:
+        """The adapters that are loaded."""
+        return () if self._up is None else tuple(self._up.adapters.values())
+
+    async def stop(self) -> None:
+        """Ends the engine and its processes. Calls that still run fail as by its death."""
+        self._stopping = True
+        if self._launcher is not None:
+            await self._launcher.stop()
+
+    async def _open(self, launched: Launched) -> _Up:
+        with environment.root_logger_kept():
+            from penstock.replica.vllm.app import make_app
+
+        await launched.llm.reset_mm_cache()
+        app, models = await make_app(launched.llm, launched.args)
+        return _Up(launched, app, models)
+
+    def _refusal(self, call: Call) -> Failed | None:
+        """Why the call never gets to vLLM."""
+        from penstock.replica.vllm.app import ENDPOINTS
+
+        if call.path not in ENDPOINTS:
+            return errors.client_error(404, "not_found", f"There is no endpoint {call.path} here.")
+        if call.resume is not None:
+            return errors.client_error(400, "unsupported", "This replica cannot resume an answer.")
+        if call.adapter and call.adapter not in self._running().adapters:
+            return errors.unknown_adapter(call)
+        if self._launched().dead():
+            return errors.engine_dead(self._launched().death())
+        return None
+
+    def _check_room(self, up: _Up, adapter: AdapterFacts) -> None:
+        config = up.launched.llm.vllm_config.lora_config
+        who = f"adapter {adapter.name}"
+        if config is None:
+            raise CannotLoad(f"{who}: the engine runs without adapters; set enable_lora=true")
+        if adapter.rank > config.max_lora_rank:
+            raise CannotLoad(
+                f"{who}: its rank is {adapter.rank}, the engine takes up to "
+                f"{config.max_lora_rank}; set max_lora_rank"
+            )
+        # On CPU one slot stays empty, see `arguments._lora_defaults`.
+        slots = config.max_loras - 1 if up.launched.cpu else config.max_cpu_loras
+        if len(up.adapters) >= slots:
+            raise CannotLoad(
+                f"{who}: all {slots} places for adapters are taken; remove one, or set "
+                f"{'max_loras' if up.launched.cpu else 'max_cpu_loras'} higher"
+            )
+
+    async def _warm_up(self) -> None:
+        """One plain request and one with logprobs, whose first one is slow."""
+        for logprobs in (None, 1):
+            body = {"prompt": "Hello", "max_tokens": 2, "temperature": 0, "logprobs": logprobs}
+            call = Call("warm-up", "/v1/completions", json.dumps(body).encode(), self._served_name)
+            async for event in self.answer(call):
+                if isinstance(event, Failed):
+                    raise CannotLoad(
+                        f"model {self._model}: its first request failed: {event.message}"
+                    )
+
+    def _facts(self, place: checks.ModelPlace, launched: Launched) -> EngineFacts:
+        from vllm import __version__
+
+        config = launched.llm.vllm_config
+        commit = getattr(config.model_config.hf_config, "_commit_hash", None)
+        version = facts.model_version(place.directory) if place.directory else str(commit)
+        settings = {
+            "vllm": __version__,
+            "model": version,
+            "dtype": config.model_config.dtype,
+            "max_model_len": config.model_config.max_model_len,
+            "engine_args": dict(self._engine_args),
+            "chat_template": launched.args.chat_template,
+        }
+        return EngineFacts(
+            backend="vllm",
+            backend_version=__version__,
+            model_version=version,
+            max_model_len=config.model_config.max_model_len,
+            max_running=config.scheduler_config.max_num_seqs,
+            config_hash=facts.config_hash(settings),
+        )
+
+    def _raise_if_dead(self) -> None:
+        if self._launched().dead():
+            raise EngineError(f"the engine died: {self._launched().death()}")
+
+    def _running(self) -> _Up:
+        if self._up is None:
+            raise EngineError("the engine is not started")
+        return self._up
+
+    def _launched(self) -> Launcher:
+        if self._launcher is None:
+            raise EngineError("the engine is not started")
+        return self._launcher
+
+
+async def _load_adapter(up: _Up, found: AdapterFacts) -> None:
+    from vllm.entrypoints.serve.lora.protocol import LoadLoRAAdapterRequest
+
+    request = LoadLoRAAdapterRequest(lora_name=found.name, lora_path=str(found.directory))
+    outcome = await up.models.load_lora_adapter(request)
+    if not isinstance(outcome, str):
+        raise CannotLoad(f"adapter {found.name}: {outcome.error.message}")
+    # An adapter that vLLM puts out is read again inside an engine step, where a file that has gone
+    # meanwhile ends the engine.
+    await up.launched.llm.pin_lora(up.models.lora_requests[found.name].lora_int_id)
+
+
+async def _alone(failure: Failed) -> AsyncIterator[Event]:
+    yield failure
+
+
+__all__ = ["VllmEngine"]

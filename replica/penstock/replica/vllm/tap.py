@@ -1,0 +1,120 @@
+"""What one call does inside the engine, watched between the engine and vLLM's serving layer.
+
+`CURRENT` names the call on whose behalf code runs: tasks that vLLM starts for it inherit the
+variable. `client.py` feeds the tap with the engine's outputs, `models.py` and `controls.py` read
+the call from it. The outputs are vLLM's `RequestOutput`s, used by their attributes alone.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import Any, Final
+
+from penstock.replica.engine import Call, Failed, Finished, Head, TokenGroup
+
+
+class EngineStopped(Exception):
+    """The engine let go of a request that nobody had cancelled."""
+
+
+class CallTap:
+    """The figures of one call, growing as its outputs pass. One asyncio loop, no locks.
+
+    `hung_up`: the client left, so an abort is expected. `lost`: the engine dropped the call, and
+    whatever the serving layer makes of that is not an answer.
+    """
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.hung_up = False
+        self.lost: Failed | None = None
+        self._groups: list[TokenGroup] = []
+        self._prompt_tokens: dict[int, int] = {}
+        self._cached: dict[int, int] = {}
+        self._completion_tokens = 0
+        self._reasons: dict[int, str] = {}
+        self._choices = 0
+        self._metrics: Any = None
+
+    def begin(self, choices: int) -> int:
+        """A request of the call goes to the engine; returns the index of its first choice.
+
+        A list of prompts makes several; the serving layer numbers all their choices through.
+        """
+        first = self._choices
+        self._choices += choices
+        return first
+
+    def saw(self, first: int, output: Any) -> None:
+        """One output of the request that `begin` answered with `first`."""
+        if output.prompt_token_ids is not None:
+            self._prompt_tokens[first] = len(output.prompt_token_ids)
+        if output.num_cached_tokens is not None:
+            self._cached.setdefault(first, output.num_cached_tokens)
+        if output.metrics is not None:
+            self._metrics = output.metrics
+        for part in output.outputs:
+            self._saw_choice(first + part.index, part)
+
+    def _saw_choice(self, choice: int, part: Any) -> None:
+        if part.finish_reason == "abort" and not self.hung_up:
+            raise EngineStopped
+        self._completion_tokens += len(part.token_ids)
+        if part.finish_reason is not None:
+            self._reasons[choice] = part.finish_reason
+        if self.call.token_groups:
+            stop = part.stop_reason
+            self._groups.append(
+                TokenGroup(
+                    choice,
+                    tuple(part.token_ids),
+                    part.finish_reason or "",
+                    "" if stop is None else str(stop),
+                )
+            )
+
+    def take_groups(self) -> list[TokenGroup]:
+        """The groups that came since the last time, for the event that first shows them."""
+        groups, self._groups = self._groups, []
+        return groups
+
+    def complete(self) -> bool:
+        """Whether every choice that was begun came to its end."""
+        return len(self._reasons) == self._choices
+
+    def head(self, status: int, content_type: str) -> Head:
+        """The answer's head, with what is known by its first byte."""
+        return Head(
+            status=status,
+            content_type=content_type,
+            prompt_tokens=sum(self._prompt_tokens.values()),
+            cached_tokens=sum(self._cached.values()),
+            queue_wait_us=self._between("queued_ts", "scheduled_ts"),
+        )
+
+    def finished(self) -> Finished:
+        """The call's last event. Of several requests, the times are those of the last."""
+        return Finished(
+            prompt_tokens=sum(self._prompt_tokens.values()),
+            completion_tokens=self._completion_tokens,
+            cached_tokens=sum(self._cached.values()),
+            queue_us=self._between("queued_ts", "scheduled_ts"),
+            prefill_us=self._between("scheduled_ts", "first_token_ts"),
+            decode_us=self._between("first_token_ts", "last_token_ts"),
+            finish_reasons=tuple(self._reasons[i] for i in sorted(self._reasons)),
+            adapter=self.call.adapter,
+        )
+
+    def _between(self, earlier: str, later: str) -> int:
+        """Microseconds between two of the engine's time stamps; 0 where one is missing."""
+        if self._metrics is None:
+            return 0
+        start: float = getattr(self._metrics, earlier)
+        end: float = getattr(self._metrics, later)
+        return max(0, round((end - start) * 1e6)) if start > 0 and end > 0 else 0
+
+
+CURRENT: Final[ContextVar[CallTap | None]] = ContextVar("penstock_call", default=None)
+"""The call on whose behalf this code runs; None outside any."""
+
+__all__ = ["CURRENT", "CallTap", "EngineStopped"]

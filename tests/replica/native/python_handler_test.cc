@@ -1,0 +1,120 @@
+#include "python_handler.h"
+
+#include <gtest/gtest.h>
+
+#include "support.h"
+#include "switchboard.h"
+
+namespace penstock::replica {
+namespace {
+
+class PythonHandlerTest : public ::testing::Test {
+ protected:
+  PythonHandlerTest() { switchboard_.set_state(v1::REPLICA_STATE_READY); }
+  CallPtr start(const v1::CallRequest& request) {
+    CallPtr call = switchboard_.make(0, 0, recorder_);
+    call->request = request;
+    switchboard_.start({&call, 1});
+    return call;
+  }
+  std::vector<uint64_t> write(uint64_t key, const v1::CallEvent& event) {
+    const std::string bytes = event.SerializeAsString();
+    const WrittenEvent written{key, bytes};
+    return write_many(&switchboard_, {&written, 1});
+  }
+  static v1::CallEvent chunk(const std::string& body) {
+    v1::CallEvent event;
+    event.mutable_chunk()->set_body(body);
+    event.mutable_chunk()->set_events(1);
+    return event;
+  }
+
+  std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
+  Switchboard switchboard_{std::make_shared<PythonHandler>(inbox_)};
+  std::shared_ptr<testing::Recorder> recorder_ = std::make_shared<testing::Recorder>();
+};
+
+TEST_F(PythonHandlerTest, ACallArrivesWithItsWholeRequest) {
+  const v1::CallRequest request = testing::chat_request(R"("max_tokens":1)");
+  const CallPtr call = start(request);
+  const auto items = inbox_->drain();
+  ASSERT_EQ(items.size(), 1u);
+  EXPECT_EQ(items[0].kind, Inbox::Kind::kStart);
+  EXPECT_EQ(items[0].key, call->key);
+  EXPECT_EQ(items[0].payload, request.SerializeAsString());
+}
+
+TEST_F(PythonHandlerTest, WrittenEventsReachTheCall) {
+  const CallPtr call = start({});
+  v1::CallEvent head;
+  head.mutable_head()->set_status(200);
+  write(call->key, head);
+  EXPECT_TRUE(write(call->key, chunk("hello")).empty());
+  v1::CallEvent end;
+  end.mutable_finished()->set_backend("test");
+  write(call->key, end);
+  EXPECT_EQ(recorder_->body(), "hello");
+  EXPECT_EQ(recorder_->await_end().front().head().status(), 200u);
+}
+
+TEST_F(PythonHandlerTest, EventsOfUnknownCallsAreDropped) {
+  EXPECT_TRUE(write(999, chunk("nobody")).empty());
+}
+
+TEST_F(PythonHandlerTest, BytesThatAreNoEventAreRefused) {
+  const CallPtr call = start({});
+  const WrittenEvent written{call->key, "\xff\xff"};
+  EXPECT_THROW(write_many(&switchboard_, {&written, 1}), std::invalid_argument);
+}
+
+// Takes nothing, like a client without credit.
+class Stuck final : public Outlet {
+ public:
+  bool ready(const CallPtr& /*call*/) override { return false; }
+  void flush() override {}
+};
+
+TEST_F(PythonHandlerTest, AFullQueueIsNamed) {
+  CallPtr call = switchboard_.make(0, 0, std::make_shared<Stuck>());
+  switchboard_.start({&call, 1});
+  EXPECT_TRUE(write(call->key, chunk("small")).empty());
+  const std::vector<uint64_t> full = write(call->key, chunk(std::string(70 << 10, 'x')));
+  EXPECT_EQ(full, std::vector<uint64_t>{call->key});
+}
+
+TEST_F(PythonHandlerTest, ACancelIsToldOnce) {
+  const CallPtr call = start({});
+  inbox_->drain();
+  switchboard_.cancel(call);
+  switchboard_.cancel(call);
+  const auto items = inbox_->drain();
+  ASSERT_EQ(items.size(), 1u);
+  EXPECT_EQ(items[0].kind, Inbox::Kind::kCancel);
+  EXPECT_EQ(switchboard_.running(), 0u);
+}
+
+TEST_F(PythonHandlerTest, FailAllEndsEveryCallAndTellsPython) {
+  const CallPtr call = start({});
+  inbox_->drain();
+  v1::ErrorDetail error;
+  error.set_code("engine_dead");
+  switchboard_.fail_all(error);
+  EXPECT_EQ(recorder_->await_end().at(0).failed().error().code(), "engine_dead");
+  EXPECT_EQ(inbox_->drain().at(0).kind, Inbox::Kind::kCancel);
+}
+
+TEST_F(PythonHandlerTest, AReplicaThatIsNotReadyRefusesCallsAsRetryable) {
+  for (const auto& [state, code] : {std::pair{v1::REPLICA_STATE_STARTING, "model_loading"},
+                                    std::pair{v1::REPLICA_STATE_DRAINING, "draining"}}) {
+    recorder_ = std::make_shared<testing::Recorder>();
+    switchboard_.set_state(state);
+    start({});
+    const v1::ErrorDetail error = recorder_->await_end().at(0).failed().error();
+    EXPECT_EQ(error.code(), code);
+    EXPECT_EQ(error.retry(), v1::RETRY_BEFORE_FIRST_TOKEN);
+  }
+  EXPECT_TRUE(inbox_->drain().empty());
+}
+
+}  // namespace
+}  // namespace penstock::replica

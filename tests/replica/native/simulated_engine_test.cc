@@ -1,0 +1,227 @@
+#include "simulated/simulated_engine.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include "support.h"
+
+namespace penstock::replica::simulated {
+namespace {
+
+using replica::testing::chat_request;
+using replica::testing::Recorded;
+using replica::testing::recorded_call;
+using replica::testing::Recorder;
+
+class SimulatedEngineTest : public ::testing::Test {
+ protected:
+  SimulatedEngine& engine() {
+    if (!engine_) engine_ = std::make_unique<SimulatedEngine>(settings_, inbox_);
+    return *engine_;
+  }
+  Recorded start(const v1::CallRequest& request) {
+    Recorded made = recorded_call(request);
+    engine().start({&made.call, 1});
+    return made;
+  }
+  std::vector<Inbox::Item> await_item() {
+    pollfd fd{.fd = inbox_->fd(), .events = POLLIN, .revents = 0};
+    EXPECT_EQ(poll(&fd, 1, 10'000), 1);
+    return inbox_->drain();
+  }
+
+  Settings settings_;
+  std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
+  std::unique_ptr<SimulatedEngine> engine_;
+};
+
+TEST_F(SimulatedEngineTest, AShortAnswerIsOneEventAndThereAtOnce) {
+  const Recorded made = start(chat_request(R"("max_tokens":8,"stream":true)"));
+  EXPECT_TRUE(made.recorder->ended()) << "made by `start`, on the caller's thread";
+  const auto events = made.recorder->await_end();
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_TRUE(events[0].has_head());
+  EXPECT_EQ(events[0].chunk().events(), 11u);
+  EXPECT_EQ(events[0].finished().usage().completion_tokens(), 8u);
+  EXPECT_EQ(events[0].finished().finish_reasons(0), "length");
+  EXPECT_EQ(engine().figures().running, 0u);
+  EXPECT_EQ(engine().figures().tokens, 8u);
+}
+
+TEST_F(SimulatedEngineTest, ALongAnswerComesWhole) {
+  const Recorded made = start(chat_request(R"("max_tokens":5000,"stream":true)"));
+  const auto events = made.recorder->await_end();
+  uint32_t count = 0;
+  for (const auto& event : events) count += event.chunk().events();
+  EXPECT_EQ(count, 5003u);
+}
+
+TEST_F(SimulatedEngineTest, APacedStreamTakesItsTime) {
+  settings_.behaviour.tokens_per_second = 100;
+  settings_.behaviour.ttft_ms = 30;
+  const auto began = std::chrono::steady_clock::now();
+  const Recorded made = start(chat_request(R"("max_tokens":6,"stream":true)"));
+  EXPECT_FALSE(made.recorder->ended());
+  const auto events = made.recorder->await_end();
+  const auto took = std::chrono::steady_clock::now() - began;
+  EXPECT_GE(took, std::chrono::milliseconds(30 + 45));
+  ASSERT_FALSE(events.empty());
+  const v1::Timings& timings = events.back().finished().timings();
+  EXPECT_GE(timings.prefill_us(), 30'000u);
+  EXPECT_GE(timings.decode_us(), 45'000u);
+}
+
+TEST_F(SimulatedEngineTest, APacedUnaryAnswerComesAtTheEnd) {
+  settings_.behaviour.tokens_per_second = 200;
+  const Recorded made = start(chat_request(R"("max_tokens":6)"));
+  const auto events = made.recorder->await_end();
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_GE(events[0].finished().timings().decode_us(), 20'000u);
+  EXPECT_EQ(engine().figures().tokens, 6u);
+}
+
+TEST_F(SimulatedEngineTest, StreamsBeyondMaxRunningWaitForASlot) {
+  settings_.max_running = 1;
+  settings_.behaviour.tokens_per_second = 1;
+  const Recorded first = start(chat_request(R"("max_tokens":100,"stream":true)"));
+  const Recorded second = start(chat_request(R"("max_tokens":1,"stream":true)"));
+  EXPECT_EQ(engine().figures().running, 1u);
+  EXPECT_EQ(engine().figures().waiting, 1u);
+  first.call->answer.close();
+  engine().cancel(first.call);
+  EXPECT_EQ(second.recorder->await_end().size(), 1u);
+  EXPECT_EQ(engine().figures().running, 0u);
+  EXPECT_EQ(engine().figures().waiting, 0u);
+}
+
+TEST_F(SimulatedEngineTest, AWaitingCallThatIsCancelledIsForgotten) {
+  settings_.max_running = 1;
+  settings_.behaviour.tokens_per_second = 1;
+  const Recorded first = start(chat_request(R"("max_tokens":100,"stream":true)"));
+  const Recorded second = start(chat_request(R"("max_tokens":1,"stream":true)"));
+  engine().cancel(second.call);
+  engine().cancel(second.call);
+  EXPECT_EQ(engine().figures().waiting, 0u);
+  EXPECT_EQ(engine().figures().running, 1u);
+}
+
+// Holds answers back until it is told to let them go.
+class Held final : public Outlet {
+ public:
+  bool ready(const CallPtr& /*call*/) override { return false; }
+  void flush() override {}
+};
+
+TEST_F(SimulatedEngineTest, ASlowConsumerHoldsTheEngineBack) {
+  auto call = std::make_shared<Call>(1, 0, 0);
+  call->request = chat_request(R"("max_tokens":100000,"stream":true)");
+  call->outlet = std::make_shared<Held>();
+  engine().start({&call, 1});
+  uint64_t produced = 0;
+  for (uint64_t before = 1; before != produced;) {
+    before = produced;
+    produced = engine().figures().tokens;
+    std::this_thread::yield();
+  }
+  EXPECT_LT(produced, 2000u) << "a queue holds 64 KiB";
+  size_t bytes = 0;
+  bool ended = false;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!ended && std::chrono::steady_clock::now() < deadline) {
+    v1::CallEvent event;
+    const auto taken = call->answer.take(&event, TokenQueue::kCapacityBytes);
+    bytes += taken.bytes;
+    ended = taken.ended;
+    if (taken.room) engine().room({&call, 1});
+  }
+  EXPECT_TRUE(ended);
+  EXPECT_GT(bytes, 100'000u * 100);
+}
+
+TEST_F(SimulatedEngineTest, DiesAfterSoManyTokensOfACall) {
+  settings_.behaviour.die_after_tokens = 3;
+  const Recorded made = start(chat_request(R"("max_tokens":8,"stream":true)"));
+  const auto items = await_item();
+  ASSERT_EQ(items.size(), 1u);
+  EXPECT_EQ(items[0].kind, Inbox::Kind::kDied);
+  EXPECT_FALSE(made.recorder->ended());
+  EXPECT_TRUE(made.recorder->await_sse_events(4)) << "the role and three tokens were made";
+  const Recorded late = start(chat_request(R"("max_tokens":1)"));
+  EXPECT_FALSE(late.recorder->ended());
+}
+
+TEST_F(SimulatedEngineTest, AHangStopsAllCallsAndAskedOnes) {
+  settings_.behaviour.hang_after_tokens = 2;
+  start(chat_request(R"("max_tokens":8,"stream":true)"));
+  const Recorded other = start(chat_request(R"("max_tokens":1,"stream":true)"));
+  EXPECT_FALSE(other.recorder->ended());
+  engine().ask(1, chat_request(R"("max_tokens":1)"));
+  EXPECT_TRUE(inbox_->drain().empty());
+  engine().cancel_asked(1);
+}
+
+TEST_F(SimulatedEngineTest, AskedCallsTakeNoSlotAndSufferNoFaults) {
+  settings_.max_running = 1;
+  settings_.refuse_share = 1;
+  settings_.behaviour.die_after_tokens = 1;
+  engine().ask(42, chat_request(R"("max_tokens":5)"));
+  const auto items = await_item();
+  ASSERT_EQ(items.size(), 1u);
+  EXPECT_EQ(items[0].kind, Inbox::Kind::kEvent);
+  EXPECT_EQ(items[0].key, 42u);
+  v1::CallEvent event;
+  ASSERT_TRUE(event.ParseFromString(items[0].payload));
+  EXPECT_EQ(event.finished().usage().completion_tokens(), 5u);
+  EXPECT_EQ(engine().figures().tokens, 0u);
+}
+
+TEST_F(SimulatedEngineTest, RefusesItsShareAsRetryable) {
+  settings_.refuse_share = 1;
+  const auto events = start(chat_request("")).recorder->await_end();
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].failed().error().status(), 503u);
+  EXPECT_EQ(events[0].failed().error().code(), "queue_full");
+  EXPECT_EQ(events[0].failed().error().retry(), v1::RETRY_BEFORE_FIRST_TOKEN);
+}
+
+TEST_F(SimulatedEngineTest, KnowsItsAdapters) {
+  v1::CallRequest request = chat_request(R"("max_tokens":1)");
+  request.set_adapter("pirate@1");
+  EXPECT_EQ(start(request).recorder->await_end().at(0).failed().error().status(), 404u);
+  engine().add_adapter("pirate@1");
+  EXPECT_EQ(start(request).recorder->await_end().at(0).finished().adapter(), "pirate@1");
+  engine().remove_adapter("pirate@1");
+  EXPECT_EQ(start(request).recorder->await_end().at(0).failed().error().status(), 404u);
+}
+
+TEST_F(SimulatedEngineTest, DoesNotContinueAnothersAnswer) {
+  v1::CallRequest request = chat_request("");
+  request.mutable_resume();
+  EXPECT_EQ(start(request).recorder->await_end().at(0).failed().error().code(),
+            "resume_unsupported");
+}
+
+TEST_F(SimulatedEngineTest, ManyThreadsStartAndCancelWithoutLosingCount) {
+  settings_.behaviour.tokens_per_second = 2000;
+  engine();
+  std::vector<std::jthread> threads;
+  for (int thread = 0; thread < 3; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (int i = 0; i < 200; ++i) {
+        const Recorded made = start(chat_request(R"("max_tokens":20,"stream":true)"));
+        if ((i + thread) % 2 == 0) {
+          made.call->answer.close();
+          engine().cancel(made.call);
+        } else {
+          EXPECT_FALSE(made.recorder->await_end().empty());
+        }
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_EQ(engine().figures().running, 0u);
+  EXPECT_EQ(engine().figures().waiting, 0u);
+}
+
+}  // namespace
+}  // namespace penstock::replica::simulated

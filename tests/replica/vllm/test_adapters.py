@@ -1,0 +1,103 @@
+"""Adapters of the real engine: the call names one, the answer bears the name that was asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from penstock.replica.default_model import shipped
+from penstock.replica.engine import AdapterSource, CannotLoad
+from penstock.replica.vllm.engine import VllmEngine
+from tests.replica.vllm.talking import SERVED, ask, chat
+
+pytestmark = [
+    pytest.mark.vllm,
+    pytest.mark.asyncio(loop_scope="session"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
+]
+
+_WAYS = {"": SERVED, "pirate@1": "penstock-mini:pirate", "json@1": "penstock-mini:json"}
+
+
+async def _say(engine: VllmEngine, adapter: str) -> str:
+    answer = await ask(engine, chat(stream=True), model=_WAYS[adapter], adapter=adapter)
+    assert {event["model"] for event in answer.sse} == {_WAYS[adapter]}
+    assert answer.finished.adapter == adapter
+    return answer.text()
+
+
+async def test_each_adapter_speaks_its_own_way_under_the_name_asked_for(
+    engine: VllmEngine,
+) -> None:
+    base, pirate, as_json = [await _say(engine, adapter) for adapter in _WAYS]
+    assert len({base, pirate, as_json}) == 3
+    assert as_json.startswith("{")
+
+
+async def test_in_a_mixed_batch_each_gets_its_own_weights(engine: VllmEngine) -> None:
+    alone = {adapter: await _say(engine, adapter) for adapter in _WAYS}
+    wanted = list(_WAYS) * 4
+    together = await asyncio.gather(*(_say(engine, adapter) for adapter in wanted))
+    assert together == [alone[adapter] for adapter in wanted]
+
+
+async def test_the_name_in_the_body_chooses_nothing(engine: VllmEngine) -> None:
+    named = json.loads(chat()) | {"model": "json@1"}
+    answer = await ask(engine, json.dumps(named).encode())
+    assert answer.text() == (await ask(engine, chat())).text()
+    assert answer.json["model"] == SERVED
+    without = {k: v for k, v in json.loads(chat()).items() if k != "model"}
+    answer = await ask(engine, json.dumps(without).encode(), model="m:json", adapter="json@1")
+    assert answer.text().startswith("{")
+
+
+async def test_an_adapter_that_is_not_loaded_is_refused_and_never_the_base(
+    engine: VllmEngine,
+) -> None:
+    failed = (await ask(engine, chat(), model="penstock-mini:x", adapter="x@1")).failed
+    assert (failed.status, failed.code, failed.param) == (404, "model_not_found", "model")
+
+
+async def test_adding_an_adapter_twice_is_no_error(engine: VllmEngine) -> None:
+    await engine.add_adapter(AdapterSource("pirate@1", "penstock-mini/pirate"))
+    assert [a.name for a in engine.adapters()] == ["pirate@1", "json@1"]
+
+
+async def test_an_adapter_can_go_and_come_back(engine: VllmEngine) -> None:
+    before = await _say(engine, "json@1")
+    await engine.remove_adapter("json@1")
+    await engine.remove_adapter("json@1")
+    assert (await ask(engine, chat(), adapter="json@1")).failed.code == "model_not_found"
+    await engine.add_adapter(AdapterSource("json@1", "penstock-mini/json"))
+    assert await _say(engine, "json@1") == before
+
+
+async def test_an_adapter_beyond_the_free_slots_is_refused(engine: VllmEngine) -> None:
+    with pytest.raises(CannotLoad, match="all 2 places for adapters are taken"):
+        await engine.add_adapter(AdapterSource("third@1", "penstock-mini/json"))
+
+
+@pytest.mark.parametrize("damage", ["bytes", "names"])
+async def test_a_damaged_adapter_is_refused_and_the_engine_goes_on(
+    engine: VllmEngine, tmp_path: Path, damage: str
+) -> None:
+    whole = shipped("penstock-mini/json")
+    assert whole is not None
+    weights = (whole / "adapter_model.safetensors").read_bytes()
+    if damage == "names":
+        weights = weights.replace(b"q_proj", b"x_proj")
+    else:
+        weights = weights[: len(weights) // 2]
+    (tmp_path / "adapter_config.json").write_bytes((whole / "adapter_config.json").read_bytes())
+    (tmp_path / "adapter_model.safetensors").write_bytes(weights)
+    await engine.remove_adapter("json@1")
+    try:
+        with pytest.raises(CannotLoad, match="damaged@1"):
+            await engine.add_adapter(AdapterSource("damaged@1", str(tmp_path)))
+        assert (await ask(engine, chat(), adapter="damaged@1")).failed.status == 404
+    finally:
+        await engine.add_adapter(AdapterSource("json@1", "penstock-mini/json"))
+    assert (await _say(engine, "json@1")).startswith("{")

@@ -1,0 +1,102 @@
+"""Engine settings to vLLM's command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.replica.engine import CannotLoad
+from penstock.replica.vllm.arguments import UNIPROC, Circumstances, Option, command_line
+
+_VALUES = [
+    "scheduling_policy",
+    "worker_extension_cls",
+    "max_num_seqs",
+    "max_num_batched_tokens",
+    "max_model_len",
+    "kv_cache_memory_bytes",
+    "distributed_executor_backend",
+    "tensor_parallel_size",
+    "max_loras",
+    "max_cpu_loras",
+    "max_lora_rank",
+    "dtype",
+]
+_PAIRS = ["enforce_eager", "enable_lora", "enable_prompt_tokens_details", "use_tqdm_on_load"]
+OPTIONS = (
+    {name: Option("--" + name.replace("_", "-"), "value") for name in _VALUES}
+    | {name: Option("--" + name.replace("_", "-"), "pair") for name in _PAIRS}
+    | {
+        "disable_log_stats": Option("--disable-log-stats", "switch"),
+        "allowed_media_domains": Option("--allowed-media-domains", "list"),
+        "port": Option("--port", "value"),
+    }
+)
+CPU = Circumstances(cpu=True, ranks=())
+CUDA = Circumstances(cpu=False, ranks=())
+
+
+def _line(circumstances: Circumstances = CPU, **engine_args: str) -> list[str]:
+    return command_line(engine_args, OPTIONS, circumstances)
+
+
+def test_a_cpu_engine_runs_eagerly_in_one_process_with_a_gibibyte_of_cache() -> None:
+    line = _line()
+    assert "--enforce-eager" in line
+    assert f"--distributed-executor-backend={UNIPROC}" in line
+    assert "--kv-cache-memory-bytes=1073741824" in line
+
+
+def test_a_cuda_engine_gets_nothing_that_is_meant_for_cpus() -> None:
+    line = " ".join(_line(CUDA))
+    for flag in ("enforce-eager", "kv-cache-memory", "executor-backend", "max-num-seqs"):
+        assert flag not in line
+
+
+def test_what_the_deployment_says_goes_over_the_defaults() -> None:
+    line = _line(max_num_seqs="8", enforce_eager="false", cpu_kvcache_gib="0.5")
+    assert "--max-num-seqs=8" in line
+    assert "--no-enforce-eager" in line
+    assert "--kv-cache-memory-bytes=536870912" in line
+
+
+def test_dashes_and_lists_are_understood() -> None:
+    line = command_line({"max-num-seqs": "9", "allowed_media_domains": "a b"}, OPTIONS, CPU)
+    assert "--max-num-seqs=9" in line
+    assert line[-3:] == ["--allowed-media-domains", "a", "b"]
+
+
+def test_several_workers_get_vllms_own_executor() -> None:
+    assert UNIPROC not in " ".join(_line(tensor_parallel_size="2"))
+
+
+def test_one_adapter_slot_stays_empty_on_a_cpu() -> None:
+    line = _line(Circumstances(cpu=True, ranks=(8, 20)))
+    assert "--max-loras=3" in line
+    assert "--max-lora-rank=32" in line
+    assert "--max-loras=2" in _line(Circumstances(cpu=False, ranks=(8, 20)))
+
+
+def test_without_adapters_there_is_no_lora() -> None:
+    assert "--enable-lora" not in _line()
+
+
+def test_a_very_long_context_is_cut_to_what_a_cpus_cache_holds() -> None:
+    assert "--max-model-len=8192" in _line(Circumstances(cpu=True, ranks=(), longest=131072))
+    assert not [w for w in _line(Circumstances(cpu=True, ranks=(), longest=4096)) if "len" in w]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "words"),
+    [
+        ("port", "80", "the replica sets this itself"),
+        ("model", "x", "the replica sets this itself"),
+        ("max_modellen", "80", "no flag --max-modellen"),
+        ("enforce_eager", "maybe", "say true or false"),
+        ("cpu_kvcache_gib", "much", "say a number"),
+        ("cpu_threads", "-1", "say a number"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_named(setting: str, value: str, words: str) -> None:
+    with pytest.raises(CannotLoad, match=words) as caught:
+        _line(CPU, **{setting: value})
+    assert setting in str(caught.value)

@@ -1,0 +1,120 @@
+"""An engine that is full, and one that dies under its calls."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import psutil
+import pytest
+import pytest_asyncio
+
+from penstock.replica.engine import AdapterSource, CannotLoad, EngineError
+from penstock.replica.vllm.engine import VllmEngine
+from tests.replica.vllm.talking import Answer, ask, chat, until
+
+pytestmark = [
+    pytest.mark.vllm,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
+]
+
+_SETTINGS = {
+    "max_num_queued_reqs": "8",
+    "tool_call_parser": "hermes",
+    "enable_auto_tool_choice": "true",
+    "cpu_kvcache_gib": "0.25",
+    "structured_outputs_config": '{"backend": "xgrammar", "disable_any_whitespace": true}',
+}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def mortal() -> AsyncIterator[VllmEngine]:
+    """An engine that may be killed: short queue, tools, no adapters."""
+    engine = VllmEngine("penstock-mini", "penstock-mini", (), _SETTINGS)
+    try:
+        await engine.start()
+        yield engine
+    finally:
+        await engine.stop()
+
+
+def _process(engine: VllmEngine) -> psutil.Process:
+    assert engine._up is not None
+    manager = engine._up.launched.llm.engine_core.resources.engine_manager
+    return psutil.Process(manager.processes[0].pid)
+
+
+async def test_a_required_tool_is_called(mortal: VllmEngine) -> None:
+    parameters = {
+        "type": "object",
+        "properties": {"place": {"enum": ["Basel", "Cairo"]}},
+        "required": ["place"],
+        "additionalProperties": False,
+    }
+    tool = {"type": "function", "function": {"name": "look_up", "parameters": parameters}}
+    answer = await ask(mortal, chat(tools=[tool], tool_choice="required", max_tokens=200))
+    (made, *_) = answer.json["choices"][0]["message"]["tool_calls"]
+    assert made["function"]["name"] == "look_up"
+    assert json.loads(made["function"]["arguments"])["place"] in ("Basel", "Cairo")
+
+
+async def test_an_engine_without_adapters_says_what_it_would_need(mortal: VllmEngine) -> None:
+    with pytest.raises(CannotLoad, match="set enable_lora=true"):
+        await mortal.add_adapter(AdapterSource("pirate@1", "penstock-mini/pirate"))
+
+
+async def test_a_full_queue_refuses_so_that_another_replica_may_answer(mortal: VllmEngine) -> None:
+    content = chat(max_tokens=200, ignore_eos=True, stream=True)
+    answers = await asyncio.gather(*(ask(mortal, content) for _ in range(12)))
+    refused = [answer.failed for answer in answers if answer.head is None]
+    assert len(refused) == 4
+    assert {(f.status, f.code, f.retryable, f.fault) for f in refused} == {
+        (503, "overloaded", True, "upstream")
+    }
+
+
+async def test_a_killed_engine_is_told_of_by_every_call_at_once(mortal: VllmEngine) -> None:
+    long = {"max_tokens": 3000, "ignore_eos": True}
+    async with asyncio.TaskGroup() as tasks:
+        death = tasks.create_task(mortal.died())
+        calls = [tasks.create_task(ask(mortal, chat(stream=s, **long))) for s in (True, False) * 3]  # type: ignore[arg-type]
+        await until(lambda: mortal.load().running == 6, "all calls run")
+        began = time.monotonic()
+        _process(mortal).send_signal(signal.SIGKILL)
+    assert time.monotonic() - began < 2.0
+    assert "signal 9" in death.result()
+    for answer in [call.result() for call in calls]:
+        _is_told_dead(answer)
+    assert [bool(call.result().body) for call in calls] == [True, False] * 3
+
+
+async def test_a_dead_engine_refuses_new_calls_and_probes(mortal: VllmEngine) -> None:
+    _is_told_dead(await ask(mortal, chat()))
+    with pytest.raises(EngineError, match="the engine died"):
+        await mortal.probe()
+
+
+async def test_stopping_leaves_no_process(mortal: VllmEngine) -> None:
+    await mortal.stop()
+    left = [p for p in psutil.Process().children(recursive=True) if "EngineCore" in p.name()]
+    shared = [p for p in left if p.environ().get("VLLM_LOGGING_CONFIG_PATH") == _log_config()]
+    assert shared == []
+
+
+def _log_config() -> str:
+    """Which engine's child a process is shows in where it was told to log."""
+    return str(Path(os.environ["VLLM_LOGGING_CONFIG_PATH"]))
+
+
+def _is_told_dead(answer: Answer) -> None:
+    failed = answer.failed
+    assert (failed.status, failed.code, failed.retryable) == (503, "engine_dead", True)
+    assert failed.fault == "upstream"
+    assert b"[DONE]" not in answer.body
+    assert b'"error"' not in answer.body

@@ -1,0 +1,80 @@
+"""No process of an engine outlives its replica, however the replica ends."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import psutil
+import pytest
+
+from penstock.replica.default_model import shipped
+
+pytestmark = [pytest.mark.vllm, pytest.mark.processes]
+
+_REPLICA = """
+import asyncio, json, sys
+from penstock.replica.engine import Call
+from penstock.replica.vllm.engine import VllmEngine
+
+async def main():
+    engine = VllmEngine(sys.argv[1], "m", (), {})
+    await engine.start()
+    body = {"prompt": "x", "max_tokens": 3000, "ignore_eos": True, "stream": True}
+    async for event in engine.answer(Call("r", "/v1/completions", json.dumps(body).encode(), "m")):
+        print("event", flush=True)
+
+asyncio.run(main())
+"""
+
+
+@contextmanager
+def _replica() -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-c", _REPLICA, str(shipped("penstock-mini"))]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _engine_processes(replica: subprocess.Popen[str]) -> list[psutil.Process]:
+    """The replica's children, without the tracker that Python itself starts and ends."""
+    children = psutil.Process(replica.pid).children(recursive=True)
+    return [c for c in children if "resource_tracker" not in " ".join(c.cmdline())]
+
+
+def _gone(process: psutil.Process) -> bool:
+    try:
+        status: str = process.status()
+    except psutil.NoSuchProcess:
+        return True
+    return status == psutil.STATUS_ZOMBIE
+
+
+def _wait(condition: Callable[[], bool], what: str, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.02)
+
+
+def test_a_replica_killed_while_it_streams_takes_its_engine_along() -> None:
+    with _replica() as replica:
+        assert replica.stdout is not None
+        assert replica.stdout.readline() == "event\n"
+        engine = _engine_processes(replica)
+        assert engine
+        replica.kill()
+        _wait(lambda: all(map(_gone, engine)), "the engine is gone", 5)
+
+
+def test_a_replica_killed_while_it_loads_takes_its_engine_along() -> None:
+    with _replica() as replica:
+        _wait(lambda: bool(_engine_processes(replica)), "an engine process", 60)
+        engine = _engine_processes(replica)
+        replica.kill()
+        _wait(lambda: all(map(_gone, engine)), "the engine is gone", 5)
