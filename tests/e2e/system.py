@@ -96,11 +96,11 @@ class System:
 
     def replicas(self, state: str = "ready") -> list[dict[str, Any]]:
         """The replicas in a state, as the admin API lists them."""
-        return [r for r in self.admin("replicas")["items"] if r["state"] == state]
+        return [r for r in self.admin("replicas") if r["state"] == state]
 
     def gateway(self) -> dict[str, Any]:
         """The one local gateway."""
-        gateways: list[dict[str, Any]] = self.admin("gateways")["items"]
+        gateways: list[dict[str, Any]] = self.admin("gateways")
         assert len(gateways) == 1
         return gateways[0]
 

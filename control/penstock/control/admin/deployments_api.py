@@ -1,0 +1,126 @@
+"""Deployments: create, change, scale, list, delete."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Response, status
+
+from penstock.control.admin.models import DeploymentModel, NewDeployment, ScaleModel, SpecModel
+from penstock.control.errors import DeploymentExists, InvalidInput, RevisionMismatch
+from penstock.control.managers.clock import Clock
+from penstock.control.managers.keeper import Keeper
+from penstock.control.state.cluster import ClusterView
+from penstock.control.state.deployment import (
+    Deployment,
+    DeploymentName,
+    DeploymentSpec,
+    changed,
+    created,
+)
+from penstock.control.state.placing import free_revision
+from penstock.control.store.store import Author
+
+IfMatch = Annotated[
+    str | None, Header(description="revision that the caller read; 412 where it has changed")
+]
+
+
+def deployments_api(keeper: Keeper, clock: Clock) -> APIRouter:
+    """The routes under /deployments."""
+    router = APIRouter(prefix="/deployments", tags=["deployments"])
+
+    def shown(view: ClusterView, name: str) -> DeploymentModel:
+        return DeploymentModel.of(view, view.deployment(name))
+
+    @router.get("")
+    async def list_deployments() -> list[DeploymentModel]:
+        """All deployments, by name."""
+        view = keeper.cluster.view()
+        return [DeploymentModel.of(view, d) for _, d in sorted(view.deployments.items())]
+
+    @router.post("", status_code=status.HTTP_201_CREATED)
+    async def create_deployment(body: NewDeployment) -> DeploymentModel:
+        """Creates a deployment; 409 where the name is taken."""
+        spec = body.to_spec(body.name)
+
+        def step(view: ClusterView) -> ClusterView:
+            if spec.name in view.deployments:
+                raise DeploymentExists(
+                    f"deployment {spec.name!r} exists: change it with PUT, or delete it first"
+                )
+            return _with_new(view, spec, clock)
+
+        view = await keeper.desire(step, Author("admin", f"create deployment {spec.name}"))
+        return shown(view, spec.name)
+
+    @router.get("/{name}")
+    async def get_deployment(name: str) -> DeploymentModel:
+        """One deployment."""
+        return shown(keeper.cluster.view(), name)
+
+    @router.put("/{name}")
+    async def put_deployment(
+        name: str, body: SpecModel, response: Response, if_match: IfMatch = None
+    ) -> DeploymentModel:
+        """Replaces a deployment's spec whole, or creates it (201)."""
+        spec = body.to_spec(name)
+
+        def step(view: ClusterView) -> ClusterView:
+            known = view.deployments.get(spec.name)
+            _check_match(known, if_match)
+            if known is None:
+                response.status_code = status.HTTP_201_CREATED
+                return _with_new(view, spec, clock)
+            return view.with_deployment(changed(known, spec, clock.now()))
+
+        view = await keeper.desire(step, Author("admin", f"put deployment {name}"))
+        return shown(view, name)
+
+    @router.post("/{name}/scale")
+    async def scale_deployment(
+        name: str, body: ScaleModel, if_match: IfMatch = None
+    ) -> DeploymentModel:
+        """Changes only the number of replicas."""
+
+        def step(view: ClusterView) -> ClusterView:
+            known = view.deployment(name)
+            _check_match(known, if_match)
+            spec = replace(known.spec, replicas=body.replicas)
+            return view.with_deployment(changed(known, spec, clock.now()))
+
+        what = f"scale deployment {name} to {body.replicas}"
+        return shown(await keeper.desire(step, Author("admin", what)), name)
+
+    @router.delete("/{name}", status_code=status.HTTP_204_NO_CONTENT)
+    async def delete_deployment(name: str, if_match: IfMatch = None) -> None:
+        """Deletes a deployment; its replicas drain and stop."""
+
+        def step(view: ClusterView) -> ClusterView:
+            _check_match(view.deployment(name), if_match)
+            return view.without_deployment(DeploymentName(name))
+
+        await keeper.desire(step, Author("admin", f"delete deployment {name}"))
+
+    return router
+
+
+def _with_new(view: ClusterView, spec: DeploymentSpec, clock: Clock) -> ClusterView:
+    revision = free_revision(view, spec.name)
+    return view.with_deployment(created(spec, clock.now(), revision=revision))
+
+
+def _check_match(known: Deployment | None, if_match: str | None) -> None:
+    if if_match is None:
+        return
+    wanted = if_match.strip().removeprefix("W/").strip('"')
+    if wanted == "*" and known is not None:
+        return
+    if wanted != "*" and not (wanted.isascii() and wanted.isdigit()):
+        raise InvalidInput(f"If-Match is {if_match!r}: give the deployment's revision, such as 3")
+    found = str(known.revision) if known else "not there"
+    if wanted.lstrip("0") != found:
+        raise RevisionMismatch(
+            f"the deployment is at revision {found}, not {wanted}: read it again"
+        )

@@ -1,0 +1,31 @@
+"""Replicas, nodes and gateways, as the head knows them."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from penstock.control.admin.models import GatewayModel, NodeModel, ReplicaModel
+from penstock.control.state.cluster import Cluster
+
+
+def lists_api(cluster: Cluster) -> APIRouter:
+    """The lists that are only read."""
+    router = APIRouter(tags=["cluster"])
+
+    @router.get("/replicas")
+    async def list_replicas(deployment: str | None = None) -> list[ReplicaModel]:
+        """All replicas by id, or those of one deployment."""
+        replicas = sorted(cluster.view().replicas.items())
+        return [ReplicaModel.of(r) for _, r in replicas if deployment in (None, r.deployment)]
+
+    @router.get("/nodes")
+    async def list_nodes() -> list[NodeModel]:
+        """All node agents, by id."""
+        return [NodeModel.of(n) for _, n in sorted(cluster.view().nodes.items())]
+
+    @router.get("/gateways")
+    async def list_gateways() -> list[GatewayModel]:
+        """All gateways, by id."""
+        return [GatewayModel.of(g) for _, g in sorted(cluster.view().gateways.items())]
+
+    return router

@@ -1,0 +1,291 @@
+"""What the admin API takes and gives, as pydantic models; the OpenAPI document follows."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+
+from penstock.control.state.cluster import ClusterView, Gateway
+from penstock.control.state.deployment import (
+    MAX_REPLICAS,
+    AdapterBinding,
+    Deployment,
+    DeploymentName,
+    DeploymentSpec,
+    Limits,
+    Template,
+)
+from penstock.control.state.replica import Node, Replica
+from penstock.control.state.status import DeploymentPhase, status_of
+
+MAX_COUNT = 2**31 - 1
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("only printable characters, please")
+    return text
+
+
+Text = Annotated[StrictStr, Field(max_length=4096), AfterValidator(_printable)]
+Count = Annotated[StrictInt, Field(ge=0, le=MAX_COUNT)]
+Setting = Text | StrictBool | StrictInt | float
+
+
+class AdapterModel(BaseModel):
+    """An adapter that a deployment offers as "<deployment>:<alias>"."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    alias: Text = Field(examples=["pirate"])
+    adapter: Text = Field(description="immutable version, name@version", examples=["pirate@1"])
+    source: Text = Field(
+        description="directory on the nodes, or a name that the replica ships",
+        examples=["penstock-mini/pirate"],
+    )
+
+
+class SpecModel(BaseModel):
+    """What is asked of a deployment; changes to the first five take new replicas."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    engine: Text = Field("vllm", description="vllm or simulated")
+    model: Text = Field(
+        description="path, Hugging Face id, or a name that the replica ships",
+        examples=["penstock-mini"],
+    )
+    engine_args: dict[Text, Setting] = Field(
+        default_factory=dict,
+        description="the engine's own settings, without dashes in front",
+        examples=[{"max_model_len": "2048"}],
+    )
+    adapters: list[AdapterModel] = Field(default_factory=list, max_length=1000)
+    max_ongoing: Count = Field(
+        0, description="calls sent to one replica at a time; 0: the engine's default"
+    )
+    replicas: Annotated[StrictInt, Field(ge=0, le=MAX_REPLICAS)] = 1
+    max_queued: Count = Field(0, description="requests waiting in one gateway; 0: no limit")
+    queue_deadline_ms: Count = Field(
+        0, description="milliseconds a request may wait for a replica; 0: no limit"
+    )
+    first_event_deadline_ms: Count = Field(
+        0, description="milliseconds from send to the first event; 0: no limit"
+    )
+    labels: dict[Text, Text] = Field(default_factory=dict, max_length=100)
+
+    def to_spec(self, name: str) -> DeploymentSpec:
+        """The spec that this asks for; raises InvalidSpec."""
+        template = Template(
+            engine=self.engine,
+            model=self.model,
+            engine_args=tuple(sorted((k, _setting(v)) for k, v in self.engine_args.items())),
+            adapters=tuple(AdapterBinding(a.alias, a.adapter, a.source) for a in self.adapters),
+            max_ongoing=self.max_ongoing,
+        )
+        return DeploymentSpec(
+            name=DeploymentName(name),
+            template=template,
+            replicas=self.replicas,
+            limits=Limits(self.max_queued, self.queue_deadline_ms, self.first_event_deadline_ms),
+            labels=tuple(sorted(self.labels.items())),
+        )
+
+    @classmethod
+    def of(cls, spec: DeploymentSpec) -> SpecModel:
+        """A spec as the API shows it."""
+        template, limits = spec.template, spec.limits
+        return cls(
+            engine=template.engine,
+            model=template.model,
+            engine_args=dict(template.engine_args),
+            adapters=[
+                AdapterModel(alias=b.alias, adapter=b.adapter, source=b.source)
+                for b in template.adapters
+            ],
+            max_ongoing=template.max_ongoing,
+            replicas=spec.replicas,
+            max_queued=limits.max_queued,
+            queue_deadline_ms=limits.queue_deadline_ms,
+            first_event_deadline_ms=limits.first_event_deadline_ms,
+            labels=dict(spec.labels),
+        )
+
+
+class NewDeployment(SpecModel):
+    """A deployment to create."""
+
+    name: Text = Field(description='what clients say as "model"', examples=["penstock-mini"])
+
+
+class ScaleModel(BaseModel):
+    """How many replicas there shall be."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    replicas: Annotated[StrictInt, Field(ge=0, le=MAX_REPLICAS)]
+
+
+class StatusModel(BaseModel):
+    """Actual against wanted; `message` says why they differ."""
+
+    phase: DeploymentPhase
+    wanted: int
+    ready: int = Field(description="replicas that serve, of any revision")
+    updated: int = Field(description="of these, those of the present revision")
+    message: str
+
+
+class DeploymentModel(BaseModel):
+    """A deployment: what was asked for, and how it stands."""
+
+    name: str
+    revision: int = Field(description="for If-Match; grows with every change")
+    spec: SpecModel
+    status: StatusModel
+    created_at: datetime
+    updated_at: datetime
+
+    @classmethod
+    def of(cls, view: ClusterView, deployment: Deployment) -> DeploymentModel:
+        """A deployment as the API shows it."""
+        status = status_of(view, deployment)
+        return cls(
+            name=deployment.spec.name,
+            revision=deployment.revision,
+            spec=SpecModel.of(deployment.spec),
+            status=StatusModel(
+                phase=status.phase,
+                wanted=status.wanted,
+                ready=status.ready,
+                updated=status.updated,
+                message=status.message,
+            ),
+            created_at=deployment.created_at,
+            updated_at=deployment.updated_at,
+        )
+
+
+class ReplicaModel(BaseModel):
+    """One replica as the head knows it."""
+
+    id: str
+    deployment: str
+    node: str
+    revision: int
+    state: str
+    since: datetime
+    evidence: str = Field(description="what the head's own pings say")
+    address: str
+    pid: int
+    restarts: int
+    exit_code: int
+    last_error: str
+    log_path: str
+    max_model_len: int
+    capacity: int
+    adapters: list[str]
+
+    @classmethod
+    def of(cls, replica: Replica) -> ReplicaModel:
+        """A replica as the API shows it."""
+        status = replica.status
+        return cls(
+            id=replica.id,
+            deployment=replica.deployment,
+            node=replica.node,
+            revision=replica.revision,
+            state=replica.state,
+            since=replica.since,
+            evidence=replica.evidence,
+            address=status.address,
+            pid=status.pid,
+            restarts=status.restarts,
+            exit_code=status.exit_code,
+            last_error=status.last_error,
+            log_path=status.log_path,
+            max_model_len=status.max_model_len,
+            capacity=status.capacity,
+            adapters=list(status.adapters),
+        )
+
+
+class NodeModel(BaseModel):
+    """One node agent as the head knows it; memory in bytes."""
+
+    id: str
+    state: str
+    since: datetime
+    heard_at: datetime
+    address: str = Field(description="host:port of its NodeAgent service")
+    host: str
+    zone: str
+    pid: int
+    cpus: int
+    gpus: int
+    memory_bytes: int
+    memory_available_bytes: int
+
+    @classmethod
+    def of(cls, node: Node) -> NodeModel:
+        """A node as the API shows it."""
+        facts, resources = node.facts, node.facts.resources
+        return cls(
+            id=facts.id,
+            state=node.state,
+            since=node.since,
+            heard_at=node.heard_at,
+            address=facts.agent_address,
+            host=facts.host,
+            zone=facts.zone,
+            pid=facts.pid,
+            cpus=resources.cpus,
+            gpus=resources.gpus,
+            memory_bytes=resources.memory_bytes,
+            memory_available_bytes=resources.memory_available_bytes,
+        )
+
+
+class GatewayModel(BaseModel):
+    """One gateway as the head knows it; address and pid only of local ones."""
+
+    id: str
+    state: str
+    address: str
+    pid: int
+    restarts: int
+    started_at: datetime | None
+    last_error: str
+    snapshot_version: int = Field(description="what it routes by; 0: has not reported")
+    reported_at: datetime | None
+    queued: int
+    in_flight: int
+    requests: int
+    failed: int
+
+    @classmethod
+    def of(cls, gateway: Gateway) -> GatewayModel:
+        """A gateway as the API shows it, its counts summed over deployments."""
+        report = gateway.report
+        counts = report.deployments if report else ()
+        return cls(
+            id=gateway.id,
+            state=gateway.state,
+            address=gateway.address,
+            pid=gateway.pid,
+            restarts=gateway.restarts,
+            started_at=gateway.started_at,
+            last_error=gateway.last_error,
+            snapshot_version=report.snapshot_version if report else 0,
+            reported_at=report.at if report else None,
+            queued=sum(c.queued for c in counts),
+            in_flight=sum(c.in_flight for c in counts),
+            requests=sum(c.requests for c in counts),
+            failed=sum(c.failed for c in counts),
+        )
+
+
+def _setting(value: str | bool | int | float) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

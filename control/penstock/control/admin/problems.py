@@ -1,0 +1,74 @@
+"""Errors to problem bodies (RFC 9457): the only place that maps errors to HTTP."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from http import HTTPStatus
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from penstock.control.errors import PenstockError
+
+log = logging.getLogger(__name__)
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class Problem(BaseModel):
+    """Why a request failed: `detail` is for a person, `type` for a program."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+
+
+def problem(
+    status: int, kind: str, detail: str, headers: Mapping[str, str] | None = None
+) -> JSONResponse:
+    """A problem body with its status."""
+    body = Problem(
+        type=f"urn:penstock:{kind}", title=HTTPStatus(status).phrase, status=status, detail=detail
+    )
+    return JSONResponse(body.model_dump(), status, headers, media_type=MEDIA_TYPE)
+
+
+def install_problems(app: FastAPI) -> None:
+    """Makes every error of this app a problem body."""
+    app.add_exception_handler(PenstockError, _explained)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(Exception, _unexplained)
+
+
+async def _explained(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, PenstockError)
+    headers = {"x-should-retry": "false"} if error.status_hint == HTTPStatus.CONFLICT else None
+    return problem(error.status_hint, error.kind, str(error), headers)
+
+
+async def _invalid(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    found = error.errors()
+    malformed = any(e["type"] == "json_invalid" for e in found)
+    status = HTTPStatus.BAD_REQUEST if malformed else HTTPStatus.UNPROCESSABLE_ENTITY
+    lines = (f"{'.'.join(str(part) for part in e['loc'][1:]) or 'body'}: {e['msg']}" for e in found)
+    detail = "; ".join(lines).encode("utf-8", "backslashreplace").decode()
+    return problem(status, "invalid", detail)
+
+
+async def _http(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    detail = f"{request.method} {request.url.path}: {error.detail}"
+    return problem(error.status_code, "http", detail, error.headers)
+
+
+async def _unexplained(request: Request, error: Exception) -> JSONResponse:
+    log.error("admin request failed", extra={"path": request.url.path}, exc_info=error)
+    detail = "a fault of Penstock's own; the head's log says more"
+    return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", detail)

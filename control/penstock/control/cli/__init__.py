@@ -1,0 +1,1 @@
+"""The `penstock` command: a file for each group of verbs. It parses and prints, no more."""

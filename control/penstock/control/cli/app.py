@@ -1,0 +1,44 @@
+"""The `penstock` command as a whole."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from typing import Annotated
+
+import typer
+
+from penstock.control.cli.processes import head, node
+from penstock.control.cli.serve import serve
+from penstock.control.cli.status import status
+
+app = typer.Typer(
+    name="penstock",
+    help="An OpenAI-compatible gateway for teams that serve their own LLMs.",
+    epilog="Start here: penstock serve",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"penstock {metadata.version('penstock')}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """An OpenAI-compatible gateway for teams that serve their own LLMs."""
+
+
+app.command(rich_help_panel="On one machine")(serve)
+app.command(rich_help_panel="Looking")(status)
+app.command(rich_help_panel="On many machines")(head)
+app.command(rich_help_panel="On many machines")(node)

@@ -1,0 +1,25 @@
+"""How verbs end: errors as one line on stderr, and the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+from penstock.control.errors import PenstockError
+
+
+@contextmanager
+def explained(verb: str) -> Iterator[None]:
+    """Turns an error that Penstock can explain into one line and exit code 1."""
+    try:
+        yield
+    except PenstockError as error:
+        typer.echo(f"penstock {verb}: error: {error}", err=True)
+        raise typer.Exit(1) from None
+
+
+def finish(code: int) -> None:
+    """Ends the command with this exit code."""
+    raise typer.Exit(code)

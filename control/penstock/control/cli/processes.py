@@ -1,0 +1,113 @@
+"""`penstock head` and `penstock node`: the processes of a system on many machines."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.control.cli.options import DataDir, LogLevel, Verbosity
+from penstock.control.cli.outcome import explained, finish
+from penstock.control.outside.process_tree import stop_with_parent
+from penstock.control.settings import (
+    ADMIN_ADDRESS,
+    DATA_DIR,
+    GATEWAY_ADDRESS,
+    RPC_ADDRESS,
+    HeadSettings,
+    NodeSettings,
+)
+
+# Given by `penstock serve`: see outside/process_tree.py.
+WithParent = Annotated[int, typer.Option(hidden=True)]
+
+
+def head(
+    data_dir: DataDir = Path(DATA_DIR),
+    admin: Annotated[
+        str, typer.Option(envvar="PENSTOCK_ADMIN", help="host:port of the admin REST API.")
+    ] = ADMIN_ADDRESS,
+    rpc: Annotated[
+        str, typer.Option(envvar="PENSTOCK_RPC", help="host:port for gateways and node agents.")
+    ] = RPC_ADDRESS,
+    gateway: Annotated[
+        str, typer.Option(envvar="PENSTOCK_GATEWAY", help="host:port of the local gateway.")
+    ] = GATEWAY_ADDRESS,
+    gateway_binary: Annotated[
+        Path | None,
+        typer.Option(envvar="PENSTOCK_GATEWAY_BINARY", help="The gateway program to run."),
+    ] = None,
+    gateway_threads: Annotated[
+        int | None,
+        typer.Option(envvar="PENSTOCK_GATEWAY_THREADS", min=1, help="Its I/O threads."),
+    ] = None,
+    no_gateway: Annotated[
+        bool, typer.Option("--no-gateway", help="Run no gateway on this machine.")
+    ] = False,
+    log_level: Verbosity = LogLevel.INFO,
+    with_parent: WithParent = 0,
+) -> None:
+    """Run the control plane: desired state, routes, admin API, and one local gateway.
+
+    Example: penstock head --rpc 0.0.0.0:8082 --admin 127.0.0.1:8081
+    """
+    from penstock.control.head import run_head  # starts faster for every other verb
+
+    with explained("head"):
+        if with_parent:
+            stop_with_parent(with_parent)
+        settings = HeadSettings(
+            data_dir=data_dir,
+            admin=admin,
+            rpc=rpc,
+            gateway=gateway,
+            gateway_binary=gateway_binary,
+            gateway_threads=gateway_threads,
+            run_gateway=not no_gateway,
+            log_level=log_level,
+        )
+        finish(asyncio.run(run_head(settings)))
+
+
+def node(
+    head: Annotated[
+        str, typer.Option(envvar="PENSTOCK_HEAD", help="host:port of the head's --rpc.")
+    ] = RPC_ADDRESS,
+    data_dir: DataDir = Path(DATA_DIR),
+    node_id: Annotated[
+        str,
+        typer.Option(
+            envvar="PENSTOCK_NODE_ID", help="This machine's name; stays the same for ever."
+        ),
+    ] = socket.gethostname(),
+    listen: Annotated[
+        str, typer.Option(envvar="PENSTOCK_LISTEN", help="host:port where the head reaches it.")
+    ] = "127.0.0.1:0",
+    host: Annotated[
+        str,
+        typer.Option(envvar="PENSTOCK_HOST", help="Address where gateways reach its replicas."),
+    ] = "127.0.0.1",
+    log_level: Verbosity = LogLevel.INFO,
+    with_parent: WithParent = 0,
+) -> None:
+    """Run the node agent of this machine: it starts, watches and restarts replicas.
+
+    Example: penstock node --head 10.0.0.1:8082 --listen 10.0.0.7:8083 --host 10.0.0.7
+    """
+    from penstock.control.node import run_node  # starts faster for every other verb
+
+    with explained("node"):
+        if with_parent:
+            stop_with_parent(with_parent)
+        settings = NodeSettings(
+            head=head,
+            data_dir=data_dir.resolve(),
+            node_id=node_id,
+            listen=listen,
+            host=host,
+            log_level=log_level,
+        )
+        finish(asyncio.run(run_node(settings)))

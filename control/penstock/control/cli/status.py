@@ -1,0 +1,184 @@
+"""`penstock status`: what runs, as tables or as JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+from pydantic import BaseModel
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from penstock.control.admin.models import DeploymentModel, GatewayModel, NodeModel, ReplicaModel
+from penstock.control.cli.outcome import explained
+from penstock.control.errors import Unavailable
+from penstock.control.outside.admin_client import AdminClient
+from penstock.control.settings import ADMIN_ADDRESS
+
+COLOURS = {
+    "ready": "green",
+    "starting": "yellow",
+    "pending": "yellow",
+    "updating": "yellow",
+    "draining": "yellow",
+    "degraded": "yellow",
+    "backoff": "red",
+    "failed": "red",
+    "lost": "red",
+    "silent": "red",
+    "unresponsive": "red",
+}
+GIB = 1024**3
+
+
+@dataclass(frozen=True, slots=True)
+class Everything:
+    """What the head knows."""
+
+    deployments: Sequence[DeploymentModel]
+    replicas: Sequence[ReplicaModel]
+    nodes: Sequence[NodeModel]
+    gateways: Sequence[GatewayModel]
+
+
+def status(
+    admin: Annotated[
+        str, typer.Option(envvar="PENSTOCK_ADMIN", help="host:port or URL of the admin API.")
+    ] = ADMIN_ADDRESS,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
+) -> None:
+    """Show deployments, replicas, nodes and gateways.
+
+    \b
+    Examples:
+      penstock status
+      penstock status --json | jq '.replicas[].state'
+      penstock status --admin 10.0.0.1:8081
+    """
+    url = admin if "://" in admin else f"http://{admin}"
+    with explained("status"):
+        everything = asyncio.run(_ask(url))
+    if as_json:
+        typer.echo(json.dumps(to_json(everything), indent=2))
+        return
+    console = Console()
+    for table in to_tables(everything):
+        console.print(table)
+
+
+def to_json(everything: Everything) -> dict[str, list[object]]:
+    """The four lists as the admin API gives them."""
+
+    def dumped(models: Iterable[BaseModel]) -> list[object]:
+        return [model.model_dump(mode="json") for model in models]
+
+    return {
+        "deployments": dumped(everything.deployments),
+        "replicas": dumped(everything.replicas),
+        "nodes": dumped(everything.nodes),
+        "gateways": dumped(everything.gateways),
+    }
+
+
+def to_tables(everything: Everything) -> list[Table]:
+    """One table for each list, with what a person wants to know first."""
+    return [
+        _table(
+            "Deployments",
+            ("name", "state", "ready", "engine", "model", "adapters", "message"),
+            (
+                (
+                    each.name,
+                    each.status.phase,
+                    f"{each.status.ready}/{each.status.wanted}",
+                    each.spec.engine,
+                    each.spec.model,
+                    ", ".join(adapter.alias for adapter in each.spec.adapters),
+                    each.status.message,
+                )
+                for each in everything.deployments
+            ),
+        ),
+        _table(
+            "Replicas",
+            ("id", "state", "node", "address", "pid", "restarts", "last error"),
+            (
+                (
+                    each.id,
+                    each.state,
+                    each.node,
+                    each.address,
+                    str(each.pid or ""),
+                    str(each.restarts),
+                    each.last_error,
+                )
+                for each in everything.replicas
+            ),
+        ),
+        _table(
+            "Nodes",
+            ("id", "state", "address", "pid", "cores", "GPUs", "memory free"),
+            (
+                (
+                    each.id,
+                    each.state,
+                    each.address,
+                    str(each.pid),
+                    str(each.cpus),
+                    str(each.gpus),
+                    f"{each.memory_available_bytes / GIB:.1f} of {each.memory_bytes / GIB:.1f} GiB",
+                )
+                for each in everything.nodes
+            ),
+        ),
+        _table(
+            "Gateways",
+            ("id", "state", "address", "pid", "restarts", "in flight", "queued", "requests"),
+            (
+                (
+                    each.id,
+                    each.state,
+                    each.address,
+                    str(each.pid or ""),
+                    str(each.restarts),
+                    str(each.in_flight),
+                    str(each.queued),
+                    str(each.requests),
+                )
+                for each in everything.gateways
+            ),
+        ),
+    ]
+
+
+def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """Ids stay whole and the second column, the state, has its colour."""
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for position, column in enumerate(columns):
+        table.add_column(column, no_wrap=position < 2, overflow="fold")
+    for row in rows:
+        cells = [Text(cell) for cell in row]
+        cells[1].stylize(COLOURS.get(row[1], ""))
+        table.add_row(*cells)
+    return table
+
+
+async def _ask(url: str) -> Everything:
+    async with AdminClient(url) as admin:
+        try:
+            return Everything(
+                await admin.deployments(),
+                await admin.replicas(),
+                await admin.nodes(),
+                await admin.gateways(),
+            )
+        except Unavailable as error:
+            raise Unavailable(
+                f"{error}; start it with `penstock serve` or `penstock head`,"
+                " or name another one with --admin"
+            ) from error

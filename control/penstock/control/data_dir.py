@@ -1,0 +1,52 @@
+"""The head's directory: who owns it, and what lies where in it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from penstock.control.errors import CannotStart, DataDirInUse
+
+
+@contextmanager
+def owned(data_dir: Path) -> Iterator[None]:
+    """Owns the directory until the block, or the process, ends; raises DataDirInUse."""
+    path = data_dir / "head.pid"
+    try:
+        data_dir.mkdir(parents=True, exist_ok=True)
+        file = path.open("a+")
+    except OSError as error:
+        raise CannotStart(
+            f"cannot write to the data directory {data_dir}: {error.strerror}; check its rights, "
+            "or pass another --data-dir"
+        ) from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            file.seek(0)
+            raise DataDirInUse(
+                f"the data directory {data_dir} belongs to a running head "
+                f"(pid {file.read().strip() or 'unknown'}): stop it, or pass another --data-dir"
+            ) from error
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield
+
+
+def announce(data_dir: Path, addresses: Mapping[str, str]) -> None:
+    """Writes head.json: the addresses that this head serves at, free ports filled in."""
+    path = data_dir / "head.json"
+    scratch = path.with_suffix(".tmp")
+    scratch.write_text(json.dumps({"pid": os.getpid(), **addresses}) + "\n")
+    scratch.replace(path)
+
+
+def store_path(data_dir: Path) -> Path:
+    """The store's file."""
+    return data_dir / "penstock.db"

@@ -1,0 +1,155 @@
+"""Every error that crosses a module of the control plane.
+
+PenstockError (500)
+ > InvalidInput (422)      > InvalidSpec, InvalidSetting
+ > NotFound (404)          > UnknownDeployment, UnknownNode, UnknownReplica
+ > Conflict (409)          > DeploymentExists
+ > PreconditionFailed (412) > RevisionMismatch
+ > Unavailable (503)       > NodeUnreachable, StoreUnavailable
+ > ReplicaRefused (500)
+ > ImpossibleTransition (500)
+ > CannotStart (500)       > AddressTaken, DataDirInUse, StoreCorrupted, LaunchFailed
+
+`status_hint` is the HTTP status that the admin API answers with; nothing else maps errors to HTTP.
+The message says what was wrong, with the value, and what to do.
+"""
+
+from __future__ import annotations
+
+
+class PenstockError(Exception):
+    """The root: something that Penstock itself can explain."""
+
+    status_hint = 500
+    kind = "error"  # short, stable name for problem bodies and logs
+
+
+class InvalidInput(PenstockError):
+    """The caller's value cannot be used; the same value never will be."""
+
+    status_hint = 422
+    kind = "invalid"
+
+
+class InvalidSpec(InvalidInput):
+    """A deployment's spec contradicts itself or names something impossible."""
+
+    kind = "invalid-spec"
+
+
+class InvalidSetting(InvalidInput):
+    """A flag or environment variable of a process."""
+
+    kind = "invalid-setting"
+
+
+class NotFound(PenstockError):
+    """What was named does not exist."""
+
+    status_hint = 404
+    kind = "not-found"
+
+
+class UnknownDeployment(NotFound):
+    """No deployment has this name."""
+
+    kind = "unknown-deployment"
+
+
+class UnknownNode(NotFound):
+    """No node agent of this id has registered."""
+
+    kind = "unknown-node"
+
+
+class UnknownReplica(NotFound):
+    """No replica has this id."""
+
+    kind = "unknown-replica"
+
+
+class Conflict(PenstockError):
+    """What exists already stands in the way."""
+
+    status_hint = 409
+    kind = "conflict"
+
+
+class DeploymentExists(Conflict):
+    """A deployment of this name exists."""
+
+    kind = "deployment-exists"
+
+
+class PreconditionFailed(PenstockError):
+    """What the caller saw is no longer so."""
+
+    status_hint = 412
+    kind = "precondition-failed"
+
+
+class RevisionMismatch(PreconditionFailed):
+    """The deployment, or a stored document, was changed in the meantime."""
+
+    kind = "revision-mismatch"
+
+
+class Unavailable(PenstockError):
+    """Something this needs does not answer now; later it may."""
+
+    status_hint = 503
+    kind = "unavailable"
+
+
+class NodeUnreachable(Unavailable):
+    """A node agent did not answer."""
+
+    kind = "node-unreachable"
+
+
+class StoreUnavailable(Unavailable):
+    """The store could not write or read: disk full, file gone."""
+
+    kind = "store-unavailable"
+
+
+class ReplicaRefused(PenstockError):
+    """A node agent will not start a replica as it was described; asking again would not help."""
+
+    kind = "replica-refused"
+
+
+class ImpossibleTransition(PenstockError):
+    """A lifecycle table has no such step: a fault of ours."""
+
+    kind = "impossible-transition"
+
+
+class CannotStart(PenstockError):
+    """A process cannot begin its work: one line for the terminal, then exit code 1."""
+
+    kind = "cannot-start"
+
+
+class AddressTaken(CannotStart):
+    """Another process listens there."""
+
+    kind = "address-taken"
+
+
+class DataDirInUse(CannotStart):
+    """Another process of the same kind owns the data directory."""
+
+    kind = "data-dir-in-use"
+
+
+class StoreCorrupted(CannotStart):
+    """The store's file is not what was written."""
+
+    kind = "store-corrupted"
+
+
+class LaunchFailed(CannotStart):
+    """A child process could not be started."""
+
+    kind = "launch-failed"

@@ -1,0 +1,250 @@
+"""The head process: builds every object, starts them in order, stops them in order.
+
+One TaskGroup owns everything that runs. Start: own the data directory, open the store, take up the
+last view, listen, look around, open the routes. Stop on SIGTERM or SIGINT: admin, gateway,
+managers, rpc, store. Node agents and replicas are left alone: who started them stops them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import shutil
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from penstock.control.admin.app import admin_app
+from penstock.control.admin.server import AdminServer
+from penstock.control.data_dir import announce, owned, store_path
+from penstock.control.errors import CannotStart
+from penstock.control.managers.deployments import DeploymentManager
+from penstock.control.managers.gateway_process import GatewayCommand
+from penstock.control.managers.gateway_reports import GatewayReports
+from penstock.control.managers.health import HealthManager
+from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.proxies import GatewayManager
+from penstock.control.managers.routes import RouteManager
+from penstock.control.outside.clock import SystemClock
+from penstock.control.outside.grpc_clients import GrpcAgentClient, GrpcReplicaPinger
+from penstock.control.outside.http_probe import HttpLivenessProbe
+from penstock.control.outside.logs import configure_logs
+from penstock.control.outside.processes import ProcessLauncher
+from penstock.control.outside.sockets import check_free, listen
+from penstock.control.placement.agents import AgentPlacement
+from penstock.control.rpc.nodes_service import NodesService
+from penstock.control.rpc.routes_service import RoutesService
+from penstock.control.rpc.server import serve_rpc
+from penstock.control.settings import HeadSettings, split_address
+from penstock.control.state.cluster import Cluster
+from penstock.control.state.health import Patience
+from penstock.control.state.reconcile import Deadlines
+from penstock.control.store.sqlite import SqliteStore
+
+log = logging.getLogger(__name__)
+
+GATEWAY_BINARY = "penstock-gateway"
+RPC_GRACE_SECONDS = 0.5
+
+
+async def run_head(settings: HeadSettings) -> int:
+    """Runs the head until SIGTERM or SIGINT; returns the process's exit code."""
+    configure_logs("head", settings.log_level)
+    try:
+        async with _built(settings) as head:
+            await _run(head, settings)
+    except CannotStart as error:
+        return _refuse(error)
+    except BaseExceptionGroup as group:
+        reason = _cannot_start(group)
+        if reason is None:
+            raise
+        return _refuse(reason)
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """Everything that runs in a head."""
+
+    health: HealthManager
+    deployments: DeploymentManager
+    routes: RouteManager
+    gateway: GatewayManager | None
+    admin: AdminServer
+
+
+@asynccontextmanager
+async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
+    """Builds the head, listening but idle; takes it apart at the end, in reverse."""
+    timings = settings.timings
+    clock = SystemClock()
+    async with AsyncExitStack() as stack:
+        stack.enter_context(owned(settings.data_dir))
+        check_free(*split_address(settings.rpc, flag="--rpc"), flag="--rpc")
+        admin_listener = listen(*split_address(settings.admin, flag="--admin"), flag="--admin")
+        stack.callback(admin_listener.close)
+        store = await SqliteStore.open(store_path(settings.data_dir))
+        stack.push_async_callback(store.close)
+        keeper = Keeper(Cluster(), store, clock)
+        await keeper.restore()
+
+        placement = AgentPlacement(GrpcAgentClient)
+        stack.push_async_callback(placement.close)
+        health = HealthManager(
+            keeper,
+            GrpcReplicaPinger(timings.ping_timeout),
+            clock,
+            Patience(timings.silent_after, timings.lost_after, timings.forget_after),
+            ping_every=timings.ping_every,
+        )
+        deployments = DeploymentManager(
+            keeper,
+            placement,
+            clock,
+            Deadlines(timings.ready_deadline, timings.retry_failed_after),
+            drain=timings.drain,
+            new_id=lambda: secrets.token_hex(3),
+        )
+        routes = RouteManager(keeper, clock)
+        rpc, rpc_port = await serve_rpc(
+            settings.rpc,
+            RoutesService(routes, GatewayReports(keeper)),
+            NodesService(health, timings.heartbeat),
+        )
+        stack.push_async_callback(rpc.stop, RPC_GRACE_SECONDS)
+        rpc_host, _ = split_address(settings.rpc, flag="--rpc")
+        gateway = await _gateway(settings, f"{rpc_host}:{rpc_port}", keeper, clock, stack)
+        app = admin_app(keeper, routes, clock, metadata.version("penstock"))
+        announce(
+            settings.data_dir,
+            {
+                "admin": _address(admin_listener),
+                "rpc": f"{rpc_host}:{rpc_port}",
+                "gateway": settings.gateway if settings.run_gateway else "",
+            },
+        )
+        yield _Head(health, deployments, routes, gateway, AdminServer(app, admin_listener))
+
+
+async def _run(head: _Head, settings: HeadSettings) -> None:
+    """Runs every part until a signal asks to stop, or one of them fails."""
+    stop_requested = _catch_signals()
+    async with asyncio.TaskGroup() as tasks:
+        admin = tasks.create_task(head.admin.run_until_stopped())
+        gateway = tasks.create_task(head.gateway.run()) if head.gateway else None
+        managers = [
+            tasks.create_task(_look_around_then_open(head)),
+            tasks.create_task(head.health.run()),
+            tasks.create_task(head.deployments.run()),
+            tasks.create_task(head.routes.run()),
+        ]
+        log.info("head started", extra={"data_dir": str(settings.data_dir)})
+        await stop_requested.wait()
+        log.info("head stops")
+        await _stop_admin(head, admin)
+        await _stop_gateway(head, gateway)
+        _stop_managers(managers)
+
+
+async def _look_around_then_open(head: _Head) -> None:
+    """Routes are told only once what the store remembers was checked against the replicas."""
+    await head.health.check_remembered()
+    await head.routes.open()
+
+
+async def _stop_admin(head: _Head, task: asyncio.Task[None]) -> None:
+    head.admin.stop()
+    await asyncio.wait([task])
+
+
+async def _stop_gateway(head: _Head, task: asyncio.Task[None] | None) -> None:
+    """Only here: a head that crashes leaves its gateway running for the next one."""
+    if head.gateway is None or task is None:
+        return
+    task.cancel()
+    await asyncio.wait([task])
+    await head.gateway.stop()
+
+
+def _stop_managers(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+
+
+async def _gateway(
+    settings: HeadSettings,
+    control: str,
+    keeper: Keeper,
+    clock: SystemClock,
+    stack: AsyncExitStack,
+) -> GatewayManager | None:
+    if not settings.run_gateway:
+        return None
+    probe = HttpLivenessProbe()
+    stack.push_async_callback(probe.close)
+    command = GatewayCommand(
+        id=settings.gateway_id,
+        binary=settings.gateway_binary or _find_gateway(),
+        listen=settings.gateway,
+        control=_reachable(control),
+        data_dir=settings.data_dir.absolute(),
+        threads=settings.gateway_threads,
+        log_level=settings.log_level,
+    )
+    return GatewayManager(command, ProcessLauncher(), probe, keeper, clock)
+
+
+def _find_gateway() -> Path:
+    """The gateway of this checkout, or the one on PATH."""
+    for parent in Path(__file__).resolve().parents:
+        built = parent / "gateway_cpp" / "build" / "release" / GATEWAY_BINARY
+        if built.is_file():
+            return built
+    installed = shutil.which(GATEWAY_BINARY)
+    if installed is None:
+        raise CannotStart(
+            f"no {GATEWAY_BINARY}, neither built in this checkout nor on PATH: build it with "
+            "`make build`, name one with --gateway-binary, or pass --no-gateway"
+        )
+    return Path(installed)
+
+
+def _reachable(address: str) -> str:
+    """Where a process on this machine reaches an address that may mean every interface."""
+    host, port = split_address(address, flag="--rpc")
+    return f"127.0.0.1:{port}" if host in ("0.0.0.0", "[::]", "::") else address
+
+
+def _address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _catch_signals() -> asyncio.Event:
+    stop_requested = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop_requested.set)
+    return stop_requested
+
+
+def _cannot_start(group: BaseExceptionGroup[BaseException]) -> CannotStart | None:
+    """The one reason in a group of errors, where they are all of that kind."""
+    found: BaseException = group
+    while isinstance(found, BaseExceptionGroup) and len(found.exceptions) == 1:
+        found = found.exceptions[0]
+    return found if isinstance(found, CannotStart) else None
+
+
+def _refuse(error: CannotStart) -> int:
+    text = str(error)
+    prefix = "" if text.startswith("penstock-gateway: error:") else "penstock head: error: "
+    sys.stderr.write(f"{prefix}{text}\n")
+    return 1

@@ -1,0 +1,140 @@
+"""Composition root of the node agent: builds its objects, runs them, stops them in order.
+
+Stopping: SIGTERM or SIGINT, then every replica is drained and stopped, what is left is killed, and
+the process exits with 0 within eight seconds. Killed, it leaves its replicas running, and the next
+agent on the same data directory adopts them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+
+from penstock.control.errors import AddressTaken, CannotStart
+from penstock.control.node_agent.agent import Agent, NodeIdentity
+from penstock.control.node_agent.replica_command import replica_command
+from penstock.control.node_agent.replica_table import ReplicaTable
+from penstock.control.node_agent.restart_policy import RestartPolicy
+from penstock.control.node_agent.state_files import StateFiles
+from penstock.control.node_agent.workshop import SupervisionTimings, Workshop
+from penstock.control.outside.clock import SystemClock
+from penstock.control.outside.head_client import HeadClient
+from penstock.control.outside.logs import configure_logs
+from penstock.control.outside.machine import DirectoryLock, read_resources
+from penstock.control.outside.processes import ProcessLauncher
+from penstock.control.outside.replica_client import ReplicaClient
+from penstock.control.rpc.node_agent_service import NodeAgentServer
+from penstock.control.settings import NodeSettings, split_address
+from penstock.v1 import nodes_pb2
+
+log = logging.getLogger("penstock.node")
+
+# Together below the eight seconds that a stopping agent may take.
+LAST_DRAIN = timedelta(seconds=3)
+STOP_DEADLINE = timedelta(seconds=6)
+TIMINGS = SupervisionTimings(stop_grace=timedelta(seconds=2.5))
+
+# The command line of a replica: its spec, the agent's address, the host it is to listen on.
+Command = Callable[[nodes_pb2.ReplicaSpec, str, str], list[str]]
+
+
+async def run_node(
+    settings: NodeSettings,
+    *,
+    command: Command = replica_command,
+    policy: RestartPolicy = RestartPolicy(),  # noqa: B008 - immutable
+    timings: SupervisionTimings = TIMINGS,
+) -> int:
+    """Runs a node agent until SIGTERM; returns its exit code. Tests pass another `command`."""
+    configure_logs("node", settings.log_level)
+    try:
+        await _run(settings, command, policy, timings)
+    except CannotStart as error:
+        sys.stderr.write(f"penstock node: error: {error}\n")
+        return 1
+    return 0
+
+
+async def _run(
+    settings: NodeSettings, command: Command, policy: RestartPolicy, timings: SupervisionTimings
+) -> None:
+    stop = _stop_signal()
+    lock = DirectoryLock(settings.data_dir / "node-agent.lock", what="a node agent")
+    try:
+        server, same_port = _bind(settings)
+        address = f"{split_address(settings.listen, flag='--listen')[0]}:{server.port}"
+        changed = asyncio.Event()
+        workshop = Workshop(
+            launcher=ProcessLauncher(),
+            probe=ReplicaClient(),
+            clock=SystemClock(),
+            files=StateFiles(settings.data_dir),
+            command=lambda spec: command(spec, address, settings.host),
+            on_change=changed.set,
+            policy=policy,
+            timings=timings,
+        )
+        identity = NodeIdentity(settings.node_id, address, settings.host, os.getpid())
+        async with HeadClient(settings.head) as head, asyncio.TaskGroup() as tasks:
+            replicas = ReplicaTable(workshop, tasks)
+            agent = Agent(identity, head, replicas, read_resources, changed)
+            # Before serving: a replica that announces itself is to be known already.
+            await replicas.adopt(ProcessLauncher(), ["--agent", address] if same_port else [])
+            await server.serve(replicas)
+            log.info("node agent %s serves on %s", settings.node_id, address)
+            await _live(agent, replicas, tasks, stop)
+        await server.stop()
+    finally:
+        lock.release()
+
+
+def _stop_signal() -> asyncio.Event:
+    """Set by SIGTERM and SIGINT."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    return stop
+
+
+async def _live(
+    agent: Agent, replicas: ReplicaTable, tasks: asyncio.TaskGroup, stop: asyncio.Event
+) -> None:
+    """Reports to the head until it is to stop, then stops every replica."""
+    reporting = tasks.create_task(agent.report())
+    await stop.wait()
+    log.info("node agent stops its replicas")
+    await replicas.stop_all(LAST_DRAIN, STOP_DEADLINE)
+    reporting.cancel()
+    await agent.say_goodbye()
+
+
+def _bind(settings: NodeSettings) -> tuple[NodeAgentServer, bool]:
+    """The server, on the port of the last run if that is free, so that replicas find it again.
+
+    Second: whether the port is the one that this data directory's last agent had.
+    """
+    host, port = split_address(settings.listen, flag="--listen")
+    memory = settings.data_dir / "node-agent.port"
+    last_port = _remembered(memory)
+    server = None
+    if port == 0 and last_port:
+        with suppress(AddressTaken):
+            server = NodeAgentServer(host, last_port)
+    server = server or NodeAgentServer(host, port)
+    memory.write_text(f"{server.port}\n")
+    return server, server.port == last_port
+
+
+def _remembered(memory: Path) -> int:
+    try:
+        return int(memory.read_text())
+    except (OSError, ValueError):
+        return 0

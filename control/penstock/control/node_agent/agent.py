@@ -1,0 +1,129 @@
+"""The node agent's side of its talk with the head: register, then heartbeats, for ever.
+
+The head may be away for as long as it likes: everything keeps running, and the agent keeps asking.
+Each message carries every replica whole, so nothing depends on what the head remembers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+from penstock.control.errors import Unavailable
+from penstock.v1 import nodes_pb2
+
+log = logging.getLogger(__name__)
+
+FIRST_RETRY = timedelta(milliseconds=100)
+LONGEST_RETRY = timedelta(seconds=2)
+GOODBYE_LIMIT = timedelta(seconds=0.5)
+
+
+class HeadLink(Protocol):
+    """Calls to the head. Both raise `Unavailable` when it cannot be reached."""
+
+    async def register(self, request: nodes_pb2.RegisterNodeRequest) -> nodes_pb2.RegisterNodeReply:
+        """Makes this node known."""
+        ...
+
+    async def heartbeat(self, request: nodes_pb2.HeartbeatRequest) -> nodes_pb2.HeartbeatReply:
+        """Tells how it is."""
+        ...
+
+
+class Replicas(Protocol):
+    """What runs here."""
+
+    def statuses(self) -> list[nodes_pb2.ReplicaStatus]:
+        """Every replica, whole."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NodeIdentity:
+    """Who this agent is, as the head is told it."""
+
+    node_id: str
+    agent_address: str  # host:port of the NodeAgent service
+    host: str  # where replicas are reached
+    pid: int
+
+
+class Agent:
+    """Reports to the head until cancelled; one task runs `report`."""
+
+    def __init__(
+        self,
+        identity: NodeIdentity,
+        head: HeadLink,
+        replicas: Replicas,
+        resources: Callable[[], nodes_pb2.NodeResources],
+        changed: asyncio.Event,
+    ) -> None:
+        self._identity = identity
+        self._head = head
+        self._replicas = replicas
+        self._resources = resources
+        self._changed = changed  # set by whoever changes a replica: the head hears of it at once
+
+    async def report(self) -> None:
+        """Registers and sends heartbeats; begins anew whenever the head is lost or forgets."""
+        retry = FIRST_RETRY
+        while True:
+            try:
+                interval = await self._register()
+                retry = FIRST_RETRY
+                await self._beat(interval)
+            except Unavailable as error:
+                log.warning("the head does not answer, asking again: %s", error)
+                await asyncio.sleep(retry.total_seconds())
+                retry = min(LONGEST_RETRY, retry * 2)
+
+    async def _register(self) -> timedelta:
+        who = self._identity
+        reply = await self._head.register(
+            nodes_pb2.RegisterNodeRequest(
+                node=nodes_pb2.NodeInfo(
+                    node_id=who.node_id,
+                    agent_address=who.agent_address,
+                    host=who.host,
+                    pid=who.pid,
+                    resources=self._resources(),
+                ),
+                replicas=self._replicas.statuses(),
+            )
+        )
+        log.info("registered with the head as node %s", who.node_id)
+        return timedelta(milliseconds=reply.heartbeat_ms or 1000)
+
+    async def _beat(self, interval: timedelta) -> None:
+        """Heartbeats, on time and at each change, until the head says that it does not know us."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(interval.total_seconds()):
+                    await self._changed.wait()
+            self._changed.clear()
+            reply = await self._heartbeat()
+            if reply.unknown:
+                log.info("the head does not know this node: registering again")
+                return
+
+    async def say_goodbye(self) -> None:
+        """Tells the head what is left, so that it need not wait for silence. It may be away."""
+        with suppress(Unavailable, TimeoutError):
+            async with asyncio.timeout(GOODBYE_LIMIT.total_seconds()):
+                await self._heartbeat()
+
+    async def _heartbeat(self) -> nodes_pb2.HeartbeatReply:
+        return await self._head.heartbeat(
+            nodes_pb2.HeartbeatRequest(
+                node_id=self._identity.node_id,
+                resources=self._resources(),
+                replicas=self._replicas.statuses(),
+            )
+        )

@@ -1,0 +1,148 @@
+"""All replicas of a node: started, stopped and registered by id, adopted after a restart.
+
+It holds the supervisors; the TaskGroup that its maker passes in owns their tasks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Protocol
+
+from penstock.control.errors import Unavailable, UnknownReplica
+from penstock.control.node_agent.replica_record import Phase, ReplicaRecord, to_status
+from penstock.control.node_agent.state_files import checked
+from penstock.control.node_agent.supervisor import ReplicaSupervisor
+from penstock.control.node_agent.workshop import Process, Workshop
+from penstock.v1 import nodes_pb2
+
+log = logging.getLogger(__name__)
+
+# How long an adopted replica may take to prove that it is what the file says.
+ADOPTION_PING = timedelta(seconds=2)
+# What running calls of an adopted replica get that was being stopped.
+ADOPTED_DRAIN = timedelta(seconds=3)
+
+
+class Adopter(Protocol):
+    """Finds processes of an earlier life."""
+
+    def adopt(self, pid: int, started_at: float) -> Process | None:
+        """The process of that pid and start time; None if it no longer runs."""
+        ...
+
+    def find(self, words: Sequence[str]) -> Sequence[Process]:
+        """Every process whose command line has these words in a row."""
+        ...
+
+
+class ReplicaTable:
+    """The replicas of this node. All methods run on the loop of `tasks`."""
+
+    def __init__(self, workshop: Workshop, tasks: asyncio.TaskGroup) -> None:
+        self._shop = workshop
+        self._tasks = tasks
+        self._supervisors: dict[str, ReplicaSupervisor] = {}
+        self._closing = False
+        self._empty = asyncio.Event()
+        self._empty.set()
+
+    def statuses(self) -> list[nodes_pb2.ReplicaStatus]:
+        """Every replica, whole."""
+        return [to_status(each.record, each.log_path) for each in self._supervisors.values()]
+
+    def start(self, spec: nodes_pb2.ReplicaSpec) -> nodes_pb2.ReplicaStatus:
+        """Starts a replica; one that is there already is only told of.
+
+        Raises `InvalidInput`, and `Unavailable` once `stop_all` was called.
+        """
+        replica_id = checked(spec.replica_id)
+        if replica_id not in self._supervisors:
+            if self._closing:
+                raise Unavailable("this node agent is stopping: start it elsewhere, or later")
+            self._supervise(ReplicaRecord(spec=spec))
+        supervisor = self._supervisors[replica_id]
+        return to_status(supervisor.record, supervisor.log_path)
+
+    def stop(self, replica_id: str, drain: timedelta) -> None:
+        """Begins to stop a replica, which leaves the table once it has ended."""
+        if supervisor := self._supervisors.get(replica_id):
+            supervisor.stop(drain)
+
+    def registered(self, call: nodes_pb2.RegisterReplicaRequest) -> None:
+        """A replica announces itself. Raises `UnknownReplica`, and the replica then exits."""
+        supervisor = self._supervisors.get(call.replica_id)
+        if supervisor is None:
+            raise UnknownReplica(f"no replica {call.replica_id!r} is to run on this node: stop")
+        supervisor.registered(call)
+
+    async def stop_all(self, drain: timedelta, deadline: timedelta) -> None:
+        """Stops every replica; what is left at the deadline is killed. Returns when none is."""
+        self._closing = True
+        for supervisor in self._supervisors.values():
+            supervisor.stop(drain)
+        try:
+            async with asyncio.timeout(deadline.total_seconds()):
+                await self._empty.wait()
+        except TimeoutError:
+            for supervisor in self._supervisors.values():
+                supervisor.kill()
+            await self._empty.wait()
+
+    async def adopt(self, adopter: Adopter, mark: Sequence[str]) -> None:
+        """Takes over what an earlier agent left: running replicas stay, dead ones are replaced.
+
+        A process whose command line has the words of `mark` in a row is a replica of ours; where
+        nothing tells how to run it, it is ended. No mark, no search.
+        """
+        async with asyncio.TaskGroup() as group:
+            for record in list(self._shop.files.load()):
+                group.create_task(self._adopt(record, adopter))
+        known = {supervisor.record.pid for supervisor in self._supervisors.values()}
+        for process in adopter.find(mark) if mark else ():
+            if process.pid not in known:
+                log.warning("process %d is a replica that nobody knows: killed", process.pid)
+                process.kill_group()
+
+    async def _adopt(self, record: ReplicaRecord, adopter: Adopter) -> None:
+        replica_id = record.spec.replica_id
+        process = adopter.adopt(record.pid, record.process_started_at) if record.pid else None
+        if process is None and record.phase is Phase.DRAINING:
+            self._shop.files.forget(replica_id)
+            return
+        if process is None:
+            if record.phase in (Phase.STARTING, Phase.READY):
+                log.warning("replica %s died while no agent ran: starts again", replica_id)
+                restarts = record.restarts + 1
+                record = replace(record, phase=Phase.STARTING, pid=0, restarts=restarts)
+            elif record.phase is Phase.FAILED:
+                record = replace(record, phase=Phase.STARTING)  # a new agent is a new chance
+            self._supervise(record)
+            return
+        log.info("replica %s adopted: process %d at %s", replica_id, record.pid, record.address)
+        self._supervise(await self._as_it_is(record), process)
+        if record.phase is Phase.DRAINING:  # its stop was cut short by the end of the last agent
+            self.stop(replica_id, ADOPTED_DRAIN)
+
+    async def _as_it_is(self, record: ReplicaRecord) -> ReplicaRecord:
+        """The record in the phase that the replica itself tells, so that the head hears no less."""
+        if not record.address or record.phase is not Phase.STARTING:
+            return record
+        pulse = await self._shop.probe.pulse(record.address, within=ADOPTION_PING)
+        return replace(record, phase=Phase.READY) if pulse and pulse.ok else record
+
+    def _supervise(self, record: ReplicaRecord, process: Process | None = None) -> None:
+        supervisor = ReplicaSupervisor(record, self._shop)
+        self._supervisors[record.spec.replica_id] = supervisor
+        self._empty.clear()
+        self._tasks.create_task(self._run(supervisor, process))
+
+    async def _run(self, supervisor: ReplicaSupervisor, process: Process | None) -> None:
+        await supervisor.run(process)
+        del self._supervisors[supervisor.record.spec.replica_id]
+        if not self._supervisors:
+            self._empty.set()
+        self._shop.on_change()

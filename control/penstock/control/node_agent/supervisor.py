@@ -1,0 +1,253 @@
+"""One replica's life: started, pinged, restarted when it dies or hangs, stopped when asked.
+
+One asyncio task runs it (`ReplicaSupervisor.run`); the replica keeps its id through all its
+processes. Every change of the record goes through `_become`, which writes it to disk before
+anybody hears of it, so that a successor of this agent can adopt what runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from penstock.control.errors import LaunchFailed, UnknownReplica
+from penstock.control.node_agent import replica_log
+from penstock.control.node_agent.replica_record import Phase, ReplicaRecord
+from penstock.control.node_agent.restart_policy import Ending, GiveUp, after_end, describe
+from penstock.control.node_agent.workshop import Process, Pulse, Workshop
+from penstock.v1 import nodes_pb2
+
+log = logging.getLogger(__name__)
+
+NEVER_READY = timedelta(0)
+
+
+class ReplicaSupervisor:
+    """Owns one replica from its start to its stop."""
+
+    def __init__(self, record: ReplicaRecord, workshop: Workshop) -> None:
+        self._record = record
+        self._id = record.spec.replica_id
+        self._shop = workshop
+        self._log_path = workshop.files.log_path(self._id)
+        self._stopping = asyncio.Event()
+        self._drain = timedelta(0)
+        self._registered = asyncio.Event()
+        self._process: Process | None = None
+        self._ready_at: float | None = None  # by the monotonic clock, of the running process
+        self._verdict = ""  # why we killed the process ourselves
+
+    @property
+    def record(self) -> ReplicaRecord:
+        """The replica as it is now."""
+        return self._record
+
+    @property
+    def log_path(self) -> Path:
+        """Where the replica logs."""
+        return self._log_path
+
+    async def run(self, adopted: Process | None = None) -> None:
+        """The whole life, beginning with an adopted process or a new one; ends when stopped."""
+        if adopted is not None:
+            await self._accompany(adopted)
+        while not self._stopping.is_set():
+            if self._record.phase is Phase.FAILED:
+                await self._stopping.wait()
+            elif self._record.phase is Phase.BACKOFF:
+                await self._pause()
+            else:
+                await self._start_anew()
+        self._become(Phase.STOPPED, pid=0, address="")
+
+    def stop(self, drain: timedelta) -> None:
+        """Asks for the end: running calls get `drain`, then the process is stopped."""
+        self._drain = drain
+        self._stopping.set()
+
+    def kill(self) -> None:
+        """Ends the process and all it started at once; `run` sees to the rest."""
+        if self._process is not None:
+            self._process.kill_group()
+
+    def registered(self, call: nodes_pb2.RegisterReplicaRequest) -> None:
+        """The replica announced itself. Raises `UnknownReplica` if it is not the one we started."""
+        if self._process is None or call.pid != self._record.pid:
+            raise UnknownReplica(
+                f"replica {call.replica_id} is process {self._record.pid}, not {call.pid}: stop"
+            )
+        self._become(
+            self._record.phase,
+            address=call.address,
+            max_model_len=call.max_model_len or self._record.max_model_len,
+            capacity=call.capacity or self._record.capacity,
+        )
+        self._registered.set()
+
+    # ---- one process
+
+    async def _start_anew(self) -> None:
+        replica_log.begin(self._log_path)
+        self._become(Phase.STARTING, pid=0, address="", next_start=None)
+        command = self._shop.command(self._record.spec)
+        try:
+            process = await self._shop.launcher.start(command, log_path=self._log_path)
+        except LaunchFailed as error:
+            self._verdict = str(error)
+            self._conclude(None)
+            return
+        self._become(
+            Phase.STARTING,
+            pid=process.pid,
+            process_started_at=process.started_at,
+            started_at=self._shop.clock.now(),
+        )
+        log.info("replica %s started as process %d", self._id, process.pid)
+        await self._accompany(process)
+
+    async def _accompany(self, process: Process) -> None:
+        """Stays with a process until it has ended, and nothing of it is left."""
+        self._process = process
+        self._registered.clear()
+        ready = self._record.phase is Phase.READY
+        self._ready_at = self._shop.clock.monotonic() if ready else None
+        async with asyncio.TaskGroup() as group:
+            watchers = [
+                group.create_task(self._watch(process)),
+                group.create_task(self._stop_when_asked(process)),
+            ]
+            exit_code = await process.wait()
+            for watcher in watchers:
+                watcher.cancel()
+        self._process = None
+        process.kill_group()
+        self._conclude(exit_code)
+
+    async def _watch(self, process: Process) -> None:
+        """Pings the process, and kills it when it does not become ready or stops answering."""
+        limit = self._shop.timings.start_deadline.total_seconds()
+        try:
+            async with asyncio.timeout(limit):
+                await self._until_ready()
+        except TimeoutError:
+            self._verdict = f"did not become ready within {limit:g} s"
+        else:
+            self._verdict = await self._until_hung()
+        log.error("replica %s %s: killed", self._id, self._verdict)
+        process.kill_group()
+
+    async def _until_ready(self) -> None:
+        """Returns at once for an adopted replica that had been ready."""
+        if self._record.phase is Phase.STARTING and not self._record.address:
+            await self._registered.wait()
+        while self._record.phase is Phase.STARTING:
+            pulse = await self._pulse()
+            if pulse.ok:
+                self._ready_at = self._shop.clock.monotonic()
+                self._become(Phase.READY)
+                log.info("replica %s is ready at %s", self._id, self._record.address)
+            else:
+                await self._shop.clock.sleep(self._shop.timings.loading_ping_every)
+
+    async def _until_hung(self) -> str:
+        """Returns why it counts as hung. Silence counts from the first ping without an answer."""
+        clock, timings = self._shop.clock, self._shop.timings
+        silent_since: float | None = None
+        while True:
+            await clock.sleep(timings.ping_every)
+            replica_log.bound(self._log_path)
+            asked_at = clock.monotonic()
+            pulse = await self._pulse()
+            if pulse.draining and self._record.phase is Phase.READY:
+                self._become(Phase.DRAINING)
+            if pulse.ok or pulse.draining:
+                silent_since = None
+                continue
+            silent_since = asked_at if silent_since is None else silent_since
+            silent_for = clock.monotonic() - silent_since
+            if silent_for >= timings.hang_after.total_seconds():
+                return f"hung for {silent_for:.0f} s: {pulse.detail}"
+
+    async def _pulse(self) -> Pulse:
+        pulse = await self._shop.probe.pulse(
+            self._record.address, within=self._shop.timings.ping_timeout
+        )
+        return pulse or Pulse(ok=False, detail="no answer to Health")
+
+    async def _stop_when_asked(self, process: Process) -> None:
+        await self._stopping.wait()
+        serves = self._record.phase in (Phase.READY, Phase.DRAINING)
+        self._become(Phase.DRAINING)
+        if serves and self._drain:
+            await self._shop.probe.drain(self._record.address, self._drain)
+        process.terminate()
+        await self._shop.clock.sleep(self._shop.timings.stop_grace)
+        process.kill_group()
+
+    # ---- what follows an end
+
+    def _conclude(self, exit_code: int | None) -> None:
+        """Notes how the process ended, and what follows if nobody had asked for it."""
+        if self._stopping.is_set():
+            return
+        code = 0 if exit_code is None else exit_code
+        ended: dict[str, Any] = {"pid": 0, "address": "", "exit_code": code}
+        error = self._explain(exit_code)
+        decision = after_end(
+            self._shop.policy,
+            self._record.failures,
+            Ending(exit_code=exit_code, ready_for=self._was_ready_for()),
+        )
+        if isinstance(decision, GiveUp):
+            self._become(Phase.FAILED, **ended, last_error=error)
+            log.error("replica %s failed: %s", self._id, error)
+            return
+        if decision.crash_loop:
+            error = f"crash loop, {decision.failures} failures in a row: {error}"
+        self._become(
+            Phase.BACKOFF,
+            **ended,
+            last_error=error,
+            failures=decision.failures,
+            restarts=self._record.restarts + 1,
+            next_start=self._shop.clock.now() + decision.after,
+        )
+        log.warning("replica %s %s", self._id, error)
+
+    def _explain(self, exit_code: int | None) -> str:
+        verdict, self._verdict = self._verdict, ""
+        if verdict:
+            return verdict
+        said = replica_log.last_error(self._log_path)
+        return said or describe(exit_code)
+
+    def _was_ready_for(self) -> timedelta:
+        if self._ready_at is None:
+            return NEVER_READY
+        return timedelta(seconds=self._shop.clock.monotonic() - self._ready_at)
+
+    async def _pause(self) -> None:
+        """Waits for the next start, or for being stopped."""
+        next_start = self._record.next_start or self._shop.clock.now()
+        left = (next_start - self._shop.clock.now()).total_seconds()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, left)):
+                await self._stopping.wait()
+        if not self._stopping.is_set():
+            self._become(Phase.STARTING)
+
+    def _become(self, phase: Phase, **changes: Any) -> None:
+        self._record = replace(self._record.advance(phase), **changes)
+        try:
+            if phase is Phase.STOPPED:
+                self._shop.files.forget(self._id)
+            else:
+                self._shop.files.save(self._record)
+        except OSError as error:  # a full disk is no reason to stop serving
+            log.error("cannot remember replica %s: %s", self._id, error)
+        self._shop.on_change()

@@ -1,0 +1,89 @@
+"""Dials node agents and replicas. (A node agent dials the head with its own client.)"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import grpc
+
+from penstock.control.errors import NodeUnreachable, ReplicaRefused
+from penstock.control.placement.placement import ReplicaOrder
+from penstock.control.rpc.wire import replica_spec, replica_status
+from penstock.control.state.health import Ping
+from penstock.control.state.replica import ReplicaId, ReplicaStatus
+from penstock.v1 import inference_pb2, inference_pb2_grpc, nodes_pb2, nodes_pb2_grpc
+
+# A peer that was restarted is found again within a second, not after minutes of backoff.
+_OPTIONS = [
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 500),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    ("grpc.use_local_subchannel_pool", 1),
+]
+START_TIMEOUT = timedelta(seconds=10)
+# Beyond the drain itself: the agent's own last resort is a kill.
+STOP_MARGIN = timedelta(seconds=30)
+_REFUSALS = (
+    grpc.StatusCode.INVALID_ARGUMENT,
+    grpc.StatusCode.FAILED_PRECONDITION,
+    grpc.StatusCode.UNIMPLEMENTED,
+)
+
+
+class GrpcAgentClient:
+    """One node agent's NodeAgent service."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._channel = grpc.aio.insecure_channel(address, options=_OPTIONS)
+        self._stub = nodes_pb2_grpc.NodeAgentStub(self._channel)  # type: ignore[no-untyped-call]
+
+    async def start_replica(self, order: ReplicaOrder) -> ReplicaStatus:
+        """Asks for a replica; raises NodeUnreachable or ReplicaRefused."""
+        request = nodes_pb2.StartReplicaRequest(spec=replica_spec(order))
+        try:
+            reply = await self._stub.StartReplica(request, timeout=START_TIMEOUT.total_seconds())
+        except grpc.aio.AioRpcError as error:
+            if error.code() in _REFUSALS:
+                raise ReplicaRefused(f"the node agent refused: {error.details()}") from error
+            raise self._unreachable("start a replica", error) from error
+        return replica_status(reply)
+
+    async def stop_replica(self, replica_id: ReplicaId, drain: timedelta) -> None:
+        """Asks to drain and stop a replica; raises NodeUnreachable."""
+        request = nodes_pb2.StopReplicaRequest(
+            replica_id=replica_id, drain_ms=drain // timedelta(milliseconds=1)
+        )
+        try:
+            await self._stub.StopReplica(request, timeout=(drain + STOP_MARGIN).total_seconds())
+        except grpc.aio.AioRpcError as error:
+            raise self._unreachable("stop a replica", error) from error
+
+    async def close(self) -> None:
+        """Hangs up."""
+        await self._channel.close(grace=None)
+
+    def _unreachable(self, what: str, error: grpc.aio.AioRpcError) -> NodeUnreachable:
+        return NodeUnreachable(
+            f"the node agent at {self._address} did not {what}: "
+            f"{error.code().name} {error.details()}"
+        )
+
+
+class GrpcReplicaPinger:
+    """Health calls to replicas; a new connection each, so that a refusal is seen as one."""
+
+    def __init__(self, timeout: timedelta) -> None:
+        self._timeout = timeout
+
+    async def ping(self, address: str) -> Ping:
+        """One Health call: is the process there, and does it answer in time?"""
+        request = inference_pb2.HealthRequest(depth=inference_pb2.HEALTH_DEPTH_LIVE)
+        async with grpc.aio.insecure_channel(address, options=_OPTIONS) as channel:
+            stub = inference_pb2_grpc.InferenceStub(channel)  # type: ignore[no-untyped-call]
+            try:
+                await stub.Health(request, timeout=self._timeout.total_seconds())
+            except grpc.aio.AioRpcError as error:
+                refused = error.code() is grpc.StatusCode.UNAVAILABLE
+                return Ping.REFUSED if refused else Ping.TIMED_OUT
+        return Ping.ANSWERED

@@ -1,0 +1,57 @@
+"""Calls from a node to the head."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import grpc
+import grpc.aio
+
+from penstock.control.errors import Unavailable
+from penstock.v1 import nodes_pb2, nodes_pb2_grpc
+
+TIMEOUT_SECONDS = 5.0
+# The head comes back within a second or two; gRPC's own pauses would grow to two minutes.
+CHANNEL_OPTIONS = [
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+]
+
+
+class HeadClient:
+    """A `HeadLink` over one gRPC channel, which reconnects by itself. Use as a context manager."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._channel = grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS)
+        self._nodes = nodes_pb2_grpc.NodesStub(self._channel)  # type: ignore[no-untyped-call]
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._channel.close(grace=None)
+
+    async def register(self, request: nodes_pb2.RegisterNodeRequest) -> nodes_pb2.RegisterNodeReply:
+        """Makes this node known. Raises `Unavailable`."""
+        try:
+            reply: nodes_pb2.RegisterNodeReply = await self._nodes.Register(
+                request, timeout=TIMEOUT_SECONDS
+            )
+        except grpc.aio.AioRpcError as error:
+            raise self._unavailable(error) from error
+        return reply
+
+    async def heartbeat(self, request: nodes_pb2.HeartbeatRequest) -> nodes_pb2.HeartbeatReply:
+        """Tells how the node is. Raises `Unavailable`."""
+        try:
+            reply: nodes_pb2.HeartbeatReply = await self._nodes.Heartbeat(
+                request, timeout=TIMEOUT_SECONDS
+            )
+        except grpc.aio.AioRpcError as error:
+            raise self._unavailable(error) from error
+        return reply
+
+    def _unavailable(self, error: grpc.aio.AioRpcError) -> Unavailable:
+        return Unavailable(f"head at {self._address}: {error.code().name}: {error.details()}")

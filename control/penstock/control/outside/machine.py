@@ -1,0 +1,58 @@
+"""This machine: its resources, and the lock on a data directory."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+import psutil
+
+from penstock.control.errors import CannotStart, DataDirInUse
+from penstock.v1 import nodes_pb2
+
+NVIDIA_GPUS = Path("/proc/driver/nvidia/gpus")
+
+
+def read_resources() -> nodes_pb2.NodeResources:
+    """What the machine has, and what of it is free now."""
+    memory = psutil.virtual_memory()
+    return nodes_pb2.NodeResources(
+        cpus=psutil.cpu_count() or 1,
+        memory_bytes=memory.total,
+        memory_available_bytes=memory.available,
+        gpus=len(list(NVIDIA_GPUS.iterdir())) if NVIDIA_GPUS.is_dir() else 0,
+    )
+
+
+class DirectoryLock:
+    """Holds a lock file from its making until `release` or the end of the process.
+
+    Raises `DataDirInUse`, which names the process that holds it, and `CannotStart` where nothing
+    can be written.
+    """
+
+    def __init__(self, path: Path, *, what: str) -> None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise CannotStart(
+                f"cannot write to the data directory {path.parent}: {error.strerror};"
+                " check its rights, or choose another with --data-dir"
+            ) from error
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            holder = os.pread(self._fd, 32, 0).decode("ascii", "replace").strip()
+            os.close(self._fd)
+            raise DataDirInUse(
+                f"{what} already runs on {path.parent} (pid {holder or 'unknown'}):"
+                " stop it, or choose another --data-dir"
+            ) from error
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+
+    def release(self) -> None:
+        """Gives the lock back."""
+        os.close(self._fd)

@@ -1,0 +1,46 @@
+"""Calls to the Inference service of a replica, as supervision needs them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import timedelta
+
+import grpc
+import grpc.aio
+
+from penstock.control.node_agent.workshop import Pulse
+from penstock.v1 import inference_pb2, inference_pb2_grpc
+
+# What the answer to Drain may take beyond the deadline that it was given.
+MARGIN = timedelta(seconds=1)
+
+
+class ReplicaClient:
+    """A `ReplicaProbe` over gRPC. Each call dials anew: a replica's address lives no longer than
+    its process, and a connection kept would hide that nobody listens there any more."""
+
+    async def pulse(self, address: str, *, within: timedelta) -> Pulse | None:
+        """Asks whether the replica is ready; None if there is no answer in time."""
+        request = inference_pb2.HealthRequest(depth=inference_pb2.HEALTH_DEPTH_READY)
+        try:
+            async with grpc.aio.insecure_channel(address) as channel:
+                reply = await _stub(channel).Health(request, timeout=within.total_seconds())
+        except grpc.aio.AioRpcError:
+            return None
+        return Pulse(
+            ok=reply.ok,
+            draining=reply.state == inference_pb2.REPLICA_STATE_DRAINING,
+            detail=reply.detail,
+        )
+
+    async def drain(self, address: str, deadline: timedelta) -> None:
+        """Lets running calls finish; returns when they have, at the deadline, or if it is gone."""
+        request = inference_pb2.DrainRequest(deadline_ms=int(deadline.total_seconds() * 1000))
+        limit = (deadline + MARGIN).total_seconds()
+        with suppress(grpc.aio.AioRpcError):
+            async with grpc.aio.insecure_channel(address) as channel:
+                await _stub(channel).Drain(request, timeout=limit)
+
+
+def _stub(channel: grpc.aio.Channel) -> inference_pb2_grpc.InferenceStub:
+    return inference_pb2_grpc.InferenceStub(channel)  # type: ignore[no-untyped-call]  # by protoc

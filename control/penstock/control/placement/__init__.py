@@ -1,0 +1,1 @@
+"""Where replicas run: one Protocol, and its implementations."""

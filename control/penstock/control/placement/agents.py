@@ -1,0 +1,51 @@
+"""Replicas on nodes that our own agents run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Protocol
+
+from penstock.control.placement.placement import ReplicaOrder
+from penstock.control.state.replica import NodeFacts, ReplicaId, ReplicaStatus
+
+
+class AgentClient(Protocol):
+    """A connection to one node agent."""
+
+    async def start_replica(self, order: ReplicaOrder) -> ReplicaStatus:
+        """Raises NodeUnreachable or ReplicaRefused."""
+
+    async def stop_replica(self, replica_id: ReplicaId, drain: timedelta) -> None:
+        """Raises NodeUnreachable."""
+
+    async def close(self) -> None:
+        """Hangs up."""
+
+
+class AgentPlacement:
+    """A Placement over node agents: one connection to each address, kept until `close`."""
+
+    def __init__(self, dial: Callable[[str], AgentClient]) -> None:
+        self._dial = dial
+        self._clients: dict[str, AgentClient] = {}
+
+    async def start(self, node: NodeFacts, order: ReplicaOrder) -> ReplicaStatus:
+        """Asks the node's agent to start a replica."""
+        return await self._client(node).start_replica(order)
+
+    async def stop(self, node: NodeFacts, replica_id: ReplicaId, drain: timedelta) -> None:
+        """Asks the node's agent to drain and stop a replica."""
+        await self._client(node).stop_replica(replica_id, drain)
+
+    async def close(self) -> None:
+        """Hangs up on every agent."""
+        for client in self._clients.values():
+            await client.close()
+        self._clients.clear()
+
+    def _client(self, node: NodeFacts) -> AgentClient:
+        client = self._clients.get(node.agent_address)
+        if client is None:
+            client = self._clients[node.agent_address] = self._dial(node.agent_address)
+        return client

@@ -1,0 +1,127 @@
+"""The ear of a node agent: what the head asks of it, and where its replicas announce themselves."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Protocol
+
+import grpc
+import grpc.aio
+
+from penstock.control.errors import (
+    AddressTaken,
+    InvalidInput,
+    PenstockError,
+    Unavailable,
+    UnknownReplica,
+)
+from penstock.v1 import nodes_pb2, nodes_pb2_grpc
+
+CODES = {
+    InvalidInput: grpc.StatusCode.INVALID_ARGUMENT,
+    UnknownReplica: grpc.StatusCode.NOT_FOUND,
+    Unavailable: grpc.StatusCode.UNAVAILABLE,
+}
+# Two agents on one port would each hear half: the second is to fail instead.
+SERVER_OPTIONS = [("grpc.so_reuseport", 0)]
+
+
+class Replicas(Protocol):
+    """The replicas of this node."""
+
+    def start(self, spec: nodes_pb2.ReplicaSpec) -> nodes_pb2.ReplicaStatus:
+        """Starts one, or tells of it. Raises `InvalidInput` and `Unavailable`."""
+        ...
+
+    def stop(self, replica_id: str, drain: timedelta) -> None:
+        """Begins to stop one."""
+        ...
+
+    def statuses(self) -> list[nodes_pb2.ReplicaStatus]:
+        """All of them."""
+        ...
+
+    def registered(self, call: nodes_pb2.RegisterReplicaRequest) -> None:
+        """One announces itself. Raises `UnknownReplica`."""
+        ...
+
+
+class NodeAgentService(nodes_pb2_grpc.NodeAgentServicer):
+    """Serves nodes.proto's NodeAgent. Runs on the agent's loop; no call blocks.
+
+    `StopReplica` answers at once: heartbeats tell of the draining, and then name it no longer.
+    """
+
+    def __init__(self, replicas: Replicas) -> None:
+        self._replicas = replicas
+
+    async def StartReplica(
+        self, request: nodes_pb2.StartReplicaRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> nodes_pb2.ReplicaStatus:
+        """Starts a replica. Idempotent by its id."""
+        try:
+            return self._replicas.start(request.spec)
+        except PenstockError as error:
+            await refuse(context, error)
+            raise
+
+    async def StopReplica(
+        self, request: nodes_pb2.StopReplicaRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> nodes_pb2.StopReplicaReply:
+        """Begins to drain and stop a replica; one that is not there is stopped already."""
+        self._replicas.stop(request.replica_id, timedelta(milliseconds=request.drain_ms))
+        return nodes_pb2.StopReplicaReply()
+
+    async def ListReplicas(
+        self, request: nodes_pb2.ListReplicasRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> nodes_pb2.ListReplicasReply:
+        """Every replica of the node, whole."""
+        return nodes_pb2.ListReplicasReply(replicas=self._replicas.statuses())
+
+    async def RegisterReplica(
+        self, request: nodes_pb2.RegisterReplicaRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> nodes_pb2.RegisterReplicaReply:
+        """Lets a replica serve that we started; all others are told to stop."""
+        try:
+            self._replicas.registered(request)
+        except PenstockError as error:
+            await refuse(context, error)
+        return nodes_pb2.RegisterReplicaReply()
+
+
+async def refuse(context: grpc.aio.ServicerContext[Any, Any], error: PenstockError) -> None:
+    """Ends a call with the gRPC code that says whose fault the error is."""
+    code = next(
+        (code for kind, code in CODES.items() if isinstance(error, kind)), grpc.StatusCode.INTERNAL
+    )
+    await context.abort(code, str(error))
+
+
+class NodeAgentServer:
+    """The gRPC server of a node agent. Its port is known before it serves.
+
+    Raises `AddressTaken`.
+    """
+
+    def __init__(self, host: str, port: int) -> None:
+        self._server = grpc.aio.server(options=SERVER_OPTIONS)
+        try:
+            self.port = self._server.add_insecure_port(f"{host}:{port}")
+        except RuntimeError as error:
+            raise AddressTaken(
+                f"{host}:{port} is taken or not ours: give the node agent another --listen"
+            ) from error
+
+    async def serve(self, replicas: Replicas) -> None:
+        """Answers from now on."""
+        nodes_pb2_grpc.add_NodeAgentServicer_to_server(  # type: ignore[no-untyped-call]  # by protoc
+            NodeAgentService(replicas), self._server
+        )
+        await self._server.start()
+
+    async def stop(self) -> None:
+        """Ends running calls and gives the port back."""
+        await self._server.stop(grace=None)
+
+
+__all__ = ["NodeAgentServer", "NodeAgentService", "Replicas"]

@@ -1,0 +1,49 @@
+"""Nodes: hears node agents."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import grpc
+
+from penstock.control.errors import UnknownNode
+from penstock.control.managers.health import HealthManager
+from penstock.control.rpc.wire import node_facts, replica_status, resources
+from penstock.control.state.replica import NodeId
+from penstock.v1 import nodes_pb2, nodes_pb2_grpc
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class NodesService(nodes_pb2_grpc.NodesServicer):
+    """nodes.proto, service Nodes."""
+
+    def __init__(self, health: HealthManager, heartbeat: timedelta) -> None:
+        self._health = health
+        self._heartbeat_ms = heartbeat // timedelta(milliseconds=1)
+
+    async def Register(
+        self, request: nodes_pb2.RegisterNodeRequest, context: Context
+    ) -> nodes_pb2.RegisterNodeReply:
+        """Takes in a node, with everything that runs there."""
+        facts = node_facts(request.node)
+        if not facts.id or not facts.agent_address:
+            await context.abort(
+                grpc.StatusCode.INVALID_ARGUMENT,
+                f"node_id is {facts.id!r} and agent_address {facts.agent_address!r}: name both",
+            )
+        await self._health.node_registered(facts, [replica_status(r) for r in request.replicas])
+        return nodes_pb2.RegisterNodeReply(heartbeat_ms=self._heartbeat_ms)
+
+    async def Heartbeat(
+        self, request: nodes_pb2.HeartbeatRequest, context: Context
+    ) -> nodes_pb2.HeartbeatReply:
+        """Takes in a node's replicas; an unknown node is told to register."""
+        reports = [replica_status(r) for r in request.replicas]
+        node_id = NodeId(request.node_id)
+        try:
+            await self._health.node_heard(node_id, resources(request.resources), reports)
+        except UnknownNode:
+            return nodes_pb2.HeartbeatReply(unknown=True)
+        return nodes_pb2.HeartbeatReply()

@@ -1,0 +1,51 @@
+"""Routes: streams snapshots to gateways, and hears what they count."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+
+from penstock.control.managers.gateway_reports import GatewayReports
+from penstock.control.managers.routes import RouteManager
+from penstock.control.rpc.wire import gateway_report, route_snapshot
+from penstock.v1 import routes_pb2, routes_pb2_grpc
+
+log = logging.getLogger(__name__)
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class RoutesService(routes_pb2_grpc.RoutesServicer):
+    """routes.proto, service Routes."""
+
+    def __init__(self, routes: RouteManager, reports: GatewayReports) -> None:
+        self._routes = routes
+        self._reports = reports
+
+    async def Watch(
+        self, request: routes_pb2.WatchRoutesRequest, context: Context
+    ) -> AsyncIterator[routes_pb2.RouteSnapshot]:
+        """Whole snapshots: one at once, then one for each change."""
+        log.info(
+            "gateway watches",
+            extra={"gateway": request.gateway_id, "have_version": request.have_version},
+        )
+        async for snapshot in self._routes.watch(request.have_version):
+            yield route_snapshot(snapshot)
+
+    async def Report(
+        self, requests: AsyncIterator[routes_pb2.GatewayReport], context: Context
+    ) -> routes_pb2.GatewayReportReply:
+        """Keeps the latest report of each gateway."""
+        async for message in requests:
+            try:
+                report = gateway_report(message)
+            except OverflowError:
+                await context.abort(
+                    grpc.StatusCode.INVALID_ARGUMENT, f"at_ms is {message.at_ms}: not a time"
+                )
+            await self._reports.take(message.gateway_id, report)
+        return routes_pb2.GatewayReportReply()

@@ -1,0 +1,106 @@
+"""What can be known to go wrong before anything is started. Each finding says what to do."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from penstock.control.errors import AddressTaken, CannotStart, InvalidSetting
+from penstock.control.serving.wish import Wish
+from penstock.control.settings import split_address
+
+GIB = 1024**3
+# One replica of a small model: vLLM's three processes, the KV cache aside.
+VLLM_MEMORY = 3 * GIB
+CGROUP = Path("/sys/fs/cgroup")
+
+
+def check_memory(engine: str, replicas: int, available: int) -> None:
+    """Raises `CannotStart` where vLLM would be killed for memory; `available` is in bytes."""
+    needed = VLLM_MEMORY * max(1, replicas) if engine == "vllm" else 0
+    if available < needed:
+        raise CannotStart(
+            f"too little memory: {replicas} vLLM replica(s) need about {needed / GIB:.0f} GiB,"
+            f" {available / GIB:.1f} GiB are available; end other programs, take fewer --replicas,"
+            " or try --engine simulated"
+        )
+
+
+def available_memory() -> int:
+    """Bytes that new processes can have: the machine's, or less where a container limits us."""
+    available = psutil.virtual_memory().available
+    with suppress(OSError, ValueError):  # no cgroup v2, or no limit ("max")
+        limit = int((CGROUP / "memory.max").read_text())
+        used = int((CGROUP / "memory.current").read_text())
+        statistics = (CGROUP / "memory.stat").read_text().split()
+        page_cache = int(statistics[statistics.index("file") + 1])  # given up when it is needed
+        available = min(available, max(0, limit - used + page_cache))
+    return available
+
+
+def check_ports(wish: Wish, ours: Collection[int]) -> None:
+    """Raises `AddressTaken` for the first address that somebody else listens at, and
+    `InvalidSetting` for two on one port.
+
+    `ours` are processes left from an earlier run on the same data: they will be adopted.
+    """
+    _check_distinct(wish)
+    for flag, address in _addresses(wish):
+        host, port = split_address(address, flag=flag)
+        reason = _cannot_listen(host, port)
+        if reason is None:
+            continue
+        holders = list(_holders(port))
+        if any(process.pid in ours for process in holders):
+            continue
+        who = ", ".join(f"process {process.pid} ({process.name()})" for process in holders)
+        raise AddressTaken(
+            f"cannot listen on {address}: {reason}"
+            + (f", by {who}" if who else "")
+            + f"; stop it, or choose another address with {flag}"
+        )
+
+
+def _check_distinct(wish: Wish) -> None:
+    seen: dict[int, str] = {}
+    for flag, address in _addresses(wish):
+        _, port = split_address(address, flag=flag)
+        if port == 0 or port in seen:
+            other = f"the port of {seen[port]}" if port else "no port"
+            raise InvalidSetting(f"{flag} is {address}, {other}: choose a port of its own")
+        seen[port] = flag
+
+
+def _addresses(wish: Wish) -> list[tuple[str, str]]:
+    return [("--gateway", wish.gateway), ("--admin", wish.admin), ("--rpc", wish.rpc)]
+
+
+def _cannot_listen(host: str, port: int) -> str | None:
+    """Why nobody can listen there; None if one can."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host.strip("[]"), port))
+            probe.listen()
+        except OSError as error:
+            return "the port is taken" if error.errno == errno.EADDRINUSE else str(error.strerror)
+    return None
+
+
+def _holders(port: int) -> Iterator[psutil.Process]:
+    with suppress(psutil.Error):
+        for connection in psutil.net_connections("tcp"):
+            listens = connection.status == psutil.CONN_LISTEN
+            if listens and connection.pid and _port(connection.laddr) == port:
+                with suppress(psutil.Error):
+                    yield psutil.Process(connection.pid)
+
+
+def _port(address: object) -> int:
+    return int(getattr(address, "port", 0))

@@ -1,0 +1,246 @@
+"""The steps from nothing to a model that answers, and the watch that follows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Protocol
+
+from penstock.control.admin.models import (
+    DeploymentModel,
+    GatewayModel,
+    NodeModel,
+    ReplicaModel,
+    SpecModel,
+)
+from penstock.control.errors import CannotStart, InvalidInput, Unavailable
+from penstock.control.node_agent import replica_log
+from penstock.control.serving import panel
+from penstock.control.serving.children import Child
+from penstock.control.serving.events import Picture, happened
+from penstock.control.serving.progress import failure, last_words, loading_phase
+from penstock.control.serving.wish import LABELS, Wish
+
+POLL_EVERY = timedelta(milliseconds=200)
+WATCH_EVERY = timedelta(seconds=1)
+PROCESS_DEADLINE = timedelta(seconds=30)
+ANSWER_DEADLINE = timedelta(seconds=60)
+# From here on the log of the loading replica is shown beside the progress.
+LONG = timedelta(seconds=3)
+
+
+class Admin(Protocol):
+    """The admin API. Every call raises `Unavailable` or `InvalidInput`."""
+
+    async def deployments(self) -> list[DeploymentModel]:
+        """Every deployment."""
+
+    async def replicas(self) -> list[ReplicaModel]:
+        """Every replica."""
+
+    async def nodes(self) -> list[NodeModel]:
+        """Every node."""
+
+    async def gateways(self) -> list[GatewayModel]:
+        """Every gateway."""
+
+    async def put_deployment(self, name: str, spec: SpecModel) -> None:
+        """Makes a deployment as the spec says."""
+
+    async def delete_deployment(self, name: str) -> None:
+        """Deletes one."""
+
+
+class Gateway(Protocol):
+    """The OpenAI API. Every call raises `Unavailable`."""
+
+    async def models(self) -> list[str]:
+        """Names that clients may say."""
+
+    async def ask(self, model: str) -> None:
+        """One short question."""
+
+
+class Shown(Protocol):
+    """Where progress goes."""
+
+    def done(self, text: str) -> None:
+        """A step is behind us."""
+
+    def progress(self, what: str, *, seconds: float, detail: str = "") -> None:
+        """What is being waited for."""
+
+    def event(self, text: str) -> None:
+        """Something happened."""
+
+    def text(self, text: str) -> None:
+        """Lines as they are."""
+
+
+class Session:
+    """One run of `penstock serve`, its processes aside."""
+
+    def __init__(
+        self, wish: Wish, admin: Admin, gateway: Gateway, shown: Shown, head: Child, node: Child
+    ) -> None:
+        self._wish = wish
+        self._admin = admin
+        self._gateway = gateway
+        self._shown = shown
+        self._head = head
+        self._node = node
+        self._loop = asyncio.get_running_loop()
+        self._began = self._loop.time()
+        self._began_at = datetime.now(UTC)
+
+    async def run(self) -> None:
+        """Brings everything up, says so, and watches until cancelled. Raises `CannotStart`."""
+        await self._processes()
+        await self._deploy()
+        await self._load()
+        await self._answer()
+        self._shown.text("\n" + panel.ready_text(self._wish, seconds=self._elapsed()) + "\n")
+        await self._watch()
+
+    # ---- steps
+
+    async def _processes(self) -> None:
+        await self._until(self._head_answers, "starting the head", PROCESS_DEADLINE)
+        self._head.proven()
+        await self._until(self._node_registered, "starting the node agent", PROCESS_DEADLINE)
+        self._node.proven()
+        self._shown.done("head, gateway and node agent run")
+
+    async def _deploy(self) -> None:
+        wish = self._wish
+        spec = SpecModel.model_validate(
+            {
+                "engine": wish.engine,
+                "model": wish.model,
+                "engine_args": dict(wish.engine_args),
+                "adapters": [
+                    {"alias": each.alias, "adapter": each.name, "source": each.source}
+                    for each in wish.adapters
+                ],
+                "replicas": wish.replicas,
+                "labels": LABELS,
+            }
+        )
+        try:
+            await self._admin.put_deployment(wish.name, spec)
+        except InvalidInput as error:
+            raise CannotStart(str(error)) from error
+        for deployment in await self._admin.deployments():
+            if deployment.spec.labels.items() >= LABELS.items() and deployment.name != wish.name:
+                await self._admin.delete_deployment(deployment.name)
+                self._shown.done(f"{deployment.name}, served last time, is removed")
+
+    async def _load(self) -> None:
+        began = self._loop.time()
+        while not await self._all_ready():
+            replicas = await self._replicas()
+            if lost := failure(replicas, self._began_at):
+                raise CannotStart(
+                    f"{self._wish.model} cannot be served: {lost.last_error}\n"
+                    f"  the whole story: {lost.log_path}"
+                )
+            seconds = self._loop.time() - began
+            detail = self._log_tail(replicas) if seconds > LONG.total_seconds() else ""
+            self._shown.progress(
+                f"{self._wish.name}: {loading_phase(replicas)}", seconds=seconds, detail=detail
+            )
+            await asyncio.sleep(POLL_EVERY.total_seconds())
+        count = self._wish.replicas
+        self._shown.done(
+            f"{self._wish.name} is loaded"
+            + (f" by {count} replicas" if count > 1 else "")
+            + f" ({self._loop.time() - began:.0f} s)"
+        )
+
+    async def _answer(self) -> None:
+        await self._until(self._listed, "waiting for the gateway", ANSWER_DEADLINE)
+        await self._until(self._answers, "asking a first question", ANSWER_DEADLINE)
+
+    async def _watch(self) -> None:
+        picture = await self._look()
+        while True:
+            await asyncio.sleep(WATCH_EVERY.total_seconds())
+            now = await self._look()
+            if picture is not None and now is not None:
+                for line in happened(picture, now):
+                    self._shown.event(line)
+            picture = now or picture
+
+    # ---- conditions
+
+    async def _head_answers(self) -> bool:
+        await self._admin.deployments()
+        return self._head.pid != 0
+
+    async def _node_registered(self) -> bool:
+        return any(
+            node.id == self._wish.node_id and node.pid == self._node.pid
+            for node in await self._admin.nodes()
+        )
+
+    async def _all_ready(self) -> bool:
+        try:
+            deployments = await self._admin.deployments()
+        except Unavailable:  # the head is being started again
+            return False
+        mine = [each for each in deployments if each.name == self._wish.name]
+        return bool(mine) and mine[0].status.phase == "ready"
+
+    async def _listed(self) -> bool:
+        return set(self._wish.model_names) <= set(await self._gateway.models())
+
+    async def _answers(self) -> bool:
+        await self._gateway.ask(self._wish.name)
+        return True
+
+    # ---- tools
+
+    async def _until(
+        self, condition: Callable[[], Awaitable[bool]], what: str, limit: timedelta
+    ) -> None:
+        """Polls a condition, which may raise `Unavailable`. Raises `CannotStart` at the limit."""
+        began = self._loop.time()
+        reason = ""
+        while (seconds := self._loop.time() - began) < limit.total_seconds():
+            try:
+                if await condition():
+                    return
+            except Unavailable as error:
+                reason = f": {error}"
+            self._shown.progress(what, seconds=seconds)
+            await asyncio.sleep(POLL_EVERY.total_seconds())
+        logs = self._wish.data_dir / "logs"
+        raise CannotStart(f"{what} took over {limit.total_seconds():.0f} s{reason}; see {logs}")
+
+    async def _replicas(self) -> list[ReplicaModel]:
+        try:
+            replicas = await self._admin.replicas()
+        except Unavailable:
+            return []
+        gone = ("draining", "stopped", "lost")
+        name = self._wish.name
+        return [each for each in replicas if each.deployment == name and each.state not in gone]
+
+    async def _look(self) -> Picture | None:
+        try:
+            return Picture(
+                await self._admin.replicas(),
+                await self._admin.nodes(),
+                await self._admin.gateways(),
+            )
+        except Unavailable:
+            return None
+
+    def _log_tail(self, replicas: list[ReplicaModel]) -> str:
+        loading = [each for each in replicas if each.log_path and each.state != "ready"]
+        return last_words(replica_log.tail(Path(loading[0].log_path), 1)) if loading else ""
+
+    def _elapsed(self) -> float:
+        return self._loop.time() - self._began

@@ -1,0 +1,123 @@
+"""What a user asks of `penstock serve`, turned into the deployment that the head is asked for.
+
+Pure, but for one look whether a model is a directory.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from penstock.control.errors import InvalidSetting
+from penstock.control.settings import ADMIN_ADDRESS, GATEWAY_ADDRESS, RPC_ADDRESS, split_address
+
+DEFAULT_MODEL = "penstock-mini"
+DEFAULT_ADAPTERS = ("pirate=pirate@1=penstock-mini/pirate", "json=json@1=penstock-mini/json")
+LABELS = {"managed-by": "serve"}
+PATH_LIKE = re.compile(r"[./~]|.*\\")
+LONGEST_NAME = 63
+EVERYWHERE = ("0.0.0.0", "::", "[::]")
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """An adapter version, and the alias that clients name it by."""
+
+    alias: str
+    name: str  # "name@version"
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Everything that `penstock serve` was told, checked."""
+
+    model: str
+    name: str  # of the deployment: what clients say as "model"
+    data_dir: Path  # absolute
+    engine: str = "vllm"
+    replicas: int = 1
+    engine_args: Mapping[str, str] = field(default_factory=dict)
+    adapters: tuple[Adapter, ...] = ()
+    gateway: str = GATEWAY_ADDRESS
+    admin: str = ADMIN_ADDRESS
+    rpc: str = RPC_ADDRESS
+    gateway_threads: int | None = None
+    gateway_binary: Path | None = None
+    node_id: str = "local"
+    log_level: str = "info"
+
+    @property
+    def gateway_url(self) -> str:
+        """Where a client on this machine reaches the gateway."""
+        return f"http://{reachable(self.gateway, flag='--gateway')}"
+
+    @property
+    def admin_url(self) -> str:
+        """Where the admin API is reached from this machine."""
+        return f"http://{reachable(self.admin, flag='--admin')}"
+
+    @property
+    def model_names(self) -> list[str]:
+        """What clients may say as "model"."""
+        return [self.name, *(f"{self.name}:{adapter.alias}" for adapter in self.adapters)]
+
+
+def reachable(address: str, *, flag: str) -> str:
+    """The address as seen from this machine: one that means every interface is the loopback."""
+    host, port = split_address(address, flag=flag)
+    return f"127.0.0.1:{port}" if host in EVERYWHERE else f"{host}:{port}"
+
+
+def resolve_model(model: str) -> str:
+    """The model as every process can find it: paths absolute. Raises `InvalidSetting`."""
+    path = Path(model).expanduser()
+    if path.is_dir():
+        return str(path.resolve())
+    if path.exists():
+        raise InvalidSetting(f"model {model} is a file: name the directory with its config.json")
+    if PATH_LIKE.match(model) or model.count("/") > 1:
+        raise InvalidSetting(
+            f"model {model} is not there: name a directory, a Hugging Face id, or {DEFAULT_MODEL}"
+        )
+    return model
+
+
+def deployment_name(model: str) -> str:
+    """A deployment's name from its model: the last part, in the letters that names may have."""
+    base = model.rstrip("/").rpartition("/")[2].lower()
+    cleaned = re.sub(r"[^a-z0-9.-]+", "-", base)[:LONGEST_NAME].strip(".-")
+    return cleaned or "model"
+
+
+def parse_engine_args(settings: Iterable[str], one_string: str = "") -> dict[str, str]:
+    """ "key=value" settings, repeated ones and those in one string. Raises `InvalidSetting`."""
+    try:
+        words = [*shlex.split(one_string), *settings]
+    except ValueError as error:
+        raise InvalidSetting(f"--engine-args is {one_string!r}: {error}") from error
+    parsed = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not key or not equals:
+            raise InvalidSetting(
+                f"engine setting {word!r}: it must be key=value, such as max_model_len=2048"
+            )
+        parsed[key.lstrip("-")] = value
+    return parsed
+
+
+def parse_adapter(text: str) -> Adapter:
+    """An adapter from "alias=name@version=source". Raises `InvalidSetting`."""
+    alias, _, rest = text.partition("=")
+    name, _, source = rest.partition("=")
+    if not (alias and "@" in name and source):
+        raise InvalidSetting(
+            f"--adapter is {text!r}: it must be alias=name@version=SOURCE,"
+            " such as support=support@3=/models/support-lora"
+        )
+    path = Path(source).expanduser()
+    return Adapter(alias, name, str(path.resolve()) if path.is_dir() else source)

@@ -1,0 +1,106 @@
+"""Frozen settings of the head and of the node agent; the only reader of the environment.
+
+Each value is checked once, here, so that nothing behind this module meets a bad one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from penstock.control.errors import InvalidSetting
+
+GATEWAY_ADDRESS = "127.0.0.1:8080"
+ADMIN_ADDRESS = "127.0.0.1:8081"
+RPC_ADDRESS = "127.0.0.1:8082"
+DATA_DIR = ".penstock"
+
+
+@dataclass(frozen=True, slots=True)
+class HeadTimings:
+    """How patient the head is; tests shorten it."""
+
+    # Sent to agents: raise only where thousands of nodes make the head busy.
+    heartbeat: timedelta = timedelta(seconds=1)
+    # An agent not heard for so long is shown as silent; its replicas stay in the routes.
+    silent_after: timedelta = timedelta(seconds=5)
+    # Silent for so long, and a replica that does not answer the head either is replaced.
+    lost_after: timedelta = timedelta(seconds=30)
+    # Lost replicas and nodes stay in the lists for so long.
+    forget_after: timedelta = timedelta(minutes=10)
+    # The head's own Health calls to each replica, and how long one may take.
+    ping_every: timedelta = timedelta(seconds=1)
+    ping_timeout: timedelta = timedelta(seconds=3)
+    # A replica that is not ready by then is stopped and tried anew: raise for huge models.
+    ready_deadline: timedelta = timedelta(minutes=15)
+    # A replica that its agent gave up on is tried anew after this.
+    retry_failed_after: timedelta = timedelta(minutes=1)
+    # What running calls get when a replica is drained.
+    drain: timedelta = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True)
+class HeadSettings:
+    """Everything `penstock head` is told.
+
+    Addresses are "host:port"; of --admin and --rpc, port 0 means any free one.
+    """
+
+    data_dir: Path
+    admin: str = ADMIN_ADDRESS
+    rpc: str = RPC_ADDRESS
+    gateway: str = GATEWAY_ADDRESS
+    gateway_binary: Path | None = None  # None: the one built in this checkout, or on PATH
+    gateway_threads: int | None = None  # None: the gateway's own default
+    run_gateway: bool = True
+    gateway_id: str = "gw-1"
+    log_level: str = "info"
+    timings: HeadTimings = HeadTimings()
+
+    def __post_init__(self) -> None:
+        for flag, address in (
+            ("--admin", self.admin),
+            ("--rpc", self.rpc),
+            ("--gateway", self.gateway),
+        ):
+            split_address(address, flag=flag)
+        if self.run_gateway and split_address(self.gateway, flag="--gateway")[1] == 0:
+            raise InvalidSetting(f"--gateway is {self.gateway!r}: name a port, clients have to")
+        if self.gateway_threads is not None and self.gateway_threads < 1:
+            raise InvalidSetting(
+                f"--gateway-threads is {self.gateway_threads}: it must be 1 or more"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSettings:
+    """Everything `penstock node` is told."""
+
+    head: str  # host:port of the head's Nodes service
+    data_dir: Path
+    node_id: str  # survives restarts of the agent
+    listen: str = "127.0.0.1:0"  # where NodeAgent is served
+    host: str = "127.0.0.1"  # where this node's replicas are reached from outside
+    log_level: str = "info"
+
+    def __post_init__(self) -> None:
+        split_address(self.head, flag="--head")
+        split_address(self.listen, flag="--listen")
+        if not self.node_id:
+            raise InvalidSetting("--node-id is empty: give this machine a name")
+
+
+def split_address(address: str, *, flag: str) -> tuple[str, int]:
+    """Takes "host:port" apart; `flag` names the setting in the error."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise InvalidSetting(f"{flag} is {address!r}: it must be host:port, such as 127.0.0.1:8080")
+    return host, int(port)
+
+
+def from_environment(name: str, default: str, environment: Mapping[str, str] = os.environ) -> str:
+    """The value of PENSTOCK_<name>, or the default where it is unset or empty."""
+    return environment.get(f"PENSTOCK_{name}") or default

@@ -1,0 +1,158 @@
+"""The one in-memory picture of the cluster: an immutable view, replaced whole at each change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TypeVar
+
+from penstock.control.errors import UnknownDeployment
+from penstock.control.state.deployment import Deployment, DeploymentName
+from penstock.control.state.replica import Node, NodeId, Replica, ReplicaId
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+class GatewayState(StrEnum):
+    """Where a gateway process is in its life."""
+
+    STARTING = "starting"
+    READY = "ready"  # answers /livez
+    UNRESPONSIVE = "unresponsive"  # runs, but does not answer /livez
+    BACKOFF = "backoff"  # ended by itself; started again soon
+    STOPPED = "stopped"
+    REMOTE = "remote"  # not ours to start: it reports, nothing more is known
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentCounts:
+    """One deployment as one gateway counts it since its start; units as in routes.proto."""
+
+    deployment: str
+    queued: int = 0
+    in_flight: int = 0
+    requests: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    rejected: int = 0
+    cancelled: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    ttft_us_sum: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayReport:
+    """The latest that a gateway said of itself."""
+
+    at: datetime
+    snapshot_version: int
+    deployments: tuple[DeploymentCounts, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """One gateway as the head knows it; pid 0 and an empty address for remote ones."""
+
+    id: str
+    state: GatewayState
+    address: str = ""  # host:port of its OpenAI API
+    pid: int = 0
+    restarts: int = 0
+    started_at: datetime | None = None
+    last_error: str = ""
+    report: GatewayReport | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """Everything the head knows at one moment. Mappings are read-only."""
+
+    deployments: Mapping[DeploymentName, Deployment] = field(default_factory=dict)
+    nodes: Mapping[NodeId, Node] = field(default_factory=dict)
+    replicas: Mapping[ReplicaId, Replica] = field(default_factory=dict)
+    gateways: Mapping[str, Gateway] = field(default_factory=dict)
+    revision: int = 0  # grows with every change, within this process
+
+    def deployment(self, name: str) -> Deployment:
+        """The deployment of this name; raises UnknownDeployment."""
+        try:
+            return self.deployments[DeploymentName(name)]
+        except KeyError:
+            known = ", ".join(sorted(self.deployments)) or "none"
+            raise UnknownDeployment(f"no deployment {name!r}: there are {known}") from None
+
+    def replicas_of(self, name: DeploymentName) -> Iterator[Replica]:
+        """The replicas of one deployment, in order of their ids."""
+        return (r for _, r in sorted(self.replicas.items()) if r.deployment == name)
+
+    def with_deployment(self, deployment: Deployment) -> ClusterView:
+        """This view with one deployment added or replaced."""
+        name = deployment.spec.name
+        return replace(self, deployments=_put(self.deployments, name, deployment))
+
+    def without_deployment(self, name: DeploymentName) -> ClusterView:
+        """This view with one deployment less; its replicas stay until they are drained."""
+        return replace(self, deployments=_drop(self.deployments, name))
+
+    def with_node(self, node: Node) -> ClusterView:
+        """This view with one node added or replaced."""
+        return replace(self, nodes=_put(self.nodes, node.id, node))
+
+    def without_node(self, node_id: NodeId) -> ClusterView:
+        """This view with one node less."""
+        return replace(self, nodes=_drop(self.nodes, node_id))
+
+    def with_replica(self, replica: Replica) -> ClusterView:
+        """This view with one replica added or replaced."""
+        return replace(self, replicas=_put(self.replicas, replica.id, replica))
+
+    def without_replica(self, replica_id: ReplicaId) -> ClusterView:
+        """This view with one replica less."""
+        return replace(self, replicas=_drop(self.replicas, replica_id))
+
+    def with_gateway(self, gateway: Gateway) -> ClusterView:
+        """This view with one gateway added or replaced."""
+        return replace(self, gateways=_put(self.gateways, gateway.id, gateway))
+
+
+class Cluster:
+    """Holds the current view; everything else reads it or asks for a change.
+
+    One thread only. Listeners run at once, inside the change, and must be quick: the managers'
+    listeners set an event.
+    """
+
+    def __init__(self, view: ClusterView | None = None) -> None:
+        self._view = view or ClusterView()
+        self._listeners: list[Callable[[], None]] = []
+
+    def view(self) -> ClusterView:
+        """The view of this moment."""
+        return self._view
+
+    def replace(self, view: ClusterView) -> ClusterView:
+        """Makes this the view and tells the listeners; nothing happens where nothing changed."""
+        if view == self._view:
+            return self._view
+        self._view = replace(view, revision=self._view.revision + 1)
+        for listener in tuple(self._listeners):
+            listener()
+        return self._view
+
+    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Calls the listener after each change, until the returned function is called."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+
+def _put(old: Mapping[_Key, _Value], key: _Key, value: _Value) -> Mapping[_Key, _Value]:
+    return old if old.get(key) == value else MappingProxyType({**old, key: value})
+
+
+def _drop(old: Mapping[_Key, _Value], key: _Key) -> Mapping[_Key, _Value]:
+    return MappingProxyType({k: v for k, v in old.items() if k != key}) if key in old else old

@@ -1,0 +1,70 @@
+"""What the reconcile loop's decisions, and the agents' answers to them, change in the view."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from penstock.control.state.cluster import ClusterView
+from penstock.control.state.deployment import DeploymentName
+from penstock.control.state.reconcile import LIVE, Drain, Place, Settle
+from penstock.control.state.replica import Replica, ReplicaId, ReplicaState, ReplicaStatus
+
+
+def placed(view: ClusterView, action: Place, replica_id: ReplicaId, now: datetime) -> ClusterView:
+    """A pending replica of the deployment as it is now; nothing where it was deleted meanwhile."""
+    deployment = view.deployments.get(action.deployment)
+    if deployment is None:
+        return view
+    revision = deployment.template_revision
+    status = ReplicaStatus(replica_id, action.deployment, revision, ReplicaState.PENDING)
+    replica = Replica(
+        id=replica_id,
+        deployment=action.deployment,
+        node=action.node,
+        revision=revision,
+        state=ReplicaState.PENDING,
+        since=now,
+        assigned_at=now,
+        status=status,
+    )
+    return view.with_replica(replica)
+
+
+def draining(view: ClusterView, action: Drain, now: datetime) -> ClusterView:
+    """The replica gets no new requests from now on; its deployment remembers any trouble."""
+    replica = view.replicas.get(action.replica_id)
+    if replica is None or replica.state not in LIVE:
+        return view
+    view = view.with_replica(replica.moved(ReplicaState.DRAINING, now))
+    deployment = view.deployments.get(replica.deployment)
+    if deployment is None or not action.trouble:
+        return view
+    return view.with_deployment(replace(deployment, trouble=action.trouble))
+
+
+def settled(view: ClusterView, action: Settle) -> ClusterView:
+    """The deployment's trouble is over."""
+    deployment = view.deployments.get(action.deployment)
+    return view.with_deployment(replace(deployment, trouble="")) if deployment else view
+
+
+def answered(view: ClusterView, status: ReplicaStatus, now: datetime) -> ClusterView:
+    """An agent answered a start or a stop; a heartbeat may have said more in the meantime."""
+    replica = view.replicas.get(status.replica_id)
+    if replica is None:
+        return view
+    if replica.state is ReplicaState.DRAINING:
+        if status.state is ReplicaState.DRAINING:
+            return view.with_replica(replace(replica, status=status))
+        return view
+    if replica.state is not ReplicaState.PENDING or status.state is ReplicaState.PENDING:
+        return view
+    if status.state is ReplicaState.STOPPED:
+        return view.without_replica(replica.id)
+    return view.with_replica(replace(replica.moved(status.state, now), status=status))
+
+
+def free_revision(view: ClusterView, name: DeploymentName) -> int:
+    """A first revision for a new deployment that no replica of a deleted namesake runs."""
+    return max((replica.revision for replica in view.replicas_of(name)), default=0) + 1

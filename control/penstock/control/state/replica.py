@@ -1,0 +1,165 @@
+"""What runs: replicas and nodes as the head knows them, and the tables of their lives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import NewType, TypeVar
+
+from penstock.control.errors import ImpossibleTransition
+from penstock.control.state.deployment import DeploymentName
+
+ReplicaId = NewType("ReplicaId", str)
+NodeId = NewType("NodeId", str)
+
+
+class ReplicaState(StrEnum):
+    """Where a replica is in its life, as far as the head knows."""
+
+    PENDING = "pending"  # given to a node; its agent has not confirmed
+    STARTING = "starting"  # the process runs, the engine loads or warms up
+    READY = "ready"  # may be sent requests
+    BACKOFF = "backoff"  # ended by itself; its agent starts it again
+    FAILED = "failed"  # its agent gave up: last_error says why
+    DRAINING = "draining"  # no new requests; stops when the running ones are done
+    LOST = "lost"  # gone with its node, or unknown to its agent
+    STOPPED = "stopped"  # ended as asked; about to leave the view
+
+
+class NodeState(StrEnum):
+    """Where a node agent is in its life."""
+
+    EXPECTED = "expected"  # known from before the head's restart, not heard yet
+    READY = "ready"  # heard lately
+    SILENT = "silent"  # heartbeats missed; what runs there is left alone
+    LOST = "lost"  # silent for so long that its unreachable replicas are replaced
+
+
+_R = ReplicaState
+# An agent reports about once a second, so steps in between may go unseen.
+REPLICA_TRANSITIONS: Mapping[ReplicaState, frozenset[ReplicaState]] = {
+    _R.PENDING: frozenset({_R.STARTING, _R.READY, _R.BACKOFF, _R.FAILED, _R.DRAINING, _R.LOST}),
+    _R.STARTING: frozenset({_R.READY, _R.BACKOFF, _R.FAILED, _R.DRAINING, _R.LOST, _R.STOPPED}),
+    _R.READY: frozenset({_R.STARTING, _R.BACKOFF, _R.FAILED, _R.DRAINING, _R.LOST, _R.STOPPED}),
+    _R.BACKOFF: frozenset({_R.STARTING, _R.READY, _R.FAILED, _R.DRAINING, _R.LOST, _R.STOPPED}),
+    _R.FAILED: frozenset({_R.STARTING, _R.READY, _R.BACKOFF, _R.DRAINING, _R.LOST, _R.STOPPED}),
+    _R.DRAINING: frozenset({_R.LOST, _R.STOPPED}),
+    _R.LOST: frozenset({_R.STARTING, _R.READY, _R.BACKOFF, _R.FAILED, _R.DRAINING, _R.STOPPED}),
+    _R.STOPPED: frozenset(),
+}
+
+_N = NodeState
+NODE_TRANSITIONS: Mapping[NodeState, frozenset[NodeState]] = {
+    _N.EXPECTED: frozenset({_N.READY, _N.SILENT}),
+    _N.READY: frozenset({_N.SILENT, _N.EXPECTED}),
+    _N.SILENT: frozenset({_N.READY, _N.LOST, _N.EXPECTED}),
+    _N.LOST: frozenset({_N.READY, _N.EXPECTED}),
+}
+
+_State = TypeVar("_State", ReplicaState, NodeState)
+
+
+def advance(table: Mapping[_State, frozenset[_State]], current: _State, to: _State) -> _State:
+    """The next state; staying is always allowed, a step that the table lacks never is."""
+    if to != current and to not in table[current]:
+        raise ImpossibleTransition(f"{current} cannot become {to}")
+    return to
+
+
+class Evidence(StrEnum):
+    """What the head's own pings to a replica say."""
+
+    NONE = "none"  # not pinged yet, or nothing to ping
+    ANSWERS = "answers"
+    DOUBTED = "doubted"  # several pings in a row got no answer in time
+    GONE = "gone"  # nothing listens at its address
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaStatus:
+    """A replica as its agent reports it; fields as in nodes.proto, `ReplicaStatus`."""
+
+    replica_id: ReplicaId
+    deployment: DeploymentName
+    revision: int
+    state: ReplicaState
+    address: str = ""  # host:port of its Inference service; empty: not serving
+    pid: int = 0
+    restarts: int = 0
+    exit_code: int = 0
+    last_error: str = ""
+    started_at_ms: int = 0
+    next_start_ms: int = 0
+    log_path: str = ""
+    max_model_len: int = 0
+    capacity: int = 0
+    adapters: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One replica as the head knows it: where it was put, what its agent and the pings say."""
+
+    id: ReplicaId
+    deployment: DeploymentName
+    node: NodeId
+    revision: int  # the deployment's template_revision that it runs
+    state: ReplicaState
+    since: datetime  # of the state
+    assigned_at: datetime
+    status: ReplicaStatus  # as last reported; its own `state` may lag behind `state`
+    evidence: Evidence = Evidence.NONE
+    failed_pings: int = 0  # in a row
+    unreported: int = 0  # heartbeats of its node in a row that did not name it
+
+    def moved(self, to: ReplicaState, now: datetime) -> Replica:
+        """This replica in another state; itself where that is the state it is in."""
+        if to == self.state:
+            return self
+        state = advance(REPLICA_TRANSITIONS, self.state, to)
+        return replace(self, state=state, since=now)
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What a machine has; memory in bytes."""
+
+    cpus: int = 0
+    memory_bytes: int = 0
+    memory_available_bytes: int = 0
+    gpus: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """What an agent says of itself when it registers."""
+
+    id: NodeId
+    agent_address: str  # host:port of its NodeAgent service
+    host: str = ""  # where the node's replicas are reached
+    zone: str = ""
+    pid: int = 0
+    resources: Resources = Resources()
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node agent as the head knows it."""
+
+    facts: NodeFacts
+    state: NodeState
+    since: datetime  # of the state
+    heard_at: datetime
+
+    @property
+    def id(self) -> NodeId:
+        """The node's id."""
+        return self.facts.id
+
+    def moved(self, to: NodeState, now: datetime) -> Node:
+        """This node in another state; itself where that is the state it is in."""
+        if to == self.state:
+            return self
+        return replace(self, state=advance(NODE_TRANSITIONS, self.state, to), since=now)

@@ -1,0 +1,127 @@
+"""The cluster view as gateways need it: which deployments there are, and where to send requests.
+
+Values with the fields of routes.proto, `RouteSnapshot`. A snapshot is whole: it replaces what a
+gateway had.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from penstock.control.state.cluster import ClusterView
+from penstock.control.state.deployment import Deployment, DeploymentName
+from penstock.control.state.replica import Evidence, Replica, ReplicaState
+
+_ROUTED = (ReplicaState.STARTING, ReplicaState.READY, ReplicaState.DRAINING)
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentRoute:
+    """One deployment as clients may name it."""
+
+    name: DeploymentName
+    model: str
+    base_family: str
+    created: int  # seconds since 1970
+    max_model_len: int  # tokens; 0: not known
+    adapters: tuple[tuple[str, str], ...]  # alias, name@version
+    max_ongoing: int
+    max_queued: int
+    queue_deadline_ms: int
+    first_event_deadline_ms: int
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaRoute:
+    """One replica that a gateway may hold sessions with; only ready ones get new requests."""
+
+    id: str
+    deployment: DeploymentName
+    address: str
+    node: str
+    zone: str
+    state: ReplicaState  # starting, ready or draining
+    capacity: int
+    adapters: tuple[str, ...]
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """What a snapshot says, without its version: equal routes need no new snapshot."""
+
+    deployments: tuple[DeploymentRoute, ...] = ()
+    replicas: tuple[ReplicaRoute, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RouteSnapshot:
+    """Routes with a version that grows with every change, across restarts of the head."""
+
+    version: int
+    made_at: datetime
+    routes: Routes
+
+
+def routes_of(view: ClusterView) -> Routes:
+    """The routes that follow from the view."""
+    return Routes(
+        deployments=tuple(_deployment_route(view, d) for _, d in sorted(view.deployments.items())),
+        replicas=tuple(
+            _replica_route(view, r) for _, r in sorted(view.replicas.items()) if _routed(view, r)
+        ),
+    )
+
+
+def _routed(view: ClusterView, replica: Replica) -> bool:
+    if replica.state not in _ROUTED or not replica.status.address:
+        return False
+    if replica.state is not ReplicaState.READY:
+        return True  # a draining one may refuse new connections and still stream to old ones
+    if replica.evidence is Evidence.GONE:
+        return False
+    # Doubt that would leave nothing is not acted on: the gateway has evidence of its own.
+    return replica.evidence is not Evidence.DOUBTED or not _others_serve(view, replica)
+
+
+def _others_serve(view: ClusterView, replica: Replica) -> bool:
+    return any(
+        other.state is ReplicaState.READY and other.evidence in (Evidence.NONE, Evidence.ANSWERS)
+        for other in view.replicas_of(replica.deployment)
+        if other.id != replica.id
+    )
+
+
+def _deployment_route(view: ClusterView, deployment: Deployment) -> DeploymentRoute:
+    spec = deployment.spec
+    lengths = [r.status.max_model_len for r in view.replicas_of(spec.name)]
+    return DeploymentRoute(
+        name=spec.name,
+        model=spec.template.model,
+        base_family=spec.template.model,
+        created=int(deployment.created_at.timestamp()),
+        max_model_len=min((length for length in lengths if length), default=0),
+        adapters=tuple((b.alias, b.adapter) for b in spec.template.adapters),
+        max_ongoing=spec.template.max_ongoing,
+        max_queued=spec.limits.max_queued,
+        queue_deadline_ms=spec.limits.queue_deadline_ms,
+        first_event_deadline_ms=spec.limits.first_event_deadline_ms,
+        revision=deployment.revision,
+    )
+
+
+def _replica_route(view: ClusterView, replica: Replica) -> ReplicaRoute:
+    node = view.nodes.get(replica.node)
+    return ReplicaRoute(
+        id=replica.id,
+        deployment=replica.deployment,
+        address=replica.status.address,
+        node=replica.node,
+        zone=node.facts.zone if node else "",
+        state=replica.state,
+        capacity=replica.status.capacity,
+        adapters=replica.status.adapters,
+        revision=replica.revision,
+    )

@@ -1,0 +1,207 @@
+"""Values to documents and back: what of the cluster view survives a restart of the head.
+
+Everything that routes follow from is kept, so that a restarted head has routes before the first
+agent calls. What heartbeats refresh each second (free memory, when heard) is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import TypeVar
+
+from penstock.control.state.cluster import ClusterView
+from penstock.control.state.deployment import (
+    AdapterBinding,
+    Deployment,
+    DeploymentName,
+    DeploymentSpec,
+    Limits,
+    Template,
+)
+from penstock.control.state.replica import (
+    Node,
+    NodeFacts,
+    NodeId,
+    NodeState,
+    Replica,
+    ReplicaId,
+    ReplicaState,
+    ReplicaStatus,
+)
+from penstock.control.store.store import Change, Contents, Document, Key
+
+_Name = TypeVar("_Name", bound=str)
+_Value = TypeVar("_Value")
+
+
+def changes_between(old: ClusterView, new: ClusterView) -> list[Change]:
+    """What to write so that the store says what `new` says."""
+    return [
+        *_kind_changes("deployment", old.deployments, new.deployments, _from_deployment),
+        *_kind_changes("node", old.nodes, new.nodes, _from_node),
+        *_kind_changes("replica", old.replicas, new.replicas, _from_replica),
+    ]
+
+
+def view_of(contents: Contents, now: datetime) -> ClusterView:
+    """The view as the last head left it; nodes are expected to call from now on."""
+    found: dict[str, list[Document]] = {"deployment": [], "node": [], "replica": []}
+    for key, stored in contents.documents.items():
+        found.setdefault(key.kind, []).append(stored.document)
+    deployments = [_to_deployment(d) for d in found["deployment"]]
+    nodes = [_to_node(d, now) for d in found["node"]]
+    replicas = [_to_replica(d) for d in found["replica"]]
+    return ClusterView(
+        deployments={d.spec.name: d for d in deployments},
+        nodes={n.id: n for n in nodes},
+        replicas={r.id: r for r in replicas},
+    )
+
+
+def _kind_changes(
+    kind: str,
+    old: Mapping[_Name, _Value],
+    new: Mapping[_Name, _Value],
+    encode: Callable[[_Value], Document],
+) -> Iterator[Change]:
+    for name, value in new.items():
+        before = old.get(name)
+        if before is value:
+            continue
+        document = encode(value)
+        if before is None or encode(before) != document:
+            yield Change(Key(kind, name), document)
+    for name in old:
+        if name not in new:
+            yield Change(Key(kind, name), None)
+
+
+def _from_deployment(deployment: Deployment) -> Document:
+    spec, template, limits = deployment.spec, deployment.spec.template, deployment.spec.limits
+    return {
+        "name": spec.name,
+        "engine": template.engine,
+        "model": template.model,
+        "engine_args": dict(template.engine_args),
+        "adapters": [
+            {"alias": b.alias, "adapter": b.adapter, "source": b.source} for b in template.adapters
+        ],
+        "max_ongoing": template.max_ongoing,
+        "replicas": spec.replicas,
+        "max_queued": limits.max_queued,
+        "queue_deadline_ms": limits.queue_deadline_ms,
+        "first_event_deadline_ms": limits.first_event_deadline_ms,
+        "labels": dict(spec.labels),
+        "revision": deployment.revision,
+        "template_revision": deployment.template_revision,
+        "created_at": deployment.created_at.isoformat(),
+        "updated_at": deployment.updated_at.isoformat(),
+        "trouble": deployment.trouble,
+    }
+
+
+def _to_deployment(document: Document) -> Deployment:
+    template = Template(
+        engine=document["engine"],
+        model=document["model"],
+        engine_args=tuple(sorted(document["engine_args"].items())),
+        adapters=tuple(AdapterBinding(**binding) for binding in document["adapters"]),
+        max_ongoing=document["max_ongoing"],
+    )
+    limits = Limits(
+        max_queued=document["max_queued"],
+        queue_deadline_ms=document["queue_deadline_ms"],
+        first_event_deadline_ms=document["first_event_deadline_ms"],
+    )
+    spec = DeploymentSpec(
+        name=DeploymentName(document["name"]),
+        template=template,
+        replicas=document["replicas"],
+        limits=limits,
+        labels=tuple(sorted(document["labels"].items())),
+    )
+    return Deployment(
+        spec=spec,
+        revision=document["revision"],
+        template_revision=document["template_revision"],
+        created_at=datetime.fromisoformat(document["created_at"]),
+        updated_at=datetime.fromisoformat(document["updated_at"]),
+        trouble=document["trouble"],
+    )
+
+
+def _from_node(node: Node) -> Document:
+    facts = node.facts
+    return {
+        "id": facts.id,
+        "agent_address": facts.agent_address,
+        "host": facts.host,
+        "zone": facts.zone,
+        "pid": facts.pid,
+    }
+
+
+def _to_node(document: Document, now: datetime) -> Node:
+    facts = NodeFacts(
+        id=NodeId(document["id"]),
+        agent_address=document["agent_address"],
+        host=document["host"],
+        zone=document["zone"],
+        pid=document["pid"],
+    )
+    return Node(facts, NodeState.EXPECTED, since=now, heard_at=now)
+
+
+def _from_replica(replica: Replica) -> Document:
+    status = replica.status
+    return {
+        "id": replica.id,
+        "deployment": replica.deployment,
+        "node": replica.node,
+        "revision": replica.revision,
+        "state": replica.state.value,
+        "since": replica.since.isoformat(),
+        "assigned_at": replica.assigned_at.isoformat(),
+        "address": status.address,
+        "pid": status.pid,
+        "restarts": status.restarts,
+        "exit_code": status.exit_code,
+        "last_error": status.last_error,
+        "started_at_ms": status.started_at_ms,
+        "log_path": status.log_path,
+        "max_model_len": status.max_model_len,
+        "capacity": status.capacity,
+        "adapters": list(status.adapters),
+    }
+
+
+def _to_replica(document: Document) -> Replica:
+    state = ReplicaState(document["state"])
+    status = ReplicaStatus(
+        replica_id=ReplicaId(document["id"]),
+        deployment=DeploymentName(document["deployment"]),
+        revision=document["revision"],
+        # Not known until the agent reports: a drain that it was asked for is asked for again.
+        state=ReplicaState.STARTING if state is ReplicaState.DRAINING else state,
+        address=document["address"],
+        pid=document["pid"],
+        restarts=document["restarts"],
+        exit_code=document["exit_code"],
+        last_error=document["last_error"],
+        started_at_ms=document["started_at_ms"],
+        log_path=document["log_path"],
+        max_model_len=document["max_model_len"],
+        capacity=document["capacity"],
+        adapters=tuple(document["adapters"]),
+    )
+    return Replica(
+        id=status.replica_id,
+        deployment=status.deployment,
+        node=NodeId(document["node"]),
+        revision=status.revision,
+        state=state,
+        since=datetime.fromisoformat(document["since"]),
+        assigned_at=datetime.fromisoformat(document["assigned_at"]),
+        status=status,
+    )

@@ -1,0 +1,206 @@
+"""The embedded store: one SQLite file, written ahead, in a thread of its own.
+
+A transaction that `apply` returned from survives kill -9 of the process. SQLite's own write-ahead
+log does that; the file lies beside a `-wal` and a `-shm` file while it is open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from pathlib import Path
+from typing import TypeVar
+
+from penstock.control.errors import (
+    CannotStart,
+    PenstockError,
+    RevisionMismatch,
+    StoreCorrupted,
+    StoreUnavailable,
+)
+from penstock.control.store.store import AuditEntry, Author, Change, Contents, Key, Stored
+
+_T = TypeVar("_T")
+
+SCHEMA_VERSION = 1
+_SCHEMA = """
+CREATE TABLE documents (
+    kind TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL, document TEXT NOT NULL,
+    PRIMARY KEY (kind, name)
+) WITHOUT ROWID;
+CREATE TABLE transactions (
+    version INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL, who TEXT NOT NULL,
+    what TEXT NOT NULL
+);
+CREATE TABLE audit (
+    version INTEGER NOT NULL REFERENCES transactions, kind TEXT NOT NULL, name TEXT NOT NULL,
+    before TEXT, after TEXT
+);
+"""
+# The trail keeps this many transactions; a replica's every step is one.
+AUDIT_KEPT = 100_000
+
+
+class SqliteStore:
+    """A Store in one file. Use `open`; every method runs in the store's own thread."""
+
+    def __init__(self, path: Path, executor: ThreadPoolExecutor, db: sqlite3.Connection) -> None:
+        self._path = path
+        self._executor = executor
+        self._db = db
+
+    @classmethod
+    async def open(cls, path: Path) -> SqliteStore:
+        """Opens or makes the file. Raises StoreCorrupted or CannotStart, naming it."""
+        executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
+        try:
+            db = await asyncio.get_running_loop().run_in_executor(executor, _open, path)
+        except BaseException:
+            executor.shutdown(wait=False)
+            raise
+        return cls(path, executor, db)
+
+    async def load(self) -> Contents:
+        """Everything, read in one transaction."""
+        return await self._run(lambda: _load(self._db))
+
+    async def apply(self, changes: Sequence[Change], author: Author, at: datetime) -> int:
+        """Writes all changes or none; returns the new version."""
+        return await self._run(lambda: _apply(self._db, changes, author, at))
+
+    async def audit(self, limit: int) -> list[AuditEntry]:
+        """The latest entries, newest first."""
+        return await self._run(lambda: _audit(self._db, limit))
+
+    async def close(self) -> None:
+        """Writes the log back into the file and closes it."""
+        await self._run(self._db.close)
+        self._executor.shutdown()
+
+    async def _run(self, work: Callable[[], _T]) -> _T:
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._executor, work)
+        except sqlite3.Error as error:
+            raise StoreUnavailable(
+                f"the store {self._path} failed: {error}: check the disk's space and rights"
+            ) from error
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        db = sqlite3.connect(path, isolation_level=None, timeout=5.0)
+    except (OSError, sqlite3.OperationalError) as error:
+        raise CannotStart(f"cannot open the store {path}: {error}: check its rights") from error
+    try:
+        _prepare(db, path)
+    except sqlite3.DatabaseError as error:
+        db.close()
+        raise _corrupted(path, str(error)) from error
+    except PenstockError:
+        db.close()
+        raise
+    return db
+
+
+def _prepare(db: sqlite3.Connection, path: Path) -> None:
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = NORMAL")
+    found = [row[0] for row in db.execute("PRAGMA quick_check")]
+    if found != ["ok"]:
+        raise _corrupted(path, "; ".join(found[:3]))
+    (schema,) = db.execute("PRAGMA user_version").fetchone()
+    if schema == 0:
+        db.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
+    elif schema != SCHEMA_VERSION:
+        raise CannotStart(
+            f"the store {path} has format {schema}, this version knows {SCHEMA_VERSION}: "
+            "start the Penstock that wrote it, or name another data directory"
+        )
+
+
+def _corrupted(path: Path, detail: str) -> StoreCorrupted:
+    return StoreCorrupted(
+        f"the store {path} is damaged ({detail}): restore it from a backup, or move it away "
+        "to begin with an empty one; running replicas are taken in again"
+    )
+
+
+def _load(db: sqlite3.Connection) -> Contents:
+    with _transaction(db, "BEGIN"):
+        rows = db.execute("SELECT kind, name, version, document FROM documents").fetchall()
+        (version,) = db.execute("SELECT coalesce(max(version), 0) FROM transactions").fetchone()
+    documents = {Key(k, n): Stored(json.loads(document), v) for k, n, v, document in rows}
+    return Contents(version, documents)
+
+
+def _apply(db: sqlite3.Connection, changes: Iterable[Change], author: Author, at: datetime) -> int:
+    with _transaction(db, "BEGIN IMMEDIATE"):
+        cursor = db.execute(
+            "INSERT INTO transactions (at, who, what) VALUES (?, ?, ?)",
+            (at.isoformat(), author.who, author.what),
+        )
+        version = cursor.lastrowid or 0
+        for change in changes:
+            _apply_one(db, change, version)
+        db.execute("DELETE FROM audit WHERE version <= ?", (version - AUDIT_KEPT,))
+        db.execute("DELETE FROM transactions WHERE version <= ?", (version - AUDIT_KEPT,))
+    return version
+
+
+def _apply_one(db: sqlite3.Connection, change: Change, version: int) -> None:
+    key = change.key
+    row = db.execute(
+        "SELECT version, document FROM documents WHERE kind = ? AND name = ?", key
+    ).fetchone()
+    found, before = row or (0, None)
+    if change.expected_version is not None and change.expected_version != found:
+        raise RevisionMismatch(
+            f"{key.kind} {key.name!r} is at version {found}, not {change.expected_version}: "
+            "read it again, then repeat the change"
+        )
+    after = None if change.document is None else json.dumps(change.document, sort_keys=True)
+    if after is None:
+        db.execute("DELETE FROM documents WHERE kind = ? AND name = ?", key)
+    else:
+        db.execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?)", (*key, version, after))
+    db.execute("INSERT INTO audit VALUES (?, ?, ?, ?, ?)", (version, *key, before, after))
+
+
+def _audit(db: sqlite3.Connection, limit: int) -> list[AuditEntry]:
+    rows = db.execute(
+        "SELECT version, at, who, what, kind, name, before, after FROM audit "
+        "JOIN transactions USING (version) ORDER BY version DESC, audit.rowid DESC LIMIT ?",
+        (limit,),
+    ).fetchall()
+    return [
+        AuditEntry(
+            version=version,
+            at=datetime.fromisoformat(at),
+            who=who,
+            what=what,
+            key=Key(kind, name),
+            before=before and json.loads(before),
+            after=after and json.loads(after),
+        )
+        for version, at, who, what, kind, name, before, after in rows
+    ]
+
+
+class _transaction:
+    """BEGIN to COMMIT, or ROLLBACK where the body raised."""
+
+    def __init__(self, db: sqlite3.Connection, begin: str) -> None:
+        self._db = db
+        self._begin = begin
+
+    def __enter__(self) -> None:
+        self._db.execute(self._begin)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._db.execute("COMMIT" if kind is None else "ROLLBACK")

@@ -1,0 +1,88 @@
+"""The Store protocol: documents by key, changed in transactions, with an audit trail.
+
+Each transaction is all or nothing and gets the next version, 1 for the first. A document remembers
+the version that wrote it, so that a writer can insist on what it read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+
+Document = Mapping[str, Any]  # JSON object
+
+
+class Key(NamedTuple):
+    """Names a document: what kind it is, and which one."""
+
+    kind: str  # "deployment", "replica", "node", "counter"
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A document as the store holds it."""
+
+    document: Document
+    version: int  # of the transaction that wrote it
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """Everything in the store at one version; version 0 is the empty store."""
+
+    version: int
+    documents: Mapping[Key, Stored] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One document to write, or to delete where `document` is None."""
+
+    key: Key
+    document: Document | None
+    # The version that the writer read, 0 for "not there"; None: whatever is there.
+    expected_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who asks for a transaction, and why: one line for the audit trail."""
+
+    who: str  # "admin", "head"
+    what: str  # "scale mini to 2"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One document's change, as it is remembered."""
+
+    version: int
+    at: datetime
+    who: str
+    what: str
+    key: Key
+    before: Document | None
+    after: Document | None
+
+
+class Store(Protocol):
+    """Versioned documents that survive the death of the process, kill -9 included."""
+
+    async def load(self) -> Contents:
+        """Everything, read in one transaction."""
+
+    async def apply(self, changes: Sequence[Change], author: Author, at: datetime) -> int:
+        """Writes all changes or none; returns the new version.
+
+        Raises RevisionMismatch where a document is not at its expected version, and
+        StoreUnavailable where writing failed.
+        """
+
+    async def audit(self, limit: int) -> list[AuditEntry]:
+        """The latest entries, newest first."""
+
+    async def close(self) -> None:
+        """Lets go of the store; nothing may be asked of it afterwards."""

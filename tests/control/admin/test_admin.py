@@ -1,0 +1,291 @@
+"""The admin API over the real keeper, without a socket."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.control.admin.app import admin_app
+from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.routes import RouteManager
+from penstock.control.state.cluster import (
+    Cluster,
+    DeploymentCounts,
+    Gateway,
+    GatewayReport,
+    GatewayState,
+)
+from penstock.control.state.replica import ReplicaState
+from tests.fakes.control_clock import ManualClock
+from tests.fakes.control_store import MemoryStore
+from tests.fakes.control_values import NOON, node, replica
+
+MINI = {"name": "mini", "engine": "simulated", "model": "penstock-mini"}
+SPEC = {"engine": "simulated", "model": "penstock-mini"}
+
+
+@dataclass(frozen=True, slots=True)
+class Admin:
+    """The app, and what stands behind it."""
+
+    client: httpx.AsyncClient
+    keeper: Keeper
+    store: MemoryStore
+
+
+def build() -> tuple[FastAPI, Keeper, MemoryStore]:
+    clock, store = ManualClock(), MemoryStore()
+    keeper = Keeper(Cluster(), store, clock)
+    return admin_app(keeper, RouteManager(keeper, clock), clock, "1.2.3"), keeper, store
+
+
+def client_of(app: FastAPI) -> httpx.AsyncClient:
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    return httpx.AsyncClient(transport=transport, base_url="http://admin")
+
+
+@pytest.fixture
+async def admin() -> AsyncIterator[Admin]:
+    app, keeper, store = build()
+    async with client_of(app) as client:
+        yield Admin(client, keeper, store)
+
+
+async def send(client: httpx.AsyncClient, method: str, path: str, body: object) -> httpx.Response:
+    """Sends what httpx itself would refuse to write: NaN, halves of surrogate pairs."""
+    url, headers = f"/admin/v1/deployments{path}", {"content-type": "application/json"}
+    return await client.request(method, url, content=json.dumps(body), headers=headers)
+
+
+def assert_problem(reply: httpx.Response, status: int, *words: str) -> None:
+    assert reply.status_code == status, reply.text
+    assert reply.headers["content-type"] == "application/problem+json"
+    body = reply.json()
+    assert set(body) == {"type", "title", "status", "detail"}
+    assert body["status"] == status
+    for word in words:
+        assert word in body["detail"]
+
+
+async def test_a_created_deployment_is_shown_and_stored(admin: Admin) -> None:
+    engine_args = {"ttft_ms": 20, "per_request": True, "share": 0.5, "x": "y"}
+    reply = await admin.client.post(
+        "/admin/v1/deployments", json={**MINI, "replicas": 2, "engine_args": engine_args}
+    )
+    assert reply.status_code == 201
+    body = reply.json()
+    assert (body["name"], body["revision"], body["status"]["wanted"]) == ("mini", 1, 2)
+    assert body["spec"]["engine_args"] == {
+        "per_request": "true",
+        "share": "0.5",
+        "ttft_ms": "20",
+        "x": "y",
+    }
+    assert (await admin.client.get("/admin/v1/deployments/mini")).json() == body
+    assert (await admin.client.get("/admin/v1/deployments")).json() == [body]
+    (entry,) = await admin.store.audit(10)
+    assert (entry.who, entry.what, entry.before) == ("admin", "create deployment mini", None)
+
+
+async def test_a_duplicate_is_a_conflict_that_no_sdk_retries(admin: Admin) -> None:
+    await admin.client.post("/admin/v1/deployments", json=MINI)
+    reply = await admin.client.post("/admin/v1/deployments", json=MINI)
+    assert_problem(reply, 409, "'mini' exists")
+    assert reply.headers["x-should-retry"] == "false"
+
+
+async def test_put_creates_then_changes_then_does_nothing(admin: Admin) -> None:
+    url = "/admin/v1/deployments/mini"
+    first = await admin.client.put(url, json=SPEC)
+    second = await admin.client.put(url, json={**SPEC, "model": "other"})
+    third = await admin.client.put(url, json={**SPEC, "model": "other"})
+    assert [r.status_code for r in (first, second, third)] == [201, 200, 200]
+    assert [r.json()["revision"] for r in (first, second, third)] == [1, 2, 2]
+
+
+async def test_what_get_gives_put_takes(admin: Admin) -> None:
+    adapters = [{"alias": "p", "adapter": "p@1", "source": "s"}]
+    body = {**MINI, "adapters": adapters, "labels": {"team": "x"}, "max_queued": 3}
+    created = (await admin.client.post("/admin/v1/deployments", json=body)).json()
+    again = await admin.client.put("/admin/v1/deployments/mini", json=created["spec"])
+    assert again.json()["revision"] == created["revision"]
+
+
+async def test_scale_changes_the_count_only(admin: Admin) -> None:
+    await admin.client.post("/admin/v1/deployments", json=MINI)
+    reply = await admin.client.post("/admin/v1/deployments/mini/scale", json={"replicas": 0})
+    assert reply.json()["spec"]["replicas"] == 0
+    assert reply.json()["status"]["phase"] == "stopped"
+    assert_problem(
+        await admin.client.post("/admin/v1/deployments/none/scale", json={"replicas": 1}), 404
+    )
+
+
+async def test_a_deleted_deployment_is_gone(admin: Admin) -> None:
+    await admin.client.post("/admin/v1/deployments", json=MINI)
+    assert (await admin.client.delete("/admin/v1/deployments/mini")).status_code == 204
+    assert_problem(await admin.client.get("/admin/v1/deployments/mini"), 404, "'mini'")
+    assert_problem(await admin.client.delete("/admin/v1/deployments/mini"), 404)
+
+
+@pytest.mark.parametrize("wrong", ["2", '"2"', 'W/"2"'])
+async def test_an_if_match_of_another_revision_changes_nothing(admin: Admin, wrong: str) -> None:
+    await admin.client.post("/admin/v1/deployments", json=MINI)
+    url, headers = "/admin/v1/deployments/mini", {"if-match": wrong}
+    put = await admin.client.put(url, json={**SPEC, "model": "other"}, headers=headers)
+    assert_problem(put, 412, "revision 1, not 2")
+    scale = await admin.client.post(f"{url}/scale", json={"replicas": 3}, headers=headers)
+    assert_problem(scale, 412)
+    assert_problem(await admin.client.delete(url, headers=headers), 412)
+    assert (await admin.client.get(url)).json()["revision"] == 1
+
+
+@pytest.mark.parametrize("right", ["1", '"1"', "*"])
+async def test_an_if_match_of_this_revision_goes_through(admin: Admin, right: str) -> None:
+    await admin.client.post("/admin/v1/deployments", json=MINI)
+    url, headers = "/admin/v1/deployments/mini", {"if-match": right}
+    reply = await admin.client.put(url, json={**SPEC, "model": "other"}, headers=headers)
+    assert reply.json()["revision"] == 2
+
+
+async def test_an_if_match_that_is_no_revision_is_refused(admin: Admin) -> None:
+    await admin.client.post("/admin/v1/deployments", json=MINI)
+    reply = await admin.client.delete("/admin/v1/deployments/mini", headers={"if-match": "x"})
+    assert_problem(reply, 422, "If-Match is 'x'")
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"name": "Not A Label"}, "name is 'Not A Label'"),
+        ({"name": None}, "name"),
+        ({"engine": "magic"}, "engine is 'magic'"),
+        ({"model": 7}, "model"),
+        ({"replicas": -1}, "replicas"),
+        ({"replicas": 1.5}, "replicas"),
+        ({"replicas": True}, "replicas"),
+        ({"max_queued": 2**40}, "max_queued"),
+        ({"engine_args": {"--x": "1"}}, "without dashes"),
+        ({"engine_args": {"x": "a\ud800"}}, "x"),
+        ({"adapters": [{"alias": "p", "adapter": "p", "source": "s"}]}, "name@version"),
+        ({"labels": {"a": "\x00"}}, "printable"),
+        ({"repliacs": 2}, "repliacs"),
+    ],
+)
+async def test_a_bad_value_is_named(admin: Admin, change: dict[str, Any], word: str) -> None:
+    reply = await send(admin.client, "POST", "", {**MINI, **change})
+    assert_problem(reply, 422, word)
+    assert not admin.keeper.cluster.view().deployments
+
+
+@pytest.mark.parametrize("body", [b"{", b"", b"\xff\xfe", b"[]", b"null", b'{"name": NaN'])
+async def test_a_body_that_is_no_json_object_is_refused(admin: Admin, body: bytes) -> None:
+    headers = {"content-type": "application/json"}
+    reply = await admin.client.post("/admin/v1/deployments", content=body, headers=headers)
+    assert_problem(reply, reply.status_code)
+    assert reply.status_code in (400, 422)
+
+
+async def test_unknown_paths_and_methods_are_problems_too(admin: Admin) -> None:
+    assert_problem(await admin.client.get("/admin/v1/nothing"), 404)
+    assert_problem(await admin.client.patch("/admin/v1/deployments"), 405)
+
+
+async def test_a_store_that_fails_is_503_and_nothing_is_changed(admin: Admin) -> None:
+    admin.store.failing = True
+    reply = await admin.client.post("/admin/v1/deployments", json=MINI)
+    assert_problem(reply, 503, "told to fail")
+    assert not admin.keeper.cluster.view().deployments
+
+
+async def test_a_fault_of_ours_is_a_problem_without_its_traceback(admin: Admin) -> None:
+    async def broken() -> None:
+        raise RuntimeError("secret")
+
+    app, _, _ = build()
+    app.add_api_route("/broken", broken)
+    async with client_of(app) as client:
+        reply = await client.get("/broken")
+    assert_problem(reply, 500, "head's log")
+    assert "secret" not in reply.text
+
+
+async def test_lists_show_what_the_head_knows(admin: Admin) -> None:
+    gateway = Gateway(
+        "gw-1",
+        GatewayState.READY,
+        address="127.0.0.1:8080",
+        pid=7,
+        report=GatewayReport(NOON, 12, (DeploymentCounts("a", queued=1), DeploymentCounts("b", 2))),
+    )
+    await admin.keeper.observe(
+        lambda view: (
+            view.with_node(node())
+            .with_replica(replica("a"))
+            .with_replica(replica("b", ReplicaState.BACKOFF, deployment="other"))
+            .with_gateway(gateway)
+        ),
+        "test",
+    )
+    replicas = (await admin.client.get("/admin/v1/replicas")).json()
+    assert [(r["id"], r["state"], r["address"], r["pid"]) for r in replicas] == [
+        ("a", "ready", "a:9000", 1),
+        ("b", "backoff", "b:9000", 1),
+    ]
+    other = (await admin.client.get("/admin/v1/replicas?deployment=other")).json()
+    assert [r["id"] for r in other] == ["b"]
+    (found,) = (await admin.client.get("/admin/v1/nodes")).json()
+    assert (found["id"], found["state"], found["address"]) == ("n1", "ready", "n1:7000")
+    (shown,) = (await admin.client.get("/admin/v1/gateways")).json()
+    assert (shown["state"], shown["address"], shown["pid"]) == ("ready", "127.0.0.1:8080", 7)
+    assert (shown["snapshot_version"], shown["queued"]) == (12, 3)
+
+
+async def test_the_documents_load_nothing_from_elsewhere(admin: Admin) -> None:
+    page = await admin.client.get("/docs")
+    assert page.status_code == 200
+    assert "//" not in page.text.replace("// ", "")
+    for path in ("swagger-ui-bundle.js", "swagger-ui.css"):
+        assert path in page.text
+        assert (await admin.client.get(f"/static-offline-docs/{path}")).status_code == 200
+    document = (await admin.client.get("/openapi.json")).json()
+    assert "/admin/v1/deployments/{name}/scale" in document["paths"]
+
+
+async def test_the_version_is_told(admin: Admin) -> None:
+    assert (await admin.client.get("/livez")).status_code == 200
+    version = (await admin.client.get("/admin/v1/version")).json()
+    assert version == {"version": "1.2.3", "snapshot_version": 0}
+
+
+texts = st.text(st.characters(exclude_categories=()))
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=8,
+)
+fields = st.sampled_from(
+    ["name", "engine", "model", "engine_args", "adapters", "replicas", "labels", "max_ongoing"]
+)
+
+
+@settings(deadline=None)
+@given(change=st.dictionaries(fields, anything, max_size=3), create=st.booleans())
+async def test_no_body_whatever_is_a_fault_of_ours(change: dict[str, Any], create: bool) -> None:
+    app, _, _ = build()
+    async with client_of(app) as client:
+        if create:
+            reply = await send(client, "POST", "", {**MINI, **change})
+        else:
+            reply = await send(client, "PUT", "/mini", {**SPEC, **change})
+        assert reply.status_code < 500, reply.text
+        listed = await client.get("/admin/v1/deployments")
+        assert listed.status_code == 200

@@ -1,0 +1,93 @@
+"""The `penstock` command line itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import metadata
+
+import pytest
+from typer.testing import CliRunner
+
+from penstock.control.cli.app import app
+
+VERBS = ("serve", "head", "node", "status")
+
+
+@pytest.fixture
+def runner() -> CliRunner:
+    return CliRunner(env={"COLUMNS": "120", "NO_COLOR": "1", "TERM": "dumb"})
+
+
+def test_the_version_is_the_packages(runner: CliRunner) -> None:
+    reply = runner.invoke(app, ["--version"])
+    assert reply.exit_code == 0
+    assert reply.output.strip() == f"penstock {metadata.version('penstock')}"
+
+
+def test_help_names_every_verb(runner: CliRunner) -> None:
+    reply = runner.invoke(app, ["--help"])
+    assert reply.exit_code == 0
+    assert all(verb in reply.output for verb in VERBS)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help_with_an_example(runner: CliRunner, verb: str) -> None:
+    reply = runner.invoke(app, [verb, "-h"])
+    assert reply.exit_code == 0
+    assert f"penstock {verb}" in reply.output
+    assert "Example" in reply.output
+
+
+@pytest.mark.parametrize(
+    "variable",
+    ["MODEL", "ENGINE", "ENGINE_ARGS", "REPLICAS", "NAME", "GATEWAY", "ADMIN", "RPC", "DATA_DIR"],
+)
+def test_every_option_of_serve_can_come_from_the_environment(
+    runner: CliRunner, variable: str
+) -> None:
+    assert f"PENSTOCK_{variable}" in runner.invoke(app, ["serve", "--help"]).output
+
+
+def test_no_verb_shows_help(runner: CliRunner) -> None:
+    assert "serve" in runner.invoke(app, []).output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["serve", "./no-such-model"], "./no-such-model"),
+        (["serve", "--engine-arg", "oops"], "oops"),
+        (["serve", "--adapter", "oops"], "alias=name@version=SOURCE"),
+        (["serve", "--engine", "simulated", "--gateway", "8080"], "--gateway"),
+        (["node", "--head", "nowhere"], "--head"),
+        (["head", "--admin", "nowhere"], "--admin"),
+        (["status", "--admin", "127.0.0.1:1"], "http://127.0.0.1:1"),
+        (["status", "--admin", "http://[oops"], "--admin"),
+    ],
+)
+def test_a_mistake_is_one_line_that_names_it_and_exit_code_1(
+    runner: CliRunner, arguments: list[str], words: str
+) -> None:
+    reply = runner.invoke(app, arguments)
+    assert reply.exit_code == 1
+    lines = reply.stderr.strip().splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith(f"penstock {arguments[0]}: error: ")
+    assert words in lines[0]
+
+
+def test_an_unknown_engine_is_refused_with_the_known_ones(runner: CliRunner) -> None:
+    reply = runner.invoke(app, ["serve", "--engine", "llama"])
+    assert reply.exit_code == 2
+    assert "simulated" in reply.stderr
+
+
+def test_the_module_runs_as_the_command() -> None:
+    reply = subprocess.run(
+        [sys.executable, "-m", "penstock.control.main", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert reply.stdout.startswith("penstock ")

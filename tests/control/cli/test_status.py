@@ -1,0 +1,67 @@
+"""What `penstock status` shows of what the head knows."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+from rich.console import Console
+
+from penstock.control.admin.models import DeploymentModel
+from penstock.control.cli.status import Everything, to_json, to_tables
+from tests.control.serving.pictures import NOW, gateway, node, replica
+
+
+def deployment(**status: Any) -> DeploymentModel:
+    return DeploymentModel.model_validate(
+        {
+            "name": "mini",
+            "revision": 1,
+            "spec": {"model": "penstock-mini", "engine": "vllm"},
+            "status": {"phase": "degraded", "wanted": 2, "ready": 1, "updated": 1, "message": "so"}
+            | status,
+            "created_at": NOW,
+            "updated_at": NOW,
+        }
+    )
+
+
+EVERYTHING = Everything(
+    [deployment()],
+    [replica("mini-1"), replica("mini-2", state="backoff", restarts=3, last_error="[red]died[/]")],
+    [node()],
+    [gateway(in_flight=7)],
+)
+
+
+def shown(everything: Everything, width: int = 160) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=width)
+    for table in to_tables(everything):
+        console.print(table)
+    return out.getvalue()
+
+
+def test_tables_show_states_counts_and_reasons() -> None:
+    text = shown(EVERYTHING)
+    for words in ("degraded", "1/2", "mini-2", "backoff", "[red]died[/]", "4.0 of 8.0 GiB", "7"):
+        assert words in text
+
+
+def test_ids_and_states_stay_whole_on_a_narrow_terminal() -> None:
+    text = shown(EVERYTHING, width=80)
+    assert "mini-2" in text
+    assert "backoff" in text
+
+
+def test_nothing_at_all_is_shown_as_empty_tables() -> None:
+    assert "Deployments" in shown(Everything([], [], [], []))
+
+
+def test_json_is_what_the_admin_api_says() -> None:
+    told = json.loads(json.dumps(to_json(EVERYTHING)))
+    assert told["deployments"][0]["status"]["phase"] == "degraded"
+    assert [each["id"] for each in told["replicas"]] == ["mini-1", "mini-2"]
+    assert told["gateways"][0]["in_flight"] == 7
+    assert told["nodes"][0]["id"] == "n"

@@ -1,0 +1,152 @@
+"""The loop carries plans out, and repeats what did not work."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from itertools import count
+
+from penstock.control.errors import NodeUnreachable, ReplicaRefused
+from penstock.control.managers.deployments import LOOK_AGAIN, DeploymentManager
+from penstock.control.managers.keeper import Keeper
+from penstock.control.placement.placement import ReplicaOrder
+from penstock.control.state.cluster import Cluster, ClusterView
+from penstock.control.state.deployment import created
+from penstock.control.state.replica import NodeFacts, ReplicaId, ReplicaState, ReplicaStatus
+from penstock.control.store.store import Author
+from tests.fakes.control_clock import ManualClock
+from tests.fakes.control_store import MemoryStore
+from tests.fakes.control_values import DEADLINES, MINI, NOON, node, report, spec
+from tests.fakes.control_waiting import eventually
+
+
+@dataclass
+class ScriptedPlacement:
+    """Raises what `errors` has left, then obeys."""
+
+    errors: list[Exception] = field(default_factory=list)
+    started: list[ReplicaOrder] = field(default_factory=list)
+    stopped: list[ReplicaId] = field(default_factory=list)
+
+    async def start(self, node: NodeFacts, order: ReplicaOrder) -> ReplicaStatus:
+        self.started.append(order)
+        if self.errors:
+            raise self.errors.pop(0)
+        return report(order.replica_id, ReplicaState.STARTING, revision=order.revision)
+
+    async def stop(self, node: NodeFacts, replica_id: ReplicaId, drain: timedelta) -> None:
+        self.stopped.append(replica_id)
+        if self.errors:
+            raise self.errors.pop(0)
+
+
+@dataclass
+class World:
+    """A deployment manager and everything around it."""
+
+    placement: ScriptedPlacement = field(default_factory=ScriptedPlacement)
+    clock: ManualClock = field(default_factory=ManualClock)
+    store: MemoryStore = field(default_factory=MemoryStore)
+
+    def __post_init__(self) -> None:
+        self.keeper = Keeper(Cluster(), self.store, self.clock)
+
+    @property
+    def view(self) -> ClusterView:
+        return self.keeper.cluster.view()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        numbers = count(1)
+        manager = DeploymentManager(
+            self.keeper,
+            self.placement,
+            self.clock,
+            DEADLINES,
+            drain=timedelta(seconds=1),
+            new_id=lambda: str(next(numbers)),
+        )
+        await self.keeper.desire(
+            lambda view: view.with_node(node()).with_deployment(created(spec(), NOON)),
+            Author("admin", "test"),
+        )
+        async with asyncio.TaskGroup() as tasks:
+            task = tasks.create_task(manager.run())
+            yield
+            task.cancel()
+
+    async def states(self, *expected: str) -> None:
+        async def look() -> bool:
+            return sorted(r.state for r in self.view.replicas.values()) == list(expected)
+
+        await eventually(look, f"the replicas are {expected}")
+
+
+async def test_a_wanted_replica_is_placed_and_started() -> None:
+    world = World()
+    async with world.running():
+        await world.states("starting")
+    (order,) = world.placement.started
+    assert (order.replica_id, order.model) == ("mini-1", "penstock-mini")
+
+
+async def test_a_start_that_did_not_reach_the_node_is_repeated_for_the_same_replica() -> None:
+    world = World(ScriptedPlacement(errors=[NodeUnreachable("gone"), NodeUnreachable("gone")]))
+    async with world.running():
+        for _ in range(2):
+            await _asleep(world)
+            await world.states("pending")
+            world.clock.advance(LOOK_AGAIN)
+        await world.states("starting")
+    assert [order.replica_id for order in world.placement.started] == ["mini-1"] * 3
+
+
+async def test_a_start_that_was_refused_is_shown_as_failed_and_not_repeated() -> None:
+    world = World(ScriptedPlacement(errors=[ReplicaRefused("no such engine")]))
+    async with world.running():
+        await world.states("failed")
+        (replica,) = world.view.replicas.values()
+        assert replica.status.last_error == "no such engine"
+    assert len(world.placement.started) == 1
+
+
+async def test_a_replica_too_many_is_drained_then_stopped_once() -> None:
+    world = World()
+    async with world.running():
+        await world.states("starting")
+        scaled = replace(spec(), replicas=0)
+        await world.keeper.desire(
+            lambda view: view.with_deployment(replace(view.deployments[MINI], spec=scaled)),
+            Author("admin", "test"),
+        )
+
+        async def stopped() -> bool:
+            return [r.status.state for r in world.view.replicas.values()] == ["draining"]
+
+        await eventually(stopped, "the agent was told")
+    assert world.placement.stopped == ["mini-1"]
+
+
+async def test_a_decision_that_cannot_be_stored_is_not_acted_on() -> None:
+    world = World()
+    async with world.running():
+        await world.states("starting")
+        world.store.failing = True
+        await world.keeper.observe(
+            lambda view: view.without_replica(ReplicaId("mini-1")), "the replica vanished"
+        )
+        await asyncio.sleep(0)
+        assert not world.view.replicas
+        world.store.failing = False
+        await world.states("starting")
+    assert len(world.placement.started) == 2
+
+
+async def _asleep(world: World) -> None:
+    async def look() -> bool:
+        return world.clock.sleepers > 0
+
+    await eventually(look, "the errand waits")

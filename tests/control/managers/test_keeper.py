@@ -1,0 +1,94 @@
+"""What is stored, when, and what a restarted head takes up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from penstock.control.errors import StoreUnavailable
+from penstock.control.managers.keeper import Keeper
+from penstock.control.state.cluster import Cluster, ClusterView
+from penstock.control.state.deployment import AdapterBinding, created
+from penstock.control.state.replica import Evidence, NodeState, ReplicaState, Resources
+from penstock.control.state.snapshot import routes_of
+from penstock.control.store.store import Author
+from tests.fakes.control_clock import ManualClock
+from tests.fakes.control_store import MemoryStore
+from tests.fakes.control_values import NOON, SECOND, node, replica, spec
+
+ADMIN = Author("admin", "test")
+
+
+def keeper_of(store: MemoryStore) -> Keeper:
+    return Keeper(Cluster(), store, ManualClock())
+
+
+def filled(view: ClusterView) -> ClusterView:
+    binding = AdapterBinding("p", "p@1", "s")
+    template = replace(
+        spec().template, adapters=(binding,), engine_args=(("a", "1"), ("b", "2")), max_ongoing=4
+    )
+    deployment = created(replace(spec(replicas=2), template=template), NOON)
+    view = view.with_deployment(replace(deployment, trouble="once")).with_node(node())
+    return view.with_replica(replica("a")).with_replica(replica("b", ReplicaState.DRAINING))
+
+
+async def test_a_restarted_head_has_the_same_routes_before_any_agent_calls() -> None:
+    store = MemoryStore()
+    first, second = keeper_of(store), keeper_of(store)
+    before = await first.desire(filled, ADMIN)
+    await second.restore()
+    after = second.cluster.view()
+    assert routes_of(after) == routes_of(before)
+    assert after.deployments == before.deployments
+    assert after.nodes[node().id].state is NodeState.EXPECTED
+
+
+async def test_a_drain_that_nobody_confirmed_is_asked_for_again() -> None:
+    store = MemoryStore()
+    first, second = keeper_of(store), keeper_of(store)
+    draining = replica(state=ReplicaState.DRAINING)
+    await first.observe(lambda view: view.with_replica(draining), "test")
+    await second.restore()
+    restored = second.cluster.view().replicas[draining.id]
+    assert restored.state is ReplicaState.DRAINING
+    assert restored.status.state is not ReplicaState.DRAINING
+
+
+async def test_a_desire_that_cannot_be_stored_changes_nothing() -> None:
+    store = MemoryStore()
+    keeper = keeper_of(store)
+    store.failing = True
+    with pytest.raises(StoreUnavailable):
+        await keeper.desire(filled, ADMIN)
+    assert keeper.cluster.view() == ClusterView()
+
+
+async def test_an_observation_holds_though_it_cannot_be_stored() -> None:
+    store = MemoryStore()
+    keeper = keeper_of(store)
+    store.failing = True
+    await keeper.observe(filled, "test")
+    assert len(keeper.cluster.view().replicas) == 2
+
+
+async def test_what_heartbeats_refresh_each_second_is_not_written() -> None:
+    store = MemoryStore()
+    keeper = keeper_of(store)
+    await keeper.observe(filled, "test")
+    version = (await store.load()).version
+    facts = replace(node().facts, resources=Resources(memory_available_bytes=5))
+    heard = replace(node(), facts=facts, heard_at=NOON + SECOND)
+    pinged = replace(replica("a"), evidence=Evidence.ANSWERS)
+    await keeper.observe(lambda view: view.with_node(heard).with_replica(pinged), "test")
+    assert (await store.load()).version == version
+    assert keeper.cluster.view().nodes[node().id].heard_at == NOON + SECOND
+
+
+async def test_what_left_the_view_leaves_the_store() -> None:
+    store = MemoryStore()
+    keeper = keeper_of(store)
+    await keeper.observe(filled, "test")
+    await keeper.observe(lambda view: ClusterView(), "test")
+    assert (await store.load()).documents == {}

@@ -1,0 +1,94 @@
+"""Snapshots: whole, numbered upwards for ever, and held back until they are known to be right."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.routes import RESERVED_AT_ONCE, RouteManager
+from penstock.control.state.cluster import Cluster
+from penstock.control.state.snapshot import RouteSnapshot
+from tests.fakes.control_clock import ManualClock
+from tests.fakes.control_store import MemoryStore
+from tests.fakes.control_values import replica
+
+Snapshots = AsyncIterator[RouteSnapshot]
+
+
+def manager_of(store: MemoryStore) -> tuple[RouteManager, Keeper]:
+    clock = ManualClock()
+    keeper = Keeper(Cluster(), store, clock)
+    return RouteManager(keeper, clock), keeper
+
+
+@asynccontextmanager
+async def running(routes: RouteManager) -> AsyncIterator[None]:
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(routes.run())
+        yield
+        task.cancel()
+
+
+async def first(snapshots: Snapshots) -> RouteSnapshot:
+    async with asyncio.timeout(5):
+        return await anext(snapshots)
+
+
+async def test_nothing_is_told_before_the_routes_are_opened() -> None:
+    routes, _ = manager_of(MemoryStore())
+    watching = routes.watch(0)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await anext(watching)
+    await routes.open()
+    assert (await first(routes.watch(0))).version == 1
+
+
+async def test_each_change_is_told_whole_and_no_change_is_not() -> None:
+    routes, keeper = manager_of(MemoryStore())
+    await routes.open()
+    async with running(routes):
+        watching = routes.watch(0)
+        assert (await first(watching)).routes.replicas == ()
+        await keeper.observe(lambda view: view.with_replica(replica("a")), "test")
+        second = await first(watching)
+        assert (second.version, [r.id for r in second.routes.replicas]) == (2, ["a"])
+        await keeper.observe(lambda view: view, "test")
+        await keeper.observe(lambda view: view.with_replica(replica("b")), "test")
+        third = await first(watching)
+        assert (third.version, [r.id for r in third.routes.replicas]) == (3, ["a", "b"])
+
+
+async def test_versions_grow_across_restarts() -> None:
+    store = MemoryStore()
+    versions = []
+    for _ in range(3):
+        routes, _ = manager_of(store)
+        await routes.open()
+        versions.append(routes.current().version)
+    assert versions == [1, RESERVED_AT_ONCE + 1, 2 * RESERVED_AT_ONCE + 1]
+
+
+async def test_a_gateway_from_the_future_moves_the_versions_above_its_own() -> None:
+    store = MemoryStore()
+    routes, _ = manager_of(store)
+    await routes.open()
+    other = routes.watch(0)
+    await first(other)
+    assert (await first(routes.watch(1_000_000))).version == 1_000_001
+    assert (await first(other)).version == 1_000_001
+    restarted, _ = manager_of(store)
+    await restarted.open()
+    assert restarted.current().version > 1_000_001
+
+
+async def test_versions_go_on_though_the_store_fails() -> None:
+    store = MemoryStore()
+    routes, _ = manager_of(store)
+    await routes.open()
+    store.failing = True
+    assert (await first(routes.watch(RESERVED_AT_ONCE * 2))).version == RESERVED_AT_ONCE * 2 + 1

@@ -1,0 +1,37 @@
+"""The command line of a replica."""
+
+from __future__ import annotations
+
+import sys
+
+from penstock.control.node_agent.replica_command import replica_command
+from penstock.v1 import inference_pb2, nodes_pb2
+
+
+def test_a_spec_becomes_the_command_that_runs_it() -> None:
+    spec = nodes_pb2.ReplicaSpec(
+        replica_id="r-1",
+        deployment="mini",
+        engine="simulated",
+        model="penstock-mini",
+        served_name="mini",
+        engine_args=["ttft_ms=20", "tokens_per_second=50"],
+        adapters=[inference_pb2.Adapter(name="pirate@1", source="penstock-mini/pirate")],
+        max_ongoing=4,
+    )
+    command = replica_command(spec, "127.0.0.1:7000", "127.0.0.1")
+    assert command[:3] == [sys.executable, "-m", "penstock.replica"]
+    assert " ".join(command[3:]) == (
+        "--replica-id r-1 --deployment mini --engine simulated --model penstock-mini"
+        " --served-name mini --engine-arg ttft_ms=20 --engine-arg tokens_per_second=50"
+        " --adapter pirate@1=penstock-mini/pirate --max-ongoing 4"
+        " --listen 127.0.0.1:0 --agent 127.0.0.1:7000"
+    )
+
+
+def test_what_a_spec_leaves_open_is_left_to_the_engine() -> None:
+    spec = nodes_pb2.ReplicaSpec(replica_id="r", deployment="d", engine="vllm", model="m")
+    command = replica_command(spec, "h:1", "0.0.0.0")
+    assert "--max-ongoing" not in command
+    assert command[command.index("--served-name") + 1] == "d"
+    assert command[command.index("--listen") + 1] == "0.0.0.0:0"

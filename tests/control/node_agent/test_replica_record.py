@@ -1,0 +1,61 @@
+"""The phases of a replica, and what the head is told of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from penstock.control.errors import ImpossibleTransition
+from penstock.control.node_agent.replica_record import (
+    TRANSITIONS,
+    Phase,
+    ReplicaRecord,
+    to_status,
+)
+from penstock.v1 import inference_pb2, nodes_pb2
+
+SPEC = nodes_pb2.ReplicaSpec(
+    replica_id="r-1",
+    deployment="mini",
+    revision=3,
+    adapters=[inference_pb2.Adapter(name="pirate@1", source="penstock-mini/pirate")],
+)
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_every_phase_can_end_in_stopped(phase: Phase) -> None:
+    assert phase is Phase.STOPPED or Phase.STOPPED in TRANSITIONS[phase]
+
+
+def test_a_stopped_replica_never_comes_back() -> None:
+    with pytest.raises(ImpossibleTransition, match="r-1 cannot go from stopped to starting"):
+        ReplicaRecord(SPEC, Phase.STOPPED).advance(Phase.STARTING)
+
+
+def test_staying_in_a_phase_is_no_transition() -> None:
+    assert ReplicaRecord(SPEC, Phase.READY).advance(Phase.READY).phase is Phase.READY
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_every_phase_has_its_word_in_the_contract(phase: Phase) -> None:
+    status = to_status(ReplicaRecord(SPEC, phase), Path("x.log"))
+    name = nodes_pb2.ReplicaPhase.Name(status.phase)
+    assert name == f"REPLICA_PHASE_{phase.value.upper()}"
+
+
+def test_adapters_are_loaded_only_while_it_serves() -> None:
+    ready = to_status(ReplicaRecord(SPEC, Phase.READY), Path("x.log"))
+    starting = to_status(ReplicaRecord(SPEC, Phase.STARTING), Path("x.log"))
+    assert list(ready.adapters) == ["pirate@1"]
+    assert list(starting.adapters) == []
+
+
+def test_moments_are_told_in_milliseconds_since_1970() -> None:
+    record = ReplicaRecord(SPEC, started_at=datetime(1970, 1, 1, 0, 0, 2, 500_000, tzinfo=UTC))
+    status = to_status(record, Path("/data/logs/r-1.log"))
+    assert status.started_at_ms == 2500
+    assert status.next_start_ms == 0
+    assert status.log_path == "/data/logs/r-1.log"
+    assert (status.replica_id, status.deployment, status.revision) == ("r-1", "mini", 3)

@@ -1,0 +1,201 @@
+"""The head's gRPC services over a real connection."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+import grpc
+import pytest
+
+from penstock.control.managers.gateway_reports import GatewayReports
+from penstock.control.managers.health import HealthManager
+from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.routes import RouteManager
+from penstock.control.rpc.nodes_service import NodesService
+from penstock.control.rpc.routes_service import RoutesService
+from penstock.control.rpc.server import serve_rpc
+from penstock.control.state.cluster import Cluster, ClusterView, Gateway, GatewayState
+from penstock.control.state.deployment import AdapterBinding, Limits, created
+from penstock.control.state.health import Ping
+from penstock.control.state.replica import ReplicaState
+from penstock.v1 import inference_pb2, nodes_pb2, nodes_pb2_grpc, routes_pb2, routes_pb2_grpc
+from tests.fakes.control_clock import ManualClock
+from tests.fakes.control_store import MemoryStore
+from tests.fakes.control_values import MINI, NOON, PATIENCE, node, spec
+
+
+class NoPinger:
+    """Never asked in these tests."""
+
+    async def ping(self, address: str) -> Ping:
+        raise AssertionError(f"pinged {address}")
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A served head and stubs that reach it."""
+
+    keeper: Keeper
+    nodes: Any
+    routes: Any
+
+    @property
+    def view(self) -> ClusterView:
+        return self.keeper.cluster.view()
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    clock = ManualClock()
+    keeper = Keeper(Cluster(), MemoryStore(), clock)
+    routes = RouteManager(keeper, clock)
+    health = HealthManager(keeper, NoPinger(), clock, PATIENCE, ping_every=timedelta(seconds=1))
+    await keeper.observe(_with_everything, "test")
+    await routes.open()
+    server, port = await serve_rpc(
+        "127.0.0.1:0",
+        RoutesService(routes, GatewayReports(keeper)),
+        NodesService(health, timedelta(seconds=1)),
+    )
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        nodes = nodes_pb2_grpc.NodesStub(channel)  # type: ignore[no-untyped-call]
+        yield Served(keeper, nodes, routes_pb2_grpc.RoutesStub(channel))  # type: ignore[no-untyped-call]
+    await server.stop(None)
+
+
+def _with_everything(view: ClusterView) -> ClusterView:
+    """A deployment with every field set, and no node yet."""
+    template = replace(
+        spec().template, adapters=(AdapterBinding("pirate", "pirate@1", "s"),), max_ongoing=4
+    )
+    full = replace(spec(), template=template, limits=Limits(1, 2, 3))
+    return view.with_deployment(created(full, NOON))
+
+
+def status(phase: nodes_pb2.ReplicaPhase, replica_id: str = "r1") -> nodes_pb2.ReplicaStatus:
+    return nodes_pb2.ReplicaStatus(
+        replica_id=replica_id,
+        deployment="mini",
+        revision=1,
+        phase=phase,
+        address="127.0.0.1:9",
+        pid=7,
+        restarts=2,
+        exit_code=-9,
+        last_error="ouch",
+        log_path="/log",
+        max_model_len=512,
+        capacity=3,
+        adapters=["pirate@1"],
+    )
+
+
+def registration(*replicas: nodes_pb2.ReplicaStatus) -> nodes_pb2.RegisterNodeRequest:
+    info = nodes_pb2.NodeInfo(node_id="n1", agent_address="h:1", host="h", zone="z", pid=3)
+    return nodes_pb2.RegisterNodeRequest(node=info, replicas=replicas)
+
+
+async def test_a_registered_node_stands_in_the_view_with_its_replicas(served: Served) -> None:
+    ready = nodes_pb2.REPLICA_PHASE_READY
+    reply = await served.nodes.Register(registration(status(ready)))
+    assert reply.heartbeat_ms == 1000
+    facts = served.view.nodes[node().id].facts
+    assert (facts.agent_address, facts.host, facts.zone, facts.pid) == ("h:1", "h", "z", 3)
+    (one,) = served.view.replicas.values()
+    found = one.status
+    assert (one.state, one.node, found.pid, found.restarts) == (ReplicaState.READY, "n1", 7, 2)
+    assert (found.exit_code, found.last_error, found.log_path) == (-9, "ouch", "/log")
+    assert (found.max_model_len, found.capacity, found.adapters) == (512, 3, ("pirate@1",))
+
+
+async def test_a_node_without_a_name_or_address_is_refused(served: Served) -> None:
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await served.nodes.Register(nodes_pb2.RegisterNodeRequest())
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def test_a_heartbeat_of_an_unknown_node_is_told_to_register(served: Served) -> None:
+    heartbeat = nodes_pb2.HeartbeatRequest(node_id="n1")
+    assert (await served.nodes.Heartbeat(heartbeat)).unknown
+    await served.nodes.Register(registration())
+    assert not (await served.nodes.Heartbeat(heartbeat)).unknown
+
+
+@pytest.mark.parametrize(
+    ("phase", "state"),
+    [
+        (nodes_pb2.REPLICA_PHASE_STARTING, ReplicaState.STARTING),
+        (nodes_pb2.REPLICA_PHASE_READY, ReplicaState.READY),
+        (nodes_pb2.REPLICA_PHASE_DRAINING, ReplicaState.DRAINING),
+        (nodes_pb2.REPLICA_PHASE_BACKOFF, ReplicaState.BACKOFF),
+        (nodes_pb2.REPLICA_PHASE_FAILED, ReplicaState.FAILED),
+        (nodes_pb2.REPLICA_PHASE_UNSPECIFIED, ReplicaState.STARTING),
+    ],
+)
+async def test_every_phase_has_its_state(
+    served: Served, phase: nodes_pb2.ReplicaPhase, state: ReplicaState
+) -> None:
+    await served.nodes.Register(registration())
+    await served.nodes.Heartbeat(nodes_pb2.HeartbeatRequest(node_id="n1", replicas=[status(phase)]))
+    assert [r.state for r in served.view.replicas.values()] == [state]
+
+
+async def test_a_stopped_replica_leaves_the_view(served: Served) -> None:
+    await served.nodes.Register(registration(status(nodes_pb2.REPLICA_PHASE_READY)))
+    stopped = [status(nodes_pb2.REPLICA_PHASE_STOPPED)]
+    await served.nodes.Heartbeat(nodes_pb2.HeartbeatRequest(node_id="n1", replicas=stopped))
+    assert not served.view.replicas
+
+
+async def test_a_watcher_gets_every_field_of_the_routes(served: Served) -> None:
+    await served.nodes.Register(registration(status(nodes_pb2.REPLICA_PHASE_READY)))
+    stream = served.routes.Watch(routes_pb2.WatchRoutesRequest(gateway_id="g", have_version=90_000))
+    snapshot = await stream.read()
+    stream.cancel()
+    assert snapshot.version == 90_001
+    assert snapshot.made_at_ms == int(NOON.timestamp() * 1000)
+    (deployment,) = snapshot.deployments
+    assert (deployment.name, deployment.model, deployment.revision) == (MINI, "penstock-mini", 1)
+    assert (deployment.max_model_len, deployment.created) == (512, int(NOON.timestamp()))
+    assert [(a.alias, a.adapter) for a in deployment.adapters] == [("pirate", "pirate@1")]
+    limits = deployment.limits
+    assert (limits.max_ongoing, limits.max_queued) == (4, 1)
+    assert (limits.queue_deadline_ms, limits.first_event_deadline_ms) == (2, 3)
+    (route,) = snapshot.replicas
+    assert (route.id, route.deployment, route.address) == ("r1", "mini", "127.0.0.1:9")
+    assert (route.node, route.zone, route.capacity, route.revision) == ("n1", "z", 3, 1)
+    assert route.state == inference_pb2.REPLICA_STATE_READY
+    assert list(route.adapters) == ["pirate@1"]
+
+
+async def test_the_latest_report_of_a_gateway_is_kept(served: Served) -> None:
+    local = Gateway("gw-1", GatewayState.READY, address="a:1", pid=5)
+    await served.keeper.observe(lambda view: view.with_gateway(local), "test")
+    counts = routes_pb2.DeploymentReport(deployment="mini", queued=1, in_flight=2, requests=9)
+    for gateway_id in ("gw-1", "far"):
+        stream = served.routes.Report()
+        for version in (1, 2):
+            report = routes_pb2.GatewayReport(
+                gateway_id=gateway_id, at_ms=1, snapshot_version=version, deployments=[counts]
+            )
+            await stream.write(report)
+        await stream.done_writing()
+        await stream
+    known, far = served.view.gateways["gw-1"], served.view.gateways["far"]
+    assert (known.state, known.pid, known.address) == (GatewayState.READY, 5, "a:1")
+    assert far.state is GatewayState.REMOTE
+    assert known.report == far.report
+    assert known.report
+    assert known.report.snapshot_version == 2
+    assert [(d.queued, d.in_flight, d.requests) for d in known.report.deployments] == [(1, 2, 9)]
+
+
+async def test_a_report_from_outside_the_calendar_is_refused(served: Served) -> None:
+    stream = served.routes.Report()
+    await stream.write(routes_pb2.GatewayReport(gateway_id="g", at_ms=2**62))
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await stream
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT

@@ -1,0 +1,80 @@
+"""What is found out before anything is started."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.control.errors import AddressTaken, CannotStart, InvalidSetting
+from penstock.control.serving.checks import GIB, available_memory, check_memory, check_ports
+from penstock.control.serving.wish import Wish
+from tests.e2e.system import free_ports
+
+
+@pytest.fixture
+def wish() -> Wish:
+    gateway, admin, rpc = (f"127.0.0.1:{port}" for port in free_ports(3))
+    return Wish("m", "mini", Path("/data"), gateway=gateway, admin=admin, rpc=rpc)
+
+
+@pytest.fixture
+def listener(wish: Wish) -> Iterator[socket.socket]:
+    """Somebody who listens where the admin API is to be."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", int(wish.admin.rpartition(":")[2])))
+        taken.listen()
+        yield taken
+
+
+def test_free_ports_are_fine(wish: Wish) -> None:
+    check_ports(wish, [])
+
+
+@pytest.mark.usefixtures("listener")
+def test_a_taken_port_is_named_with_its_holder_and_its_flag(wish: Wish) -> None:
+    with pytest.raises(AddressTaken) as taken:
+        check_ports(wish, [])
+    for words in (wish.admin, f"process {os.getpid()}", "--admin"):
+        assert words in str(taken.value)
+
+
+@pytest.mark.usefixtures("listener")
+def test_a_port_of_a_process_that_will_be_adopted_is_fine(wish: Wish) -> None:
+    check_ports(wish, [os.getpid()])
+
+
+def test_one_port_for_two_purposes_is_refused() -> None:
+    wish = Wish("m", "mini", Path("/data"), gateway="127.0.0.1:9000", admin="127.0.0.1:9000")
+    with pytest.raises(InvalidSetting, match=r"--admin is .* the port of --gateway"):
+        check_ports(wish, [])
+
+
+def test_no_port_is_refused() -> None:
+    wish = Wish("m", "mini", Path("/data"), gateway="127.0.0.1:0")
+    with pytest.raises(InvalidSetting, match="--gateway"):
+        check_ports(wish, [])
+
+
+def test_an_address_of_another_machine_is_refused(wish: Wish) -> None:
+    wish = Wish("m", "mini", Path("/data"), gateway="192.0.2.1:8080")
+    with pytest.raises(AddressTaken, match=r"192\.0\.2\.1:8080.*--gateway"):
+        check_ports(wish, [])
+
+
+def test_too_little_memory_for_vllm_says_how_much_is_needed() -> None:
+    with pytest.raises(CannotStart, match=r"need about 6 GiB, 5\.0 GiB are available"):
+        check_memory("vllm", 2, 5 * GIB)
+
+
+def test_the_simulated_engine_needs_no_memory_to_speak_of() -> None:
+    check_memory("simulated", 8, 0)
+    check_memory("vllm", 1, 3 * GIB)
+
+
+def test_available_memory_is_a_part_of_the_machines() -> None:
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert 0 < available_memory() <= pages

@@ -1,0 +1,103 @@
+"""The head and the node agent as children, with processes that only look like them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from penstock.control.errors import CannotStart
+from penstock.control.outside.processes import ProcessLauncher
+from penstock.control.serving.children import (
+    Child,
+    head_command,
+    leftover_mark,
+    node_command,
+)
+from penstock.control.serving.wish import Wish
+
+SLEEP = "import time; time.sleep(60)"
+
+
+async def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def child(tmp_path: Path, script: str, told: list[str]) -> Child:
+    argv = [sys.executable, "-c", script]
+    return Child("head", argv, tmp_path / "head.log", ProcessLauncher(), told.append)
+
+
+@pytest.mark.processes
+async def test_a_child_that_worked_is_started_again_when_it_dies(tmp_path: Path) -> None:
+    told: list[str] = []
+    head = child(tmp_path, SLEEP, told)
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(head.keep_running())
+        await until(lambda: head.pid != 0)
+        first = head.pid
+        head.proven()
+        os.kill(first, signal.SIGKILL)
+        await until(lambda: head.pid not in (0, first), seconds=1.0)
+        running.cancel()
+    await head.stop(timedelta(seconds=5))
+    assert told == ["the head was killed by SIGKILL: started again"]
+
+
+@pytest.mark.processes
+async def test_a_child_that_never_worked_ends_the_run_with_its_own_words(tmp_path: Path) -> None:
+    script = (
+        "import sys; print('penstock head: error: no gateway here', file=sys.stderr);"
+        'print(\'{"message": "bye"}\'); sys.exit(1)'
+    )
+    with pytest.raises(CannotStart, match=r"^no gateway here$"):
+        await child(tmp_path, script, []).keep_running()
+
+
+@pytest.mark.processes
+async def test_a_child_that_dies_without_words_is_described(tmp_path: Path) -> None:
+    with pytest.raises(CannotStart, match=r"the head exited with code 9 .*head\.log"):
+        await child(tmp_path, "raise SystemExit(9)", []).keep_running()
+
+
+@pytest.mark.processes
+async def test_a_child_that_will_not_stop_is_waited_for_only_so_long(tmp_path: Path) -> None:
+    told: list[str] = []
+    script = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf');" + SLEEP
+    head = child(tmp_path, script.replace("print('deaf')", "print('deaf', flush=True)"), told)
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(head.keep_running())
+        await until(lambda: "deaf" in _text(head.log_path))
+        running.cancel()
+    await head.stop(timedelta(seconds=0.1))
+    assert told == ["the head did not stop in time"]
+    os.kill(head.pid, signal.SIGKILL)
+
+
+def test_the_commands_carry_what_was_wished() -> None:
+    wish = Wish("m", "mini", Path("/data"), gateway="0.0.0.0:1", rpc="0.0.0.0:3", gateway_threads=4)
+    head = " ".join(head_command(wish)[1:])
+    assert head.startswith("-m penstock.control.main head --data-dir /data --with-parent")
+    assert "--gateway 0.0.0.0:1" in head
+    assert "--gateway-threads 4" in head
+    node = " ".join(node_command(wish)[1:])
+    assert node.startswith("-m penstock.control.main node --data-dir /data --with-parent")
+    assert "--head 127.0.0.1:3" in node
+
+
+def test_both_commands_can_be_recognised_as_leftovers() -> None:
+    wish = Wish("m", "mini", Path("/data"))
+    mark = " ".join(leftover_mark(wish.data_dir))
+    assert all(mark in " ".join(command(wish)) for command in (head_command, node_command))
+
+
+def _text(path: Path) -> str:
+    return path.read_text() if path.exists() else ""

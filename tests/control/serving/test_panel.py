@@ -1,0 +1,45 @@
+"""What is printed when everything is ready."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+from penstock.control.serving.panel import curl, python, ready_text
+from penstock.control.serving.wish import Adapter, Wish
+
+WISH = Wish(
+    "penstock-mini",
+    "penstock-mini",
+    Path("/data"),
+    adapters=(Adapter("pirate", "pirate@1", "x"),),
+    gateway="0.0.0.0:9000",
+    admin="127.0.0.1:9001",
+)
+
+
+def test_the_text_names_every_address_and_model() -> None:
+    text = ready_text(WISH, seconds=12.3)
+    for words in (
+        "http://127.0.0.1:9000/v1",
+        "http://127.0.0.1:9001/admin/v1",
+        "penstock-mini, penstock-mini:pirate",
+        "/data",
+        "12 s",
+        "Ctrl-C stops everything",
+    ):
+        assert words in text
+    assert curl(WISH) in text
+    assert python(WISH) in text
+
+
+def test_the_curl_snippet_is_a_command_with_a_json_body() -> None:
+    words = shlex.split(curl(WISH))
+    assert words[0] == "curl"
+    body = json.loads(words[words.index("-d") + 1])
+    assert body["model"] == "penstock-mini"
+
+
+def test_the_python_snippet_is_python() -> None:
+    compile(python(WISH), "snippet", "exec")

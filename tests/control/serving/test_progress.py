@@ -1,0 +1,68 @@
+"""What is said while a model loads, and when hope is given up."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from penstock.control.admin.models import ReplicaModel
+from penstock.control.serving.progress import (
+    ENOUGH_FAILURES,
+    SHORT_ENOUGH,
+    failure,
+    last_words,
+    loading_phase,
+)
+from tests.control.serving.pictures import NOW, replica
+
+
+@pytest.mark.parametrize(
+    ("replicas", "phase"),
+    [
+        ([], "waiting for the node agent"),
+        ([replica(state="pending", address="")], "starting"),
+        ([replica(state="starting", address="")], "starting"),
+        ([replica(state="starting")], "loading the model"),
+        ([replica(state="backoff")], "starting again"),
+        ([replica("a"), replica("b", state="starting")], "1 of 2 replicas ready"),
+    ],
+)
+def test_a_phase_has_words(replicas: list[ReplicaModel], phase: str) -> None:
+    assert loading_phase(replicas) == phase
+
+
+def test_a_replica_that_was_given_up_is_a_failure() -> None:
+    lost = replica("b", state="failed", last_error="no such model")
+    assert failure([replica("a"), lost], NOW) is lost
+
+
+def test_a_failure_of_an_earlier_run_does_not_count() -> None:
+    assert failure([replica(state="failed")], NOW + timedelta(seconds=1)) is None
+
+
+def test_a_few_crashes_are_a_failure_and_one_is_not() -> None:
+    assert failure([replica(state="backoff", restarts=1)], NOW) is None
+    assert failure([replica(state="backoff", restarts=ENOUGH_FAILURES)], NOW) is not None
+
+
+def test_a_ready_replica_that_had_crashed_is_no_failure() -> None:
+    assert failure([replica(restarts=50)], NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('{"message": "loading weights", "level": "INFO"}', "loading weights"),
+        ("INFO 11-21 Using CPU backend", "INFO 11-21 Using CPU backend"),
+        ('{"no": "message"}', '{"no": "message"}'),
+        ("[1, 2]", "[1, 2]"),
+    ],
+)
+def test_the_newest_line_is_told_in_words(line: str, words: str) -> None:
+    assert last_words(["earlier", line]) == words
+
+
+def test_a_long_line_is_cut() -> None:
+    assert len(last_words(["x" * 1000])) == SHORT_ENOUGH
+    assert last_words([]) == ""

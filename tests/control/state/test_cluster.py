@@ -1,0 +1,35 @@
+"""The view is replaced whole, and listeners hear of it once."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.control.errors import UnknownDeployment
+from penstock.control.state.cluster import Cluster, ClusterView
+from penstock.control.state.deployment import created
+from tests.fakes.control_values import MINI, NOON, node, replica, spec
+
+
+def test_a_change_leaves_the_former_view_as_it_was() -> None:
+    before = ClusterView().with_replica(replica("a"))
+    after = before.with_replica(replica("b"))
+    assert (len(before.replicas), len(after.replicas)) == (1, 2)
+
+
+def test_listeners_hear_of_changes_and_of_nothing_else() -> None:
+    cluster = Cluster()
+    heard: list[int] = []
+    stop = cluster.listen(lambda: heard.append(cluster.view().revision))
+    cluster.replace(cluster.view().with_node(node()))
+    cluster.replace(cluster.view().with_node(node()))
+    assert heard == [1]
+    stop()
+    cluster.replace(cluster.view().without_node(node().id))
+    assert heard == [1]
+
+
+def test_an_unknown_deployment_is_answered_with_those_that_exist() -> None:
+    view = ClusterView().with_deployment(created(spec(), NOON))
+    assert view.deployment("mini").spec.name == MINI
+    with pytest.raises(UnknownDeployment, match="no deployment 'mimi': there are mini"):
+        view.deployment("mimi")

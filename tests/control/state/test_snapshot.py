@@ -1,0 +1,70 @@
+"""Which replicas gateways are told of, and in what state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from penstock.control.state.cluster import ClusterView
+from penstock.control.state.deployment import AdapterBinding, created
+from penstock.control.state.replica import Evidence, NodeState, Replica, ReplicaState
+from penstock.control.state.snapshot import routes_of
+from tests.fakes.control_values import NOON, node, replica, spec
+
+
+def routed(*replicas: Replica) -> dict[str, ReplicaState]:
+    view = ClusterView().with_node(node()).with_deployment(created(spec(), NOON))
+    for one in replicas:
+        view = view.with_replica(one)
+    return {route.id: route.state for route in routes_of(view).replicas}
+
+
+@pytest.mark.parametrize("state", ReplicaState)
+def test_starting_ready_and_draining_replicas_are_told_of(state: ReplicaState) -> None:
+    told = state in (ReplicaState.STARTING, ReplicaState.READY, ReplicaState.DRAINING)
+    assert routed(replica(state=state)) == ({"r1": state} if told else {})
+
+
+def test_a_replica_without_an_address_is_not_told_of() -> None:
+    nowhere = replica(state=ReplicaState.STARTING)
+    assert not routed(replace(nowhere, status=replace(nowhere.status, address="")))
+
+
+def test_lost_replica_leaves_the_snapshot() -> None:
+    assert routed(replica("a"), replica("b", ReplicaState.LOST)) == {"a": ReplicaState.READY}
+
+
+def test_a_replica_at_whose_address_nothing_listens_leaves_the_snapshot() -> None:
+    assert not routed(replace(replica(), evidence=Evidence.GONE))
+
+
+def test_doubt_counts_only_where_another_replica_is_left() -> None:
+    doubted = replace(replica("a"), evidence=Evidence.DOUBTED)
+    assert set(routed(doubted)) == {"a"}
+    assert set(routed(doubted, replica("b"))) == {"b"}
+
+
+def test_a_draining_replica_stays_while_its_process_takes_no_new_connection() -> None:
+    draining = replace(replica(state=ReplicaState.DRAINING), evidence=Evidence.GONE)
+    assert set(routed(draining)) == {"r1"}
+
+
+def test_a_silent_node_changes_no_route() -> None:
+    view = ClusterView().with_replica(replica()).with_deployment(created(spec(), NOON))
+    ready = routes_of(view.with_node(node()))
+    assert ready.replicas
+    assert routes_of(view.with_node(node(state=NodeState.SILENT))) == ready
+
+
+def test_a_deployment_tells_its_adapters_and_the_shortest_known_context() -> None:
+    binding = AdapterBinding("pirate", "pirate@1", "penstock-mini/pirate")
+    template = replace(spec().template, adapters=(binding,), max_ongoing=7)
+    view = ClusterView().with_deployment(created(replace(spec(), template=template), NOON))
+    for name, length in (("a", 0), ("b", 512), ("c", 2048)):
+        one = replica(name)
+        view = view.with_replica(replace(one, status=replace(one.status, max_model_len=length)))
+    (route,) = routes_of(view).deployments
+    assert route.adapters == (("pirate", "pirate@1"),)
+    assert (route.max_model_len, route.max_ongoing) == (512, 7)
+    assert route.created == int(NOON.timestamp())

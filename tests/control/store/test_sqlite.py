@@ -1,0 +1,98 @@
+"""What only a file can show: it outlives its process, and damage is named."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.control.errors import CannotStart, StoreCorrupted, StoreUnavailable
+from penstock.control.store.sqlite import SqliteStore
+from penstock.control.store.store import Author, Change, Key
+from tests.fakes.control_values import NOON
+
+KEY = Key("deployment", "a")
+AUTHOR = Author("admin", "test")
+
+WRITER = """
+import asyncio, os, signal, sys
+from datetime import UTC, datetime
+from pathlib import Path
+from penstock.control.store.sqlite import SqliteStore
+from penstock.control.store.store import Author, Change, Key
+
+async def main():
+    store = await SqliteStore.open(Path(sys.argv[1]))
+    for n in range(50):
+        change = Change(Key("deployment", "a"), {"n": n})
+        await store.apply([change], Author("test", "write"), datetime.now(UTC))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
+
+
+def meddle(path: Path, statement: str) -> None:
+    """Changes the file behind the store's back."""
+    db = sqlite3.connect(path)
+    db.execute(statement)
+    db.close()
+
+
+@pytest.mark.processes
+async def test_what_was_applied_survives_kill_9(tmp_path: Path) -> None:
+    path = tmp_path / "penstock.db"
+    ended = subprocess.run([sys.executable, "-c", WRITER, str(path)], timeout=60, check=False)
+    assert ended.returncode == -9
+    store = await SqliteStore.open(path)
+    contents = await store.load()
+    await store.close()
+    assert contents.version == 50
+    assert contents.documents[KEY].document == {"n": 49}
+
+
+async def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "penstock.db"
+    path.write_bytes(b"this is no database, but it is long enough" * 100)
+    with pytest.raises(StoreCorrupted, match=f"the store {path} is damaged"):
+        await SqliteStore.open(path)
+
+
+async def test_damage_in_the_middle_of_the_file_is_found_at_the_start(tmp_path: Path) -> None:
+    path = tmp_path / "penstock.db"
+    store = await SqliteStore.open(path)
+    for n in range(200):
+        await store.apply([Change(Key("d", str(n)), {"text": "x" * 500})], AUTHOR, NOON)
+    await store.close()
+    content = bytearray(path.read_bytes())
+    content[4096 * 3 : 4096 * 20] = b"\xa5" * (4096 * 17)
+    path.write_bytes(content)
+    with pytest.raises(StoreCorrupted, match=str(path)):
+        await SqliteStore.open(path)
+
+
+async def test_a_file_of_a_later_format_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "penstock.db"
+    await (await SqliteStore.open(path)).close()
+    meddle(path, "PRAGMA user_version = 99")
+    with pytest.raises(CannotStart, match="has format 99"):
+        await SqliteStore.open(path)
+
+
+async def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CannotStart, match="cannot open the store"):
+        await SqliteStore.open(tmp_path / "file" / "penstock.db")
+
+
+async def test_a_store_that_fails_later_is_unavailable(tmp_path: Path) -> None:
+    path = tmp_path / "penstock.db"
+    store = await SqliteStore.open(path)
+    meddle(path, "DROP TABLE documents")
+    with pytest.raises(StoreUnavailable, match="no such table"):
+        await store.apply([Change(KEY, {})], AUTHOR, NOON)
+    assert await store.audit(1) == []
+    await store.close()

@@ -1,0 +1,304 @@
+"""The head as a process: it reconciles, it dies, it comes back, and routes outlive it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import httpx
+import pytest
+
+from penstock.v1 import routes_pb2, routes_pb2_grpc
+from tests.fakes.control_agent import FakeAgent, serving_agent
+from tests.fakes.control_waiting import eventually
+
+pytestmark = pytest.mark.processes
+
+START = """
+import asyncio, sys
+from datetime import timedelta
+from pathlib import Path
+from penstock.control.head import run_head
+from penstock.control.settings import HeadSettings, HeadTimings
+
+timings = HeadTimings(
+    silent_after=timedelta(seconds=1), lost_after=timedelta(seconds=2),
+    ping_every=timedelta(milliseconds=100), drain=timedelta(seconds=1),
+)
+data_dir, admin, rpc = sys.argv[1:]
+settings = HeadSettings(
+    data_dir=Path(data_dir), admin=admin, rpc=rpc, run_gateway=False, timings=timings
+)
+sys.exit(asyncio.run(run_head(settings)))
+"""
+
+
+class HeadProcess:
+    """A head that tests start, kill and start again at the same addresses."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self.data_dir = data_dir
+        self.admin = "127.0.0.1:0"
+        self.rpc = "127.0.0.1:0"
+        self.process: subprocess.Popen[str] | None = None
+        self.client = httpx.AsyncClient(trust_env=False, timeout=5)
+
+    async def start(self) -> None:
+        self.process = self.spawn()
+        found = await eventually(self._announced, "the head announces its addresses")
+        self.admin, self.rpc = found["admin"], found["rpc"]
+        await eventually(self._lives, "the head answers /livez")
+
+    def spawn(self) -> subprocess.Popen[str]:
+        argv = [sys.executable, "-c", START, str(self.data_dir), self.admin, self.rpc]
+        log = (self.data_dir.parent / "head.log").open("a")
+        with log:
+            return subprocess.Popen(argv, stderr=log, text=True)
+
+    def end(self, number: int) -> int:
+        assert self.process
+        os.kill(self.process.pid, number)
+        return self.process.wait(timeout=15)
+
+    async def get(self, path: str) -> Any:
+        reply = await self.client.get(f"http://{self.admin}/admin/v1/{path}")
+        assert reply.status_code == 200, reply.text
+        return reply.json()
+
+    async def put(self, name: str, **spec: object) -> None:
+        body = {"engine": "simulated", "model": "m", **spec}
+        reply = await self.client.put(f"http://{self.admin}/admin/v1/deployments/{name}", json=body)
+        assert reply.status_code in (200, 201), reply.text
+
+    async def is_ready(self, name: str) -> bool:
+        deployment = await self.get(f"deployments/{name}")
+        return bool(deployment["status"]["phase"] == "ready")
+
+    async def _announced(self) -> Any:
+        try:
+            found = json.loads((self.data_dir / "head.json").read_text())
+        except OSError:
+            return None
+        assert self.process
+        return found if found["pid"] == self.process.pid else None
+
+    async def _lives(self) -> bool:
+        try:
+            reply = await self.client.get(f"http://{self.admin}/livez")
+        except httpx.HTTPError:
+            return False
+        return bool(reply.status_code == 200 and reply.json()["snapshot_version"])
+
+
+class Watcher:
+    """A gateway's subscription: keeps every snapshot, subscribes again when it breaks."""
+
+    def __init__(self) -> None:
+        self.snapshots: list[routes_pb2.RouteSnapshot] = []
+
+    async def follow(self, head: HeadProcess) -> None:
+        while True:
+            options = [("grpc.use_local_subchannel_pool", 1)]
+            async with grpc.aio.insecure_channel(head.rpc, options=options) as channel:
+                stub = routes_pb2_grpc.RoutesStub(channel)  # type: ignore[no-untyped-call]
+                have = self.snapshots[-1].version if self.snapshots else 0
+                request = routes_pb2.WatchRoutesRequest(gateway_id="gw-t", have_version=have)
+                try:
+                    async for snapshot in stub.Watch(request):
+                        self.snapshots.append(snapshot)
+                except grpc.aio.AioRpcError:
+                    await asyncio.sleep(0.05)
+
+    async def routes(self, count: int) -> bool:
+        latest = self.snapshots[-1] if self.snapshots else routes_pb2.RouteSnapshot()
+        ready = [r for r in latest.replicas if r.state == 2]
+        return len(ready) == count
+
+
+@pytest.fixture
+async def head(tmp_path: Path) -> AsyncIterator[HeadProcess]:
+    head = HeadProcess(tmp_path / "data")
+    try:
+        await head.start()
+        yield head
+    finally:
+        await head.client.aclose()
+        if head.process and head.process.poll() is None:
+            head.end(signal.SIGKILL)
+
+
+@asynccontextmanager
+async def beside(*work: Any) -> AsyncIterator[None]:
+    """Runs coroutines beside the block, and ends them with it."""
+    async with asyncio.TaskGroup() as tasks:
+        running = [tasks.create_task(one) for one in work]
+        yield
+        for task in running:
+            task.cancel()
+
+
+@asynccontextmanager
+async def reporting_agent(head: HeadProcess) -> AsyncIterator[FakeAgent]:
+    async with serving_agent() as agent, beside(agent.report_to(head.rpc)):
+        yield agent
+
+
+async def test_a_deployment_becomes_replicas_and_routes(head: HeadProcess) -> None:
+    watcher = Watcher()
+    async with reporting_agent(head) as agent, beside(watcher.follow(head)):
+        adapters = [{"alias": "p", "adapter": "p@1", "source": "s"}]
+        await head.put("mini", replicas=2, engine_args={"ttft_ms": 5}, adapters=adapters)
+        await eventually(lambda: head.is_ready("mini"), "two replicas are ready")
+        await eventually(lambda: watcher.routes(2), "the gateway hears of both")
+        spec = agent.specs[0]
+        assert (spec.engine, spec.served_name, list(spec.engine_args)) == (
+            "simulated",
+            "mini",
+            ["ttft_ms=5"],
+        )
+        assert [(a.name, a.source) for a in spec.adapters] == [("p@1", "s")]
+        (route,) = watcher.snapshots[-1].deployments
+        assert (route.name, route.max_model_len) == ("mini", 2048)
+        (node,) = await head.get("nodes")
+        assert (node["id"], node["state"], node["pid"]) == ("n1", "ready", 1)
+
+
+async def test_kill_9_of_the_head_takes_no_route_away(head: HeadProcess) -> None:
+    watcher = Watcher()
+    async with reporting_agent(head) as agent, beside(watcher.follow(head)):
+        await head.put("mini", replicas=2)
+        await eventually(lambda: watcher.routes(2), "the gateway hears of both replicas")
+        before = len(watcher.snapshots)
+        ids = set(agent.replicas)
+        head.end(signal.SIGKILL)
+        await head.start()
+
+        async def heard_again() -> bool:
+            return len(watcher.snapshots) > before and await head.is_ready("mini")
+
+        await eventually(heard_again, "the gateway hears the restarted head")
+        await eventually(lambda: _registrations(agent, 2), "the agent registers again")
+        for snapshot in watcher.snapshots[before:]:
+            assert {r.id for r in snapshot.replicas} == ids
+        versions = [snapshot.version for snapshot in watcher.snapshots]
+        assert versions == sorted(set(versions))
+        assert set(agent.replicas) == ids
+        assert agent.stopped == []
+
+
+async def test_a_restarted_head_keeps_routes_though_no_agent_calls(head: HeadProcess) -> None:
+    async with serving_agent() as agent:
+        async with beside(agent.report_to(head.rpc)):
+            await head.put("mini", replicas=1)
+            await eventually(lambda: head.is_ready("mini"), "the replica is ready")
+        head.end(signal.SIGKILL)
+        await head.start()
+
+        async def node_is_lost() -> bool:
+            return [n["state"] for n in await head.get("nodes")] == ["lost"]
+
+        await eventually(node_is_lost, "the silent node is given up")
+        watcher = Watcher()
+        async with beside(watcher.follow(head)):
+            await eventually(lambda: watcher.routes(1), "the replica is still routed to")
+        (replica,) = await head.get("replicas")
+        assert (replica["state"], replica["evidence"]) == ("ready", "answers")
+
+
+async def test_a_replica_that_died_with_the_head_is_not_routed_to(head: HeadProcess) -> None:
+    async with serving_agent() as agent:
+        async with beside(agent.report_to(head.rpc)):
+            await head.put("mini", replicas=2)
+            await eventually(lambda: head.is_ready("mini"), "the replicas are ready")
+        head.end(signal.SIGKILL)
+        survivor, dead = sorted(agent.replicas)
+        await agent.silence(dead)
+        await head.start()
+        watcher = Watcher()
+        async with beside(watcher.follow(head)):
+            await eventually(lambda: watcher.routes(1), "one replica is routed to")
+        for snapshot in watcher.snapshots:
+            assert [r.id for r in snapshot.replicas] == [survivor]
+
+
+async def test_a_replica_at_whose_port_nothing_listens_is_ejected(head: HeadProcess) -> None:
+    watcher = Watcher()
+    async with reporting_agent(head) as agent, beside(watcher.follow(head)):
+        await head.put("mini", replicas=2)
+        await eventually(lambda: watcher.routes(2), "both are routed to")
+        await agent.silence(sorted(agent.replicas)[0])
+        await eventually(lambda: watcher.routes(1), "the silent one is ejected")
+
+
+async def test_an_update_drains_the_old_replica_when_the_new_one_is_ready(
+    head: HeadProcess,
+) -> None:
+    async with reporting_agent(head) as agent:
+        await head.put("mini")
+        await eventually(lambda: head.is_ready("mini"), "the replica is ready")
+        (old,) = agent.replicas
+        await head.put("mini", model="other")
+
+        async def replaced() -> bool:
+            return old not in agent.replicas and await head.is_ready("mini")
+
+        await eventually(replaced, "the replica is replaced")
+        assert [(s.model, s.revision) for s in agent.specs[-1:]] == [("other", 2)]
+        assert agent.stopped == [old]
+
+
+async def test_what_an_agent_refuses_is_told_in_the_status(head: HeadProcess) -> None:
+    async with reporting_agent(head) as agent:
+        agent.refuse = "no such engine here"
+        await head.put("mini")
+
+        async def told() -> bool:
+            status = (await head.get("deployments/mini"))["status"]
+            return status["phase"] == "failed" and "no such engine here" in status["message"]
+
+        await eventually(told, "the status says why")
+
+
+async def test_a_second_head_on_the_same_directory_is_refused(head: HeadProcess) -> None:
+    argv = [sys.executable, "-c", START, str(head.data_dir), "127.0.0.1:0", "127.0.0.1:0"]
+    second = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+    assert second.returncode == 1
+    (line,) = second.stderr.splitlines()
+    assert head.process
+    assert f"belongs to a running head (pid {head.process.pid})" in line
+
+
+@pytest.mark.parametrize("flag", ["--admin", "--rpc"])
+def test_a_taken_port_is_one_clear_line_and_exit_code_1(tmp_path: Path, flag: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        addresses = [address if flag == name else "127.0.0.1:0" for name in ("--admin", "--rpc")]
+        argv = [sys.executable, "-c", START, str(tmp_path / "data"), *addresses]
+        ended = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+    assert ended.returncode == 1
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith(f"penstock head: error: cannot listen on {address}")
+    assert f"another {flag}" in line
+
+
+async def test_sigterm_ends_the_head_and_leaves_replicas_alone(head: HeadProcess) -> None:
+    async with reporting_agent(head) as agent:
+        await head.put("mini")
+        await eventually(lambda: head.is_ready("mini"), "the replica is ready")
+        assert head.end(signal.SIGTERM) == 0
+        assert agent.stopped == []
+        assert len(agent.replicas) == 1
+
+
+async def _registrations(agent: FakeAgent, count: int) -> bool:
+    return agent.registrations >= count

@@ -1,0 +1,50 @@
+"""Settings are refused with the flag and the value in the message."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.control.errors import InvalidSetting
+from penstock.control.settings import (
+    HeadSettings,
+    NodeSettings,
+    from_environment,
+    split_address,
+)
+
+DATA = Path("data")
+
+
+@pytest.mark.parametrize("address", ["", "8080", ":8080", "a:", "a:x", "a:65536", "a:-1", "a:٣"])
+def test_an_address_without_host_and_port_is_refused(address: str) -> None:
+    with pytest.raises(InvalidSetting, match="--rpc is .*must be host:port"):
+        HeadSettings(DATA, rpc=address)
+
+
+@pytest.mark.parametrize(("address", "parts"), [("a:0", ("a", 0)), ("[::1]:8080", ("[::1]", 8080))])
+def test_an_address_is_taken_apart(address: str, parts: tuple[str, int]) -> None:
+    assert split_address(address, flag="--x") == parts
+
+
+def test_a_gateway_without_a_port_is_refused_unless_there_is_none() -> None:
+    with pytest.raises(InvalidSetting, match="name a port"):
+        HeadSettings(DATA, gateway="127.0.0.1:0")
+    assert not HeadSettings(DATA, gateway="127.0.0.1:0", run_gateway=False).run_gateway
+
+
+def test_a_gateway_without_threads_is_refused() -> None:
+    with pytest.raises(InvalidSetting, match="--gateway-threads is 0"):
+        HeadSettings(DATA, gateway_threads=0)
+
+
+def test_a_node_needs_a_name() -> None:
+    with pytest.raises(InvalidSetting, match="--node-id is empty"):
+        NodeSettings(head="a:1", data_dir=DATA, node_id="")
+
+
+def test_an_empty_variable_counts_as_unset() -> None:
+    environment = {"PENSTOCK_ADMIN": "", "PENSTOCK_GATEWAY": "h:1"}
+    assert from_environment("ADMIN", "a:1", environment) == "a:1"
+    assert from_environment("GATEWAY", "a:1", environment) == "h:1"
