@@ -64,6 +64,7 @@ class System:
         self.gateway_port, self.admin_port, self.rpc_port = free_ports(3)
         self.options = options
         self.log = folder / "serve.log"
+        self.log.unlink(missing_ok=True)
         self.process = self.start()
 
     def start(self) -> subprocess.Popen[bytes]:

@@ -65,7 +65,7 @@ def test_a_taken_port_is_named(tmp_path: Path, started: list[System]) -> None:
             system.destroy()
             port_of = "gateway_port" if option == "--gateway" else "admin_port"
             setattr(system, port_of, int(port))
-            system.log.unlink()
+            system.log.unlink(missing_ok=True)
             system.process = system.start()
             started.append(system)
             refused(system, port, option)
