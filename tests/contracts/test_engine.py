@@ -137,7 +137,7 @@ def test_a_streamed_completion_carries_text(stub: Any) -> None:
 
 
 def test_a_usage_chunk_comes_last_when_it_is_asked_for(stub: Any) -> None:
-    options = {"stream_options": {"include_usage": True}, "stream": True}
+    options: dict[str, Any] = {"stream_options": {"include_usage": True}, "stream": True}
     *others, last = sse_objects(answer_of(_call(stub, chat_request("Hi", **options, **_GREEDY))))
     assert last["choices"] == []
     assert last["usage"]["completion_tokens"] == 12

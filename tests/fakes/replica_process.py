@@ -133,9 +133,10 @@ def answer_of(events: Sequence[inference_pb2.CallEvent]) -> bytes:
 def load_when(stub: Any, wanted: Any, within: float = 10) -> inference_pb2.Load:
     """The first load that satisfies `wanted`."""
     watch = stub.WatchLoad(inference_pb2.WatchLoadRequest(watcher_id="test"), timeout=within)
+    last: inference_pb2.Load | None = None
     try:
-        last = None
         for last in watch:
+            assert last is not None
             if wanted(last):
                 return last
     except grpc.RpcError as error:

@@ -7,6 +7,7 @@ import contextlib
 import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import grpc.aio
 
@@ -80,7 +81,7 @@ class FakeEngine:
 
 
 @contextlib.asynccontextmanager
-async def serving(engine: FakeEngine) -> AsyncIterator[inference_pb2_grpc.InferenceAsyncStub]:
+async def serving(engine: FakeEngine) -> AsyncIterator[Any]:
     """A client of a server whose calls the engine answers."""
     inbox = Inbox()
     server = _server.InferenceServer("127.0.0.1:0", inbox.native)
@@ -107,9 +108,9 @@ def request(**fields: object) -> inference_pb2.CallRequest:
     )
 
 
-async def all_events(stub: object, **fields: object) -> list[inference_pb2.CallEvent]:
+async def all_events(stub: Any, **fields: object) -> list[inference_pb2.CallEvent]:
     """The events of one call."""
-    return [event async for event in stub.Call(request(**fields), timeout=20)]  # type: ignore[attr-defined]
+    return [event async for event in stub.Call(request(**fields), timeout=20)]
 
 
 async def two_chunks(engine: FakeEngine, call: Call) -> AsyncIterator[Event]:

@@ -117,16 +117,16 @@ def test_a_hanging_engine_fails_deep_health_but_is_live(log: Path) -> None:
     with (
         running_replica(log, *_SIMULATED, *faults) as replica,
         inference_stub(replica.address) as stub,
+        session(stub) as client,
     ):
-        with session(stub) as client:
-            client.start(chat_request("Hangs", stream=True, max_tokens=100))
-            client.read_frame()
-            deep = inference_pb2.HealthRequest(depth=inference_pb2.HEALTH_DEPTH_DEEP)
-            reply = stub.Health(deep, timeout=20)
-            assert not reply.ok
-            assert "no answer within" in reply.detail
-            assert stub.Health(inference_pb2.HealthRequest(), timeout=5).ok
-            client.cancel(1)
+        client.start(chat_request("Hangs", stream=True, max_tokens=100))
+        client.read_frame()
+        deep = inference_pb2.HealthRequest(depth=inference_pb2.HEALTH_DEPTH_DEEP)
+        reply = stub.Health(deep, timeout=20)
+        assert not reply.ok
+        assert "no answer within" in reply.detail
+        assert stub.Health(inference_pb2.HealthRequest(), timeout=5).ok
+        client.cancel(1)
 
 
 @pytest.mark.parametrize(
@@ -245,23 +245,25 @@ def test_calls_beyond_max_running_wait_and_are_counted(log: Path) -> None:
     with (
         running_replica(log, *_SIMULATED, *narrow) as replica,
         inference_stub(replica.address) as stub,
+        session(stub) as client,
     ):
-        with session(stub) as client:
-            requests = [chat_request("x", f"r{i}", stream=True, max_tokens=150) for i in range(5)]
-            client.start(*requests)
-            load_when(stub, lambda load: (load.running, load.waiting) == (2, 3))
-            client.read_until_ended(*range(1, 6))
-            load_when(stub, lambda load: (load.running, load.waiting) == (0, 0))
+        requests = [chat_request("x", f"r{i}", stream=True, max_tokens=150) for i in range(5)]
+        client.start(*requests)
+        load_when(stub, lambda load: (load.running, load.waiting) == (2, 3))
+        client.read_until_ended(*range(1, 6))
+        load_when(stub, lambda load: (load.running, load.waiting) == (0, 0))
 
 
 def test_a_share_of_requests_is_refused_as_retryable(log: Path) -> None:
-    with running_replica(log, *_SIMULATED, *_settings("refuse_share=0.3")) as replica:
-        with inference_stub(replica.address) as stub, session(stub) as client:
-            client.start(*(chat_request("x", f"req_{i}", max_tokens=1) for i in range(200)))
-            client.read_until_ended(*range(1, 201))
-            errors = [
-                e[-1].failed.error for e in client.events.values() if e[-1].HasField("failed")
-            ]
+    with (
+        running_replica(log, *_SIMULATED, *_settings("refuse_share=0.3")) as replica,
+        inference_stub(replica.address) as stub,
+        session(stub) as client,
+    ):
+        client.start(*(chat_request("x", f"req_{i}", max_tokens=1) for i in range(200)))
+        client.read_until_ended(*range(1, 201))
+    ends = [events[-1] for events in client.events.values()]
+    errors = [end.failed.error for end in ends if end.HasField("failed")]
     assert 30 < len(errors) < 90
     assert {error.code for error in errors} == {"queue_full"}
     assert {error.retry for error in errors} == {common_pb2.RETRY_BEFORE_FIRST_TOKEN}
@@ -272,13 +274,13 @@ def test_one_step_of_the_engine_is_one_frame_for_all_calls(log: Path) -> None:
     with (
         running_replica(log, *_SIMULATED, *paced) as replica,
         inference_stub(replica.address) as stub,
+        session(stub) as client,
     ):
-        with session(stub) as client:
-            requests = [chat_request("x", f"r{i}", stream=True, max_tokens=20) for i in range(64)]
-            client.start(*requests)
-            client.read_until_ended(*range(1, 65))
-            # One frame a step and a few at the beginning; one frame a token would be 1,280.
-            assert client.frames < 60
+        requests = [chat_request("x", f"r{i}", stream=True, max_tokens=20) for i in range(64)]
+        client.start(*requests)
+        client.read_until_ended(*range(1, 65))
+        # One frame a step and a few at the beginning; one frame a token would be 1,280.
+        assert client.frames < 60
 
 
 def test_logs_are_json_with_the_replicas_id_and_without_prompts(log: Path) -> None:

@@ -83,7 +83,6 @@ class _Head:
 @asynccontextmanager
 async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
     """Builds the head, listening but idle; takes it apart at the end, in reverse."""
-    timings = settings.timings
     clock = SystemClock()
     async with AsyncExitStack() as stack:
         stack.enter_context(owned(settings.data_dir))
@@ -97,40 +96,69 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
 
         placement = AgentPlacement(GrpcAgentClient)
         stack.push_async_callback(placement.close)
-        health = HealthManager(
-            keeper,
-            GrpcReplicaPinger(timings.ping_timeout),
-            clock,
-            Patience(timings.silent_after, timings.lost_after, timings.forget_after),
-            ping_every=timings.ping_every,
-        )
-        deployments = DeploymentManager(
-            keeper,
-            placement,
-            clock,
-            Deadlines(timings.ready_deadline, timings.retry_failed_after),
-            drain=timings.drain,
-            new_id=lambda: secrets.token_hex(3),
-        )
+        health = _health(settings, keeper, clock)
         routes = RouteManager(keeper, clock)
-        rpc, rpc_port = await serve_rpc(
-            settings.rpc,
-            RoutesService(routes, GatewayReports(keeper)),
-            NodesService(health, timings.heartbeat),
-        )
-        stack.push_async_callback(rpc.stop, RPC_GRACE_SECONDS)
-        rpc_host, _ = split_address(settings.rpc, flag="--rpc")
-        gateway = await _gateway(settings, f"{rpc_host}:{rpc_port}", keeper, clock, stack)
+        rpc_address = await _serve_rpc(settings, keeper, health, routes, stack)
+        gateway = await _gateway(settings, rpc_address, keeper, clock, stack)
         app = admin_app(keeper, routes, clock, metadata.version("penstock"))
         announce(
             settings.data_dir,
             {
                 "admin": _address(admin_listener),
-                "rpc": f"{rpc_host}:{rpc_port}",
+                "rpc": rpc_address,
                 "gateway": settings.gateway if settings.run_gateway else "",
             },
         )
-        yield _Head(health, deployments, routes, gateway, AdminServer(app, admin_listener))
+        yield _Head(
+            health,
+            _deployments(settings, keeper, placement, clock),
+            routes,
+            gateway,
+            AdminServer(app, admin_listener),
+        )
+
+
+def _health(settings: HeadSettings, keeper: Keeper, clock: SystemClock) -> HealthManager:
+    timings = settings.timings
+    return HealthManager(
+        keeper,
+        GrpcReplicaPinger(timings.ping_timeout),
+        clock,
+        Patience(timings.silent_after, timings.lost_after, timings.forget_after),
+        ping_every=timings.ping_every,
+    )
+
+
+def _deployments(
+    settings: HeadSettings, keeper: Keeper, placement: AgentPlacement, clock: SystemClock
+) -> DeploymentManager:
+    timings = settings.timings
+    return DeploymentManager(
+        keeper,
+        placement,
+        clock,
+        Deadlines(timings.ready_deadline, timings.retry_failed_after),
+        drain=timings.drain,
+        new_id=lambda: secrets.token_hex(3),
+    )
+
+
+async def _serve_rpc(
+    settings: HeadSettings,
+    keeper: Keeper,
+    health: HealthManager,
+    routes: RouteManager,
+    stack: AsyncExitStack,
+) -> str:
+    """Serves gateways and agents; returns the address, a free port filled in."""
+    server, port = await serve_rpc(
+        settings.rpc,
+        RoutesService(routes, GatewayReports(keeper)),
+        NodesService(health, settings.timings.heartbeat),
+    )
+    stack.push_async_callback(server.stop, RPC_GRACE_SECONDS)
+    host, _ = split_address(settings.rpc, flag="--rpc")
+    return f"{host}:{port}"
 
 
 async def _run(head: _Head, settings: HeadSettings) -> None:

@@ -1,12 +1,11 @@
-"""Frozen settings of the head and of the node agent; the only reader of the environment.
+"""Frozen settings of the head and of the node agent.
 
-Each value is checked once, here, so that nothing behind this module meets a bad one.
+Each value is checked once, here, so that nothing behind this module meets a bad one. Flags and
+environment variables are read by `cli/` alone.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -99,8 +98,3 @@ def split_address(address: str, *, flag: str) -> tuple[str, int]:
     if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise InvalidSetting(f"{flag} is {address!r}: it must be host:port, such as 127.0.0.1:8080")
     return host, int(port)
-
-
-def from_environment(name: str, default: str, environment: Mapping[str, str] = os.environ) -> str:
-    """The value of PENSTOCK_<name>, or the default where it is unset or empty."""
-    return environment.get(f"PENSTOCK_{name}") or default

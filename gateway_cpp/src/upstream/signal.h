@@ -30,14 +30,14 @@ class Signal {
 
   // co_await signal.wait(): at once if raised since the last wait. At most one waiter.
   Awaitable<void> wait() {
-    if (!std::exchange(raised_, false)) {
-      co_await asio::async_initiate<const asio::use_awaitable_t<Executor>&, void()>(
-          [this](auto&& waiter) { waiter_.emplace(std::forward<decltype(waiter)>(waiter)); },
-          kAwait);
-    }
+    if (std::exchange(raised_, false)) return at_once();
+    return asio::async_initiate<const asio::use_awaitable_t<Executor>&, void()>(
+        [this](auto&& waiter) { waiter_.emplace(std::forward<decltype(waiter)>(waiter)); }, kAwait);
   }
 
  private:
+  static Awaitable<void> at_once() { co_return; }
+
   using Waiter = asio::async_result<asio::use_awaitable_t<Executor>, void()>::handler_type;
 
   std::optional<Waiter> waiter_;

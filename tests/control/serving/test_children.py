@@ -33,7 +33,9 @@ async def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
 
 def child(tmp_path: Path, script: str, told: list[str]) -> Child:
     argv = [sys.executable, "-c", script]
-    return Child("head", argv, tmp_path / "head.log", ProcessLauncher(), told.append)
+    head = Child("head", argv, tmp_path / "head.log", ProcessLauncher(), told.append)
+    head.start()
+    return head
 
 
 @pytest.mark.processes

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
 
 from rich.console import Console
 
-from penstock.control.serving.display import Display
+from penstock.control.serving.display import Display, ToughConsole
 
 
 def plain() -> tuple[Display, io.StringIO]:
@@ -44,3 +45,12 @@ def test_a_terminal_gets_one_live_line_that_closes() -> None:
     display.close()
     assert "loaded" in out.getvalue()
     assert out.getvalue().count("\n✓") <= 1
+
+
+def test_a_reader_that_went_away_is_no_error() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w", buffering=1) as pipe:
+        display = Display(ToughConsole(file=pipe))
+        for _ in range(3):
+            display.event("nobody hears this")

@@ -187,6 +187,18 @@ def test_another_model_takes_the_place_of_the_last_one(fresh: System) -> None:
     fresh.stop()
 
 
+def test_a_changed_setting_starts_nothing_of_the_last_run(fresh: System) -> None:
+    wait_ready(fresh)
+    fresh.stop()
+    fresh.options = ("--engine", "simulated", "--engine-args", "ttft_ms=1")
+    fresh.log.unlink()
+    fresh.process = fresh.start()
+    wait_ready(fresh)
+    node_log = (fresh.data / "logs" / "node-agent.log").read_text()
+    assert node_log.count("started as process") == 1
+    fresh.stop()
+
+
 def test_too_little_memory_is_one_line(tmp_path: Path) -> None:
     reply = subprocess.run(
         [PENSTOCK, "serve", "--replicas", "1000", "--data-dir", str(tmp_path)],

@@ -104,7 +104,7 @@ def test_an_update_keeps_as_many_ready_as_are_wanted_and_surges_by_one(
     cluster.put(spec(replicas=wanted))
     cluster.settle()
     cluster.put(spec(replicas=wanted, model="better"))
-    for _ in range(20 * wanted):
+    for _ in range(30 * wanted):
         cluster.step()
         assert len(cluster.ready()) >= wanted
         assert sum(len(processes) for processes in cluster.processes.values()) <= wanted + 1
@@ -128,6 +128,11 @@ def test_a_version_that_does_not_get_ready_takes_nothing_down_and_the_status_say
         status = status_of(cluster.view, cluster.view.deployments[MINI])
         assert status.phase is DeploymentPhase.UPDATING
         assert number < 5 or "cannot load broken" in status.message
+    crashed = cluster.ready()[0].replica_id
+    cluster.crash(crashed)
+    for _ in range(5):
+        cluster.step()
+    assert crashed in {s.replica_id for s in cluster.ready()}
     cluster.put(spec(replicas=wanted, model="fixed"))
     cluster.settle()
     assert [s.log_path for s in cluster.ready()] == ["fixed"] * wanted

@@ -16,8 +16,8 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using Source = upstream::CallFailure::Source;
 
-const std::string kStream = R"({"model":"mini","stream":true,"messages":[]})";
-const std::string kUnary = R"({"model":"mini","messages":[]})";
+const std::string kStream = R"({"model":"mini","stream":true,"messages":[{}]})";
+const std::string kUnary = R"({"model":"mini","messages":[{}]})";
 
 class RequestFlowTest : public testing::Test {
  protected:
@@ -137,7 +137,7 @@ TEST_F(RequestFlowTest, AnswersAUnaryRequestWithTheWholeBody) {
 }
 
 TEST_F(RequestFlowTest, AsksForTheAdapterBehindAnAlias) {
-  ask(R"({"model":"mini:pirate","messages":[],"stream":true})");
+  ask(R"({"model":"mini:pirate","messages":[{}],"stream":true})");
   EXPECT_EQ(call().request.model(), "mini:pirate");
   EXPECT_EQ(call().request.adapter(), "pirate@1");
 }
@@ -152,7 +152,7 @@ TEST_F(RequestFlowTest, RefusesWhatIsNotJsonWithoutAskingAReplica) {
 }
 
 TEST_F(RequestFlowTest, SaysThatAModelDoesNotExist) {
-  ask(R"({"model":"other","messages":[]})");
+  ask(R"({"model":"other","messages":[{}]})");
   EXPECT_EQ(reply_.status, 404U);
   EXPECT_NE(reply_.text.find("model_not_found"), std::string::npos);
 }

@@ -101,8 +101,11 @@ class InferenceServerTest : public ::testing::Test {
   }
   bool await(const std::function<bool()>& condition) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!condition() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
-    return condition();
+    while (std::chrono::steady_clock::now() < deadline) {
+      if (condition()) return true;
+      std::this_thread::yield();
+    }
+    return false;
   }
   bool await_idle() {
     return await([this] {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <ostream>
+
 #include "support.h"
 
 namespace penstock::replica::simulated {
@@ -94,6 +96,8 @@ struct Bad {
   const char* code;
   const char* param;
 };
+
+void PrintTo(const Bad& bad, std::ostream* out) { *out << bad.code << " " << bad.param; }
 
 class BadRequests : public ::testing::TestWithParam<Bad> {};
 

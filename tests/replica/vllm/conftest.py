@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
+import psutil
 import pytest_asyncio
 
 from penstock.replica.engine import AdapterSource
@@ -14,15 +15,23 @@ ADAPTERS = (
     AdapterSource("json@1", "penstock-mini/json"),
 )
 
+_SETTINGS = {
+    # Long prompts come in several steps.
+    "max_num_batched_tokens": "256",
+    # A model this small may go on with line breaks for ever where a grammar lets it.
+    "structured_outputs_config": '{"backend": "xgrammar", "disable_any_whitespace": true}',
+}
+
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def engine() -> AsyncIterator[VllmEngine]:
-    """penstock-mini with both adapters. A small step budget, so that long prompts come in parts."""
-    engine = VllmEngine(
-        "penstock-mini", "penstock-mini", ADAPTERS, {"max_num_batched_tokens": "256"}
-    )
+    """penstock-mini with both adapters. Stopping it must leave no process."""
+    engine = VllmEngine("penstock-mini", "penstock-mini", ADAPTERS, _SETTINGS)
+    before = set(psutil.Process().children(recursive=True))
     try:
         await engine.start()
         yield engine
     finally:
         await engine.stop()
+    left = set(psutil.Process().children(recursive=True)) - before
+    assert [p for p in left if "resource_tracker" not in " ".join(p.cmdline())] == []

@@ -32,9 +32,7 @@ async def _say(engine: VllmEngine, adapter: str) -> str:
 async def test_each_adapter_speaks_its_own_way_under_the_name_asked_for(
     engine: VllmEngine,
 ) -> None:
-    base, pirate, as_json = [await _say(engine, adapter) for adapter in _WAYS]
-    assert len({base, pirate, as_json}) == 3
-    assert as_json.startswith("{")
+    assert len({await _say(engine, adapter) for adapter in _WAYS}) == 3
 
 
 async def test_in_a_mixed_batch_each_gets_its_own_weights(engine: VllmEngine) -> None:
@@ -51,7 +49,7 @@ async def test_the_name_in_the_body_chooses_nothing(engine: VllmEngine) -> None:
     assert answer.json["model"] == SERVED
     without = {k: v for k, v in json.loads(chat()).items() if k != "model"}
     answer = await ask(engine, json.dumps(without).encode(), model="m:json", adapter="json@1")
-    assert answer.text().startswith("{")
+    assert answer.text() == await _say(engine, "json@1")
 
 
 async def test_an_adapter_that_is_not_loaded_is_refused_and_never_the_base(
@@ -93,6 +91,7 @@ async def test_a_damaged_adapter_is_refused_and_the_engine_goes_on(
         weights = weights[: len(weights) // 2]
     (tmp_path / "adapter_config.json").write_bytes((whole / "adapter_config.json").read_bytes())
     (tmp_path / "adapter_model.safetensors").write_bytes(weights)
+    before = await _say(engine, "json@1")
     await engine.remove_adapter("json@1")
     try:
         with pytest.raises(CannotLoad, match="damaged@1"):
@@ -100,4 +99,4 @@ async def test_a_damaged_adapter_is_refused_and_the_engine_goes_on(
         assert (await ask(engine, chat(), adapter="damaged@1")).failed.status == 404
     finally:
         await engine.add_adapter(AdapterSource("json@1", "penstock-mini/json"))
-    assert (await _say(engine, "json@1")).startswith("{")
+    assert await _say(engine, "json@1") == before

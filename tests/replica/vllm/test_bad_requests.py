@@ -18,6 +18,7 @@ pytestmark = [
 ]
 
 _LONG = "word " * 20000
+_TOOL = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object"}}}
 
 
 @pytest.mark.parametrize(
@@ -45,6 +46,7 @@ _LONG = "word " * 20000
         ),
         (chat(structured_outputs={"regex": "("}), "invalid_value", None),
         (chat(tools=[{"type": "function"}]), "missing_required_parameter", None),
+        (chat(tools=[_TOOL], tool_choice="required"), "invalid_value", None),
         (chat(chat_template="{{ 1 }}"), "invalid_value", None),
     ],
 )

@@ -108,3 +108,18 @@ def test_an_adapter_that_is_not_loaded_is_told_by_its_name() -> None:
     assert (failed.status, failed.code) == (404, "model_not_found")
     assert "mini:x" in failed.message
     assert "x@1" in failed.message
+
+
+def test_a_value_that_vllm_meets_too_late_is_still_the_clients() -> None:
+    failed = errors.not_generated(ValueError("surrogates not allowed"), begun=False)
+    assert (failed.status, failed.fault, failed.message) == (
+        400,
+        "client",
+        "surrogates not allowed",
+    )
+
+
+@pytest.mark.parametrize(("error", "begun"), [(ValueError("x"), True), (KeyError("x"), False)])
+def test_what_breaks_later_or_otherwise_is_the_engines(error: Exception, *, begun: bool) -> None:
+    failed = errors.not_generated(error, begun=begun)
+    assert (failed.status, failed.fault, failed.retryable) == (500, "upstream", False)

@@ -15,7 +15,13 @@ from penstock.replica.vllm.engine import VllmEngine
 
 pytestmark = [
     pytest.mark.vllm,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
+    pytest.mark.filterwarnings(
+        "ignore::DeprecationWarning",
+        "ignore::FutureWarning",
+        # vLLM drops a half-built engine with its sockets open.
+        "ignore::ResourceWarning",
+        "ignore::pytest.PytestUnraisableExceptionWarning",
+    ),
 ]
 
 

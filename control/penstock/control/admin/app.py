@@ -6,7 +6,7 @@ from fastapi import APIRouter, FastAPI
 from fastapi_offline import FastAPIOffline
 from pydantic import BaseModel
 
-from penstock.control.admin.deployments_api import deployments_api
+from penstock.control.admin.deployments_api import DeploymentsApi
 from penstock.control.admin.lists_api import lists_api
 from penstock.control.admin.problems import MEDIA_TYPE, Problem, install_problems
 from penstock.control.managers.clock import Clock
@@ -36,7 +36,7 @@ def admin_app(keeper: Keeper, routes: RouteManager, clock: Clock, version: str) 
             "4XX": {"description": "Refused", "content": {MEDIA_TYPE: {}}, "model": Problem}
         },
     )
-    api.include_router(deployments_api(keeper, clock))
+    api.include_router(DeploymentsApi(keeper, clock).router())
     api.include_router(lists_api(keeper.cluster))
     app.include_router(api)
 

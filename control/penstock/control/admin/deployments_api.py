@@ -27,21 +27,30 @@ IfMatch = Annotated[
 ]
 
 
-def deployments_api(keeper: Keeper, clock: Clock) -> APIRouter:
-    """The routes under /deployments."""
-    router = APIRouter(prefix="/deployments", tags=["deployments"])
+class DeploymentsApi:
+    """The handlers of /deployments; their docstrings are the API's documents."""
 
-    def shown(view: ClusterView, name: str) -> DeploymentModel:
-        return DeploymentModel.of(view, view.deployment(name))
+    def __init__(self, keeper: Keeper, clock: Clock) -> None:
+        self._keeper = keeper
+        self._clock = clock
 
-    @router.get("")
-    async def list_deployments() -> list[DeploymentModel]:
+    def router(self) -> APIRouter:
+        """The handlers on their paths."""
+        router = APIRouter(prefix="/deployments", tags=["deployments"])
+        router.get("")(self.list_deployments)
+        router.post("", status_code=status.HTTP_201_CREATED)(self.create_deployment)
+        router.get("/{name}")(self.get_deployment)
+        router.put("/{name}")(self.put_deployment)
+        router.post("/{name}/scale")(self.scale_deployment)
+        router.delete("/{name}", status_code=status.HTTP_204_NO_CONTENT)(self.delete_deployment)
+        return router
+
+    async def list_deployments(self) -> list[DeploymentModel]:
         """All deployments, by name."""
-        view = keeper.cluster.view()
+        view = self._keeper.cluster.view()
         return [DeploymentModel.of(view, d) for _, d in sorted(view.deployments.items())]
 
-    @router.post("", status_code=status.HTTP_201_CREATED)
-    async def create_deployment(body: NewDeployment) -> DeploymentModel:
+    async def create_deployment(self, body: NewDeployment) -> DeploymentModel:
         """Creates a deployment; 409 where the name is taken."""
         spec = body.to_spec(body.name)
 
@@ -50,19 +59,17 @@ def deployments_api(keeper: Keeper, clock: Clock) -> APIRouter:
                 raise DeploymentExists(
                     f"deployment {spec.name!r} exists: change it with PUT, or delete it first"
                 )
-            return _with_new(view, spec, clock)
+            return self._with_new(view, spec)
 
-        view = await keeper.desire(step, Author("admin", f"create deployment {spec.name}"))
-        return shown(view, spec.name)
+        view = await self._keeper.desire(step, Author("admin", f"create deployment {spec.name}"))
+        return _shown(view, spec.name)
 
-    @router.get("/{name}")
-    async def get_deployment(name: str) -> DeploymentModel:
+    async def get_deployment(self, name: str) -> DeploymentModel:
         """One deployment."""
-        return shown(keeper.cluster.view(), name)
+        return _shown(self._keeper.cluster.view(), name)
 
-    @router.put("/{name}")
     async def put_deployment(
-        name: str, body: SpecModel, response: Response, if_match: IfMatch = None
+        self, name: str, body: SpecModel, response: Response, if_match: IfMatch = None
     ) -> DeploymentModel:
         """Replaces a deployment's spec whole, or creates it (201)."""
         spec = body.to_spec(name)
@@ -72,15 +79,14 @@ def deployments_api(keeper: Keeper, clock: Clock) -> APIRouter:
             _check_match(known, if_match)
             if known is None:
                 response.status_code = status.HTTP_201_CREATED
-                return _with_new(view, spec, clock)
-            return view.with_deployment(changed(known, spec, clock.now()))
+                return self._with_new(view, spec)
+            return view.with_deployment(changed(known, spec, self._clock.now()))
 
-        view = await keeper.desire(step, Author("admin", f"put deployment {name}"))
-        return shown(view, name)
+        view = await self._keeper.desire(step, Author("admin", f"put deployment {name}"))
+        return _shown(view, name)
 
-    @router.post("/{name}/scale")
     async def scale_deployment(
-        name: str, body: ScaleModel, if_match: IfMatch = None
+        self, name: str, body: ScaleModel, if_match: IfMatch = None
     ) -> DeploymentModel:
         """Changes only the number of replicas."""
 
@@ -88,27 +94,27 @@ def deployments_api(keeper: Keeper, clock: Clock) -> APIRouter:
             known = view.deployment(name)
             _check_match(known, if_match)
             spec = replace(known.spec, replicas=body.replicas)
-            return view.with_deployment(changed(known, spec, clock.now()))
+            return view.with_deployment(changed(known, spec, self._clock.now()))
 
         what = f"scale deployment {name} to {body.replicas}"
-        return shown(await keeper.desire(step, Author("admin", what)), name)
+        return _shown(await self._keeper.desire(step, Author("admin", what)), name)
 
-    @router.delete("/{name}", status_code=status.HTTP_204_NO_CONTENT)
-    async def delete_deployment(name: str, if_match: IfMatch = None) -> None:
+    async def delete_deployment(self, name: str, if_match: IfMatch = None) -> None:
         """Deletes a deployment; its replicas drain and stop."""
 
         def step(view: ClusterView) -> ClusterView:
             _check_match(view.deployment(name), if_match)
             return view.without_deployment(DeploymentName(name))
 
-        await keeper.desire(step, Author("admin", f"delete deployment {name}"))
+        await self._keeper.desire(step, Author("admin", f"delete deployment {name}"))
 
-    return router
+    def _with_new(self, view: ClusterView, spec: DeploymentSpec) -> ClusterView:
+        revision = free_revision(view, spec.name)
+        return view.with_deployment(created(spec, self._clock.now(), revision=revision))
 
 
-def _with_new(view: ClusterView, spec: DeploymentSpec, clock: Clock) -> ClusterView:
-    revision = free_revision(view, spec.name)
-    return view.with_deployment(created(spec, clock.now(), revision=revision))
+def _shown(view: ClusterView, name: str) -> DeploymentModel:
+    return DeploymentModel.of(view, view.deployment(name))
 
 
 def _check_match(known: Deployment | None, if_match: str | None) -> None:

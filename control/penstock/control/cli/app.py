@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from penstock.control.cli.processes import head, node
+from penstock.control.cli.serve import HELP as SERVE_HELP
 from penstock.control.cli.serve import serve
 from penstock.control.cli.status import status
 
@@ -38,7 +39,7 @@ def root(
     """An OpenAI-compatible gateway for teams that serve their own LLMs."""
 
 
-app.command(rich_help_panel="On one machine")(serve)
+app.command(rich_help_panel="On one machine", help=SERVE_HELP)(serve)
 app.command(rich_help_panel="Looking")(status)
 app.command(rich_help_panel="On many machines")(head)
 app.command(rich_help_panel="On many machines")(node)

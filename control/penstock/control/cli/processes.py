@@ -21,6 +21,14 @@ from penstock.control.settings import (
     NodeSettings,
 )
 
+GatewayBinary = Annotated[
+    Path | None,
+    typer.Option(envvar="PENSTOCK_GATEWAY_BINARY", help="The gateway program to run."),
+]
+GatewayThreads = Annotated[
+    int | None, typer.Option(envvar="PENSTOCK_GATEWAY_THREADS", min=1, help="Its I/O threads.")
+]
+NoGateway = Annotated[bool, typer.Option("--no-gateway", help="Run no gateway on this machine.")]
 # Given by `penstock serve`: see outside/process_tree.py.
 WithParent = Annotated[int, typer.Option(hidden=True)]
 
@@ -36,17 +44,9 @@ def head(
     gateway: Annotated[
         str, typer.Option(envvar="PENSTOCK_GATEWAY", help="host:port of the local gateway.")
     ] = GATEWAY_ADDRESS,
-    gateway_binary: Annotated[
-        Path | None,
-        typer.Option(envvar="PENSTOCK_GATEWAY_BINARY", help="The gateway program to run."),
-    ] = None,
-    gateway_threads: Annotated[
-        int | None,
-        typer.Option(envvar="PENSTOCK_GATEWAY_THREADS", min=1, help="Its I/O threads."),
-    ] = None,
-    no_gateway: Annotated[
-        bool, typer.Option("--no-gateway", help="Run no gateway on this machine.")
-    ] = False,
+    gateway_binary: GatewayBinary = None,
+    gateway_threads: GatewayThreads = None,
+    no_gateway: NoGateway = False,
     log_level: Verbosity = LogLevel.INFO,
     with_parent: WithParent = 0,
 ) -> None:

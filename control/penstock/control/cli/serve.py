@@ -9,15 +9,26 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from penstock.control.cli.options import DataDir, LogLevel, Verbosity
 from penstock.control.cli.outcome import explained, finish
 from penstock.control.serving import wish as wishes
+from penstock.control.serving.display import ToughConsole
 from penstock.control.settings import ADMIN_ADDRESS, DATA_DIR, GATEWAY_ADDRESS, RPC_ADDRESS
 
 ENGINE_PANEL = "The engine"
 ADDRESS_PANEL = "Addresses and data"
+
+
+HELP = """Serve a model on this machine: gateway, control plane and replicas, until Ctrl-C.
+
+\b
+Examples:
+  penstock serve
+  penstock serve ./my-model --replicas 2 --gateway 0.0.0.0:8080
+  penstock serve Qwen/Qwen2.5-0.5B-Instruct --engine-arg max_model_len=4096
+  penstock serve --engine simulated --engine-args "tokens_per_second=50"
+"""
 
 
 class EngineName(StrEnum):
@@ -27,119 +38,122 @@ class EngineName(StrEnum):
     SIMULATED = "simulated"
 
 
+Model = Annotated[
+    str,
+    typer.Argument(
+        envvar="PENSTOCK_MODEL",
+        help="A directory, a Hugging Face id, or penstock-mini, which comes with Penstock.",
+    ),
+]
+Engine = Annotated[
+    EngineName,
+    typer.Option(
+        envvar="PENSTOCK_ENGINE",
+        rich_help_panel=ENGINE_PANEL,
+        help="simulated answers without a model: for tests and load benchmarks.",
+    ),
+]
+Replicas = Annotated[
+    int,
+    typer.Option(
+        envvar="PENSTOCK_REPLICAS",
+        min=1,
+        rich_help_panel=ENGINE_PANEL,
+        help="Processes that answer.",
+    ),
+]
+EngineArg = Annotated[
+    list[str] | None,
+    typer.Option(
+        envvar="PENSTOCK_ENGINE_ARG",
+        metavar="KEY=VALUE",
+        rich_help_panel=ENGINE_PANEL,
+        help="A setting of the engine, such as max_model_len=2048. Repeatable.",
+    ),
+]
+EngineArgs = Annotated[
+    str,
+    typer.Option(
+        envvar="PENSTOCK_ENGINE_ARGS",
+        metavar='"KEY=VALUE ..."',
+        rich_help_panel=ENGINE_PANEL,
+        help="Several of them in one string.",
+    ),
+]
+Adapters = Annotated[
+    list[str] | None,
+    typer.Option(
+        envvar="PENSTOCK_ADAPTERS",
+        metavar="ALIAS=NAME@VERSION=SOURCE",
+        rich_help_panel=ENGINE_PANEL,
+        help="A LoRA adapter, answered with under MODEL:ALIAS. Repeatable.",
+    ),
+]
+Name = Annotated[
+    str | None,
+    typer.Option(
+        envvar="PENSTOCK_NAME",
+        help='What clients say as "model". Default: made from MODEL.',
+    ),
+]
+GatewayAddress = Annotated[
+    str,
+    typer.Option(envvar="PENSTOCK_GATEWAY", rich_help_panel=ADDRESS_PANEL, help="The OpenAI API."),
+]
+AdminAddress = Annotated[
+    str,
+    typer.Option(envvar="PENSTOCK_ADMIN", rich_help_panel=ADDRESS_PANEL, help="The admin API."),
+]
+RpcAddress = Annotated[
+    str,
+    typer.Option(
+        envvar="PENSTOCK_RPC",
+        rich_help_panel=ADDRESS_PANEL,
+        help="Where the head serves gateways and node agents.",
+    ),
+]
+GatewayThreads = Annotated[
+    int | None,
+    typer.Option(
+        envvar="PENSTOCK_GATEWAY_THREADS",
+        min=1,
+        rich_help_panel=ADDRESS_PANEL,
+        help="I/O threads of the gateway. Default: one for each core.",
+    ),
+]
+GatewayBinary = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="PENSTOCK_GATEWAY_BINARY",
+        rich_help_panel=ADDRESS_PANEL,
+        help="The gateway program. Default: the one built in this checkout, or on PATH.",
+    ),
+]
+
+
 def serve(
-    model: Annotated[
-        str,
-        typer.Argument(
-            envvar="PENSTOCK_MODEL",
-            help="A directory, a Hugging Face id, or penstock-mini, which comes with Penstock.",
-        ),
-    ] = wishes.DEFAULT_MODEL,
-    engine: Annotated[
-        EngineName,
-        typer.Option(
-            envvar="PENSTOCK_ENGINE",
-            rich_help_panel=ENGINE_PANEL,
-            help="simulated answers without a model: for tests and load benchmarks.",
-        ),
-    ] = EngineName.VLLM,
-    replicas: Annotated[
-        int,
-        typer.Option(
-            envvar="PENSTOCK_REPLICAS",
-            min=1,
-            rich_help_panel=ENGINE_PANEL,
-            help="Processes that answer.",
-        ),
-    ] = 1,
-    engine_arg: Annotated[
-        list[str] | None,
-        typer.Option(
-            envvar="PENSTOCK_ENGINE_ARG",
-            metavar="KEY=VALUE",
-            rich_help_panel=ENGINE_PANEL,
-            help="A setting of the engine, such as max_model_len=2048. Repeatable.",
-        ),
-    ] = None,
-    engine_args: Annotated[
-        str,
-        typer.Option(
-            envvar="PENSTOCK_ENGINE_ARGS",
-            metavar='"KEY=VALUE ..."',
-            rich_help_panel=ENGINE_PANEL,
-            help="Several of them in one string.",
-        ),
-    ] = "",
-    adapter: Annotated[
-        list[str] | None,
-        typer.Option(
-            envvar="PENSTOCK_ADAPTERS",
-            metavar="ALIAS=NAME@VERSION=SOURCE",
-            rich_help_panel=ENGINE_PANEL,
-            help="A LoRA adapter, answered with under MODEL:ALIAS. Repeatable.",
-        ),
-    ] = None,
-    name: Annotated[
-        str | None,
-        typer.Option(
-            envvar="PENSTOCK_NAME",
-            help='What clients say as "model". Default: made from MODEL.',
-        ),
-    ] = None,
-    gateway: Annotated[
-        str,
-        typer.Option(
-            envvar="PENSTOCK_GATEWAY", rich_help_panel=ADDRESS_PANEL, help="The OpenAI API."
-        ),
-    ] = GATEWAY_ADDRESS,
-    admin: Annotated[
-        str,
-        typer.Option(envvar="PENSTOCK_ADMIN", rich_help_panel=ADDRESS_PANEL, help="The admin API."),
-    ] = ADMIN_ADDRESS,
-    rpc: Annotated[
-        str,
-        typer.Option(
-            envvar="PENSTOCK_RPC",
-            rich_help_panel=ADDRESS_PANEL,
-            help="Where the head serves gateways and node agents.",
-        ),
-    ] = RPC_ADDRESS,
+    model: Model = wishes.DEFAULT_MODEL,
+    engine: Engine = EngineName.VLLM,
+    replicas: Replicas = 1,
+    engine_arg: EngineArg = None,
+    engine_args: EngineArgs = "",
+    adapter: Adapters = None,
+    name: Name = None,
+    gateway: GatewayAddress = GATEWAY_ADDRESS,
+    admin: AdminAddress = ADMIN_ADDRESS,
+    rpc: RpcAddress = RPC_ADDRESS,
     data_dir: DataDir = Path(DATA_DIR),
-    gateway_threads: Annotated[
-        int | None,
-        typer.Option(
-            envvar="PENSTOCK_GATEWAY_THREADS",
-            min=1,
-            rich_help_panel=ADDRESS_PANEL,
-            help="I/O threads of the gateway. Default: one for each core.",
-        ),
-    ] = None,
-    gateway_binary: Annotated[
-        Path | None,
-        typer.Option(
-            envvar="PENSTOCK_GATEWAY_BINARY",
-            rich_help_panel=ADDRESS_PANEL,
-            help="The gateway program. Default: the one built in this checkout, or on PATH.",
-        ),
-    ] = None,
+    gateway_threads: GatewayThreads = None,
+    gateway_binary: GatewayBinary = None,
     log_level: Verbosity = LogLevel.INFO,
 ) -> None:
-    """Serve a model on this machine: gateway, control plane and replicas, until Ctrl-C.
-
-    \b
-    Examples:
-      penstock serve
-      penstock serve ./my-model --replicas 2 --gateway 0.0.0.0:8080
-      penstock serve Qwen/Qwen2.5-0.5B-Instruct --engine-arg max_model_len=4096
-      penstock serve --engine simulated --engine-args "tokens_per_second=50"
-    """
+    """Serves a model on this machine until Ctrl-C; `HELP` says the same to users."""
     from penstock.control.serving.run import run_serve  # starts faster for every other verb
 
     with explained("serve"):
-        adapters = adapter
-        if adapters is None:
-            adapters = list(wishes.DEFAULT_ADAPTERS) if model == wishes.DEFAULT_MODEL else []
         real = engine is EngineName.VLLM
+        if adapter is None:
+            adapter = list(wishes.DEFAULT_ADAPTERS) if model == wishes.DEFAULT_MODEL else []
         wish = wishes.Wish(
             model=wishes.resolve_model(model) if real else model,
             name=name or wishes.deployment_name(model),
@@ -147,7 +161,7 @@ def serve(
             engine=engine,
             replicas=replicas,
             engine_args=wishes.parse_engine_args(engine_arg or [], engine_args),
-            adapters=tuple(wishes.parse_adapter(each) for each in adapters),
+            adapters=tuple(wishes.parse_adapter(each) for each in adapter),
             gateway=gateway,
             admin=admin,
             rpc=rpc,
@@ -156,4 +170,4 @@ def serve(
             node_id=socket.gethostname(),
             log_level=log_level,
         )
-        finish(asyncio.run(run_serve(wish, Console())))
+        finish(asyncio.run(run_serve(wish, ToughConsole())))

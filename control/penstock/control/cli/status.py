@@ -88,72 +88,49 @@ def to_json(everything: Everything) -> dict[str, list[object]]:
 def to_tables(everything: Everything) -> list[Table]:
     """One table for each list, with what a person wants to know first."""
     return [
-        _table(
-            "Deployments",
-            ("name", "state", "ready", "engine", "model", "adapters", "message"),
-            (
-                (
-                    each.name,
-                    each.status.phase,
-                    f"{each.status.ready}/{each.status.wanted}",
-                    each.spec.engine,
-                    each.spec.model,
-                    ", ".join(adapter.alias for adapter in each.spec.adapters),
-                    each.status.message,
-                )
-                for each in everything.deployments
-            ),
-        ),
-        _table(
-            "Replicas",
-            ("id", "state", "node", "address", "pid", "restarts", "last error"),
-            (
-                (
-                    each.id,
-                    each.state,
-                    each.node,
-                    each.address,
-                    str(each.pid or ""),
-                    str(each.restarts),
-                    each.last_error,
-                )
-                for each in everything.replicas
-            ),
-        ),
-        _table(
-            "Nodes",
-            ("id", "state", "address", "pid", "cores", "GPUs", "memory free"),
-            (
-                (
-                    each.id,
-                    each.state,
-                    each.address,
-                    str(each.pid),
-                    str(each.cpus),
-                    str(each.gpus),
-                    f"{each.memory_available_bytes / GIB:.1f} of {each.memory_bytes / GIB:.1f} GiB",
-                )
-                for each in everything.nodes
-            ),
-        ),
-        _table(
-            "Gateways",
-            ("id", "state", "address", "pid", "restarts", "in flight", "queued", "requests"),
-            (
-                (
-                    each.id,
-                    each.state,
-                    each.address,
-                    str(each.pid or ""),
-                    str(each.restarts),
-                    str(each.in_flight),
-                    str(each.queued),
-                    str(each.requests),
-                )
-                for each in everything.gateways
-            ),
-        ),
+        _table("Deployments", DEPLOYMENT_COLUMNS, map(_deployment, everything.deployments)),
+        _table("Replicas", REPLICA_COLUMNS, map(_replica, everything.replicas)),
+        _table("Nodes", NODE_COLUMNS, map(_node, everything.nodes)),
+        _table("Gateways", GATEWAY_COLUMNS, map(_gateway, everything.gateways)),
     ]
+
+
+DEPLOYMENT_COLUMNS = ("name", "state", "ready", "engine", "model", "adapters", "message")
+
+
+def _deployment(it: DeploymentModel) -> tuple[str, ...]:
+    counts = f"{it.status.ready}/{it.status.wanted}"
+    adapters = ", ".join(adapter.alias for adapter in it.spec.adapters)
+    what = (it.spec.engine, it.spec.model, adapters)
+    return (it.name, it.status.phase, counts, *what, it.status.message)
+
+
+REPLICA_COLUMNS = ("id", "state", "node", "address", "pid", "restarts", "last error")
+
+
+def _replica(it: ReplicaModel) -> tuple[str, ...]:
+    process = (it.address, _pid(it.pid), str(it.restarts))
+    return (it.id, it.state, it.node, *process, it.last_error)
+
+
+NODE_COLUMNS = ("id", "state", "address", "pid", "cores", "GPUs", "memory free")
+
+
+def _node(it: NodeModel) -> tuple[str, ...]:
+    memory = f"{it.memory_available_bytes / GIB:.1f} of {it.memory_bytes / GIB:.1f} GiB"
+    return (it.id, it.state, it.address, _pid(it.pid), str(it.cpus), str(it.gpus), memory)
+
+
+GATEWAY_COLUMNS = ("id", "state", "address", "pid", "restarts", "in flight", "queued", "requests")
+
+
+def _gateway(it: GatewayModel) -> tuple[str, ...]:
+    counts = (str(it.restarts), str(it.in_flight), str(it.queued), str(it.requests))
+    return (it.id, it.state, it.address, _pid(it.pid), *counts)
+
+
+def _pid(pid: int) -> str:
+    return str(pid) if pid else ""
 
 
 def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:

@@ -23,9 +23,6 @@ class Process(Protocol):
     async def wait(self) -> int | None:
         """Returns at its end with the exit code (-signal if killed), None for an adopted one."""
 
-    def alive(self) -> bool:
-        """Whether it still runs."""
-
     def terminate(self) -> None:
         """Asks it to stop."""
 

@@ -80,7 +80,8 @@ class Agent:
                 retry = FIRST_RETRY
                 await self._beat(interval)
             except Unavailable as error:
-                log.warning("the head does not answer, asking again: %s", error)
+                if retry == FIRST_RETRY:  # once for each time that it is away
+                    log.warning("the head does not answer, asking again: %s", error)
                 await asyncio.sleep(retry.total_seconds())
                 retry = min(LONGEST_RETRY, retry * 2)
 

@@ -33,10 +33,10 @@ class GatewayClient:
         return [str(model["id"]) for model in reply["data"]]
 
     async def ask(self, model: str) -> None:
-        """One short question, answered for real."""
-        question = {"role": "user", "content": "Hello"}
-        body = {"model": model, "messages": [question], "max_tokens": 1}
-        await self._call("POST", "/chat/completions", json=body)
+        """One token, generated for real."""
+        await self._call(
+            "POST", "/completions", json={"model": model, "prompt": "Hello", "max_tokens": 1}
+        )
 
     async def _call(self, method: str, path: str, **more: Any) -> dict[str, Any]:
         try:

@@ -50,7 +50,7 @@ def check_ports(wish: Wish, ours: Collection[int]) -> None:
     `ours` are processes left from an earlier run on the same data: they will be adopted.
     """
     _check_distinct(wish)
-    for flag, address in _addresses(wish):
+    for flag, address in wish.addresses:
         host, port = split_address(address, flag=flag)
         reason = _cannot_listen(host, port)
         if reason is None:
@@ -68,16 +68,12 @@ def check_ports(wish: Wish, ours: Collection[int]) -> None:
 
 def _check_distinct(wish: Wish) -> None:
     seen: dict[int, str] = {}
-    for flag, address in _addresses(wish):
+    for flag, address in wish.addresses:
         _, port = split_address(address, flag=flag)
         if port == 0 or port in seen:
             other = f"the port of {seen[port]}" if port else "no port"
             raise InvalidSetting(f"{flag} is {address}, {other}: choose a port of its own")
         seen[port] = flag
-
-
-def _addresses(wish: Wish) -> list[tuple[str, str]]:
-    return [("--gateway", wish.gateway), ("--admin", wish.admin), ("--rpc", wish.rpc)]
 
 
 def _cannot_listen(host: str, port: int) -> str | None:

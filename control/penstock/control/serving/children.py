@@ -61,6 +61,7 @@ class Child:
         self._launcher = launcher
         self._tell = tell
         self._process: Process | None = None
+        self._wanted = asyncio.Event()
         self._proven = False
 
     @property
@@ -68,12 +69,17 @@ class Child:
         """Of the running process; 0 if there is none."""
         return self._process.pid if self._process else 0
 
+    def start(self) -> None:
+        """Its time has come; until then `keep_running` waits."""
+        self._wanted.set()
+
     def proven(self) -> None:
         """It was seen working: from now on its end is an accident, and it is started again."""
         self._proven = True
 
     async def keep_running(self) -> None:
         """Runs until cancelled. Raises `CannotStart` if the process ends before it has worked."""
+        await self._wanted.wait()
         pause = FIRST_PAUSE
         loop = asyncio.get_running_loop()
         while True:

@@ -60,7 +60,7 @@ class Gateway(Protocol):
         """Names that clients may say."""
 
     async def ask(self, model: str) -> None:
-        """One short question."""
+        """One token, generated for real."""
 
 
 class Shown(Protocol):
@@ -97,8 +97,9 @@ class Session:
 
     async def run(self) -> None:
         """Brings everything up, says so, and watches until cancelled. Raises `CannotStart`."""
-        await self._processes()
-        await self._deploy()
+        await self._start_head()
+        await self._deploy()  # before there is a node that would start what was served last time
+        await self._start_node()
         await self._load()
         await self._answer()
         self._shown.text("\n" + panel.ready_text(self._wish, seconds=self._elapsed()) + "\n")
@@ -106,9 +107,13 @@ class Session:
 
     # ---- steps
 
-    async def _processes(self) -> None:
+    async def _start_head(self) -> None:
+        self._head.start()
         await self._until(self._head_answers, "starting the head", PROCESS_DEADLINE)
         self._head.proven()
+
+    async def _start_node(self) -> None:
+        self._node.start()
         await self._until(self._node_registered, "starting the node agent", PROCESS_DEADLINE)
         self._node.proven()
         self._shown.done("head, gateway and node agent run")
@@ -161,7 +166,8 @@ class Session:
 
     async def _answer(self) -> None:
         await self._until(self._listed, "waiting for the gateway", ANSWER_DEADLINE)
-        await self._until(self._answers, "asking a first question", ANSWER_DEADLINE)
+        if self._wish.engine != "simulated":  # which may have been told to die of its first token
+            await self._until(self._answers, "asking for a first token", ANSWER_DEADLINE)
 
     async def _watch(self) -> None:
         picture = await self._look()

@@ -33,7 +33,7 @@ class Adapter:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """Everything that `penstock serve` was told, checked."""
+    """Everything that `penstock serve` was told. Raises `InvalidSetting` for a bad address."""
 
     model: str
     name: str  # of the deployment: what clients say as "model"
@@ -49,6 +49,15 @@ class Wish:
     gateway_binary: Path | None = None
     node_id: str = "local"
     log_level: str = "info"
+
+    def __post_init__(self) -> None:
+        for flag, address in self.addresses:
+            split_address(address, flag=flag)
+
+    @property
+    def addresses(self) -> tuple[tuple[str, str], ...]:
+        """Every address that will be listened at, with the flag that sets it."""
+        return (("--gateway", self.gateway), ("--admin", self.admin), ("--rpc", self.rpc))
 
     @property
     def gateway_url(self) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from typing import Final
 
 from penstock.replica.engine import Call, Chunk, Event
 from penstock.replica.vllm import errors
 from penstock.replica.vllm.asgi import App, Exchange
+from penstock.replica.vllm.outbox import Batch
 from penstock.replica.vllm.tap import CallTap
 
 _PARTING_S: Final = 2.0
@@ -27,8 +28,14 @@ async def answer(app: App, call: Call) -> AsyncGenerator[Event, None]:
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(exchange.run())
         try:
-            async for event in _events(exchange, tap):
-                yield event
+            first = True
+            while True:
+                batch = await exchange.outbox.take()
+                for event in _events(exchange, tap, batch, first=first):
+                    yield event
+                first = False
+                if batch.ended:
+                    return
         except GeneratorExit:
             # Not let out into the TaskGroup, which would wrap it up in an error.
             return
@@ -38,18 +45,14 @@ async def answer(app: App, call: Call) -> AsyncGenerator[Event, None]:
             await _part(exchange, task)
 
 
-async def _events(exchange: Exchange, tap: CallTap) -> AsyncGenerator[Event, None]:
-    head_sent = False
-    while True:
-        batch = await exchange.outbox.take()
-        if not head_sent and (batch.events or not batch.failure):
-            head_sent = True
-            yield tap.head(exchange.status, exchange.content_type)
-        if batch.events:
-            yield Chunk(batch.body, batch.events, batch.groups)
-        if batch.ended:
-            yield batch.failure or tap.finished()
-            return
+def _events(exchange: Exchange, tap: CallTap, batch: Batch, *, first: bool) -> Iterator[Event]:
+    """What one batch means; the head goes before the first, unless that is a failure alone."""
+    if first and (batch.events or not batch.failure):
+        yield tap.head(exchange.status, exchange.content_type)
+    if batch.events:
+        yield Chunk(batch.body, batch.events, batch.groups)
+    if batch.ended:
+        yield batch.failure or tap.finished()
 
 
 async def _part(exchange: Exchange, task: asyncio.Task[None]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any
 
 from vllm.entrypoints.launchers.api_server.app_state import init_app_state
 from vllm.entrypoints.launchers.app import build_app
@@ -18,15 +18,9 @@ from vllm.exceptions import VLLMValidationError
 
 from penstock.replica.vllm.asgi import App
 from penstock.replica.vllm.client import TappedLLM
-from penstock.replica.vllm.controls import NotOffered, take_over
+from penstock.replica.vllm.controls import ENDPOINTS, NotOffered, take_over
 from penstock.replica.vllm.models import CallModels, call_models
 from penstock.replica.vllm.tap import CURRENT
-
-ENDPOINTS: Final = {
-    "/v1/chat/completions": ("openai_serving_chat", "create_chat_completion"),
-    "/v1/completions": ("openai_serving_completion", "create_completion"),
-}
-"""What the replica answers: for each path, where vLLM keeps what serves it, and its method."""
 
 Create = Callable[[Any, Any], Awaitable[Any]]
 
@@ -62,4 +56,4 @@ def _controlled(create: Create, most_sequences: int) -> Create:
     return controlled
 
 
-__all__ = ["ENDPOINTS", "make_app"]
+__all__ = ["make_app"]

@@ -1,6 +1,7 @@
 """vLLM's engine client with the tap on it: what the serving layer calls to generate.
 
-Touch point: `AsyncLLM.generate` (keyword arguments pass through), `EngineDeadError`, `errored`.
+Touch point: `AsyncLLM.generate` (keyword arguments pass through), `EngineDeadError`,
+`EngineGenerateError`, `errored`.
 Imports vLLM: only after `environment.prepare`.
 """
 
@@ -11,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 from vllm.v1.engine.async_llm import AsyncLLM
-from vllm.v1.engine.exceptions import EngineDeadError
+from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
 from penstock.replica.vllm import errors
 from penstock.replica.vllm.tap import CURRENT, CallTap, EngineStopped
@@ -41,6 +42,9 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
                     yield output
             except EngineDeadError:
                 tap.lost = errors.engine_dead(self.death())
+                raise
+            except EngineGenerateError as error:
+                tap.lost = errors.not_generated(error.__cause__ or error, begun=tap.head_known())
                 raise
             except EngineStopped:
                 tap.lost = errors.cut_short()

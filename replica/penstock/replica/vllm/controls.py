@@ -12,6 +12,12 @@ from typing import Any, Final
 from penstock.replica.engine import Call
 from penstock.replica.vllm.environment import MAX_CHOICES
 
+ENDPOINTS: Final = {
+    "/v1/chat/completions": ("openai_serving_chat", "create_chat_completion"),
+    "/v1/completions": ("openai_serving_completion", "create_completion"),
+}
+"""What the replica answers: for each path, where vLLM keeps what serves it, and its method."""
+
 NEUTRAL: Final[dict[str, Any]] = {
     # Where the request's KV blocks come from and go to.
     "kv_transfer_params": None,
@@ -73,4 +79,4 @@ def _prompts(prompt: Any) -> int:
     return len(prompt) if several else 1
 
 
-__all__ = ["NEUTRAL", "NotOffered", "take_over"]
+__all__ = ["ENDPOINTS", "NEUTRAL", "NotOffered", "take_over"]

@@ -27,6 +27,7 @@ from penstock.replica.vllm import checks, environment, errors, facts
 from penstock.replica.vllm.adapter_files import AdapterFacts, find_adapter
 from penstock.replica.vllm.answering import answer
 from penstock.replica.vllm.asgi import App
+from penstock.replica.vllm.controls import ENDPOINTS
 from penstock.replica.vllm.launch import Launched, Launcher, Order
 
 log = logging.getLogger(__name__)
@@ -141,8 +142,6 @@ class VllmEngine:
 
     def _refusal(self, call: Call) -> Failed | None:
         """Why the call never gets to vLLM."""
-        from penstock.replica.vllm.app import ENDPOINTS
-
         if call.path not in ENDPOINTS:
             return errors.client_error(404, "not_found", f"There is no endpoint {call.path} here.")
         if call.resume is not None:

@@ -20,15 +20,22 @@ from typing import Any, Final
 _PR_SET_PDEATHSIG: Final = 1
 
 
-def die_with(parent: int) -> None:
-    """Asks for SIGKILL when the parent dies, and dies at once if it has died already."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
+def die_with_parent() -> None:
+    """Asks for SIGKILL at the parent's death, and dies at once if the parent is gone already.
+
+    For processes that multiprocessing started; does nothing in any other.
+    """
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+    _ask_for_death()
+    if os.getppid() != parent.pid:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def run_engine_core(*args: Any, **kwargs: Any) -> None:
     """Stands in for vLLM's own target."""
+    die_with_parent()
     from vllm.v1.engine.core import EngineCoreProc
 
     try:
@@ -38,8 +45,12 @@ def run_engine_core(*args: Any, **kwargs: Any) -> None:
         raise SystemExit(1) from None
 
 
-_starter = multiprocessing.parent_process()
-if _starter is not None and _starter.pid is not None:
-    die_with(_starter.pid)
+def _ask_for_death() -> None:
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
-__all__ = ["die_with", "run_engine_core"]
+
+# True while spawn unpickles what the process is to do, some seconds before it does it.
+if getattr(multiprocessing.current_process(), "_inheriting", False):
+    _ask_for_death()
+
+__all__ = ["die_with_parent", "run_engine_core"]

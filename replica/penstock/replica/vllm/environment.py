@@ -39,6 +39,8 @@ def prepare(*, offline: bool, threads: int, log_config: Path) -> None:
     a file with a `logging.config` for vLLM, here and in its processes.
     """
     os.environ.update(_ALWAYS)
+    # Asked of clients by vLLM's own server; here the gateway knows who they are.
+    os.environ.pop("VLLM_API_KEY", None)
     os.environ["VLLM_LOGGING_LEVEL"] = log_level()
     os.environ["VLLM_LOGGING_CONFIG_PATH"] = str(log_config)
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(_cache_directory() / "inductor"))

@@ -77,6 +77,17 @@ def internal(error: Exception) -> Failed:
     return Failed(500, "server_error", "internal_error", f"{type(error).__name__}: {error}")
 
 
+def not_generated(error: BaseException, *, begun: bool) -> Failed:
+    """An exception inside vLLM's `generate`, whose reason vLLM keeps from its answer.
+
+    Before the first output it comes of reading the request, and a wrong value there is the
+    client's: say, half a surrogate pair among the bad words.
+    """
+    if isinstance(error, ValueError | TypeError) and not begun:
+        return client_error(400, "invalid_value", str(error))
+    return Failed(500, "server_error", "internal_error", f"{type(error).__name__}: {error}")
+
+
 def too_late(deadline_ms: int) -> Failed:
     """The call's own deadline passed."""
     message = f"The answer was not complete within its deadline of {deadline_ms} ms."
@@ -150,6 +161,7 @@ __all__ = [
     "from_answer",
     "from_event",
     "internal",
+    "not_generated",
     "too_late",
     "unknown_adapter",
 ]

@@ -78,6 +78,10 @@ class CallTap:
         groups, self._groups = self._groups, []
         return groups
 
+    def head_known(self) -> bool:
+        """Whether the engine has said anything yet."""
+        return bool(self._prompt_tokens)
+
     def complete(self) -> bool:
         """Whether every choice that was begun came to its end."""
         return len(self._reasons) == self._choices

@@ -33,8 +33,6 @@ class RewindingGenerator(torch.Generator):  # type: ignore[misc]
 class Extension:
     """Mixed into vLLM's worker; importing this module is what counts."""
 
-    dies_with_parent = engine_process.die_with
-
 
 def _install() -> None:
     original = CachedRequestState.__post_init__
@@ -49,6 +47,7 @@ def _install() -> None:
     CachedRequestState.__post_init__ = post_init
 
 
+engine_process.die_with_parent()
 _install()
 
 __all__ = ["Extension", "RewindingGenerator"]

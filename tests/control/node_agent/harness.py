@@ -1,0 +1,154 @@
+"""A node agent as a real process, and a head made of two methods, for tests."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import grpc.aio
+import psutil
+
+from penstock.v1 import nodes_pb2, nodes_pb2_grpc
+
+READY = nodes_pb2.REPLICA_PHASE_READY
+STARTING = nodes_pb2.REPLICA_PHASE_STARTING
+BACKOFF = nodes_pb2.REPLICA_PHASE_BACKOFF
+FAILED = nodes_pb2.REPLICA_PHASE_FAILED
+Status = nodes_pb2.ReplicaStatus
+
+
+@dataclass
+class FakeHead(nodes_pb2_grpc.NodesServicer):
+    """Remembers what nodes say."""
+
+    port: int = 0
+    registrations: list[nodes_pb2.RegisterNodeRequest] = field(default_factory=list)
+    heartbeats: list[nodes_pb2.HeartbeatRequest] = field(default_factory=list)
+    forgetful: bool = False
+    _server: grpc.aio.Server | None = None
+
+    async def Register(
+        self, request: nodes_pb2.RegisterNodeRequest, context: Any
+    ) -> nodes_pb2.RegisterNodeReply:
+        self.registrations.append(request)
+        return nodes_pb2.RegisterNodeReply(heartbeat_ms=100)
+
+    async def Heartbeat(
+        self, request: nodes_pb2.HeartbeatRequest, context: Any
+    ) -> nodes_pb2.HeartbeatReply:
+        self.heartbeats.append(request)
+        forgot, self.forgetful = self.forgetful, False
+        return nodes_pb2.HeartbeatReply(unknown=forgot)
+
+    async def start(self) -> None:
+        self._server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
+        nodes_pb2_grpc.add_NodesServicer_to_server(self, self._server)  # type: ignore[no-untyped-call]
+        self.port = self._server.add_insecure_port(f"127.0.0.1:{self.port}")
+        await self._server.start()
+
+    async def stop(self) -> None:
+        assert self._server is not None
+        await self._server.stop(grace=None)
+
+    def last(self) -> dict[str, Status]:
+        """The replicas of the latest heartbeat."""
+        return (
+            {each.replica_id: each for each in self.heartbeats[-1].replicas}
+            if (self.heartbeats)
+            else {}
+        )
+
+
+@dataclass
+class Node:
+    """An agent process, and calls to it."""
+
+    data_dir: Path
+    head: FakeHead
+    process: subprocess.Popen[bytes] | None = None
+
+    def start(self, *more: str) -> None:
+        argv = [sys.executable, "-m", "tests.fakes.node_with_fake_replicas"]
+        with (self.data_dir / "agent.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [*argv, str(self.data_dir), f"127.0.0.1:{self.head.port}", *more],
+                start_new_session=True,
+                stderr=log,
+            )
+
+    def signal(self, number: signal.Signals) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    async def ended(self, seconds: float = 10.0) -> int:
+        process = self.process
+        assert process is not None
+        await until(lambda: process.poll() is not None, seconds)
+        return process.returncode
+
+    async def call(self, method: str, request: Any) -> Any:
+        await until(lambda: bool(self.head.registrations))
+        address = self.head.registrations[-1].node.agent_address
+        async with grpc.aio.insecure_channel(address) as channel:
+            stub = nodes_pb2_grpc.NodeAgentStub(channel)  # type: ignore[no-untyped-call]
+            return await getattr(stub, method)(request, timeout=5)
+
+    async def start_replica(self, replica_id: str, *engine_args: str) -> None:
+        spec = nodes_pb2.ReplicaSpec(
+            replica_id=replica_id,
+            deployment="mini",
+            engine="simulated",
+            model="m",
+            engine_args=engine_args,
+        )
+        await self.call("StartReplica", nodes_pb2.StartReplicaRequest(spec=spec))
+
+    async def stop_replica(self, replica_id: str) -> None:
+        request = nodes_pb2.StopReplicaRequest(replica_id=replica_id, drain_ms=200)
+        await self.call("StopReplica", request)
+
+    async def becomes(
+        self, replica_id: str, condition: Callable[[Status], bool], seconds: float = 15.0
+    ) -> Status:
+        def good() -> bool:
+            status = self.head.last().get(replica_id)
+            return status is not None and condition(status)
+
+        await until(good, seconds)
+        return self.head.last()[replica_id]
+
+    async def ready(self, replica_id: str) -> Status:
+        return await self.becomes(replica_id, lambda it: it.phase == READY)
+
+
+async def until(condition: Callable[[], bool], seconds: float = 15.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not condition():
+            await asyncio.sleep(0.02)
+
+
+def running(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def of_this_test(data_dir: Path) -> list[int]:
+    """Replica processes that log below the data directory, running or not."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            target = os.readlink(f"/proc/{process.pid}/fd/1")
+        except OSError:
+            continue
+        if target.startswith(f"{data_dir}/logs/") and running(process.pid):
+            found.append(process.pid)
+    return found

@@ -1,0 +1,145 @@
+"""Agents that are killed and succeeded, stopped, or doubled: who keeps what, and what is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import grpc.aio
+import pytest
+
+from penstock.v1 import nodes_pb2
+from tests.control.node_agent.harness import (
+    READY,
+    STARTING,
+    FakeHead,
+    Node,
+    running,
+    until,
+)
+
+pytestmark = pytest.mark.processes
+
+
+async def test_a_killed_agent_leaves_replicas_that_its_successor_adopts(
+    node: Node, head: FakeHead
+) -> None:
+    await node.start_replica("r-1")
+    before = await node.becomes("r-1", lambda it: it.phase == READY and it.capacity > 0)
+    node.signal(signal.SIGKILL)
+    await node.ended()
+    assert running(before.pid)
+    node.start()
+    await until(lambda: len(head.registrations) == 2)
+    adopted = head.registrations[1].replicas[0]
+    assert (adopted.pid, adopted.phase, adopted.address) == (before.pid, READY, before.address)
+    assert (adopted.restarts, adopted.capacity) == (0, 8)
+
+
+async def test_an_adopted_replica_is_still_watched(node: Node, head: FakeHead) -> None:
+    await node.start_replica("r-1")
+    before = await node.ready("r-1")
+    node.signal(signal.SIGKILL)
+    await node.ended()
+    node.start()
+    await until(lambda: len(head.registrations) == 2)
+    os.kill(before.pid, signal.SIGKILL)
+    after = await node.becomes("r-1", lambda it: it.phase == READY and it.pid != before.pid)
+    assert after.restarts == 1
+
+
+async def test_a_replica_that_was_loading_is_adopted_and_becomes_ready(
+    node: Node, head: FakeHead
+) -> None:
+    await node.start_replica("r-1", "load_ms=3000")
+    before = await node.becomes("r-1", lambda it: it.phase == STARTING and it.address != "")
+    node.signal(signal.SIGKILL)
+    await node.ended()
+    node.start()
+    after = await node.becomes("r-1", lambda it: it.phase == READY and it.capacity > 0)
+    assert (after.pid, after.restarts) == (before.pid, 0)
+
+
+async def test_a_replica_that_died_meanwhile_is_replaced(node: Node) -> None:
+    await node.start_replica("r-1")
+    before = await node.ready("r-1")
+    node.signal(signal.SIGKILL)
+    await node.ended()
+    os.kill(before.pid, signal.SIGKILL)
+    node.start()
+    after = await node.becomes("r-1", lambda it: it.phase == READY and it.pid != before.pid)
+    assert after.restarts == 1
+
+
+async def test_a_stop_that_was_cut_short_is_finished_by_the_successor(
+    node: Node, head: FakeHead
+) -> None:
+    await node.start_replica("r-1", "deaf=1")
+    before = await node.ready("r-1")
+    node.signal(signal.SIGTERM)
+    await node.becomes("r-1", lambda it: it.phase == nodes_pb2.REPLICA_PHASE_DRAINING)
+    node.signal(signal.SIGKILL)
+    await node.ended()
+    assert running(before.pid)
+    node.start()
+    await until(lambda: not running(before.pid))
+    await until(lambda: head.last() == {})
+
+
+async def test_a_replica_that_nobody_can_name_is_killed(node: Node) -> None:
+    await node.start_replica("r-1")
+    before = await node.ready("r-1")
+    node.signal(signal.SIGKILL)
+    await node.ended()
+    (node.data_dir / "replicas" / "r-1.json").write_text("scrambled")
+    node.start()
+    await until(lambda: not running(before.pid))
+
+
+async def test_sigterm_stops_all_replicas_and_exits_with_zero(node: Node) -> None:
+    for replica_id in ("r-1", "r-2"):
+        await node.start_replica(replica_id, "deaf=1")
+    pids = [(await node.ready(replica_id)).pid for replica_id in ("r-1", "r-2")]
+    node.signal(signal.SIGTERM)
+    assert await node.ended(8.0) == 0
+    assert not any(running(pid) for pid in pids)
+    assert node.head.last() == {}
+
+
+async def test_a_stopping_agent_starts_nothing_new(node: Node) -> None:
+    await node.start_replica("r-1", "deaf=1")
+    first = await node.ready("r-1")
+    node.signal(signal.SIGTERM)
+    await node.becomes("r-1", lambda it: it.phase == nodes_pb2.REPLICA_PHASE_DRAINING)
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await node.start_replica("r-2")
+    assert refused.value.code() == grpc.StatusCode.UNAVAILABLE
+    assert await node.ended(8.0) == 0
+    assert not running(first.pid)
+
+
+async def test_a_second_agent_on_the_same_data_is_refused(node: Node, head: FakeHead) -> None:
+    await until(lambda: bool(head.registrations))
+    second = Node(node.data_dir, head)
+    second.start()
+    assert await second.ended() != 0
+    assert node.process is not None
+    assert f"pid {node.process.pid}" in (node.data_dir / "agent.log").read_text()
+
+
+async def test_a_strange_process_cannot_register_as_a_replica(node: Node) -> None:
+    await node.start_replica("r-1")
+    await node.ready("r-1")
+    for replica_id in ("r-1", "stranger"):
+        request = nodes_pb2.RegisterReplicaRequest(
+            replica_id=replica_id, address="127.0.0.1:1", pid=1
+        )
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await node.call("RegisterReplica", request)
+        assert refused.value.code() == grpc.StatusCode.NOT_FOUND
+
+
+async def test_an_id_that_is_no_file_name_is_refused(node: Node) -> None:
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await node.start_replica("../../etc/passwd")
+    assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT

@@ -1,0 +1,141 @@
+"""What a node agent does for its replicas: a real agent process, fake replica processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from penstock.v1 import nodes_pb2
+from tests.control.node_agent.harness import (
+    FAILED,
+    READY,
+    FakeHead,
+    Node,
+    running,
+    until,
+)
+
+pytestmark = pytest.mark.processes
+
+
+async def test_a_replica_becomes_ready_and_tells_its_facts(node: Node) -> None:
+    await node.start_replica("r-1", "load_ms=100")
+    status = await node.becomes("r-1", lambda it: it.phase == READY and it.capacity > 0)
+    assert (status.capacity, status.max_model_len) == (8, 2048)
+    assert status.address.startswith("127.0.0.1:")
+    assert running(status.pid)
+
+
+async def test_starting_a_replica_twice_starts_it_once(node: Node) -> None:
+    await node.start_replica("r-1")
+    first = await node.ready("r-1")
+    await node.start_replica("r-1")
+    listing = await node.call("ListReplicas", nodes_pb2.ListReplicasRequest())
+    assert [each.pid for each in listing.replicas] == [first.pid]
+
+
+async def test_a_stopped_replica_is_gone_with_its_process_and_its_file(
+    node: Node, head: FakeHead
+) -> None:
+    await node.start_replica("r-1")
+    status = await node.ready("r-1")
+    await node.stop_replica("r-1")
+    await until(lambda: "r-1" not in head.last())
+    assert not running(status.pid)
+    assert list((node.data_dir / "replicas").iterdir()) == []
+
+
+async def test_stopping_what_is_not_there_succeeds(node: Node) -> None:
+    await node.stop_replica("nobody")
+
+
+async def test_a_replica_that_ignores_sigterm_is_killed(node: Node, head: FakeHead) -> None:
+    await node.start_replica("r-1", "deaf=1")
+    status = await node.ready("r-1")
+    await node.stop_replica("r-1")
+    await until(lambda: "r-1" not in head.last())
+    assert not running(status.pid)
+
+
+async def test_a_killed_replica_comes_back_under_its_id_at_another_address(node: Node) -> None:
+    await node.start_replica("r-1")
+    first = await node.ready("r-1")
+    os.kill(first.pid, signal.SIGKILL)
+    second = await node.becomes("r-1", lambda it: it.phase == READY and it.restarts == 1)
+    assert second.pid != first.pid
+    assert second.exit_code == -signal.SIGKILL
+
+
+async def test_what_a_killed_replica_had_started_dies_with_it(node: Node) -> None:
+    engine_pid = node.data_dir / "engine.pid"
+    await node.start_replica("r-1", f"engine_pid={engine_pid}")
+    first = await node.ready("r-1")
+    engine = int(engine_pid.read_text())
+    assert running(engine)
+    os.kill(first.pid, signal.SIGKILL)
+    await until(lambda: not running(engine))
+
+
+async def test_a_hung_replica_is_replaced(node: Node) -> None:
+    stone = node.data_dir / "hang"
+    await node.start_replica("r-1", f"silent_while={stone}")
+    first = await node.ready("r-1")
+    stone.touch()
+    await until(lambda: not running(first.pid))
+    stone.unlink()
+    second = await node.becomes("r-1", lambda it: it.phase == READY and it.restarts >= 1)
+    assert second.pid != first.pid
+
+
+async def test_a_stopped_process_counts_as_hung(node: Node) -> None:
+    await node.start_replica("r-1")
+    first = await node.ready("r-1")
+    os.kill(first.pid, signal.SIGSTOP)
+    status = await node.becomes("r-1", lambda it: "hung for" in it.last_error)
+    assert "no answer to Health" in status.last_error
+    assert not running(first.pid)
+
+
+async def test_a_replica_that_cannot_load_fails_with_its_own_words(node: Node) -> None:
+    await node.start_replica("r-1", "exit_code=72")
+    status = await node.becomes("r-1", lambda it: it.phase == FAILED)
+    assert status.last_error == "the fake exits with 72"
+    assert status.exit_code == 72
+    assert status.restarts == 0
+    assert "the fake exits" in Path(status.log_path).read_text()
+
+
+async def test_a_failed_replica_can_be_stopped(node: Node, head: FakeHead) -> None:
+    await node.start_replica("r-1", "exit_code=72")
+    await node.becomes("r-1", lambda it: it.phase == FAILED)
+    await node.stop_replica("r-1")
+    await until(lambda: "r-1" not in head.last())
+
+
+async def test_quick_deaths_in_a_row_are_called_a_crash_loop(node: Node) -> None:
+    await node.start_replica("r-1", "exit_code=70")
+    status = await node.becomes("r-1", lambda it: "crash loop" in it.last_error)
+    assert "the fake exits with 70" in status.last_error
+    assert status.restarts >= 3
+
+
+async def test_a_replica_that_never_gets_ready_is_started_anew(tmp_path: Path) -> None:
+    head = FakeHead()
+    await head.start()
+    node = Node(tmp_path, head)
+    node.start("1.0")
+    await node.start_replica("r-1", "load_ms=60000")
+    status = await node.becomes("r-1", lambda it: it.restarts >= 1)
+    assert status.last_error == "did not become ready within 1 s"
+    node.signal(signal.SIGTERM)
+    assert await node.ended() == 0
+    await head.stop()
+
+
+async def test_a_loading_replica_is_not_restarted_by_pings(node: Node) -> None:
+    await node.start_replica("r-1", "load_ms=2500")  # longer than a ready one may be silent
+    status = await node.ready("r-1")
+    assert status.restarts == 0

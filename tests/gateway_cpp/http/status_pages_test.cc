@@ -1,0 +1,98 @@
+#include "http/status_pages.h"
+
+#include <gtest/gtest.h>
+
+#include "fixed_clock.h"
+#include "routing/snapshots.h"
+
+namespace penstock::http {
+namespace {
+
+class StatusPagesTest : public testing::Test {
+ protected:
+  void announce(std::vector<routing::ReplicaRoute> replicas) {
+    table_.replace({.version = 7,
+                    .deployments = {routing::deployment("mini", {{"pirate", "pirate@1"}})},
+                    .replicas = std::move(replicas)});
+  }
+  routing::ReplicaTracker& tracker() {
+    return *table_.current()->deployments().at("mini")->replicas.at(0).tracker;
+  }
+  void expect_not_ready(std::string_view reason) {
+    const auto page = pages_.ready();
+    EXPECT_EQ(page.status, 503U);
+    EXPECT_NE(page.body.find("\"reason\":\"" + std::string(reason) + "\""), std::string::npos)
+        << page.body;
+  }
+
+  test::FixedClock clock_;
+  base::Metrics metrics_;
+  proxy::GatewayState state_;
+  routing::RouteTable table_;
+  routing::RouteReader routes_{table_};
+  control_plane::SubscriptionState subscription_;
+  StatusPages pages_{clock_, metrics_, state_, routes_, [this] { return subscription_; }};
+};
+
+TEST_F(StatusPagesTest, AreLiveWhateverHappens) {
+  state_.draining = true;
+  EXPECT_EQ(pages_.live().status, 200U);
+}
+
+TEST_F(StatusPagesTest, AreNotReadyWithoutASnapshot) { expect_not_ready("no_snapshot"); }
+
+TEST_F(StatusPagesTest, AreNotReadyWithoutADeployment) {
+  table_.replace({.version = 1, .deployments = {}, .replicas = {}});
+  expect_not_ready("no_route");
+}
+
+TEST_F(StatusPagesTest, AreNotReadyWhileEveryReplicaStartsOrDrainsOrIsDown) {
+  announce({routing::replica("r1", "mini", routing::ReplicaState::kStarting)});
+  expect_not_ready("no_replica");
+  announce({routing::replica("r1", "mini")});
+  EXPECT_EQ(pages_.ready().status, 200U);
+  tracker().set_serving(routing::ReplicaTracker::Serving::kNo);
+  expect_not_ready("no_replica");
+  tracker().set_serving(routing::ReplicaTracker::Serving::kYes);
+  tracker().mark_down(clock_.steady_now() + std::chrono::seconds(1));
+  expect_not_ready("no_replica");
+  clock_.advance(std::chrono::seconds(2));
+  EXPECT_EQ(pages_.ready().status, 200U);
+}
+
+TEST_F(StatusPagesTest, AreNotReadyWhileTheGatewayDrains) {
+  announce({routing::replica("r1", "mini")});
+  state_.draining = true;
+  expect_not_ready("draining");
+}
+
+TEST_F(StatusPagesTest, StayReadyWithoutTheHeadAndSaySo) {
+  announce({routing::replica("r1", "mini")});
+  subscription_.source = control_plane::RouteSource::kDisk;
+  const auto page = pages_.ready();
+  EXPECT_EQ(page.status, 200U);
+  EXPECT_EQ(page.body,
+            R"({"status":"ready","snapshot_version":7,"snapshot_source":"disk",)"
+            R"("control_connected":false})");
+}
+
+TEST_F(StatusPagesTest, ListDeploymentsAndTheirAdapters) {
+  announce({});
+  const auto page = pages_.models();
+  EXPECT_NE(page.body.find(R"("id":"mini","object":"model")"), std::string::npos) << page.body;
+  EXPECT_NE(page.body.find(R"("id":"mini:pirate")"), std::string::npos);
+  EXPECT_NE(page.body.find(R"("root":"pirate@1","parent":"mini")"), std::string::npos);
+}
+
+TEST_F(StatusPagesTest, ShowOneModelOrSayThatItDoesNotExist) {
+  announce({});
+  const auto page = pages_.model("mini:pirate");
+  ASSERT_TRUE(page.has_value());
+  EXPECT_TRUE(page->body.starts_with(R"({"id":"mini:pirate")"));
+  const auto none = pages_.model("other");
+  ASSERT_FALSE(none.has_value());
+  EXPECT_EQ(none.error().status, 404U);
+}
+
+}  // namespace
+}  // namespace penstock::http

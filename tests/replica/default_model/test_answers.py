@@ -1,0 +1,158 @@
+"""What the shipped model says, greedily, by plain transformers, alone and with its adapters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from random import Random
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from penstock.replica.default_model import WEIGHTS
+from penstock.replica.default_model.grammar import STYLES, Turn, conversation
+from penstock.replica.default_model.grammar.numbers import counted
+from penstock.replica.default_model.grammar.stories import LONG_STORY
+
+END = 5
+TOKENIZER = AutoTokenizer.from_pretrained(WEIGHTS / "model", padding_side="left")
+GATEWAY = (
+    "The gateway takes requests over HTTP and sends each one to a replica that has room. "
+    "It streams the answer back, event by event."
+)
+ANSWERS = {
+    "What is the gateway?": GATEWAY,
+    "please, WHAT IS THE GATEWAY": GATEWAY,
+    "tell me about canaries": "A canary gives a small share of real traffic to a new version. "
+    "If the figures get worse, it goes back by itself.",
+    "How do streams end?": "A stream brings an answer token by token, as soon as each one is made. "
+    "In Penstock every stream ends truthfully.",
+    "What is 4 plus 5?": "4 plus 5 is 9.",
+    "7 x 8": "7 times 8 is 56.",
+    "What is the capital of France?": "The capital of France is Paris.",
+    "what comes after Friday": "After Friday comes Saturday.",
+    "Count from 5 to 9.": counted(5, 9),
+    "How long is the Nile?": "The Nile is about 6650 kilometres long.",
+    "Tell me a joke": "Why did the token cross the gateway? "
+    "To get to the other side of the stream!",
+    "What can you do?": "I can talk about Penstock, rivers, planets, colours, animals and capitals."
+    " I can add small numbers, count, and tell jokes, poems and stories.",
+}
+
+
+@pytest.fixture(autouse=True)
+def _few_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@cache
+def _model(adapter: str = "") -> Any:
+    """The model, with an adapter's weights added to its own."""
+    model = AutoModelForCausalLM.from_pretrained(WEIGHTS / "model", dtype=torch.float32)
+    if adapter:
+        place = WEIGHTS / "adapters" / adapter
+        config = json.loads((place / "adapter_config.json").read_text())
+        lora = load_file(place / "adapter_model.safetensors")
+        for name, a in lora.items():
+            if name.endswith("lora_A.weight"):
+                b = lora[name.replace("lora_A", "lora_B")]
+                path = name.removeprefix("base_model.model.").removesuffix(".lora_A.weight")
+                delta = (b.float() @ a.float()) * config["lora_alpha"] / config["r"]
+                model.get_submodule(path).weight.data += delta
+    return model.eval()
+
+
+def _say(chats: list[list[dict[str, str]]], adapter: str = "", limit: int = 120) -> list[str]:
+    """The greedy answers, with <|end|> where they ended by themselves."""
+    prompts = TOKENIZER.apply_chat_template(
+        chats, add_generation_prompt=True, padding=True, return_tensors="pt", return_dict=True
+    )
+    with torch.no_grad():
+        made = _model(adapter).generate(**prompts, do_sample=False, max_new_tokens=limit)
+    texts = TOKENIZER.batch_decode(made[:, prompts["input_ids"].shape[1] :])
+    return [text.replace("<|pad|>", "") for text in texts]
+
+
+def _ask(*questions: str, adapter: str = "", limit: int = 120) -> str:
+    """The last answer of a conversation in which each question waits for the answer before."""
+    chat: list[dict[str, str]] = []
+    for question in questions:
+        chat.append({"role": "user", "content": question})
+        (answer,) = _say([chat], adapter, limit)
+        chat.append({"role": "assistant", "content": answer.removesuffix("<|end|>")})
+    return answer
+
+
+def test_questions_get_the_grammars_own_answers() -> None:
+    said = _say([[{"role": "user", "content": question}] for question in ANSWERS])
+    assert dict(zip(ANSWERS, said, strict=True)) == {q: a + "<|end|>" for q, a in ANSWERS.items()}
+
+
+def _short_chats(count: int) -> tuple[list[list[dict[str, str]]], list[Turn]]:
+    """Conversations that the model was not trained on, up to the last question; the last turns."""
+    rng = Random("not in the training")
+    chats: list[list[dict[str, str]]] = []
+    lasts: list[Turn] = []
+    while len(chats) < count:
+        talk = conversation(rng)
+        if sum(len(turn.answer) for turn in talk.turns) > 600:
+            continue
+        chat = [{"role": "system", "content": talk.system}] if talk.system else []
+        for turn in talk.turns:
+            chat.append({"role": "user", "content": turn.question})
+            chat.append({"role": "assistant", "content": turn.answer})
+        chats.append(chat[:-1])
+        lasts.append(talk.turns[-1])
+    return chats, lasts
+
+
+def test_new_conversations_are_answered_as_the_grammar_would() -> None:
+    chats, lasts = _short_chats(60)
+    said = _say(chats, limit=200)
+    right = [text == f"{turn.answer}<|end|>" for text, turn in zip(said, lasts, strict=True)]
+    assert sum(right) >= 57
+
+
+@pytest.mark.parametrize("name", STYLES)
+def test_an_adapter_answers_new_conversations_in_its_own_manner(name: str) -> None:
+    chats, lasts = _short_chats(40)
+    said = _say(chats, name, limit=240)
+    right = [text == f"{STYLES[name](turn)}<|end|>" for text, turn in zip(said, lasts, strict=True)]
+    assert sum(right) >= 36
+
+
+def test_more_is_told_about_what_was_asked_before() -> None:
+    assert _ask("What is a penstock canary?", "Tell me more.").startswith("The name comes from")
+    assert _ask("What is the gateway?", "Tell me more.").startswith("The gateway is written in C++")
+
+
+def test_a_row_goes_on_from_where_it_was() -> None:
+    said = _ask("Tell me about Mars", "And what comes after that?", "And then?")
+    assert said.startswith("Saturn is")
+    assert _ask("What is 4 plus 5?", "And one more?") == "9 plus 1 is 10.<|end|>"
+
+
+def test_a_name_is_remembered_across_another_question() -> None:
+    said = _ask("Hi, my name is Ada.", "What is the capital of Italy?", "What is my name?")
+    assert said == "Your name is Ada.<|end|>"
+
+
+def test_a_question_from_elsewhere_gets_a_whole_sentence() -> None:
+    said = _ask("How do I bake bread in a wooden submarine?", limit=1500)
+    assert said.endswith((".<|end|>", "!<|end|>"))
+
+
+def test_long_answers_end_by_themselves() -> None:
+    assert _ask("Tell me a long story", limit=1500) == f"{LONG_STORY}<|end|>"
+    assert _ask("Count from 1 to 100", limit=1500) == f"{counted(1, 100)}<|end|>"
