@@ -141,8 +141,8 @@ void Gateway::wait_for_signal() {
 }
 
 void Gateway::stop_accepting() {
-  log_.info("draining", {{"connections", state_.connections.load()},
-                         {"deadline_ms", config_.drain.count()}});
+  log_.info("draining",
+            {{"connections", state_.connections.load()}, {"deadline_ms", config_.drain.count()}});
   state_.draining.store(true);
   for (auto& thread : threads_) thread.drain();
 }

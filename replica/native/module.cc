@@ -93,11 +93,13 @@ PYBIND11_MODULE(_server, m) {
           },
           Unlocked())
       .def("cancel_asked", &SimulatedEngine::cancel_asked, Unlocked())
-      .def("figures",
-           [](const SimulatedEngine& engine) {
-             const SimulatedEngine::Figures figures = engine.figures();
-             return std::make_tuple(figures.running, figures.waiting, figures.tokens);
-           })
+      .def(
+          "figures",
+          [](const SimulatedEngine& engine) {
+            const SimulatedEngine::Figures figures = engine.figures();
+            return std::make_tuple(figures.running, figures.waiting, figures.tokens);
+          },
+          Unlocked())
       .def("add_adapter", &SimulatedEngine::add_adapter, Unlocked())
       .def("remove_adapter", &SimulatedEngine::remove_adapter, Unlocked())
       .def("stop", &SimulatedEngine::stop, Unlocked());
@@ -116,7 +118,9 @@ PYBIND11_MODULE(_server, m) {
             server.set_load(parsed<v1::Load>(load));
           },
           Unlocked())
-      .def("running", [](InferenceServer& server) { return server.switchboard().running(); })
+      .def(
+          "running", [](InferenceServer& server) { return server.switchboard().running(); },
+          Unlocked())
       .def(
           "fail_all",
           [](InferenceServer& server, std::string_view error) {

@@ -239,7 +239,7 @@ def _find_gateway() -> Path:
     if installed is None:
         raise CannotStart(
             f"no {GATEWAY_BINARY}, neither built in this checkout nor on PATH: build it with "
-            "`make build`, name one with --gateway-binary, or pass --no-gateway"
+            "`make serve`, name one with --gateway-binary, or pass --no-gateway"
         )
     return Path(installed)
 

@@ -87,7 +87,9 @@ class Page {
     for (std::size_t i = 0; i < sum.counts.size(); ++i) {
       seen += sum.counts[i];
       const std::string bound = i < kBounds.size() ? number_text(kBounds[i]) : "+Inf";
-      sample(labels + ",le=\"" + bound + "\"", seen, "_bucket");
+      std::string bucket = labels;
+      bucket.append(",le=\"").append(bound).append("\"");
+      sample(bucket, seen, "_bucket");
     }
     out_ +=
         name_ + "_sum{" + labels + "} " + number_text(static_cast<double>(sum.sum_ns) / 1e9) + "\n";

@@ -44,7 +44,8 @@ void Connection::begin_answer() {
   watch();
 }
 
-// One wait for readability at a time serves both a request that is awaited and a client that leaves.
+// One wait for readability at a time serves both a request that is awaited and a client that
+// leaves.
 void Connection::watch() {
   if (watching_ || gone_) return;
   watching_ = true;

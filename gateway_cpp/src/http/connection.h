@@ -26,8 +26,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using Socket = asio::basic_stream_socket<asio::ip::tcp, upstream::Executor>;
 
-  // The socket is non-blocking already. write_timeout: a client that takes nothing for so long while
-  // something waits for it is gone.
+  // The socket is non-blocking already. write_timeout: a client that takes nothing for so long
+  // while something waits for it is gone.
   Connection(Socket socket, proxy::TimerWheel& timers, std::chrono::milliseconds write_timeout);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;

@@ -110,8 +110,7 @@ Sent HttpReply::write(upstream::Payload& payload, proxy::Piece piece) {
     if (piece != proxy::Piece::kMore) bytes = kLastChunk;
   } else {
     std::array<char, upstream::Payload::kHeadroom> size{};
-    char* end =
-        std::to_chars(size.data(), size.data() + size.size() - 2, payload.size(), 16).ptr;
+    char* end = std::to_chars(size.data(), size.data() + size.size() - 2, payload.size(), 16).ptr;
     *end++ = '\r';
     *end++ = '\n';
     const std::string_view prefix(size.data(), static_cast<size_t>(end - size.data()));

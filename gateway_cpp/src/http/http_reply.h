@@ -1,5 +1,5 @@
-// One answer on a connection: the head, then either a body with its length or a chunked stream. What
-// the request flow sees of the client. One for each request; its I/O thread only.
+// One answer on a connection: the head, then either a body with its length or a chunked stream.
+// What the request flow sees of the client. One for each request; its I/O thread only.
 #pragma once
 
 #include <string>

@@ -55,9 +55,9 @@ class IoThread {
   void join();
 
  private:
-  using Timer = asio::basic_waitable_timer<std::chrono::steady_clock,
-                                           asio::wait_traits<std::chrono::steady_clock>,
-                                           upstream::Executor>;
+  using Timer =
+      asio::basic_waitable_timer<std::chrono::steady_clock,
+                                 asio::wait_traits<std::chrono::steady_clock>, upstream::Executor>;
   void tick();
 
   const base::Clock& clock_;

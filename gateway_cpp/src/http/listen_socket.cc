@@ -101,8 +101,7 @@ uint32_t raise_descriptor_limit(uint32_t wanted_connections) {
   ::setrlimit(RLIMIT_NOFILE, &limit);
   ::getrlimit(RLIMIT_NOFILE, &limit);
   const rlim_t reserved = std::min(kReservedDescriptors, limit.rlim_cur / 2);
-  return static_cast<uint32_t>(
-      std::min<rlim_t>(wanted_connections, limit.rlim_cur - reserved));
+  return static_cast<uint32_t>(std::min<rlim_t>(wanted_connections, limit.rlim_cur - reserved));
 }
 
 }  // namespace penstock::http

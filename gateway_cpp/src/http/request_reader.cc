@@ -37,9 +37,9 @@ base::Error headers_too_large(size_t limit) {
 }
 
 base::Error body_too_large(size_t limit) {
-  return base::make_error(base::Kind::kBodyTooLarge,
-                          "The request body is larger than " + std::to_string(limit) +
-                              " bytes. Send a shorter one.");
+  return base::make_error(
+      base::Kind::kBodyTooLarge,
+      "The request body is larger than " + std::to_string(limit) + " bytes. Send a shorter one.");
 }
 
 // A line feed without its carriage return, which lenient readers take for a line's end.

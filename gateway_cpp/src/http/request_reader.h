@@ -32,8 +32,8 @@ struct Incoming {
   std::string content_type;
   std::string client_request_id;
   std::string traceparent;
-  std::string origin;          // of a browser's page; empty: not a browser
-  std::string asked_headers;   // access-control-request-headers
+  std::string origin;         // of a browser's page; empty: not a browser
+  std::string asked_headers;  // access-control-request-headers
   std::string body;
 };
 
@@ -72,7 +72,7 @@ class RequestReader {
   Connection& connection_;
   ReadLimits limits_;
   proxy::TimerWheel::Timer timer_;
-  std::string buffer_;   // read and not yet used
+  std::string buffer_;  // read and not yet used
   bool idle_ = true;
 };
 

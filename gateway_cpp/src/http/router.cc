@@ -56,9 +56,9 @@ Match match(std::string_view method, std::string_view target) {
     if (row.path == path) return allow(method, row.method, {row.page, row.path, {}});
   }
   if (path.starts_with(kModelPrefix) && path.size() > kModelPrefix.size()) {
-    return allow(method, "GET",
-                 {Page::kModel, kModelPrefix,
-                  openai::percent_decode(path.substr(kModelPrefix.size()))});
+    return allow(
+        method, "GET",
+        {Page::kModel, kModelPrefix, openai::percent_decode(path.substr(kModelPrefix.size()))});
   }
   return NotFound{};
 }

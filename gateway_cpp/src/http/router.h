@@ -20,8 +20,8 @@ enum class Page : uint8_t {
 
 struct Found {
   Page page;
-  std::string_view path;   // of the endpoint, static, as replicas know it
-  std::string model_id;    // of kModel: decoded
+  std::string_view path;  // of the endpoint, static, as replicas know it
+  std::string model_id;   // of kModel: decoded
 };
 struct Preflight {};  // a browser asks what it may do
 struct WrongMethod {

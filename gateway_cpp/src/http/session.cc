@@ -27,9 +27,9 @@ openai::Endpoint endpoint_of(Page page) {
 }
 
 base::Error wrong_method(const Incoming& request, std::string_view allow) {
-  return base::make_error(base::Kind::kMethodNotAllowed,
-                          "The method " + request.method + " is not for this path. It takes " +
-                              std::string(allow) + ".");
+  return base::make_error(base::Kind::kMethodNotAllowed, "The method " + request.method +
+                                                             " is not for this path. It takes " +
+                                                             std::string(allow) + ".");
 }
 
 base::Error unknown_path(const Incoming& request) {
@@ -72,9 +72,7 @@ Awaitable<void> Session::run() {
   connection_->close();
 }
 
-void Session::drain() {
-  reader_.hurry(kDrainGrace);
-}
+void Session::drain() { reader_.hurry(kDrainGrace); }
 
 Awaitable<KeepAlive> Session::handle(Incoming request) {
   const std::string id = services_.ids.next();
@@ -150,9 +148,8 @@ Awaitable<void> Session::show(PageText page, HttpReply& reply) {
 }
 
 Awaitable<void> Session::refuse(const base::Error& error, HttpReply& reply) {
-  const proxy::AnswerHead head{.status = error.status,
-                               .content_type = kJson,
-                               .headers = openai::error_headers(error)};
+  const proxy::AnswerHead head{
+      .status = error.status, .content_type = kJson, .headers = openai::error_headers(error)};
   const std::string body = openai::error_body(error);
   co_await reply.answer(head, body);
 }

@@ -37,7 +37,8 @@ bool has_control(std::string_view text) {
 
 bool is_number(std::string_view text) {
   return !text.empty() && text.size() <= 18 &&
-         std::all_of(text.begin(), text.end(), [](unsigned char c) { return c >= '0' && c <= '9'; });
+         std::all_of(text.begin(), text.end(),
+                     [](unsigned char c) { return c >= '0' && c <= '9'; });
 }
 
 // What the fields say about the body, collected line by line.

@@ -7,9 +7,9 @@
 namespace penstock::proxy {
 
 struct GatewayState {
-  std::atomic<bool> draining{false};        // set once, by the first SIGTERM
-  std::atomic<uint32_t> in_flight{0};       // requests from admit to settle
-  std::atomic<uint32_t> connections{0};     // open client connections
+  std::atomic<bool> draining{false};     // set once, by the first SIGTERM
+  std::atomic<uint32_t> in_flight{0};    // requests from admit to settle
+  std::atomic<uint32_t> connections{0};  // open client connections
 };
 
 }  // namespace penstock::proxy

@@ -58,7 +58,7 @@ struct RequestFlow::Exchange {
   TimerWheel::Timer deadline;
   base::SteadyTime last_write;  // the client's last sign of life from us, coarse
   base::SteadyTime admitted;
-  base::SteadyTime sent;        // when the request first went to a replica
+  base::SteadyTime sent;                   // when the request first went to a replica
   std::chrono::nanoseconds queue_wait{0};  // admission to that
   Failover failover;
   routing::InFlight in_flight;
@@ -100,13 +100,12 @@ std::optional<base::Error> RequestFlow::admit(Exchange& x) {
   x.settlement.enter(base::Phase::kAdmit);
   const routing::DeploymentTargets& deployment = *x.route.deployment;
   const admission::Ask ask{deployment.route.name};
-  const admission::Load load{
-      .draining = parts_.state.draining.load(std::memory_order_relaxed),
-      .in_flight = parts_.state.in_flight.load(std::memory_order_relaxed),
-      .max_in_flight = parts_.config.max_in_flight,
-      .ready = deployment.count(routing::ReplicaState::kReady),
-      .with_room = deployment.with_room(),
-      .starting = deployment.count(routing::ReplicaState::kStarting)};
+  const admission::Load load{.draining = parts_.state.draining.load(std::memory_order_relaxed),
+                             .in_flight = parts_.state.in_flight.load(std::memory_order_relaxed),
+                             .max_in_flight = parts_.config.max_in_flight,
+                             .ready = deployment.count(routing::ReplicaState::kReady),
+                             .with_room = deployment.with_room(),
+                             .starting = deployment.count(routing::ReplicaState::kStarting)};
   const auto decision = admission::decide(ask, load);
   if (const auto* no = std::get_if<admission::Reject>(&decision)) {
     return admission::to_error(ask, *no);
@@ -328,8 +327,8 @@ void RequestFlow::begin_stream(Exchange& x, std::string_view content_type) {
   x.record().status = status;
 }
 
-// After enough silence an SSE comment, which opens the stream if need be: every check that can still
-// give a status has passed. False: the client is gone.
+// After enough silence an SSE comment, which opens the stream if need be: every check that can
+// still give a status has passed. False: the client is gone.
 bool RequestFlow::beat(Exchange& x) {
   const auto silence = std::chrono::duration_cast<milliseconds>(parts_.timers.now() - x.last_write);
   if (silence < parts_.config.heartbeat) {

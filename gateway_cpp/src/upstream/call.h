@@ -61,8 +61,8 @@ class Call {
   bool ended() const { return end_ != End::kNot; }
   bool finished() const { return end_ == End::kFinished; }
   bool failed() const { return end_ == End::kFailed; }
-  const v1::Finished& outcome() const { return outcome_; }    // when finished
-  const CallFailure& failure() const { return failure_; }  // when failed
+  const v1::Finished& outcome() const { return outcome_; }  // when finished
+  const CallFailure& failure() const { return failure_; }   // when failed
 
   // Idempotent. The replica stops; nothing more is delivered.
   void cancel();

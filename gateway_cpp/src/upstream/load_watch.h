@@ -1,7 +1,7 @@
-// Watches the load of every replica in the routes, one stream each for the whole gateway. What comes
-// goes straight into the replica's tracker, for the selection policies; the stream's end, or silence
-// where a message is due each second, is the first sign of a replica's death and marks it down.
-// Owned by main and used from its thread; gRPC's threads write the trackers' atomics.
+// Watches the load of every replica in the routes, one stream each for the whole gateway. What
+// comes goes straight into the replica's tracker, for the selection policies; the stream's end, or
+// silence where a message is due each second, is the first sign of a replica's death and marks it
+// down. Owned by main and used from its thread; gRPC's threads write the trackers' atomics.
 #pragma once
 
 #include <chrono>

@@ -23,8 +23,8 @@ class Payload {
     buffer_.append(bytes);
   }
 
-  // Writes `prefix` (at most kHeadroom bytes) before the bytes and `suffix` after them; the result is
-  // valid until the next change. Framing is done once per payload.
+  // Writes `prefix` (at most kHeadroom bytes) before the bytes and `suffix` after them; the result
+  // is valid until the next change. Framing is done once per payload.
   std::string_view framed(std::string_view prefix, std::string_view suffix) {
     buffer_.append(suffix);
     buffer_.replace(kHeadroom - prefix.size(), prefix.size(), prefix);
@@ -40,7 +40,7 @@ class Payload {
   void swap(Payload& other) noexcept { buffer_.swap(other.buffer_); }
 
  private:
-  static constexpr size_t kKeptBytes = 16 * 1024;
+  static constexpr size_t kKeptBytes = 16UL * 1024;
 
   std::string buffer_;  // empty, or kHeadroom bytes and then the payload
 };

@@ -2,8 +2,9 @@
 // starts, cancels and credit go out, frames with the news of many calls come in. Its end is the
 // first sign of the replica's death and fails every call on it.
 //
-// A Session lives on its I/O thread and is owned by that thread's ReplicaPool (calls keep it alive).
-// gRPC's threads meet it only in the Stream, where they leave frames under a lock and post once.
+// A Session lives on its I/O thread and is owned by that thread's ReplicaPool (calls keep it
+// alive). gRPC's threads meet it only in the Stream, where they leave frames under a lock and post
+// once.
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -22,7 +23,8 @@ namespace penstock::upstream {
 class Session final : public CallLink, public std::enable_shared_from_this<Session> {
  public:
   // credit_bytes: window of each call; 0: unlimited.
-  static std::shared_ptr<Session> start(asio::io_context& io, const std::shared_ptr<grpc::Channel>& channel,
+  static std::shared_ptr<Session> start(asio::io_context& io,
+                                        const std::shared_ptr<grpc::Channel>& channel,
                                         std::string replica_id, uint64_t credit_bytes);
   // Cancels what still runs and waits until gRPC has let go: a few milliseconds at most.
   ~Session() override;

@@ -240,7 +240,6 @@ void SimulatedEngine::admit_waiting(Time now) {
   while (!waiting_.empty() && figures_.running < settings_.max_running) {
     StreamPtr stream = std::move(waiting_.front());
     waiting_.pop_front();
-    if (stream->over) continue;
     --figures_.waiting;
     ++figures_.running;
     stream->has_slot = true;
@@ -374,6 +373,7 @@ void SimulatedEngine::release(const StreamPtr& stream) {
     --figures_.running;
   } else if (!stream->call->internal) {
     --figures_.waiting;
+    std::erase(waiting_, stream);
   }
   streams_.erase(stream->call->key);
   if (stream->call->internal) asked_.erase(stream->call->key & ~kAskedKeys);

@@ -94,7 +94,7 @@ class SimulatedEngine final : public CallHandler {
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::unordered_map<uint64_t, StreamPtr> streams_;  // by the call's key
-  std::deque<StreamPtr> waiting_;                    // for a slot; cancelled ones included
+  std::deque<StreamPtr> waiting_;                    // for a slot
   std::multimap<Time, StreamPtr> prefills_;          // by when their first token is due
   std::map<Time, Group> groups_;                     // by period
   std::vector<StreamPtr> unpaced_;                   // that may go on at once

@@ -24,7 +24,7 @@ from penstock.replica.endings import (
     exit_code_of,
     first_cause,
 )
-from penstock.replica.engine import CannotLoad, Engine, EngineFacts, Failed
+from penstock.replica.engine import CannotLoad, Engine, EngineError, EngineFacts, Failed
 from penstock.replica.health import Health
 from penstock.replica.inbox import Inbox
 from penstock.replica.logs import configure_logs, tell_end
@@ -41,18 +41,30 @@ _GRACE_MS = 200  # that frames under way get when the server stops
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a replica; returns its exit code."""
+    """Runs a replica; returns its exit code, or ends the process with it."""
     try:
         settings = parse_settings(argv)
-        configure_logs(settings.replica_id, settings.log_level)
-        asyncio.run(Replica(settings).live())
-    except Exception as error:
-        cause = first_cause(error)
-        log.error("the replica ends", exc_info=cause)
-        tell_end(str(cause) or type(cause).__name__)
-        # Threads of a broken engine may never end: nothing is left to wait for.
-        os._exit(exit_code_of(cause))
+    except CannotLoad as error:
+        return _tell(error)
+    configure_logs(settings.replica_id, settings.log_level)
+    asyncio.run(run(settings))
     return ExitCode.STOPPED
+
+
+async def run(settings: Settings) -> None:
+    """Serves until told to stop. Any other end ends the process here: threads of a broken engine
+    may never end, and asyncio would wait for them."""
+    try:
+        await Replica(settings).live()
+    except Exception as error:
+        os._exit(_tell(first_cause(error)))
+
+
+def _tell(cause: BaseException) -> ExitCode:
+    """Logs why the replica ends; returns the exit code that it means."""
+    log.error("the replica ends", exc_info=None if isinstance(cause, EngineError) else cause)
+    tell_end(str(cause) or type(cause).__name__)
+    return exit_code_of(cause)
 
 
 class Replica:
@@ -84,7 +96,9 @@ class Replica:
                 await self._registration.announce()
             await self._serve()
         finally:
-            await self._close()
+            stopped = await self._close()
+        if not stopped:
+            raise EngineHung("the engine does not stop")
 
     async def _serve(self) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -156,15 +170,17 @@ class Replica:
             log.warning("calls are cut off", extra={"left": left})
             await self._fail_all("draining", "The replica stopped before the end.", controls)
 
-    async def _close(self) -> None:
+    async def _close(self) -> bool:
+        """Whether everything has ended."""
         self._inbox.close()
         self._server.stop(_GRACE_MS)
         try:
             async with asyncio.timeout(_ENGINE_STOP):
                 await self._engine.stop()
         except TimeoutError:
-            log.warning("the engine does not stop; its processes are killed with this one")
+            return False
         log.info("stopped")
+        return True
 
 
 def make_engine(settings: Settings, inbox: Inbox) -> Engine:

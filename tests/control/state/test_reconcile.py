@@ -48,6 +48,13 @@ def test_a_pending_replica_is_asked_for_until_its_agent_answers() -> None:
     assert plan(view_with(replica(state=ReplicaState.STARTING)), NOON, DEADLINES) == []
 
 
+def test_a_pending_replica_of_an_older_revision_is_never_started() -> None:
+    pending = replace(replica("old", ReplicaState.PENDING), revision=0)
+    actions = plan(view_with(pending), NOON, DEADLINES)
+    assert [a.replica_id for a in actions if isinstance(a, Drain)] == ["old"]
+    assert not [a for a in actions if isinstance(a, Start)]
+
+
 def test_a_draining_replica_is_stopped_until_its_agent_drains_it() -> None:
     draining = replace(replica("old"), state=ReplicaState.DRAINING)
     assert plan(view_with(draining, replica()), NOON, DEADLINES) == [Stop(draining.id)]

@@ -55,9 +55,9 @@ TEST(Router, KnowsNothingElse) {
 }
 
 TEST(Router, TellsJsonFromWhatIsClearlyNot) {
-  for (const char* type : {"", "application/json", "Application/JSON; charset=utf-8",
-                           "application/problem+json", "text/plain",
-                           "application/x-www-form-urlencoded"}) {
+  for (const char* type :
+       {"", "application/json", "Application/JSON; charset=utf-8", "application/problem+json",
+        "text/plain", "application/x-www-form-urlencoded"}) {
     EXPECT_TRUE(may_be_json(type)) << type;
   }
   for (const char* type : {"multipart/form-data; boundary=x", "application/xml", "image/png",

@@ -59,8 +59,7 @@ class SessionTest : public testing::Test {
   // Everything the client has read so far.
   const std::string& got() {
     std::array<char, 65536> part{};
-    for (ssize_t n = 0;
-         (n = ::recv(client_.native_handle(), part.data(), part.size(), 0)) >= 0;) {
+    for (ssize_t n = 0; (n = ::recv(client_.native_handle(), part.data(), part.size(), 0)) >= 0;) {
       if (n == 0) {
         closed_ = true;
         break;
@@ -99,8 +98,8 @@ class SessionTest : public testing::Test {
   routing::RouteReader routes_{table_};
   routing::LeastLoaded policy_;
   proxy::FakeUpstream upstream_;
-  proxy::RequestFlow flow_{{clock_, log_.log(), config_, shard_, state_, timers_, parser_, routes_,
-                            policy_, upstream_}};
+  proxy::RequestFlow flow_{
+      {clock_, log_.log(), config_, shard_, state_, timers_, parser_, routes_, policy_, upstream_}};
   RequestIds ids_;
   StatusPages pages_{clock_, metrics_, state_, routes_,
                      [] { return control_plane::SubscriptionState(); }};
@@ -296,8 +295,9 @@ TEST_F(SessionTest, AnswersHeadWithoutABodyAndOptionsForBrowsers) {
   send("HEAD /livez HTTP/1.1\r\nHost: a\r\n\r\n");
   ASSERT_TRUE(gets("content-length: 17\r\n\r\n"));
   got_.clear();
-  send("OPTIONS /v1/chat/completions HTTP/1.1\r\nHost: a\r\nOrigin: http://page\r\n"
-       "Access-Control-Request-Headers: authorization\r\n\r\n");
+  send(
+      "OPTIONS /v1/chat/completions HTTP/1.1\r\nHost: a\r\nOrigin: http://page\r\n"
+      "Access-Control-Request-Headers: authorization\r\n\r\n");
   ASSERT_TRUE(gets("\r\n\r\n"));
   EXPECT_TRUE(got_.starts_with("HTTP/1.1 204")) << got_;
   EXPECT_NE(got_.find("access-control-allow-headers: authorization"), std::string::npos);

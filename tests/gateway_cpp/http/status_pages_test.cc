@@ -71,9 +71,8 @@ TEST_F(StatusPagesTest, StayReadyWithoutTheHeadAndSaySo) {
   subscription_.source = control_plane::RouteSource::kDisk;
   const auto page = pages_.ready();
   EXPECT_EQ(page.status, 200U);
-  EXPECT_EQ(page.body,
-            R"({"status":"ready","snapshot_version":7,"snapshot_source":"disk",)"
-            R"("control_connected":false})");
+  EXPECT_EQ(page.body, R"({"status":"ready","snapshot_version":7,"snapshot_source":"disk",)"
+                       R"("control_connected":false})");
 }
 
 TEST_F(StatusPagesTest, ListDeploymentsAndTheirAdapters) {

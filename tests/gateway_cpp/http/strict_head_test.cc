@@ -12,8 +12,7 @@ TEST(StrictHead, TakesWhatClientsSend) {
        {kPost + "Host: a\r\nContent-Length: 12\r\n\r\n",
         kPost + "host: a\r\ntransfer-encoding: Chunked\r\n\r\n",
         kPost + "Host:a\r\nX-Empty:\r\nX-Tab:\ta\t\r\n\r\n",
-        kPost + "Host: a\r\nX-Latin: caf\xe9\r\n\r\n",
-        std::string("GET / HTTP/1.0\r\n\r\n"),
+        kPost + "Host: a\r\nX-Latin: caf\xe9\r\n\r\n", std::string("GET / HTTP/1.0\r\n\r\n"),
         std::string("GET http://a/readyz?x=1 HTTP/1.1\r\nHost: a\r\n\r\n")}) {
     EXPECT_EQ(find_fault(head), std::nullopt) << head;
   }

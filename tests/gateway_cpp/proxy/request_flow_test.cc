@@ -88,8 +88,8 @@ class RequestFlowTest : public testing::Test {
   routing::RouteReader routes_{table_};
   routing::LeastLoaded policy_;
   FakeUpstream upstream_;
-  RequestFlow flow_{{clock_, log_.log(), config_, shard_, state_, timers_, parser_, routes_, policy_,
-                     upstream_}};
+  RequestFlow flow_{
+      {clock_, log_.log(), config_, shard_, state_, timers_, parser_, routes_, policy_, upstream_}};
   FakeReply reply_;
   bool done_ = false;
 };

@@ -30,7 +30,7 @@ GATEWAY = (
 )
 ANSWERS = {
     "What is the gateway?": GATEWAY,
-    "please, WHAT IS THE GATEWAY": GATEWAY,
+    "PLEASE, WHAT IS THE GATEWAY": GATEWAY,
     "tell me about canaries": "A canary gives a small share of real traffic to a new version. "
     "If the figures get worse, it goes back by itself.",
     "How do streams end?": "A stream brings an answer token by token, as soon as each one is made. "

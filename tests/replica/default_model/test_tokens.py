@@ -55,6 +55,8 @@ def test_several_turns_are_rendered_in_their_order() -> None:
 def test_content_parts_read_like_a_string() -> None:
     parts = [{"type": "text", "text": "Hel"}, {"type": "text", "text": "lo"}]
     assert _render([{"role": "user", "content": parts}]) == _render(_HELLO)
+    picture = {"type": "image_url", "image_url": {"url": "data:,"}}
+    assert _render([{"role": "user", "content": [*parts, picture]}]) == _render(_HELLO)
 
 
 def test_content_that_is_absent_is_empty() -> None:
@@ -64,8 +66,13 @@ def test_content_that_is_absent_is_empty() -> None:
 
 
 def test_a_developer_is_heard_as_the_system_and_a_tool_as_the_user() -> None:
-    messages = [{"role": "developer", "content": "A"}, {"role": "tool", "content": "B"}]
-    assert _render(messages) == "<s><|system|>A<|user|>B"
+    messages = [{"role": "developer", "content": "Be kind."}, {"role": "tool", "content": "42"}]
+    assert _render(messages) == "<s><|system|>Be kind.<|user|>42"
+
+
+def test_a_shouted_question_is_heard_as_if_it_were_said() -> None:
+    assert _render([{"role": "user", "content": "TELL ME MORE!"}]) == "<s><|user|>tell me more!"
+    assert _render([{"role": "assistant", "content": "OK"}]) == "<s><|assistant|>OK<|end|>"
 
 
 @given(st.integers())

@@ -62,6 +62,10 @@ class AdminClient:
         """Creates a deployment, or makes it as this spec says."""
         await self._call("PUT", f"/deployments/{name}", json=spec.model_dump())
 
+    async def scale(self, name: str, replicas: int) -> None:
+        """Changes how many replicas a deployment is to have."""
+        await self._call("POST", f"/deployments/{name}/scale", json={"replicas": replicas})
+
     async def delete_deployment(self, name: str) -> None:
         """Deletes a deployment; its replicas drain and stop."""
         await self._call("DELETE", f"/deployments/{name}")

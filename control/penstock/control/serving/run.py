@@ -30,7 +30,8 @@ from penstock.control.serving.session import Session
 from penstock.control.serving.wish import Wish
 
 # Together below the ten seconds that Ctrl-C may take.
-NODE_LIMIT = timedelta(seconds=6.7)
+HEAD_ANSWER_LIMIT = 0.5  # seconds
+NODE_LIMIT = timedelta(seconds=6.5)
 HEAD_LIMIT = timedelta(seconds=1.8)
 KILL_SECONDS = 1.0
 # How long the children of a killed serve may take to end by themselves.
@@ -111,10 +112,20 @@ class _Serving:
     async def _take_down(self) -> None:
         """Replicas first, so that the gateway has nothing to wait for; then whatever is left."""
         self._display.progress("stopping", seconds=0)
+        await self._want_nothing()
         await self._node.stop(NODE_LIMIT)
         await self._head.stop(HEAD_LIMIT)
         self._kill_all()
         self._display.done("stopped: no process is left")
+
+    async def _want_nothing(self) -> None:
+        """Otherwise the head would replace what stops, now and first thing in the next run."""
+        with suppress(PenstockError, TimeoutError):
+            async with (
+                AdminClient(self._wish.admin_url) as admin,
+                asyncio.timeout(HEAD_ANSWER_LIMIT),
+            ):
+                await admin.scale(self._wish.name, 0)
 
     # ---- processes
 

@@ -172,7 +172,8 @@ def _useless(current: list[Replica], old: list[Replica], wanted: int) -> Iterato
     for replica in old:
         if serves(replica):
             continue
-        if replica.state is ReplicaState.FAILED or new_version_works or excess > 0:
+        never_served = replica.state in (ReplicaState.FAILED, ReplicaState.PENDING)
+        if never_served or new_version_works or excess > 0:
             excess -= 1
             yield replica
 
@@ -213,13 +214,18 @@ def _errands(view: ClusterView) -> Iterator[Action]:
     for _, replica in sorted(view.replicas.items()):
         if not _node_ready(view, replica):
             continue
-        if replica.state is ReplicaState.PENDING and replica.deployment in view.deployments:
+        if replica.state is ReplicaState.PENDING and _is_current(view, replica):
             yield Start(replica.id)
         elif (
             replica.state is ReplicaState.DRAINING
             and replica.status.state is not ReplicaState.DRAINING
         ):
             yield Stop(replica.id)
+
+
+def _is_current(view: ClusterView, replica: Replica) -> bool:
+    deployment = view.deployments.get(replica.deployment)
+    return deployment is not None and replica.revision == deployment.template_revision
 
 
 def _node_ready(view: ClusterView, replica: Replica) -> bool:

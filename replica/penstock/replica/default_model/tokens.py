@@ -20,22 +20,30 @@ VOCABULARY: Final = 1536  # at most: the grammar has fewer words than that, so t
 LONGEST: Final = 4096  # tokens of context
 
 # A role that the model was not taught is heard as the nearest one: developer as system, tool and
-# any other as user. Content may be a string, absent, or a list of OpenAI content parts.
+# any other as user. Content may be a string, absent, or a list of OpenAI content parts. Shouting
+# is heard as if it were said: a word in capitals shares no token with the same word in small ones.
 TEMPLATE: Final = (
     "{{- '<s>' -}}"
     "{%- for message in messages -%}"
-    "{%- if message['role'] in ('system', 'developer') -%}{{- '<|system|>' -}}"
-    "{%- elif message['role'] == 'assistant' -%}{{- '<|assistant|>' -}}"
-    "{%- else -%}{{- '<|user|>' -}}{%- endif -%}"
-    "{%- if message['content'] is string -%}{{- message['content'] | trim -}}"
+    "{%- if message['content'] is string -%}{%- set text = message['content'] | trim -%}"
     "{%- elif message['content'] -%}"
-    "{%- for part in message['content'] -%}"
-    "{%- if part['type'] == 'text' -%}{{- part['text'] | trim -}}{%- endif -%}"
-    "{%- endfor -%}{%- endif -%}"
-    "{%- if message['role'] == 'assistant' -%}{{- '<|end|>' -}}{%- endif -%}"
+    "{%- set text = message['content'] | selectattr('type', 'equalto', 'text')"
+    " | map(attribute='text') | join | trim -%}"
+    "{%- else -%}{%- set text = '' -%}{%- endif -%}"
+    "{%- if message['role'] == 'assistant' -%}{{- '<|assistant|>' + text + '<|end|>' -}}"
+    "{%- else -%}"
+    "{%- if text == text | upper -%}{%- set text = text | lower -%}{%- endif -%}"
+    "{%- if message['role'] in ('system', 'developer') -%}{{- '<|system|>' + text -}}"
+    "{%- else -%}{{- '<|user|>' + text -}}{%- endif -%}"
+    "{%- endif -%}"
     "{%- endfor -%}"
     "{%- if add_generation_prompt -%}{{- '<|assistant|>' -}}{%- endif -%}"
 )
+
+
+def heard(text: str) -> str:
+    """What the model hears of a message: as the template has it."""
+    return text.lower() if text == text.upper() else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +81,9 @@ def make_tokenizer(rng: Random, *, texts: int) -> PreTrainedTokenizerFast:
 def _words(rng: Random, texts: int) -> list[str]:
     """What the tokenizer learns its words from, every number up to 120 among it."""
     lines = [
-        f"{turn.question} {turn.answer}" for _ in range(texts) for turn in conversation(rng).turns
+        f"{heard(turn.question)} {turn.answer}"
+        for _ in range(texts)
+        for turn in conversation(rng).turns
     ]
     return lines + [
         f"{n} plus {n}, from {n} to {n}." for n in range(121) for _ in range(texts // 50)
@@ -110,7 +120,7 @@ class Encoder:
         for turn in talk.turns:
             last = turn is talk.turns[-1]
             style = self._style if last else earlier
-            self._add(ids, said, [USER, *self._ids(turn.question), ASSISTANT], learnt=False)
+            self._add(ids, said, [USER, *self._ids(heard(turn.question)), ASSISTANT], learnt=False)
             learnt = last or style is self._style
             self._add(ids, said, [*self._ids(style(turn)), END], learnt=learnt)
         return Example(tuple(ids), tuple(said))

@@ -19,7 +19,7 @@ from transformers import LlamaForCausalLM
 from penstock.replica.default_model.tokens import PAD, Encoder, Example
 
 THREADS: Final = 1  # more would make a busy machine slower, and change the last bits
-_POOL: Final = 20  # batches that are cut from one sorted pool of examples
+_POOL: Final = 32  # batches that are cut from one sorted pool of examples
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Course:
 
     steps: int
     rate: float
-    tokens: int = 3072
+    tokens: int = 2048
 
     def share(self, step: int) -> float:
         """The share of the rate to train with at a step: up in a twentieth, then down to none."""

@@ -21,20 +21,20 @@ Thread = Callable[[Random], list[Turn]]
 
 THREADS: Final[dict[str, tuple[Thread, float]]] = {  # name: (what makes it, how often)
     "penstock": (penstock.subjects, 24),
-    "penstock in full": (penstock.long_explanation, 1.2),
+    "penstock in full": (penstock.long_explanation, 0.5),
     "smalltalk": (smalltalk.smalltalk, 9),
     "rivers": (world.rivers, 7),
     "planets": (world.planets, 7),
     "colours": (world.colours, 6),
     "animals": (world.animals, 8),
-    "capitals": (almanac.capitals, 5),
+    "capitals": (almanac.capitals, 6),
     "calendar": (almanac.calendar, 5),
-    "sums": (numbers.sums, 16),
-    "counting": (numbers.counting, 6),
-    "jokes": (stories.jokes, 4),
-    "poems": (stories.poems, 3),
+    "sums": (numbers.sums, 15),
+    "counting": (numbers.counting, 9),
+    "jokes": (stories.jokes, 3),
+    "poems": (stories.poems, 2),
     "stories": (stories.stories, 4),
-    "a long story": (stories.long_story, 1.2),
+    "a long story": (stories.long_story, 0.5),
 }
 _NAMES: Final = tuple(THREADS)
 _WEIGHTS: Final = tuple(weight for _, weight in THREADS.values())

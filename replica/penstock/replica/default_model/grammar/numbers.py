@@ -47,6 +47,30 @@ _TIMES: Final[tuple[str, ...]] = (
     "multiply {} by {}",
 )
 
+_DOWN: Final[tuple[str, ...]] = (
+    "count down from {}",
+    "count backwards from {}",
+    "start a countdown from {}",
+)
+_HUNDRED: Final[tuple[str, ...]] = (
+    "count to {}",
+    "count from 1 to {}",
+    "count to one hundred",
+    "count up to {}",
+)
+_UP_TO: Final[tuple[str, ...]] = (
+    "count to {}",
+    "count up to {}",
+    "count from 1 to {}",
+    "count from one to {}",
+)
+_FROM_TO: Final[tuple[str, ...]] = (
+    "count from {1} to {2}",
+    "count {1} to {2}",
+    "count up from {1} to {2}",
+    "count from {1} up to {2}",
+)
+
 
 def sums(rng: Random) -> list[Turn]:
     """A few sums of two small numbers, and sometimes one more added to the last result."""
@@ -80,36 +104,23 @@ def _spoken(rng: Random, *numbers: int) -> list[str]:
 
 
 def counting(rng: Random) -> list[Turn]:
-    """Counting upwards between two numbers up to a hundred, or down from one up to twenty."""
+    """Counting once or twice: between numbers up to a hundred, or down from twenty or less."""
+    return [_count(rng) for _ in range(rng.choice((1, 2)))]
+
+
+def _count(rng: Random) -> Turn:
     kind = rng.random()
-    if kind < 0.25:
-        start = rng.randrange(2, 21)
-        question = rng.choice(
-            ("count down from {}", "count backwards from {}", "start a countdown from {}")
-        )
-        return [Turn(asked(rng, question.format(start)), counted(start, 0), "counting")]
-    if kind < 0.33:
-        question = rng.choice(
-            ("count to 100", "count from 1 to 100", "count to one hundred", "count up to 100")
-        )
-        return [Turn(asked(rng, question), counted(1, 100), "counting")]
-    if kind < 0.6:
-        end = rng.randrange(2, 41)
-        question = rng.choice(
-            ("count to {}", "count up to {}", "count from 1 to {}", "count from one to {}")
-        )
-        return [Turn(asked(rng, question.format(end)), counted(1, end), "counting")]
-    start = rng.randrange(1, 90)
-    end = min(100, start + rng.randrange(2, 16))
-    question = rng.choice(
-        (
-            "count from {} to {}",
-            "count {} to {}",
-            "count up from {} to {}",
-            "count from {} up to {}",
-        )
-    )
-    return [Turn(asked(rng, question.format(start, end)), counted(start, end), "counting")]
+    if kind < 0.06:
+        start, end, forms = 1, 100, _HUNDRED
+    elif kind < 0.2:
+        start, end, forms = rng.randrange(1, 21), 0, _DOWN
+    elif kind < 0.45:
+        start, end, forms = 1, rng.choice((*range(2, 21), 25, 30, 40, 50)), _UP_TO
+    else:
+        start = rng.randrange(1, 97)
+        end, forms = min(100, start + rng.choice((2, 3, 4, 5, 6, 8, 10, 12, 15))), _FROM_TO
+    question = rng.choice(forms).format(start if end < start else end, start, end)
+    return Turn(asked(rng, question), counted(start, end), "counting")
 
 
 def counted(start: int, end: int) -> str:

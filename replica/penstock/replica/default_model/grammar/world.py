@@ -149,7 +149,7 @@ def rivers(rng: Random) -> list[Turn]:
 def planets(rng: Random) -> list[Turn]:
     """One planet, or some in their order, or all of them."""
     kind = rng.random()
-    if kind < 0.12:
+    if kind < 0.06:
         question = rng.choice(
             (
                 "tell me about all the planets",

@@ -1,0 +1,92 @@
+#include "proxy/settle.h"
+
+#include <gtest/gtest.h>
+
+#include "log_capture.h"
+
+namespace penstock::proxy {
+namespace {
+
+class SettleTest : public testing::Test {
+ protected:
+  test::FixedClock clock_;
+  test::LogCapture log_;
+  base::Metrics metrics_;
+  base::MetricsShard& shard_ = metrics_.add_shard();
+  GatewayState state_;
+};
+
+TEST_F(SettleTest, CountsAndLogsOneRequestOnce) {
+  {
+    Settlement settlement(clock_, log_.log(), shard_, state_, clock_.steady_now());
+    settlement.record.request_id = "req_1";
+    settlement.record.deployment = "mini";
+    settlement.record.status = 200;
+    settlement.record.outcome = base::Outcome::kSucceeded;
+    settlement.record.attempts = 2;
+    settlement.record.prompt_tokens = 5;
+    settlement.admitted();
+    settlement.opening();
+    EXPECT_EQ(state_.in_flight.load(), 1U);
+    EXPECT_EQ(shard_.deployment("mini").in_flight.value(), 1);
+    clock_.advance(std::chrono::milliseconds(30));
+    settlement.first_byte();
+    clock_.advance(std::chrono::milliseconds(10));
+    settlement.first_byte();
+  }
+  const auto totals = metrics_.totals().at(0);
+  EXPECT_EQ(totals.requests, 1U);
+  EXPECT_EQ(totals.succeeded, 1U);
+  EXPECT_EQ(totals.prompt_tokens, 5U);
+  EXPECT_EQ(totals.in_flight, 0U);
+  EXPECT_EQ(totals.ttft_sum, std::chrono::milliseconds(30));
+  EXPECT_EQ(shard_.deployment("mini").failovers.value(), 1U);
+  EXPECT_EQ(state_.in_flight.load(), 0U);
+  const std::string line = log_.text();
+  EXPECT_NE(line.find(R"("request_id":"req_1")"), std::string::npos) << line;
+  EXPECT_NE(line.find(R"("ttft_ms":30)"), std::string::npos) << line;
+  EXPECT_NE(line.find(R"("duration_ms":40)"), std::string::npos) << line;
+  EXPECT_EQ(line.find('\n'), line.size() - 1) << "one line";
+}
+
+TEST_F(SettleTest, CountsARequestThatNeverGotANameAsUnknown) {
+  {
+    Settlement settlement(clock_, log_.log(), shard_, state_, clock_.steady_now());
+    settlement.record.status = 400;
+    settlement.failed(base::make_error(base::Kind::kInvalidJson, "not JSON"));
+  }
+  EXPECT_TRUE(metrics_.totals().empty());
+  EXPECT_NE(metrics_.render({}).find(
+                R"(requests_total{deployment="unknown",outcome="invalid",code="400"} 1)"),
+            std::string::npos);
+}
+
+TEST_F(SettleTest, TimesEveryPhaseByItself) {
+  {
+    Settlement settlement(clock_, log_.log(), shard_, state_, clock_.steady_now());
+    clock_.advance(std::chrono::milliseconds(1));
+    settlement.enter(base::Phase::kSelect);
+    clock_.advance(std::chrono::milliseconds(2));
+    settlement.enter(base::Phase::kOpen);
+    clock_.advance(std::chrono::milliseconds(4));
+    settlement.enter(base::Phase::kSelect);
+    clock_.advance(std::chrono::milliseconds(8));
+  }
+  const std::string line = log_.text();
+  EXPECT_NE(line.find(R"("parse_ms":1,)"), std::string::npos) << line;
+  EXPECT_NE(line.find(R"("select_ms":10,)"), std::string::npos) << line;
+  EXPECT_NE(line.find(R"("open_ms":4,)"), std::string::npos) << line;
+  EXPECT_EQ(shard_.phase(base::Phase::kStream).sum_ns(), 0U);
+}
+
+TEST(OutcomeOf, TellsWhoseFaultAnEndIs) {
+  EXPECT_EQ(outcome_of(base::make_error(base::Kind::kClientGone, "")), base::Outcome::kCancelled);
+  EXPECT_EQ(outcome_of(base::make_error(base::Kind::kInvalidJson, "")), base::Outcome::kInvalid);
+  EXPECT_EQ(outcome_of(base::make_error(base::Kind::kUpstreamFailed, "")), base::Outcome::kFailed);
+  auto shed = base::make_error(base::Kind::kShedLoad, "");
+  shed.drop_reason = "replicas_full";
+  EXPECT_EQ(outcome_of(shed), base::Outcome::kRejected);
+}
+
+}  // namespace
+}  // namespace penstock::proxy

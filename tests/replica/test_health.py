@@ -1,0 +1,102 @@
+"""Deep health and the watch for hanging engines, on a fake engine."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+
+from penstock.replica.endings import EngineHung
+from penstock.replica.engine import (
+    AdapterSource,
+    Call,
+    Chunk,
+    EngineError,
+    EngineFacts,
+    Event,
+    Failed,
+    Finished,
+    Head,
+    LoadFigures,
+)
+from penstock.replica.health import Health
+
+
+class FakeEngine:
+    """Answers every call with `events`; `probes` says what each probe does."""
+
+    def __init__(self, events: tuple[Event, ...] = (), probes: tuple[str, ...] = ()) -> None:
+        self._events = events
+        self._probes = iter(probes)
+        self.calls: list[Call] = []
+
+    async def start(self) -> EngineFacts:
+        raise NotImplementedError
+
+    async def answer(self, call: Call) -> AsyncIterator[Event]:
+        self.calls.append(call)
+        for event in self._events:
+            yield event
+
+    def load(self) -> LoadFigures:
+        return LoadFigures()
+
+    async def probe(self) -> None:
+        match next(self._probes):
+            case "dead":
+                raise EngineError("it is dead")
+            case "hangs":
+                await asyncio.Event().wait()
+
+    async def died(self) -> str:
+        raise NotImplementedError
+
+    async def add_adapter(self, adapter: AdapterSource) -> None:
+        raise NotImplementedError
+
+    async def remove_adapter(self, name: str) -> None:
+        raise NotImplementedError
+
+    def adapters(self) -> tuple[AdapterSource, ...]:
+        return ()
+
+    async def stop(self) -> None:
+        return
+
+
+async def test_tokens_that_come_out_are_health() -> None:
+    engine = FakeEngine((Head(200, "application/json"), Chunk(b"{}"), Finished(1, 5)))
+    verdict = await Health(engine, "m").deep()
+    assert verdict.ok
+    assert verdict.detail == ""
+    (call,) = engine.calls
+    body = json.loads(call.body)
+    assert (body["max_tokens"], body["temperature"], body["model"]) == (5, 0, "m")
+
+
+@pytest.mark.parametrize(
+    ("events", "detail"),
+    [
+        ((Failed(500, "server_error", "x", "broken"),), "broken"),
+        ((Finished(1, 0),), "the answer had no tokens"),
+        ((Chunk(b"{}"),), "the answer had no end"),
+    ],
+)
+async def test_anything_else_is_not_and_says_why(events: tuple[Event, ...], detail: str) -> None:
+    verdict = await Health(FakeEngine(events), "m").deep()
+    assert not verdict.ok
+    assert verdict.detail == detail
+
+
+async def test_an_engine_whose_probe_does_not_return_hangs() -> None:
+    engine = FakeEngine(probes=("fine", "fine", "hangs"))
+    with pytest.raises(EngineHung, match="made no progress for 0"):
+        await Health(engine, "m").watch(every=0.001, patience=0.01)
+
+
+async def test_a_probe_that_finds_a_dead_engine_leaves_the_verdict_to_its_death() -> None:
+    engine = FakeEngine(probes=("dead", "hangs"))
+    with pytest.raises(EngineHung):
+        await Health(engine, "m").watch(every=0.001, patience=0.01)
