@@ -18,9 +18,9 @@ void CallStreamOutlet::flush() {
   CallPtr call;
   const Next next = next_step(&taken, &call);
   if (next == Next::kNothing) return;
-  if (next == Next::kFinish) {
+  if (next != Next::kWrite) {
     hand_to_grpc(stream_);
-    stream_->Finish(ended_ ? grpc::Status::OK : grpc::Status::CANCELLED);
+    stream_->Finish(next == Next::kFinish ? grpc::Status::OK : grpc::Status::CANCELLED);
     return;
   }
   Switchboard* const switchboard = switchboard_;
@@ -43,7 +43,7 @@ CallStreamOutlet::Next CallStreamOutlet::next_step(TokenQueue::Taken* taken, Cal
   }
   if (!gone_ && !ended_) return Next::kNothing;
   finished_ = true;
-  return Next::kFinish;
+  return ended_ ? Next::kFinish : Next::kFinishCancelled;
 }
 
 void CallStreamOutlet::written(bool ok) {

@@ -29,7 +29,7 @@ class CallStreamOutlet final : public Outlet {
   void gone();
 
  private:
-  enum class Next { kNothing, kWrite, kFinish };
+  enum class Next { kNothing, kWrite, kFinish, kFinishCancelled };
   Next next_step(TokenQueue::Taken* taken, CallPtr* call);
 
   CallStream* const stream_;

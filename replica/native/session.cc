@@ -18,9 +18,9 @@ void SessionOutlet::flush() {
   Outbox::Filled filled;
   const Next next = next_step(&filled);
   if (next == Next::kNothing) return;
-  if (next == Next::kFinish) {
+  if (next != Next::kWrite) {
     hand_to_grpc(session_);
-    session_->Finish(gone_ ? grpc::Status::CANCELLED : grpc::Status::OK);
+    session_->Finish(next == Next::kFinish ? grpc::Status::OK : grpc::Status::CANCELLED);
     return;
   }
   Switchboard* const switchboard = switchboard_;
@@ -40,7 +40,7 @@ SessionOutlet::Next SessionOutlet::next_step(Outbox::Filled* filled) {
   }
   if (gone_ || (half_closed_ && outbox_.empty())) {
     finished_ = true;
-    return Next::kFinish;
+    return gone_ ? Next::kFinishCancelled : Next::kFinish;
   }
   return Next::kNothing;
 }

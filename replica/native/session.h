@@ -37,7 +37,7 @@ class SessionOutlet final : public Outlet {
   void gone();
 
  private:
-  enum class Next { kNothing, kWrite, kFinish };
+  enum class Next { kNothing, kWrite, kFinish, kFinishCancelled };
   Next next_step(Outbox::Filled* filled);
   void reset_frame();
 

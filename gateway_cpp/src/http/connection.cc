@@ -9,10 +9,10 @@ namespace penstock::http {
 
 namespace {
 
-constexpr size_t kReadBytes = 64 * 1024;
-constexpr size_t kKeptUnsentBytes = 64 * 1024;
+constexpr size_t kReadBytes = 64UL * 1024;
+constexpr size_t kKeptUnsentBytes = 64UL * 1024;
 constexpr std::chrono::milliseconds kLinger{2'000};
-constexpr size_t kLingerBytes = 64 * 1024 * 1024;
+constexpr size_t kLingerBytes = 64UL * 1024 * 1024;
 
 bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
 

@@ -17,7 +17,7 @@ using Parser = beast_http::request_parser<beast_http::string_body>;
 
 constexpr std::string_view kHeadEnd = "\r\n\r\n";
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-constexpr size_t kKeptBufferBytes = 16 * 1024;
+constexpr size_t kKeptBufferBytes = 16UL * 1024;
 constexpr size_t kLongestId = 128;
 
 base::Error bad_request(std::string_view fault) {

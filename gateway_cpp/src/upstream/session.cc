@@ -104,7 +104,7 @@ class Session::Stream final : public grpc::ClientBidiReactor<v1::ClientFrame, v1
  private:
   static constexpr size_t kMaxWaiting = 8;  // frames; more are left to gRPC's flow control
   static constexpr int kReadsPerFrame = 256;
-  static constexpr size_t kKeptRequestBytes = 64 * 1024;
+  static constexpr size_t kKeptRequestBytes = 64UL * 1024;
 
   void OnReadDone(bool ok) override {
     PENSTOCK_TSAN_TAKES(this);

@@ -10,7 +10,13 @@ from penstock.control.rpc.routes_service import RoutesService
 from penstock.v1 import nodes_pb2_grpc, routes_pb2_grpc
 
 # A port has one owner: without this a second head would share it silently.
-_OPTIONS = [("grpc.so_reuseport", 0), ("grpc.max_receive_message_length", 64 << 20)]
+_OPTIONS = [
+    ("grpc.so_reuseport", 0),
+    ("grpc.max_receive_message_length", 64 << 20),
+    # Gateways ping each 10 s, also while no route changes; by default that counts as an attack.
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
+]
 
 
 async def serve_rpc(
