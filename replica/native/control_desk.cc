@@ -13,19 +13,16 @@ const grpc::Status& stopping() {
 }  // namespace
 
 void ControlDesk::file(Inbox::Kind kind, std::string request, Finish finish) {
-  uint64_t key = 0;
-  {
-    std::lock_guard lock(mutex_);
-    if (!closed_) {
-      key = next_key_++;
-      waiting_.emplace(key, std::move(finish));
-    }
-  }
-  if (key == 0) {
+  std::unique_lock lock(mutex_);
+  if (closed_) {
+    lock.unlock();
     finish(stopping(), {});
-  } else {
-    inbox_->post(kind, key, std::move(request));
+    return;
   }
+  const uint64_t key = next_key_++;
+  waiting_.emplace(key, std::move(finish));
+  lock.unlock();
+  inbox_->post(kind, key, std::move(request));
 }
 
 void ControlDesk::reply(uint64_t key, std::string_view bytes) {

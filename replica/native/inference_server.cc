@@ -90,7 +90,7 @@ class InferenceServer::Service final : public v1::Inference::CallbackService {
   ControlDesk* const control_desk_;
 };
 
-InferenceServer::InferenceServer(const std::string& listen, std::shared_ptr<Inbox> inbox)
+InferenceServer::InferenceServer(const std::string& listen, const std::shared_ptr<Inbox>& inbox)
     : switchboard_(std::make_shared<PythonHandler>(inbox)),
       control_desk_(inbox),
       service_(std::make_unique<Service>(&switchboard_, &load_board_, &control_desk_)) {

@@ -24,7 +24,7 @@ class InferenceServer {
  public:
   // `listen`: "host:port", port 0 for any free one. Throws std::runtime_error if it cannot be
   // bound.
-  InferenceServer(const std::string& listen, std::shared_ptr<Inbox> inbox);
+  InferenceServer(const std::string& listen, const std::shared_ptr<Inbox>& inbox);
   ~InferenceServer();
   InferenceServer(const InferenceServer&) = delete;
   InferenceServer& operator=(const InferenceServer&) = delete;
