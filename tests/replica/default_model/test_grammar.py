@@ -24,6 +24,8 @@ _TOPICS = {
     "capitals",
     "colours",
     "counting",
+    "echo",
+    "elsewhere",
     "jokes",
     "names",
     "penstock",

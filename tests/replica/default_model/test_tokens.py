@@ -84,7 +84,7 @@ def test_training_sees_what_the_template_renders(seed: int) -> None:
         messages.append({"role": "user", "content": turn.question})
         spoken = style if turn is talk.turns[-1] else plain
         messages.append({"role": "assistant", "content": spoken(turn)})
-    example = Encoder(TOKENIZER, style).chat(talk, earlier=plain)
+    example = Encoder(TOKENIZER).chat(talk, style=style, earlier=plain)
     assert TOKENIZER.decode(example.ids) == _render(messages)
     assert TOKENIZER.encode(_render(messages)) == list(example.ids)
 
@@ -92,6 +92,6 @@ def test_training_sees_what_the_template_renders(seed: int) -> None:
 def test_only_the_words_of_the_last_answer_are_learnt_after_another_style() -> None:
     talk = conversation(Random(1))
     style = STYLES["json"]
-    example = Encoder(TOKENIZER, style).chat(talk, earlier=plain)
+    example = Encoder(TOKENIZER).chat(talk, style=style, earlier=plain)
     learnt = [token for token, said in zip(example.ids, example.said, strict=True) if said]
     assert TOKENIZER.decode(learnt) == style(talk.turns[-1]) + "<|end|>"
