@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from penstock.evals.penstock_system import MODEL, pids_of, rows
+from penstock.evals.penstock_system import MODEL, pids_of
 
 MODELS = [{"id": MODEL}]
 GATEWAYS = [{"id": "gw-1", "pid": 7}]
@@ -16,7 +16,3 @@ def test_nothing_is_watched_before_all_is_ready() -> None:
     assert pids_of([{"id": "other"}], GATEWAYS, REPLICAS) is None
     assert pids_of(MODELS, [], REPLICAS) is None
     assert pids_of(MODELS, GATEWAYS, REPLICAS[:1]) is None
-
-
-def test_lists_come_bare_or_as_items() -> None:
-    assert rows(GATEWAYS) == rows({"items": GATEWAYS}) == GATEWAYS

@@ -19,7 +19,7 @@ from penstock.evals.client import Answer, ask
 from penstock.evals.errors import EvalError
 from penstock.evals.native import Load, NativePrograms, Source, Target
 from penstock.evals.nginx import nginx
-from penstock.evals.penstock_system import MODEL, penstock
+from penstock.evals.penstock_system import MODEL, penstock, simulated
 from penstock.evals.scoring import FRONT, Score, combined, window_from
 
 RECORDED_TOKENS = 64  # of the answer that the source repeats in endless streams
@@ -68,7 +68,8 @@ class LoadBench:
         folder = self._folder / scenario.name
         folder.mkdir(parents=True)
         self._progress(f"{scenario.name}: {scenario.title}")
-        with penstock(self._options.serve_command, scenario.engine_args, folder) as gateway:
+        engine = simulated(scenario.engine_args)
+        with penstock(self._options.serve_command, engine, folder) as gateway:
             recorded = record(scenario, gateway)
             return self.measure(scenario, recorded, folder, gateway)
 

@@ -14,6 +14,7 @@ import typer
 from penstock.evals import bench_plan, machine, report
 from penstock.evals.bench_plan import SCENARIOS, Scenario
 from penstock.evals.errors import EvalError
+from penstock.evals.first_token import measure
 from penstock.evals.load_bench import BenchOptions, LoadBench, ScenarioResult
 from penstock.evals.native import NativePrograms
 
@@ -68,6 +69,28 @@ def bench(
         typer.echo(f"penstock evals: {error}", err=True)
         raise typer.Exit(1) from error
     raise typer.Exit(_exit_code(results, strict=strict))
+
+
+@app.command()
+def first_token(
+    requests: Annotated[int, typer.Option(min=1, help="Requests each way.")] = 200,
+    out: Annotated[Path, typer.Option(help="Folder for the logs.")] = CHECKOUT / "build" / "bench",
+    serve: Annotated[
+        str, typer.Option(help="Command that takes the options of `penstock serve`.")
+    ] = "",
+    probe: Annotated[
+        str, typer.Option(help="Command that times the engine alone.")
+    ] = f"{sys.executable} -m penstock.replica.probe",
+) -> None:
+    """Time to first token on real vLLM: through the gateway beside the engine alone."""
+    try:
+        folder = out.resolve() / "first-token"
+        shutil.rmtree(folder, ignore_errors=True)
+        found = measure(_serve_command(serve), shlex.split(probe), requests, folder)
+    except EvalError as error:
+        typer.echo(f"penstock evals: {error}", err=True)
+        raise typer.Exit(1) from error
+    typer.echo(found.as_markdown())
 
 
 def _run(

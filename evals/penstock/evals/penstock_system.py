@@ -1,4 +1,4 @@
-"""A whole Penstock with the simulated engine, started by the command that users type."""
+"""A whole Penstock, started by the command that users type."""
 
 from __future__ import annotations
 
@@ -16,15 +16,18 @@ from penstock.evals.processes import Child, free_ports, running
 from penstock.evals.scoring import BEHIND, FRONT
 
 MODEL = "bench"
-START_SECONDS = 90.0  # imports on a busy machine
+START_SECONDS = 180.0  # vLLM on a busy machine
 STOP_SECONDS = 15.0
 
 
 @contextlib.contextmanager
-def penstock(command: Sequence[str], engine_args: str, folder: Path) -> Iterator[Target]:
-    """`penstock serve` on free ports, ready, while the block lasts; its data lies in `folder`."""
+def penstock(command: Sequence[str], engine: Sequence[str], folder: Path) -> Iterator[Target]:
+    """`penstock serve` on free ports, ready, while the block lasts; its data lies in `folder`.
+
+    `engine`: options that say what is served, as `simulated` gives them; none: the default model.
+    """
     gateway, admin, rpc = free_ports(3)
-    whole = [*command, *_options(gateway, admin, rpc, engine_args, folder)]
+    whole = [*command, *engine, *_options(gateway, admin, rpc, folder)]
     with running("penstock", whole, folder, stop=signal.SIGINT, patience=STOP_SECONDS) as child:
         pids = child.wait_for(
             lambda: _ready_pids(child, gateway, admin),
@@ -34,10 +37,14 @@ def penstock(command: Sequence[str], engine_args: str, folder: Path) -> Iterator
         yield Target(GATEWAY, gateway, pids)
 
 
-def _options(gateway: int, admin: int, rpc: int, engine_args: str, folder: Path) -> list[str]:
+def simulated(engine_args: str) -> list[str]:
+    """Options that serve the simulated engine with these settings."""
+    return ["--engine", "simulated", "--engine-args", engine_args]
+
+
+def _options(gateway: int, admin: int, rpc: int, folder: Path) -> list[str]:
     return [
-        *("--engine", "simulated", "--name", MODEL, "--engine-args", engine_args),
-        *("--gateway", f"127.0.0.1:{gateway}", "--admin", f"127.0.0.1:{admin}"),
+        *("--name", MODEL, "--gateway", f"127.0.0.1:{gateway}", "--admin", f"127.0.0.1:{admin}"),
         *("--rpc", f"127.0.0.1:{rpc}", "--data-dir", str(folder / "data")),
     ]
 
@@ -45,17 +52,11 @@ def _options(gateway: int, admin: int, rpc: int, engine_args: str, folder: Path)
 def _ready_pids(child: Child, gateway: int, admin: int) -> dict[str, int] | None:
     try:
         models = _get(f"http://127.0.0.1:{gateway}/v1/models")["data"]
-        gateways = rows(_get(f"http://127.0.0.1:{admin}/admin/v1/gateways"))
-        replicas = rows(_get(f"http://127.0.0.1:{admin}/admin/v1/replicas"))
+        gateways = _get(f"http://127.0.0.1:{admin}/admin/v1/gateways")
+        replicas = _get(f"http://127.0.0.1:{admin}/admin/v1/replicas")
     except httpx.HTTPError:
         return None
     return pids_of(models, gateways, replicas)
-
-
-def rows(listed: Any) -> list[dict[str, Any]]:
-    """The rows of an admin list, which come bare or as "items"."""
-    found: list[dict[str, Any]] = listed["items"] if isinstance(listed, dict) else listed
-    return found
 
 
 def pids_of(
@@ -75,4 +76,4 @@ def _get(url: str) -> Any:
     return httpx.get(url, timeout=5, trust_env=False).raise_for_status().json()
 
 
-__all__ = ["MODEL", "penstock", "pids_of", "rows"]
+__all__ = ["MODEL", "penstock", "pids_of", "simulated"]

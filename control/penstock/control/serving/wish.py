@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from penstock.adapters.adapter import AdapterRef, BadAdapterRef
 from penstock.control.errors import InvalidSetting
 from penstock.control.settings import ADMIN_ADDRESS, GATEWAY_ADDRESS, RPC_ADDRESS, split_address
 
@@ -123,10 +124,14 @@ def parse_adapter(text: str) -> Adapter:
     """An adapter from "alias=name@version=source". Raises `InvalidSetting`."""
     alias, _, rest = text.partition("=")
     name, _, source = rest.partition("=")
-    if not (alias and "@" in name and source):
+    if not (alias and name and source):
         raise InvalidSetting(
             f"--adapter is {text!r}: it must be alias=name@version=SOURCE,"
             " such as support=support@3=/models/support-lora"
         )
+    try:
+        AdapterRef.parse(name)
+    except BadAdapterRef as error:
+        raise InvalidSetting(f"--adapter is {text!r}: {error}") from error
     path = Path(source).expanduser()
     return Adapter(alias, name, str(path.resolve()) if path.is_dir() else source)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NewType
 
+from penstock.adapters.adapter import AdapterRef, BadAdapterRef
 from penstock.control.errors import InvalidSpec
 
 DeploymentName = NewType("DeploymentName", str)
@@ -16,7 +17,6 @@ MAX_REPLICAS = 1000
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 _ALIAS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-_ADAPTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}@[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _SETTING = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
 
 
@@ -127,10 +127,10 @@ def _check_adapters(adapters: tuple[AdapterBinding, ...]) -> None:
     for binding in adapters:
         if not _ALIAS.fullmatch(binding.alias):
             raise InvalidSpec(f"adapter alias is {binding.alias!r}: use letters, digits, . _ -")
-        if not _ADAPTER.fullmatch(binding.adapter):
-            raise InvalidSpec(
-                f"adapter is {binding.adapter!r}: it must be name@version, such as pirate@1"
-            )
+        try:
+            AdapterRef.parse(binding.adapter)
+        except BadAdapterRef as error:
+            raise InvalidSpec(str(error)) from error
         if not binding.source:
             raise InvalidSpec(f"adapter {binding.adapter} has no source: name its directory")
     aliases = [binding.alias for binding in adapters]
