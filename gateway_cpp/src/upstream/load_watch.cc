@@ -25,7 +25,9 @@ constexpr milliseconds kSilence{5'000};  // messages are due each second
 
 }  // namespace
 
-// One WatchLoad call. Keeps itself alive until OnDone; callbacks run on gRPC's threads.
+// One WatchLoad call, whose callbacks run on gRPC's threads. It dies only on the owner's thread and
+// only once it is over: with it may go the last channel of the process, for which gRPC joins those
+// threads.
 class LoadWatch::Stream final : public grpc::ClientReadReactor<v1::Load> {
  public:
   Stream(std::shared_ptr<routing::ReplicaTracker> tracker, const base::Clock& clock)
@@ -33,12 +35,11 @@ class LoadWatch::Stream final : public grpc::ClientReadReactor<v1::Load> {
     note_time();
   }
 
-  static std::shared_ptr<Stream> start(const std::string& watcher_id, const std::string& address,
+  static std::unique_ptr<Stream> start(const std::string& watcher_id, const std::string& address,
                                        const std::string& purpose,
                                        std::shared_ptr<routing::ReplicaTracker> tracker,
                                        const base::Clock& clock) {
-    auto stream = std::make_shared<Stream>(std::move(tracker), clock);
-    stream->self_ = stream;
+    auto stream = std::make_unique<Stream>(std::move(tracker), clock);
     stream->stub_ = v1::Inference::NewStub(connect_to_replica(address, purpose));
     stream->request_.set_watcher_id(watcher_id);
     stream->stub_->async()->WatchLoad(&stream->context_, &stream->request_, stream.get());
@@ -49,7 +50,10 @@ class LoadWatch::Stream final : public grpc::ClientReadReactor<v1::Load> {
   }
 
   void cancel() { context_.TryCancel(); }
-  bool over() const { return over_.load(std::memory_order_acquire); }
+  bool over() const {
+    const std::lock_guard lock(mutex_);
+    return over_;
+  }
   bool heard() const { return heard_.load(std::memory_order_relaxed); }
   bool silent(base::SteadyTime now) const {
     const base::SteadyTime last{base::SteadyTime::duration(last_.load(std::memory_order_relaxed))};
@@ -57,7 +61,7 @@ class LoadWatch::Stream final : public grpc::ClientReadReactor<v1::Load> {
   }
   void wait_over() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return over(); });
+    changed_.wait(lock, [this] { return over_; });
   }
 
  private:
@@ -77,14 +81,13 @@ class LoadWatch::Stream final : public grpc::ClientReadReactor<v1::Load> {
 
   void OnDone(const grpc::Status& status) override {
     PENSTOCK_TSAN_TAKES(this);
-    const auto self = std::move(self_);
     // A replica without the rpc is not dead, and a watch that we ended says nothing.
     const auto code = status.error_code();
     if (code != grpc::StatusCode::UNIMPLEMENTED && code != grpc::StatusCode::CANCELLED) {
       tracker_->mark_down(clock_.steady_now() + kDoubt);
     }
     const std::lock_guard lock(mutex_);
-    over_.store(true, std::memory_order_release);
+    over_ = true;
     changed_.notify_all();
   }
 
@@ -98,12 +101,11 @@ class LoadWatch::Stream final : public grpc::ClientReadReactor<v1::Load> {
   grpc::ClientContext context_;
   v1::WatchLoadRequest request_;
   v1::Load load_;
-  std::shared_ptr<Stream> self_;  // until OnDone
   std::atomic<int64_t> last_{0};  // steady clock, when anything was last heard
   std::atomic<bool> heard_{false};
-  std::atomic<bool> over_{false};
-  std::mutex mutex_;
+  mutable std::mutex mutex_;  // guards over_
   std::condition_variable changed_;
+  bool over_ = false;
 };
 
 LoadWatch::LoadWatch(std::string watcher_id, const routing::RouteTable& table,
@@ -159,13 +161,12 @@ void LoadWatch::follow_routes() {
 }
 
 void LoadWatch::renew(const Key& key, Watched& watched, base::SteadyTime now) {
+  if (now < watched.next_start) return;
   if (watched.stream && watched.stream->heard()) {
     watched.backoff = milliseconds(0);
     log_.warning("replica's load stream ended",
                  {{"replica_id", key.first}, {"address", key.second}});
-    watched.stream.reset();
   }
-  if (now < watched.next_start) return;
   watched.backoff = std::clamp(watched.backoff * 2, kFirstBackoff, kLastBackoff);
   watched.next_start = now + watched.backoff;
   watched.stream = Stream::start(watcher_id_, key.second, "load-" + std::to_string(++channels_),

@@ -33,7 +33,7 @@ class LoadWatch {
   class Stream;
   struct Watched {
     std::shared_ptr<routing::ReplicaTracker> tracker;
-    std::shared_ptr<Stream> stream;  // null: never started
+    std::unique_ptr<Stream> stream;  // null: never started
     std::chrono::milliseconds backoff{0};
     base::SteadyTime next_start;
   };
@@ -48,7 +48,7 @@ class LoadWatch {
   base::Log& log_;
   uint64_t generation_ = 0;
   std::map<Key, Watched> watched_;
-  std::vector<std::shared_ptr<Stream>> ending_;  // of replicas that left the routes
+  std::vector<std::unique_ptr<Stream>> ending_;  // of replicas that left the routes
   uint64_t channels_ = 0;
 };
 

@@ -20,15 +20,15 @@ struct Session::Frame {
   int reads = 0;
 };
 
-// The gRPC side: keeps itself alive until OnDone. Its callbacks run on gRPC's threads.
-class Session::Stream final : public grpc::ClientBidiReactor<v1::ClientFrame, v1::ServerFrame>,
-                              public std::enable_shared_from_this<Session::Stream> {
+// The gRPC side, whose callbacks run on gRPC's threads. It dies only on the I/O thread and only
+// once it is over: with it may go the last channel of the process, for which gRPC joins those
+// threads.
+class Session::Stream final : public grpc::ClientBidiReactor<v1::ClientFrame, v1::ServerFrame> {
  public:
   Stream(asio::io_context& io, std::weak_ptr<Session> session)
       : io_(&io), session_(std::move(session)) {}
 
   void start(const std::shared_ptr<grpc::ChannelInterface>& channel) {
-    self_ = shared_from_this();
     stub_ = v1::Inference::NewStub(channel);
     stub_->async()->Session(&context_, this);
     // Reads and writes are started from outside of callbacks too.
@@ -145,7 +145,6 @@ class Session::Stream final : public grpc::ClientBidiReactor<v1::ClientFrame, v1
 
   void OnDone(const grpc::Status&) override {
     PENSTOCK_TSAN_TAKES(this);
-    const auto self = std::move(self_);
     const std::lock_guard lock(mutex_);
     over_ = true;
     post_locked();
@@ -178,7 +177,6 @@ class Session::Stream final : public grpc::ClientBidiReactor<v1::ClientFrame, v1
 
   std::unique_ptr<v1::Inference::Stub> stub_;
   grpc::ClientContext context_;
-  std::shared_ptr<Stream> self_;  // until OnDone
 
   std::mutex mutex_;  // guards all below
   std::condition_variable over_changed_;
@@ -201,7 +199,7 @@ std::shared_ptr<Session> Session::start(asio::io_context& io,
                                         const std::shared_ptr<grpc::Channel>& channel,
                                         std::string replica_id, uint64_t credit_bytes) {
   std::shared_ptr<Session> session(new Session(io, std::move(replica_id), credit_bytes));
-  session->stream_ = std::make_shared<Stream>(io, session);
+  session->stream_ = std::make_unique<Stream>(io, session);
   session->stream_->start(channel);
   return session;
 }

@@ -59,7 +59,7 @@ class Session final : public CallLink, public std::enable_shared_from_this<Sessi
   asio::io_context& io_;
   const std::string replica_id_;
   const uint64_t credit_bytes_;
-  std::shared_ptr<Stream> stream_;
+  std::unique_ptr<Stream> stream_;
   std::unordered_map<uint64_t, Call*> calls_;
   std::vector<Call*> to_wake_;  // null: released in the meantime
   std::vector<std::unique_ptr<Frame>> frames_;
