@@ -27,13 +27,11 @@ class Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     lists: ClassVar[dict[str, Any]] = {
         "/v1/models": {"data": [{"id": "bench"}]},
-        "/admin/v1/gateways": {"items": [{"id": "gw-1", "state": "ready", "pid": os.getpid()}]},
-        "/admin/v1/replicas": {
-            "items": [
-                {"id": "r-0", "state": "starting", "pid": 1},
-                {"id": "r-1", "state": "ready", "pid": os.getpid()},
-            ]
-        },
+        "/admin/v1/gateways": [{"id": "gw-1", "state": "ready", "pid": os.getpid()}],
+        "/admin/v1/replicas": [
+            {"id": "r-0", "state": "starting", "pid": 1},
+            {"id": "r-1", "state": "ready", "pid": os.getpid()},
+        ],
     }
 
     def do_GET(self) -> None:

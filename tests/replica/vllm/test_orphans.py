@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import signal
 import subprocess
 import sys
 import time
@@ -12,6 +14,7 @@ import psutil
 import pytest
 
 from penstock.replica.default_model import shipped
+from penstock.replica.vllm import engine_process
 
 pytestmark = [pytest.mark.vllm, pytest.mark.processes]
 
@@ -78,3 +81,13 @@ def test_a_replica_killed_while_it_loads_takes_its_engine_along() -> None:
         engine = _engine_processes(replica)
         replica.kill()
         _wait(lambda: all(map(_gone, engine)), "the engine is gone", 5)
+
+
+def test_an_engine_process_whose_parent_ended_before_it_could_ask_ends_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(engine_process.PARENT, "1")
+    engine = multiprocessing.get_context("spawn").Process(target=engine_process.run_engine_core)
+    engine.start()
+    engine.join(30)
+    assert engine.exitcode == -signal.SIGKILL

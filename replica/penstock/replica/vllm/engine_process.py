@@ -17,6 +17,9 @@ import os
 import signal
 from typing import Any, Final
 
+PARENT: Final = "PENSTOCK_ENGINE_PARENT"
+"""The environment variable with the pid of the process that starts the engine's process."""
+
 _PR_SET_PDEATHSIG: Final = 1
 
 
@@ -26,16 +29,15 @@ def die_with_parent() -> None:
     For processes that multiprocessing started; does nothing in any other.
     """
     parent = multiprocessing.parent_process()
-    if parent is None:
+    if parent is None or parent.pid is None:
         return
-    _ask_for_death()
-    if os.getppid() != parent.pid:
-        os.kill(os.getpid(), signal.SIGKILL)
+    _die_with(parent.pid)
 
 
 def run_engine_core(*args: Any, **kwargs: Any) -> None:
     """Stands in for vLLM's own target."""
     die_with_parent()
+    os.environ.pop(PARENT, None)  # true of this process only, not of those it starts
     from vllm.v1.engine.core import EngineCoreProc
 
     try:
@@ -45,12 +47,16 @@ def run_engine_core(*args: Any, **kwargs: Any) -> None:
         raise SystemExit(1) from None
 
 
-def _ask_for_death() -> None:
+def _die_with(parent: int) -> None:
+    """Asks the kernel first: the second step then sees a parent that ended before the first."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
-# True while spawn unpickles what the process is to do, some seconds before it does it.
-if getattr(multiprocessing.current_process(), "_inheriting", False):
-    _ask_for_death()
+# True while spawn unpickles what the process is to do, some seconds before it does it;
+# multiprocessing does not yet know the parent then.
+if getattr(multiprocessing.current_process(), "_inheriting", False) and PARENT in os.environ:
+    _die_with(int(os.environ[PARENT]))
 
-__all__ = ["die_with_parent", "run_engine_core"]
+__all__ = ["PARENT", "die_with_parent", "run_engine_core"]

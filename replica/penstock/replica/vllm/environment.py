@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from penstock.replica.vllm import engine_process
+
 MAX_CHOICES: Final = 16
 """Most choices (`n`) of one request; vLLM's own limit is 16384."""
 
@@ -56,6 +58,11 @@ def log_level() -> str:
     return os.environ.get("VLLM_LOGGING_LEVEL", "WARNING")
 
 
+def name_parent() -> None:
+    """Tells the engine's process who starts it, so that it ends if that process already has."""
+    os.environ[engine_process.PARENT] = str(os.getpid())
+
+
 def never_compile() -> None:
     """Turns torch.compile off for the engine's process.
 
@@ -84,4 +91,11 @@ def _cache_directory() -> Path:
     return (Path(home) if home else Path.home() / ".cache") / "penstock"
 
 
-__all__ = ["MAX_CHOICES", "log_level", "never_compile", "prepare", "root_logger_kept"]
+__all__ = [
+    "MAX_CHOICES",
+    "log_level",
+    "name_parent",
+    "never_compile",
+    "prepare",
+    "root_logger_kept",
+]

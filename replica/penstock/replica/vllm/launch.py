@@ -225,6 +225,7 @@ def _own_process_target() -> Iterator[None]:
     """While it lasts, vLLM's engine process begins in `engine_process`."""
     from vllm.v1.engine.core import EngineCoreProc
 
+    environment.name_parent()
     original = EngineCoreProc.__dict__["run_engine_core"]
     EngineCoreProc.run_engine_core = staticmethod(engine_process.run_engine_core)
     try:
