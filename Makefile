@@ -7,6 +7,8 @@
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 ENGINE ?= vllm
+# Without bytecode every start of vLLM compiles it anew: half a minute more.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help serve test bench setup lock clean
 

@@ -21,7 +21,7 @@ from transformers import (
 from penstock.replica.default_model.tokens import BOS, END, LONGEST, PAD, Encoder, make_tokenizer
 from penstock.replica.default_model.training import Course, settle, train
 
-_TEXTS: Final = 6000  # conversations that the tokenizer learns from
+_TEXTS: Final = 3000  # conversations that the tokenizer learns from
 
 
 def make_model(
@@ -52,7 +52,7 @@ def new_model(vocabulary: int) -> LlamaForCausalLM:
             intermediate_size=576,
             num_hidden_layers=4,
             num_attention_heads=6,
-            num_key_value_heads=2,
+            num_key_value_heads=6,
             max_position_embeddings=LONGEST,
             bos_token_id=BOS,
             eos_token_id=END,

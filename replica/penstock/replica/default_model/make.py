@@ -16,8 +16,8 @@ from penstock.replica.default_model.grammar import STYLES
 from penstock.replica.default_model.lora import make_adapter
 from penstock.replica.default_model.training import Course
 
-MODEL_COURSE: Final = Course(steps=1500, rate=2.5e-3)
-ADAPTER_COURSE: Final = Course(steps=300, rate=4e-3)
+MODEL_COURSE: Final = Course(steps=3000, rate=2.5e-3)
+ADAPTER_COURSE: Final = Course(steps=400, rate=2e-3)
 
 
 def main() -> None:

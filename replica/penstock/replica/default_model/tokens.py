@@ -12,7 +12,15 @@ from typing import Final
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from penstock.replica.default_model.grammar import Conversation, Style, conversation, passage, plain
+from penstock.replica.default_model.grammar import (
+    STYLES,
+    Conversation,
+    Style,
+    conversation,
+    passage,
+    plain,
+    styled,
+)
 
 SPECIAL: Final = ("<s>", "<|pad|>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>")
 BOS, PAD, SYSTEM, USER, ASSISTANT, END = range(len(SPECIAL))
@@ -79,12 +87,12 @@ def make_tokenizer(rng: Random, *, texts: int) -> PreTrainedTokenizerFast:
 
 
 def _words(rng: Random, texts: int) -> list[str]:
-    """What the tokenizer learns its words from, every number up to 120 among it."""
-    lines = [
-        f"{heard(turn.question)} {turn.answer}"
-        for _ in range(texts)
-        for turn in conversation(rng).turns
-    ]
+    """What the tokenizer learns its words from: all styles, and every number up to 120."""
+    lines = []
+    for _ in range(texts):
+        for style in (plain, plain, plain, *STYLES.values()):
+            turn = rng.choice(conversation(rng).turns)
+            lines.append(f"{heard(turn.question)} {style(turn)}")
     return lines + [
         f"{n} plus {n}, from {n} to {n}." for n in range(121) for _ in range(texts // 50)
     ]
@@ -102,14 +110,23 @@ class Encoder:
         self._style = style
 
     def example(self, rng: Random) -> Example:
-        """A random conversation, or one time in twenty a text without a chat around it."""
-        if rng.random() < 0.05 and self._style is plain:
-            return self._passage(rng)
-        spoken = plain if rng.random() < 0.25 else self._style
-        return self.chat(conversation(rng), earlier=spoken)
+        """A random conversation in the encoder's style.
 
-    def chat(self, talk: Conversation, *, earlier: Style) -> Example:
-        """The conversation, all of the assistant's words said in the encoder's style.
+        For the plain style now and then one in another style, as the system prompt wishes, or a
+        text without a chat around it.
+        """
+        if self._style is plain:
+            kind = rng.random()
+            if kind < 0.05:
+                return self._passage(rng)
+            if kind < 0.2:
+                talk, style = styled(rng)
+                return self.chat(talk, style=style, earlier=style)
+        earlier = plain if rng.random() < 0.25 else self._style
+        return self.chat(conversation(rng), style=self._style, earlier=earlier)
+
+    def chat(self, talk: Conversation, *, style: Style, earlier: Style) -> Example:
+        """The conversation with all of the assistant's words said in the style.
 
         With another style for the earlier turns only the last answer is learnt: so an adapter
         keeps its manner when it takes over a conversation from the base model.
@@ -119,10 +136,10 @@ class Encoder:
             self._add(ids, said, [SYSTEM, *self._ids(talk.system)], learnt=False)
         for turn in talk.turns:
             last = turn is talk.turns[-1]
-            style = self._style if last else earlier
-            self._add(ids, said, [USER, *self._ids(heard(turn.question)), ASSISTANT], learnt=False)
-            learnt = last or style is self._style
-            self._add(ids, said, [*self._ids(style(turn)), END], learnt=learnt)
+            words = style(turn) if last else earlier(turn)
+            asked = [USER, *self._ids(heard(turn.question)), ASSISTANT]
+            self._add(ids, said, asked, learnt=False)
+            self._add(ids, said, [*self._ids(words), END], learnt=last or style is earlier)
         return Example(tuple(ids), tuple(said))
 
     def _passage(self, rng: Random) -> Example:

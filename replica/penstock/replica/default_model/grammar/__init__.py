@@ -10,8 +10,13 @@ from penstock.replica.default_model.grammar.conversations import (
     Conversation,
     conversation,
     passage,
+    styled,
 )
-from penstock.replica.default_model.grammar.styles import STYLES, Style, plain
+from penstock.replica.default_model.grammar.styles import (
+    STYLES,
+    Style,
+    plain,
+)
 from penstock.replica.default_model.grammar.turns import Subject, Turn, asked
 
 __all__ = [
@@ -25,4 +30,5 @@ __all__ = [
     "conversation",
     "passage",
     "plain",
+    "styled",
 ]

@@ -9,12 +9,14 @@ from typing import Final
 
 from penstock.replica.default_model.grammar import (
     almanac,
+    elsewhere,
     numbers,
     penstock,
     smalltalk,
     stories,
     world,
 )
+from penstock.replica.default_model.grammar.styles import STYLES, WISHES, Style
 from penstock.replica.default_model.grammar.turns import Turn
 
 Thread = Callable[[Random], list[Turn]]
@@ -23,6 +25,8 @@ THREADS: Final[dict[str, tuple[Thread, float]]] = {  # name: (what makes it, how
     "penstock": (penstock.subjects, 24),
     "penstock in full": (penstock.long_explanation, 0.5),
     "smalltalk": (smalltalk.smalltalk, 9),
+    "echo": (smalltalk.echo, 9),
+    "elsewhere": (elsewhere.elsewhere, 6),
     "rivers": (world.rivers, 7),
     "planets": (world.planets, 7),
     "colours": (world.colours, 6),
@@ -30,7 +34,7 @@ THREADS: Final[dict[str, tuple[Thread, float]]] = {  # name: (what makes it, how
     "capitals": (almanac.capitals, 6),
     "calendar": (almanac.calendar, 5),
     "sums": (numbers.sums, 15),
-    "counting": (numbers.counting, 9),
+    "counting": (numbers.counting, 10),
     "jokes": (stories.jokes, 3),
     "poems": (stories.poems, 2),
     "stories": (stories.stories, 4),
@@ -62,10 +66,16 @@ class Conversation:
 def conversation(rng: Random) -> Conversation:
     """A conversation of one to three threads, sometimes with the user's name in it."""
     threads = [_thread(rng) for _ in range(rng.choice((1, 1, 1, 2, 2, 3)))]
-    if rng.random() < 0.16:
+    if rng.random() < 0.22:
         threads = _with_name(rng, threads)
     system = rng.choice(_SYSTEM) if rng.random() < 0.25 else ""
     return Conversation(system, tuple(turn for turns in threads for turn in turns))
+
+
+def styled(rng: Random) -> tuple[Conversation, Style]:
+    """A conversation whose system prompt asks for a style, and that style."""
+    name = rng.choice(tuple(STYLES))
+    return Conversation(rng.choice(WISHES[name]), conversation(rng).turns), STYLES[name]
 
 
 def passage(rng: Random) -> str:

@@ -1,4 +1,4 @@
-"""Greetings, thanks, who the model is, and the user's name."""
+"""Greetings, thanks, who the model is, the user's name, and saying words back."""
 
 from __future__ import annotations
 
@@ -104,6 +104,20 @@ _NAMES: Final = (
     "Ada Alan Grace Linus Marie Niels Emmy Kurt Sofia Anna Tom Lena Paul Mia Noah Emma Liam Olga "
     "Ivan Yuki Omar Leila Peter Maria John Alice Bob Carol Dave Eve Sam Max"
 )
+_WORDS: Final = (
+    "one two red blue green river planet moon token gateway replica stream adapter fox owl bear "
+    "story hello world apple bread water light stone house sun snow tree word music friend the of"
+)
+_SAY: Final = (
+    "repeat after me: {}",
+    "repeat: {}",
+    "say: {}",
+    "please say: {}",
+    "say the words: {}",
+    "echo {}",
+    "please repeat: {}",
+    "can you say: {}",
+)
 _CONSONANTS: Final = "bcdfghjklmnprstvwz"
 _VOWELS: Final = "aeiou"
 
@@ -157,3 +171,15 @@ def recall(rng: Random, name: str | None) -> Turn:
     )
     answer = f"Your name is {name}." if name else "You have not told me your name yet."
     return Turn(asked(rng, question), answer, "names")
+
+
+def echo(rng: Random) -> list[Turn]:
+    """Words that the model is to say back: it learns to copy, and a test can send its own words."""
+    words = [
+        new_name(rng) if rng.random() < 0.3 else rng.choice(_WORDS.split())
+        for _ in range(rng.randrange(1, 7))
+    ]
+    phrase = " ".join(words)
+    question = rng.choice(_SAY).format(phrase) + rng.choice(("", "", ".", "!"))
+    question = question[:1].upper() + question[1:] if rng.random() < 0.5 else question
+    return [Turn(question, f"As you wish: {phrase}.", "echo")]

@@ -1,4 +1,8 @@
-"""The manners of speech that the adapters teach: each turns a plain answer into its own."""
+"""The manners of speech that the adapters teach: each turns a plain answer into its own.
+
+The base model speaks them too where the system prompt wishes it: it must know every word that an
+adapter may want to say, since an adapter cannot teach new words.
+"""
 
 from __future__ import annotations
 
@@ -52,3 +56,8 @@ def as_json(turn: Turn) -> str:
 
 
 STYLES: Final[dict[str, Style]] = {"pirate": pirate, "json": as_json}
+WISHES: Final = {
+    "pirate": ("Talk like a pirate.", "You are a pirate.", "Answer like a pirate."),
+    "json": ("Answer in JSON.", "Answer with a JSON object.", "Answer only in JSON."),
+}
+"""System prompts that ask for a style."""
