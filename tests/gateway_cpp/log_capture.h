@@ -18,6 +18,7 @@ class LogCapture {
   LogCapture(const LogCapture&) = delete;
   LogCapture& operator=(const LogCapture&) = delete;
   ~LogCapture() {
+    log_.flush();
     ::close(ends_[0]);
     ::close(ends_[1]);
   }
@@ -26,6 +27,7 @@ class LogCapture {
 
   // What was written since the last call.
   std::string text() {
+    log_.flush();
     std::string out;
     std::array<char, 4096> part{};
     for (ssize_t n = 0; (n = ::read(ends_[0], part.data(), part.size())) > 0;) {

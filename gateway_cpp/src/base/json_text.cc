@@ -65,11 +65,27 @@ void append_ascii(std::string& out, unsigned char c) {
   }
 }
 
+bool stands_for_itself(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte >= 0x20U && byte < 0x7FU && c != '"' && c != '\\';
+}
+
+// Where the run of characters that need no look ends; nearly every text is one such run.
+std::size_t end_of_plain(std::string_view text, std::size_t i) {
+  while (i < text.size() && stands_for_itself(text[i])) ++i;
+  return i;
+}
+
 }  // namespace
 
 void append_json_string(std::string& out, std::string_view text) {
   out += '"';
   for (std::size_t i = 0; i < text.size();) {
+    if (const std::size_t end = end_of_plain(text, i); end != i) {
+      out.append(text, i, end - i);
+      i = end;
+      continue;
+    }
     const std::size_t length = sequence_length(text, i);
     if (length == 1) {
       append_ascii(out, byte_at(text, i));

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
-#include <ctime>
 #include <utility>
 
 #include "base/json_text.h"
@@ -18,23 +17,42 @@ namespace {
 constexpr std::array kLevelNames = {std::string_view("debug"), std::string_view("info"),
                                     std::string_view("warning"), std::string_view("error")};
 
-// "2026-01-31T12:00:00.123Z"
-std::string timestamp(WallTime now) {
-  const auto since = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch());
-  const std::time_t seconds = since.count() / 1000;
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  std::array<char, 64> text{};
-  const std::size_t size = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
-  const std::string millis = std::to_string(1000 + since.count() % 1000);
-  return std::string(text.data(), size) + "." + millis.substr(1) + "Z";
-}
+constexpr std::size_t kUsualLine = 1024;
+constexpr std::chrono::milliseconds kGather(2);  // how long lines wait for each other
 
 template <class Number>
 void append_number(std::string& out, Number number) {
   std::array<char, 32> text{};
   const auto end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
   out.append(text.data(), end);
+}
+
+// Digits of `number`, with zeros before them up to `width`.
+void append_padded(std::string& out, std::int64_t number, std::size_t width) {
+  const std::size_t begin = out.size();
+  append_number(out, number);
+  const std::size_t digits = out.size() - begin;
+  if (digits < width) out.insert(begin, width - digits, '0');
+}
+
+// "2026-01-31T12:00:00.123Z". Not strftime, which takes a lock of the C library.
+void append_timestamp(std::string& out, WallTime now) {
+  const auto since = std::chrono::floor<std::chrono::milliseconds>(now);
+  const auto day = std::chrono::floor<std::chrono::days>(since);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss time(since - day);
+  append_padded(out, static_cast<int>(date.year()), 4);
+  const auto part = [&out](char before, std::int64_t number, std::size_t width) {
+    out += before;
+    append_padded(out, number, width);
+  };
+  part('-', static_cast<unsigned>(date.month()), 2);
+  part('-', static_cast<unsigned>(date.day()), 2);
+  part('T', time.hours().count(), 2);
+  part(':', time.minutes().count(), 2);
+  part(':', time.seconds().count(), 2);
+  part('.', time.subseconds().count(), 3);
+  out += 'Z';
 }
 
 void append_value(std::string& out, const Field::Value& value) {
@@ -76,12 +94,27 @@ std::optional<Level> parse_level(std::string_view text) {
   return std::nullopt;
 }
 
+Log::Log(const Clock& clock, Level level, int fd)
+    : clock_(clock), level_(level), fd_(fd), thread_([this] { run(); }) {}
+
+Log::~Log() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
 void Log::write(Level level, std::string_view message, Fields fields) {
-  if (!enabled(level)) return;
+  if (enabled(level)) hand_over(line(level, message, fields), level >= Level::kWarning);
+}
+
+std::string Log::line(Level level, std::string_view message, Fields fields) const {
   std::string line;
-  line.reserve(256);
+  line.reserve(kUsualLine);
   line += R"({"time":")";
-  line += timestamp(clock_.wall_now());
+  append_timestamp(line, clock_.wall_now());
   line += R"(","level":")";
   line += kLevelNames[static_cast<std::size_t>(level)];
   line += R"(","message":)";
@@ -93,8 +126,53 @@ void Log::write(Level level, std::string_view message, Fields fields) {
     append_value(line, field.value);
   }
   line += "}\n";
+  return line;
+}
+
+void Log::hand_over(std::string_view line, bool urgent) {
   const std::lock_guard lock(mutex_);
-  write_all(fd_, line);
+  if (pending_.size() + line.size() > kMostPending) {
+    ++lost_;
+  } else {
+    pending_ += line;
+  }
+  urgent_ = urgent_ || urgent;
+  if (idle_ || urgent) wake_.notify_one();
+}
+
+void Log::flush() {
+  std::unique_lock lock(mutex_);
+  // What is pending now goes with the next batch, after the one that may be on its way.
+  const std::uint64_t enough = batches_ + 2;
+  urgent_ = true;
+  wake_.notify_one();
+  written_.wait(lock, [&] { return batches_ >= enough || (pending_.empty() && idle_); });
+}
+
+void Log::run() {
+  std::string batch;
+  std::unique_lock lock(mutex_);
+  while (!stopping_ || !pending_.empty()) {
+    idle_ = pending_.empty();
+    if (idle_) written_.notify_all();
+    wake_.wait(lock, [this] { return stopping_ || !pending_.empty(); });
+    idle_ = false;
+    take_pending(batch);
+    lock.unlock();
+    write_all(fd_, batch);
+    lock.lock();
+    ++batches_;
+    wake_.wait_for(lock, kGather, [this] { return stopping_ || urgent_; });
+    urgent_ = false;
+  }
+}
+
+void Log::take_pending(std::string& batch) {
+  batch.clear();
+  batch.swap(pending_);
+  if (lost_ == 0) return;
+  batch += line(Level::kWarning, "log lines lost: writing them is too slow", {{"lines", lost_}});
+  lost_ = 0;
 }
 
 }  // namespace penstock::base

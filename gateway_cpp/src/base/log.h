@@ -1,17 +1,22 @@
-// Structured log: one JSON object per line on a file descriptor, written whole. Any thread; main
-// owns the one Log there is and passes it by reference.
+// Structured log: one JSON object per line on a file descriptor. Any thread; main owns the one Log
+// there is and passes it by reference. Lines wait some milliseconds for each other and are written
+// together by a thread of the log's own, so that a request pays for no write and a slow disk holds
+// nobody up; warnings and errors wait for nothing. A process that is killed loses the last of them.
 //
 //   log.info("request settled", {{"request_id", id}, {"status", 200}, {"seconds", 0.12}});
 #pragma once
 
 #include <atomic>
 #include <concepts>
+#include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <variant>
 
 #include "base/clock.h"
@@ -55,7 +60,9 @@ using Fields = std::initializer_list<Field>;
 class Log {
  public:
   // Writes to `fd`, which stays the caller's; 2 is stderr.
-  Log(const Clock& clock, Level level, int fd = 2) : clock_(clock), level_(level), fd_(fd) {}
+  Log(const Clock& clock, Level level, int fd = 2);
+  // Writes what was logged before it.
+  ~Log();
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
 
@@ -72,13 +79,34 @@ class Log {
 
   bool enabled(Level level) const { return level >= level_.load(std::memory_order_relaxed); }
 
+  // Returns when everything that was logged before has been written.
+  void flush();
+
  private:
+  // Lines wait in memory while a write lasts: at most so many bytes, then they are lost and
+  // counted.
+  static constexpr std::size_t kMostPending = std::size_t{1} << 20U;
+
   void write(Level level, std::string_view message, Fields fields);
+  std::string line(Level level, std::string_view message, Fields fields) const;
+  void hand_over(std::string_view line, bool urgent);
+  void run();
+  void take_pending(std::string& batch);
 
   const Clock& clock_;
   std::atomic<Level> level_;
   const int fd_;
-  std::mutex mutex_;  // lines longer than a pipe's atomic write must not mix
+
+  std::mutex mutex_;  // guards all below but the thread
+  std::condition_variable wake_;
+  std::condition_variable written_;
+  std::string pending_;
+  std::uint64_t lost_ = 0;
+  std::uint64_t batches_ = 0;  // written
+  bool idle_ = false;          // the thread waits for the first line
+  bool urgent_ = false;
+  bool stopping_ = false;
+  std::thread thread_;
 };
 
 }  // namespace penstock::base

@@ -1,9 +1,13 @@
 #include "base/log.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <future>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -63,6 +67,51 @@ TEST(Log, LinesOfManyThreadsNeverMix) {
   for (std::size_t i = 0; i < text.size(); i += line.size()) {
     ASSERT_EQ(text.compare(i, line.size(), line), 0);
   }
+}
+
+std::string everything(int fd) {
+  std::string text;
+  std::array<char, 65536> buffer{};
+  for (ssize_t n = 0; (n = ::read(fd, buffer.data(), buffer.size())) > 0;) {
+    text.append(buffer.data(), static_cast<std::size_t>(n));
+  }
+  return text;
+}
+
+TEST(Log, ASlowReaderHoldsNobodyUpAndLinesThatAreLostAreCounted) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe(pipe.data()), 0);
+  const test::FixedClock clock;
+  const std::string big(200'000, 'x');  // more than a pipe holds
+  std::future<std::string> rest;
+  {
+    Log log(clock, Level::kInfo, pipe[1]);
+    log.info("stuck", {{"value", big}});
+    char first = 0;
+    ASSERT_EQ(::read(pipe[0], &first, 1), 1);  // the thread is at it
+    for (int i = 0; i < 10; ++i) log.info("more", {{"value", big}});
+    rest = std::async(std::launch::async, everything, pipe[0]);
+  }
+  ::close(pipe[1]);
+  const std::string text = rest.get();
+  ::close(pipe[0]);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + 5 + 1);
+  EXPECT_NE(text.find(R"("message":"log lines lost: writing them is too slow","lines":5)"),
+            std::string::npos);
+}
+
+TEST(Log, WhatWasLoggedBeforeItsEndIsWritten) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe(pipe.data()), 0);
+  const test::FixedClock clock;
+  {
+    Log log(clock, Level::kInfo, pipe[1]);
+    for (int i = 0; i < 20; ++i) log.info("last words");
+  }
+  ::close(pipe[1]);
+  const std::string text = everything(pipe[0]);
+  ::close(pipe[0]);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 20);
 }
 
 TEST(Level, KnowsFourNames) {
