@@ -118,8 +118,8 @@ def pip_sources() -> list[str]:
 
 
 def digest(name: str) -> str:
-    """What an installed lock is known by: its text and the Python that runs it."""
-    text = (LOCKS / f"{name}.txt").read_bytes() + sys.version.encode()
+    """What an installed lock is known by: its text and the kind of Python that it is for."""
+    text = (LOCKS / f"{name}.txt").read_bytes() + str(sys.implementation.cache_tag).encode()
     return hashlib.sha256(text).hexdigest()
 
 

@@ -11,8 +11,8 @@ from penstock.control.serving.progress import (
     ENOUGH_FAILURES,
     SHORT_ENOUGH,
     failure,
-    last_words,
     loading_phase,
+    newest_step,
 )
 from tests.control.serving.pictures import NOW, replica
 
@@ -50,19 +50,24 @@ def test_a_ready_replica_that_had_crashed_is_no_failure() -> None:
     assert failure([replica(restarts=50)], NOW) is None
 
 
+OWN = '{"logger": "penstock.replica.main", "message": "loading weights"}'
+
+
 @pytest.mark.parametrize(
-    ("line", "words"),
+    "after",
     [
-        ('{"message": "loading weights", "level": "INFO"}', "loading weights"),
-        ("INFO 11-21 Using CPU backend", "INFO 11-21 Using CPU backend"),
-        ('{"no": "message"}', '{"no": "message"}'),
-        ("[1, 2]", "[1, 2]"),
+        '{"logger": "vllm.platforms", "message": "Triton is not installed", "level": "WARNING"}',
+        "INFO 11-21 Using CPU backend",
+        '{"logger": "penstock.replica.main", "no": "message"}',
+        "[1, 2]",
+        '{"message": "no logger"}',
     ],
 )
-def test_the_newest_line_is_told_in_words(line: str, words: str) -> None:
-    assert last_words(["earlier", line]) == words
+def test_only_what_the_replica_itself_logged_is_a_step(after: str) -> None:
+    assert newest_step(["earlier", OWN, after]) == "loading weights"
+    assert newest_step([after]) == ""
 
 
-def test_a_long_line_is_cut() -> None:
-    assert len(last_words(["x" * 1000])) == SHORT_ENOUGH
-    assert last_words([]) == ""
+def test_a_long_step_is_cut() -> None:
+    assert len(newest_step([OWN.replace("weights", "x" * 1000)])) == SHORT_ENOUGH
+    assert newest_step([]) == ""

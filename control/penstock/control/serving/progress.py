@@ -42,11 +42,12 @@ def failure(replicas: Sequence[ReplicaModel], since: datetime) -> ReplicaModel |
     return None
 
 
-def last_words(log_lines: Sequence[str]) -> str:
-    """The newest log line in a few words: the message of a JSON line, or the line itself."""
-    if not log_lines:
-        return ""
-    line = log_lines[-1]
-    with suppress(ValueError, KeyError, TypeError):
-        line = str(json.loads(line)["message"])
-    return line if len(line) <= SHORT_ENOUGH else line[: SHORT_ENOUGH - 1] + "…"
+def newest_step(log_lines: Sequence[str]) -> str:
+    """What the replica itself logged last, in a few words; its libraries say much else besides."""
+    for line in reversed(log_lines):
+        with suppress(ValueError, KeyError, TypeError):
+            entry = json.loads(line)
+            if entry["logger"].startswith("penstock."):
+                words = str(entry["message"])
+                return words if len(words) <= SHORT_ENOUGH else words[: SHORT_ENOUGH - 1] + "…"
+    return ""

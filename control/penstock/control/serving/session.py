@@ -20,7 +20,7 @@ from penstock.control.node_agent import replica_log
 from penstock.control.serving import panel
 from penstock.control.serving.children import Child
 from penstock.control.serving.events import Picture, happened
-from penstock.control.serving.progress import failure, last_words, loading_phase
+from penstock.control.serving.progress import failure, loading_phase, newest_step
 from penstock.control.serving.wish import LABELS, Wish
 
 POLL_EVERY = timedelta(milliseconds=200)
@@ -29,6 +29,7 @@ PROCESS_DEADLINE = timedelta(seconds=30)
 ANSWER_DEADLINE = timedelta(seconds=60)
 # From here on the log of the loading replica is shown beside the progress.
 LONG = timedelta(seconds=3)
+TAIL = 50  # lines of that log
 
 
 class Admin(Protocol):
@@ -152,7 +153,7 @@ class Session:
                     f"  the whole story: {lost.log_path}"
                 )
             seconds = self._loop.time() - began
-            detail = self._log_tail(replicas) if seconds > LONG.total_seconds() else ""
+            detail = self._newest_step(replicas) if seconds > LONG.total_seconds() else ""
             self._shown.progress(
                 f"{self._wish.name}: {loading_phase(replicas)}", seconds=seconds, detail=detail
             )
@@ -244,9 +245,9 @@ class Session:
         except Unavailable:
             return None
 
-    def _log_tail(self, replicas: list[ReplicaModel]) -> str:
+    def _newest_step(self, replicas: list[ReplicaModel]) -> str:
         loading = [each for each in replicas if each.log_path and each.state != "ready"]
-        return last_words(replica_log.tail(Path(loading[0].log_path), 1)) if loading else ""
+        return newest_step(replica_log.tail(Path(loading[0].log_path), TAIL)) if loading else ""
 
     def _elapsed(self) -> float:
         return self._loop.time() - self._began
