@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
@@ -68,6 +69,7 @@ def main() -> None:
         host, port = address.split(":")
         server = ThreadingHTTPServer((host, int(port)), Handler)
         threading.Thread(target=server.serve_forever, daemon=True).start()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
     try:
         threading.Event().wait()
     except KeyboardInterrupt:

@@ -152,6 +152,19 @@ def test_ctrl_c_before_it_is_ready_leaves_nothing(fresh: System) -> None:
     assert not fresh.processes()
 
 
+def test_a_background_job_of_a_script_is_stopped_by_sigint_too(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell starts its jobs
+    try:
+        system = System(tmp_path, *SIMULATED)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    try:
+        wait_ready(system)
+        system.stop()
+    finally:
+        system.destroy()
+
+
 def test_a_second_ctrl_c_ends_everything_at_once(tmp_path: Path) -> None:
     settings = "ttft_ms=0 tokens_per_second=1 answer_tokens=1000"
     system = System(tmp_path, "--engine", "simulated", "--engine-args", settings)

@@ -73,9 +73,11 @@ class _Serving:
     async def run(self) -> int:
         """Everything from the checks to the last process gone."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup stays nohup
-                loop.add_signal_handler(number, self._asked_to_stop)
+        # A script's background job is born with SIGINT ignored, and is still to be stopped by it.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._asked_to_stop)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup stays nohup
+            loop.add_signal_handler(signal.SIGHUP, self._asked_to_stop)
         await self._check()
         process_tree.adopt_orphans()
         loop.add_signal_handler(signal.SIGCHLD, self._reap)
