@@ -62,7 +62,7 @@ error_code walk_object(ondemand::value& value, int depth) {
   for (auto entry : object) {
     ondemand::field field;
     if (const auto error = std::move(entry).get(field)) return error;
-    if (const auto error = field.unescaped_key().error()) return error;
+    if (const auto error = unescaped_key(field).error()) return error;
     if (const auto error = walk(field.value(), depth + 1)) return error;
   }
   return simdjson::SUCCESS;

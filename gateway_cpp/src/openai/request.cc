@@ -68,7 +68,7 @@ class Reader {
       ondemand::field field;
       if (const auto error = std::move(entry).get(field)) return error;
       std::string_view key;
-      if (const auto error = field.unescaped_key().get(key)) return error;
+      if (const auto error = unescaped_key(field).get(key)) return error;
       ondemand::value value = field.value();
       if (const auto error = read_field(key, value)) return error;
       if (error_) return simdjson::SUCCESS;
@@ -185,7 +185,7 @@ class Reader {
       ondemand::field field;
       if (const auto error = std::move(entry).get(field)) return error;
       std::string_view key;
-      if (const auto error = field.unescaped_key().get(key)) return error;
+      if (const auto error = unescaped_key(field).get(key)) return error;
       ondemand::value option = field.value();
       const auto error = key == "include_usage" ? read_bool(option, "stream_options.include_usage",
                                                             request_.include_usage)
