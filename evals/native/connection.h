@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <string_view>
 

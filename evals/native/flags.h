@@ -1,6 +1,7 @@
 // Command lines of the form `--name value --name value`.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <stdexcept>

@@ -3,6 +3,7 @@
 // lock that must not be held while messages are sent.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>

@@ -28,6 +28,9 @@ enum class Level : std::uint8_t { kDebug, kInfo, kWarning, kError };
 // "debug", "info", "warning", "error"; nothing for any other text.
 std::optional<Level> parse_level(std::string_view text);
 
+template <class T>
+concept Integer = std::integral<T> && !std::same_as<T, bool>;
+
 // One key with its value. Views must live until the log call returns.
 struct Field {
   using Value = std::variant<std::string_view, std::int64_t, std::uint64_t, double, bool>;
@@ -37,15 +40,14 @@ struct Field {
   Field(std::string_view key, const std::string& text) : key(key), value(std::string_view(text)) {}
   Field(std::string_view key, std::same_as<bool> auto flag) : key(key), value(flag) {}
   Field(std::string_view key, double number) : key(key), value(number) {}
-  template <std::integral T>
-  requires(!std::same_as<T, bool>) Field(std::string_view key, T number)
-      : key(key), value(widen(number)) {}
+  template <Integer T>
+  Field(std::string_view key, T number) : key(key), value(widen(number)) {}
 
   std::string_view key;
   Value value;
 
  private:
-  template <std::integral T>
+  template <Integer T>
   static Value widen(T number) {
     if constexpr (std::is_signed_v<T>) {
       return static_cast<std::int64_t>(number);

@@ -33,6 +33,8 @@ Error missing(std::string_view param, std::string_view wanted) {
       std::string(param));
 }
 
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
 // One pass over one body.
 class Reader {
  public:
@@ -41,6 +43,11 @@ class Reader {
   base::Result<Request> read(ondemand::parser& parser) {
     if (body_.empty()) {
       return base::make_error(Kind::kInvalidJson, "the body is empty: send a JSON object");
+    }
+    // Some versions of simdjson pass over it; the engine's parser does not.
+    if (body_.starts_with(kByteOrderMark)) {
+      return base::make_error(Kind::kInvalidJson,
+                              "the body begins with a byte order mark: send the JSON without it");
     }
     body_.reserve(body_.size() + simdjson::SIMDJSON_PADDING);
     error_code error = parser.iterate(body_.data(), body_.size(), body_.capacity()).get(document_);

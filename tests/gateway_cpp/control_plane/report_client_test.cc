@@ -59,8 +59,8 @@ TEST(ReportClient, ReportsAgainAndAgain) {
 TEST(ReportClient, GoesOnAfterTheHeadWasAway) {
   FakeHead head;
   const base::SystemClock clock;
-  ReportClient client(
-      "gw-1", connect_to_head(head.address()), clock, [](auto&) {}, kOften);
+  const auto nothing = [](auto&) {};
+  ReportClient client("gw-1", connect_to_head(head.address()), clock, nothing, kOften);
   client.start();
   ASSERT_TRUE(head.wait_for([&] { return !head.reports.empty(); }));
   head.kill();
@@ -71,8 +71,8 @@ TEST(ReportClient, GoesOnAfterTheHeadWasAway) {
 
 TEST(ReportClient, WithoutAHeadItDoesNothing) {
   const base::SystemClock clock;
-  ReportClient client(
-      "gw-1", nullptr, clock, [](auto&) { FAIL(); }, kOften);
+  const auto never = [](auto&) { FAIL(); };
+  ReportClient client("gw-1", nullptr, clock, never, kOften);
   client.start();
   client.stop();
 }
