@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <tuple>
 
 namespace penstock::evals {
 namespace {
@@ -35,8 +36,8 @@ void Connection::open() {
   const int on = 1;
   ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   // The result comes with the first readiness, as SO_ERROR.
-  (void)::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&target_.address),
-                  sizeof target_.address);
+  std::ignore = ::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&target_.address),
+                          sizeof target_.address);
   watch(EPOLL_CTL_ADD, EPOLLIN | EPOLLOUT);
 }
 

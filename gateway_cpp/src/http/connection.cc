@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cerrno>
+#include <tuple>
 
 namespace penstock::http {
 
@@ -121,7 +122,7 @@ void Connection::wait_writable() {
 Awaitable<void> Connection::linger() {
   if (gone_) co_return;
   boost::system::error_code ignored;
-  socket_.shutdown(Socket::shutdown_send, ignored);
+  std::ignore = socket_.shutdown(Socket::shutdown_send, ignored);
   answering_ = false;
   proxy::TimerWheel::Timer patience(timers_, signal_);
   patience.arm(kLinger);
@@ -141,7 +142,7 @@ void Connection::abort() {
 void Connection::close() {
   gone_ = true;
   boost::system::error_code ignored;
-  socket_.close(ignored);
+  std::ignore = socket_.close(ignored);
 }
 
 }  // namespace penstock::http

@@ -84,7 +84,7 @@ base::Result<base::Address> claim_address(const base::Address& wanted) {
     return base::make_error(base::Kind::kConfig,
                             "cannot listen on " + wanted.text() + ": " + reason);
   }
-  const base::Address claimed{wanted.host, port_of(fd)};
+  base::Address claimed{wanted.host, port_of(fd)};
   ::close(fd);
   return claimed;
 }

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 namespace penstock::http {
@@ -48,7 +49,7 @@ void Listener::stop() {
   if (!acceptor_.is_open()) return;
   accept_all();
   boost::system::error_code ignored;
-  acceptor_.close(ignored);
+  std::ignore = acceptor_.close(ignored);
 }
 
 void Listener::wait() {
@@ -89,12 +90,12 @@ void Listener::take(int client) {
   ::setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   boost::system::error_code failed;
   Connection::Socket socket(io_.get_executor());
-  socket.assign(protocol_, client, failed);
+  std::ignore = socket.assign(protocol_, client, failed);
   if (failed) {
     ::close(client);
     return;
   }
-  socket.non_blocking(true, failed);
+  std::ignore = socket.non_blocking(true, failed);
   sessions_.start(
       std::make_shared<Connection>(std::move(socket), timers_, services_.config.write_timeout),
       welcome);
