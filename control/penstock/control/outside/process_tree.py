@@ -59,8 +59,8 @@ def kill_descendants(ours: Collection[int], *, seconds: float) -> None:
         for process in left:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
-        reap_orphans(ours)
         time.sleep(POLL_SECONDS)
+    reap_orphans(ours)  # those that were dead when the loop looked for the living
 
 
 def _prctl(option: int, value: int) -> None:
