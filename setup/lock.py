@@ -62,8 +62,9 @@ def main() -> None:
         compile_lock(LOCKS / "cpu.txt", "--extra", "cpu", "--group", "build", *within)
         compile_lock(LOCKS / "dev.txt", "--group", "dev", *within)
     ordinary_torch()
+    cuda = LOCKS / "cuda.txt"
     compile_lock(
-        LOCKS / "cuda.txt",
+        cuda,
         "--extra",
         "cuda",
         "--group",
@@ -72,6 +73,7 @@ def main() -> None:
         str(LOCKS / "core.txt"),
         everywhere=False,
     )
+    pin_ordinary_torch(cuda)
 
 
 def ordinary_torch() -> None:
@@ -86,6 +88,12 @@ def ordinary_torch() -> None:
         within.write_text(cpu)
         out = LOCKS / "torch-ordinary.txt"
         compile_lock(out, "-c", str(within), source=str(wanted), everywhere=False)
+    pin_ordinary_torch(out)
+
+
+def pin_ordinary_torch(lock: Path) -> None:
+    """Makes torch's pin `===`: `==` takes X+cpu too, and prefers it, where an index offers it."""
+    lock.write_text(re.sub(r"^torch==(?!=)", "torch===", lock.read_text(), flags=re.MULTILINE))
 
 
 if __name__ == "__main__":
