@@ -6,6 +6,7 @@ Every step looks first whether it has been done, so a second run costs about a s
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -21,7 +22,7 @@ def prepare(purpose: str, engine: str) -> None:
     """All steps of set-up for a purpose. Raises `SetupError`."""
     real_engine = engine != "simulated"
     system = [*system_packages.BUILD, *system_packages.python_packages()]
-    locks = [python_env.engine_lock() if real_engine else "core"]
+    locks = [python_env.engine_lock(os.environ) if real_engine else "core"]
     if real_engine:
         system += system_packages.ENGINE
     if purpose == "test":

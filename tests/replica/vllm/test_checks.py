@@ -66,6 +66,12 @@ def test_too_little_memory_says_how_much_is_needed_and_what_helps(model: Path) -
         checks.check_memory(place, 1 << 30, available=2 << 30)
 
 
+def test_a_cuda_build_without_a_gpu_is_told_in_words_that_help() -> None:
+    checks.check_device(found=True)
+    with pytest.raises(CannotLoad, match=r"finds no GPU.*nvidia-smi.*PENSTOCK_VLLM_BUILD=cpu"):
+        checks.check_device(found=False)
+
+
 def test_free_memory_respects_the_containers_limit(tmp_path: Path) -> None:
     (tmp_path / "memory.max").write_text("1000000\n")
     (tmp_path / "memory.current").write_text("400000\n")

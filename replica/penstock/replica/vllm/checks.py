@@ -75,6 +75,16 @@ def weight_files(directory: Path) -> list[Path]:
     return []
 
 
+def check_device(*, found: bool) -> None:
+    """Refuses to go on where vLLM knows no device, which only its CUDA build comes to."""
+    if not found:
+        raise CannotLoad(
+            "vLLM's CUDA build is installed and finds no GPU that it can use; see whether "
+            "`nvidia-smi` lists one and says CUDA 13 or later, and that CUDA_VISIBLE_DEVICES does "
+            "not hide it, or take the CPU build: PENSTOCK_VLLM_BUILD=cpu make serve"
+        )
+
+
 def check_memory(place: ModelPlace, kv_cache_bytes: int, available: int) -> None:
     """Refuses a CPU engine that would not fit into `available` bytes."""
     if place.directory is None:

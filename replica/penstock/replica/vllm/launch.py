@@ -121,6 +121,7 @@ class Launcher:
         log.info("importing vLLM")
         from vllm.platforms import current_platform
 
+        checks.check_device(found=not current_platform.is_unspecified())
         cpu = bool(current_platform.is_cpu())
         if cpu:
             checks.check_memory(
