@@ -13,6 +13,7 @@ from pathlib import Path
 import builds
 import python_env
 import system_packages
+import vllm_build
 from console import SetupError
 
 LOGS = Path(__file__).resolve().parent.parent / "build" / "setup"
@@ -22,7 +23,7 @@ def prepare(purpose: str, engine: str) -> None:
     """All steps of set-up for a purpose. Raises `SetupError`."""
     real_engine = engine != "simulated"
     system = [*system_packages.BUILD, *system_packages.python_packages()]
-    locks = [python_env.engine_lock(os.environ) if real_engine else "core"]
+    locks = [vllm_build.choose(os.environ, python_env.installed_build()) if real_engine else "core"]
     if real_engine:
         system += system_packages.ENGINE
     if purpose == "test":

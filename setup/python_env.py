@@ -14,52 +14,43 @@ import shutil
 import subprocess
 import sys
 import venv
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 
-from console import SetupError, run_step, say
+import vllm_build
+from console import run_step, say
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCKS = ROOT / "setup" / "locks"
 VENV = ROOT / ".venv"
+OLD_VENV = ROOT / ".venv.old"
 PYTHON = VENV / "bin" / "python"
 EXTRA_INDEX = "PENSTOCK_EXTRA_INDEX"  # one more index, such as PyTorch's own CPU wheels
-BUILD = "PENSTOCK_VLLM_BUILD"  # cpu or cuda, where what the machine says is not what is wanted
-ENGINES = ("cpu", "cuda")
 
 
-def engine_lock(environment: Mapping[str, str]) -> str:
-    """The lock of the vLLM that fits this machine: CUDA where an NVIDIA GPU answers, else CPU.
+def installed_build() -> str | None:
+    """The vLLM build that .venv holds, whole or begun."""
+    return next((name for name in vllm_build.BUILDS if stamp_path(name).exists()), None)
 
-    `BUILD` in the environment decides otherwise. Raises `SetupError` when it names no build.
+
+def clear_of_other_build(locks: Collection[str]) -> None:
+    """Puts .venv away if it holds another vLLM build than the wanted one.
+
+    Both builds are a package `vllm`: one installed over the other is neither.
     """
-    chosen = environment.get(BUILD)
-    if chosen:
-        if chosen not in ENGINES:
-            raise SetupError(f"{BUILD}={chosen}: say cpu or cuda, or leave it out")
-        return chosen
-    smi = shutil.which("nvidia-smi", path=environment.get("PATH"))
-    if smi and subprocess.run([smi, "-L"], capture_output=True, check=False).returncode == 0:
-        return "cuda"
-    return "cpu"
-
-
-def misfit(locks: Collection[str], begun: Collection[str]) -> str | None:
-    """The engine build, of those `begun` in .venv, that a wanted one cannot stand beside.
-
-    Both are a package `vllm`: one installed over the other is neither.
-    """
-    if not set(locks) & set(ENGINES):
-        return None
-    return next((name for name in ENGINES if name in begun and name not in locks), None)
+    held = installed_build()
+    if held is None or held in locks or not set(locks) & set(vllm_build.BUILDS):
+        return
+    say(f".venv holds vLLM's {held} build: making it anew")
+    # Under its new name first: interrupted, it leaves no half of it behind as .venv.
+    shutil.rmtree(OLD_VENV, ignore_errors=True)
+    VENV.rename(OLD_VENV)
+    shutil.rmtree(OLD_VENV, ignore_errors=True)
 
 
 def ensure(locks: tuple[str, ...], logs: Path) -> None:
     """Brings .venv to the named locks; does nothing when it is there already."""
-    begun = [name for name in ENGINES if stamp_path(name).exists()]
-    if (other := misfit(locks, begun)) is not None:
-        say(f"{VENV.relative_to(ROOT)} holds vLLM's {other} build: making it anew")
-        shutil.rmtree(VENV)
+    clear_of_other_build(locks)
     if not PYTHON.exists():
         say(f"making {VENV.relative_to(ROOT)} with Python {sys.version.split()[0]}")
         venv.create(VENV, with_pip=True, clear=True)
