@@ -107,14 +107,3 @@ def remembered(command: GatewayCommand) -> Remembered | None:
         return Remembered(int(record["pid"]), float(record["started_at"]), list(record["argv"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def last_line(log_path: Path) -> str:
-    """The last line that a process left in its log; empty where there is none."""
-    try:
-        with log_path.open("rb") as log:
-            log.seek(max(0, log_path.stat().st_size - 4096))
-            lines = log.read().decode("utf-8", "replace").strip().splitlines()
-    except OSError:
-        return ""
-    return lines[-1] if lines else ""

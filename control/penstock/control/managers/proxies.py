@@ -11,6 +11,7 @@ import logging
 from dataclasses import replace
 from datetime import timedelta
 
+from penstock.control import log_files
 from penstock.control.errors import CannotStart
 from penstock.control.managers.clock import Clock
 from penstock.control.managers.gateway_process import (
@@ -19,7 +20,6 @@ from penstock.control.managers.gateway_process import (
     LivenessProbe,
     Process,
     forget,
-    last_line,
     remember,
     remembered,
 )
@@ -125,12 +125,13 @@ class GatewayManager:
                 unanswered += 1
                 if self._was_ready:
                     await self._show(state=GatewayState.UNRESPONSIVE)
+            log_files.bound(self._command.log_path)
             await self._clock.sleep(PROBE_EVERY)
         log.error("gateway does not answer /livez: ended", extra={"pid": process.pid})
         process.kill()
 
     async def _ended(self, exit_code: int | None) -> None:
-        why = last_line(self._command.log_path)
+        why = " ".join(log_files.tail(self._command.log_path, 1))
         if exit_code in FATAL_EXITS and not self._was_ready:
             raise CannotStart(why or f"the gateway ended with exit code {exit_code}")
         ended = "ended" if exit_code is None else f"ended with exit code {exit_code}"

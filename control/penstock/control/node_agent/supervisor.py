@@ -15,6 +15,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from penstock.control import log_files
 from penstock.control.errors import LaunchFailed, UnknownReplica
 from penstock.control.node_agent import replica_log
 from penstock.control.node_agent.replica_record import Phase, ReplicaRecord
@@ -92,7 +93,7 @@ class ReplicaSupervisor:
     # ---- one process
 
     async def _start_anew(self) -> None:
-        replica_log.begin(self._log_path)
+        log_files.begin(self._log_path)
         self._become(Phase.STARTING, pid=0, address="", next_start=None)
         command = self._shop.command(self._record.spec)
         try:
@@ -160,7 +161,7 @@ class ReplicaSupervisor:
         silent_since: float | None = None
         while True:
             await clock.sleep(timings.ping_every)
-            replica_log.bound(self._log_path)
+            log_files.bound(self._log_path)
             asked_at = clock.monotonic()
             pulse = await self._pulse()
             if pulse.draining and self._record.phase is Phase.READY:

@@ -10,8 +10,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
 
+from penstock.control import log_files
 from penstock.control.errors import CannotStart
-from penstock.control.node_agent import replica_log
 from penstock.control.node_agent.restart_policy import describe
 from penstock.control.serving.wish import Wish, reachable
 
@@ -83,7 +83,7 @@ class Child:
         pause = FIRST_PAUSE
         loop = asyncio.get_running_loop()
         while True:
-            replica_log.begin(self.log_path)
+            log_files.begin(self.log_path)
             began = loop.time()
             self._process = await self._launcher.start(self._argv, log_path=self.log_path)
             exit_code = await self._process.wait()
@@ -109,7 +109,7 @@ class Child:
             self._tell(f"the {self.name} did not stop in time")
 
     def _last_words(self, exit_code: int | None) -> str:
-        for line in reversed(replica_log.tail(self.log_path, 100)):
+        for line in reversed(log_files.tail(self.log_path, 100)):
             if ": error: " in line and not line.startswith("{"):
                 return line.partition(": error: ")[2]
         return f"the {self.name} {describe(exit_code)} while it started; see {self.log_path}"

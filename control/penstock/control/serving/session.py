@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
+from penstock.control import log_files
 from penstock.control.admin.models import (
     DeploymentModel,
     GatewayModel,
@@ -16,7 +17,6 @@ from penstock.control.admin.models import (
     SpecModel,
 )
 from penstock.control.errors import CannotStart, InvalidInput, Unavailable
-from penstock.control.node_agent import replica_log
 from penstock.control.serving import panel
 from penstock.control.serving.children import Child
 from penstock.control.serving.events import Picture, happened
@@ -247,7 +247,7 @@ class Session:
 
     def _newest_step(self, replicas: list[ReplicaModel]) -> str:
         loading = [each for each in replicas if each.log_path and each.state != "ready"]
-        return newest_step(replica_log.tail(Path(loading[0].log_path), TAIL)) if loading else ""
+        return newest_step(log_files.tail(Path(loading[0].log_path), TAIL)) if loading else ""
 
     def _elapsed(self) -> float:
         return self._loop.time() - self._began

@@ -1,0 +1,48 @@
+"""The log files of processes that we start: the previous one kept, never without bounds."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+TAIL_BYTES = 64 * 1024
+MAX_LOG_BYTES = 64 * 1024 * 1024
+
+
+def begin(path: Path) -> None:
+    """Makes room for the log of a new process; the last one stays beside it as `.1`."""
+    if path.exists():
+        path.replace(_previous(path))
+
+
+def bound(path: Path, max_bytes: int = MAX_LOG_BYTES) -> None:
+    """Starts a log over that grew too long; what it held stays beside it as `.1`.
+
+    Its writer appends, so it goes on at the beginning. What it writes in the moment of the copy is
+    lost; so is the copy where the disk is full, for then room matters more.
+    """
+    with suppress(FileNotFoundError):
+        if path.stat().st_size <= max_bytes:
+            return
+        try:
+            shutil.copyfile(path, _previous(path))
+        except OSError:
+            _previous(path).unlink(missing_ok=True)
+        with path.open("r+b") as log:
+            log.truncate()
+
+
+def tail(path: Path, lines: int) -> list[str]:
+    """The last lines that say something; none if there is no log."""
+    try:
+        with path.open("rb") as log:
+            log.seek(max(0, path.stat().st_size - TAIL_BYTES))
+            text = log.read().decode("utf-8", "replace")
+    except OSError:
+        return []
+    return [line.strip() for line in text.splitlines() if line.strip()][-lines:]
+
+
+def _previous(path: Path) -> Path:
+    return path.with_name(path.name + ".1")
