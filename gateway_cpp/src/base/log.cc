@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -18,6 +19,8 @@ constexpr std::array kLevelNames = {std::string_view("debug"), std::string_view(
                                     std::string_view("warning"), std::string_view("error")};
 
 constexpr std::size_t kUsualLine = 1024;
+constexpr std::string_view kLinesLost =
+    "log lines were lost: writing them was too slow or failed, as on a full disk";
 constexpr std::chrono::milliseconds kGather(2);  // how long lines wait for each other
 
 template <class Number>
@@ -76,13 +79,16 @@ void append_value(std::string& out, const Field::Value& value) {
       value);
 }
 
-void write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
+// Returns how much of `text` was written before a write failed, as on a full disk.
+std::size_t write_all(int fd, std::string_view text) {
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t written = ::write(fd, text.data() + done, text.size() - done);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // nobody to tell
-    text.remove_prefix(static_cast<std::size_t>(written));
+    if (written <= 0) break;
+    done += static_cast<std::size_t>(written);
   }
+  return done;
 }
 
 }  // namespace
@@ -157,22 +163,32 @@ void Log::run() {
     if (idle_) written_.notify_all();
     wake_.wait(lock, [this] { return stopping_ || !pending_.empty(); });
     idle_ = false;
-    take_pending(batch);
+    const std::uint64_t lost = std::exchange(lost_, 0);
+    batch.clear();
+    batch.swap(pending_);
     lock.unlock();
-    write_all(fd_, batch);
+    const std::uint64_t still_lost = write_out(batch, lost);
     lock.lock();
+    lost_ += still_lost;
     ++batches_;
+    written_.notify_all();
     wake_.wait_for(lock, kGather, [this] { return stopping_ || urgent_; });
     urgent_ = false;
   }
 }
 
-void Log::take_pending(std::string& batch) {
-  batch.clear();
-  batch.swap(pending_);
-  if (lost_ == 0) return;
-  batch += line(Level::kWarning, "log lines lost: writing them is too slow", {{"lines", lost_}});
-  lost_ = 0;
+std::uint64_t Log::write_out(std::string_view batch, std::uint64_t lost) {
+  const bool told =
+      lost == 0 || write_lines(line(Level::kWarning, kLinesLost, {{"lines", lost}})) == 0;
+  return (told ? 0 : lost) + write_lines(batch);
+}
+
+std::uint64_t Log::write_lines(std::string_view lines) {
+  if (torn_ && write_all(fd_, "\n") == 1) torn_ = false;
+  const std::size_t done = torn_ ? 0 : write_all(fd_, lines);
+  if (done != 0) torn_ = lines[done - 1] != '\n';
+  const std::string_view rest = lines.substr(done);
+  return static_cast<std::uint64_t>(std::count(rest.begin(), rest.end(), '\n'));
 }
 
 }  // namespace penstock::base

@@ -93,13 +93,16 @@ class Log {
   std::string line(Level level, std::string_view message, Fields fields) const;
   void hand_over(std::string_view line, bool urgent);
   void run();
-  void take_pending(std::string& batch);
+  // Both are called by the thread alone. The first tells of lines lost before, and returns those
+  // lost now or not told of; the second returns those that could not be written.
+  std::uint64_t write_out(std::string_view batch, std::uint64_t lost);
+  std::uint64_t write_lines(std::string_view lines);
 
   const Clock& clock_;
   std::atomic<Level> level_;
   const int fd_;
 
-  std::mutex mutex_;  // guards all below but the thread
+  std::mutex mutex_;  // guards what follows, up to stopping_
   std::condition_variable wake_;
   std::condition_variable written_;
   std::string pending_;
@@ -108,6 +111,8 @@ class Log {
   bool idle_ = false;          // the thread waits for the first line
   bool urgent_ = false;
   bool stopping_ = false;
+
+  bool torn_ = false;  // what was written ends within a line; the thread's own
   std::thread thread_;
 };
 

@@ -1,5 +1,6 @@
 #include "base/log.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -96,8 +97,31 @@ TEST(Log, ASlowReaderHoldsNobodyUpAndLinesThatAreLostAreCounted) {
   const std::string text = rest.get();
   ::close(pipe[0]);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + 5 + 1);
-  EXPECT_NE(text.find(R"("message":"log lines lost: writing them is too slow","lines":5)"),
-            std::string::npos);
+  EXPECT_NE(text.find(R"(a full disk","lines":5)"), std::string::npos);
+}
+
+TEST(Log, AfterAWriteThatFailedLinesAreWholeAgainAndTheLostOnesAreCounted) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe2(pipe.data(), O_NONBLOCK), 0);  // full, it fails as a full disk does
+  const test::FixedClock clock;
+  {
+    Log log(clock, Level::kInfo, pipe[1]);
+    log.info("torn", {{"value", std::string(200'000, 'x')}});
+    log.flush();
+    log.info("nowhere to go");
+    log.flush();
+    log.info("nowhere either");
+    log.flush();
+    EXPECT_EQ(everything(pipe[0]).find('\n'), std::string::npos);
+    log.info("written");
+  }
+  ::close(pipe[1]);
+  const std::string text = everything(pipe[0]);
+  ::close(pipe[0]);
+  EXPECT_EQ(text.front(), '\n');
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
+  EXPECT_NE(text.find(R"(a full disk","lines":3})"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"("message":"written"})"), std::string::npos) << text;
 }
 
 TEST(Log, WhatWasLoggedBeforeItsEndIsWritten) {
