@@ -36,6 +36,12 @@ def test_the_tail_of_a_huge_log_is_found_without_reading_it_all(log: Path) -> No
     assert log_files.tail(log, 2) == ["noise", "the end"]
 
 
+def test_a_full_disk_is_known(log: Path) -> None:
+    assert not log_files.no_room(log)
+    assert not log_files.no_room(log.parent / "nowhere" / "x.log")
+    assert log_files.no_room(Path("/proc/version"))  # of a file system without free blocks
+
+
 def test_a_log_that_is_not_there_has_no_tail_and_needs_no_bound(log: Path) -> None:
     log_files.bound(log, max_bytes=1)
     assert log_files.tail(log, 3) == []

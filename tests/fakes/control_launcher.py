@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
+from penstock.control.errors import LaunchFailed
+
 
 class FakeProcess:
     """Runs until it is ended; `terminate` ends it unless it is `stubborn`."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, argv: Sequence[str]) -> None:
         self.pid = pid
-        self.started_at = pid / 100
+        self.argv = list(argv)
         self.stubborn = False
         self.signals: list[str] = []
         self._ended = asyncio.Event()
@@ -47,23 +49,27 @@ class FakeLauncher:
         self.started: list[FakeProcess] = []
         self.argv: list[str] = []
         self.log = ""
+        self.refusal = ""  # why nothing can be started; empty: it can
         self._pids = count(100)
 
     async def start(
         self, argv: Sequence[str], *, log_path: Path, env: Mapping[str, str] | None = None
     ) -> FakeProcess:
+        if self.refusal:
+            raise LaunchFailed(self.refusal)
         self.argv = list(argv)
         log_path.parent.mkdir(parents=True, exist_ok=True)
         log_path.write_text(self.log)
-        process = FakeProcess(next(self._pids))
+        process = FakeProcess(next(self._pids), argv)
         self.started.append(process)
         return process
 
-    def adopt(self, pid: int, started_at: float) -> FakeProcess | None:
-        for process in self.started:
-            if (process.pid, process.started_at) == (pid, started_at) and process.alive():
-                return process
-        return None
+    def find(self, words: Sequence[str]) -> list[FakeProcess]:
+        text = " ".join(words)
+        return [each for each in self.started if each.alive() and text in " ".join(each.argv)]
+
+    def find_pids(self, words: Sequence[str]) -> list[int]:
+        return [process.pid for process in self.find(words)]
 
 
 class FakeProbe:

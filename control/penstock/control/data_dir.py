@@ -16,14 +16,9 @@ from penstock.control.errors import CannotStart, DataDirInUse
 def owned(data_dir: Path) -> Iterator[None]:
     """Owns the directory until the block, or the process, ends; raises DataDirInUse."""
     path = data_dir / "head.pid"
-    try:
+    with _writing(data_dir):
         data_dir.mkdir(parents=True, exist_ok=True)
         file = path.open("a+")
-    except OSError as error:
-        raise CannotStart(
-            f"cannot write to the data directory {data_dir}: {error.strerror}; check its rights, "
-            "or pass another --data-dir"
-        ) from error
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -33,18 +28,34 @@ def owned(data_dir: Path) -> Iterator[None]:
                 f"the data directory {data_dir} belongs to a running head "
                 f"(pid {file.read().strip() or 'unknown'}): stop it, or pass another --data-dir"
             ) from error
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n")
-        file.flush()
+        with _writing(data_dir):
+            file.truncate(0)
+            file.write(f"{os.getpid()}\n")
+            file.flush()
         yield
 
 
 def announce(data_dir: Path, addresses: Mapping[str, str]) -> None:
-    """Writes head.json: the addresses that this head serves at, free ports filled in."""
+    """Writes head.json: the addresses that this head serves at, free ports filled in.
+
+    Raises `CannotStart` where nothing can be written.
+    """
     path = data_dir / "head.json"
     scratch = path.with_suffix(".tmp")
-    scratch.write_text(json.dumps({"pid": os.getpid(), **addresses}) + "\n")
-    scratch.replace(path)
+    with _writing(data_dir):
+        scratch.write_text(json.dumps({"pid": os.getpid(), **addresses}) + "\n")
+        scratch.replace(path)
+
+
+@contextmanager
+def _writing(data_dir: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise CannotStart(
+            f"cannot write to the data directory {data_dir}: {error.strerror}; check its disk's "
+            "space and its rights, or pass another --data-dir"
+        ) from error
 
 
 def store_path(data_dir: Path) -> Path:

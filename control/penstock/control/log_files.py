@@ -8,6 +8,7 @@ from pathlib import Path
 
 TAIL_BYTES = 64 * 1024
 MAX_LOG_BYTES = 64 * 1024 * 1024
+LEAST_ROOM = 64 * 1024
 
 
 def begin(path: Path) -> None:
@@ -42,6 +43,11 @@ def tail(path: Path, lines: int) -> list[str]:
     except OSError:
         return []
     return [line.strip() for line in text.splitlines() if line.strip()][-lines:]
+
+
+def no_room(path: Path) -> bool:
+    """Whether the disk of a log is full."""
+    return path.parent.is_dir() and shutil.disk_usage(path.parent).free < LEAST_ROOM
 
 
 def _previous(path: Path) -> Path:

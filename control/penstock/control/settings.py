@@ -16,6 +16,7 @@ GATEWAY_ADDRESS = "127.0.0.1:8080"
 ADMIN_ADDRESS = "127.0.0.1:8081"
 RPC_ADDRESS = "127.0.0.1:8082"
 DATA_DIR = ".penstock"
+GATEWAY_ID = "gw-1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class HeadSettings:
     gateway_binary: Path | None = None  # None: the one built in this checkout, or on PATH
     gateway_threads: int | None = None  # None: the gateway's own default
     run_gateway: bool = True
-    gateway_id: str = "gw-1"
+    gateway_id: str = GATEWAY_ID
     log_level: str = "info"
     timings: HeadTimings = HeadTimings()
 

@@ -13,7 +13,7 @@ import pytest
 
 from penstock.control.errors import CannotStart
 from penstock.control.log_files import MAX_LOG_BYTES
-from penstock.control.managers.gateway_process import GatewayCommand, remembered
+from penstock.control.managers.gateway_process import GatewayCommand
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.proxies import (
     LONGEST_BACKOFF,
@@ -188,27 +188,46 @@ async def test_a_gateway_with_other_settings_is_replaced_not_adopted(world: Worl
     assert world.launcher.started[0].signals == ["TERM"]
 
 
-async def test_a_pid_that_was_given_to_somebody_else_is_not_adopted(world: World) -> None:
+async def test_of_two_gateways_left_behind_one_is_adopted(world: World) -> None:
+    for _ in range(2):
+        await world.launcher.start(world.command.argv(), log_path=world.command.log_path)
+    async with world.running():
+        gateway = await world.in_state(GatewayState.READY)
+        assert gateway.pid == 100
+    assert [process.signals for process in world.launcher.started] == [[], ["TERM"]]
+
+
+async def test_a_gateway_that_cannot_be_started_again_is_tried_later(world: World) -> None:
+    async def told() -> bool:
+        return "no such file" in world.gateway().last_error
+
     async with world.running():
         await world.in_state(GatewayState.READY)
-    world.launcher.started[0].started_at += 1
-    async with world.running():
-        await world.started(2)
+        world.launcher.refusal = "cannot start it: no such file"
+        world.launcher.started[0].end(-9)
+        await world.in_state(GatewayState.BACKOFF)
+        await world.asleep()
+        world.clock.advance(timedelta(milliseconds=100))
+        await eventually(told, "the reason is shown")
+        world.launcher.refusal = ""
+        await world_wait(world, 2)
+        await world.in_state(GatewayState.READY)
 
 
-async def test_a_damaged_pid_file_is_as_good_as_none(world: World) -> None:
-    for text in ("", "{", "[]", '{"pid": "x"}'):
-        world.command.pid_path.write_text(text)
-        assert remembered(world.command) is None
+async def test_a_gateway_that_could_never_be_started_ends_the_head(world: World) -> None:
+    world.launcher.refusal = "cannot start it: no such file"
+    with pytest.raises(ExceptionGroup) as caught:
+        async with world.running():
+            await asyncio.Event().wait()
+    assert "no such file" in str(caught.value.exceptions[0])
 
 
-async def test_stopping_ends_the_gateway_and_forgets_it(world: World) -> None:
+async def test_stopping_ends_the_gateway(world: World) -> None:
     async with world.running() as manager:
         await world.in_state(GatewayState.READY)
     await manager.stop()
     assert world.launcher.started[0].signals == ["TERM"]
     assert world.gateway().state is GatewayState.STOPPED
-    assert not world.command.pid_path.exists()
 
 
 @pytest.mark.parametrize("exit_code", [2, 3])

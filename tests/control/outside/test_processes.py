@@ -196,3 +196,32 @@ def started_at_of(pid: int) -> float:
     """As the launcher measures it, read independently of it."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return int(fields[19]) / os.sysconf("SC_CLK_TCK")
+
+
+async def test_processes_are_found_by_words_of_their_command_line(log: Path) -> None:
+    argv = [sys.executable, "-c", SLEEP, "--id", "found-by", "its-words"]
+    process = await ProcessLauncher().start(argv, log_path=log)
+    (found,) = ProcessLauncher().find(["--id", "found-by"])
+    assert found.pid == process.pid
+    assert ProcessLauncher().find_pids(["found-by", "--id"]) == []
+    await finish(process)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can start a process of somebody else")
+def test_a_process_of_another_user_is_never_taken_for_ours() -> None:
+    words = ["--id", "somebody", "elses"]
+    argv = ["/bin/sh", "-c", "read line; exit", *words]
+    with subprocess.Popen(argv, user=65534, start_new_session=True, stdin=subprocess.PIPE) as other:
+        try:
+            assert ProcessLauncher().find_pids(words) == []
+        finally:
+            other.kill()
+
+
+def test_a_process_that_only_repeats_the_words_of_another_is_not_found() -> None:
+    words = ["--id", "a", "wrapper's-child"]
+    with subprocess.Popen([sys.executable, "-c", SLEEP, *words]) as child:
+        try:
+            assert ProcessLauncher().find_pids(words) == []
+        finally:
+            child.kill()

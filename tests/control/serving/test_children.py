@@ -55,6 +55,19 @@ async def test_a_child_that_worked_is_started_again_when_it_dies(tmp_path: Path)
 
 
 @pytest.mark.processes
+async def test_why_a_child_ended_is_told_in_its_own_words(tmp_path: Path) -> None:
+    told: list[str] = []
+    head = child(tmp_path, "raise SystemExit('penstock head: error: no room')", told)
+    head.proven()
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(head.keep_running())
+        await until(lambda: told != [])
+        running.cancel()
+    assert told[0].startswith("the head exited with code 1")
+    assert told[0].endswith(" (no room): started again")
+
+
+@pytest.mark.processes
 async def test_a_child_that_never_worked_ends_the_run_with_its_own_words(tmp_path: Path) -> None:
     script = (
         "import sys; print('penstock head: error: no gateway here', file=sys.stderr);"

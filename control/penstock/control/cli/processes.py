@@ -60,7 +60,7 @@ def head(
         if with_parent:
             stop_with_parent(with_parent)
         settings = HeadSettings(
-            data_dir=data_dir,
+            data_dir=data_dir.resolve(),
             admin=admin,
             rpc=rpc,
             gateway=gateway,

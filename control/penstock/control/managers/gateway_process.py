@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +14,6 @@ class Process(Protocol):
     @property
     def pid(self) -> int:
         """Its process id."""
-
-    @property
-    def started_at(self) -> float:
-        """Seconds from the machine's boot to its start: with the pid it names one process."""
 
     async def wait(self) -> int | None:
         """Returns at its end with the exit code (-signal if killed), None for an adopted one."""
@@ -38,8 +33,11 @@ class Launcher(Protocol):
     ) -> Process:
         """Starts a process whose output goes to the log; raises LaunchFailed."""
 
-    def adopt(self, pid: int, started_at: float) -> Process | None:
-        """The process of this pid and start time; None where it is gone."""
+    def find(self, words: Sequence[str]) -> Sequence[Process]:
+        """Every process of ours whose command line has these words in a row."""
+
+    def find_pids(self, words: Sequence[str]) -> Sequence[int]:
+        """The pids of `find`."""
 
 
 class LivenessProbe(Protocol):
@@ -64,7 +62,7 @@ class GatewayCommand:
     def argv(self) -> list[str]:
         """The command line."""
         argv = [str(self.binary), "--listen", self.listen, "--control", self.control]
-        argv += ["--id", self.id, "--data-dir", str(self.data_dir), "--log-level", self.log_level]
+        argv += [*self.mark, "--log-level", self.log_level]
         return argv if self.threads is None else [*argv, "--threads", str(self.threads)]
 
     @property
@@ -73,37 +71,11 @@ class GatewayCommand:
         return self.data_dir / "logs" / f"gateway-{self.id}.log"
 
     @property
-    def pid_path(self) -> Path:
-        """Where the head remembers the running process."""
-        return self.data_dir / f"gateway-{self.id}.pid.json"
+    def mark(self) -> list[str]:
+        """Its words of `gateway_mark`."""
+        return gateway_mark(self.id, self.data_dir)
 
 
-def remember(command: GatewayCommand, process: Process) -> None:
-    """Writes down which process runs, so that the next head can adopt it."""
-    record = {"pid": process.pid, "started_at": process.started_at, "argv": command.argv()}
-    scratch = command.pid_path.with_suffix(".tmp")
-    scratch.write_text(json.dumps(record))
-    scratch.replace(command.pid_path)
-
-
-def forget(command: GatewayCommand) -> None:
-    """The process ended, and nobody need look for it."""
-    command.pid_path.unlink(missing_ok=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Remembered:
-    """What a former head wrote down."""
-
-    pid: int
-    started_at: float
-    argv: list[str]
-
-
-def remembered(command: GatewayCommand) -> Remembered | None:
-    """The process that was running when the last head ended; None where there was none."""
-    try:
-        record = json.loads(command.pid_path.read_bytes())
-        return Remembered(int(record["pid"]), float(record["started_at"]), list(record["argv"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+def gateway_mark(gateway_id: str, data_dir: Path) -> list[str]:
+    """Words in a row that only the command line of this gateway has: how it is found again."""
+    return ["--id", gateway_id, "--data-dir", str(data_dir)]

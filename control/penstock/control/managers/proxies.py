@@ -1,7 +1,8 @@
 """Starts, watches and restarts the local gateway, and stops it when the head stops in order.
 
-The gateway outlives a crash of the head: the next head finds it by pid and start time and adopts
-it, with every stream that it carries.
+The gateway outlives a crash of the head: the next head finds it by its command line and adopts it,
+with every stream that it carries. Nothing needs to be remembered for that, so there is no moment in
+which a crash, and no disk so full, that it would be lost.
 """
 
 from __future__ import annotations
@@ -12,16 +13,13 @@ from dataclasses import replace
 from datetime import timedelta
 
 from penstock.control import log_files
-from penstock.control.errors import CannotStart
+from penstock.control.errors import CannotStart, LaunchFailed
 from penstock.control.managers.clock import Clock
 from penstock.control.managers.gateway_process import (
     GatewayCommand,
     Launcher,
     LivenessProbe,
     Process,
-    forget,
-    remember,
-    remembered,
 )
 from penstock.control.managers.keeper import Keeper
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
@@ -64,17 +62,25 @@ class GatewayManager:
         backoff = FIRST_BACKOFF
         self._process = await self._adopt()
         while True:
-            if self._process is None:
-                self._process = await self._start()
             began = self._clock.monotonic()
-            exit_code = await self._watch(self._process)
-            self._process = None
-            forget(self._command)
-            await self._ended(exit_code)
+            await self._live_once()
             if self._clock.monotonic() - began > STABLE_AFTER.total_seconds():
                 backoff = FIRST_BACKOFF
             await self._clock.sleep(backoff)
             backoff = min(backoff * 2, LONGEST_BACKOFF)
+
+    async def _live_once(self) -> None:
+        """One process, from its start or its adoption to its end."""
+        try:
+            self._process = self._process or await self._start()
+        except LaunchFailed as error:
+            if not self._was_ready:
+                raise
+            await self._rest(str(error))
+            return
+        exit_code = await self._watch(self._process)
+        self._process = None
+        await self._ended(exit_code)
 
     async def stop(self) -> None:
         """Drains and ends the gateway; called after `run` was cancelled."""
@@ -82,26 +88,26 @@ class GatewayManager:
         if process is None:
             return
         await _end(process)
-        forget(self._command)
         await self._show(state=GatewayState.STOPPED, pid=0)
 
     async def _adopt(self) -> Process | None:
-        found = remembered(self._command)
-        process = found and self._launcher.adopt(found.pid, found.started_at)
-        if not found or not process:
-            return None
-        if found.argv != self._command.argv():
-            log.info("gateway runs with other settings: replaced", extra={"pid": process.pid})
-            await _end(process)
-            return None
-        log.info("gateway adopted", extra={"pid": process.pid})
-        await self._show(state=GatewayState.STARTING, pid=process.pid)
-        return process
+        """The gateway that an earlier head left, if its settings are today's; others are ended."""
+        # Without the program's name: one that is a script appears under its interpreter's.
+        fit = self._launcher.find_pids(self._command.argv()[1:])
+        adopted: Process | None = None
+        for process in self._launcher.find(self._command.mark):
+            if process.pid in fit and adopted is None:
+                adopted = process
+                log.info("gateway adopted", extra={"pid": process.pid})
+                await self._show(state=GatewayState.STARTING, pid=process.pid)
+            else:
+                log.info("gateway runs with other settings: replaced", extra={"pid": process.pid})
+                await _end(process)
+        return adopted
 
     async def _start(self) -> Process:
         command = self._command
         process = await self._launcher.start(command.argv(), log_path=command.log_path)
-        remember(command, process)
         log.info("gateway started", extra={"pid": process.pid, "address": command.listen})
         await self._show(state=GatewayState.STARTING, pid=process.pid, started_at=self._clock.now())
         return process
@@ -136,10 +142,11 @@ class GatewayManager:
             raise CannotStart(why or f"the gateway ended with exit code {exit_code}")
         ended = "ended" if exit_code is None else f"ended with exit code {exit_code}"
         log.warning("gateway ended", extra={"exit_code": exit_code, "last_line": why})
+        await self._rest(f"{ended}: {why}")
+
+    async def _rest(self, error: str) -> None:
         restarts = self._gateway(self._keeper.cluster.view()).restarts + 1
-        await self._show(
-            state=GatewayState.BACKOFF, pid=0, restarts=restarts, last_error=f"{ended}: {why}"
-        )
+        await self._show(state=GatewayState.BACKOFF, pid=0, restarts=restarts, last_error=error)
 
     def _gateway(self, view: ClusterView) -> Gateway:
         known = view.gateways.get(self._command.id)

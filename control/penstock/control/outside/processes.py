@@ -108,7 +108,7 @@ class ProcessLauncher:
         return RunningProcess(pid, started_at, os.pidfd_open(pid))
 
     def find(self, words: Sequence[str]) -> list[RunningProcess]:
-        """Every process whose command line has these words, one right after the other."""
+        """Every process that a launcher of ours may have started with these words in a row."""
         found = []
         for pid in self.find_pids(words):
             started_at = _start_time(pid)
@@ -124,7 +124,7 @@ class ProcessLauncher:
             line = list(process.info["cmdline"] or ())
             if any(line[at : at + len(wanted)] == wanted for at in range(len(line))):
                 found.append(process.pid)
-        return found
+        return [pid for pid in found if _may_be_ours(pid)]
 
     def adopt(self, pid: int, started_at: float) -> RunningProcess | None:
         """The process of that pid and start time, child or not; None if it no longer runs."""
@@ -154,6 +154,15 @@ def _spawn(argv: Sequence[str], log_path: Path, env: Mapping[str, str] | None) -
     # The pidfd tells of the end; Popen is to forget the child instead of warning about it.
     child.returncode = 0
     return child.pid
+
+
+def _may_be_ours(pid: int) -> bool:
+    """Whether it is of our user and leads a session, as all that we start: not one who borrows our
+    words, nor a child of ours that repeats them."""
+    try:
+        return psutil.Process(pid).uids().real == os.getuid() and os.getsid(pid) == pid
+    except (psutil.Error, OSError):
+        return False
 
 
 def _start_time(pid: int, *, even_dead: bool = False) -> float | None:

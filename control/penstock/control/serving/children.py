@@ -92,7 +92,7 @@ class Child:
                 raise CannotStart(self._last_words(exit_code))
             if loop.time() - began > STABLE_AFTER.total_seconds():
                 pause = FIRST_PAUSE
-            self._tell(f"the {self.name} {describe(exit_code)}: started again")
+            self._tell(f"the {self.name} {describe(exit_code)}{self._cause()}: started again")
             await asyncio.sleep(pause.total_seconds())
             pause = min(pause * 2, LONGEST_PAUSE)
 
@@ -109,10 +109,21 @@ class Child:
             self._tell(f"the {self.name} did not stop in time")
 
     def _last_words(self, exit_code: int | None) -> str:
+        ended = f"the {self.name} {describe(exit_code)} while it started; see {self.log_path}"
+        return self._last_error() or ended
+
+    def _last_error(self) -> str:
         for line in reversed(log_files.tail(self.log_path, 100)):
             if ": error: " in line and not line.startswith("{"):
                 return line.partition(": error: ")[2]
-        return f"the {self.name} {describe(exit_code)} while it started; see {self.log_path}"
+        return ""
+
+    def _cause(self) -> str:
+        """What it said last; on a full disk it could say nothing."""
+        if log_files.no_room(self.log_path):
+            return f", the disk of {self.log_path.parent} is full"
+        said = self._last_error()
+        return f" ({said})" if said else ""
 
 
 def head_command(wish: Wish) -> list[str]:

@@ -7,7 +7,6 @@ below it become its own children, and at its end it kills what is left of them.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
 import sys
@@ -17,6 +16,7 @@ from datetime import timedelta
 from rich.console import Console
 
 from penstock.control.errors import PenstockError
+from penstock.control.managers.gateway_process import gateway_mark
 from penstock.control.node_agent.state_files import StateFiles
 from penstock.control.outside import process_tree
 from penstock.control.outside.admin_client import AdminClient
@@ -28,6 +28,7 @@ from penstock.control.serving.children import Child, head_command, leftover_mark
 from penstock.control.serving.display import Display
 from penstock.control.serving.session import Session
 from penstock.control.serving.wish import Wish
+from penstock.control.settings import GATEWAY_ID
 
 # Together below the ten seconds that Ctrl-C may take.
 HEAD_ANSWER_LIMIT = 0.5  # seconds
@@ -165,13 +166,7 @@ class _Serving:
                 await process.wait()
 
     def _left_gateways(self) -> list[RunningProcess]:
-        found = []
-        for path in self._wish.data_dir.glob("gateway-*.pid.json"):
-            with suppress(OSError, ValueError, KeyError, TypeError):
-                record = json.loads(path.read_bytes())
-                if process := self._launcher.adopt(record["pid"], record["started_at"]):
-                    found.append(process)
-        return found
+        return self._launcher.find(gateway_mark(GATEWAY_ID, self._wish.data_dir))
 
     def _left_replicas(self) -> list[RunningProcess]:
         found = []
