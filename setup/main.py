@@ -6,15 +6,18 @@ Every step looks first whether it has been done, so a second run costs about a s
 from __future__ import annotations
 
 import argparse
+import fcntl
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import builds
 import python_env
 import system_packages
 import vllm_build
-from console import SetupError
+from console import SetupError, say
 
 LOGS = Path(__file__).resolve().parent.parent / "build" / "setup"
 
@@ -31,13 +34,25 @@ def prepare(purpose: str, engine: str) -> None:
         locks.append("dev")
     if purpose == "bench":
         system += system_packages.BENCH
-    LOGS.mkdir(parents=True, exist_ok=True)
     system_packages.ensure(system, LOGS)
     python_env.ensure(tuple(locks), LOGS)
     builds.extension(LOGS)
     builds.gateway("release", LOGS)
     if purpose in ("test", "bench"):
         builds.bench_programs(LOGS)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Waits until no other set-up works in this checkout: two would install over each other."""
+    LOGS.mkdir(parents=True, exist_ok=True)
+    with (LOGS / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("another set-up works here: waiting for its end")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def main() -> int:
@@ -52,7 +67,8 @@ def main() -> int:
     )
     args = parser.parse_args()
     try:
-        prepare(args.purpose, args.engine)
+        with alone():
+            prepare(args.purpose, args.engine)
     except SetupError as error:
         print(f"penstock setup: {error}", file=sys.stderr)
         return 1
