@@ -33,6 +33,7 @@ BUILD = (
     Package(("protobuf-compiler",), "compiles the messages"),
     Package(("protobuf-compiler-grpc",), "compiles the services"),
     Package(("libsimdjson-dev",), "reads request bodies"),
+    Package(("libjemalloc-dev",), "memory of the gateway's threads"),
 )
 ENGINE = (Package(("libnuma1", "libnuma1t64"), "vLLM's CPU build loads it"),)
 TEST = (
