@@ -27,6 +27,7 @@ FOREIGN = {
     r"boost/asio": {"http", "proxy", "upstream", "control_plane", "."},
     r"grpcpp/|grpc/|\.grpc\.pb\.h": {"upstream", "control_plane"},
     r"(?<!grpc)\.pb\.h": {"upstream", "control_plane", "proxy", "http"},
+    r"nghttp2": {"upstream"},
     r"simdjson": {"openai"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
@@ -84,6 +85,7 @@ def test_pybind11_lives_in_the_extensions_page_alone() -> None:
         ("proxy", "http/session.h"),
         ("proxy", "boost/beast/core.hpp"),
         ("routing", "penstock/v1/inference.pb.h"),
+        ("http", "nghttp2/nghttp2.h"),
         ("http", "penstock/v1/inference.grpc.pb.h"),
     ],
 )

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include "upstream/channel.h"
-
 namespace penstock::upstream {
 
 namespace {
@@ -42,9 +40,7 @@ void ReplicaPool::renew(const Key& key, Entry& entry, base::SteadyTime now) {
   if (entry.session && now < entry.next_start) return;
   entry.backoff = std::clamp(entry.backoff * 2, kFirstBackoff, kLastBackoff);
   entry.next_start = now + entry.backoff;
-  // A channel of its own each time: gRPC's reconnect backoff is then never in the way of ours.
-  const auto channel = connect_to_replica(key.second, "session-" + std::to_string(++channels_));
-  entry.session = Session::start(io_, channel, key.first, credit_bytes_);
+  entry.session = Session::start(io_, key.second, key.first, credit_bytes_);
 }
 
 void ReplicaPool::sweep(const routing::Routes& routes) {
@@ -62,16 +58,9 @@ void ReplicaPool::sweep(const routing::Routes& routes) {
       ++at;
       continue;
     }
-    entry.session->close();
-    closing_.push_back(std::move(entry.session));
     at = entries_.erase(at);
     metrics_.sessions.add(-1);
   }
-  drop_closed();
-}
-
-void ReplicaPool::drop_closed() {
-  std::erase_if(closing_, [](const auto& session) { return session->ended(); });
 }
 
 }  // namespace penstock::upstream

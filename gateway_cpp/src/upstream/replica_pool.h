@@ -7,7 +7,6 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "base/clock.h"
 #include "base/metrics.h"
@@ -40,15 +39,12 @@ class ReplicaPool final : public Upstream {
   using Key = std::pair<std::string, std::string>;  // replica id, address
 
   void renew(const Key& key, Entry& entry, base::SteadyTime now);
-  void drop_closed();
 
   asio::io_context& io_;
   const base::Clock& clock_;
   const uint64_t credit_bytes_;
   base::MetricsShard& metrics_;
   std::map<Key, Entry> entries_;
-  std::vector<std::shared_ptr<Session>> closing_;  // until gRPC has ended them
-  uint64_t channels_ = 0;
 };
 
 }  // namespace penstock::upstream

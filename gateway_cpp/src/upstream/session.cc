@@ -1,213 +1,29 @@
 #include "upstream/session.h"
 
-#include <grpcpp/client_context.h>
-#include <grpcpp/support/client_callback.h>
-
 #include <boost/asio/post.hpp>
-#include <condition_variable>
-#include <functional>
-#include <mutex>
 #include <utility>
-
-#include "penstock/v1/inference.grpc.pb.h"
-#include "upstream/tsan.h"
 
 namespace penstock::upstream {
 
-// A message with its memory, used again for later reads.
-struct Session::Frame {
-  v1::ServerFrame message;
-  int reads = 0;
-};
+namespace {
 
-// The gRPC side, whose callbacks run on gRPC's threads. It dies only on the I/O thread and only
-// once it is over: with it may go the last channel of the process, for which gRPC joins those
-// threads.
-class Session::Stream final : public grpc::ClientBidiReactor<v1::ClientFrame, v1::ServerFrame> {
- public:
-  Stream(asio::io_context& io, std::weak_ptr<Session> session)
-      : io_(&io), session_(std::move(session)) {}
+constexpr const char* kMethod = "/penstock.v1.Inference/Session";
+constexpr int kReadsPerFrame = 256;
+constexpr size_t kKeptFrameBytes = 64UL * 1024;
 
-  void start(const std::shared_ptr<grpc::ChannelInterface>& channel) {
-    stub_ = v1::Inference::NewStub(channel);
-    stub_->async()->Session(&context_, this);
-    // Reads and writes are started from outside of callbacks too.
-    AddHold();
-    reading_ = fresh_frame();
-    StartRead(&reading_->message);
-    PENSTOCK_TSAN_GIVES(this);
-    StartCall();
-  }
+}  // namespace
 
-  // ---- I/O thread
-
-  // Adds to the frame that goes out next.
-  template <class Add>
-  void add(Add&& add) {
-    const std::lock_guard lock(mutex_);
-    std::forward<Add>(add)(*outgoing_);
-    outgoing_empty_ = false;
-  }
-
-  void flush() {
-    const std::lock_guard lock(mutex_);
-    flush_locked();
-  }
-
-  // Hands over what came, and whether it was the last. Reading goes on.
-  bool collect(std::vector<std::unique_ptr<Frame>>& frames) {
-    v1::ServerFrame* next = nullptr;
-    bool over = false;
-    {
-      const std::lock_guard lock(mutex_);
-      posted_ = false;
-      frames.swap(waiting_);
-      over = over_;
-      if (std::exchange(paused_, false)) next = &reading_->message;
-    }
-    if (next != nullptr) {
-      PENSTOCK_TSAN_GIVES(this);
-      StartRead(next);
-    }
-    return over;
-  }
-
-  void recycle(std::vector<std::unique_ptr<Frame>>& frames) {
-    const std::lock_guard lock(mutex_);
-    for (auto& frame : frames) {
-      // Slots keep the memory of the largest event they held: not for ever.
-      if (idle_.size() < kMaxWaiting && ++frame->reads < kReadsPerFrame) {
-        idle_.push_back(std::move(frame));
-      }
-    }
-    frames.clear();
-  }
-
-  void cancel() { context_.TryCancel(); }
-
-  // No more posts to the I/O thread; returns when gRPC has let go.
-  void abandon() {
-    std::unique_lock lock(mutex_);
-    io_ = nullptr;
-    if (over_) return;
-    lock.unlock();
-    context_.TryCancel();
-    lock.lock();
-    if (std::exchange(paused_, false)) {
-      // Somebody has to see the end of the reads.
-      PENSTOCK_TSAN_GIVES(this);
-      StartRead(&reading_->message);
-    }
-    over_changed_.wait(lock, [this] { return over_; });
-  }
-
- private:
-  static constexpr size_t kMaxWaiting = 8;  // frames; more are left to gRPC's flow control
-  static constexpr int kReadsPerFrame = 256;
-  static constexpr size_t kKeptRequestBytes = 64UL * 1024;
-
-  void OnReadDone(bool ok) override {
-    PENSTOCK_TSAN_TAKES(this);
-    if (!ok) {
-      {
-        const std::lock_guard lock(mutex_);
-        writable_ = false;
-      }
-      RemoveHold();
-      return;
-    }
-    v1::ServerFrame* next = nullptr;
-    {
-      const std::lock_guard lock(mutex_);
-      waiting_.push_back(std::move(reading_));
-      reading_ = fresh_frame();
-      paused_ = waiting_.size() >= kMaxWaiting && io_ != nullptr;
-      if (!paused_) next = &reading_->message;
-      post_locked();
-    }
-    if (next != nullptr) {
-      PENSTOCK_TSAN_GIVES(this);
-      StartRead(next);
-    }
-  }
-
-  void OnWriteDone(bool ok) override {
-    PENSTOCK_TSAN_TAKES(this);
-    const std::lock_guard lock(mutex_);
-    writing_ = false;
-    if (in_flight_->ByteSizeLong() > kKeptRequestBytes) {
-      in_flight_ = std::make_unique<v1::ClientFrame>();
-    } else {
-      in_flight_->Clear();
-    }
-    if (ok) flush_locked();
-  }
-
-  void OnDone(const grpc::Status&) override {
-    PENSTOCK_TSAN_TAKES(this);
-    const std::lock_guard lock(mutex_);
-    over_ = true;
-    post_locked();
-    over_changed_.notify_all();
-  }
-
-  // Under the lock, so that abandon() is never passed by a post.
-  void post_locked() {
-    if (io_ == nullptr || std::exchange(posted_, true)) return;
-    asio::post(*io_, [session = session_] {
-      if (const auto alive = session.lock()) alive->drain();
-    });
-  }
-
-  void flush_locked() {
-    if (writing_ || outgoing_empty_ || !writable_) return;
-    std::swap(outgoing_, in_flight_);
-    outgoing_empty_ = true;
-    writing_ = true;
-    PENSTOCK_TSAN_GIVES(this);
-    StartWrite(in_flight_.get());
-  }
-
-  std::unique_ptr<Frame> fresh_frame() {
-    if (idle_.empty()) return std::make_unique<Frame>();
-    auto frame = std::move(idle_.back());
-    idle_.pop_back();
-    return frame;
-  }
-
-  std::unique_ptr<v1::Inference::Stub> stub_;
-  grpc::ClientContext context_;
-
-  std::mutex mutex_;  // guards all below
-  std::condition_variable over_changed_;
-  asio::io_context* io_;  // null once abandoned
-  std::weak_ptr<Session> session_;
-  std::unique_ptr<Frame> reading_;
-  std::vector<std::unique_ptr<Frame>> waiting_;
-  std::vector<std::unique_ptr<Frame>> idle_;
-  std::unique_ptr<v1::ClientFrame> outgoing_ = std::make_unique<v1::ClientFrame>();
-  std::unique_ptr<v1::ClientFrame> in_flight_ = std::make_unique<v1::ClientFrame>();
-  bool outgoing_empty_ = true;
-  bool writing_ = false;
-  bool writable_ = true;
-  bool posted_ = false;
-  bool paused_ = false;  // the next read is started by whoever takes the waiting frames
-  bool over_ = false;
-};
-
-std::shared_ptr<Session> Session::start(asio::io_context& io,
-                                        const std::shared_ptr<grpc::Channel>& channel,
+std::shared_ptr<Session> Session::start(asio::io_context& io, const std::string& address,
                                         std::string replica_id, uint64_t credit_bytes) {
   std::shared_ptr<Session> session(new Session(io, std::move(replica_id), credit_bytes));
-  session->stream_ = std::make_unique<Stream>(io, session);
-  session->stream_->start(channel);
+  session->connection_ = ReplicaConnection::start(io, address, kMethod, *session);
   return session;
 }
 
 Session::Session(asio::io_context& io, std::string replica_id, uint64_t credit_bytes)
     : io_(io), replica_id_(std::move(replica_id)), credit_bytes_(credit_bytes) {}
 
-Session::~Session() { stream_->abandon(); }
+Session::~Session() { connection_->close(); }
 
 std::unique_ptr<Call> Session::open(v1::CallRequest request, Signal& news) {
   const uint64_t id = ++last_id_;
@@ -218,25 +34,19 @@ std::unique_ptr<Call> Session::open(v1::CallRequest request, Signal& news) {
     return call;
   }
   calls_.emplace(id, call.get());
-  stream_->add([&](v1::ClientFrame& frame) {
-    v1::Start& start = *frame.add_starts();
-    start.set_call_id(id);
-    start.set_initial_credit_bytes(credit_bytes_);
-    *start.mutable_request() = std::move(request);
-  });
+  v1::Start& start = *outgoing_.add_starts();
+  start.set_call_id(id);
+  start.set_initial_credit_bytes(credit_bytes_);
+  *start.mutable_request() = std::move(request);
   flush_later();
   return call;
 }
 
-void Session::close() { stream_->cancel(); }
-
 void Session::grant(uint64_t call_id, uint64_t bytes) {
   if (ended_) return;
-  stream_->add([&](v1::ClientFrame& frame) {
-    v1::Credit& credit = *frame.add_credits();
-    credit.set_call_id(call_id);
-    credit.set_bytes(bytes);
-  });
+  v1::Credit& credit = *outgoing_.add_credits();
+  credit.set_call_id(call_id);
+  credit.set_bytes(bytes);
   flush_later();
 }
 
@@ -247,16 +57,27 @@ void Session::release(Call& call) {
     }
   }
   if (calls_.erase(call.id()) == 0 || ended_) return;
-  stream_->add([&](v1::ClientFrame& frame) { frame.add_cancels(call.id()); });
+  outgoing_.add_cancels(call.id());
   flush_later();
 }
 
-void Session::drain() {
-  const bool over = stream_->collect(frames_);
-  for (const auto& frame : frames_) deliver(frame->message);
-  heard_ = heard_ || !frames_.empty();
-  stream_->recycle(frames_);
-  if (over) fail_all();
+bool Session::on_message(std::string_view message) {
+  // Slots keep the memory of the largest event they held: not for ever.
+  if (++reads_ % kReadsPerFrame == 0) incoming_ = v1::ServerFrame();
+  if (!incoming_.ParseFromArray(message.data(), static_cast<int>(message.size()))) return false;
+  heard_ = true;
+  deliver(incoming_);
+  return true;
+}
+
+void Session::on_turn() {
+  const auto self = shared_from_this();  // the last call may go
+  wake_listed();
+}
+
+void Session::on_end() {
+  const auto self = shared_from_this();
+  fail_all();
   wake_listed();
 }
 
@@ -297,10 +118,21 @@ void Session::wake_listed() {
 // Everything that one turn of the I/O thread has to say goes out in one frame.
 void Session::flush_later() {
   if (std::exchange(flush_posted_, true)) return;
-  asio::post(io_, [self = shared_from_this()] {
-    self->flush_posted_ = false;
-    self->stream_->flush();
-  });
+  asio::post(io_, [self = shared_from_this()] { self->flush(); });
+}
+
+void Session::flush() {
+  flush_posted_ = false;
+  if (ended_) return;
+  const size_t size = outgoing_.ByteSizeLong();
+  auto* room = reinterpret_cast<uint8_t*>(connection_->add_message(static_cast<uint32_t>(size)));
+  outgoing_.SerializeWithCachedSizesToArray(room);
+  if (size > kKeptFrameBytes) {
+    outgoing_ = v1::ClientFrame();
+  } else {
+    outgoing_.Clear();
+  }
+  connection_->flush();
 }
 
 CallFailure Session::connection_failure() const {

@@ -4,7 +4,6 @@
 
 #include "event_loop.h"
 #include "fake_replica.h"
-#include "upstream/channel.h"
 
 namespace penstock::upstream {
 namespace {
@@ -14,7 +13,7 @@ constexpr uint64_t kCredit = 1000;
 class SessionTest : public testing::Test {
  protected:
   std::shared_ptr<Session> session_to(const std::string& address) {
-    return Session::start(loop_.io(), connect_to_replica(address, "test"), "r1", kCredit);
+    return Session::start(loop_.io(), address, "r1", kCredit);
   }
 
   static v1::CallRequest request(const std::string& id) {
@@ -75,7 +74,6 @@ TEST_F(SessionTest, KeepsTheOrderOfManyFrames) {
   const auto call = session->open(request("a"), news_);
   ASSERT_TRUE(loop_.run_until([&] { return !replica_.starts().empty(); }));
   std::string expected;
-  // More than may wait unread: the rest is held by gRPC's flow control and comes later.
   for (int i = 0; i < 200; ++i) {
     v1::ServerFrame frame;
     const std::string body = std::to_string(i) + std::string(500, '.');

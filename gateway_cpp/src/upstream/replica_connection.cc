@@ -1,0 +1,191 @@
+#include "upstream/replica_connection.h"
+
+#include <array>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/post.hpp>
+#include <charconv>
+#include <tuple>
+#include <utility>
+
+namespace penstock::upstream {
+
+namespace {
+
+constexpr size_t kReadBytes = 128UL * 1024;
+constexpr int kReadsPerTurn = 8;  // then other sockets of the thread have theirs
+constexpr size_t kWriteBytes = 256UL * 1024;
+constexpr size_t kKeptUnsentBytes = 64UL * 1024;
+
+// 0, where nobody listens, for what is no port.
+uint16_t port_of(const std::string& text) {
+  uint16_t port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  return error == std::errc() && end == text.data() + text.size() ? port : 0;
+}
+
+struct HostAndPort {
+  std::string host;
+  std::string port;
+};
+
+// "[::1]:80" is ::1 and 80.
+HostAndPort split(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos) return {address, ""};
+  HostAndPort parts{address.substr(0, colon), address.substr(colon + 1)};
+  if (parts.host.size() > 2 && parts.host.front() == '[' && parts.host.back() == ']') {
+    parts.host = parts.host.substr(1, parts.host.size() - 2);
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::shared_ptr<ReplicaConnection> ReplicaConnection::start(asio::io_context& io,
+                                                            const std::string& address,
+                                                            const std::string& path, Owner& owner,
+                                                            ConnectionPatience patience) {
+  std::shared_ptr<ReplicaConnection> connection(
+      new ReplicaConnection(io, address, path, owner, patience));
+  connection->resolve(address);
+  return connection;
+}
+
+ReplicaConnection::ReplicaConnection(asio::io_context& io, const std::string& address,
+                                     const std::string& path, Owner& owner,
+                                     ConnectionPatience patience)
+    : owner_(&owner),
+      patience_(patience),
+      socket_(io),
+      resolver_(io),
+      timer_(io),
+      codec_(address, path,
+             [this](std::string_view message) { return owner_ && owner_->on_message(message); }) {}
+
+void ReplicaConnection::resolve(const std::string& address) {
+  timer_.expires_after(patience_.connect);
+  timer_.async_wait([self = shared_from_this()](ErrorCode ec) {
+    if (!ec && !self->connected_) self->end();
+  });
+  const auto [host, port] = split(address);
+  const auto on_connected = [self = shared_from_this()](ErrorCode ec, const auto& /*endpoint*/) {
+    ec ? self->end() : self->connected();
+  };
+  // A thread of the resolver's is for names only.
+  ErrorCode is_name;
+  const auto literal = asio::ip::make_address(host, is_name);
+  if (!is_name) {
+    const std::array endpoints = {tcp::endpoint(literal, port_of(port))};
+    return asio::async_connect(socket_, endpoints, on_connected);
+  }
+  resolver_.async_resolve(
+      host, port,
+      [self = shared_from_this(), on_connected](ErrorCode ec, const Resolver::results_type& found) {
+        if (ec || self->owner_ == nullptr) return self->end();
+        asio::async_connect(self->socket_, found, on_connected);
+      });
+}
+
+void ReplicaConnection::connected() {
+  if (owner_ == nullptr) return end();
+  ErrorCode failed;
+  std::ignore = socket_.non_blocking(true, failed);
+  if (!failed) std::ignore = socket_.set_option(tcp::no_delay(true), failed);
+  if (failed) return end();
+  connected_ = true;
+  watch_life();
+  wait_readable();
+  write();
+}
+
+void ReplicaConnection::flush() {
+  if (connected_) write();
+}
+
+void ReplicaConnection::close() {
+  owner_ = nullptr;
+  codec_.cancel();
+  flush();
+  end();
+}
+
+void ReplicaConnection::wait_readable() {
+  socket_.async_wait(Socket::wait_read, [self = shared_from_this()](ErrorCode ec) {
+    if (!ec) self->read();
+  });
+}
+
+void ReplicaConnection::read() {
+  // Shared by the connections of a thread: a quiet one then costs no buffer.
+  static thread_local std::array<char, kReadBytes> buffer;
+  ErrorCode ec;
+  for (int i = 0; i < kReadsPerTurn; ++i) {
+    const size_t size = socket_.read_some(asio::buffer(buffer), ec);
+    codec_.feed({buffer.data(), size});
+    heard_ = heard_ || size != 0;
+    if (ec || size < buffer.size()) break;
+  }
+  if (owner_ != nullptr) owner_->on_turn();
+  if (ec && ec != asio::error::would_block) return end();
+  if (!socket_.is_open()) return;
+  wait_readable();
+  write();
+}
+
+void ReplicaConnection::write() {
+  bool lost = false;
+  while (!waiting_writable_ && !lost && next_piece()) {
+    ErrorCode ec;
+    sent_ += socket_.write_some(asio::buffer(unsent_) + sent_, ec);
+    if (ec == asio::error::would_block) {
+      wait_writable();
+    } else if (ec) {
+      lost = true;
+    }
+  }
+  // Whoever called here finds out about it later, as everybody else does.
+  if (!lost && !codec_.over()) return;
+  asio::post(socket_.get_executor(), [self = shared_from_this()] { self->end(); });
+}
+
+// False: there is nothing to send.
+bool ReplicaConnection::next_piece() {
+  if (sent_ < unsent_.size()) return true;
+  sent_ = 0;
+  unsent_.clear();
+  if (unsent_.capacity() > kKeptUnsentBytes) unsent_.shrink_to_fit();
+  codec_.produce(unsent_, kWriteBytes);
+  return !unsent_.empty();
+}
+
+void ReplicaConnection::wait_writable() {
+  waiting_writable_ = true;
+  socket_.async_wait(Socket::wait_write, [self = shared_from_this()](ErrorCode ec) {
+    self->waiting_writable_ = false;
+    if (!ec) self->write();
+  });
+}
+
+void ReplicaConnection::watch_life() {
+  timer_.expires_after(patience_.silence);
+  timer_.async_wait([self = shared_from_this()](ErrorCode ec) {
+    if (ec) return;
+    const bool silent = !std::exchange(self->heard_, false);
+    if (silent && self->asked_) return self->end();
+    self->asked_ = silent;
+    if (silent) self->codec_.ping();
+    self->watch_life();
+    self->write();
+  });
+}
+
+void ReplicaConnection::end() {
+  ErrorCode ignored;
+  std::ignore = socket_.close(ignored);
+  resolver_.cancel();
+  timer_.cancel();
+  if (Owner* owner = std::exchange(owner_, nullptr)) owner->on_end();
+}
+
+}  // namespace penstock::upstream

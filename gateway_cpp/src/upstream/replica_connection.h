@@ -1,0 +1,84 @@
+// The TCP connection that carries one gRPC call to a replica, on one I/O thread: connects, reads,
+// writes and watches that the other side lives. What the bytes mean is the GrpcCodec's.
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "upstream/awaitable.h"
+#include "upstream/grpc_codec.h"
+
+namespace penstock::upstream {
+
+// When a connection counts as lost. A replica that falls silent is asked for a sign of life after
+// one to two times `silence`, and is lost after another.
+struct ConnectionPatience {
+  std::chrono::milliseconds connect{2'000};
+  std::chrono::milliseconds silence{5'000};
+};
+
+class ReplicaConnection final : public std::enable_shared_from_this<ReplicaConnection> {
+ public:
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    // A message, valid for the call; false: it makes no sense. Must not let go of the connection.
+    virtual bool on_message(std::string_view message) = 0;
+    // All messages of one read were handed over.
+    virtual void on_turn() = 0;
+    // The call is over, or never came up. Last and once, never out of a method called here.
+    virtual void on_end() = 0;
+  };
+
+  // address: host:port, where host is a name, an IPv4 or a bracketed IPv6 address. `owner` lives
+  // until it has called close().
+  static std::shared_ptr<ReplicaConnection> start(asio::io_context& io, const std::string& address,
+                                                  const std::string& path, Owner& owner,
+                                                  ConnectionPatience patience = {});
+
+  // Room for a message, see GrpcCodec; it leaves with the next flush().
+  char* add_message(uint32_t bytes) { return codec_.add_message(bytes); }
+  void flush();
+  // Says goodbye without waiting; the owner hears nothing more.
+  void close();
+
+ private:
+  using tcp = asio::ip::tcp;
+  using Socket = asio::basic_stream_socket<tcp, Executor>;
+  using Timer = asio::basic_waitable_timer<std::chrono::steady_clock,
+                                           asio::wait_traits<std::chrono::steady_clock>, Executor>;
+  using Resolver = asio::ip::basic_resolver<tcp, Executor>;
+  using ErrorCode = boost::system::error_code;
+
+  ReplicaConnection(asio::io_context& io, const std::string& address, const std::string& path,
+                    Owner& owner, ConnectionPatience patience);
+
+  void resolve(const std::string& address);
+  void connected();
+  void wait_readable();
+  void read();
+  void write();
+  bool next_piece();
+  void wait_writable();
+  void watch_life();
+  void end();
+
+  Owner* owner_;  // null once it has closed or heard of the end
+  const ConnectionPatience patience_;
+  Socket socket_;
+  Resolver resolver_;
+  Timer timer_;
+  GrpcCodec codec_;
+  std::string unsent_;
+  size_t sent_ = 0;  // of unsent_
+  bool connected_ = false;
+  bool waiting_writable_ = false;
+  bool heard_ = false;  // since the last look
+  bool asked_ = false;  // for a sign of life
+};
+
+}  // namespace penstock::upstream

@@ -1,0 +1,234 @@
+#include "upstream/replica_connection.h"
+
+#include <gtest/gtest.h>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/write.hpp>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "event_loop.h"
+#include "http2_peer.h"
+
+namespace penstock::upstream {
+namespace {
+
+using asio::ip::tcp;
+using std::chrono::milliseconds;
+
+// A replica's socket that reads and writes when the test says so.
+class Peer {
+ public:
+  explicit Peer(asio::io_context& io) : acceptor_(io, {asio::ip::address_v4::loopback(), 0}) {
+    acceptor_.non_blocking(true);
+  }
+
+  std::string port() const { return std::to_string(acceptor_.local_endpoint().port()); }
+  std::string address() const { return "127.0.0.1:" + port(); }
+
+  bool accepted() {
+    if (socket_) return true;
+    boost::system::error_code none;
+    tcp::socket socket = acceptor_.accept(none);
+    if (none) return false;
+    socket.non_blocking(true);
+    socket_.emplace(std::move(socket));
+    return true;
+  }
+
+  // Reads what came and answers what HTTP/2 wants answered.
+  void talk() {
+    if (!accepted()) return;
+    std::array<char, 65'536> buffer{};
+    boost::system::error_code none;
+    for (size_t size = 1; size != 0;) {
+      size = socket_->read_some(asio::buffer(buffer), none);
+      http2.feed({buffer.data(), size});
+      http2.consume();
+      say(http2.take());
+    }
+    gone_ = gone_ || none == asio::error::eof || none == asio::error::connection_reset;
+  }
+  void say(const std::string& bytes) { asio::write(*socket_, asio::buffer(bytes)); }
+  void hang_up() { socket_.reset(); }
+  // The other side has closed.
+  bool gone() const { return gone_; }
+
+  Http2Peer http2{1'000'000'000};
+
+ private:
+  tcp::acceptor acceptor_;
+  std::optional<tcp::socket> socket_;
+  bool gone_ = false;
+};
+
+class Listener final : public ReplicaConnection::Owner {
+ public:
+  bool on_message(std::string_view message) override {
+    messages.emplace_back(message);
+    return true;
+  }
+  void on_turn() override {
+    ++turns;
+    if (connection_to_close) connection_to_close->close();
+  }
+  void on_end() override { ++ends; }
+
+  std::vector<std::string> messages;
+  int turns = 0;
+  int ends = 0;
+  std::shared_ptr<ReplicaConnection> connection_to_close;
+};
+
+class ReplicaConnectionTest : public testing::Test {
+ protected:
+  ~ReplicaConnectionTest() override {
+    if (connection_) connection_->close();
+  }
+
+  void start(const std::string& address, ConnectionPatience patience = {}) {
+    connection_ = ReplicaConnection::start(loop_.io(), address, "/s/m", owner_, patience);
+  }
+  void send(std::string_view message) {
+    std::memcpy(connection_->add_message(static_cast<uint32_t>(message.size())), message.data(),
+                message.size());
+    connection_->flush();
+  }
+  template <class Done>
+  bool talk_until(const Done& done) {
+    return loop_.run_until([&] {
+      peer_.talk();
+      return done();
+    });
+  }
+  static std::string framed(std::string_view message) {
+    std::string out;
+    append_message_prefix(out, static_cast<uint32_t>(message.size()));
+    return out.append(message);
+  }
+
+  test::EventLoop loop_;
+  Listener owner_;
+  Peer peer_{loop_.io()};
+  std::shared_ptr<ReplicaConnection> connection_;
+};
+
+TEST_F(ReplicaConnectionTest, CarriesMessagesBothWays) {
+  start(peer_.address());
+  send("before it is up");
+  ASSERT_TRUE(talk_until([&] { return peer_.http2.body == framed("before it is up"); }));
+  EXPECT_EQ(peer_.http2.headers[":path"], "/s/m");
+  peer_.say(peer_.http2.answer(framed("one") + framed("two")));
+  ASSERT_TRUE(loop_.run_until([&] { return owner_.messages.size() == 2; }));
+  EXPECT_EQ(owner_.messages, (std::vector<std::string>{"one", "two"}));
+  EXPECT_EQ(owner_.ends, 0);
+}
+
+TEST_F(ReplicaConnectionTest, TakesANameForAnAddress) {
+  start("localhost:" + peer_.port());
+  EXPECT_TRUE(talk_until([&] { return peer_.http2.headers[":path"] == "/s/m"; }));
+}
+
+TEST_F(ReplicaConnectionTest, SendsMoreThanTheSocketTakesAtOnce) {
+  start(peer_.address());
+  const std::string large(20'000'000, 'x');
+  ASSERT_TRUE(talk_until([&] { return !peer_.http2.headers.empty(); }));
+  send(large);
+  send("small");
+  ASSERT_TRUE(talk_until(
+      [&] { return peer_.http2.body.size() == large.size() + 5 + 2 * kMessagePrefixBytes; }));
+  EXPECT_TRUE(peer_.http2.body.ends_with("small"));
+}
+
+TEST_F(ReplicaConnectionTest, ReadsMoreThanOneTurnTakes) {
+  start(peer_.address());
+  ASSERT_TRUE(talk_until([&] { return !peer_.http2.headers.empty(); }));
+  const std::string message(100'000, 'x');
+  for (int i = 0; i < 100; ++i) {
+    peer_.say(peer_.http2.answer(framed(message)));
+    ASSERT_TRUE(talk_until([&] { return owner_.messages.size() == static_cast<size_t>(i + 1); }));
+  }
+  EXPECT_EQ(owner_.messages.back(), message);
+}
+
+TEST_F(ReplicaConnectionTest, EndsOnceWhenThePeerHangsUp) {
+  start(peer_.address());
+  ASSERT_TRUE(talk_until([&] { return !peer_.http2.headers.empty(); }));
+  peer_.say(peer_.http2.answer(framed("last")));
+  peer_.hang_up();
+  ASSERT_TRUE(loop_.run_until([&] { return owner_.ends > 0; }));
+  EXPECT_EQ(owner_.messages, std::vector<std::string>{"last"});
+  send("into the void");
+  loop_.poll();
+  EXPECT_EQ(owner_.ends, 1);
+}
+
+TEST_F(ReplicaConnectionTest, EndsWhenNobodyListens) {
+  std::string address;
+  {
+    Peer short_lived(loop_.io());
+    address = short_lived.address();
+  }
+  start(address);
+  EXPECT_EQ(owner_.ends, 0) << "not before start() has returned";
+  EXPECT_TRUE(loop_.run_until([&] { return owner_.ends == 1; }));
+}
+
+TEST_F(ReplicaConnectionTest, EndsWhenTheAddressIsNone) {
+  for (const std::string address : {"", ":", "nonsense", "127.0.0.1", "127.0.0.1:", "[::1]",
+                                    "127.0.0.1:99999", "127.0.0.1:8o", "no.such.host.invalid:1"}) {
+    Listener owner;
+    const auto connection = ReplicaConnection::start(loop_.io(), address, "/s/m", owner);
+    EXPECT_EQ(owner.ends, 0) << address;
+    EXPECT_TRUE(loop_.run_until([&] { return owner.ends == 1; })) << address;
+  }
+}
+
+TEST_F(ReplicaConnectionTest, EndsWhenThePeerIsNotGrpc) {
+  start(peer_.address());
+  ASSERT_TRUE(loop_.run_until([&] { return peer_.accepted(); }));
+  peer_.say("HTTP/1.1 400 Bad Request\r\n\r\n");
+  EXPECT_TRUE(loop_.run_until([&] { return owner_.ends == 1; }));
+}
+
+TEST_F(ReplicaConnectionTest, EndsWhenThePeerFallsSilent) {
+  start(peer_.address(), {.connect = milliseconds(2'000), .silence = milliseconds(20)});
+  ASSERT_TRUE(loop_.run_until([&] { return peer_.accepted(); }));
+  EXPECT_TRUE(loop_.run_until([&] { return owner_.ends == 1; }));
+}
+
+TEST_F(ReplicaConnectionTest, StaysWhileAQuietPeerGivesSignsOfLife) {
+  start(peer_.address(), {.connect = milliseconds(2'000), .silence = milliseconds(200)});
+  ASSERT_TRUE(talk_until([&] { return peer_.http2.pings >= 2; }));
+  EXPECT_EQ(owner_.ends, 0);
+}
+
+TEST_F(ReplicaConnectionTest, TellsThePeerWhenItIsClosedAndTheOwnerNothing) {
+  start(peer_.address());
+  ASSERT_TRUE(talk_until([&] { return !peer_.http2.headers.empty(); }));
+  connection_->close();
+  ASSERT_TRUE(talk_until([&] { return peer_.gone(); }));
+  EXPECT_TRUE(peer_.http2.closed);
+  EXPECT_EQ(owner_.ends, 0);
+}
+
+TEST_F(ReplicaConnectionTest, MayBeClosedBeforeItIsUp) {
+  for (const std::string host : {"127.0.0.1:", "localhost:"}) {
+    Listener owner;
+    ReplicaConnection::start(loop_.io(), host + peer_.port(), "/s/m", owner)->close();
+    loop_.poll();
+    EXPECT_EQ(owner.ends, 0);
+  }
+}
+
+TEST_F(ReplicaConnectionTest, MayBeClosedByItsOwnerInTheMiddleOfATurn) {
+  start(peer_.address());
+  owner_.connection_to_close = connection_;
+  ASSERT_TRUE(talk_until([&] { return peer_.gone(); }));
+  EXPECT_EQ(owner_.turns, 1);
+  EXPECT_EQ(owner_.ends, 0);
+}
+
+}  // namespace
+}  // namespace penstock::upstream
