@@ -40,6 +40,15 @@ struct GrpcCodec::Callbacks {
     return NGHTTP2_ERR_CALLBACK_FAILURE;
   }
 
+  // gRPC's answers end before their requests where the server has enough.
+  static int on_frame(nghttp2_session* /*session*/, const nghttp2_frame* frame, void* user) {
+    auto& codec = *static_cast<GrpcCodec*>(user);
+    const bool last = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+    const bool may_end = frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS;
+    if (may_end && last && frame->hd.stream_id == codec.stream_) codec.over_ = true;
+    return 0;
+  }
+
   static int on_close(nghttp2_session* /*session*/, int32_t stream, uint32_t /*error*/,
                       void* user) {
     auto& codec = *static_cast<GrpcCodec*>(user);
@@ -62,6 +71,7 @@ GrpcCodec::GrpcCodec(const std::string& authority, const std::string& path, OnMe
   nghttp2_session_callbacks* callbacks = nullptr;
   if (nghttp2_session_callbacks_new(&callbacks) != 0) throw std::bad_alloc();
   nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, &Callbacks::on_data);
+  nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, &Callbacks::on_frame);
   nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, &Callbacks::on_close);
   nghttp2_session* session = nullptr;
   const int failed = nghttp2_session_client_new(&session, callbacks, this);

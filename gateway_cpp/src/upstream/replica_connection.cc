@@ -48,7 +48,7 @@ std::shared_ptr<ReplicaConnection> ReplicaConnection::start(asio::io_context& io
                                                             ConnectionPatience patience) {
   std::shared_ptr<ReplicaConnection> connection(
       new ReplicaConnection(io, address, path, owner, patience));
-  connection->resolve(address);
+  connection->connect(address);
   return connection;
 }
 
@@ -63,7 +63,7 @@ ReplicaConnection::ReplicaConnection(asio::io_context& io, const std::string& ad
       codec_(address, path,
              [this](std::string_view message) { return owner_ && owner_->on_message(message); }) {}
 
-void ReplicaConnection::resolve(const std::string& address) {
+void ReplicaConnection::connect(const std::string& address) {
   timer_.expires_after(patience_.connect);
   timer_.async_wait([self = shared_from_this()](ErrorCode ec) {
     if (!ec && !self->connected_) self->end();
@@ -104,7 +104,7 @@ void ReplicaConnection::flush() {
 }
 
 void ReplicaConnection::close() {
-  owner_ = nullptr;
+  if (std::exchange(owner_, nullptr) == nullptr) return;
   codec_.cancel();
   flush();
   end();

@@ -35,7 +35,7 @@ class ReplicaConnection final : public std::enable_shared_from_this<ReplicaConne
   };
 
   // address: host:port, where host is a name, an IPv4 or a bracketed IPv6 address. `owner` lives
-  // until it has called close().
+  // until it has called close() or has heard of the end.
   static std::shared_ptr<ReplicaConnection> start(asio::io_context& io, const std::string& address,
                                                   const std::string& path, Owner& owner,
                                                   ConnectionPatience patience = {});
@@ -57,7 +57,7 @@ class ReplicaConnection final : public std::enable_shared_from_this<ReplicaConne
   ReplicaConnection(asio::io_context& io, const std::string& address, const std::string& path,
                     Owner& owner, ConnectionPatience patience);
 
-  void resolve(const std::string& address);
+  void connect(const std::string& address);
   void connected();
   void wait_readable();
   void read();

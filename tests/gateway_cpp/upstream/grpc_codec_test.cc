@@ -147,8 +147,12 @@ TEST_F(GrpcCodecTest, IsOverWhenThePeerEndsTheCall) {
   codec_.feed(peer_.answer(framed("last")));
   codec_.feed(peer_.finish("14"));
   EXPECT_EQ(got_, std::vector<std::string>{"last"});
-  // The peer has ended and resets what we could still say.
-  codec_.feed(peer_.reset(NGHTTP2_NO_ERROR));
+  EXPECT_TRUE(codec_.over());
+}
+
+TEST_F(GrpcCodecTest, IsOverWhenThePeerDoesNotTakeTheCall) {
+  exchange();
+  codec_.feed(peer_.refuse("503"));
   EXPECT_TRUE(codec_.over());
 }
 

@@ -85,6 +85,13 @@ class Http2Peer {
     return out + take();
   }
 
+  // An answer of HTTP's alone, without a body.
+  std::string refuse(const std::string& status) {
+    const std::array headers = {pair(":status", status)};
+    nghttp2_submit_response(session_, kStream, headers.data(), headers.size(), nullptr);
+    return take();
+  }
+
   std::string reset(uint32_t why) {
     nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, kStream, why);
     return take();
