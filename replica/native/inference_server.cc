@@ -10,8 +10,9 @@
 namespace penstock::replica {
 namespace {
 
-// Bodies are limited by the gateway; this only has to be above its limit.
-constexpr int kMaxMessageBytes = 64 << 20;
+// Bodies are limited by the gateway; this only has to be above the highest limit that it can be
+// given, 1 GiB, with the small ones that go in the same frame.
+constexpr int kMaxMessageBytes = (1 << 30) + (64 << 20);
 // Sessions, load watches, and calls of tools.
 constexpr int kMaxConcurrentStreams = 4096;
 // Gateways ping idle sessions to find silent network loss.

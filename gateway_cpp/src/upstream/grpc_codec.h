@@ -42,6 +42,9 @@ class GrpcCodec {
   // Reads what came. After it there may be something to write, even when all is over.
   void feed(std::string_view bytes);
 
+  // Bytes of messages that the peer's flow control holds back.
+  size_t backlog() const { return outbox_.size() - given_; }
+
   // The call or its connection has ended, whatever the reason.
   bool over() const { return over_; }
 

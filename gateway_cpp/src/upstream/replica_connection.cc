@@ -64,10 +64,7 @@ ReplicaConnection::ReplicaConnection(asio::io_context& io, const std::string& ad
              [this](std::string_view message) { return owner_ && owner_->on_message(message); }) {}
 
 void ReplicaConnection::connect(const std::string& address) {
-  timer_.expires_after(patience_.connect);
-  timer_.async_wait([self = shared_from_this()](ErrorCode ec) {
-    if (!ec && !self->connected_) self->end();
-  });
+  hear_within(patience_.connect);
   const auto [host, port] = split(address);
   const auto on_connected = [self = shared_from_this()](ErrorCode ec, const auto& /*endpoint*/) {
     ec ? self->end() : self->connected();
@@ -83,8 +80,17 @@ void ReplicaConnection::connect(const std::string& address) {
       host, port,
       [self = shared_from_this(), on_connected](ErrorCode ec, const Resolver::results_type& found) {
         if (ec || self->owner_ == nullptr) return self->end();
+        self->hear_within(self->patience_.connect);
         asio::async_connect(self->socket_, found, on_connected);
       });
+}
+
+// A connection that the kernel has taken for a hung process is none.
+void ReplicaConnection::hear_within(std::chrono::milliseconds patience) {
+  timer_.expires_after(patience);
+  timer_.async_wait([self = shared_from_this()](ErrorCode ec) {
+    if (!ec && !self->answered_) self->end();
+  });
 }
 
 void ReplicaConnection::connected() {
@@ -94,7 +100,6 @@ void ReplicaConnection::connected() {
   if (!failed) std::ignore = socket_.set_option(tcp::no_delay(true), failed);
   if (failed) return end();
   connected_ = true;
-  watch_life();
   wait_readable();
   write();
 }
@@ -116,7 +121,7 @@ void ReplicaConnection::wait_readable() {
   });
 }
 
-void ReplicaConnection::read() {
+ReplicaConnection::ErrorCode ReplicaConnection::take_in() {
   // Shared by the connections of a thread: a quiet one then costs no buffer.
   static thread_local std::array<char, kReadBytes> buffer;
   ErrorCode ec;
@@ -127,14 +132,27 @@ void ReplicaConnection::read() {
     if (ec || size < buffer.size()) break;
   }
   if (owner_ != nullptr) owner_->on_turn();
+  return ec;
+}
+
+void ReplicaConnection::read() {
+  const ErrorCode ec = take_in();
   if (ec && ec != asio::error::would_block) return end();
   if (!socket_.is_open()) return;
+  if (heard_ && !std::exchange(answered_, true)) watch_life();
   wait_readable();
   write();
 }
 
+// What came before the connection broke is still worth having.
+void ReplicaConnection::read_last() {
+  if (!socket_.is_open()) return;
+  take_in();
+  end();
+}
+
 void ReplicaConnection::write() {
-  bool lost = false;
+  bool lost = codec_.backlog() > patience_.backlog_bytes;
   while (!waiting_writable_ && !lost && next_piece()) {
     ErrorCode ec;
     sent_ += socket_.write_some(asio::buffer(unsent_) + sent_, ec);
@@ -146,7 +164,7 @@ void ReplicaConnection::write() {
   }
   // Whoever called here finds out about it later, as everybody else does.
   if (!lost && !codec_.over()) return;
-  asio::post(socket_.get_executor(), [self = shared_from_this()] { self->end(); });
+  asio::post(socket_.get_executor(), [self = shared_from_this()] { self->read_last(); });
 }
 
 // False: there is nothing to send.
@@ -170,14 +188,20 @@ void ReplicaConnection::wait_writable() {
 void ReplicaConnection::watch_life() {
   timer_.expires_after(patience_.silence);
   timer_.async_wait([self = shared_from_this()](ErrorCode ec) {
-    if (ec) return;
-    const bool silent = !std::exchange(self->heard_, false);
-    if (silent && self->asked_) return self->end();
-    self->asked_ = silent;
-    if (silent) self->codec_.ping();
-    self->watch_life();
-    self->write();
+    if (!ec) self->look_for_life();
   });
+}
+
+void ReplicaConnection::look_for_life() {
+  // After a pause of our own the sign may lie in the socket.
+  if (!heard_ && asked_) take_in();
+  if (!socket_.is_open()) return;
+  const bool silent = !std::exchange(heard_, false);
+  if (silent && asked_) return end();
+  asked_ = silent;
+  if (silent) codec_.ping();
+  watch_life();
+  write();
 }
 
 void ReplicaConnection::end() {

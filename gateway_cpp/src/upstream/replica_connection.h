@@ -14,11 +14,13 @@
 
 namespace penstock::upstream {
 
-// When a connection counts as lost. A replica that falls silent is asked for a sign of life after
-// one to two times `silence`, and is lost after another.
+// When a connection counts as lost.
 struct ConnectionPatience {
-  std::chrono::milliseconds connect{2'000};
+  std::chrono::milliseconds connect{2'000};  // to find a name, and again to hear the first byte
+  // A replica that falls silent is asked for a sign of life after one to two times this, and is
+  // lost after another.
   std::chrono::milliseconds silence{5'000};
+  size_t backlog_bytes = 256UL * 1024 * 1024;  // that the replica lives but does not read
 };
 
 class ReplicaConnection final : public std::enable_shared_from_this<ReplicaConnection> {
@@ -58,13 +60,17 @@ class ReplicaConnection final : public std::enable_shared_from_this<ReplicaConne
                     Owner& owner, ConnectionPatience patience);
 
   void connect(const std::string& address);
+  void hear_within(std::chrono::milliseconds patience);
   void connected();
   void wait_readable();
+  ErrorCode take_in();
   void read();
+  void read_last();
   void write();
   bool next_piece();
   void wait_writable();
   void watch_life();
+  void look_for_life();
   void end();
 
   Owner* owner_;  // null once it has closed or heard of the end
@@ -76,6 +82,7 @@ class ReplicaConnection final : public std::enable_shared_from_this<ReplicaConne
   std::string unsent_;
   size_t sent_ = 0;  // of unsent_
   bool connected_ = false;
+  bool answered_ = false;  // the first byte has come
   bool waiting_writable_ = false;
   bool heard_ = false;  // since the last look
   bool asked_ = false;  // for a sign of life

@@ -10,6 +10,8 @@ namespace {
 constexpr const char* kMethod = "/penstock.v1.Inference/Session";
 constexpr int kReadsPerFrame = 256;
 constexpr size_t kKeptFrameBytes = 64UL * 1024;
+// More bodies than that go in frames of their own: all that a dead replica had may come at once.
+constexpr size_t kFullFrameBytes = 1024UL * 1024;
 
 }  // namespace
 
@@ -23,7 +25,9 @@ std::shared_ptr<Session> Session::start(asio::io_context& io, const std::string&
 Session::Session(asio::io_context& io, std::string replica_id, uint64_t credit_bytes)
     : io_(io), replica_id_(std::move(replica_id)), credit_bytes_(credit_bytes) {}
 
-Session::~Session() { connection_->close(); }
+Session::~Session() {
+  if (connection_) connection_->close();
+}
 
 std::unique_ptr<Call> Session::open(v1::CallRequest request, Signal& news) {
   const uint64_t id = ++last_id_;
@@ -38,6 +42,8 @@ std::unique_ptr<Call> Session::open(v1::CallRequest request, Signal& news) {
   start.set_call_id(id);
   start.set_initial_credit_bytes(credit_bytes_);
   *start.mutable_request() = std::move(request);
+  outgoing_bodies_ += start.request().body().size();
+  if (outgoing_bodies_ > kFullFrameBytes) flush();
   flush_later();
   return call;
 }
@@ -118,13 +124,16 @@ void Session::wake_listed() {
 // Everything that one turn of the I/O thread has to say goes out in one frame.
 void Session::flush_later() {
   if (std::exchange(flush_posted_, true)) return;
-  asio::post(io_, [self = shared_from_this()] { self->flush(); });
+  asio::post(io_, [self = shared_from_this()] {
+    self->flush_posted_ = false;
+    self->flush();
+  });
 }
 
 void Session::flush() {
-  flush_posted_ = false;
-  if (ended_) return;
   const size_t size = outgoing_.ByteSizeLong();
+  if (ended_ || size == 0) return;
+  outgoing_bodies_ = 0;
   auto* room = reinterpret_cast<uint8_t*>(connection_->add_message(static_cast<uint32_t>(size)));
   outgoing_.SerializeWithCachedSizesToArray(room);
   if (size > kKeptFrameBytes) {

@@ -62,6 +62,7 @@ class Session final : public CallLink,
   std::vector<Call*> to_wake_;  // null: released in the meantime
   v1::ServerFrame incoming_;
   v1::ClientFrame outgoing_;
+  size_t outgoing_bodies_ = 0;  // bytes of bodies in it
   uint64_t reads_ = 0;
   uint64_t last_id_ = 0;
   bool flush_posted_ = false;

@@ -33,6 +33,10 @@ class Http2Peer {
     nghttp2_session_callbacks_del(callbacks);
     const nghttp2_settings_entry settings{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, window};
     nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, &settings, 1);
+    if (window > 65'535) {
+      nghttp2_session_set_local_window_size(session_, NGHTTP2_FLAG_NONE, 0,
+                                            static_cast<int32_t>(window));
+    }
   }
   Http2Peer(const Http2Peer&) = delete;
   Http2Peer& operator=(const Http2Peer&) = delete;

@@ -48,6 +48,20 @@ TEST_F(SessionTest, SendsTheStartsOfOneTurnInOneFrame) {
   EXPECT_NE(starts[0].call_id(), starts[1].call_id());
 }
 
+TEST_F(SessionTest, SendsManyLargeBodiesInSeveralFrames) {
+  // As when a replica died and all that it had to do comes here in one turn.
+  constexpr size_t kBody = 700'000;
+  auto session = session_to(replica_.address());
+  std::vector<std::unique_ptr<Call>> calls;
+  for (int i = 0; i < 10; ++i) {
+    auto large = request(std::to_string(i));
+    large.set_body(std::string(kBody, 'x'));
+    calls.push_back(session->open(std::move(large), news_));
+  }
+  ASSERT_TRUE(loop_.run_until([&] { return replica_.starts().size() == calls.size(); }));
+  for (const auto& frame : replica_.frames()) EXPECT_LE(frame.starts_size(), 2);
+}
+
 TEST_F(SessionTest, HandsEachCallItsOwnEventsOfAFrame) {
   auto session = session_to(replica_.address());
   const auto first = session->open(request("a"), news_);
