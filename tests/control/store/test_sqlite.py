@@ -96,3 +96,11 @@ async def test_a_store_that_fails_later_is_unavailable(tmp_path: Path) -> None:
         await store.apply([Change(KEY, {})], AUTHOR, NOON)
     assert await store.audit(1) == []
     await store.close()
+
+
+async def test_what_is_asked_of_a_closed_store_is_refused_in_words(tmp_path: Path) -> None:
+    path = tmp_path / "penstock.db"
+    store = await SqliteStore.open(path)
+    await store.close()
+    with pytest.raises(StoreUnavailable, match=f"the store {path} is closed"):
+        await store.load()

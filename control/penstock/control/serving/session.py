@@ -110,7 +110,7 @@ class Session:
 
     async def _start_head(self) -> None:
         self._head.start()
-        await self._until(self._head_answers, "starting the head", PROCESS_DEADLINE)
+        await self._until(self._head_works, "starting head and gateway", PROCESS_DEADLINE)
         self._head.proven()
 
     async def _start_node(self) -> None:
@@ -134,14 +134,16 @@ class Session:
                 "labels": LABELS,
             }
         )
-        try:
+
+        async def put() -> bool:
             await self._admin.put_deployment(wish.name, spec)
+            return True
+
+        try:
+            await self._until(put, f"asking for {wish.name}", PROCESS_DEADLINE)
         except InvalidInput as error:
             raise CannotStart(str(error)) from error
-        for deployment in await self._admin.deployments():
-            if deployment.spec.labels.items() >= LABELS.items() and deployment.name != wish.name:
-                await self._admin.delete_deployment(deployment.name)
-                self._shown.done(f"{deployment.name}, served last time, is removed")
+        await self._until(self._alone, "removing what was served last time", PROCESS_DEADLINE)
 
     async def _load(self) -> None:
         began = self._loop.time()
@@ -182,9 +184,21 @@ class Session:
 
     # ---- conditions
 
-    async def _head_answers(self) -> bool:
-        await self._admin.deployments()
-        return self._head.pid != 0
+    async def _head_works(self) -> bool:
+        """A head that answers may still find that its gateway cannot run, and end."""
+        gateways = await self._admin.gateways()
+        return self._head.pid != 0 and any(each.state == "ready" for each in gateways)
+
+    async def _alone(self) -> bool:
+        """Removes what an earlier `penstock serve` deployed."""
+        for deployment in await self._admin.deployments():
+            if (
+                deployment.spec.labels.items() >= LABELS.items()
+                and deployment.name != self._wish.name
+            ):
+                await self._admin.delete_deployment(deployment.name)
+                self._shown.done(f"{deployment.name}, served last time, is removed")
+        return True
 
     async def _node_registered(self) -> bool:
         return any(

@@ -52,6 +52,7 @@ class SqliteStore:
         self._path = path
         self._executor = executor
         self._db = db
+        self._closed = False
 
     @classmethod
     async def open(cls, path: Path) -> SqliteStore:
@@ -77,11 +78,17 @@ class SqliteStore:
         return await self._run(lambda: _audit(self._db, limit))
 
     async def close(self) -> None:
-        """Writes the log back into the file and closes it."""
-        await self._run(self._db.close)
+        """Writes the log back into the file and closes it; what is asked later is refused."""
+        self._closed = True
+        await self._in_thread(self._db.close)
         self._executor.shutdown()
 
     async def _run(self, work: Callable[[], _T]) -> _T:
+        if self._closed:
+            raise StoreUnavailable(f"the store {self._path} is closed, its head stops: ask again")
+        return await self._in_thread(work)
+
+    async def _in_thread(self, work: Callable[[], _T]) -> _T:
         loop = asyncio.get_running_loop()
         try:
             return await loop.run_in_executor(self._executor, work)
