@@ -29,7 +29,7 @@ BUILD = (
     Package(("pkg-config",), "finds gRPC"),
     Package(("libboost1.83-dev", "libboost1.81-dev"), "HTTP and coroutines in the gateway"),
     Package(("libgrpc++-dev",), "gateway and replica talk gRPC"),
-    Package(("libnghttp2-dev",), "which the gateway's I/O threads carry themselves"),
+    Package(("libnghttp2-dev",), "gRPC on the gateway's own threads"),
     Package(("libprotobuf-dev",), "their messages"),
     Package(("protobuf-compiler",), "compiles the messages"),
     Package(("protobuf-compiler-grpc",), "compiles the services"),

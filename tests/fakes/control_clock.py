@@ -22,9 +22,12 @@ class ManualClock:
         return (self._now - NOON).total_seconds()
 
     async def sleep(self, duration: timedelta) -> None:
-        wake = asyncio.Event()
-        self._sleepers.append((self._now + duration, wake))
-        await wake.wait()
+        sleeper = (self._now + duration, asyncio.Event())
+        self._sleepers.append(sleeper)
+        try:
+            await sleeper[1].wait()
+        finally:  # cancelled: time goes on without it
+            self._sleepers = [each for each in self._sleepers if each is not sleeper]
 
     def advance(self, duration: timedelta) -> None:
         """Moves time on and wakes whoever slept until then."""
@@ -32,7 +35,13 @@ class ManualClock:
         for until, wake in self._sleepers:
             if until <= self._now:
                 wake.set()
-        self._sleepers = [(until, wake) for until, wake in self._sleepers if until > self._now]
+        self._sleepers = [each for each in self._sleepers if each[0] > self._now]
+
+    def advance_to_next(self) -> timedelta:
+        """Moves time on to when the first sleeper wakes; returns by how much."""
+        step = min(until for until, _ in self._sleepers) - self._now
+        self.advance(step)
+        return step
 
     @property
     def sleepers(self) -> int:

@@ -116,6 +116,7 @@ size_t GrpcCodec::give(char* room, size_t size) {
   const size_t given = std::min(size, outbox_.size() - given_);
   std::memcpy(room, outbox_.data() + given_, given);
   given_ += given;
+  total_given_ += given;
   if (given_ == outbox_.size()) {
     given_ = 0;
     outbox_.clear();

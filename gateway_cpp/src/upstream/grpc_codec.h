@@ -44,6 +44,8 @@ class GrpcCodec {
 
   // Bytes of messages that the peer's flow control holds back.
   size_t backlog() const { return outbox_.size() - given_; }
+  // Bytes of messages that it has let through since the beginning.
+  uint64_t given() const { return total_given_; }
 
   // The call or its connection has ended, whatever the reason.
   bool over() const { return over_; }
@@ -63,6 +65,7 @@ class GrpcCodec {
   MessageReader reader_;
   std::string outbox_;  // messages with their prefixes
   size_t given_ = 0;    // of outbox_
+  uint64_t total_given_ = 0;
   int32_t stream_ = 0;
   bool over_ = false;
 };

@@ -152,7 +152,7 @@ void ReplicaConnection::read_last() {
 }
 
 void ReplicaConnection::write() {
-  bool lost = codec_.backlog() > patience_.backlog_bytes;
+  bool lost = false;
   while (!waiting_writable_ && !lost && next_piece()) {
     ErrorCode ec;
     sent_ += socket_.write_some(asio::buffer(unsent_) + sent_, ec);
@@ -197,11 +197,17 @@ void ReplicaConnection::look_for_life() {
   if (!heard_ && asked_) take_in();
   if (!socket_.is_open()) return;
   const bool silent = !std::exchange(heard_, false);
-  if (silent && asked_) return end();
+  const bool stands = stuck();
+  if (stands || (silent && asked_)) return end();
   asked_ = silent;
   if (silent) codec_.ping();
   watch_life();
   write();
+}
+
+bool ReplicaConnection::stuck() {
+  const bool moved = std::exchange(given_, codec_.given()) != codec_.given();
+  return !moved && codec_.backlog() > patience_.backlog_bytes;
 }
 
 void ReplicaConnection::end() {

@@ -20,7 +20,9 @@ struct ConnectionPatience {
   // A replica that falls silent is asked for a sign of life after one to two times this, and is
   // lost after another.
   std::chrono::milliseconds silence{5'000};
-  size_t backlog_bytes = 256UL * 1024 * 1024;  // that the replica lives but does not read
+  // One that answers but takes nothing off more than this, from one look at its life to the next,
+  // does not read. A burst of large bodies that goes on its way may be larger.
+  size_t backlog_bytes = 256UL * 1024 * 1024;
 };
 
 class ReplicaConnection final : public std::enable_shared_from_this<ReplicaConnection> {
@@ -71,6 +73,7 @@ class ReplicaConnection final : public std::enable_shared_from_this<ReplicaConne
   void wait_writable();
   void watch_life();
   void look_for_life();
+  bool stuck();
   void end();
 
   Owner* owner_;  // null once it has closed or heard of the end
@@ -86,6 +89,7 @@ class ReplicaConnection final : public std::enable_shared_from_this<ReplicaConne
   bool waiting_writable_ = false;
   bool heard_ = false;  // since the last look
   bool asked_ = false;  // for a sign of life
+  uint64_t given_ = 0;  // bytes of messages that were taken off before the last look
 };
 
 }  // namespace penstock::upstream

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -15,15 +15,17 @@ import pytest
 
 from penstock.control.errors import LaunchFailed
 from penstock.control.outside.processes import ProcessLauncher, RunningProcess
+from tests.fakes.waiting import until
 
 pytestmark = pytest.mark.processes
 
-SLEEP = "import time; time.sleep(60)"
+# Runs until it is killed; the alarm is for a test run that is itself killed.
+IDLE = "import signal; signal.alarm(60); signal.pause()"
 # Starts a child in its own group, prints the child's pid, and waits.
 PARENT = (
-    "import subprocess, sys, time;"
-    f"c = subprocess.Popen([sys.executable, '-c', {SLEEP!r}]);"
-    "print(c.pid, flush=True); time.sleep(60)"
+    "import subprocess, sys;"
+    f"c = subprocess.Popen([sys.executable, '-c', {IDLE!r}]);"
+    f"print(c.pid, flush=True); {IDLE}"
 )
 
 
@@ -36,9 +38,9 @@ def log(tmp_path: Path) -> Path:
 def stranger() -> Iterator[tuple[int, int]]:
     """A process that is not our child: its pid, and the pid of its parent, which never reaps."""
     script = (
-        "import subprocess, sys, time;"
-        f"c = subprocess.Popen([sys.executable, '-c', {SLEEP!r}], start_new_session=True);"
-        "print(c.pid, flush=True); time.sleep(60)"
+        "import subprocess, sys;"
+        f"c = subprocess.Popen([sys.executable, '-c', {IDLE!r}], start_new_session=True);"
+        f"print(c.pid, flush=True); {IDLE}"
     )
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
@@ -46,12 +48,6 @@ def stranger() -> Iterator[tuple[int, int]]:
         yield pid, parent.pid
         for each in (pid, parent.pid):
             os.kill(each, signal.SIGKILL)
-
-
-async def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 async def start(log: Path, script: str) -> RunningProcess:
@@ -71,7 +67,7 @@ async def test_exit_code_and_output_of_a_child_are_known(log: Path) -> None:
 
 
 async def test_a_killed_child_shows_its_signal(log: Path) -> None:
-    process = await start(log, SLEEP)
+    process = await start(log, IDLE)
     os.kill(process.pid, signal.SIGKILL)
     assert await process.wait() == -signal.SIGKILL
 
@@ -85,24 +81,26 @@ async def test_an_ended_child_leaves_no_zombie(log: Path) -> None:
 
 async def test_terminate_reaches_the_process_and_not_its_child(log: Path) -> None:
     process = await start(log, PARENT)
-    await until(lambda: log.read_text().strip().isdigit())
+    await until(lambda: log.read_text().strip().isdigit(), "the child's pid")
     child = psutil.Process(int(log.read_text()))
     process.terminate()
     assert await process.wait() == -signal.SIGTERM
     assert child.is_running()
     process.kill_group()
-    await until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
+    await until(
+        lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE, "the child's end"
+    )
 
 
 async def test_a_process_leads_a_session_of_its_own(log: Path) -> None:
-    process = await start(log, SLEEP)
+    process = await start(log, IDLE)
     assert os.getsid(process.pid) == process.pid
     assert os.getpgid(process.pid) == process.pid
     await finish(process)
 
 
 async def test_several_may_wait_and_one_that_gives_up_does_not_disturb(log: Path) -> None:
-    process = await start(log, SLEEP)
+    process = await start(log, IDLE)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
             await process.wait()
@@ -135,7 +133,7 @@ async def test_a_strangers_end_is_noticed_although_its_parent_never_reaps_it(
 
 
 async def test_a_child_of_an_earlier_handle_can_be_adopted_and_is_reaped(log: Path) -> None:
-    process = await start(log, SLEEP)
+    process = await start(log, IDLE)
     again = ProcessLauncher().adopt(process.pid, process.started_at)
     assert again is not None
     process.kill_group()
@@ -159,13 +157,13 @@ async def test_a_zombie_is_not_adopted(stranger: tuple[int, int]) -> None:
     pid, _ = stranger
     started_at = started_at_of(pid)
     os.kill(pid, signal.SIGKILL)
-    await until(lambda: psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    await until(lambda: psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, "a zombie")
     assert ProcessLauncher().adopt(pid, started_at) is None
 
 
 async def test_a_process_is_found_by_words_of_its_command_line(log: Path) -> None:
     launcher = ProcessLauncher()
-    argv = [sys.executable, "-c", SLEEP, "--agent", f"mark-{os.getpid()}"]
+    argv = [sys.executable, "-c", IDLE, "--agent", f"mark-{os.getpid()}"]
     process = await launcher.start(argv, log_path=log)
     found = launcher.find(["--agent", f"mark-{os.getpid()}"])
     assert [each.pid for each in found] == [process.pid]
@@ -199,7 +197,7 @@ def started_at_of(pid: int) -> float:
 
 
 async def test_processes_are_found_by_words_of_their_command_line(log: Path) -> None:
-    argv = [sys.executable, "-c", SLEEP, "--id", "found-by", "its-words"]
+    argv = [sys.executable, "-c", IDLE, "--id", "found-by", "its-words"]
     process = await ProcessLauncher().start(argv, log_path=log)
     (found,) = ProcessLauncher().find(["--id", "found-by"])
     assert found.pid == process.pid
@@ -220,7 +218,7 @@ def test_a_process_of_another_user_is_never_taken_for_ours() -> None:
 
 def test_a_process_that_only_repeats_the_words_of_another_is_not_found() -> None:
     words = ["--id", "a", "wrapper's-child"]
-    with subprocess.Popen([sys.executable, "-c", SLEEP, *words]) as child:
+    with subprocess.Popen([sys.executable, "-c", IDLE, *words]) as child:
         try:
             assert ProcessLauncher().find_pids(words) == []
         finally:

@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -21,14 +20,10 @@ from penstock.control.serving.children import (
     node_command,
 )
 from penstock.control.serving.wish import Wish
+from tests.fakes.waiting import until
 
-SLEEP = "import time; time.sleep(60)"
-
-
-async def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():
-            await asyncio.sleep(0.01)
+# Runs until it is killed; the alarm is for a test run that is itself killed.
+IDLE = "import signal; signal.alarm(60); signal.pause()"
 
 
 def child(tmp_path: Path, script: str, told: list[str]) -> Child:
@@ -41,14 +36,14 @@ def child(tmp_path: Path, script: str, told: list[str]) -> Child:
 @pytest.mark.processes
 async def test_a_child_that_worked_is_started_again_when_it_dies(tmp_path: Path) -> None:
     told: list[str] = []
-    head = child(tmp_path, SLEEP, told)
+    head = child(tmp_path, IDLE, told)
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(head.keep_running())
-        await until(lambda: head.pid != 0)
+        await until(lambda: head.pid != 0, "the head runs")
         first = head.pid
         head.proven()
         os.kill(first, signal.SIGKILL)
-        await until(lambda: head.pid not in (0, first), seconds=1.0)
+        await until(lambda: head.pid not in (0, first), "another head runs", seconds=1.0)
         running.cancel()
     await head.stop(timedelta(seconds=5))
     assert told == ["the head was killed by SIGKILL: started again"]
@@ -61,7 +56,7 @@ async def test_why_a_child_ended_is_told_in_its_own_words(tmp_path: Path) -> Non
     head.proven()
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(head.keep_running())
-        await until(lambda: told != [])
+        await until(lambda: told != [], "something is told")
         running.cancel()
     assert told[0].startswith("the head exited with code 1")
     assert told[0].endswith(" (no room): started again")
@@ -86,11 +81,11 @@ async def test_a_child_that_dies_without_words_is_described(tmp_path: Path) -> N
 @pytest.mark.processes
 async def test_a_child_that_will_not_stop_is_waited_for_only_so_long(tmp_path: Path) -> None:
     told: list[str] = []
-    script = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf');" + SLEEP
+    script = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf');" + IDLE
     head = child(tmp_path, script.replace("print('deaf')", "print('deaf', flush=True)"), told)
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(head.keep_running())
-        await until(lambda: "deaf" in _text(head.log_path))
+        await until(lambda: "deaf" in _text(head.log_path), "it is deaf")
         running.cancel()
     await head.stop(timedelta(seconds=0.1))
     assert told == ["the head did not stop in time"]

@@ -19,7 +19,9 @@ using std::chrono::milliseconds;
 // A replica's socket that reads and writes when the test says so.
 class Peer {
  public:
-  explicit Peer(asio::io_context& io) : acceptor_(io, {asio::ip::address_v4::loopback(), 0}) {
+  // window: what it takes before it has to give leave for more.
+  explicit Peer(asio::io_context& io, uint32_t window = 1'000'000'000)
+      : http2(window), acceptor_(io, {asio::ip::address_v4::loopback(), 0}) {
     acceptor_.non_blocking(true);
   }
 
@@ -45,7 +47,7 @@ class Peer {
     for (size_t size = 1; size != 0;) {
       size = socket_->read_some(asio::buffer(buffer), none);
       http2.feed({buffer.data(), size});
-      http2.consume();
+      if (reads) http2.consume();
       say(http2.take());
     }
     gone_ = gone_ || none == asio::error::eof || none == asio::error::connection_reset;
@@ -58,7 +60,8 @@ class Peer {
   // The other side has closed.
   bool gone() const { return gone_; }
 
-  Http2Peer http2{1'000'000'000};
+  Http2Peer http2;
+  bool reads = true;  // gives leave for more than its window
 
  private:
   void write() {
@@ -187,16 +190,28 @@ TEST_F(ReplicaConnectionTest, HandsOverWhatCameBeforeTheConnectionBroke) {
 }
 
 TEST_F(ReplicaConnectionTest, EndsWhenThePeerLivesButDoesNotRead) {
-  start(peer_.address(), {.connect = milliseconds(20'000),
-                          .silence = milliseconds(20'000),
-                          .backlog_bytes = 1'000'000});
-  ASSERT_TRUE(talk_until([&] { return !peer_.http2.headers.empty(); }));
+  Peer deaf(loop_.io(), 100'000);
+  deaf.reads = false;
+  start(
+      deaf.address(),
+      {.connect = milliseconds(20'000), .silence = milliseconds(100), .backlog_bytes = 1'000'000});
   const std::string message(400'000, 'x');
-  for (int i = 0; i < 100 && owner_.ends == 0; ++i) {
-    send(message);
-    loop_.poll();
-  }
-  EXPECT_EQ(owner_.ends, 1);
+  for (int i = 0; i < 4; ++i) send(message);
+  EXPECT_TRUE(loop_.run_until([&] {
+    deaf.talk();
+    return owner_.ends == 1;
+  }));
+}
+
+TEST_F(ReplicaConnectionTest, StaysWhileABurstThatIsLargerThanThatIsOnItsWay) {
+  start(peer_.address(), {.connect = milliseconds(20'000),
+                          .silence = milliseconds(1'000),
+                          .backlog_bytes = 1'000'000});
+  const std::string message(4'000'000, 'x');
+  for (int i = 0; i < 10; ++i) send(message);
+  ASSERT_TRUE(talk_until(
+      [&] { return peer_.http2.body.size() == 10 * (message.size() + kMessagePrefixBytes); }));
+  EXPECT_EQ(owner_.ends, 0);
 }
 
 TEST_F(ReplicaConnectionTest, EndsWhenNobodyListens) {
