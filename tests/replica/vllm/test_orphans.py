@@ -45,9 +45,16 @@ def _replica() -> Iterator[subprocess.Popen[str]]:
 
 
 def _engine_processes(replica: subprocess.Popen[str]) -> list[psutil.Process]:
-    """The replica's children, without the tracker that Python itself starts and ends."""
-    children = psutil.Process(replica.pid).children(recursive=True)
-    return [c for c in children if "resource_tracker" not in " ".join(c.cmdline())]
+    """The engine among the replica's children, others of which come and go while it loads."""
+    return [c for c in psutil.Process(replica.pid).children(recursive=True) if _is_engine(c)]
+
+
+def _is_engine(process: psutil.Process) -> bool:
+    try:
+        line = " ".join(process.cmdline())
+    except psutil.NoSuchProcess:  # it ended since it was listed
+        return False
+    return "multiprocessing.spawn" in line or "EngineCore" in line
 
 
 def _gone(process: psutil.Process) -> bool:
