@@ -31,7 +31,7 @@ routing::DeploymentRoute deployment_from(const penstock::v1::DeploymentRoute& wi
                                       .max_model_len = wire.max_model_len(),
                                       .adapters = {},
                                       .limits = limits_from(wire.limits()),
-                                      .revision = wire.revision()};
+                                      .generation = wire.generation()};
   for (const auto& adapter : wire.adapters()) {
     deployment.adapters.push_back({adapter.alias(), adapter.adapter()});
   }

@@ -38,7 +38,7 @@ struct DeploymentRoute {
   std::uint32_t max_model_len = 0;  // tokens; 0: not known
   std::vector<AdapterAlias> adapters;
   Limits limits;
-  std::uint64_t revision = 0;
+  std::uint64_t generation = 0;  // grows with each change of its spec
   bool operator==(const DeploymentRoute&) const = default;
 };
 

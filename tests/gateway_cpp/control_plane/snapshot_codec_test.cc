@@ -14,7 +14,7 @@ TEST(SnapshotCodec, KeepsEveryFieldThatRoutingKnows) {
   limits.set_max_queued(4);
   limits.set_queue_deadline_ms(5);
   limits.set_first_event_deadline_ms(6);
-  wire.mutable_deployments(0)->set_revision(7);
+  wire.mutable_deployments(0)->set_generation(7);
   const routing::RouteSnapshot expected{
       .version = 9,
       .deployments = {{.name = "mini",
@@ -26,7 +26,7 @@ TEST(SnapshotCodec, KeepsEveryFieldThatRoutingKnows) {
                                   .max_queued = 4,
                                   .queue_deadline = std::chrono::milliseconds(5),
                                   .first_event_deadline = std::chrono::milliseconds(6)},
-                       .revision = 7}},
+                       .generation = 7}},
       .replicas = {{.id = {"mini-1"},
                     .deployment = "mini",
                     .address = "127.0.0.1:1",

@@ -16,7 +16,7 @@ inline DeploymentRoute deployment(const std::string& name, std::vector<AdapterAl
           .max_model_len = 2048,
           .adapters = std::move(adapters),
           .limits = limits,
-          .revision = 1};
+          .generation = 1};
 }
 
 inline ReplicaRoute replica(const std::string& id, const std::string& of,

@@ -154,7 +154,7 @@ def _deployment_route(route: DeploymentRoute) -> routes_pb2.DeploymentRoute:
             queue_deadline_ms=route.queue_deadline_ms,
             first_event_deadline_ms=route.first_event_deadline_ms,
         ),
-        revision=route.revision,
+        generation=route.revision,
     )
 
 
