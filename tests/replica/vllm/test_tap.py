@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.replica.engine import Call, TokenGroup
-from penstock.replica.vllm.tap import CallTap, EngineStopped
+from penstock.replica.vllm.tap import CallTap, RequestDropped
 
 
 def _output(*parts: Any, prompt: int | None = 5, cached: int | None = 3) -> Any:
@@ -60,9 +60,19 @@ def test_no_groups_are_kept_when_nobody_asked() -> None:
     assert tap.take_groups() == []
 
 
-def test_an_abort_that_nobody_asked_for_is_no_end() -> None:
-    with pytest.raises(EngineStopped):
-        _tap().saw(0, _output(_part([], "abort")))
+@pytest.mark.parametrize(
+    ("reason", "status", "code"),
+    [("abort", 503, "engine_stopped"), ("error", 500, "engine_error")],
+)
+def test_what_the_engine_drops_is_no_end_and_may_be_tried_again(
+    reason: str, status: int, code: str
+) -> None:
+    tap = _tap()
+    with pytest.raises(RequestDropped):
+        tap.saw(tap.begin(1), _output(_part([], reason)))
+    assert not tap.complete()
+    assert tap.lost is not None
+    assert (tap.lost.status, tap.lost.code, tap.lost.retryable) == (status, code, True)
 
 
 def test_an_abort_after_hanging_up_is_as_it_should_be() -> None:

@@ -15,7 +15,7 @@ from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
 from penstock.replica.vllm import errors
-from penstock.replica.vllm.tap import CURRENT, CallTap, EngineStopped
+from penstock.replica.vllm.tap import CURRENT, CallTap
 
 
 class TappedLLM(AsyncLLM):  # type: ignore[misc]
@@ -45,9 +45,6 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
                 raise
             except EngineGenerateError as error:
                 tap.lost = errors.not_generated(error.__cause__ or error, begun=tap.head_known())
-                raise
-            except EngineStopped:
-                tap.lost = errors.cut_short()
                 raise
 
     def __del__(self) -> None:

@@ -72,6 +72,12 @@ def cut_short() -> Failed:
     return Failed(503, "server_error", "engine_stopped", message, retryable=True)
 
 
+def engine_error() -> Failed:
+    """The engine gave this one request up; what it was may not be so elsewhere."""
+    message = "The engine could not finish this answer for an error of its own."
+    return Failed(500, "server_error", "engine_error", message, retryable=True)
+
+
 def internal(error: Exception) -> Failed:
     """Something broke that no handler knew."""
     return Failed(500, "server_error", "internal_error", f"{type(error).__name__}: {error}")
@@ -158,6 +164,7 @@ __all__ = [
     "client_error",
     "cut_short",
     "engine_dead",
+    "engine_error",
     "from_answer",
     "from_event",
     "internal",

@@ -8,13 +8,14 @@ the call from it. The outputs are vLLM's `RequestOutput`s, used by their attribu
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from penstock.replica.engine import Call, Failed, Finished, Head, TokenGroup
+from penstock.replica.vllm import errors
 
 
-class EngineStopped(Exception):
-    """The engine let go of a request that nobody had cancelled."""
+class RequestDropped(Exception):
+    """The engine let go of a request that nobody had cancelled; the tap's `lost` says how."""
 
 
 class CallTap:
@@ -58,7 +59,9 @@ class CallTap:
 
     def _saw_choice(self, choice: int, part: Any) -> None:
         if part.finish_reason == "abort" and not self.hung_up:
-            raise EngineStopped
+            self._lose(errors.cut_short())
+        if part.finish_reason == "error":
+            self._lose(errors.engine_error())
         self._completion_tokens += len(part.token_ids)
         if part.finish_reason is not None:
             self._reasons[choice] = part.finish_reason
@@ -72,6 +75,10 @@ class CallTap:
                     "" if stop is None else str(stop),
                 )
             )
+
+    def _lose(self, failure: Failed) -> NoReturn:
+        self.lost = failure
+        raise RequestDropped
 
     def take_groups(self) -> list[TokenGroup]:
         """The groups that came since the last time, for the event that first shows them."""
@@ -121,4 +128,4 @@ class CallTap:
 CURRENT: Final[ContextVar[CallTap | None]] = ContextVar("penstock_call", default=None)
 """The call on whose behalf this code runs; None outside any."""
 
-__all__ = ["CURRENT", "CallTap", "EngineStopped"]
+__all__ = ["CURRENT", "CallTap", "RequestDropped"]
