@@ -12,7 +12,10 @@ FUNCTION_LINES = 40
 
 # What is longer, and why it may be.
 EXCUSED_FILES: dict[str, str] = {}
-EXCUSED_FUNCTIONS: dict[str, str] = {}
+EXCUSED_FUNCTIONS: dict[str, str] = {
+    "control/penstock/control/cli/processes.py:head": "two lines for each option, nothing else",
+    "control/penstock/control/cli/processes.py:node": "two lines for each option, nothing else",
+}
 
 
 def tracked(*patterns: str) -> list[Path]:

@@ -61,3 +61,13 @@ def _writing(data_dir: Path) -> Iterator[None]:
 def store_path(data_dir: Path) -> Path:
     """The store's file."""
     return data_dir / "penstock.db"
+
+
+def cluster_token_path(data_dir: Path) -> Path:
+    """What head, agents, gateways and replicas prove to each other that they belong together."""
+    return data_dir / "cluster.token"
+
+
+def admin_token_path(data_dir: Path) -> Path:
+    """The token of role admin that the head's first start makes."""
+    return data_dir / "admin.token"

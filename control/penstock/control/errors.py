@@ -8,7 +8,8 @@ PenstockError (500)
  > Unavailable (503)       > NodeUnreachable, StoreUnavailable
  > ReplicaRefused (500)
  > ImpossibleTransition (500)
- > CannotStart (500)       > AddressTaken, DataDirInUse, StoreCorrupted, LaunchFailed
+ > CannotStart (500)       > AddressTaken, DataDirInUse, StoreCorrupted, LaunchFailed,
+                           SecretUnusable
 
 `status_hint` is the HTTP status that the admin API answers with; nothing else maps errors to HTTP.
 The message says what was wrong, with the value, and what to do.
@@ -153,3 +154,9 @@ class LaunchFailed(CannotStart):
     """A child process could not be started."""
 
     kind = "launch-failed"
+
+
+class SecretUnusable(CannotStart):
+    """A file that should hold a secret is not there, or is open to others than its owner."""
+
+    kind = "secret-unusable"

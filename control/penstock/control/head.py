@@ -22,7 +22,12 @@ from pathlib import Path
 
 from penstock.control.admin.app import admin_app
 from penstock.control.admin.server import AdminServer
-from penstock.control.data_dir import announce, owned, store_path
+from penstock.control.cluster_security import (
+    ClusterSecurity,
+    cluster_security,
+    make_cluster_token,
+)
+from penstock.control.data_dir import announce, cluster_token_path, owned, store_path
 from penstock.control.errors import CannotStart
 from penstock.control.managers.deployments import DeploymentManager
 from penstock.control.managers.gateway_process import GatewayCommand
@@ -32,6 +37,7 @@ from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.proxies import GatewayManager
 from penstock.control.managers.routes import RouteManager
 from penstock.control.outside.clock import SystemClock
+from penstock.control.outside.dialer import Dialer
 from penstock.control.outside.grpc_clients import GrpcAgentClient, GrpcReplicaPinger
 from penstock.control.outside.http_probe import HttpLivenessProbe
 from penstock.control.outside.logs import configure_logs
@@ -86,6 +92,8 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
     clock = SystemClock()
     async with AsyncExitStack() as stack:
         stack.enter_context(owned(settings.data_dir))
+        security = _security(settings)
+        dialer = Dialer(security)
         check_free(*split_address(settings.rpc, flag="--rpc"), flag="--rpc")
         admin_listener = listen(*split_address(settings.admin, flag="--admin"), flag="--admin")
         stack.callback(admin_listener.close)
@@ -94,11 +102,11 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         keeper = Keeper(Cluster(), store, clock)
         await keeper.restore()
 
-        placement = AgentPlacement(GrpcAgentClient)
+        placement = AgentPlacement(lambda address: GrpcAgentClient(address, dialer))
         stack.push_async_callback(placement.close)
-        health = _health(settings, keeper, clock)
+        health = _health(settings, keeper, clock, dialer)
         routes = RouteManager(keeper, clock)
-        rpc_address = await _serve_rpc(settings, keeper, health, routes, stack)
+        rpc_address = await _serve_rpc(settings, security, keeper, health, routes, stack)
         gateway = await _gateway(settings, rpc_address, keeper, clock, stack)
         app = admin_app(keeper, routes, clock, metadata.version("penstock"))
         announce(
@@ -118,11 +126,21 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         )
 
 
-def _health(settings: HeadSettings, keeper: Keeper, clock: SystemClock) -> HealthManager:
+def _security(settings: HeadSettings) -> ClusterSecurity:
+    """The first start makes the cluster's token, unless another file was named."""
+    made_here = cluster_token_path(settings.data_dir)
+    if settings.cluster_token_file == made_here:
+        make_cluster_token(made_here)
+    return cluster_security(settings.cluster_token_file, settings.tls)
+
+
+def _health(
+    settings: HeadSettings, keeper: Keeper, clock: SystemClock, dialer: Dialer
+) -> HealthManager:
     timings = settings.timings
     return HealthManager(
         keeper,
-        GrpcReplicaPinger(timings.ping_timeout),
+        GrpcReplicaPinger(timings.ping_timeout, dialer),
         clock,
         Patience(timings.silent_after, timings.lost_after, timings.forget_after),
         ping_every=timings.ping_every,
@@ -145,6 +163,7 @@ def _deployments(
 
 async def _serve_rpc(
     settings: HeadSettings,
+    security: ClusterSecurity,
     keeper: Keeper,
     health: HealthManager,
     routes: RouteManager,
@@ -155,6 +174,7 @@ async def _serve_rpc(
         settings.rpc,
         RoutesService(routes, GatewayReports(keeper)),
         NodesService(health, settings.timings.heartbeat),
+        security,
     )
     stack.push_async_callback(server.stop, RPC_GRACE_SECONDS)
     host, _ = split_address(settings.rpc, flag="--rpc")

@@ -17,6 +17,7 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
+from penstock.control.cluster_security import ClusterSecurity, cluster_security
 from penstock.control.errors import AddressTaken, CannotStart
 from penstock.control.node_agent.agent import Agent, NodeIdentity
 from penstock.control.node_agent.replica_command import replica_command
@@ -25,12 +26,13 @@ from penstock.control.node_agent.restart_policy import RestartPolicy
 from penstock.control.node_agent.state_files import StateFiles
 from penstock.control.node_agent.workshop import SupervisionTimings, Workshop
 from penstock.control.outside.clock import SystemClock
+from penstock.control.outside.dialer import Dialer
 from penstock.control.outside.head_client import HeadClient
 from penstock.control.outside.logs import configure_logs
 from penstock.control.outside.machine import DirectoryLock, read_resources
 from penstock.control.outside.processes import ProcessLauncher
 from penstock.control.outside.replica_client import ReplicaClient
-from penstock.control.rpc.node_agent_service import NodeAgentServer
+from penstock.control.rpc.node_agent_service import LOOPBACK, NodeAgentServer
 from penstock.control.settings import NodeSettings, split_address
 from penstock.v1 import nodes_pb2
 
@@ -68,25 +70,32 @@ async def _run(
     stop = _stop_signal()
     lock = DirectoryLock(settings.data_dir / "node-agent.lock", what="a node agent")
     try:
-        server, same_port = _bind(settings)
-        address = f"{split_address(settings.listen, flag='--listen')[0]}:{server.port}"
+        security = cluster_security(settings.cluster_token_file, settings.tls)
+        dialer = Dialer(security)
+        server, same_port = _bind(settings, security)
+        host = split_address(settings.listen, flag="--listen")[0]
+        address = f"{host}:{server.port}"
+        # Where the replicas of this node register.
+        local = f"{LOOPBACK}:{server.local_port}" if security.server else address
         changed = asyncio.Event()
         workshop = Workshop(
             launcher=ProcessLauncher(),
-            probe=ReplicaClient(),
+            probe=ReplicaClient(dialer),
             clock=SystemClock(),
             files=StateFiles(settings.data_dir),
-            command=lambda spec: command(spec, address, settings.host),
+            command=lambda spec: command(spec, local, settings.host),
             on_change=changed.set,
             policy=policy,
             timings=timings,
         )
-        identity = NodeIdentity(settings.node_id, address, settings.host, os.getpid())
-        async with HeadClient(settings.head) as head, asyncio.TaskGroup() as tasks:
+        identity = NodeIdentity(
+            settings.node_id, address, settings.host, os.getpid(), settings.allow_model_code
+        )
+        async with HeadClient(settings.head, dialer) as head, asyncio.TaskGroup() as tasks:
             replicas = ReplicaTable(workshop, tasks)
             agent = Agent(identity, head, replicas, read_resources, changed)
             # Before serving: a replica that announces itself is to be known already.
-            await replicas.adopt(ProcessLauncher(), ["--agent", address] if same_port else [])
+            await replicas.adopt(ProcessLauncher(), ["--agent", local] if same_port else [])
             await server.serve(replicas)
             log.info("node agent %s serves on %s", settings.node_id, address)
             await _live(agent, replicas, tasks, stop)
@@ -116,7 +125,7 @@ async def _live(
     await agent.say_goodbye()
 
 
-def _bind(settings: NodeSettings) -> tuple[NodeAgentServer, bool]:
+def _bind(settings: NodeSettings, security: ClusterSecurity) -> tuple[NodeAgentServer, bool]:
     """The server, on the port of the last run if that is free, so that replicas find it again.
 
     Second: whether the port is the one that this data directory's last agent had.
@@ -127,8 +136,8 @@ def _bind(settings: NodeSettings) -> tuple[NodeAgentServer, bool]:
     server = None
     if port == 0 and last_port:
         with suppress(AddressTaken):
-            server = NodeAgentServer(host, last_port)
-    server = server or NodeAgentServer(host, port)
+            server = NodeAgentServer(host, last_port, security)
+    server = server or NodeAgentServer(host, port, security)
     memory.write_text(f"{server.port}\n")
     return server, server.port == last_port
 

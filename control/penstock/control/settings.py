@@ -43,6 +43,22 @@ class HeadTimings:
 
 
 @dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """PEM files. With certificate and key a process serves TLS, with a CA it dials with TLS."""
+
+    cert: Path | None = None
+    key: Path | None = None
+    ca: Path | None = None
+
+    def __post_init__(self) -> None:
+        if (self.cert is None) != (self.key is None):
+            given, missing = (
+                ("--tls-cert", "--tls-key") if self.cert else ("--tls-key", "--tls-cert")
+            )
+            raise InvalidSetting(f"{given} is given without {missing}: a server needs both")
+
+
+@dataclass(frozen=True, slots=True)
 class HeadSettings:
     """Everything `penstock head` is told.
 
@@ -58,6 +74,12 @@ class HeadSettings:
     run_gateway: bool = True
     gateway_id: str = GATEWAY_ID
     log_level: str = "info"
+    # Shown to agents, gateways and replicas and asked of them; None: neither shown nor asked for.
+    cluster_token_file: Path | None = None
+    # Certificate and key: of admin and rpc. CA: of the agents that the head dials.
+    tls: TlsFiles = TlsFiles()
+    # Names, beside the loopback's and its own addresses, that the admin API answers to.
+    allow_hosts: tuple[str, ...] = ()
     timings: HeadTimings = HeadTimings()
 
     def __post_init__(self) -> None:
@@ -85,6 +107,11 @@ class NodeSettings:
     listen: str = "127.0.0.1:0"  # where NodeAgent is served
     host: str = "127.0.0.1"  # where this node's replicas are reached from outside
     log_level: str = "info"
+    cluster_token_file: Path | None = None  # as the head's
+    # Certificate and key: of --listen. CA: of the head.
+    tls: TlsFiles = TlsFiles()
+    # Whether engine arguments may be set that run code which comes with a model.
+    allow_model_code: bool = False
 
     def __post_init__(self) -> None:
         split_address(self.head, flag="--head")

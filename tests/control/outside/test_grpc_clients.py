@@ -11,6 +11,7 @@ import grpc
 import pytest
 
 from penstock.control.errors import NodeUnreachable, ReplicaRefused
+from penstock.control.outside.dialer import Dialer
 from penstock.control.outside.grpc_clients import GrpcAgentClient, GrpcReplicaPinger
 from penstock.control.placement.agents import AgentPlacement
 from penstock.control.placement.placement import order_for
@@ -37,7 +38,7 @@ def facts(address: str) -> NodeFacts:
 
 
 async def test_an_order_reaches_the_agent_and_its_status_comes_back() -> None:
-    placement = AgentPlacement(GrpcAgentClient)
+    placement = AgentPlacement(lambda address: GrpcAgentClient(address, Dialer()))
     async with serving_agent() as agent:
         status = await placement.start(facts(agent.address), ORDER)
         again = await placement.start(facts(agent.address), ORDER)
@@ -49,7 +50,7 @@ async def test_an_order_reaches_the_agent_and_its_status_comes_back() -> None:
 
 
 async def test_a_refusal_is_told_from_an_agent_that_is_away() -> None:
-    placement = AgentPlacement(GrpcAgentClient)
+    placement = AgentPlacement(lambda address: GrpcAgentClient(address, Dialer()))
     async with serving_agent() as agent:
         agent.refuse = "no such engine"
         with pytest.raises(ReplicaRefused, match="no such engine"):
@@ -72,11 +73,13 @@ async def test_a_ping_tells_an_answer_from_a_hang(servicer: AnsweringReplica, fo
     )
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
-    assert await GrpcReplicaPinger(timedelta(seconds=0.3)).ping(f"127.0.0.1:{port}") is found
+    assert (
+        await GrpcReplicaPinger(timedelta(seconds=0.3), Dialer()).ping(f"127.0.0.1:{port}") is found
+    )
     await server.stop(None)
 
 
 async def test_a_ping_where_nothing_listens_is_refused() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    assert await GrpcReplicaPinger(timedelta(seconds=3)).ping(address) is Ping.REFUSED
+    assert await GrpcReplicaPinger(timedelta(seconds=3), Dialer()).ping(address) is Ping.REFUSED

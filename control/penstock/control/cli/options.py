@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+SECURITY_PANEL = "Who may call"
+
 
 class LogLevel(StrEnum):
     """How much the processes log."""
@@ -24,4 +26,36 @@ DataDir = Annotated[
 ]
 Verbosity = Annotated[
     LogLevel, typer.Option(envvar="PENSTOCK_LOG_LEVEL", help="How much the processes log.")
+]
+
+ClusterTokenFile = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="PENSTOCK_CLUSTER_TOKEN_FILE",
+        rich_help_panel=SECURITY_PANEL,
+        help="What the cluster's processes prove to each other that they belong together."
+        " Mode 0600.",
+    ),
+]
+TlsCert = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="PENSTOCK_TLS_CERT",
+        rich_help_panel=SECURITY_PANEL,
+        help="PEM file: the certificate, with those above it, that is shown to callers.",
+    ),
+]
+TlsKey = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="PENSTOCK_TLS_KEY", rich_help_panel=SECURITY_PANEL, help="PEM file: its private key."
+    ),
+]
+TlsCa = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="PENSTOCK_TLS_CA",
+        rich_help_panel=SECURITY_PANEL,
+        help="PEM file: who signed the certificates of those that this process calls.",
+    ),
 ]

@@ -9,7 +9,16 @@ from typing import Annotated
 
 import typer
 
-from penstock.control.cli.options import DataDir, LogLevel, Verbosity
+from penstock.control.cli.options import (
+    SECURITY_PANEL,
+    ClusterTokenFile,
+    DataDir,
+    LogLevel,
+    TlsCa,
+    TlsCert,
+    TlsKey,
+    Verbosity,
+)
 from penstock.control.cli.outcome import explained, finish
 from penstock.control.outside.process_tree import stop_with_parent
 from penstock.control.settings import (
@@ -19,6 +28,7 @@ from penstock.control.settings import (
     RPC_ADDRESS,
     HeadSettings,
     NodeSettings,
+    TlsFiles,
 )
 
 GatewayBinary = Annotated[
@@ -29,6 +39,26 @@ GatewayThreads = Annotated[
     int | None, typer.Option(envvar="PENSTOCK_GATEWAY_THREADS", min=1, help="Its I/O threads.")
 ]
 NoGateway = Annotated[bool, typer.Option("--no-gateway", help="Run no gateway on this machine.")]
+AllowHosts = Annotated[
+    list[str] | None,
+    typer.Option(
+        envvar="PENSTOCK_ALLOW_HOST",
+        metavar="NAME",
+        rich_help_panel=SECURITY_PANEL,
+        help="A name that the admin API is called by, beside localhost and its own addresses."
+        " Repeatable.",
+    ),
+]
+AllowModelCode = Annotated[
+    bool,
+    typer.Option(
+        "--allow-model-code",
+        envvar="PENSTOCK_ALLOW_MODEL_CODE",
+        rich_help_panel=SECURITY_PANEL,
+        help="Take engine arguments that run code which comes with a model,"
+        " such as trust_remote_code.",
+    ),
+]
 # Given by `penstock serve`: see outside/process_tree.py.
 WithParent = Annotated[int, typer.Option(hidden=True)]
 
@@ -48,6 +78,11 @@ def head(
     gateway_threads: GatewayThreads = None,
     no_gateway: NoGateway = False,
     log_level: Verbosity = LogLevel.INFO,
+    cluster_token_file: ClusterTokenFile = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    tls_ca: TlsCa = None,
+    allow_host: AllowHosts = None,
     with_parent: WithParent = 0,
 ) -> None:
     """Run the control plane: desired state, routes, admin API, and one local gateway.
@@ -68,6 +103,9 @@ def head(
             gateway_threads=gateway_threads,
             run_gateway=not no_gateway,
             log_level=log_level,
+            cluster_token_file=cluster_token_file,
+            tls=TlsFiles(tls_cert, tls_key, tls_ca),
+            allow_hosts=tuple(allow_host or ()),
         )
         finish(asyncio.run(run_head(settings)))
 
@@ -91,6 +129,11 @@ def node(
         typer.Option(envvar="PENSTOCK_HOST", help="Address where gateways reach its replicas."),
     ] = "127.0.0.1",
     log_level: Verbosity = LogLevel.INFO,
+    cluster_token_file: ClusterTokenFile = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    tls_ca: TlsCa = None,
+    allow_model_code: AllowModelCode = False,
     with_parent: WithParent = 0,
 ) -> None:
     """Run the node agent of this machine: it starts, watches and restarts replicas.
@@ -109,5 +152,8 @@ def node(
             listen=listen,
             host=host,
             log_level=log_level,
+            cluster_token_file=cluster_token_file,
+            tls=TlsFiles(tls_cert, tls_key, tls_ca),
+            allow_model_code=allow_model_code,
         )
         finish(asyncio.run(run_node(settings)))

@@ -52,6 +52,7 @@ class NodeIdentity:
     agent_address: str  # host:port of the NodeAgent service
     host: str  # where replicas are reached
     pid: int
+    allows_model_code: bool = False  # as in nodes.proto, `NodeInfo`
 
 
 class Agent:
@@ -95,6 +96,7 @@ class Agent:
                     host=who.host,
                     pid=who.pid,
                     resources=self._resources(),
+                    allows_model_code=who.allows_model_code,
                 ),
                 replicas=self._replicas.statuses(),
             )

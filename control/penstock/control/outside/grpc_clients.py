@@ -7,6 +7,7 @@ from datetime import timedelta
 import grpc
 
 from penstock.control.errors import NodeUnreachable, ReplicaRefused
+from penstock.control.outside.dialer import Dialer
 from penstock.control.placement.placement import ReplicaOrder
 from penstock.control.rpc.wire import replica_spec, replica_status
 from penstock.control.state.health import Ping
@@ -33,16 +34,19 @@ _REFUSALS = (
 class GrpcAgentClient:
     """One node agent's NodeAgent service."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, dialer: Dialer) -> None:
         self._address = address
-        self._channel = grpc.aio.insecure_channel(address, options=_OPTIONS)
+        self._metadata = dialer.metadata
+        self._channel = dialer.channel(address, _OPTIONS)
         self._stub = nodes_pb2_grpc.NodeAgentStub(self._channel)  # type: ignore[no-untyped-call]
 
     async def start_replica(self, order: ReplicaOrder) -> ReplicaStatus:
         """Asks for a replica; raises NodeUnreachable or ReplicaRefused."""
         request = nodes_pb2.StartReplicaRequest(spec=replica_spec(order))
         try:
-            reply = await self._stub.StartReplica(request, timeout=START_TIMEOUT.total_seconds())
+            reply = await self._stub.StartReplica(
+                request, timeout=START_TIMEOUT.total_seconds(), metadata=self._metadata
+            )
         except grpc.aio.AioRpcError as error:
             if error.code() in _REFUSALS:
                 raise ReplicaRefused(f"the node agent refused: {error.details()}") from error
@@ -55,7 +59,11 @@ class GrpcAgentClient:
             replica_id=replica_id, drain_ms=drain // timedelta(milliseconds=1)
         )
         try:
-            await self._stub.StopReplica(request, timeout=(drain + STOP_MARGIN).total_seconds())
+            await self._stub.StopReplica(
+                request,
+                timeout=(drain + STOP_MARGIN).total_seconds(),
+                metadata=self._metadata,
+            )
         except grpc.aio.AioRpcError as error:
             raise self._unreachable("stop a replica", error) from error
 
@@ -73,16 +81,18 @@ class GrpcAgentClient:
 class GrpcReplicaPinger:
     """Health calls to replicas; a new connection each, so that a refusal is seen as one."""
 
-    def __init__(self, timeout: timedelta) -> None:
+    def __init__(self, timeout: timedelta, dialer: Dialer) -> None:
         self._timeout = timeout
+        self._dialer = dialer
 
     async def ping(self, address: str) -> Ping:
         """One Health call: is the process there, and does it answer in time?"""
         request = inference_pb2.HealthRequest(depth=inference_pb2.HEALTH_DEPTH_LIVE)
-        async with grpc.aio.insecure_channel(address, options=_OPTIONS) as channel:
+        metadata = self._dialer.metadata
+        async with self._dialer.plain_channel(address, _OPTIONS) as channel:
             stub = inference_pb2_grpc.InferenceStub(channel)  # type: ignore[no-untyped-call]
             try:
-                await stub.Health(request, timeout=self._timeout.total_seconds())
+                await stub.Health(request, timeout=self._timeout.total_seconds(), metadata=metadata)
             except grpc.aio.AioRpcError as error:
                 refused = error.code() is grpc.StatusCode.UNAVAILABLE
                 return Ping.REFUSED if refused else Ping.TIMED_OUT

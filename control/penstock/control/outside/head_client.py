@@ -8,6 +8,7 @@ import grpc
 import grpc.aio
 
 from penstock.control.errors import Unavailable
+from penstock.control.outside.dialer import Dialer
 from penstock.v1 import nodes_pb2, nodes_pb2_grpc
 
 TIMEOUT_SECONDS = 5.0
@@ -22,9 +23,10 @@ CHANNEL_OPTIONS = [
 class HeadClient:
     """A `HeadLink` over one gRPC channel, which reconnects by itself. Use as a context manager."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, dialer: Dialer) -> None:
         self._address = address
-        self._channel = grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS)
+        self._metadata = dialer.metadata
+        self._channel = dialer.channel(address, CHANNEL_OPTIONS)
         self._nodes = nodes_pb2_grpc.NodesStub(self._channel)  # type: ignore[no-untyped-call]
 
     async def __aenter__(self) -> Self:
@@ -37,7 +39,7 @@ class HeadClient:
         """Makes this node known. Raises `Unavailable`."""
         try:
             reply: nodes_pb2.RegisterNodeReply = await self._nodes.Register(
-                request, timeout=TIMEOUT_SECONDS
+                request, timeout=TIMEOUT_SECONDS, metadata=self._metadata
             )
         except grpc.aio.AioRpcError as error:
             raise self._unavailable(error) from error
@@ -47,7 +49,7 @@ class HeadClient:
         """Tells how the node is. Raises `Unavailable`."""
         try:
             reply: nodes_pb2.HeartbeatReply = await self._nodes.Heartbeat(
-                request, timeout=TIMEOUT_SECONDS
+                request, timeout=TIMEOUT_SECONDS, metadata=self._metadata
             )
         except grpc.aio.AioRpcError as error:
             raise self._unavailable(error) from error

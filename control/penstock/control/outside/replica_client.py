@@ -9,6 +9,7 @@ import grpc
 import grpc.aio
 
 from penstock.control.node_agent.workshop import Pulse
+from penstock.control.outside.dialer import Dialer
 from penstock.v1 import inference_pb2, inference_pb2_grpc
 
 # What the answer to Drain may take beyond the deadline that it was given.
@@ -19,12 +20,17 @@ class ReplicaClient:
     """A `ReplicaProbe` over gRPC. Each call dials anew: a replica's address lives no longer than
     its process, and a connection kept would hide that nobody listens there any more."""
 
+    def __init__(self, dialer: Dialer) -> None:
+        self._dialer = dialer
+
     async def pulse(self, address: str, *, within: timedelta) -> Pulse | None:
         """Asks whether the replica is ready; None if there is no answer in time."""
         request = inference_pb2.HealthRequest(depth=inference_pb2.HEALTH_DEPTH_READY)
         try:
-            async with grpc.aio.insecure_channel(address) as channel:
-                reply = await _stub(channel).Health(request, timeout=within.total_seconds())
+            async with self._dialer.plain_channel(address) as channel:
+                reply = await _stub(channel).Health(
+                    request, timeout=within.total_seconds(), metadata=self._dialer.metadata
+                )
         except grpc.aio.AioRpcError:
             return None
         return Pulse(
@@ -38,8 +44,8 @@ class ReplicaClient:
         request = inference_pb2.DrainRequest(deadline_ms=int(deadline.total_seconds() * 1000))
         limit = (deadline + MARGIN).total_seconds()
         with suppress(grpc.aio.AioRpcError):
-            async with grpc.aio.insecure_channel(address) as channel:
-                await _stub(channel).Drain(request, timeout=limit)
+            async with self._dialer.plain_channel(address) as channel:
+                await _stub(channel).Drain(request, timeout=limit, metadata=self._dialer.metadata)
 
 
 def _stub(channel: grpc.aio.Channel) -> inference_pb2_grpc.InferenceStub:

@@ -8,13 +8,15 @@ from typing import Any, Protocol
 import grpc
 import grpc.aio
 
+from penstock.control.cluster_security import OPEN, ClusterSecurity
 from penstock.control.errors import (
-    AddressTaken,
     InvalidInput,
     PenstockError,
     Unavailable,
     UnknownReplica,
 )
+from penstock.control.rpc.ports import open_port
+from penstock.control.rpc.token_check import token_checks
 from penstock.v1 import nodes_pb2, nodes_pb2_grpc
 
 CODES = {
@@ -24,6 +26,7 @@ CODES = {
 }
 # Two agents on one port would each hear half: the second is to fail instead.
 SERVER_OPTIONS = [("grpc.so_reuseport", 0)]
+LOOPBACK = "127.0.0.1"
 
 
 class Replicas(Protocol):
@@ -98,19 +101,21 @@ async def refuse(context: grpc.aio.ServicerContext[Any, Any], error: PenstockErr
 
 
 class NodeAgentServer:
-    """The gRPC server of a node agent. Its port is known before it serves.
+    """The gRPC server of a node agent. Its ports are known before it serves.
 
-    Raises `AddressTaken`.
+    `port` is the head's way in. `local_port` is that of the node's own replicas, which speak no
+    TLS: another one, on the loopback, where `port` is served with TLS. Raises `AddressTaken`.
     """
 
-    def __init__(self, host: str, port: int) -> None:
-        self._server = grpc.aio.server(options=SERVER_OPTIONS)
-        try:
-            self.port = self._server.add_insecure_port(f"{host}:{port}")
-        except RuntimeError as error:
-            raise AddressTaken(
-                f"{host}:{port} is taken or not ours: give the node agent another --listen"
-            ) from error
+    def __init__(self, host: str, port: int, security: ClusterSecurity = OPEN) -> None:
+        self._server = grpc.aio.server(
+            options=SERVER_OPTIONS, interceptors=token_checks(security.authorization)
+        )
+        advice = "it is taken or not ours: give the node agent another --listen"
+        self.port = open_port(self._server, f"{host}:{port}", security.server, advice=advice)
+        self.local_port = self.port
+        if security.server is not None:
+            self.local_port = open_port(self._server, f"{LOOPBACK}:0", None, advice=advice)
 
     async def serve(self, replicas: Replicas) -> None:
         """Answers from now on."""
