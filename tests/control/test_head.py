@@ -254,6 +254,9 @@ async def test_an_update_drains_the_old_replica_when_the_new_one_is_ready(
 
         await eventually(replaced, "the replica is replaced")
         assert [(s.model, s.revision) for s in agent.specs[-1:]] == [("other", 2)]
+        first, second = agent.specs
+        assert first.deployment_uid == second.deployment_uid
+        assert first.template_digest != second.template_digest
         assert agent.stopped == [old]
 
 

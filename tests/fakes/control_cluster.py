@@ -9,7 +9,7 @@ from itertools import count
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.deployment import DeploymentSpec, changed, created
 from penstock.control.state.health import heard, registered, swept
-from penstock.control.state.placing import answered, draining, free_revision, placed, settled
+from penstock.control.state.placing import answered, draining, placed, settled
 from penstock.control.state.reconcile import Action, Drain, Place, Settle, Start, Stop, plan
 from penstock.control.state.replica import NodeId, ReplicaId, ReplicaState, ReplicaStatus, Resources
 from tests.fakes.control_values import DEADLINES, NOON, PATIENCE, SECOND, node
@@ -42,7 +42,7 @@ class SimulatedCluster:
         if known:
             deployment = changed(known, spec, self.now)
         else:
-            deployment = created(spec, self.now, revision=free_revision(self.view, spec.name))
+            deployment = created(spec, self.now, uid=f"u{next(self._serial)}")
         self.view = self.view.with_deployment(deployment)
 
     def step(self) -> list[Action]:

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from penstock.control.state.deployment import DeploymentName, DeploymentSpec, Template
+from penstock.control.state.deployment import (
+    Deployment,
+    DeploymentName,
+    DeploymentSpec,
+    Template,
+    created,
+    template_digest,
+)
 from penstock.control.state.health import Patience
+from penstock.control.state.placing import replica_of
 from penstock.control.state.reconcile import Deadlines
 from penstock.control.state.replica import (
     Node,
@@ -26,6 +34,7 @@ PATIENCE = Patience(
     lost_after=timedelta(seconds=30),
     forget_after=timedelta(minutes=10),
 )
+UID = "u1"  # of deployments and replicas, unless a test says otherwise
 DEADLINES = Deadlines(ready=timedelta(minutes=10), retry_failed=timedelta(minutes=1))
 
 
@@ -33,6 +42,14 @@ def spec(*, name: str = "mini", replicas: int = 1, model: str = "penstock-mini")
     """A simulated deployment's spec."""
     template = Template(engine="simulated", model=model)
     return DeploymentSpec(DeploymentName(name), template, replicas=replicas)
+
+
+DIGEST = template_digest(spec().template)
+
+
+def deployment(of: DeploymentSpec | None = None, *, uid: str = UID) -> Deployment:
+    """A deployment that was just created."""
+    return created(of or spec(), NOON, uid=uid)
 
 
 def node(name: str = "n1", state: NodeState = NodeState.READY, heard_at: datetime = NOON) -> Node:
@@ -46,7 +63,8 @@ def report(
     state: ReplicaState = ReplicaState.READY,
     *,
     deployment: str = "mini",
-    revision: int = 1,
+    uid: str = UID,
+    digest: str = DIGEST,
     address: str = "",
     pid: int = 1,
     last_error: str = "",
@@ -55,7 +73,9 @@ def report(
     return ReplicaStatus(
         replica_id=ReplicaId(replica_id),
         deployment=DeploymentName(deployment),
-        revision=revision,
+        deployment_uid=uid,
+        template_digest=digest,
+        generation=1,
         state=state,
         address=address or f"{replica_id}:9000",
         pid=pid,
@@ -68,18 +88,10 @@ def replica(
     state: ReplicaState = ReplicaState.READY,
     *,
     node_id: str = "n1",
-    revision: int = 1,
+    uid: str = UID,
+    digest: str = DIGEST,
     deployment: str = "mini",
 ) -> Replica:
     """A replica that its agent reports in the same state."""
-    status = report(name, state, revision=revision, deployment=deployment)
-    return Replica(
-        id=status.replica_id,
-        deployment=status.deployment,
-        node=NodeId(node_id),
-        revision=revision,
-        state=state,
-        since=NOON,
-        assigned_at=NOON,
-        status=status,
-    )
+    status = report(name, state, uid=uid, digest=digest, deployment=deployment)
+    return replica_of(status, NodeId(node_id), NOON)

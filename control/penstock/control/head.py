@@ -102,7 +102,9 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         keeper = Keeper(Cluster(), store, clock)
         await keeper.restore()
 
-        placement = AgentPlacement(lambda address: GrpcAgentClient(address, dialer))
+        placement = AgentPlacement(
+            lambda address: GrpcAgentClient(address, dialer, lambda: keeper.stamp)
+        )
         stack.push_async_callback(placement.close)
         health = _health(settings, keeper, clock, dialer)
         routes = RouteManager(keeper, clock)
@@ -173,7 +175,7 @@ async def _serve_rpc(
     server, port = await serve_rpc(
         settings.rpc,
         RoutesService(routes, GatewayReports(keeper)),
-        NodesService(health, settings.timings.heartbeat),
+        NodesService(health, settings.timings.heartbeat, lambda: keeper.stamp),
         security,
     )
     stack.push_async_callback(server.stop, RPC_GRACE_SECONDS)

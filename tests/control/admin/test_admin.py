@@ -82,7 +82,7 @@ async def test_a_created_deployment_is_shown_and_stored(admin: Admin) -> None:
     )
     assert reply.status_code == 201
     body = reply.json()
-    assert (body["name"], body["revision"], body["status"]["wanted"]) == ("mini", 1, 2)
+    assert (body["name"], body["generation"], body["status"]["wanted"]) == ("mini", 1, 2)
     assert body["spec"]["engine_args"] == {
         "per_request": "true",
         "share": "0.5",
@@ -108,7 +108,7 @@ async def test_put_creates_then_changes_then_does_nothing(admin: Admin) -> None:
     second = await admin.client.put(url, json={**SPEC, "model": "other"})
     third = await admin.client.put(url, json={**SPEC, "model": "other"})
     assert [r.status_code for r in (first, second, third)] == [201, 200, 200]
-    assert [r.json()["revision"] for r in (first, second, third)] == [1, 2, 2]
+    assert [r.json()["generation"] for r in (first, second, third)] == [1, 2, 2]
 
 
 async def test_what_get_gives_put_takes(admin: Admin) -> None:
@@ -116,7 +116,7 @@ async def test_what_get_gives_put_takes(admin: Admin) -> None:
     body = {**MINI, "adapters": adapters, "labels": {"team": "x"}, "max_queued": 3}
     created = (await admin.client.post("/admin/v1/deployments", json=body)).json()
     again = await admin.client.put("/admin/v1/deployments/mini", json=created["spec"])
-    assert again.json()["revision"] == created["revision"]
+    assert again.json()["generation"] == created["generation"]
 
 
 async def test_scale_changes_the_count_only(admin: Admin) -> None:
@@ -136,27 +136,38 @@ async def test_a_deleted_deployment_is_gone(admin: Admin) -> None:
     assert_problem(await admin.client.delete("/admin/v1/deployments/mini"), 404)
 
 
-@pytest.mark.parametrize("wrong", ["2", '"2"', 'W/"2"'])
-async def test_an_if_match_of_another_revision_changes_nothing(admin: Admin, wrong: str) -> None:
+@pytest.mark.parametrize("wrong", ["2", '"2"', 'W/"2"', '"2-u1"'])
+async def test_an_if_match_of_another_generation_changes_nothing(admin: Admin, wrong: str) -> None:
     await admin.client.post("/admin/v1/deployments", json=MINI)
     url, headers = "/admin/v1/deployments/mini", {"if-match": wrong}
     put = await admin.client.put(url, json={**SPEC, "model": "other"}, headers=headers)
-    assert_problem(put, 412, "revision 1, not 2")
+    assert_problem(put, 412, ", not 2")
     scale = await admin.client.post(f"{url}/scale", json={"replicas": 3}, headers=headers)
     assert_problem(scale, 412)
     assert_problem(await admin.client.delete(url, headers=headers), 412)
-    assert (await admin.client.get(url)).json()["revision"] == 1
+    assert (await admin.client.get(url)).json()["generation"] == 1
 
 
 @pytest.mark.parametrize("right", ["1", '"1"', "*"])
-async def test_an_if_match_of_this_revision_goes_through(admin: Admin, right: str) -> None:
+async def test_an_if_match_of_this_generation_goes_through(admin: Admin, right: str) -> None:
     await admin.client.post("/admin/v1/deployments", json=MINI)
     url, headers = "/admin/v1/deployments/mini", {"if-match": right}
     reply = await admin.client.put(url, json={**SPEC, "model": "other"}, headers=headers)
-    assert reply.json()["revision"] == 2
+    assert reply.json()["generation"] == 2
 
 
-async def test_an_if_match_that_is_no_revision_is_refused(admin: Admin) -> None:
+async def test_an_if_match_of_a_deleted_namesake_changes_nothing(admin: Admin) -> None:
+    first = (await admin.client.post("/admin/v1/deployments", json=MINI)).json()
+    url, headers = "/admin/v1/deployments/mini", {"if-match": f'"1-{first["uid"]}"'}
+    put = await admin.client.put(url, json={**SPEC, "model": "other"}, headers=headers)
+    assert put.json()["generation"] == 2
+    await admin.client.delete(url)
+    second = (await admin.client.post("/admin/v1/deployments", json=MINI)).json()
+    assert (second["generation"], second["uid"] == first["uid"]) == (1, False)
+    assert_problem(await admin.client.delete(url, headers=headers), 412, "read it again")
+
+
+async def test_an_if_match_that_is_no_generation_is_refused(admin: Admin) -> None:
     await admin.client.post("/admin/v1/deployments", json=MINI)
     reply = await admin.client.delete("/admin/v1/deployments/mini", headers={"if-match": "x"})
     assert_problem(reply, 422, "If-Match is 'x'")

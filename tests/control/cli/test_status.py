@@ -17,7 +17,9 @@ def deployment(**status: Any) -> DeploymentModel:
     return DeploymentModel.model_validate(
         {
             "name": "mini",
-            "revision": 1,
+            "uid": "u1",
+            "generation": 1,
+            "template_digest": "d1",
             "spec": {"model": "penstock-mini", "engine": "vllm"},
             "status": {"phase": "degraded", "wanted": 2, "ready": 1, "updated": 1, "message": "so"}
             | status,

@@ -19,7 +19,7 @@ from penstock.control.state.replica import NodeFacts, ReplicaId, ReplicaState, R
 from penstock.control.store.store import Author
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
-from tests.fakes.control_values import DEADLINES, MINI, NOON, node, report, spec
+from tests.fakes.control_values import DEADLINES, MINI, NOON, UID, node, report, spec
 from tests.fakes.control_waiting import eventually
 
 
@@ -35,7 +35,7 @@ class ScriptedPlacement:
         self.started.append(order)
         if self.errors:
             raise self.errors.pop(0)
-        return report(order.replica_id, ReplicaState.STARTING, revision=order.revision)
+        return report(order.replica_id, ReplicaState.STARTING, digest=order.template_digest)
 
     async def stop(self, node: NodeFacts, replica_id: ReplicaId, drain: timedelta) -> None:
         self.stopped.append(replica_id)
@@ -70,7 +70,7 @@ class World:
             new_id=lambda: str(next(numbers)),
         )
         await self.keeper.desire(
-            lambda view: view.with_node(node()).with_deployment(created(spec(), NOON)),
+            lambda view: view.with_node(node()).with_deployment(created(spec(), NOON, uid=UID)),
             Author("admin", "test"),
         )
         async with asyncio.TaskGroup() as tasks:

@@ -15,7 +15,7 @@ from penstock.control.state.snapshot import routes_of
 from penstock.control.store.store import Author
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
-from tests.fakes.control_values import NOON, SECOND, node, replica, spec
+from tests.fakes.control_values import NOON, SECOND, UID, node, replica, spec
 
 ADMIN = Author("admin", "test")
 
@@ -26,10 +26,8 @@ def keeper_of(store: MemoryStore) -> Keeper:
 
 def filled(view: ClusterView) -> ClusterView:
     binding = AdapterBinding("p", "p@1", "s")
-    template = replace(
-        spec().template, adapters=(binding,), engine_args=(("a", "1"), ("b", "2")), max_ongoing=4
-    )
-    deployment = created(replace(spec(replicas=2), template=template), NOON)
+    template = replace(spec().template, adapters=(binding,), engine_args=(("a", "1"), ("b", "2")))
+    deployment = created(replace(spec(replicas=2), template=template), NOON, uid=UID)
     view = view.with_deployment(replace(deployment, trouble="once")).with_node(node())
     return view.with_replica(replica("a")).with_replica(replica("b", ReplicaState.DRAINING))
 

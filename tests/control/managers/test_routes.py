@@ -14,7 +14,7 @@ from penstock.control.state.cluster import Cluster
 from penstock.control.state.snapshot import RouteSnapshot
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
-from tests.fakes.control_values import replica
+from tests.fakes.control_values import deployment, replica
 
 Snapshots = AsyncIterator[RouteSnapshot]
 
@@ -50,6 +50,7 @@ async def test_nothing_is_told_before_the_routes_are_opened() -> None:
 
 async def test_each_change_is_told_whole_and_no_change_is_not() -> None:
     routes, keeper = manager_of(MemoryStore())
+    await keeper.observe(lambda view: view.with_deployment(deployment()), "test")
     await routes.open()
     async with running(routes):
         watching = routes.watch(0)

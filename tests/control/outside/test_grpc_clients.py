@@ -20,9 +20,9 @@ from penstock.control.state.health import Ping
 from penstock.control.state.replica import NodeFacts, ReplicaId, ReplicaState
 from penstock.v1 import inference_pb2, inference_pb2_grpc
 from tests.fakes.control_agent import AnsweringReplica, serving_agent
-from tests.fakes.control_values import NOON, node, replica, spec
+from tests.fakes.control_values import NOON, UID, node, replica, spec
 
-ORDER = order_for(created(spec(), NOON), replica("r9"))
+ORDER = order_for(created(spec(), NOON, uid=UID), replica("r9"))
 
 
 class HangingReplica(AnsweringReplica):

@@ -18,13 +18,13 @@ from penstock.control.rpc.nodes_service import NodesService
 from penstock.control.rpc.routes_service import RoutesService
 from penstock.control.rpc.server import serve_rpc
 from penstock.control.state.cluster import Cluster, ClusterView, Gateway, GatewayState
-from penstock.control.state.deployment import AdapterBinding, Limits, created
+from penstock.control.state.deployment import AdapterBinding, Limits, created, template_digest
 from penstock.control.state.health import Ping
 from penstock.control.state.replica import ReplicaState
 from penstock.v1 import inference_pb2, nodes_pb2, nodes_pb2_grpc, routes_pb2, routes_pb2_grpc
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
-from tests.fakes.control_values import MINI, NOON, PATIENCE, node, spec
+from tests.fakes.control_values import MINI, NOON, PATIENCE, UID, node, spec
 
 
 class NoPinger:
@@ -66,19 +66,22 @@ async def served() -> AsyncIterator[Served]:
     await server.stop(None)
 
 
+TEMPLATE = replace(spec().template, adapters=(AdapterBinding("pirate", "pirate@1", "s"),))
+WITH_PIRATE = template_digest(TEMPLATE)
+
+
 def _with_everything(view: ClusterView) -> ClusterView:
     """A deployment with every field set, and no node yet."""
-    template = replace(
-        spec().template, adapters=(AdapterBinding("pirate", "pirate@1", "s"),), max_ongoing=4
-    )
-    full = replace(spec(), template=template, limits=Limits(1, 2, 3))
-    return view.with_deployment(created(full, NOON))
+    full = replace(spec(), template=TEMPLATE, limits=Limits(4, 1, 2, 3))
+    return view.with_deployment(created(full, NOON, uid=UID))
 
 
 def status(phase: nodes_pb2.ReplicaPhase, replica_id: str = "r1") -> nodes_pb2.ReplicaStatus:
     return nodes_pb2.ReplicaStatus(
         replica_id=replica_id,
         deployment="mini",
+        deployment_uid=UID,
+        template_digest=WITH_PIRATE,
         revision=1,
         phase=phase,
         address="127.0.0.1:9",
@@ -158,7 +161,8 @@ async def test_a_watcher_gets_every_field_of_the_routes(served: Served) -> None:
     assert snapshot.version == 90_001
     assert snapshot.made_at_ms == int(NOON.timestamp() * 1000)
     (deployment,) = snapshot.deployments
-    assert (deployment.name, deployment.model, deployment.revision) == (MINI, "penstock-mini", 1)
+    assert (deployment.name, deployment.model, deployment.generation) == (MINI, "penstock-mini", 1)
+    assert (deployment.uid, deployment.template_digest) == (UID, WITH_PIRATE)
     assert (deployment.max_model_len, deployment.created) == (512, int(NOON.timestamp()))
     assert [(a.alias, a.adapter) for a in deployment.adapters] == [("pirate", "pirate@1")]
     limits = deployment.limits
@@ -167,6 +171,7 @@ async def test_a_watcher_gets_every_field_of_the_routes(served: Served) -> None:
     (route,) = snapshot.replicas
     assert (route.id, route.deployment, route.address) == ("r1", "mini", "127.0.0.1:9")
     assert (route.node, route.zone, route.capacity, route.revision) == ("n1", "z", 3, 1)
+    assert (route.deployment_uid, route.template_digest) == (UID, WITH_PIRATE)
     assert route.state == inference_pb2.REPLICA_STATE_READY
     assert list(route.adapters) == ["pirate@1"]
 

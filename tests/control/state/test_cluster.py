@@ -7,7 +7,7 @@ import pytest
 from penstock.control.errors import UnknownDeployment
 from penstock.control.state.cluster import Cluster, ClusterView
 from penstock.control.state.deployment import created
-from tests.fakes.control_values import MINI, NOON, node, replica, spec
+from tests.fakes.control_values import MINI, NOON, UID, node, replica, spec
 
 
 def test_a_change_leaves_the_former_view_as_it_was() -> None:
@@ -29,7 +29,7 @@ def test_listeners_hear_of_changes_and_of_nothing_else() -> None:
 
 
 def test_an_unknown_deployment_is_answered_with_those_that_exist() -> None:
-    view = ClusterView().with_deployment(created(spec(), NOON))
+    view = ClusterView().with_deployment(created(spec(), NOON, uid=UID))
     assert view.deployment("mini").spec.name == MINI
     with pytest.raises(UnknownDeployment, match="no deployment 'mimi': there are mini"):
         view.deployment("mimi")

@@ -1,4 +1,4 @@
-"""Specs that are refused, and the revisions that changes make."""
+"""Specs that are refused, and the generations that changes make."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.control.state.deployment import (
     changed,
     created,
 )
-from tests.fakes.control_values import NOON, SECOND, spec
+from tests.fakes.control_values import NOON, SECOND, UID, spec
 
 SIMULATED = Template(engine="simulated", model="m")
 
@@ -38,7 +38,6 @@ def test_a_name_like_a_model_is_taken(name: str) -> None:
         (Template(engine="magic", model="m"), "engine is 'magic'"),
         (Template(engine="vllm", model=" "), "model is ' '"),
         (Template(engine="vllm", model="a\ud800"), "model is"),
-        (Template(engine="vllm", model="m", max_ongoing=-1), "max_ongoing is -1"),
         (Template(engine="vllm", model="m", engine_args=(("--x", "1"),)), "without dashes"),
         (
             Template(engine="vllm", model="m", adapters=(AdapterBinding("p", "p", "s"),)),
@@ -63,26 +62,36 @@ def test_a_template_that_cannot_run_is_refused(template: Template, message: str)
         DeploymentSpec(DeploymentName("mini"), template)
 
 
+def test_a_limit_below_zero_is_refused() -> None:
+    with pytest.raises(InvalidSpec, match="max_ongoing is -1"):
+        replace(spec(), limits=Limits(max_ongoing=-1))
+    with pytest.raises(InvalidSpec, match="start_limit_ms is -1"):
+        replace(spec(), start_limit_ms=-1)
+
+
 @pytest.mark.parametrize("replicas", [-1, 1001])
 def test_a_count_of_replicas_out_of_range_is_refused(replicas: int) -> None:
     with pytest.raises(InvalidSpec, match=f"replicas is {replicas}"):
         spec(replicas=replicas)
 
 
-def test_the_same_spec_again_makes_no_revision() -> None:
-    deployment = created(spec(), NOON)
+def test_the_same_spec_again_makes_no_generation() -> None:
+    deployment = created(spec(), NOON, uid=UID)
     assert changed(deployment, spec(), NOON + SECOND) is deployment
 
 
-def test_a_scaling_keeps_the_replicas_revision() -> None:
-    deployment = changed(created(spec(), NOON), spec(replicas=2), NOON + SECOND)
-    assert (deployment.revision, deployment.template_revision) == (2, 1)
+def test_a_scaling_keeps_the_replicas_template() -> None:
+    deployment = changed(created(spec(), NOON, uid=UID), spec(replicas=2), NOON + SECOND)
+    assert (deployment.generation, deployment.template_generation) == (2, 1)
+    digest = deployment.template_digest
     deployment = changed(deployment, replace(spec(), limits=Limits(max_queued=1)), NOON)
-    assert (deployment.revision, deployment.template_revision) == (3, 1)
+    assert (deployment.generation, deployment.template_generation) == (3, 1)
+    assert deployment.template_digest == digest
 
 
 def test_another_model_takes_new_replicas_and_forgets_old_trouble() -> None:
-    troubled = replace(created(spec(), NOON), trouble="no such model")
+    troubled = replace(created(spec(), NOON, uid=UID), trouble="no such model")
     deployment = changed(troubled, spec(model="other"), NOON)
-    assert (deployment.revision, deployment.template_revision) == (2, 2)
+    assert (deployment.generation, deployment.template_generation) == (2, 2)
+    assert deployment.template_digest != troubled.template_digest
     assert deployment.trouble == ""

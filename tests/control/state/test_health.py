@@ -53,9 +53,9 @@ def test_a_node_from_before_the_heads_restart_has_to_register_again() -> None:
 
 
 def test_replicas_that_the_head_has_forgotten_are_taken_in() -> None:
-    view = registered(ClusterView(), node().facts, [report("r1", revision=4)], NOON)
+    view = registered(ClusterView(), node().facts, [report("r1", digest="d4")], NOON)
     (taken,) = view.replicas.values()
-    assert (taken.node, taken.revision, taken.state) == (N1, 4, ReplicaState.READY)
+    assert (taken.node, taken.template_digest, taken.state) == (N1, "d4", ReplicaState.READY)
 
 
 def test_a_heartbeat_moves_a_replica() -> None:

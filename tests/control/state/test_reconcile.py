@@ -14,11 +14,15 @@ from penstock.control.state.reconcile import Drain, Place, Start, Stop, plan, se
 from penstock.control.state.replica import Evidence, NodeState, ReplicaState
 from penstock.control.state.status import DeploymentPhase, status_of
 from tests.fakes.control_cluster import BROKEN, SimulatedCluster
-from tests.fakes.control_values import DEADLINES, MINI, NOON, node, replica, spec
+from tests.fakes.control_values import DEADLINES, MINI, NOON, UID, node, replica, spec
 
 
 def view_with(*replicas_: object, wanted: int = 1) -> ClusterView:
-    view = ClusterView().with_node(node()).with_deployment(created(spec(replicas=wanted), NOON))
+    view = (
+        ClusterView()
+        .with_node(node())
+        .with_deployment(created(spec(replicas=wanted), NOON, uid=UID))
+    )
     for one in replicas_:
         view = view.with_replica(one)  # type: ignore[arg-type]
     return view
@@ -27,7 +31,7 @@ def view_with(*replicas_: object, wanted: int = 1) -> ClusterView:
 def test_missing_replicas_go_to_the_least_loaded_nodes() -> None:
     view = view_with(wanted=3).with_node(node("n2"))
     view = view.with_replica(replica("other", node_id="n1", deployment="else"))
-    view = view.with_deployment(created(spec(name="else"), NOON))
+    view = view.with_deployment(created(spec(name="else"), NOON, uid=UID))
     assert plan(view, NOON, DEADLINES) == [
         Place(MINI, node("n2").id),
         Place(MINI, node("n1").id),
@@ -38,7 +42,7 @@ def test_missing_replicas_go_to_the_least_loaded_nodes() -> None:
 def test_nothing_is_placed_on_a_node_that_is_not_ready() -> None:
     for state in (NodeState.EXPECTED, NodeState.SILENT, NodeState.LOST):
         view = ClusterView().with_node(node(state=state))
-        view = view.with_deployment(created(spec(), NOON))
+        view = view.with_deployment(created(spec(), NOON, uid=UID))
         assert plan(view, NOON, DEADLINES) == []
 
 
@@ -48,8 +52,8 @@ def test_a_pending_replica_is_asked_for_until_its_agent_answers() -> None:
     assert plan(view_with(replica(state=ReplicaState.STARTING)), NOON, DEADLINES) == []
 
 
-def test_a_pending_replica_of_an_older_revision_is_never_started() -> None:
-    pending = replace(replica("old", ReplicaState.PENDING), revision=0)
+def test_a_pending_replica_of_an_older_template_is_never_started() -> None:
+    pending = replica("old", ReplicaState.PENDING, digest="old")
     actions = plan(view_with(pending), NOON, DEADLINES)
     assert [a.replica_id for a in actions if isinstance(a, Drain)] == ["old"]
     assert not [a for a in actions if isinstance(a, Start)]

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from penstock.control.state.cluster import ClusterView
-from penstock.control.state.deployment import AdapterBinding, created
+from penstock.control.state.deployment import AdapterBinding, Limits, created
 from penstock.control.state.replica import Evidence, NodeState, Replica, ReplicaState
 from penstock.control.state.snapshot import routes_of
-from tests.fakes.control_values import NOON, node, replica, spec
+from tests.fakes.control_values import NOON, UID, node, replica, spec
 
 
 def routed(*replicas: Replica) -> dict[str, ReplicaState]:
-    view = ClusterView().with_node(node()).with_deployment(created(spec(), NOON))
+    view = ClusterView().with_node(node()).with_deployment(created(spec(), NOON, uid=UID))
     for one in replicas:
         view = view.with_replica(one)
     return {route.id: route.state for route in routes_of(view).replicas}
@@ -51,7 +51,7 @@ def test_a_draining_replica_stays_while_its_process_takes_no_new_connection() ->
 
 
 def test_a_silent_node_changes_no_route() -> None:
-    view = ClusterView().with_replica(replica()).with_deployment(created(spec(), NOON))
+    view = ClusterView().with_replica(replica()).with_deployment(created(spec(), NOON, uid=UID))
     ready = routes_of(view.with_node(node()))
     assert ready.replicas
     assert routes_of(view.with_node(node(state=NodeState.SILENT))) == ready
@@ -59,8 +59,10 @@ def test_a_silent_node_changes_no_route() -> None:
 
 def test_a_deployment_tells_its_adapters_and_the_shortest_known_context() -> None:
     binding = AdapterBinding("pirate", "pirate@1", "penstock-mini/pirate")
-    template = replace(spec().template, adapters=(binding,), max_ongoing=7)
-    view = ClusterView().with_deployment(created(replace(spec(), template=template), NOON))
+    template = replace(spec().template, adapters=(binding,))
+    view = ClusterView().with_deployment(
+        created(replace(spec(), template=template, limits=Limits(max_ongoing=7)), NOON, uid=UID)
+    )
     for name, length in (("a", 0), ("b", 512), ("c", 2048)):
         one = replica(name)
         view = view.with_replica(replace(one, status=replace(one.status, max_model_len=length)))

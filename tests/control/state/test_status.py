@@ -10,14 +10,18 @@ from penstock.control.state.cluster import ClusterView
 from penstock.control.state.deployment import created
 from penstock.control.state.replica import NodeState, Replica, ReplicaState
 from penstock.control.state.status import DeploymentPhase, DeploymentStatus, status_of
-from tests.fakes.control_values import MINI, NOON, node, replica, spec
+from tests.fakes.control_values import MINI, NOON, UID, node, replica, spec
 
 FAILED = replica("f", ReplicaState.FAILED)
 BROKEN = replace(FAILED, status=replace(FAILED.status, last_error="no such model"))
 
 
 def status(*replicas: Replica, wanted: int = 2) -> DeploymentStatus:
-    view = ClusterView().with_node(node()).with_deployment(created(spec(replicas=wanted), NOON))
+    view = (
+        ClusterView()
+        .with_node(node())
+        .with_deployment(created(spec(replicas=wanted), NOON, uid=UID))
+    )
     for one in replicas:
         view = view.with_replica(one)
     return status_of(view, view.deployments[MINI])
@@ -31,7 +35,7 @@ def status(*replicas: Replica, wanted: int = 2) -> DeploymentStatus:
         ([replica("a"), replica("b")], DeploymentPhase.READY, 2),
         ([replica("a"), replica("b"), BROKEN], DeploymentPhase.UPDATING, 2),
         ([BROKEN], DeploymentPhase.FAILED, 0),
-        ([replica("a"), replica("b", revision=9)], DeploymentPhase.UPDATING, 2),
+        ([replica("a"), replica("b", digest="old")], DeploymentPhase.UPDATING, 2),
         ([replica("a"), replica("b", ReplicaState.DRAINING)], DeploymentPhase.DEGRADED, 1),
     ],
 )
@@ -55,7 +59,7 @@ def test_the_message_is_empty_when_all_is_well() -> None:
 
 
 def test_the_message_says_that_no_node_is_there() -> None:
-    view = ClusterView().with_deployment(created(spec(), NOON))
+    view = ClusterView().with_deployment(created(spec(), NOON, uid=UID))
     view = view.with_node(node(state=NodeState.LOST))
     assert "no node is ready" in status_of(view, view.deployments[MINI]).message
 

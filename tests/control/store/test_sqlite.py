@@ -10,9 +10,16 @@ from pathlib import Path
 import pytest
 
 from penstock.control.errors import CannotStart, StoreCorrupted, StoreUnavailable
+from penstock.control.managers.keeper import Keeper
+from penstock.control.state.cluster import Cluster
+from penstock.control.state.deployment import Limits, template_digest
+from penstock.control.state.reconcile import is_current
+from penstock.control.state.replica import ReplicaId
+from penstock.control.state.snapshot import routes_of
 from penstock.control.store.sqlite import SqliteStore
 from penstock.control.store.store import Author, Change, Key
-from tests.fakes.control_values import NOON
+from tests.fakes.control_clock import ManualClock
+from tests.fakes.control_values import MINI, NOON
 
 KEY = Key("deployment", "a")
 AUTHOR = Author("admin", "test")
@@ -80,6 +87,45 @@ async def test_a_file_of_a_later_format_is_refused(tmp_path: Path) -> None:
     meddle(path, "PRAGMA user_version = 99")
     with pytest.raises(CannotStart, match="has format 99"):
         await SqliteStore.open(path)
+
+
+async def test_a_store_of_format_1_is_migrated_and_routes_as_before(tmp_path: Path) -> None:
+    path = tmp_path / "penstock.db"
+    db = sqlite3.connect(path)
+    db.executescript((Path(__file__).parent / "fixtures" / "format_1.sql").read_text())
+    db.close()
+    views = []
+    for _ in range(2):  # the second head finds today's format
+        store = await SqliteStore.open(path)
+        keeper = Keeper(Cluster(), store, ManualClock())
+        await keeper.restore()
+        views.append(keeper.cluster.view())
+        stamp = keeper.stamp
+        await store.close()
+    assert views[0] == views[1]
+    assert (len(stamp.cluster_id), stamp.epoch, stamp.revision) == (32, 1, 8)
+    deployment = views[0].deployments[MINI]
+    assert (deployment.generation, deployment.template_generation, len(deployment.uid)) == (
+        2,
+        2,
+        32,
+    )
+    assert deployment.spec.limits == Limits(4, 3, 2000, 60000)
+    assert deployment.template_digest == template_digest(deployment.spec.template)
+    replicas = {r.id: r for r in views[0].replicas.values()}
+    current = [name for name, r in replicas.items() if is_current(deployment, r)]
+    assert current == ["mini-new"]
+    assert [route.id for route in routes_of(views[0]).replicas] == ["mini-new", "mini-old"]
+    assert views[0].owner(replicas[ReplicaId("gone-1")]) is None
+
+
+async def test_writing_stays_cheap_while_the_audit_trail_grows(tmp_path: Path) -> None:
+    path = tmp_path / "penstock.db"
+    await (await SqliteStore.open(path)).close()
+    db = sqlite3.connect(path)
+    (plan,) = db.execute("EXPLAIN QUERY PLAN DELETE FROM audit WHERE version <= 1").fetchall()
+    db.close()
+    assert "USING INDEX audit_version" in plan[-1]
 
 
 async def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:

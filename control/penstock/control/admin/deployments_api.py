@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import replace
 from typing import Annotated
 
@@ -19,11 +20,11 @@ from penstock.control.state.deployment import (
     changed,
     created,
 )
-from penstock.control.state.placing import free_revision
 from penstock.control.store.store import Author
 
 IfMatch = Annotated[
-    str | None, Header(description="revision that the caller read; 412 where it has changed")
+    str | None,
+    Header(description="ETag or generation that the caller read; 412 where it has changed"),
 ]
 
 
@@ -109,12 +110,17 @@ class DeploymentsApi:
         await self._keeper.desire(step, Author("admin", f"delete deployment {name}"))
 
     def _with_new(self, view: ClusterView, spec: DeploymentSpec) -> ClusterView:
-        revision = free_revision(view, spec.name)
-        return view.with_deployment(created(spec, self._clock.now(), revision=revision))
+        uid = secrets.token_hex(16)
+        return view.with_deployment(created(spec, self._clock.now(), uid=uid))
 
 
 def _shown(view: ClusterView, name: str) -> DeploymentModel:
     return DeploymentModel.of(view, view.deployment(name))
+
+
+def etag(deployment: Deployment) -> str:
+    """Names one generation of one deployment: a namesake made later has another."""
+    return f'"{deployment.generation}-{deployment.uid}"'
 
 
 def _check_match(known: Deployment | None, if_match: str | None) -> None:
@@ -123,10 +129,15 @@ def _check_match(known: Deployment | None, if_match: str | None) -> None:
     wanted = if_match.strip().removeprefix("W/").strip('"')
     if wanted == "*" and known is not None:
         return
-    if wanted != "*" and not (wanted.isascii() and wanted.isdigit()):
-        raise InvalidInput(f"If-Match is {if_match!r}: give the deployment's revision, such as 3")
-    found = str(known.revision) if known else "not there"
-    if wanted.lstrip("0") != found:
-        raise RevisionMismatch(
-            f"the deployment is at revision {found}, not {wanted}: read it again"
+    generation, _, uid = wanted.partition("-")
+    if wanted != "*" and not (generation.isascii() and generation.isdigit()):
+        raise InvalidInput(
+            f"If-Match is {if_match!r}: give the deployment's ETag, or its generation, such as 3"
         )
+    if (
+        known is None
+        or generation.lstrip("0") != str(known.generation)
+        or uid not in ("", known.uid)
+    ):
+        found = f"at generation {etag(known)}" if known else "not there"
+        raise RevisionMismatch(f"the deployment is {found}, not {wanted}: read it again")

@@ -48,7 +48,7 @@ class AdapterModel(BaseModel):
 
 
 class SpecModel(BaseModel):
-    """What is asked of a deployment; changes to the first five take new replicas."""
+    """What is asked of a deployment; changes to the first four take new replicas."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -63,9 +63,7 @@ class SpecModel(BaseModel):
         examples=[{"max_model_len": "2048"}],
     )
     adapters: list[AdapterModel] = Field(default_factory=list, max_length=1000)
-    max_ongoing: Count = Field(
-        0, description="calls sent to one replica at a time; 0: the engine's default"
-    )
+    max_ongoing: Count = Field(0, description="calls sent to one replica at a time; 0: no limit")
     replicas: Annotated[StrictInt, Field(ge=0, le=MAX_REPLICAS)] = 1
     max_queued: Count = Field(0, description="requests waiting in one gateway; 0: no limit")
     queue_deadline_ms: Count = Field(
@@ -75,6 +73,11 @@ class SpecModel(BaseModel):
         0, description="milliseconds from send to the first event; 0: no limit"
     )
     labels: dict[Text, Text] = Field(default_factory=dict, max_length=100)
+    start_limit_ms: Count = Field(
+        0,
+        description="milliseconds from a replica's start to ready, after which it is started anew; "
+        "0: the node agent's default",
+    )
 
     def to_spec(self, name: str) -> DeploymentSpec:
         """The spec that this asks for; raises InvalidSpec."""
@@ -83,14 +86,19 @@ class SpecModel(BaseModel):
             model=self.model,
             engine_args=tuple(sorted((k, _setting(v)) for k, v in self.engine_args.items())),
             adapters=tuple(AdapterBinding(a.alias, a.adapter, a.source) for a in self.adapters),
-            max_ongoing=self.max_ongoing,
         )
         return DeploymentSpec(
             name=DeploymentName(name),
             template=template,
             replicas=self.replicas,
-            limits=Limits(self.max_queued, self.queue_deadline_ms, self.first_event_deadline_ms),
+            limits=Limits(
+                self.max_ongoing,
+                self.max_queued,
+                self.queue_deadline_ms,
+                self.first_event_deadline_ms,
+            ),
             labels=tuple(sorted(self.labels.items())),
+            start_limit_ms=self.start_limit_ms,
         )
 
     @classmethod
@@ -105,12 +113,13 @@ class SpecModel(BaseModel):
                 AdapterModel(alias=b.alias, adapter=b.adapter, source=b.source)
                 for b in template.adapters
             ],
-            max_ongoing=template.max_ongoing,
+            max_ongoing=limits.max_ongoing,
             replicas=spec.replicas,
             max_queued=limits.max_queued,
             queue_deadline_ms=limits.queue_deadline_ms,
             first_event_deadline_ms=limits.first_event_deadline_ms,
             labels=dict(spec.labels),
+            start_limit_ms=spec.start_limit_ms,
         )
 
 
@@ -133,8 +142,8 @@ class StatusModel(BaseModel):
 
     phase: DeploymentPhase
     wanted: int
-    ready: int = Field(description="replicas that serve, of any revision")
-    updated: int = Field(description="of these, those of the present revision")
+    ready: int = Field(description="replicas that serve, of any template")
+    updated: int = Field(description="of these, those of the present template")
     message: str
 
 
@@ -142,7 +151,9 @@ class DeploymentModel(BaseModel):
     """A deployment: what was asked for, and how it stands."""
 
     name: str
-    revision: int = Field(description="for If-Match; grows with every change")
+    uid: str = Field(description="tells it from deleted namesakes")
+    generation: int = Field(description="for If-Match; grows with every change")
+    template_digest: str = Field(description="what its replicas are made of")
     spec: SpecModel
     status: StatusModel
     created_at: datetime
@@ -154,7 +165,9 @@ class DeploymentModel(BaseModel):
         status = status_of(view, deployment)
         return cls(
             name=deployment.spec.name,
-            revision=deployment.revision,
+            uid=deployment.uid,
+            generation=deployment.generation,
+            template_digest=deployment.template_digest,
             spec=SpecModel.of(deployment.spec),
             status=StatusModel(
                 phase=status.phase,
@@ -174,7 +187,10 @@ class ReplicaModel(BaseModel):
     id: str
     deployment: str
     node: str
-    revision: int
+    deployment_uid: str
+    template_digest: str = Field(description="what it is made of")
+    generation: int = Field(description="of the deployment, when it got this template")
+    devices: list[str] = Field(description="uuids of its accelerators")
     state: str
     since: datetime
     evidence: str = Field(description="what the head's own pings say")
@@ -196,7 +212,10 @@ class ReplicaModel(BaseModel):
             id=replica.id,
             deployment=replica.deployment,
             node=replica.node,
-            revision=replica.revision,
+            deployment_uid=replica.deployment_uid,
+            template_digest=replica.template_digest,
+            generation=replica.generation,
+            devices=list(replica.devices),
             state=replica.state,
             since=replica.since,
             evidence=replica.evidence,

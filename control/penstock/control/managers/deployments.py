@@ -23,6 +23,7 @@ from penstock.control.state.reconcile import (
     Settle,
     Start,
     Stop,
+    is_current,
     plan,
 )
 from penstock.control.state.replica import NodeFacts, ReplicaId, ReplicaState, ReplicaStatus
@@ -103,9 +104,12 @@ class DeploymentManager:
         view = self._keeper.cluster.view()
         replica = view.replicas.get(replica_id)
         node = replica and view.nodes.get(replica.node)
-        if not replica or not node or replica.deployment not in view.deployments:
+        deployment = replica and view.owner(replica)
+        # Between plan and here the template may have changed: what was placed is never started
+        # from another one.
+        if not replica or not node or not deployment or not is_current(deployment, replica):
             return
-        order = order_for(view.deployments[replica.deployment], replica)
+        order = order_for(deployment, replica)
         try:
             status = await self._placement.start(node.facts, order)
         except ReplicaRefused as error:

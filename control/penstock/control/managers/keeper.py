@@ -8,15 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Callable
+from dataclasses import replace
 
 from penstock.control.errors import StoreUnavailable
 from penstock.control.managers.clock import Clock
 from penstock.control.state.cluster import Cluster, ClusterView
-from penstock.control.store.documents import changes_between, view_of
+from penstock.control.state.stamp import Stamp
+from penstock.control.store.documents import changes_between, digest_of, view_of
+from penstock.control.store.migration import migrations
 from penstock.control.store.store import Author, Change, Document, Key, Store
 
 log = logging.getLogger(__name__)
+
+IDENTITY = Key("cluster", "identity")
+HEAD = "head"
 
 Step = Callable[[ClusterView], ClusterView]
 
@@ -29,15 +36,29 @@ class Keeper:
         self._store = store
         self._clock = clock
         self._lock = asyncio.Lock()
+        self._stamp = Stamp()
 
     @property
     def cluster(self) -> Cluster:
         """What is kept: to read, and to listen to."""
         return self._cluster
 
+    @property
+    def stamp(self) -> Stamp:
+        """Whose messages ours are: the store's identity, at its newest transaction."""
+        return self._stamp
+
     async def restore(self) -> None:
-        """Takes up the view that the last head left behind."""
+        """Takes up the view that the last head left behind, brought to today's format."""
         contents = await self._store.load()
+        if changes := migrations(contents.documents, digest_of):
+            await self._write(changes, Author(HEAD, "bring the store to this version's format"))
+        if IDENTITY not in contents.documents:
+            identity: Document = {"cluster_id": secrets.token_hex(16), "epoch": 1}
+            await self._write([Change(IDENTITY, identity)], Author(HEAD, "make the cluster's id"))
+        contents = await self._store.load()
+        found = contents.documents[IDENTITY].document
+        self._stamp = Stamp(str(found["cluster_id"]), int(found["epoch"]), contents.version)
         self._cluster.replace(view_of(contents, self._clock.now()))
 
     async def desire(self, step: Step, author: Author) -> ClusterView:
@@ -55,7 +76,7 @@ class Keeper:
             old = self._cluster.view()
             new = step(old)
             try:
-                await self._write(changes_between(old, new), Author("head", what))
+                await self._write(changes_between(old, new), Author(HEAD, what))
             except StoreUnavailable as error:
                 log.error("observation not stored", extra={"what": what, "error": str(error)})
             return self._cluster.replace(new)
@@ -68,8 +89,9 @@ class Keeper:
     async def raise_counter(self, name: str, value: int) -> None:
         """Stores a counter's value."""
         document: Document = {"value": value}
-        await self._write([Change(Key("counter", name), document)], Author("head", f"raise {name}"))
+        await self._write([Change(Key("counter", name), document)], Author(HEAD, f"raise {name}"))
 
     async def _write(self, changes: list[Change], author: Author) -> None:
         if changes:
-            await self._store.apply(changes, author, self._clock.now())
+            version = await self._store.apply(changes, author, self._clock.now())
+            self._stamp = replace(self._stamp, revision=version)

@@ -87,7 +87,7 @@ class RouteManager:
 
     def _publish(self, version: int) -> None:
         routes = routes_of(self._keeper.cluster.view())
-        self._snapshot = RouteSnapshot(version, self._clock.now(), routes)
+        self._snapshot = RouteSnapshot(version, self._clock.now(), routes, self._keeper.stamp)
         log.info(
             "routes changed",
             extra={"version": version, "replicas": [r.id for r in routes.replicas]},

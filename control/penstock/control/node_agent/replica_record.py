@@ -68,7 +68,10 @@ def to_status(record: ReplicaRecord, log_path: Path) -> nodes_pb2.ReplicaStatus:
     return nodes_pb2.ReplicaStatus(
         replica_id=record.spec.replica_id,
         deployment=record.spec.deployment,
+        deployment_uid=record.spec.deployment_uid,
+        template_digest=record.spec.template_digest,
         revision=record.spec.revision,
+        devices=record.spec.devices,
         phase=f"REPLICA_PHASE_{record.phase.name}",
         address=record.address,
         pid=record.pid,

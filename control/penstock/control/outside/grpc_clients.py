@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import grpc
@@ -9,9 +10,10 @@ import grpc
 from penstock.control.errors import NodeUnreachable, ReplicaRefused
 from penstock.control.outside.dialer import Dialer
 from penstock.control.placement.placement import ReplicaOrder
-from penstock.control.rpc.wire import replica_spec, replica_status
+from penstock.control.rpc.wire import cluster_stamp, replica_spec, replica_status
 from penstock.control.state.health import Ping
 from penstock.control.state.replica import ReplicaId, ReplicaStatus
+from penstock.control.state.stamp import Stamp
 from penstock.v1 import inference_pb2, inference_pb2_grpc, nodes_pb2, nodes_pb2_grpc
 
 # A peer that was restarted is found again within a second, not after minutes of backoff.
@@ -34,15 +36,18 @@ _REFUSALS = (
 class GrpcAgentClient:
     """One node agent's NodeAgent service."""
 
-    def __init__(self, address: str, dialer: Dialer) -> None:
+    def __init__(self, address: str, dialer: Dialer, stamp: Callable[[], Stamp] = Stamp) -> None:
         self._address = address
+        self._stamp = stamp  # whose orders ours are, at this moment
         self._metadata = dialer.metadata
         self._channel = dialer.channel(address, _OPTIONS)
         self._stub = nodes_pb2_grpc.NodeAgentStub(self._channel)  # type: ignore[no-untyped-call]
 
     async def start_replica(self, order: ReplicaOrder) -> ReplicaStatus:
         """Asks for a replica; raises NodeUnreachable or ReplicaRefused."""
-        request = nodes_pb2.StartReplicaRequest(spec=replica_spec(order))
+        request = nodes_pb2.StartReplicaRequest(
+            spec=replica_spec(order), stamp=cluster_stamp(self._stamp())
+        )
         try:
             reply = await self._stub.StartReplica(
                 request, timeout=START_TIMEOUT.total_seconds(), metadata=self._metadata
@@ -56,7 +61,9 @@ class GrpcAgentClient:
     async def stop_replica(self, replica_id: ReplicaId, drain: timedelta) -> None:
         """Asks to drain and stop a replica; raises NodeUnreachable."""
         request = nodes_pb2.StopReplicaRequest(
-            replica_id=replica_id, drain_ms=drain // timedelta(milliseconds=1)
+            replica_id=replica_id,
+            drain_ms=drain // timedelta(milliseconds=1),
+            stamp=cluster_stamp(self._stamp()),
         )
         try:
             await self._stub.StopReplica(

@@ -16,26 +16,32 @@ class ReplicaOrder:
 
     replica_id: ReplicaId
     deployment: DeploymentName
-    revision: int
+    deployment_uid: str
+    template_digest: str
+    generation: int
     engine: str
     model: str
     engine_args: tuple[tuple[str, str], ...]
     adapters: tuple[AdapterBinding, ...]
-    max_ongoing: int
+    devices: tuple[str, ...]
+    start_limit_ms: int
 
 
 def order_for(deployment: Deployment, replica: Replica) -> ReplicaOrder:
-    """What to tell a node so that it runs this replica."""
+    """What to tell a node so that it runs this replica of the deployment's present template."""
     template = deployment.spec.template
     return ReplicaOrder(
         replica_id=replica.id,
         deployment=deployment.spec.name,
-        revision=replica.revision,
+        deployment_uid=replica.deployment_uid,
+        template_digest=replica.template_digest,
+        generation=replica.generation,
         engine=template.engine,
         model=template.model,
         engine_args=template.engine_args,
         adapters=template.adapters,
-        max_ongoing=template.max_ongoing,
+        devices=replica.devices,
+        start_limit_ms=deployment.spec.start_limit_ms,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -9,8 +10,9 @@ import grpc
 
 from penstock.control.errors import UnknownNode
 from penstock.control.managers.health import HealthManager
-from penstock.control.rpc.wire import node_facts, replica_status, resources
+from penstock.control.rpc.wire import cluster_stamp, node_facts, replica_status, resources
 from penstock.control.state.replica import NodeId
+from penstock.control.state.stamp import Stamp
 from penstock.v1 import nodes_pb2, nodes_pb2_grpc
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -19,8 +21,11 @@ Context = grpc.aio.ServicerContext[Any, Any]
 class NodesService(nodes_pb2_grpc.NodesServicer):
     """nodes.proto, service Nodes."""
 
-    def __init__(self, health: HealthManager, heartbeat: timedelta) -> None:
+    def __init__(
+        self, health: HealthManager, heartbeat: timedelta, stamp: Callable[[], Stamp] = Stamp
+    ) -> None:
         self._health = health
+        self._stamp = stamp
         self._heartbeat_ms = heartbeat // timedelta(milliseconds=1)
 
     async def Register(
@@ -34,7 +39,9 @@ class NodesService(nodes_pb2_grpc.NodesServicer):
                 f"node_id is {facts.id!r} and agent_address {facts.agent_address!r}: name both",
             )
         await self._health.node_registered(facts, [replica_status(r) for r in request.replicas])
-        return nodes_pb2.RegisterNodeReply(heartbeat_ms=self._heartbeat_ms)
+        return nodes_pb2.RegisterNodeReply(
+            heartbeat_ms=self._heartbeat_ms, stamp=cluster_stamp(self._stamp())
+        )
 
     async def Heartbeat(
         self, request: nodes_pb2.HeartbeatRequest, context: Context
@@ -45,5 +52,5 @@ class NodesService(nodes_pb2_grpc.NodesServicer):
         try:
             await self._health.node_heard(node_id, resources(request.resources), reports)
         except UnknownNode:
-            return nodes_pb2.HeartbeatReply(unknown=True)
-        return nodes_pb2.HeartbeatReply()
+            return nodes_pb2.HeartbeatReply(unknown=True, stamp=cluster_stamp(self._stamp()))
+        return nodes_pb2.HeartbeatReply(stamp=cluster_stamp(self._stamp()))

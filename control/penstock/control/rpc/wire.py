@@ -9,6 +9,7 @@ from penstock.control.placement.placement import ReplicaOrder
 from penstock.control.state.cluster import DeploymentCounts, GatewayReport
 from penstock.control.state.deployment import DeploymentName
 from penstock.control.state.replica import (
+    Device,
     NodeFacts,
     NodeId,
     ReplicaId,
@@ -17,7 +18,8 @@ from penstock.control.state.replica import (
     Resources,
 )
 from penstock.control.state.snapshot import DeploymentRoute, ReplicaRoute, RouteSnapshot
-from penstock.v1 import inference_pb2, nodes_pb2, routes_pb2
+from penstock.control.state.stamp import Stamp
+from penstock.v1 import common_pb2, inference_pb2, nodes_pb2, routes_pb2
 
 _PHASES: Mapping[int, ReplicaState] = {
     nodes_pb2.REPLICA_PHASE_STARTING: ReplicaState.STARTING,
@@ -35,6 +37,18 @@ _ROUTE_STATES = {
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+def stamp(message: common_pb2.ClusterStamp) -> Stamp:
+    """Whose message it is."""
+    return Stamp(message.cluster_id, message.epoch, message.revision)
+
+
+def cluster_stamp(value: Stamp) -> common_pb2.ClusterStamp:
+    """The inverse of `stamp`."""
+    return common_pb2.ClusterStamp(
+        cluster_id=value.cluster_id, epoch=value.epoch, revision=value.revision
+    )
+
+
 def milliseconds(moment: datetime) -> int:
     """Milliseconds since 1970."""
     return (moment - _EPOCH) // timedelta(milliseconds=1)
@@ -50,7 +64,9 @@ def replica_status(message: nodes_pb2.ReplicaStatus) -> ReplicaStatus:
     return ReplicaStatus(
         replica_id=ReplicaId(message.replica_id),
         deployment=DeploymentName(message.deployment),
-        revision=message.revision,
+        deployment_uid=message.deployment_uid,
+        template_digest=message.template_digest,
+        generation=message.revision,
         state=_PHASES.get(message.phase, ReplicaState.STARTING),
         address=message.address,
         pid=message.pid,
@@ -63,6 +79,8 @@ def replica_status(message: nodes_pb2.ReplicaStatus) -> ReplicaStatus:
         max_model_len=message.max_model_len,
         capacity=message.capacity,
         adapters=tuple(message.adapters),
+        devices=tuple(message.devices),
+        ready_at_ms=message.ready_at_ms,
     )
 
 
@@ -75,6 +93,7 @@ def node_facts(message: nodes_pb2.NodeInfo) -> NodeFacts:
         zone=message.zone,
         pid=message.pid,
         resources=resources(message.resources),
+        allows_model_code=message.allows_model_code,
     )
 
 
@@ -85,6 +104,9 @@ def resources(message: nodes_pb2.NodeResources) -> Resources:
         memory_bytes=message.memory_bytes,
         memory_available_bytes=message.memory_available_bytes,
         gpus=message.gpus,
+        devices=tuple(
+            Device(d.uuid, d.name, d.memory_bytes, d.memory_used_bytes) for d in message.devices
+        ),
     )
 
 
@@ -93,7 +115,9 @@ def replica_spec(order: ReplicaOrder) -> nodes_pb2.ReplicaSpec:
     return nodes_pb2.ReplicaSpec(
         replica_id=order.replica_id,
         deployment=order.deployment,
-        revision=order.revision,
+        revision=order.generation,
+        deployment_uid=order.deployment_uid,
+        template_digest=order.template_digest,
         engine=order.engine,
         model=order.model,
         served_name=order.deployment,
@@ -102,7 +126,8 @@ def replica_spec(order: ReplicaOrder) -> nodes_pb2.ReplicaSpec:
             inference_pb2.Adapter(name=b.adapter, source=b.source, parent=order.deployment)
             for b in order.adapters
         ],
-        max_ongoing=order.max_ongoing,
+        devices=order.devices,
+        start_limit_ms=order.start_limit_ms,
     )
 
 
@@ -134,6 +159,7 @@ def route_snapshot(snapshot: RouteSnapshot) -> routes_pb2.RouteSnapshot:
         made_at_ms=milliseconds(snapshot.made_at),
         deployments=[_deployment_route(d) for d in snapshot.routes.deployments],
         replicas=[_replica_route(r) for r in snapshot.routes.replicas],
+        stamp=cluster_stamp(snapshot.stamp),
     )
 
 
@@ -154,7 +180,9 @@ def _deployment_route(route: DeploymentRoute) -> routes_pb2.DeploymentRoute:
             queue_deadline_ms=route.queue_deadline_ms,
             first_event_deadline_ms=route.first_event_deadline_ms,
         ),
-        generation=route.revision,
+        generation=route.generation,
+        uid=route.uid,
+        template_digest=route.template_digest,
     )
 
 
@@ -168,5 +196,7 @@ def _replica_route(route: ReplicaRoute) -> routes_pb2.ReplicaRoute:
         state=_ROUTE_STATES[route.state],
         capacity=route.capacity,
         adapters=route.adapters,
-        revision=route.revision,
+        revision=route.generation,
+        deployment_uid=route.deployment_uid,
+        template_digest=route.template_digest,
     )

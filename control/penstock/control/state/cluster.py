@@ -87,8 +87,18 @@ class ClusterView:
             raise UnknownDeployment(f"no deployment {name!r}: there are {known}") from None
 
     def replicas_of(self, name: DeploymentName) -> Iterator[Replica]:
-        """The replicas of one deployment, in order of their ids."""
+        """The replicas of this name, in order of their ids: of deleted namesakes too."""
         return (r for _, r in sorted(self.replicas.items()) if r.deployment == name)
+
+    def owner(self, replica: Replica) -> Deployment | None:
+        """The deployment that the replica was made for; None where it is deleted or not ours."""
+        deployment = self.deployments.get(replica.deployment)
+        return deployment if deployment and deployment.uid == replica.deployment_uid else None
+
+    def replicas_for(self, deployment: Deployment) -> Iterator[Replica]:
+        """The replicas that were made for this deployment, in order of their ids."""
+        name, uid = deployment.spec.name, deployment.uid
+        return (r for r in self.replicas_of(name) if r.deployment_uid == uid)
 
     def with_deployment(self, deployment: Deployment) -> ClusterView:
         """This view with one deployment added or replaced."""

@@ -1,9 +1,16 @@
-"""What is wanted: a deployment's spec, and the revisions that changes to it make."""
+"""What is wanted: a deployment's spec, and what tells it and its versions from others.
+
+The uid tells namesakes apart: it is made with the deployment and never used again. The generation
+grows with each change of the spec. The template digest says what replicas are made of: equal
+digests, equal replicas.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import NewType
 
@@ -33,6 +40,7 @@ class AdapterBinding:
 class Limits:
     """What the gateways hold a deployment to; changing one starts no replica. 0: no limit."""
 
+    max_ongoing: int = 0  # calls sent to one replica at a time
     max_queued: int = 0  # requests waiting in one gateway
     queue_deadline_ms: int = 0  # milliseconds a request may wait for a replica
     first_event_deadline_ms: int = 0  # milliseconds from send to the first event
@@ -46,7 +54,6 @@ class Template:
     model: str  # path, hub id, or a name that the replica ships
     engine_args: tuple[tuple[str, str], ...] = ()  # sorted by key
     adapters: tuple[AdapterBinding, ...] = ()
-    max_ongoing: int = 0  # calls it may be sent at once; 0: the engine's default
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,45 +65,65 @@ class DeploymentSpec:
     replicas: int = 1
     limits: Limits = field(default_factory=Limits)
     labels: tuple[tuple[str, str], ...] = ()  # sorted by key; Penstock gives them no meaning
+    start_limit_ms: int = 0  # milliseconds from process start to ready; 0: the node agent's default
 
     def __post_init__(self) -> None:
         _check_name(self.name)
         _check_template(self.template)
+        for field_name, value in (
+            ("max_ongoing", self.limits.max_ongoing),
+            ("start_limit_ms", self.start_limit_ms),
+        ):
+            if value < 0:
+                raise InvalidSpec(f"{field_name} is {value}: it must be 0 or more")
         if not 0 <= self.replicas <= MAX_REPLICAS:
             raise InvalidSpec(f"replicas is {self.replicas}: it must be 0 to {MAX_REPLICAS}")
 
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A spec with its history: revisions begin at 1 and grow by one with each change."""
+    """A spec with its identity and history."""
 
     spec: DeploymentSpec
-    revision: int
-    template_revision: int  # the revision that last changed the template: what replicas run
+    uid: str  # hex
+    generation: int  # begins at 1, grows by one with each change
+    template_digest: str  # what its replicas are made of
+    template_generation: int  # the generation that last changed the template
     created_at: datetime
     updated_at: datetime
     trouble: str = ""  # why the last attempt at a replica came to nothing; empty once all is well
+    load_ms: int = 0  # milliseconds that its last replica took to get ready; 0: not known
 
 
-def created(spec: DeploymentSpec, now: datetime, *, revision: int = 1) -> Deployment:
-    """A deployment's first revision, numbered above those of a namesake that was deleted."""
-    return Deployment(spec, revision, revision, created_at=now, updated_at=now)
+def created(spec: DeploymentSpec, now: datetime, *, uid: str) -> Deployment:
+    """A deployment's first generation, under a uid that nothing else ever had."""
+    digest = template_digest(spec.template)
+    return Deployment(spec, uid, 1, digest, 1, created_at=now, updated_at=now)
 
 
 def changed(deployment: Deployment, spec: DeploymentSpec, now: datetime) -> Deployment:
-    """The next revision; the same one where the spec says nothing new."""
+    """The next generation; the same one where the spec says nothing new."""
     if spec == deployment.spec:
         return deployment
-    revision = deployment.revision + 1
-    same_template = spec.template == deployment.spec.template
+    deployment = replace(
+        deployment, spec=spec, generation=deployment.generation + 1, updated_at=now
+    )
+    digest = template_digest(spec.template)
+    if digest == deployment.template_digest:
+        return deployment
     return replace(
         deployment,
-        spec=spec,
-        revision=revision,
-        template_revision=deployment.template_revision if same_template else revision,
-        updated_at=now,
-        trouble=deployment.trouble if same_template else "",
+        template_digest=digest,
+        template_generation=deployment.generation,
+        trouble="",
+        load_ms=0,
     )
+
+
+def template_digest(template: Template) -> str:
+    """SHA-256 over the canonical JSON of a template, hex."""
+    text = json.dumps(asdict(template), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _check_name(name: str) -> None:
@@ -112,8 +139,6 @@ def _check_template(template: Template) -> None:
         raise InvalidSpec(f"engine is {template.engine!r}: it must be one of {', '.join(ENGINES)}")
     if not template.model.strip() or not template.model.isprintable():
         raise InvalidSpec(f"model is {template.model!r}: name a path, a hub id or penstock-mini")
-    if template.max_ongoing < 0:
-        raise InvalidSpec(f"max_ongoing is {template.max_ongoing}: it must be 0 or more")
     for key, _ in template.engine_args:
         if not _SETTING.fullmatch(key):
             raise InvalidSpec(

@@ -14,6 +14,7 @@ from enum import Enum, auto
 
 from penstock.control.errors import UnknownNode
 from penstock.control.state.cluster import ClusterView
+from penstock.control.state.placing import replica_of
 from penstock.control.state.replica import (
     Evidence,
     Node,
@@ -158,7 +159,7 @@ def _fold_report(
     if status.state is ReplicaState.STOPPED:
         return view.without_replica(status.replica_id)
     if replica is None:  # of a former head whose store is gone: taken in, reconciled like any other
-        replica = _adopted(node_id, status, now)
+        replica = replica_of(status, node_id, now)
     draining = replica.state is ReplicaState.DRAINING
     state = ReplicaState.DRAINING if draining else status.state
     fresh_process = (status.address, status.pid) != (replica.status.address, replica.status.pid)
@@ -166,19 +167,6 @@ def _fold_report(
         replica = replace(replica, evidence=Evidence.NONE, failed_pings=0)
     replica = replace(replica.moved(state, now), node=node_id, status=status, unreported=0)
     return view.with_replica(replica)
-
-
-def _adopted(node_id: NodeId, status: ReplicaStatus, now: datetime) -> Replica:
-    return Replica(
-        id=status.replica_id,
-        deployment=status.deployment,
-        node=node_id,
-        revision=status.revision,
-        state=status.state,
-        since=now,
-        assigned_at=now,
-        status=status,
-    )
 
 
 def _fold_absence(view: ClusterView, replica: Replica, now: datetime) -> ClusterView:

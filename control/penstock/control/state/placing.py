@@ -6,9 +6,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from penstock.control.state.cluster import ClusterView
-from penstock.control.state.deployment import DeploymentName
 from penstock.control.state.reconcile import LIVE, Drain, Place, Settle
-from penstock.control.state.replica import Replica, ReplicaId, ReplicaState, ReplicaStatus
+from penstock.control.state.replica import NodeId, Replica, ReplicaId, ReplicaState, ReplicaStatus
 
 
 def placed(view: ClusterView, action: Place, replica_id: ReplicaId, now: datetime) -> ClusterView:
@@ -16,19 +15,32 @@ def placed(view: ClusterView, action: Place, replica_id: ReplicaId, now: datetim
     deployment = view.deployments.get(action.deployment)
     if deployment is None:
         return view
-    revision = deployment.template_revision
-    status = ReplicaStatus(replica_id, action.deployment, revision, ReplicaState.PENDING)
-    replica = Replica(
-        id=replica_id,
-        deployment=action.deployment,
-        node=action.node,
-        revision=revision,
-        state=ReplicaState.PENDING,
+    status = ReplicaStatus(
+        replica_id,
+        action.deployment,
+        deployment.uid,
+        deployment.template_digest,
+        deployment.template_generation,
+        ReplicaState.PENDING,
+    )
+    return view.with_replica(replica_of(status, action.node, now))
+
+
+def replica_of(status: ReplicaStatus, node: NodeId, now: datetime) -> Replica:
+    """A replica that is exactly what this status says."""
+    return Replica(
+        id=status.replica_id,
+        deployment=status.deployment,
+        deployment_uid=status.deployment_uid,
+        template_digest=status.template_digest,
+        generation=status.generation,
+        node=node,
+        state=status.state,
         since=now,
         assigned_at=now,
         status=status,
+        devices=status.devices,
     )
-    return view.with_replica(replica)
 
 
 def draining(view: ClusterView, action: Drain, now: datetime) -> ClusterView:
@@ -63,8 +75,3 @@ def answered(view: ClusterView, status: ReplicaStatus, now: datetime) -> Cluster
     if status.state is ReplicaState.STOPPED:
         return view.without_replica(replica.id)
     return view.with_replica(replace(replica.moved(status.state, now), status=status))
-
-
-def free_revision(view: ClusterView, name: DeploymentName) -> int:
-    """A first revision for a new deployment that no replica of a deleted namesake runs."""
-    return max((replica.revision for replica in view.replicas_of(name)), default=0) + 1

@@ -127,9 +127,9 @@ class _NodeLoads:
 
 def _converge(view: ClusterView, deployment: Deployment, loads: _NodeLoads) -> Iterator[Action]:
     name, wanted = deployment.spec.name, deployment.spec.replicas
-    live = [r for r in view.replicas_of(name) if r.state in LIVE]
-    current = [r for r in live if r.revision == deployment.template_revision]
-    old = [r for r in live if r.revision != deployment.template_revision]
+    live = [r for r in view.replicas_for(deployment) if r.state in LIVE]
+    current = [r for r in live if is_current(deployment, r)]
+    old = [r for r in live if not is_current(deployment, r)]
     yield from _drain_surplus(current, len(current) - wanted, "more than wanted", loads)
     if old:
         yield from _update(view, deployment, current, old, loads)
@@ -149,15 +149,15 @@ def _update(
     wanted = deployment.spec.replicas
     useless = list(_useless(current, old, wanted))
     for replica in useless:
-        yield Drain(replica.id, "of an older revision, and not ready")
+        yield Drain(replica.id, "of an older template, and not ready")
     kept = [r for r in old if r not in useless]
     spare = sum(map(serves, current)) + sum(map(serves, kept)) - wanted
     surplus = [r for r in kept if serves(r)][: max(spare, 0)]
     for replica in surplus:
-        yield Drain(replica.id, "of an older revision")
+        yield Drain(replica.id, "of an older template")
     stopping = sum(
         1
-        for r in view.replicas_of(deployment.spec.name)
+        for r in view.replicas_for(deployment)
         if r.state is ReplicaState.DRAINING and _node_ready(view, r)
     )
     running = len(current) + len(old) + stopping
@@ -192,8 +192,8 @@ def _given_up(
     view: ClusterView, deployment: Deployment, now: datetime, deadlines: Deadlines
 ) -> Iterator[Action]:
     """Attempts that came to nothing make room for the next, and leave their reason behind."""
-    for replica in view.replicas_of(deployment.spec.name):
-        if replica.revision != deployment.template_revision:
+    for replica in view.replicas_for(deployment):
+        if not is_current(deployment, replica):
             continue
         lasted = now - replica.since
         if replica.state is ReplicaState.FAILED and lasted >= deadlines.retry_failed:
@@ -206,7 +206,7 @@ def _given_up(
 
 def _abandoned(view: ClusterView) -> Iterator[Action]:
     for _, replica in sorted(view.replicas.items()):
-        if replica.state in LIVE and replica.deployment not in view.deployments:
+        if replica.state in LIVE and view.owner(replica) is None:
             yield Drain(replica.id, "its deployment is deleted")
 
 
@@ -214,7 +214,7 @@ def _errands(view: ClusterView) -> Iterator[Action]:
     for _, replica in sorted(view.replicas.items()):
         if not _node_ready(view, replica):
             continue
-        if replica.state is ReplicaState.PENDING and _is_current(view, replica):
+        if replica.state is ReplicaState.PENDING and _may_start(view, replica):
             yield Start(replica.id)
         elif (
             replica.state is ReplicaState.DRAINING
@@ -223,9 +223,18 @@ def _errands(view: ClusterView) -> Iterator[Action]:
             yield Stop(replica.id)
 
 
-def _is_current(view: ClusterView, replica: Replica) -> bool:
-    deployment = view.deployments.get(replica.deployment)
-    return deployment is not None and replica.revision == deployment.template_revision
+def is_current(deployment: Deployment, replica: Replica) -> bool:
+    """Whether the replica is made of what the deployment now asks for."""
+    return (
+        replica.deployment_uid == deployment.uid
+        and replica.template_digest == deployment.template_digest
+        and replica.is_as_ordered
+    )
+
+
+def _may_start(view: ClusterView, replica: Replica) -> bool:
+    deployment = view.owner(replica)
+    return deployment is not None and is_current(deployment, replica)
 
 
 def _node_ready(view: ClusterView, replica: Replica) -> bool:

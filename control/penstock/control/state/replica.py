@@ -83,7 +83,9 @@ class ReplicaStatus:
 
     replica_id: ReplicaId
     deployment: DeploymentName
-    revision: int
+    deployment_uid: str
+    template_digest: str
+    generation: int  # of the deployment, when it got this template
     state: ReplicaState
     address: str = ""  # host:port of its Inference service; empty: not serving
     pid: int = 0
@@ -96,6 +98,8 @@ class ReplicaStatus:
     max_model_len: int = 0
     capacity: int = 0
     adapters: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()  # uuids of its accelerators
+    ready_at_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +108,10 @@ class Replica:
 
     id: ReplicaId
     deployment: DeploymentName
+    deployment_uid: str  # of the deployment that it was made for
+    template_digest: str  # of the template that it was made from
+    generation: int  # of the deployment, when it got this template
     node: NodeId
-    revision: int  # the deployment's template_revision that it runs
     state: ReplicaState
     since: datetime  # of the state
     assigned_at: datetime
@@ -113,6 +119,18 @@ class Replica:
     evidence: Evidence = Evidence.NONE
     failed_pings: int = 0  # in a row
     unreported: int = 0  # heartbeats of its node in a row that did not name it
+    devices: tuple[str, ...] = ()  # uuids of the accelerators that it was given
+
+    @property
+    def is_as_ordered(self) -> bool:
+        """Whether its agent reports what it was placed for: nothing else is ever routed to.
+
+        An agent from before deployments had uids reports neither; it knows the generation.
+        """
+        said, status = (self.status.deployment_uid, self.status.template_digest), self.status
+        if said == ("", ""):
+            return status.generation == self.generation
+        return said == (self.deployment_uid, self.template_digest)
 
     def moved(self, to: ReplicaState, now: datetime) -> Replica:
         """This replica in another state; itself where that is the state it is in."""
@@ -123,6 +141,16 @@ class Replica:
 
 
 @dataclass(frozen=True, slots=True)
+class Device:
+    """One accelerator; memory in bytes."""
+
+    uuid: str
+    name: str = ""
+    memory_bytes: int = 0
+    memory_used_bytes: int = 0  # by whichever process
+
+
+@dataclass(frozen=True, slots=True)
 class Resources:
     """What a machine has; memory in bytes."""
 
@@ -130,6 +158,7 @@ class Resources:
     memory_bytes: int = 0
     memory_available_bytes: int = 0
     gpus: int = 0
+    devices: tuple[Device, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +171,7 @@ class NodeFacts:
     zone: str = ""
     pid: int = 0
     resources: Resources = Resources()
+    allows_model_code: bool = False  # takes engine arguments that run code of a model
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,13 @@ gateway had.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.deployment import Deployment, DeploymentName
 from penstock.control.state.replica import Evidence, Replica, ReplicaState
+from penstock.control.state.stamp import Stamp
 
 _ROUTED = (ReplicaState.STARTING, ReplicaState.READY, ReplicaState.DRAINING)
 
@@ -30,7 +31,9 @@ class DeploymentRoute:
     max_queued: int
     queue_deadline_ms: int
     first_event_deadline_ms: int
-    revision: int
+    generation: int
+    uid: str
+    template_digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,9 @@ class ReplicaRoute:
     state: ReplicaState  # starting, ready or draining
     capacity: int
     adapters: tuple[str, ...]
-    revision: int
+    generation: int
+    deployment_uid: str
+    template_digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,7 @@ class RouteSnapshot:
     version: int
     made_at: datetime
     routes: Routes
+    stamp: Stamp = field(default_factory=Stamp)
 
 
 def routes_of(view: ClusterView) -> Routes:
@@ -76,6 +82,8 @@ def routes_of(view: ClusterView) -> Routes:
 
 
 def _routed(view: ClusterView, replica: Replica) -> bool:
+    if view.owner(replica) is None or not replica.is_as_ordered:
+        return False  # other weights than the name promises, whatever else is true
     if replica.state not in _ROUTED or not replica.status.address:
         return False
     if replica.state is not ReplicaState.READY:
@@ -90,13 +98,13 @@ def _others_serve(view: ClusterView, replica: Replica) -> bool:
     return any(
         other.state is ReplicaState.READY and other.evidence in (Evidence.NONE, Evidence.ANSWERS)
         for other in view.replicas_of(replica.deployment)
-        if other.id != replica.id
+        if other.id != replica.id and other.deployment_uid == replica.deployment_uid
     )
 
 
 def _deployment_route(view: ClusterView, deployment: Deployment) -> DeploymentRoute:
     spec = deployment.spec
-    lengths = [r.status.max_model_len for r in view.replicas_of(spec.name)]
+    lengths = [r.status.max_model_len for r in view.replicas_for(deployment)]
     return DeploymentRoute(
         name=spec.name,
         model=spec.template.model,
@@ -104,11 +112,13 @@ def _deployment_route(view: ClusterView, deployment: Deployment) -> DeploymentRo
         created=int(deployment.created_at.timestamp()),
         max_model_len=min((length for length in lengths if length), default=0),
         adapters=tuple((b.alias, b.adapter) for b in spec.template.adapters),
-        max_ongoing=spec.template.max_ongoing,
+        max_ongoing=spec.limits.max_ongoing,
         max_queued=spec.limits.max_queued,
         queue_deadline_ms=spec.limits.queue_deadline_ms,
         first_event_deadline_ms=spec.limits.first_event_deadline_ms,
-        revision=deployment.revision,
+        generation=deployment.generation,
+        uid=deployment.uid,
+        template_digest=deployment.template_digest,
     )
 
 
@@ -123,5 +133,7 @@ def _replica_route(view: ClusterView, replica: Replica) -> ReplicaRoute:
         state=replica.state,
         capacity=replica.status.capacity,
         adapters=replica.status.adapters,
-        revision=replica.revision,
+        generation=replica.generation,
+        deployment_uid=replica.deployment_uid,
+        template_digest=replica.template_digest,
     )

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.deployment import Deployment
-from penstock.control.state.reconcile import LIVE, serves
+from penstock.control.state.reconcile import LIVE, is_current, serves
 from penstock.control.state.replica import NodeState, Replica, ReplicaState
 
 
@@ -15,7 +15,7 @@ class DeploymentPhase(StrEnum):
     """A deployment in one word."""
 
     READY = "ready"  # everything as wanted
-    UPDATING = "updating"  # serves; a new revision is being rolled out
+    UPDATING = "updating"  # serves; a new template is being rolled out
     DEGRADED = "degraded"  # serves with fewer replicas than wanted
     STARTING = "starting"  # does not serve yet
     FAILED = "failed"  # does not serve, and its replicas ended with an error
@@ -28,16 +28,16 @@ class DeploymentStatus:
 
     phase: DeploymentPhase
     wanted: int
-    ready: int  # replicas that serve, of any revision
-    updated: int  # of these, those that run the present revision
+    ready: int  # replicas that serve, of any template
+    updated: int  # of these, those that run the present template
     message: str
 
 
 def status_of(view: ClusterView, deployment: Deployment) -> DeploymentStatus:
     """The status of one deployment as the view stands."""
-    live = [r for r in view.replicas_of(deployment.spec.name) if r.state in LIVE]
+    live = [r for r in view.replicas_for(deployment) if r.state in LIVE]
     serving = [r for r in live if serves(r)]
-    updated = [r for r in serving if r.revision == deployment.template_revision]
+    updated = [r for r in serving if is_current(deployment, r)]
     wanted = deployment.spec.replicas
     done = len(updated) == wanted == len(live)
     message = "" if done else _message(view, deployment, live)
@@ -57,7 +57,7 @@ def _phase(wanted: int, ready: int, live: list[Replica], *, done: bool) -> Deplo
 
 
 def _message(view: ClusterView, deployment: Deployment, live: list[Replica]) -> str:
-    newest_first = sorted(live, key=lambda r: r.revision, reverse=True)
+    newest_first = sorted(live, key=lambda r: r.generation, reverse=True)
     for replica in newest_first:
         if replica.state in (ReplicaState.FAILED, ReplicaState.BACKOFF):
             error = replica.status.last_error or f"exit code {replica.status.exit_code}"

@@ -18,6 +18,7 @@ from penstock.control.state.deployment import (
     DeploymentSpec,
     Limits,
     Template,
+    template_digest,
 )
 from penstock.control.state.replica import (
     Node,
@@ -42,6 +43,14 @@ def changes_between(old: ClusterView, new: ClusterView) -> list[Change]:
         *_kind_changes("node", old.nodes, new.nodes, _from_node),
         *_kind_changes("replica", old.replicas, new.replicas, _from_replica),
     ]
+
+
+def digest_of(document: Document) -> str:
+    """The template digest of a deployment's document, of whichever format; empty: unreadable."""
+    try:
+        return template_digest(_to_template(document))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return ""
 
 
 def view_of(contents: Contents, now: datetime) -> ClusterView:
@@ -87,47 +96,58 @@ def _from_deployment(deployment: Deployment) -> Document:
         "adapters": [
             {"alias": b.alias, "adapter": b.adapter, "source": b.source} for b in template.adapters
         ],
-        "max_ongoing": template.max_ongoing,
         "replicas": spec.replicas,
+        "max_ongoing": limits.max_ongoing,
         "max_queued": limits.max_queued,
         "queue_deadline_ms": limits.queue_deadline_ms,
         "first_event_deadline_ms": limits.first_event_deadline_ms,
         "labels": dict(spec.labels),
-        "revision": deployment.revision,
-        "template_revision": deployment.template_revision,
+        "start_limit_ms": spec.start_limit_ms,
+        "uid": deployment.uid,
+        "generation": deployment.generation,
+        "template_digest": deployment.template_digest,
+        "template_generation": deployment.template_generation,
         "created_at": deployment.created_at.isoformat(),
         "updated_at": deployment.updated_at.isoformat(),
         "trouble": deployment.trouble,
+        "load_ms": deployment.load_ms,
     }
 
 
-def _to_deployment(document: Document) -> Deployment:
-    template = Template(
+def _to_template(document: Document) -> Template:
+    return Template(
         engine=document["engine"],
         model=document["model"],
         engine_args=tuple(sorted(document["engine_args"].items())),
         adapters=tuple(AdapterBinding(**binding) for binding in document["adapters"]),
-        max_ongoing=document["max_ongoing"],
     )
+
+
+def _to_deployment(document: Document) -> Deployment:
     limits = Limits(
+        max_ongoing=document["max_ongoing"],
         max_queued=document["max_queued"],
         queue_deadline_ms=document["queue_deadline_ms"],
         first_event_deadline_ms=document["first_event_deadline_ms"],
     )
     spec = DeploymentSpec(
         name=DeploymentName(document["name"]),
-        template=template,
+        template=_to_template(document),
         replicas=document["replicas"],
         limits=limits,
         labels=tuple(sorted(document["labels"].items())),
+        start_limit_ms=document["start_limit_ms"],
     )
     return Deployment(
         spec=spec,
-        revision=document["revision"],
-        template_revision=document["template_revision"],
+        uid=document["uid"],
+        generation=document["generation"],
+        template_digest=document["template_digest"],
+        template_generation=document["template_generation"],
         created_at=datetime.fromisoformat(document["created_at"]),
         updated_at=datetime.fromisoformat(document["updated_at"]),
         trouble=document["trouble"],
+        load_ms=document["load_ms"],
     )
 
 
@@ -139,6 +159,7 @@ def _from_node(node: Node) -> Document:
         "host": facts.host,
         "zone": facts.zone,
         "pid": facts.pid,
+        "allows_model_code": facts.allows_model_code,
     }
 
 
@@ -149,6 +170,7 @@ def _to_node(document: Document, now: datetime) -> Node:
         host=document["host"],
         zone=document["zone"],
         pid=document["pid"],
+        allows_model_code=document["allows_model_code"],
     )
     return Node(facts, NodeState.EXPECTED, since=now, heard_at=now)
 
@@ -159,7 +181,10 @@ def _from_replica(replica: Replica) -> Document:
         "id": replica.id,
         "deployment": replica.deployment,
         "node": replica.node,
-        "revision": replica.revision,
+        "deployment_uid": replica.deployment_uid,
+        "template_digest": replica.template_digest,
+        "generation": replica.generation,
+        "devices": list(replica.devices),
         "state": replica.state.value,
         "since": replica.since.isoformat(),
         "assigned_at": replica.assigned_at.isoformat(),
@@ -172,7 +197,11 @@ def _from_replica(replica: Replica) -> Document:
         "log_path": status.log_path,
         "max_model_len": status.max_model_len,
         "capacity": status.capacity,
+        "ready_at_ms": status.ready_at_ms,
         "adapters": list(status.adapters),
+        "said_uid": status.deployment_uid,
+        "said_digest": status.template_digest,
+        "said_generation": status.generation,
     }
 
 
@@ -181,7 +210,9 @@ def _to_replica(document: Document) -> Replica:
     status = ReplicaStatus(
         replica_id=ReplicaId(document["id"]),
         deployment=DeploymentName(document["deployment"]),
-        revision=document["revision"],
+        deployment_uid=document["said_uid"],
+        template_digest=document["said_digest"],
+        generation=document["said_generation"],
         # Not known until the agent reports: a drain that it was asked for is asked for again.
         state=ReplicaState.STARTING if state is ReplicaState.DRAINING else state,
         address=document["address"],
@@ -194,12 +225,17 @@ def _to_replica(document: Document) -> Replica:
         max_model_len=document["max_model_len"],
         capacity=document["capacity"],
         adapters=tuple(document["adapters"]),
+        devices=tuple(document["devices"]),
+        ready_at_ms=document["ready_at_ms"],
     )
     return Replica(
         id=status.replica_id,
         deployment=status.deployment,
+        deployment_uid=document["deployment_uid"],
+        template_digest=document["template_digest"],
+        generation=document["generation"],
         node=NodeId(document["node"]),
-        revision=status.revision,
+        devices=tuple(document["devices"]),
         state=state,
         since=datetime.fromisoformat(document["since"]),
         assigned_at=datetime.fromisoformat(document["assigned_at"]),

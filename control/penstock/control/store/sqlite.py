@@ -1,7 +1,8 @@
 """The embedded store: one SQLite file, written ahead, in a thread of its own.
 
-A transaction that `apply` returned from survives kill -9 of the process. SQLite's own write-ahead
-log does that; the file lies beside a `-wal` and a `-shm` file while it is open.
+A transaction that `apply` returned from survives kill -9 of the process and the loss of power:
+others are told its version as the cluster's newest. SQLite's own write-ahead log does that, synced
+at each transaction; the file lies beside a `-wal` and a `-shm` file while it is open.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from penstock.control.store.store import AuditEntry, Author, Change, Contents, K
 
 _T = TypeVar("_T")
 
-SCHEMA_VERSION = 1
+# 1 had no index on the audit trail, and documents without uids: see migration.py.
+SCHEMA_VERSION = 2
 _SCHEMA = """
 CREATE TABLE documents (
     kind TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL, document TEXT NOT NULL,
@@ -41,6 +43,7 @@ CREATE TABLE audit (
     before TEXT, after TEXT
 );
 """
+_INDEX = "CREATE INDEX IF NOT EXISTS audit_version ON audit (version);"
 # The trail keeps this many transactions; a replica's every step is one.
 AUDIT_KEPT = 100_000
 
@@ -117,24 +120,31 @@ def _open(path: Path) -> sqlite3.Connection:
 
 def _prepare(db: sqlite3.Connection, path: Path) -> None:
     db.execute("PRAGMA journal_mode = WAL")
-    db.execute("PRAGMA synchronous = NORMAL")
+    db.execute("PRAGMA synchronous = FULL")
     found = [row[0] for row in db.execute("PRAGMA quick_check")]
     if found != ["ok"]:
         raise _corrupted(path, "; ".join(found[:3]))
     (schema,) = db.execute("PRAGMA user_version").fetchone()
     if schema == 0:
-        db.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
-    elif schema != SCHEMA_VERSION:
+        _bring_to_format(db, _SCHEMA)
+    elif schema < SCHEMA_VERSION:
+        _bring_to_format(db, "")
+    elif schema > SCHEMA_VERSION:
         raise CannotStart(
             f"the store {path} has format {schema}, this version knows {SCHEMA_VERSION}: "
             "start the Penstock that wrote it, or name another data directory"
         )
 
 
+def _bring_to_format(db: sqlite3.Connection, tables: str) -> None:
+    version = f"PRAGMA user_version = {SCHEMA_VERSION};"
+    db.executescript(f"BEGIN; {tables} {_INDEX} {version} COMMIT;")
+
+
 def _corrupted(path: Path, detail: str) -> StoreCorrupted:
     return StoreCorrupted(
-        f"the store {path} is damaged ({detail}): restore it from a backup, or move it away "
-        "to begin with an empty one; running replicas are taken in again"
+        f"the store {path} is damaged ({detail}): restore it from a backup; nodes and gateways "
+        "go on as they are, and `penstock head --take-over` shows what the backup does not know"
     )
 
 

@@ -1,0 +1,76 @@
+"""Documents of older heads, brought to what `documents.py` reads.
+
+Pure. Format 1 had no uids: a deployment counted its revisions, a replica remembered the revision
+that it was made from. A deployment gets a uid here, once; its replicas get it too, and the template
+digest where they are of its newest template.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from penstock.control.store.store import Change, Document, Key, Stored
+
+Documents = Mapping[Key, Stored]
+Digest = Callable[[Document], str]
+
+
+def migrations(documents: Documents, digest: Digest) -> list[Change]:
+    """What to write so that every document is of today's format; empty where all are.
+
+    `digest` gives the template digest of a deployment's document.
+    """
+    deployments: dict[str, Document] = {}
+    changes: list[Change] = []
+    for key, stored in _of_kind(documents, "deployment"):
+        document = stored.document
+        if "uid" not in document:
+            document = _deployment(document, digest)
+            changes.append(Change(key, document))
+        deployments[key.name] = document
+    for key, stored in _of_kind(documents, "replica"):
+        if "deployment_uid" not in stored.document:
+            changes.append(Change(key, _replica(stored.document, deployments)))
+    for key, stored in _of_kind(documents, "node"):
+        if "allows_model_code" not in stored.document:
+            changes.append(Change(key, {**stored.document, "allows_model_code": False}))
+    return changes
+
+
+def _of_kind(documents: Documents, kind: str) -> Iterator[tuple[Key, Stored]]:
+    return ((key, stored) for key, stored in sorted(documents.items()) if key.kind == kind)
+
+
+def _deployment(old: Document, digest: Digest) -> Document:
+    new = {key: value for key, value in old.items() if not key.endswith("revision")}
+    # Follows from the document, so that a migration that was cut short comes to the same.
+    name_and_birth = f"{old.get('name')} {old.get('created_at')}"
+    return {
+        **new,
+        "uid": hashlib.sha256(name_and_birth.encode()).hexdigest()[:32],
+        "generation": old.get("revision"),
+        "template_generation": old.get("template_revision"),
+        "template_digest": digest(old),
+        "start_limit_ms": 0,
+        "load_ms": 0,
+    }
+
+
+def _replica(old: Document, deployments: Mapping[str, Document]) -> Document:
+    new = {key: value for key, value in old.items() if key != "revision"}
+    owner: Mapping[str, Any] = deployments.get(str(old.get("deployment")), {})
+    newest = bool(owner) and old.get("revision") == owner["template_generation"]
+    return {
+        **new,
+        "deployment_uid": owner.get("uid", ""),
+        "template_digest": owner["template_digest"] if newest else "",
+        "generation": old.get("revision"),
+        "devices": [],
+        "ready_at_ms": 0,
+        # Its agent has not been told a uid: it goes on naming the revision.
+        "said_uid": "",
+        "said_digest": "",
+        "said_generation": old.get("revision"),
+    }
