@@ -1,9 +1,14 @@
 #include "base/config.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <concepts>
+#include <fstream>
 #include <functional>
 #include <optional>
 #include <span>
@@ -29,11 +34,17 @@ std::optional<T> parse_number(std::string_view text) {
   return number;
 }
 
+bool is_ipv4_loopback(std::string_view host) {
+  in_addr address{};
+  const bool is_ipv4 = ::inet_pton(AF_INET, std::string(host).c_str(), &address) == 1;
+  return is_ipv4 && (ntohl(address.s_addr) >> 24U) == IN_LOOPBACKNET;
+}
+
 // One flag: how its text gets into the config. The setter's answer is empty if all is well, else
 // what the value should have been.
 struct Flag {
   std::string_view name;
-  std::string_view value_name;
+  std::string_view value_name;  // empty: it takes none
   std::string_view help;
   std::function<std::string(GatewayConfig&, std::string_view)> set;
 };
@@ -69,10 +80,35 @@ auto text(std::string GatewayConfig::*field) {
   };
 }
 
+auto turned_on(bool GatewayConfig::*field) {
+  return [=](GatewayConfig& config, std::string_view /*none*/) -> std::string {
+    config.*field = true;
+    return {};
+  };
+}
+
 std::string set_listen(GatewayConfig& config, std::string_view value) {
   auto address = parse_address(value);
   if (!address) return "host:port, such as 127.0.0.1:8080";
   config.listen = std::move(*address);
+  return {};
+}
+
+std::string set_metrics(GatewayConfig& config, std::string_view value) {
+  auto address = value.empty() ? Result<Address>(Address{}) : parse_address(value);
+  if (!address) return "host:port, such as 127.0.0.1:8083, nor empty";
+  config.metrics = std::move(*address);
+  return {};
+}
+
+std::string add_allowed_host(GatewayConfig& config, std::string_view value) {
+  const auto fit = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.' || c == ':' || c == '[' || c == ']';
+  };
+  const bool good = value == "*" || std::all_of(value.begin(), value.end(), fit);
+  if (!good || value.empty()) return "a host name without port, or '*' for any";
+  config.allow_hosts.emplace_back(value);
   return {};
 }
 
@@ -119,6 +155,12 @@ std::span<const Flag> flags() {
   static const std::vector<Flag> kFlags = {
       {"listen", "HOST:PORT", "where clients connect (127.0.0.1:8080); port 0: any free one",
        set_listen},
+      {"open", "", "serve whoever reaches it: needed to listen beyond loopback",
+       turned_on(&C::open)},
+      {"share-port", "", "listen beside another gateway on the same port, to take its place",
+       turned_on(&C::share_port)},
+      {"metrics", "HOST:PORT", "serves /metrics, /livez and /readyz there; empty: nowhere",
+       set_metrics},
       {"control", "HOST:PORT", "the head's Routes service; without it, only the kept snapshot",
        set_control},
       {"id", "NAME", "this gateway's name, one for each gateway of a head (gateway)", set_id},
@@ -127,6 +169,9 @@ std::span<const Flag> flags() {
       {"threads", "N", "I/O threads (half of the cores)", number(&C::threads, 1U, 256U)},
       {"body-limit-bytes", "N", "largest request body (16777216)",
        number(&C::body_limit_bytes, std::size_t{1}, kGiB)},
+      {"body-budget-bytes", "N",
+       "request bodies held at once, over all connections (a quarter of the memory)",
+       number(&C::body_budget_bytes, std::size_t{1U << 16U}, std::size_t{1} << 40U)},
       {"header-limit-bytes", "N", "largest request line and headers together (32768)",
        number(&C::header_limit_bytes, std::size_t{1024}, std::size_t{1U << 20U})},
       {"stream-credit-bytes", "N", "answer bytes held for a slow client (262144)",
@@ -147,8 +192,9 @@ std::span<const Flag> flags() {
       {"first-event-deadline-ms", "MS", "time from send to the first event (600000); 0: none",
        duration(&C::first_event_deadline, 0)},
       {"drain-ms", "MS", "what running streams get after SIGTERM (30000)", duration(&C::drain, 0)},
-      {"cors-origin", "ORIGIN", "who may call from a browser ('*'); empty: nobody",
+      {"cors-origin", "ORIGIN", "the web pages that may call; '*': any, empty: none (empty)",
        set_cors_origin},
+      {"allow-host", "NAME", "a further name in Host; repeatable; '*': any", add_allowed_host},
       {"log-level", "LEVEL", "debug, info, warning or error (info)", set_log_level},
   };
   return kFlags;
@@ -161,8 +207,24 @@ const Flag* find_flag(std::string_view name) {
   return nullptr;
 }
 
+// Bytes that this process may use: the machine's memory, or less where its control group says so.
+std::size_t memory_bytes() {
+  const auto pages = static_cast<std::size_t>(std::max(0L, ::sysconf(_SC_PHYS_PAGES)));
+  const std::size_t machine = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  std::ifstream file("/sys/fs/cgroup/memory.max");
+  std::size_t group = 0;
+  return file >> group && group > 0 ? std::min(machine, group) : machine;
+}
+
 // What belongs together is checked when all flags are read.
 Result<GatewayConfig> validated(GatewayConfig config) {
+  if (!config.listen.is_loopback() && !config.open) {
+    return make_error(Kind::kConfig,
+                      "--listen " + config.listen.text() +
+                          " is not a loopback address: whoever reaches it would be served without "
+                          "a key; add --open if that is meant");
+  }
+  config.body_budget_bytes = std::max(config.body_budget_bytes, config.body_limit_bytes);
   if (config.control.empty() && config.data_dir.empty()) {
     return make_error(Kind::kConfig,
                       "neither --control nor --data-dir is given: this gateway would never have a "
@@ -177,6 +239,10 @@ Result<GatewayConfig> validated(GatewayConfig config) {
 std::string Address::text() const {
   const bool ipv6 = host.find(':') != std::string::npos;
   return (ipv6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
+bool Address::is_loopback() const {
+  return host == "localhost" || host == "::1" || is_ipv4_loopback(host);
 }
 
 Result<Address> parse_address(std::string_view text) {
@@ -199,6 +265,7 @@ Result<Address> parse_address(std::string_view text) {
 Result<GatewayConfig> parse_flags(int argc, const char* const* argv) {
   GatewayConfig config;
   config.threads = std::max(1U, std::thread::hardware_concurrency() / 2);
+  config.body_budget_bytes = memory_bytes() / 4;
   const std::span<const char* const> words(argv, static_cast<std::size_t>(argc));
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::string_view word = words[i];
@@ -214,7 +281,11 @@ Result<GatewayConfig> parse_flags(int argc, const char* const* argv) {
                         "'" + std::string(name) + "' is not a flag; --help lists them");
     }
     std::string_view value;
-    if (equals != std::string_view::npos) {
+    if (flag->value_name.empty()) {
+      if (equals != std::string_view::npos) {
+        return make_error(Kind::kConfig, std::string(name) + " takes no value");
+      }
+    } else if (equals != std::string_view::npos) {
       value = word.substr(equals + 1);
     } else if (i + 1 < words.size()) {
       value = words[++i];

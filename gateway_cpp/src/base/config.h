@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -16,6 +17,9 @@ struct Address {
   std::uint16_t port = 0;  // 0 in --listen: any free one, logged at start
 
   std::string text() const;
+  // Whether only this machine reaches it: 127.0.0.0/8, ::1 or localhost. Other names may be
+  // anything.
+  bool is_loopback() const;
 };
 
 Result<Address> parse_address(std::string_view text);
@@ -27,12 +31,16 @@ enum class Action : std::uint8_t { kRun, kHelp, kVersion };
 struct GatewayConfig {
   Action action = Action::kRun;
   Address listen{"127.0.0.1", 8080};  // where clients connect
-  std::string control;         // host:port of the head's Routes; empty: only what data_dir holds
+  bool open = false;        // listening beyond loopback is meant: anybody who gets there is served
+  bool share_port = false;  // another gateway may listen there too: one takes the other's place
+  Address metrics;          // /metrics, /livez, /readyz on a thread of their own; no host: none
+  std::string control;      // host:port of the head's Routes; empty: only what data_dir holds
   std::string id = "gateway";  // one for each gateway of a head: it names the snapshot file
   std::string data_dir;        // keeps the last snapshot; empty: none is kept
   unsigned threads = 1;        // I/O threads; default half of the cores: engines need the rest
 
   std::size_t body_limit_bytes = 16U << 20U;    // raise for very long prompts or images in the body
+  std::size_t body_budget_bytes = 1U << 30U;    // of all bodies together; a quarter of the memory
   std::size_t header_limit_bytes = 32U << 10U;  // raise if a proxy in front adds large headers
   std::size_t stream_credit_bytes = 256U << 10U;  // held per slow client; more smooths bursts
   unsigned max_in_flight = 20000;    // requests at once; each open one costs a descriptor
@@ -47,7 +55,8 @@ struct GatewayConfig {
   std::chrono::milliseconds first_event_deadline{600'000};  // a deployment's own limit goes first
   std::chrono::milliseconds drain{30'000};  // what running streams get after SIGTERM
 
-  std::string cors_origin = "*";  // access-control-allow-origin; empty: no CORS headers
+  std::string cors_origin;  // the web pages that may call: an origin, or '*' for any; empty: none
+  std::vector<std::string> allow_hosts;  // further names in Host; '*': any. Names it is reached by
   Level log_level = Level::kInfo;
 };
 

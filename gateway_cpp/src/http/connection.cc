@@ -101,7 +101,7 @@ Awaitable<Sent> Connection::flush() {
     unsent_.erase(0, sent);
     if (unsent_.empty()) break;
     if (sent > 0) stalled.arm(write_timeout_);
-    if (stalled.fired()) gone_ = true;
+    if (stalled.fired()) gone_ = too_slow_ = true;
     if (gone_) break;
     wait_writable();
     co_await signal_.wait();
@@ -132,6 +132,11 @@ Awaitable<void> Connection::linger() {
     drained += bytes.size();
     if (bytes.empty() && !gone_) co_await signal_.wait();
   }
+}
+
+void Connection::end_soon() {
+  cut_short_ = true;
+  signal_.raise();
 }
 
 void Connection::abort() {

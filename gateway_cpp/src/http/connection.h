@@ -36,6 +36,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   proxy::TimerWheel& timers() { return timers_; }
   // The client closed, or broke the connection, or abort() was called.
   bool gone() const { return gone_; }
+  // It is gone because it took too little for too long.
+  bool too_slow() const { return too_slow_; }
+  // end_soon() was called: the answer that is being made is to end with an error.
+  bool cut_short() const { return cut_short_; }
 
   // What is there now, in memory that the next read of any connection of this thread overwrites.
   // Empty: nothing now (the signal will tell) or gone().
@@ -53,6 +57,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // socket that is closed with bytes unread takes back what it sent.
   Awaitable<void> linger();
 
+  // Everybody who waits is told that the gateway ends.
+  void end_soon();
   // Everybody who waits is told that the client is gone.
   void abort();
   void close();
@@ -72,6 +78,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool waiting_writable_ = false;
   bool answering_ = false;
   bool gone_ = false;
+  bool too_slow_ = false;
+  bool cut_short_ = false;
 };
 
 }  // namespace penstock::http

@@ -24,6 +24,8 @@ class HttpReply final : public proxy::Reply {
 
   upstream::Signal& signal() override { return connection_.signal(); }
   bool client_gone() const override { return connection_.gone(); }
+  bool client_slow() const override { return connection_.too_slow(); }
+  bool cut_short() const override { return connection_.cut_short(); }
   Awaitable<Sent> answer(const proxy::AnswerHead& head, std::string_view body) override;
   void begin_stream(const proxy::AnswerHead& head) override;
   Sent write(upstream::Payload& payload, proxy::Piece piece) override;

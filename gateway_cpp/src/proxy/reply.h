@@ -43,6 +43,10 @@ class Reply {
   // Raised when the client leaves; the flow lets its call and its timers raise the same.
   virtual upstream::Signal& signal() = 0;
   virtual bool client_gone() const = 0;
+  // It is gone because it took too little for too long, and not of its own will.
+  virtual bool client_slow() const = 0;
+  // The gateway ends now: what has no end yet is to end with an error. The signal tells.
+  virtual bool cut_short() const = 0;
 
   // A whole answer with its length.
   virtual Awaitable<Sent> answer(const AnswerHead& head, std::string_view body) = 0;

@@ -68,6 +68,37 @@ TEST(Config, RefusesAnOriginThatWouldBreakTheHeader) {
   EXPECT_NE(message({"--control", "h:1", "--cors-origin", "a\r\nx: y"}), "accepted");
 }
 
+TEST(Config, ListensBeyondLoopbackOnlyWhenThatIsMeant) {
+  for (const char* address : {"0.0.0.0:80", "10.0.0.1:80", "[::]:80", "example.org:80"}) {
+    const auto refused = message({"--control", "h:1", "--listen", address});
+    EXPECT_NE(refused.find("add --open"), std::string::npos) << refused;
+    EXPECT_NE(refused.find(address), std::string::npos) << refused;
+    EXPECT_EQ(message({"--control", "h:1", "--open", "--listen", address}), "accepted");
+  }
+  for (const char* address : {"127.0.0.1:80", "127.9.9.9:80", "[::1]:80", "localhost:80"}) {
+    EXPECT_EQ(message({"--control", "h:1", "--listen", address}), "accepted") << address;
+  }
+}
+
+TEST(Config, TakesFlagsWithoutAValueAndFlagsThatComeTwice) {
+  const auto config = parse({"--share-port", "--control=h:1", "--allow-host", "a.example",
+                             "--allow-host=b", "--metrics", "127.0.0.1:0"});
+  ASSERT_TRUE(config.has_value()) << config.error().message;
+  EXPECT_TRUE(config->share_port);
+  EXPECT_FALSE(config->open);
+  EXPECT_EQ(config->allow_hosts, (std::vector<std::string>{"a.example", "b"}));
+  EXPECT_EQ(config->metrics.text(), "127.0.0.1:0");
+  EXPECT_EQ(message({"--open=yes"}), "--open takes no value");
+  EXPECT_NE(message({"--allow-host", "a b", "--control=h:1"}), "accepted");
+  EXPECT_NE(message({"--metrics", "8083", "--control=h:1"}), "accepted");
+}
+
+TEST(Config, BudgetsBodiesByTheMemoryAndHasRoomForOneAtLeast) {
+  EXPECT_GT(parse({"--control=h:1"})->body_budget_bytes, 16U << 20U);
+  const auto small = parse({"--control=h:1", "--body-budget-bytes=65536"});
+  EXPECT_EQ(small->body_budget_bytes, small->body_limit_bytes);
+}
+
 TEST(Config, NeedsAHeadOrAKeptSnapshot) {
   EXPECT_NE(message({}).find("would never have a route"), std::string::npos);
   EXPECT_EQ(message({"--data-dir", "/somewhere"}), "accepted");
@@ -80,11 +111,27 @@ TEST(Config, HelpAndVersionNeedNothingElse) {
 
 TEST(Config, UsageNamesEveryFlagThatIsParsed) {
   const std::string text = usage();
-  for (const char* flag :
-       {"--listen", "--control", "--id", "--data-dir", "--threads", "--body-limit-bytes",
-        "--header-timeout-ms", "--body-timeout-ms", "--heartbeat-ms", "--first-event-deadline-ms",
-        "--drain-ms", "--stream-credit-bytes", "--log-level", "--cors-origin", "--help",
-        "--version"}) {
+  for (const char* flag : {"--listen",
+                           "--control",
+                           "--id",
+                           "--data-dir",
+                           "--threads",
+                           "--body-limit-bytes",
+                           "--header-timeout-ms",
+                           "--body-timeout-ms",
+                           "--heartbeat-ms",
+                           "--first-event-deadline-ms",
+                           "--drain-ms",
+                           "--stream-credit-bytes",
+                           "--log-level",
+                           "--cors-origin",
+                           "--metrics",
+                           "--body-budget-bytes",
+                           "--allow-host",
+                           "--open",
+                           "--share-port",
+                           "--help",
+                           "--version"}) {
     EXPECT_NE(text.find(flag), std::string::npos) << flag;
   }
 }

@@ -92,7 +92,8 @@ async def test_head_gets_the_headers_alone(system: System) -> None:
         assert (await client.ask(request("GET", "/livez"))).status == 200
 
 
-async def test_a_browser_may_ask_before_it_posts(system: System) -> None:
+async def test_a_browser_may_ask_before_it_posts(start: Start) -> None:
+    system = await start("--cors-origin", "*")
     headers = (
         "Origin: https://chat.example\r\nAccess-Control-Request-Method: POST\r\n"
         "Access-Control-Request-Headers: authorization, content-type\r\n"
@@ -107,8 +108,7 @@ async def test_a_browser_may_ask_before_it_posts(system: System) -> None:
     assert "x-request-id" in asked.headers["access-control-expose-headers"]
 
 
-async def test_cors_can_be_turned_off(start: Start) -> None:
-    system = await start("--cors-origin=")
+async def test_no_page_may_read_answers_unless_it_is_named(system: System) -> None:
     answer = await system.ask(chat(headers="Origin: https://chat.example\r\n"))
     assert answer.status == 200
     assert "access-control-allow-origin" not in answer.headers

@@ -111,6 +111,7 @@ class SessionTest : public testing::Test {
 };
 
 TEST_F(SessionTest, FramesTheEventsOfOneWriteAsOneChunk) {
+  config_.cors_origin = "*";
   send(post(kBody, "X-Request-Id: mine\r\nOrigin: http://page\r\n"));
   ASSERT_TRUE(opens(1));
   call().chunk("data: a\n\ndata: b\n\n", 2);
@@ -292,6 +293,7 @@ TEST_F(SessionTest, TellsAnUnwelcomeClientWhy) {
 }
 
 TEST_F(SessionTest, AnswersHeadWithoutABodyAndOptionsForBrowsers) {
+  config_.cors_origin = "*";
   send("HEAD /livez HTTP/1.1\r\nHost: a\r\n\r\n");
   ASSERT_TRUE(gets("content-length: 17\r\n\r\n"));
   got_.clear();

@@ -12,6 +12,8 @@ class FakeReply final : public Reply {
  public:
   upstream::Signal& signal() override { return signal_; }
   bool client_gone() const override { return gone_; }
+  bool client_slow() const override { return too_slow_; }
+  bool cut_short() const override { return cut_short_; }
 
   Awaitable<Sent> answer(const AnswerHead& head, std::string_view body) override {
     note(head);
@@ -41,6 +43,14 @@ class FakeReply final : public Reply {
 
   void leave() {
     gone_ = true;
+    signal_.raise();
+  }
+  void be_too_slow() {
+    too_slow_ = true;
+    leave();
+  }
+  void end_gateway() {
+    cut_short_ = true;
     signal_.raise();
   }
   void stop_reading() { slow_ = true; }
@@ -75,6 +85,8 @@ class FakeReply final : public Reply {
   upstream::Signal signal_;
   bool gone_ = false;
   bool slow_ = false;
+  bool too_slow_ = false;
+  bool cut_short_ = false;
 };
 
 }  // namespace penstock::proxy
