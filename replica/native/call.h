@@ -2,6 +2,7 @@
 // and the outlet that carries the answer away.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -36,6 +37,12 @@ struct Call {
   const uint64_t id;   // the client's, unique on its session; 0: not on a session
   v1::CallRequest request;
   bool internal = false;  // a check of our own: neither queued nor counted
+  // Guarded by the switchboard, which thus never starts a call after its cancel, and never cancels
+  // one that the handler has not got yet.
+  bool cancelled = false;
+  bool handed_over = false;
+  // The engine has it: what kills the engine may be this call's doing.
+  std::atomic<bool> aboard{false};
   std::shared_ptr<Outlet> outlet;
   TokenQueue answer;
 };
@@ -45,7 +52,8 @@ class CallHandler {
  public:
   virtual ~CallHandler() = default;
   virtual void start(std::span<const CallPtr> calls) = 0;
-  // The client is gone. Comes at most once for a call, perhaps after its end.
+  // The client is gone. Comes at most once for a call, never before its start, perhaps after its
+  // end.
   virtual void cancel(const CallPtr& call) = 0;
   // These calls' queues were full, and have room again.
   virtual void room(std::span<const CallPtr> calls) = 0;

@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "call_stream.h"
+#include "cluster_token.h"
 #include "python_handler.h"
+#include "refusal.h"
 #include "session.h"
 
 namespace penstock::replica {
@@ -24,7 +26,7 @@ std::string health_detail(v1::ReplicaState state) {
   return "";
 }
 
-void configure(grpc::ServerBuilder* builder) {
+void configure(const ServerOptions& options, grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(kMaxMessageBytes);
   builder->SetMaxSendMessageSize(kMaxMessageBytes);
   // Else two replicas may share a port by mistake.
@@ -33,27 +35,56 @@ void configure(grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                               kMinPingIntervalMs);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS,
+                              static_cast<int>(options.keepalive.count()));
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                              static_cast<int>(options.keepalive_timeout.count()));
+  // Else the second ping to a client without data would never be sent.
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
 }
 
 }  // namespace
 
-class InferenceServer::Service final : public v1::Inference::CallbackService {
- public:
-  Service(Switchboard* switchboard, LoadBoard* load_board, ControlDesk* control_desk)
-      : switchboard_(switchboard), load_board_(load_board), control_desk_(control_desk) {}
+// All methods but Session, which reads its frames as bytes.
+using I = v1::Inference;
+using TypedMethods =
+    I::WithCallbackMethod_Call<I::WithCallbackMethod_WatchLoad<I::WithCallbackMethod_Health<
+        I::WithCallbackMethod_Adapters<I::WithCallbackMethod_Drain<I::Service>>>>>;
 
-  grpc::ServerBidiReactor<v1::ClientFrame, v1::ServerFrame>* Session(
-      grpc::CallbackServerContext* /*context*/) override {
-    return new replica::Session(switchboard_);
+// Every method asks for the cluster token first.
+class InferenceServer::Service final
+    : public v1::Inference::WithRawCallbackMethod_Session<TypedMethods> {
+ public:
+  Service(const std::string& token, const std::shared_ptr<Inbox>& inbox, InferenceServer* server)
+      : token_(token),
+        inbox_(inbox),
+        switchboard_(&server->switchboard_),
+        load_board_(&server->load_board_),
+        control_desk_(&server->control_desk_) {}
+
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Session(
+      grpc::CallbackServerContext* context) override {
+    const grpc::Status status = token_.check(*context);
+    if (!status.ok()) {
+      return new Refusal<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>>(status);
+    }
+    return new replica::Session(switchboard_, inbox_, context->peer());
   }
 
-  grpc::ServerWriteReactor<v1::CallEvent>* Call(grpc::CallbackServerContext* /*context*/,
+  grpc::ServerWriteReactor<v1::CallEvent>* Call(grpc::CallbackServerContext* context,
                                                 const v1::CallRequest* request) override {
+    grpc::Status status = token_.check(*context);
+    if (status.ok() && inbox_->full()) {
+      status = {grpc::StatusCode::RESOURCE_EXHAUSTED, "too many bytes of requests wait here"};
+    }
+    if (!status.ok()) return new Refusal<grpc::ServerWriteReactor<v1::CallEvent>>(status);
     return new CallStream(switchboard_, *request);
   }
 
-  grpc::ServerWriteReactor<v1::Load>* WatchLoad(grpc::CallbackServerContext* /*context*/,
+  grpc::ServerWriteReactor<v1::Load>* WatchLoad(grpc::CallbackServerContext* context,
                                                 const v1::WatchLoadRequest* /*request*/) override {
+    const grpc::Status status = token_.check(*context);
+    if (!status.ok()) return new Refusal<grpc::ServerWriteReactor<v1::Load>>(status);
     return LoadWatch::start(load_board_);
   }
 
@@ -61,6 +92,7 @@ class InferenceServer::Service final : public v1::Inference::CallbackService {
   grpc::ServerUnaryReactor* Health(grpc::CallbackServerContext* context,
                                    const v1::HealthRequest* request,
                                    v1::HealthReply* reply) override {
+    if (const auto status = token_.check(*context); !status.ok()) return refuse(context, status);
     const v1::ReplicaState state = switchboard_->state();
     const bool ready = state == v1::REPLICA_STATE_READY;
     if (request->depth() == v1::HEALTH_DEPTH_DEEP && ready) {
@@ -77,37 +109,42 @@ class InferenceServer::Service final : public v1::Inference::CallbackService {
   grpc::ServerUnaryReactor* Adapters(grpc::CallbackServerContext* context,
                                      const v1::AdaptersRequest* request,
                                      v1::AdaptersReply* reply) override {
+    if (const auto status = token_.check(*context); !status.ok()) return refuse(context, status);
     return control_desk_->pass_on(context, Inbox::Kind::kAdapters, *request, reply);
   }
 
   grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context,
                                   const v1::DrainRequest* request, v1::DrainReply* reply) override {
+    if (const auto status = token_.check(*context); !status.ok()) return refuse(context, status);
     return control_desk_->pass_on(context, Inbox::Kind::kDrain, *request, reply);
   }
 
  private:
+  const ClusterToken token_;
+  const std::shared_ptr<Inbox> inbox_;
   Switchboard* const switchboard_;
   LoadBoard* const load_board_;
   ControlDesk* const control_desk_;
 };
 
-InferenceServer::InferenceServer(const std::string& listen, const std::shared_ptr<Inbox>& inbox)
+InferenceServer::InferenceServer(const ServerOptions& options, const std::shared_ptr<Inbox>& inbox)
     : switchboard_(std::make_shared<PythonHandler>(inbox)),
       control_desk_(inbox),
-      service_(std::make_unique<Service>(&switchboard_, &load_board_, &control_desk_)) {
+      service_(std::make_unique<Service>(options.cluster_token, inbox, this)) {
   v1::Load starting;
   starting.set_state(v1::REPLICA_STATE_STARTING);
   set_load(starting);
   grpc::ServerBuilder builder;
-  configure(&builder);
+  configure(options, &builder);
   int port = 0;
-  builder.AddListeningPort(listen, grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(service_.get());
   server_ = builder.BuildAndStart();
   if (!server_ || port == 0) {
-    throw std::runtime_error("cannot listen on " + listen + ": is the address right and free?");
+    throw std::runtime_error("cannot listen on " + options.listen +
+                             ": is the address right and free?");
   }
-  address_ = listen.substr(0, listen.rfind(':')) + ":" + std::to_string(port);
+  address_ = options.listen.substr(0, options.listen.rfind(':')) + ":" + std::to_string(port);
 }
 
 InferenceServer::~InferenceServer() { stop(std::chrono::milliseconds(0)); }

@@ -20,11 +20,19 @@
 
 namespace penstock::replica {
 
+struct ServerOptions {
+  std::string listen;           // "host:port", port 0 for any free one
+  std::string cluster_token{};  // that every rpc has to carry; empty: none is asked for
+  // A client that says nothing for so long is asked for a sign of life...
+  std::chrono::milliseconds keepalive{20'000};
+  // ...and is gone, with all its calls, if there is none within this.
+  std::chrono::milliseconds keepalive_timeout{10'000};
+};
+
 class InferenceServer {
  public:
-  // `listen`: "host:port", port 0 for any free one. Throws std::runtime_error if it cannot be
-  // bound.
-  InferenceServer(const std::string& listen, const std::shared_ptr<Inbox>& inbox);
+  // Throws std::runtime_error if it cannot listen.
+  InferenceServer(const ServerOptions& options, const std::shared_ptr<Inbox>& inbox);
   ~InferenceServer();
   InferenceServer(const InferenceServer&) = delete;
   InferenceServer& operator=(const InferenceServer&) = delete;

@@ -39,8 +39,13 @@ Message parsed(std::string_view bytes) {
 }
 
 py::list drain(Inbox& inbox) {
+  std::vector<Inbox::Item> drained;
+  {
+    py::gil_scoped_release unlocked;  // those who waited for room start reading within `drain`
+    drained = inbox.drain();
+  }
   py::list items;
-  for (const Inbox::Item& item : inbox.drain()) {
+  for (const Inbox::Item& item : drained) {
     items.append(py::make_tuple(static_cast<int>(item.kind), item.key, py::bytes(item.payload)));
   }
   return items;
@@ -105,7 +110,17 @@ PYBIND11_MODULE(_server, m) {
       .def("stop", &SimulatedEngine::stop, Unlocked());
 
   py::class_<InferenceServer>(m, "InferenceServer")
-      .def(py::init<const std::string&, std::shared_ptr<Inbox>>(), Unlocked())
+      .def(py::init([](std::string listen, const std::shared_ptr<Inbox>& inbox, std::string token,
+                       int keepalive_ms) {
+             penstock::replica::ServerOptions options;
+             options.listen = std::move(listen);
+             options.cluster_token = std::move(token);
+             options.keepalive = std::chrono::milliseconds(keepalive_ms);
+             options.keepalive_timeout = options.keepalive / 2;
+             return std::make_unique<InferenceServer>(options, inbox);
+           }),
+           py::arg("listen"), py::arg("inbox"), py::arg("cluster_token") = "",
+           py::arg("keepalive_ms") = 20'000, Unlocked())
       .def_property_readonly("address", &InferenceServer::address)
       .def("answer_with",
            [](InferenceServer& server, std::shared_ptr<SimulatedEngine> engine) {

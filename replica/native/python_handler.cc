@@ -29,6 +29,7 @@ void to_news(v1::CallEvent* event, News* news) {
 
 void PythonHandler::start(std::span<const CallPtr> calls) {
   for (const CallPtr& call : calls) {
+    call->aboard = true;
     inbox_->post(Inbox::Kind::kStart, call->key, call->request.SerializeAsString());
     v1::CallRequest().Swap(&call->request);
   }

@@ -4,6 +4,7 @@
 
 #include "delivery.h"
 #include "errors.h"
+#include "penstock/v1/inference.grpc.pb.h"  // brings how gRPC reads and writes messages
 #include "sanitizer.h"
 
 namespace penstock::replica {
@@ -12,20 +13,38 @@ namespace {
 // A frame keeps the memory of its events for the next one, unless one of them was unusually large.
 constexpr size_t kKeepBodyBytes = 4 << 10;
 
+bool parse(grpc::ByteBuffer* bytes, v1::ClientFrame* frame) {
+  return grpc::SerializationTraits<v1::ClientFrame>::Deserialize(bytes, frame).ok();
+}
+
+void serialise(const v1::ServerFrame& frame, grpc::ByteBuffer* bytes) {
+  bool own = false;
+  // Cannot fail: frames are built here, and are far below protobuf's limit of 2 GiB.
+  grpc::SerializationTraits<v1::ServerFrame>::Serialize(frame, bytes, &own);
+}
+
+void reset(v1::ServerFrame* frame, size_t largest_body) {
+  if (largest_body > kKeepBodyBytes) {
+    v1::ServerFrame().Swap(frame);
+  } else {
+    frame->Clear();
+  }
+}
+
 }  // namespace
 
 void SessionOutlet::flush() {
   Outbox::Filled filled;
   const Next next = next_step(&filled);
   if (next == Next::kNothing) return;
-  if (next != Next::kWrite) {
+  if (next == Next::kFinish) {
     hand_to_grpc(session_);
-    session_->Finish(next == Next::kFinish ? grpc::Status::OK : grpc::Status::CANCELLED);
+    session_->Finish(ending_);
     return;
   }
   Switchboard* const switchboard = switchboard_;
   hand_to_grpc(session_);
-  session_->StartWrite(&frame_);
+  session_->StartWrite(&outgoing_);
   switchboard->ended(filled.ended);
   switchboard->room(filled.room);
 }
@@ -34,35 +53,25 @@ SessionOutlet::Next SessionOutlet::next_step(Outbox::Filled* filled) {
   std::lock_guard lock(mutex_);
   if (writing_ || finished_) return Next::kNothing;
   if (!gone_ && outbox_.fill(&frame_, filled)) {
-    largest_body_ = filled->largest_body;
+    serialise(frame_, &outgoing_);
+    reset(&frame_, filled->largest_body);
     writing_ = true;
     return Next::kWrite;
   }
-  if (gone_ || (half_closed_ && outbox_.empty())) {
-    finished_ = true;
-    return gone_ ? Next::kFinishCancelled : Next::kFinish;
-  }
-  return Next::kNothing;
+  finished_ = !resuming_ && (gone_ || (half_closed_ && outbox_.empty()));
+  return finished_ ? Next::kFinish : Next::kNothing;
 }
 
 void SessionOutlet::written(bool ok) {
   {
     std::lock_guard lock(mutex_);
     writing_ = false;
-    reset_frame();
+    outgoing_.Clear();
   }
   if (ok) {
     flush();
   } else {
     gone();
-  }
-}
-
-void SessionOutlet::reset_frame() {
-  if (largest_body_ > kKeepBodyBytes) {
-    v1::ServerFrame().Swap(&frame_);
-  } else {
-    frame_.Clear();
   }
 }
 
@@ -74,17 +83,38 @@ void SessionOutlet::half_closed() {
   flush();
 }
 
-void SessionOutlet::gone() {
+void SessionOutlet::gone(const grpc::Status& status) {
   {
     std::lock_guard lock(mutex_);
-    gone_ = true;
+    if (!std::exchange(gone_, true)) ending_ = status;
   }
   for (const CallPtr& call : outbox_.remove_all()) switchboard_->cancel(call);
   flush();
 }
 
-Session::Session(Switchboard* switchboard)
-    : switchboard_(switchboard), outlet_(std::make_shared<SessionOutlet>(this, switchboard)) {
+void SessionOutlet::resume_reading() {
+  {
+    std::lock_guard lock(mutex_);
+    if (finished_) return;
+    resuming_ = true;
+  }
+  session_->start_read();
+  {
+    std::lock_guard lock(mutex_);
+    resuming_ = false;
+  }
+  flush();
+}
+
+Session::Session(Switchboard* switchboard, std::shared_ptr<Inbox> inbox, std::string peer)
+    : switchboard_(switchboard),
+      inbox_(std::move(inbox)),
+      peer_(std::move(peer)),
+      outlet_(std::make_shared<SessionOutlet>(this, switchboard)) {
+  start_read();
+}
+
+void Session::start_read() {
   hand_to_grpc(this);
   StartRead(&incoming_);
 }
@@ -95,20 +125,36 @@ void Session::OnReadDone(bool ok) {
     outlet_->half_closed();
     return;
   }
-  start_calls(&incoming_);
+  const size_t bytes = incoming_.Length();
+  if (!parse(&incoming_, &frame_)) {
+    end_unreadable(bytes);
+    return;
+  }
+  carry_out(&frame_);
+  frame_.Clear();
+  const auto outlet = outlet_;
+  if (!inbox_->wait_for_room([outlet] { outlet->resume_reading(); })) start_read();
+}
+
+void Session::end_unreadable(size_t bytes) {
+  const std::string reason = "a frame of " + std::to_string(bytes) + " bytes is no ClientFrame";
+  inbox_->post(Inbox::Kind::kNotice, 0, "the session of " + peer_ + " is ended: " + reason);
+  outlet_->gone(grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
+                             reason + ": every call of this session is cancelled"));
+}
+
+void Session::carry_out(v1::ClientFrame* frame) {
+  start_calls(frame);
   {
     Delivery delivery;
-    for (const v1::Credit& credit : incoming_.credits()) {
+    for (const v1::Credit& credit : frame->credits()) {
       const CallPtr call = outlet_->outbox().find(credit.call_id());
       if (call) delivery.add_credit(call, credit.bytes());
     }
   }
-  for (uint64_t id : incoming_.cancels()) {
+  for (uint64_t id : frame->cancels()) {
     if (const CallPtr call = outlet_->outbox().remove(id)) switchboard_->cancel(call);
   }
-  incoming_.Clear();
-  hand_to_grpc(this);
-  StartRead(&incoming_);
 }
 
 void Session::start_calls(v1::ClientFrame* frame) {

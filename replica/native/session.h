@@ -2,16 +2,21 @@
 //
 // Two objects: `SessionOutlet` is what calls hold on to, and lives as long as any of them;
 // `Session`, the gRPC reactor, belongs to gRPC and deletes itself in OnDone. The outlet reaches the
-// reactor only while a write may be started, which ends, under its lock, with the call of Finish.
+// reactor only while a write or a read may be started, which ends with the call of Finish.
+//
+// Frames are read as bytes and parsed here: gRPC tells of a message that it cannot parse exactly as
+// of a client that sends no more, and the calls of such a session would hang.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
 
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "call.h"
+#include "inbox.h"
 #include "outbox.h"
 #include "penstock/v1/inference.pb.h"
 #include "switchboard.h"
@@ -33,29 +38,33 @@ class SessionOutlet final : public Outlet {
   void written(bool ok);
   // The client sends no more: ends when its calls are done.
   void half_closed();
-  // The client is gone: drops all calls.
-  void gone();
+  // The client is gone, or is to go: drops all calls, and ends with this status.
+  void gone(const grpc::Status& status = grpc::Status::CANCELLED);
+  // The inbox has room again: reads on, unless the session is over.
+  void resume_reading();
 
  private:
-  enum class Next { kNothing, kWrite, kFinish, kFinishCancelled };
+  enum class Next { kNothing, kWrite, kFinish };
   Next next_step(Outbox::Filled* filled);
-  void reset_frame();
 
   Session* const session_;
   Switchboard* const switchboard_;
   Outbox outbox_;
   std::mutex mutex_;
   v1::ServerFrame frame_;
-  size_t largest_body_ = 0;
+  grpc::ByteBuffer outgoing_;
+  grpc::Status ending_;  // fixed once `finished_` is set
   bool writing_ = false;
+  bool resuming_ = false;
   bool half_closed_ = false;
   bool gone_ = false;
   bool finished_ = false;
 };
 
-class Session final : public grpc::ServerBidiReactor<v1::ClientFrame, v1::ServerFrame> {
+class Session final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  explicit Session(Switchboard* switchboard);
+  // `peer` is named in the log when the session has to be ended.
+  Session(Switchboard* switchboard, std::shared_ptr<Inbox> inbox, std::string peer);
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
@@ -64,11 +73,17 @@ class Session final : public grpc::ServerBidiReactor<v1::ClientFrame, v1::Server
 
  private:
   friend class SessionOutlet;
+  void carry_out(v1::ClientFrame* frame);
   void start_calls(v1::ClientFrame* frame);
+  void end_unreadable(size_t bytes);
+  void start_read();
 
   Switchboard* const switchboard_;
+  const std::shared_ptr<Inbox> inbox_;
+  const std::string peer_;
   const std::shared_ptr<SessionOutlet> outlet_;
-  v1::ClientFrame incoming_;
+  grpc::ByteBuffer incoming_;
+  v1::ClientFrame frame_;
 };
 
 }  // namespace penstock::replica

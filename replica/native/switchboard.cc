@@ -36,11 +36,13 @@ CallPtr Switchboard::make(uint64_t call_id, uint64_t credit_bytes, std::shared_p
   return call;
 }
 
-bool Switchboard::admit(const CallPtr& call) {
+Switchboard::Admission Switchboard::admit(const CallPtr& call) {
   std::lock_guard lock(mutex_);
+  if (call->cancelled) return Admission::kCancelled;
   const bool open = state_ == v1::REPLICA_STATE_READY && calls_.size() < kMaxCalls;
-  if (open || call->internal) calls_.emplace(call->key, call);
-  return open || call->internal;
+  if (!open && !call->internal) return Admission::kRefuse;
+  calls_.emplace(call->key, call);
+  return Admission::kStart;
 }
 
 void Switchboard::start(std::span<const CallPtr> calls) {
@@ -48,20 +50,33 @@ void Switchboard::start(std::span<const CallPtr> calls) {
   std::vector<CallPtr> admitted;
   admitted.reserve(calls.size());
   for (const CallPtr& call : calls) {
-    if (admit(call)) {
-      admitted.push_back(call);
-    } else {
-      delivery.fail(call, refusal(state_));
+    const Admission admission = admit(call);
+    if (admission == Admission::kStart) admitted.push_back(call);
+    if (admission == Admission::kRefuse) delivery.fail(call, refusal(state_));
+  }
+  if (!admitted.empty()) hand_over(admitted);
+}
+
+void Switchboard::hand_over(std::span<const CallPtr> calls) {
+  const std::shared_ptr<CallHandler> to = handler();
+  to->start(calls);
+  std::vector<CallPtr> cancelled;
+  {
+    std::lock_guard lock(mutex_);
+    for (const CallPtr& call : calls) {
+      call->handed_over = true;
+      if (call->cancelled) cancelled.push_back(call);
     }
   }
-  if (!admitted.empty()) handler()->start(admitted);
+  for (const CallPtr& call : cancelled) to->cancel(call);
 }
 
 void Switchboard::cancel(const CallPtr& call) {
   call->answer.close();
   {
     std::lock_guard lock(mutex_);
-    if (calls_.erase(call->key) == 0) return;
+    call->cancelled = true;
+    if (calls_.erase(call->key) == 0 || !call->handed_over) return;
   }
   handler()->cancel(call);
 }
@@ -89,15 +104,22 @@ size_t Switchboard::running() const {
 
 void Switchboard::fail_all(const v1::ErrorDetail& error) {
   std::vector<CallPtr> calls;
+  std::vector<CallPtr> handed_over;
   {
     std::lock_guard lock(mutex_);
-    for (const auto& [key, call] : calls_) calls.push_back(call);
+    for (const auto& [key, call] : calls_) {
+      call->cancelled = true;
+      calls.push_back(call);
+      if (call->handed_over) handed_over.push_back(call);
+    }
   }
+  v1::ErrorDetail innocent = error;
+  innocent.set_retry(v1::RETRY_BEFORE_FIRST_TOKEN);
   Delivery delivery;
   for (const CallPtr& call : calls) {
-    delivery.fail(call, error);
-    handler()->cancel(call);
+    delivery.fail(call, call->aboard ? error : innocent);
   }
+  for (const CallPtr& call : handed_over) handler()->cancel(call);
 }
 
 std::shared_ptr<CallHandler> Switchboard::handler() const {

@@ -33,7 +33,7 @@ class Switchboard {
   CallPtr make(uint64_t call_id, uint64_t credit_bytes, std::shared_ptr<Outlet> outlet);
   // Starts the calls, or fails them when the replica takes none.
   void start(std::span<const CallPtr> calls);
-  // The client is gone, or wants no more.
+  // The client is gone, or wants no more. Holds even when it overtakes `start`.
   void cancel(const CallPtr& call);
   void room(std::span<const CallPtr> calls);
   // The call's last event is on its way.
@@ -41,11 +41,13 @@ class Switchboard {
 
   CallPtr find(uint64_t key) const;
   size_t running() const;
-  // Ends every running call with this error.
+  // Ends every running call with this error; those that the engine never got may be retried.
   void fail_all(const v1::ErrorDetail& error);
 
  private:
-  bool admit(const CallPtr& call);
+  enum class Admission { kStart, kRefuse, kCancelled };
+  Admission admit(const CallPtr& call);
+  void hand_over(std::span<const CallPtr> calls);
   std::shared_ptr<CallHandler> handler() const;
 
   mutable std::mutex mutex_;

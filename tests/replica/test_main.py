@@ -141,6 +141,8 @@ def test_a_hanging_engine_fails_deep_health_but_is_live(log: Path) -> None:
         (("--adapter", "pirate=x"), "must be name@version"),
         (("--adapter", "pirate@1"), "must be NAME@VERSION=SOURCE"),
         (("--no-such-flag",), "--no-such-flag"),
+        (("--cluster-token-file", "/no/such/token"), "/no/such/token"),
+        (("--cluster-token-file", "/dev/null"), "/dev/null is empty"),
         (("--max-ongoing", "-1"), "-1"),
         (("--engine", "magic"), "magic"),
         (("--listen", "no-such-host.invalid:0"), "no-such-host.invalid:0"),
@@ -153,6 +155,24 @@ def test_wrong_settings_end_with_72_and_say_what_is_wrong(
     assert end.code == 72
     assert end.last_line.startswith("penstock-replica: error: ")
     assert named in end.last_line
+
+
+def test_a_replica_of_a_cluster_serves_its_own_alone_and_keeps_the_secret(
+    log: Path, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("top-secret\n")
+    with (
+        running_replica(log, *_SIMULATED, "--cluster-token-file", str(token)) as replica,
+        inference_stub(replica.address) as stub,
+    ):
+        request = inference_pb2.HealthRequest(depth=inference_pb2.HEALTH_DEPTH_READY)
+        with pytest.raises(grpc.RpcError) as caught:
+            stub.Health(request, timeout=10)
+        assert caught.value.code() == grpc.StatusCode.UNAUTHENTICATED
+        own = (("authorization", "Bearer top-secret"),)
+        assert stub.Health(request, timeout=10, metadata=own).ok
+    assert "top-secret" not in replica.log()
 
 
 def test_a_taken_port_ends_with_72(log: Path, tmp_path: Path) -> None:

@@ -19,11 +19,13 @@ class Agent(nodes_pb2_grpc.NodeAgentServicer):
 
     def __init__(self) -> None:
         self.heard: asyncio.Queue[nodes_pb2.RegisterReplicaRequest] = asyncio.Queue()
+        self.metadata: dict[str, str] = {}
 
     async def RegisterReplica(
         self, request: nodes_pb2.RegisterReplicaRequest, context: Any
     ) -> nodes_pb2.RegisterReplicaReply:
         self.heard.put_nowait(request)
+        self.metadata = dict(context.invocation_metadata())
         return nodes_pb2.RegisterReplicaReply()
 
     async def start(self, port: int = 0) -> tuple[grpc.aio.Server, int]:
@@ -41,6 +43,25 @@ async def test_the_first_word_says_who_and_where() -> None:
     await Registration(f"127.0.0.1:{port}", "r1", "127.0.0.1:9", 77).announce()
     said = agent.heard.get_nowait()
     assert (said.replica_id, said.address, said.pid) == ("r1", "127.0.0.1:9", 77)
+    await server.stop(None)
+
+
+async def test_a_replica_of_a_cluster_says_its_token() -> None:
+    agent = Agent()
+    server, port = await agent.start()
+    await Registration(f"127.0.0.1:{port}", "r1", "127.0.0.1:9", 77, "secret").announce()
+    assert agent.metadata["authorization"] == "Bearer secret"
+    await server.stop(None)
+
+
+async def test_a_proxy_of_the_environment_is_not_asked_for_the_agent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    agent = Agent()
+    server, port = await agent.start()
+    await Registration(f"127.0.0.1:{port}", "r1", "127.0.0.1:9", 77).announce()
+    assert agent.heard.get_nowait().pid == 77
     await server.stop(None)
 
 

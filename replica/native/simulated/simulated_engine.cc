@@ -243,6 +243,7 @@ void SimulatedEngine::admit_waiting(Time now) {
     --figures_.waiting;
     ++figures_.running;
     stream->has_slot = true;
+    stream->call->aboard = true;
     stream->admitted = now;
     const Time due = now + std::chrono::milliseconds(stream->behaviour.ttft_ms);
     prefills_.emplace(due, std::move(stream));

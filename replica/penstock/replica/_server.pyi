@@ -26,7 +26,11 @@ class SimulatedEngine:
 class InferenceServer:
     """The gRPC server. Serves from construction on; raises RuntimeError if it cannot listen."""
 
-    def __init__(self, listen: str, inbox: Inbox) -> None: ...
+    def __init__(
+        self, listen: str, inbox: Inbox, cluster_token: str = "", keepalive_ms: int = 20_000
+    ) -> None:
+        """Every rpc has to carry the cluster token, unless it is empty. A client that is silent for
+        `keepalive_ms`, and for half as long again when asked for a sign of life, is gone."""
     @property
     def address(self) -> str:
         """host:port as bound."""

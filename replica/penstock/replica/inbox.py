@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import logging
 from collections.abc import Callable
 
 from penstock.replica import _server
+
+log = logging.getLogger(__name__)
 
 
 class Kind(enum.IntEnum):
@@ -20,6 +23,7 @@ class Kind(enum.IntEnum):
     DRAIN = 5  # DrainRequest
     EVENT = 6  # news of a call that this process made: CallEvent
     DIED = 7  # the native engine is dead: the reason
+    NOTICE = 8  # something that an operator has to know: one line
 
 
 Listener = Callable[[int, bytes], None]
@@ -31,7 +35,7 @@ class Inbox:
 
     def __init__(self) -> None:
         self.native = _server.Inbox()
-        self._listeners: dict[int, Listener] = {}
+        self._listeners: dict[int, Listener] = {Kind.NOTICE: _log_notice}
 
     def listen(self, kind: Kind, listener: Listener) -> None:
         """Items of `kind` go to `listener` from now on. Items nobody listens to are dropped."""
@@ -49,6 +53,10 @@ class Inbox:
         for kind, key, payload in self.native.drain():
             if listener := self._listeners.get(kind):
                 listener(key, payload)
+
+
+def _log_notice(_: int, line: bytes) -> None:
+    log.warning("%s", line.decode(errors="replace"))
 
 
 __all__ = ["Inbox", "Kind", "Listener"]

@@ -76,13 +76,19 @@ class Replica:
         self._inbox = Inbox()
         self._engine = make_engine(settings, self._inbox)
         try:
-            self._server = _server.InferenceServer(settings.listen, self._inbox.native)
+            self._server = _server.InferenceServer(
+                settings.listen, self._inbox.native, settings.cluster_token
+            )
         except RuntimeError as error:
             raise CannotLoad(str(error)) from None
         self._presence = Presence(self._server, self._engine)
         self._health = Health(self._engine, settings.served_name)
         self._registration = Registration(
-            settings.agent, settings.replica_id, self._server.address, os.getpid()
+            settings.agent,
+            settings.replica_id,
+            self._server.address,
+            os.getpid(),
+            settings.cluster_token,
         )
 
     async def live(self) -> None:

@@ -15,13 +15,18 @@ log = logging.getLogger(__name__)
 
 _TIMEOUT = 10.0  # seconds
 _AGAIN = 1.0  # seconds
+# The agent is on this machine: a proxy that the environment names is for others.
+_OPTIONS = (("grpc.enable_http_proxy", 0),)
 
 
 class Registration:
-    """Registers with the agent at `agent` (host:port)."""
+    """Registers with the agent at `agent` (host:port), as one of the cluster with this token."""
 
-    def __init__(self, agent: str, replica_id: str, address: str, pid: int) -> None:
+    def __init__(
+        self, agent: str, replica_id: str, address: str, pid: int, cluster_token: str = ""
+    ) -> None:
         self._agent = agent
+        self._metadata = (("authorization", f"Bearer {cluster_token}"),) if cluster_token else None
         self._hello = nodes_pb2.RegisterReplicaRequest(
             replica_id=replica_id, address=address, pid=pid
         )
@@ -48,9 +53,9 @@ class Registration:
                 await asyncio.sleep(_AGAIN)
 
     async def _register(self) -> None:
-        async with grpc.aio.insecure_channel(self._agent) as channel:
+        async with grpc.aio.insecure_channel(self._agent, _OPTIONS) as channel:
             stub = nodes_pb2_grpc.NodeAgentStub(channel)  # type: ignore[no-untyped-call]
-            await stub.RegisterReplica(self._hello, timeout=_TIMEOUT)
+            await stub.RegisterReplica(self._hello, timeout=_TIMEOUT, metadata=self._metadata)
 
 
 __all__ = ["Registration"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NoReturn
 
 from penstock.adapters.adapter import AdapterRef, BadAdapterRef
@@ -29,6 +30,8 @@ class Settings:
     listen: str  # "host:port"; port 0: any free one
     agent: str  # of the node, "host:port"; empty: none, for tests and tools
     log_level: str = "info"
+    # What the cluster's processes prove themselves by, to each other; empty: nothing is asked for.
+    cluster_token: str = field(default="", repr=False)
     probe_every: float = 2.0  # between checks that the engine makes progress
     probe_timeout: float = 10.0  # longer than any pause of a healthy engine
     drain: float = 30.0  # that running calls get after SIGTERM
@@ -54,6 +57,7 @@ def parse_settings(argv: Sequence[str] | None = None) -> Settings:
         listen=options.listen,
         agent=options.agent,
         log_level=options.log_level,
+        cluster_token=_token(options.cluster_token_file),
         probe_every=options.probe_every,
         probe_timeout=options.probe_timeout,
         drain=options.drain,
@@ -77,6 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--max-ongoing", type=_count, default=0, help="calls it may be sent at once (0: engine's)")
     add("--listen", default="127.0.0.1:0", metavar="HOST:PORT")
     add("--agent", default="", metavar="HOST:PORT", help="node agent to register with")
+    add("--cluster-token-file", default="", metavar="PATH", help="what callers have to know")
     add("--log-level", default=os.environ.get("PENSTOCK_LOG_LEVEL", "info"), choices=_LEVELS)
     add("--probe-every", type=_seconds, default=2.0, metavar="SECONDS")
     add("--probe-timeout", type=_seconds, default=10.0, metavar="SECONDS")
@@ -99,6 +104,18 @@ def _seconds(text: str) -> float:
     if number <= 0:
         raise argparse.ArgumentTypeError(f"{text} must be more than 0")
     return number
+
+
+def _token(path: str) -> str:
+    if not path:
+        return ""
+    try:
+        token = Path(path).read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CannotLoad(f"settings: cannot read the cluster token: {error}") from None
+    if not token:
+        raise CannotLoad(f"settings: the cluster token file {path} is empty")
+    return token
 
 
 def _engine_args(texts: Sequence[str]) -> Mapping[str, str]:
