@@ -4,8 +4,8 @@
 #   make serve MODEL=path-or-hub-id REPLICAS=2   another model, twice
 #   make serve ENGINE=simulated ENGINE_ARGS="tokens_per_second=50 ttft_ms=20"
 #   make serve ARGS="--gateway 0.0.0.0:9000"     any option of `penstock serve --help`
-PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
-	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+PYTHON ?= $(or $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done),python3)
 ENGINE ?= vllm
 # Without bytecode every start of vLLM compiles it anew: half a minute more.
 unexport PYTHONDONTWRITEBYTECODE
@@ -36,10 +36,9 @@ lock:
 	@.venv/bin/python setup/lock.py
 
 clean:
-	rm -rf .venv build gateway_cpp/build .penstock
+	rm -rf .venv build gateway_cpp/build replica/build .penstock
 
 .PHONY: check-python
 check-python:
-	@$(or $(PYTHON),false) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-		echo "penstock setup: '$(PYTHON)' is no Python 3.11 or later: install python3, or name one:" \
-		"make PYTHON=/path/to/python3 $(MAKECMDGOALS)" >&2; exit 1; }
+	@command -v $(PYTHON) >/dev/null || { echo "penstock setup: there is no '$(PYTHON)': install" \
+		"Python 3.11 or later, or name one: make PYTHON=/path/to/python3 $(MAKECMDGOALS)" >&2; exit 1; }

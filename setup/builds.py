@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import re
+import shutil
 from pathlib import Path
 
-from console import run_step
-from python_env import PYTHON, ROOT, VENV, uv
+from console import run_step, say
+from installer import environment, uv
+from places import PYTHON, ROOT, VENV
 
 HINT = (
     "A compiler error in unchanged sources means a missing or foreign package: see setup/README.md."
 )
+BUILD_TREES = ("build/*", "gateway_cpp/build/*", "replica/build/*")
 EXTENSION_SOURCES = (
     "pyproject.toml",
     "replica/CMakeLists.txt",
@@ -18,6 +22,21 @@ EXTENSION_SOURCES = (
     "replica/native/**/*",
     "proto/**/*.proto",
 )
+
+
+def forget_foreign(root: Path) -> None:
+    """Removes build trees that were configured for another folder: a copied checkout has them.
+
+    They name their sources by path, so building in one builds the original's.
+    """
+    for pattern in BUILD_TREES:
+        for cache in sorted(root.glob(f"{pattern}/CMakeCache.txt")):
+            home = re.search(
+                r"^CMAKE_CACHEFILE_DIR:INTERNAL=(.*)$", cache.read_text(), re.MULTILINE
+            )
+            if home is not None and Path(home.group(1)).resolve() != cache.parent.resolve():
+                say(f"{cache.parent.relative_to(root)} was built for {home.group(1)}: removing it")
+                shutil.rmtree(cache.parent)
 
 
 def gateway(preset: str, logs: Path) -> None:
@@ -51,6 +70,7 @@ def extension(logs: Path) -> None:
         [*uv("install"), "--no-deps", "--no-build-isolation", "-e", str(ROOT)],
         logs / "extension.log",
         hint=HINT,
+        env=environment(),
     )
     stamp.write_text(wanted)
 
@@ -82,8 +102,8 @@ def bench_programs(logs: Path) -> None:
 
 
 def sources_digest() -> str:
-    """Changes when anything changes that the extension is made from."""
-    total = hashlib.sha256(PYTHON.resolve().as_posix().encode())
+    """Changes when anything changes that the extension is made from, and with the folder."""
+    total = hashlib.sha256(f"{PYTHON.resolve().as_posix()} {ROOT.as_posix()}".encode())
     for pattern in EXTENSION_SOURCES:
         for path in sorted(ROOT.glob(pattern)):
             if path.is_file():

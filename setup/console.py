@@ -33,12 +33,36 @@ def run_step(
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
+    code = run_logged(title, command, log, env, cwd)
+    if code != 0:
+        tail = "".join(f"    {line}\n" for line in log.read_text().splitlines()[-15:])
+        raise SetupError(
+            f"{title} failed (exit code {code}).\n{tail}  {hint}\n  The whole output is in {log}."
+        )
+    say(f"{title}: done in {time.monotonic() - began:.0f} s")
+
+
+def run_logged(
+    title: str,
+    command: Sequence[str],
+    log: Path,
+    env: Mapping[str, str] | None,
+    cwd: Path | None,
+) -> int:
+    """The exit code of a command whose output goes to `log`; its last line on a terminal."""
     live = sys.stdout.isatty()
     if not live:
         say(title)
     with log.open("w") as out:
         process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env, cwd=cwd
+            command,
+            stdin=subprocess.DEVNULL,  # what asks gets no answer instead of holding set-up for ever
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            env=env,
+            cwd=cwd,
         )
         assert process.stdout is not None
         for line in process.stdout:
@@ -47,10 +71,4 @@ def run_step(
                 print(f"\r\x1b[2K\N{BULLET} {title}: {line.strip()[:80]}", end="", flush=True)
     if live:
         print("\r\x1b[2K", end="")
-    if process.wait() != 0:
-        tail = "".join(f"    {line}\n" for line in log.read_text().splitlines()[-15:])
-        raise SetupError(
-            f"{title} failed (exit code {process.returncode}).\n{tail}  {hint}\n"
-            f"  The whole output is in {log}."
-        )
-    say(f"{title}: done in {time.monotonic() - began:.0f} s")
+    return process.wait()

@@ -6,20 +6,18 @@ Every step looks first whether it has been done, so a second run costs about a s
 from __future__ import annotations
 
 import argparse
-import fcntl
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import builds
+import machine
 import python_env
 import system_packages
 import vllm_build
 from console import SetupError, say
-
-LOGS = Path(__file__).resolve().parent.parent / "build" / "setup"
+from places import LOGS, ROOT
 
 
 def prepare(purpose: str, engine: str) -> None:
@@ -34,8 +32,9 @@ def prepare(purpose: str, engine: str) -> None:
         locks.append("dev")
     if purpose == "bench":
         system += system_packages.BENCH
-    system_packages.ensure(system, LOGS)
+    system_packages.ensure(system, LOGS, os.geteuid())
     python_env.ensure(tuple(locks), LOGS)
+    builds.forget_foreign(ROOT)
     builds.extension(LOGS)
     builds.gateway("release", LOGS)
     if purpose in ("test", "bench"):
@@ -45,6 +44,8 @@ def prepare(purpose: str, engine: str) -> None:
 @contextmanager
 def alone() -> Iterator[None]:
     """Waits until no other set-up works in this checkout: two would install over each other."""
+    import fcntl  # not at the top: where there is none, `machine` says what is wrong
+
     LOGS.mkdir(parents=True, exist_ok=True)
     with (LOGS / "lock").open("w") as lock:
         try:
@@ -66,6 +67,9 @@ def main() -> int:
         help="simulated needs neither torch nor vLLM",
     )
     args = parser.parse_args()
+    if no := machine.here():
+        print(f"penstock setup: {no}", file=sys.stderr)
+        return 1
     try:
         with alone():
             prepare(args.purpose, args.engine)

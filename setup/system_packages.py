@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from console import SetupError, run_step, say
+import apt
+from console import SetupError, say
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ TEST = (
     Package(("libgmock-dev",), "C++ tests"),
     Package(("clang-format",), "C++ format"),
     Package(("clang-tidy",), "C++ lint"),
+    Package(("ccache",), "builds again what has not changed, at once"),
 )
 BENCH = (Package(("nginx-light", "nginx"), "what the gateway is measured against"),)
 
@@ -76,10 +78,7 @@ def missing(packages: Iterable[Package]) -> list[Package]:
 def available(package: Package) -> str:
     """The first of the package's names that apt can install. Raises `SetupError`."""
     for name in package.names:
-        policy = subprocess.run(
-            ["apt-cache", "policy", name], capture_output=True, text=True, check=False
-        ).stdout
-        if "Candidate:" in policy and "Candidate: (none)" not in policy:
+        if apt.candidate(name):
             return name
     raise SetupError(
         f"no package {' or '.join(package.names)} ({package.why}) for this distribution.\n"
@@ -87,8 +86,11 @@ def available(package: Package) -> str:
     )
 
 
-def ensure(packages: Iterable[Package], logs: Path) -> None:
-    """Installs what is missing, says which and why, and uses sudo when not root."""
+def ensure(packages: Iterable[Package], logs: Path, user: int) -> None:
+    """Installs what is missing, says which and why, and uses sudo when the user is not root.
+
+    Raises `SetupError`.
+    """
     packages = tuple(packages)
     if shutil.which("dpkg-query") is None or shutil.which("apt-get") is None:
         listed = ", ".join(f"{p.names[0]} ({p.why})" for p in packages)
@@ -97,32 +99,31 @@ def ensure(packages: Iterable[Package], logs: Path) -> None:
     if wanted := missing(packages):
         say("system packages that are missing:")
         for package in wanted:
-            print(f"    {' or '.join(package.names)}: {package.why}")
-        install(wanted, as_root([package.names[-1] for package in wanted]), logs)
+            print(f"    {' or '.join(package.names)}: {package.why}", flush=True)
+        if apt.root_prefix(os.environ, user) is None:
+            raise SetupError(by_hand(wanted))
+        install(wanted, logs, user)
 
 
-def as_root(names: list[str]) -> list[str]:
-    """How to run a command as root: nothing before it, or sudo. Raises `SetupError`."""
-    if os.geteuid() == 0:
-        return []
-    if shutil.which("sudo"):
-        return ["sudo"]
-    raise SetupError(
-        "system packages are missing and sudo is not there.\n"
-        f"  Have an administrator run: apt-get install {' '.join(names)}"
-    )
+def by_hand(wanted: list[Package]) -> str:
+    """What an administrator has to run where set-up cannot: names that this system has."""
+    missing_here = "system packages are missing and sudo is not there.\n"
+    if not any(apt.candidate(name) for package in wanted for name in package.names):
+        return missing_here + (
+            "  This system's package lists are empty too: have an administrator run\n"
+            "  `apt-get update`, then run this again for the names of the packages."
+        )
+    names = " ".join(available(package) for package in wanted)
+    return missing_here + f"  Have an administrator run: apt-get install {names}"
 
 
-def install(wanted: list[Package], root: list[str], logs: Path) -> None:
+def install(wanted: list[Package], logs: Path, user: int) -> None:
     """Refreshes apt's lists and installs the packages. Raises `SetupError`."""
-    hint = "Is the network there, and does `apt-get update` work?"
-    update = [*root, "apt-get", "update"]
-    run_step("refreshing the package lists", update, logs / "apt-update.log", hint=hint)
+    apt.run("refreshing the package lists", ["update"], logs / "apt-update.log", user)
     names = [available(package) for package in wanted]
-    run_step(
+    apt.run(
         f"installing {len(names)} system packages",
-        [*root, "apt-get", "install", "-y", "--no-install-recommends", *names],
+        ["install", "-y", "--no-install-recommends", *names],
         logs / "apt-install.log",
-        hint=hint,
-        env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+        user,
     )

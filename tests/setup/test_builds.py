@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from python_env import ROOT
+from places import ROOT
 
 
 def test_the_benchmarks_programs_are_configured_without_googletest(tmp_path: Path) -> None:
