@@ -15,6 +15,7 @@ EXCUSED_FILES: dict[str, str] = {}
 EXCUSED_FUNCTIONS: dict[str, str] = {
     "control/penstock/control/cli/processes.py:head": "two lines for each option, nothing else",
     "control/penstock/control/cli/processes.py:node": "two lines for each option, nothing else",
+    "control/penstock/control/cli/serve.py:serve": "two lines for each option, nothing else",
 }
 
 

@@ -27,9 +27,10 @@ from pathlib import Path
 from penstock.control.head import run_head
 from penstock.control.settings import HeadSettings
 
-data_dir, admin, rpc, gateway, binary = sys.argv[1:]
+data_dir, admin, rpc, gateway, metrics, binary = sys.argv[1:]
 settings = HeadSettings(
-    data_dir=Path(data_dir), admin=admin, rpc=rpc, gateway=gateway, gateway_binary=Path(binary)
+    data_dir=Path(data_dir), admin=admin, rpc=rpc, gateway=gateway, metrics=metrics,
+    gateway_binary=Path(binary),
 )
 sys.exit(asyncio.run(run_head(settings)))
 """
@@ -49,7 +50,7 @@ class HeadWithGateway:
         binary.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{script}" "$@"\n')
         binary.chmod(0o755)
         self.admin, self.rpc, self.gateway = free_address(), free_address(), free_address()
-        addresses = [self.admin, self.rpc, self.gateway]
+        addresses = [self.admin, self.rpc, self.gateway, free_address()]
         data_dir = str(directory / "data")
         self.argv = [sys.executable, "-c", START, data_dir, *addresses, str(binary)]
         self.process: subprocess.Popen[str] | None = None
@@ -133,9 +134,19 @@ async def test_the_gateway_outlives_kill_9_of_the_head_and_is_adopted(
     assert gateway["restarts"] == 1
 
 
-async def test_an_orderly_stop_of_the_head_ends_the_gateway(head: HeadWithGateway) -> None:
+async def test_an_orderly_stop_of_the_head_leaves_the_gateway_to_the_next_one(
+    head: HeadWithGateway,
+) -> None:
     pid = (await head.ready_gateway())["pid"]
     assert head.end(signal.SIGTERM) == 0
+    assert (await head.client.get(f"http://{head.gateway}/livez")).status_code == 200
+    head.start()
+    assert (await head.ready_gateway())["pid"] == pid
+
+
+async def test_ctrl_c_ends_the_gateway_too(head: HeadWithGateway) -> None:
+    pid = (await head.ready_gateway())["pid"]
+    assert head.end(signal.SIGINT) == 0
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
 

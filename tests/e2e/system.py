@@ -61,7 +61,8 @@ class System:
     def __init__(self, folder: Path, *options: str) -> None:
         self.data = folder / "data"
         self.run_id = uuid.uuid4().hex
-        self.gateway_port, self.admin_port, self.rpc_port = free_ports(3)
+        ports = free_ports(4)
+        self.gateway_port, self.admin_port, self.rpc_port, self.metrics_port = ports
         self.options = options
         self.log = folder / "serve.log"
         self.log.unlink(missing_ok=True)
@@ -74,6 +75,7 @@ class System:
             "--gateway", f"127.0.0.1:{self.gateway_port}",
             "--admin", f"127.0.0.1:{self.admin_port}",
             "--rpc", f"127.0.0.1:{self.rpc_port}",
+            "--metrics", f"127.0.0.1:{self.metrics_port}",
             "--data-dir", str(self.data),
         ]  # fmt: skip
         with self.log.open("ab") as log:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import NoReturn
 
@@ -25,15 +26,21 @@ def _exit(*_: object) -> NoReturn:
 
 
 def main() -> None:
+    """Runs until SIGTERM."""
     flags = dict(zip(sys.argv[1::2], sys.argv[2::2], strict=True))
-    host, port = flags["--listen"].rsplit(":", 1)
     signal.signal(signal.SIGTERM, _exit)
     try:
-        server = HTTPServer((host, int(port)), Lives)
+        clients, status = [_server(flags[name]) for name in ("--listen", "--metrics")]
     except OSError:
         sys.stderr.write(f"penstock-gateway: error: {flags['--listen']} is taken\n")
         sys.exit(3)
-    server.serve_forever()
+    threading.Thread(target=clients.serve_forever, daemon=True).start()
+    status.serve_forever()
+
+
+def _server(address: str) -> HTTPServer:
+    host, port = address.rsplit(":", 1)
+    return HTTPServer((host, int(port)), Lives)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ class FakeProcess:
 
     def __init__(self, pid: int, argv: Sequence[str]) -> None:
         self.pid = pid
+        self.started_at = float(pid)
         self.argv = list(argv)
         self.stubborn = False
         self.signals: list[str] = []
@@ -33,9 +34,17 @@ class FakeProcess:
         if not self.stubborn:
             self.end(0)
 
+    def interrupt(self) -> None:
+        self.signals.append("INT")
+        if not self.stubborn:
+            self.end(0)
+
     def kill(self) -> None:
         self.signals.append("KILL")
         self.end(-9)
+
+    def kill_group(self) -> None:
+        self.kill()
 
     def end(self, exit_code: int | None) -> None:
         self._exit_code = exit_code
@@ -68,15 +77,16 @@ class FakeLauncher:
         text = " ".join(words)
         return [each for each in self.started if each.alive() and text in " ".join(each.argv)]
 
-    def find_pids(self, words: Sequence[str]) -> list[int]:
-        return [process.pid for process in self.find(words)]
+    def adopt(self, pid: int, started_at: float) -> FakeProcess | None:
+        return next((each for each in self.started if each.alive() and each.pid == pid), None)
 
 
 class FakeProbe:
-    """Answers what `lives` says."""
+    """Answers what `lives` says, but never at the addresses in `silent`."""
 
     def __init__(self) -> None:
         self.lives = True
+        self.silent: set[str] = set()
 
     async def alive(self, address: str) -> bool:
-        return self.lives
+        return self.lives and address not in self.silent

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from penstock.control.node import run_node
 from penstock.control.node_agent.replica_command import replica_command
-from penstock.control.node_agent.restart_policy import RestartPolicy
 from penstock.control.node_agent.workshop import SupervisionTimings
 from penstock.control.settings import NodeSettings
+from penstock.control.supervision.restart_policy import RestartPolicy
 from penstock.v1 import nodes_pb2
 
 FAKE = Path(__file__).with_name("fake_replica_process.py")

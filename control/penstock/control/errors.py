@@ -2,8 +2,8 @@
 
 PenstockError (500)
  > InvalidInput (422)      > InvalidSpec, InvalidSetting
- > NotFound (404)          > UnknownDeployment, UnknownNode, UnknownReplica
- > Conflict (409)          > DeploymentExists
+ > NotFound (404)          > UnknownDeployment, UnknownNode, UnknownReplica, UnknownGateway
+ > Conflict (409)          > DeploymentExists, GatewayNotReplaced
  > PreconditionFailed (412) > RevisionMismatch
  > Unavailable (503)       > NodeUnreachable, StoreUnavailable
  > ReplicaRefused (500)
@@ -69,6 +69,12 @@ class UnknownReplica(NotFound):
     kind = "unknown-replica"
 
 
+class UnknownGateway(NotFound):
+    """This head runs no gateway of this id."""
+
+    kind = "unknown-gateway"
+
+
 class Conflict(PenstockError):
     """What exists already stands in the way."""
 
@@ -80,6 +86,12 @@ class DeploymentExists(Conflict):
     """A deployment of this name exists."""
 
     kind = "deployment-exists"
+
+
+class GatewayNotReplaced(Conflict):
+    """The gateway that was to take over does not work, or another one is on its way."""
+
+    kind = "gateway-not-replaced"
 
 
 class PreconditionFailed(PenstockError):

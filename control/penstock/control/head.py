@@ -1,8 +1,11 @@
 """The head process: builds every object, starts them in order, stops them in order.
 
 One TaskGroup owns everything that runs. Start: own the data directory, open the store, take up the
-last view, listen, look around, open the routes. Stop on SIGTERM or SIGINT: admin, gateway,
-managers, rpc, store. Node agents and replicas are left alone: who started them stops them.
+last view, listen, look around, open the routes. Stop: admin, gateway, managers, rpc, store. Node
+agents and replicas are left alone: who started them stops them.
+
+SIGTERM ends the head alone: its gateway serves on, and the next head on this data directory adopts
+it. SIGINT, which is Ctrl-C, ends the gateway too.
 """
 
 from __future__ import annotations
@@ -10,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-import shutil
 import signal
 import socket
 import sys
@@ -18,7 +20,6 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from importlib import metadata
-from pathlib import Path
 
 from penstock.control.admin.app import admin_app
 from penstock.control.admin.server import AdminServer
@@ -29,9 +30,10 @@ from penstock.control.cluster_security import (
 )
 from penstock.control.data_dir import announce, cluster_token_path, owned, store_path
 from penstock.control.errors import CannotStart
+from penstock.control.head_gateway import gateway_manager
 from penstock.control.managers.deployments import DeploymentManager
-from penstock.control.managers.gateway_process import GatewayCommand
 from penstock.control.managers.gateway_reports import GatewayReports
+from penstock.control.managers.gateway_signs import GatewaySigns
 from penstock.control.managers.health import HealthManager
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.proxies import GatewayManager
@@ -39,9 +41,7 @@ from penstock.control.managers.routes import RouteManager
 from penstock.control.outside.clock import SystemClock
 from penstock.control.outside.dialer import Dialer
 from penstock.control.outside.grpc_clients import GrpcAgentClient, GrpcReplicaPinger
-from penstock.control.outside.http_probe import HttpLivenessProbe
 from penstock.control.outside.logs import configure_logs
-from penstock.control.outside.processes import ProcessLauncher
 from penstock.control.outside.sockets import check_free, listen
 from penstock.control.placement.agents import AgentPlacement
 from penstock.control.rpc.nodes_service import NodesService
@@ -55,7 +55,6 @@ from penstock.control.store.sqlite import SqliteStore
 
 log = logging.getLogger(__name__)
 
-GATEWAY_BINARY = "penstock-gateway"
 RPC_GRACE_SECONDS = 0.5
 
 
@@ -108,17 +107,15 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         stack.push_async_callback(placement.close)
         health = _health(settings, keeper, clock, dialer)
         routes = RouteManager(keeper, clock)
-        rpc_address = await _serve_rpc(settings, security, keeper, health, routes, stack)
-        gateway = await _gateway(settings, rpc_address, keeper, clock, stack)
-        app = admin_app(keeper, routes, clock, metadata.version("penstock"))
-        announce(
-            settings.data_dir,
-            {
-                "admin": _address(admin_listener),
-                "rpc": rpc_address,
-                "gateway": settings.gateway if settings.run_gateway else "",
-            },
+        signs = GatewaySigns(clock)
+        services = (
+            RoutesService(routes, GatewayReports(keeper, signs)),
+            NodesService(health, settings.timings.heartbeat, lambda: keeper.stamp),
         )
+        rpc_address = await _serve_rpc(settings, security, services, stack)
+        gateway = gateway_manager(settings, rpc_address, keeper, signs, stack)
+        app = admin_app(keeper, routes, clock, metadata.version("penstock"))
+        announce(settings.data_dir, _addresses(settings, admin_listener, rpc_address))
         yield _Head(
             health,
             _deployments(settings, keeper, placement, clock),
@@ -166,18 +163,11 @@ def _deployments(
 async def _serve_rpc(
     settings: HeadSettings,
     security: ClusterSecurity,
-    keeper: Keeper,
-    health: HealthManager,
-    routes: RouteManager,
+    services: tuple[RoutesService, NodesService],
     stack: AsyncExitStack,
 ) -> str:
     """Serves gateways and agents; returns the address, a free port filled in."""
-    server, port = await serve_rpc(
-        settings.rpc,
-        RoutesService(routes, GatewayReports(keeper)),
-        NodesService(health, settings.timings.heartbeat, lambda: keeper.stamp),
-        security,
-    )
+    server, port = await serve_rpc(settings.rpc, *services, security)
     stack.push_async_callback(server.stop, RPC_GRACE_SECONDS)
     host, _ = split_address(settings.rpc, flag="--rpc")
     return f"{host}:{port}"
@@ -185,7 +175,7 @@ async def _serve_rpc(
 
 async def _run(head: _Head, settings: HeadSettings) -> None:
     """Runs every part until a signal asks to stop, or one of them fails."""
-    stop_requested = _catch_signals()
+    stop = _catch_signals()
     async with asyncio.TaskGroup() as tasks:
         admin = tasks.create_task(head.admin.run_until_stopped())
         gateway = tasks.create_task(head.gateway.run()) if head.gateway else None
@@ -196,10 +186,13 @@ async def _run(head: _Head, settings: HeadSettings) -> None:
             tasks.create_task(head.routes.run()),
         ]
         log.info("head started", extra={"data_dir": str(settings.data_dir)})
-        await stop_requested.wait()
-        log.info("head stops")
+        await stop.requested.wait()
+        log.info("head stops", extra={"gateway_too": stop.gateway_too})
         await _stop_admin(head, admin)
-        await _stop_gateway(head, gateway)
+        if gateway is not None:
+            await _stop_managing(gateway)
+        if head.gateway is not None and stop.gateway_too:
+            await head.gateway.stop()
         _stop_managers(managers)
 
 
@@ -214,13 +207,10 @@ async def _stop_admin(head: _Head, task: asyncio.Task[None]) -> None:
     await asyncio.wait([task])
 
 
-async def _stop_gateway(head: _Head, task: asyncio.Task[None] | None) -> None:
-    """Only here: a head that crashes leaves its gateway running for the next one."""
-    if head.gateway is None or task is None:
-        return
-    task.cancel()
-    await asyncio.wait([task])
-    await head.gateway.stop()
+async def _stop_managing(gateway: asyncio.Task[None]) -> None:
+    """The gateway itself runs on, for the next head."""
+    gateway.cancel()
+    await asyncio.wait([gateway])
 
 
 def _stop_managers(tasks: list[asyncio.Task[None]]) -> None:
@@ -228,48 +218,9 @@ def _stop_managers(tasks: list[asyncio.Task[None]]) -> None:
         task.cancel()
 
 
-async def _gateway(
-    settings: HeadSettings,
-    control: str,
-    keeper: Keeper,
-    clock: SystemClock,
-    stack: AsyncExitStack,
-) -> GatewayManager | None:
-    if not settings.run_gateway:
-        return None
-    probe = HttpLivenessProbe()
-    stack.push_async_callback(probe.close)
-    command = GatewayCommand(
-        id=settings.gateway_id,
-        binary=settings.gateway_binary or _find_gateway(),
-        listen=settings.gateway,
-        control=_reachable(control),
-        data_dir=settings.data_dir.absolute(),
-        threads=settings.gateway_threads,
-        log_level=settings.log_level,
-    )
-    return GatewayManager(command, ProcessLauncher(), probe, keeper, clock)
-
-
-def _find_gateway() -> Path:
-    """The gateway of this checkout, or the one on PATH."""
-    for parent in Path(__file__).resolve().parents:
-        built = parent / "gateway_cpp" / "build" / "release" / GATEWAY_BINARY
-        if built.is_file():
-            return built
-    installed = shutil.which(GATEWAY_BINARY)
-    if installed is None:
-        raise CannotStart(
-            f"no {GATEWAY_BINARY}, neither built in this checkout nor on PATH: build it with "
-            "`make serve`, name one with --gateway-binary, or pass --no-gateway"
-        )
-    return Path(installed)
-
-
-def _reachable(address: str) -> str:
-    """Where a process on this machine reaches an address that may mean every interface."""
-    host, port = split_address(address, flag="--rpc")
-    return f"127.0.0.1:{port}" if host in ("0.0.0.0", "[::]", "::") else address
+def _addresses(settings: HeadSettings, admin: socket.socket, rpc: str) -> dict[str, str]:
+    gateway = settings.gateway if settings.run_gateway else ""
+    return {"admin": _address(admin), "rpc": rpc, "gateway": gateway}
 
 
 def _address(listener: socket.socket) -> str:
@@ -277,12 +228,25 @@ def _address(listener: socket.socket) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _catch_signals() -> asyncio.Event:
-    stop_requested = asyncio.Event()
+@dataclass(slots=True)
+class _Stop:
+    """What the signals asked for."""
+
+    requested: asyncio.Event
+    gateway_too: bool = False
+
+    def ask(self, *, gateway_too: bool) -> None:
+        """A signal arrived."""
+        self.gateway_too |= gateway_too
+        self.requested.set()
+
+
+def _catch_signals() -> _Stop:
+    stop = _Stop(asyncio.Event())
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop_requested.set)
-    return stop_requested
+    loop.add_signal_handler(signal.SIGTERM, lambda: stop.ask(gateway_too=False))
+    loop.add_signal_handler(signal.SIGINT, lambda: stop.ask(gateway_too=True))
+    return stop
 
 
 def _cannot_start(group: BaseExceptionGroup[BaseException]) -> CannotStart | None:

@@ -22,7 +22,6 @@ from penstock.control.errors import AddressTaken, CannotStart
 from penstock.control.node_agent.agent import Agent, NodeIdentity
 from penstock.control.node_agent.replica_command import replica_command
 from penstock.control.node_agent.replica_table import ReplicaTable
-from penstock.control.node_agent.restart_policy import RestartPolicy
 from penstock.control.node_agent.state_files import StateFiles
 from penstock.control.node_agent.workshop import SupervisionTimings, Workshop
 from penstock.control.outside.clock import SystemClock
@@ -34,6 +33,7 @@ from penstock.control.outside.processes import ProcessLauncher
 from penstock.control.outside.replica_client import ReplicaClient
 from penstock.control.rpc.node_agent_service import LOOPBACK, NodeAgentServer
 from penstock.control.settings import NodeSettings, split_address
+from penstock.control.supervision.restart_policy import RestartPolicy
 from penstock.v1 import nodes_pb2
 
 log = logging.getLogger("penstock.node")

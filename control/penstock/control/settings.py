@@ -15,6 +15,7 @@ from penstock.control.errors import InvalidSetting
 GATEWAY_ADDRESS = "127.0.0.1:8080"
 ADMIN_ADDRESS = "127.0.0.1:8081"
 RPC_ADDRESS = "127.0.0.1:8082"
+METRICS_ADDRESS = "127.0.0.1:8083"
 DATA_DIR = ".penstock"
 GATEWAY_ID = "gw-1"
 
@@ -69,6 +70,7 @@ class HeadSettings:
     admin: str = ADMIN_ADDRESS
     rpc: str = RPC_ADDRESS
     gateway: str = GATEWAY_ADDRESS
+    metrics: str = METRICS_ADDRESS  # of the local gateway; empty: none
     gateway_binary: Path | None = None  # None: the one built in this checkout, or on PATH
     gateway_threads: int | None = None  # None: the gateway's own default
     run_gateway: bool = True
@@ -87,6 +89,7 @@ class HeadSettings:
             ("--admin", self.admin),
             ("--rpc", self.rpc),
             ("--gateway", self.gateway),
+            ("--metrics", self.metrics or METRICS_ADDRESS),
         ):
             split_address(address, flag=flag)
         if self.run_gateway and split_address(self.gateway, flag="--gateway")[1] == 0:

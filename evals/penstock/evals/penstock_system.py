@@ -26,8 +26,8 @@ def penstock(command: Sequence[str], engine: Sequence[str], folder: Path) -> Ite
 
     `engine`: options that say what is served, as `simulated` gives them; none: the default model.
     """
-    gateway, admin, rpc = free_ports(3)
-    whole = [*command, *engine, *_options(gateway, admin, rpc, folder)]
+    gateway, admin, rpc, metrics = free_ports(4)
+    whole = [*command, *engine, *_options(gateway, admin, rpc, metrics, folder)]
     with running("penstock", whole, folder, stop=signal.SIGINT, patience=STOP_SECONDS) as child:
         pids = child.wait_for(
             lambda: _ready_pids(child, gateway, admin),
@@ -42,10 +42,11 @@ def simulated(engine_args: str) -> list[str]:
     return ["--engine", "simulated", "--engine-args", engine_args]
 
 
-def _options(gateway: int, admin: int, rpc: int, folder: Path) -> list[str]:
+def _options(gateway: int, admin: int, rpc: int, metrics: int, folder: Path) -> list[str]:
     return [
         *("--name", MODEL, "--gateway", f"127.0.0.1:{gateway}", "--admin", f"127.0.0.1:{admin}"),
-        *("--rpc", f"127.0.0.1:{rpc}", "--data-dir", str(folder / "data")),
+        *("--rpc", f"127.0.0.1:{rpc}", "--metrics", f"127.0.0.1:{metrics}"),
+        *("--data-dir", str(folder / "data")),
     ]
 
 

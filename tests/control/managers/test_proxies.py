@@ -3,89 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
 from penstock.control.errors import CannotStart
 from penstock.control.log_files import MAX_LOG_BYTES
-from penstock.control.managers.gateway_process import GatewayCommand
-from penstock.control.managers.keeper import Keeper
-from penstock.control.managers.proxies import (
-    LONGEST_BACKOFF,
-    PROBE_EVERY,
-    UNANSWERED_IS_HUNG,
-    GatewayManager,
+from penstock.control.managers.proxies import POLICY
+from penstock.control.state.cluster import GatewayState
+from tests.control.managers.gateway_world import (
+    CLIENTS,
+    PATIENCE,
+    World,
+    only,
+    world_wait,
 )
-from penstock.control.state.cluster import Cluster, Gateway, GatewayState
-from tests.fakes.control_clock import ManualClock
-from tests.fakes.control_launcher import FakeLauncher, FakeProbe, FakeProcess
-from tests.fakes.control_store import MemoryStore
 from tests.fakes.control_waiting import eventually
-
-
-@dataclass(frozen=True, slots=True)
-class World:
-    """A gateway manager and everything around it."""
-
-    command: GatewayCommand
-    launcher: FakeLauncher = field(default_factory=FakeLauncher)
-    probe: FakeProbe = field(default_factory=FakeProbe)
-    clock: ManualClock = field(default_factory=ManualClock)
-    cluster: Cluster = field(default_factory=Cluster)
-
-    def manager(self) -> GatewayManager:
-        keeper = Keeper(self.cluster, MemoryStore(), self.clock)
-        return GatewayManager(self.command, self.launcher, self.probe, keeper, self.clock)
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[GatewayManager]:
-        manager = self.manager()
-        async with asyncio.TaskGroup() as tasks:
-            task = tasks.create_task(manager.run())
-            yield manager
-            task.cancel()
-
-    def gateway(self) -> Gateway:
-        return self.cluster.view().gateways["gw-1"]
-
-    async def in_state(self, state: GatewayState) -> Gateway:
-        async def look() -> bool:
-            known = self.cluster.view().gateways.get("gw-1")
-            return known is not None and known.state is state
-
-        await eventually(look, f"the gateway is {state}")
-        return self.gateway()
-
-    async def started(self, number: int) -> FakeProcess:
-        async def look() -> bool:
-            return len(self.launcher.started) >= number
-
-        await eventually(look, f"{number} gateways were started")
-        return self.launcher.started[number - 1]
-
-    async def asleep(self) -> None:
-        async def look() -> bool:
-            return self.clock.sleepers > 0
-
-        await eventually(look, "the manager waits")
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    command = GatewayCommand(
-        id="gw-1",
-        binary=Path("/bin/penstock-gateway"),
-        listen="127.0.0.1:8080",
-        control="127.0.0.1:8082",
-        data_dir=tmp_path,
-        threads=3,
-    )
-    return World(command)
 
 
 async def test_the_gateway_is_started_with_its_flags(world: World) -> None:
@@ -94,8 +27,9 @@ async def test_the_gateway_is_started_with_its_flags(world: World) -> None:
         assert (gateway.pid, gateway.address) == (100, "127.0.0.1:8080")
     argv = " ".join(world.launcher.argv)
     assert argv == (
-        "/bin/penstock-gateway --listen 127.0.0.1:8080 --control 127.0.0.1:8082 --id gw-1 "
-        f"--data-dir {world.command.data_dir} --log-level info --threads 3"
+        "/bin/penstock-gateway --listen 127.0.0.1:8080 --control 127.0.0.1:8082 "
+        f"--data-dir {world.command.data_dir} --id gw-1 --log-level info "
+        "--metrics 127.0.0.1:8083 --threads 3"
     )
 
 
@@ -132,7 +66,7 @@ async def test_backoff_grows_to_its_limit_and_begins_anew_after_a_stable_run(
             await world.in_state(GatewayState.BACKOFF)
             waits.append(await world_wait(world, number + 1))
         assert waits[:3] == [0.1, 0.2, 0.4]
-        assert waits[-1] == LONGEST_BACKOFF.total_seconds()
+        assert waits[-1] == POLICY.longest_delay.total_seconds()
         process = await world.started(10)
         await world.in_state(GatewayState.READY)
         world.clock.advance(timedelta(seconds=11))
@@ -141,55 +75,65 @@ async def test_backoff_grows_to_its_limit_and_begins_anew_after_a_stable_run(
         assert await world_wait(world, 11) == 0.1
 
 
-async def world_wait(world: World, number: int) -> float:
-    """Seconds of the test's clock until that many gateways were started."""
-    waited = timedelta()
-    while True:
-        await world.asleep()
-        if len(world.launcher.started) >= number:
-            return round(waited.total_seconds(), 1)
-        waited += world.clock.advance_to_next()
-
-
-async def test_a_gateway_that_does_not_answer_is_ended_and_replaced(world: World) -> None:
+async def test_a_gateway_without_any_sign_of_life_is_ended_and_replaced(world: World) -> None:
     async with world.running():
         await world.in_state(GatewayState.READY)
         world.probe.lives = False
-        for _ in range(UNANSWERED_IS_HUNG + 1):
-            await world.asleep()
-            world.clock.advance(PROBE_EVERY)
+        await world.pass_time(PATIENCE.hung_after.total_seconds() - 1)
+        assert world.launcher.started[0].signals == []
+        assert world.gateway().state is GatewayState.UNRESPONSIVE
         await world_wait(world, 2)
         assert world.launcher.started[0].signals == ["KILL"]
+
+
+async def test_clients_that_use_up_their_port_do_not_get_the_gateway_killed(world: World) -> None:
+    world.probe.silent = {CLIENTS}
+    async with world.running():
+        await world.in_state(GatewayState.READY)
+        await world.pass_time(600)
+        assert world.gateway().state is GatewayState.READY
+        assert world.launcher.started[0].signals == []
+
+
+async def test_a_gateway_that_reports_is_not_killed_whatever_it_does_not_answer(
+    world: World,
+) -> None:
+    async with world.running():
+        await world.in_state(GatewayState.READY)
+        world.probe.lives = False
+        for _ in range(60):
+            await world.pass_time(10)
+            await world.report("gw-1")
+        assert world.launcher.started[0].signals == []
+
+
+async def test_a_gateway_that_said_that_it_drains_is_left_to_it(world: World) -> None:
+    async with world.running():
+        await world.in_state(GatewayState.READY)
+        world.probe.lives = False
+        await world.report("gw-1", draining=True)
+        await world.pass_time(PATIENCE.hung_draining_after.total_seconds() - 10)
+        assert world.gateway().state is GatewayState.DRAINING
+        assert world.launcher.started[0].signals == []
 
 
 async def test_the_next_head_adopts_the_running_gateway(world: World) -> None:
     async with world.running():
         await world.in_state(GatewayState.READY)
-    next_head = replace(world, cluster=Cluster())
-    async with next_head.running() as manager:
+    next_head = world.next_head()
+    async with next_head.running():
         gateway = await next_head.in_state(GatewayState.READY)
         assert gateway.pid == 100
         assert len(world.launcher.started) == 1
         world.launcher.started[0].end(None)
         await next_head.in_state(GatewayState.BACKOFF)
-        assert manager
-
-
-async def test_a_gateway_with_other_settings_is_replaced_not_adopted(world: World) -> None:
-    async with world.running():
-        await world.in_state(GatewayState.READY)
-    changed = replace(world, command=replace(world.command, threads=4), cluster=Cluster())
-    async with changed.running():
-        await changed.started(2)
-        gateway = await changed.in_state(GatewayState.READY)
-        assert gateway.pid == 101
-    assert world.launcher.started[0].signals == ["TERM"]
 
 
 async def test_of_two_gateways_left_behind_one_is_adopted(world: World) -> None:
     for _ in range(2):
         await world.launcher.start(world.command.argv(), log_path=world.command.log_path)
     async with world.running():
+        await world.pass_time(1)
         gateway = await world.in_state(GatewayState.READY)
         assert gateway.pid == 100
     assert [process.signals for process in world.launcher.started] == [[], ["TERM"]]
@@ -217,7 +161,7 @@ async def test_a_gateway_that_could_never_be_started_ends_the_head(world: World)
     with pytest.raises(ExceptionGroup) as caught:
         async with world.running():
             await asyncio.Event().wait()
-    assert "no such file" in str(caught.value.exceptions[0])
+    assert "no such file" in str(only(caught.value))
 
 
 async def test_stopping_ends_the_gateway(world: World) -> None:
@@ -242,6 +186,6 @@ async def test_a_gateway_that_can_never_run_says_why_in_its_own_words(
 
     with pytest.raises(ExceptionGroup) as caught:
         await run()
-    (error,) = caught.value.exceptions
+    error = only(caught.value)
     assert isinstance(error, CannotStart)
     assert str(error) == "penstock-gateway: error: 127.0.0.1:8080 is taken"

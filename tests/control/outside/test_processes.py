@@ -201,7 +201,7 @@ async def test_processes_are_found_by_words_of_their_command_line(log: Path) -> 
     process = await ProcessLauncher().start(argv, log_path=log)
     (found,) = ProcessLauncher().find(["--id", "found-by"])
     assert found.pid == process.pid
-    assert ProcessLauncher().find_pids(["found-by", "--id"]) == []
+    assert ProcessLauncher().find(["found-by", "--id"]) == []
     await finish(process)
 
 
@@ -211,7 +211,7 @@ def test_a_process_of_another_user_is_never_taken_for_ours() -> None:
     argv = ["/bin/sh", "-c", "read line; exit", *words]
     with subprocess.Popen(argv, user=65534, start_new_session=True, stdin=subprocess.PIPE) as other:
         try:
-            assert ProcessLauncher().find_pids(words) == []
+            assert ProcessLauncher().find(words) == []
         finally:
             other.kill()
 
@@ -220,6 +220,6 @@ def test_a_process_that_only_repeats_the_words_of_another_is_not_found() -> None
     words = ["--id", "a", "wrapper's-child"]
     with subprocess.Popen([sys.executable, "-c", IDLE, *words]) as child:
         try:
-            assert ProcessLauncher().find_pids(words) == []
+            assert ProcessLauncher().find(words) == []
         finally:
             child.kill()

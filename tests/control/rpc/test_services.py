@@ -11,6 +11,7 @@ import grpc
 import pytest
 
 from penstock.control.managers.gateway_reports import GatewayReports
+from penstock.control.managers.gateway_signs import GatewaySigns
 from penstock.control.managers.health import HealthManager
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.routes import RouteManager
@@ -57,7 +58,7 @@ async def served() -> AsyncIterator[Served]:
     await routes.open()
     server, port = await serve_rpc(
         "127.0.0.1:0",
-        RoutesService(routes, GatewayReports(keeper)),
+        RoutesService(routes, GatewayReports(keeper, GatewaySigns(clock))),
         NodesService(health, timedelta(seconds=1)),
     )
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:

@@ -11,58 +11,62 @@ import pytest
 
 from penstock.control.errors import AddressTaken, CannotStart, InvalidSetting
 from penstock.control.serving.checks import GIB, available_memory, check_memory, check_ports
-from penstock.control.serving.wish import Wish
+from penstock.control.serving.options import ServeOptions
 from tests.e2e.system import free_ports
 
 
 @pytest.fixture
-def wish() -> Wish:
-    gateway, admin, rpc = (f"127.0.0.1:{port}" for port in free_ports(3))
-    return Wish("m", "mini", Path("/data"), gateway=gateway, admin=admin, rpc=rpc)
+def options() -> ServeOptions:
+    gateway, admin, rpc, metrics = (f"127.0.0.1:{port}" for port in free_ports(4))
+    return ServeOptions(
+        "m", "mini", Path("/data"), gateway=gateway, admin=admin, rpc=rpc, metrics=metrics
+    )
 
 
 @pytest.fixture
-def listener(wish: Wish) -> Iterator[socket.socket]:
+def listener(options: ServeOptions) -> Iterator[socket.socket]:
     """Somebody who listens where the admin API is to be."""
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", int(wish.admin.rpartition(":")[2])))
+        taken.bind(("127.0.0.1", int(options.admin.rpartition(":")[2])))
         taken.listen()
         yield taken
 
 
-def test_free_ports_are_fine(wish: Wish) -> None:
-    check_ports(wish, [])
+def test_free_ports_are_fine(options: ServeOptions) -> None:
+    check_ports(options, [])
 
 
 @pytest.mark.usefixtures("listener")
-def test_a_taken_port_is_named_with_its_holder_and_its_flag(wish: Wish) -> None:
+def test_a_taken_port_is_named_with_its_holder_and_its_flag(options: ServeOptions) -> None:
     with pytest.raises(AddressTaken) as taken:
-        check_ports(wish, [])
-    for words in (wish.admin, f"process {os.getpid()}", "--admin"):
+        check_ports(options, [])
+    for words in (options.admin, f"process {os.getpid()}", "--admin"):
         assert words in str(taken.value)
 
 
 @pytest.mark.usefixtures("listener")
-def test_a_port_of_a_process_that_will_be_adopted_is_fine(wish: Wish) -> None:
-    check_ports(wish, [os.getpid()])
+def test_a_port_of_a_process_that_will_be_adopted_is_fine(options: ServeOptions) -> None:
+    check_ports(options, [os.getpid()])
 
 
 def test_one_port_for_two_purposes_is_refused() -> None:
-    wish = Wish("m", "mini", Path("/data"), gateway="127.0.0.1:9000", admin="127.0.0.1:9000")
+    options = ServeOptions(
+        "m", "mini", Path("/data"), gateway="127.0.0.1:9000", admin="127.0.0.1:9000"
+    )
     with pytest.raises(InvalidSetting, match=r"--admin is .* the port of --gateway"):
-        check_ports(wish, [])
+        check_ports(options, [])
 
 
 def test_no_port_is_refused() -> None:
-    wish = Wish("m", "mini", Path("/data"), gateway="127.0.0.1:0")
+    options = ServeOptions("m", "mini", Path("/data"), gateway="127.0.0.1:0")
     with pytest.raises(InvalidSetting, match="--gateway"):
-        check_ports(wish, [])
+        check_ports(options, [])
 
 
-def test_an_address_of_another_machine_is_refused(wish: Wish) -> None:
-    wish = Wish("m", "mini", Path("/data"), gateway="192.0.2.1:8080")
+def test_an_address_of_another_machine_is_refused(options: ServeOptions) -> None:
+    options = ServeOptions("m", "mini", Path("/data"), gateway="192.0.2.1:8080")
     with pytest.raises(AddressTaken, match=r"192\.0\.2\.1:8080.*--gateway"):
-        check_ports(wish, [])
+        check_ports(options, [])
 
 
 def test_too_little_memory_for_vllm_says_how_much_is_needed() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from penstock.control.errors import CannotStart
+from penstock.control.outside.clock import SystemClock
 from penstock.control.outside.processes import ProcessLauncher
 from penstock.control.serving.children import (
     Child,
@@ -19,7 +20,7 @@ from penstock.control.serving.children import (
     leftover_mark,
     node_command,
 )
-from penstock.control.serving.wish import Wish
+from penstock.control.serving.options import ServeOptions
 from tests.fakes.waiting import until
 
 # Runs until it is killed; the alarm is for a test run that is itself killed.
@@ -28,8 +29,8 @@ IDLE = "import signal; signal.alarm(60); signal.pause()"
 
 def child(tmp_path: Path, script: str, told: list[str]) -> Child:
     argv = [sys.executable, "-c", script]
-    head = Child("head", argv, tmp_path / "head.log", ProcessLauncher(), told.append)
-    head.start()
+    head = Child("head", argv, tmp_path / "head.log", ProcessLauncher(), SystemClock(), told.append)
+    head.begin()
     return head
 
 
@@ -81,7 +82,7 @@ async def test_a_child_that_dies_without_words_is_described(tmp_path: Path) -> N
 @pytest.mark.processes
 async def test_a_child_that_will_not_stop_is_waited_for_only_so_long(tmp_path: Path) -> None:
     told: list[str] = []
-    script = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf');" + IDLE
+    script = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); print('deaf');" + IDLE
     head = child(tmp_path, script.replace("print('deaf')", "print('deaf', flush=True)"), told)
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(head.keep_running())
@@ -93,20 +94,22 @@ async def test_a_child_that_will_not_stop_is_waited_for_only_so_long(tmp_path: P
 
 
 def test_the_commands_carry_what_was_wished() -> None:
-    wish = Wish("m", "mini", Path("/data"), gateway="0.0.0.0:1", rpc="0.0.0.0:3", gateway_threads=4)
-    head = " ".join(head_command(wish)[1:])
+    options = ServeOptions(
+        "m", "mini", Path("/data"), gateway="0.0.0.0:1", rpc="0.0.0.0:3", gateway_threads=4
+    )
+    head = " ".join(head_command(options)[1:])
     assert head.startswith("-m penstock.control.main head --data-dir /data --with-parent")
     assert "--gateway 0.0.0.0:1" in head
     assert "--gateway-threads 4" in head
-    node = " ".join(node_command(wish)[1:])
+    node = " ".join(node_command(options)[1:])
     assert node.startswith("-m penstock.control.main node --data-dir /data --with-parent")
     assert "--head 127.0.0.1:3" in node
 
 
 def test_both_commands_can_be_recognised_as_leftovers() -> None:
-    wish = Wish("m", "mini", Path("/data"))
-    mark = " ".join(leftover_mark(wish.data_dir))
-    assert all(mark in " ".join(command(wish)) for command in (head_command, node_command))
+    options = ServeOptions("m", "mini", Path("/data"))
+    mark = " ".join(leftover_mark(options.data_dir))
+    assert all(mark in " ".join(command(options)) for command in (head_command, node_command))
 
 
 def _text(path: Path) -> str:

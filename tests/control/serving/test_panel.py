@@ -6,10 +6,10 @@ import json
 import shlex
 from pathlib import Path
 
+from penstock.control.serving.options import Adapter, ServeOptions
 from penstock.control.serving.panel import curl, python, ready_text
-from penstock.control.serving.wish import Adapter, Wish
 
-WISH = Wish(
+WISH = ServeOptions(
     "penstock-mini",
     "penstock-mini",
     Path("/data"),

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from penstock.control.serving import panel
-from penstock.control.serving.wish import Wish
+from penstock.control.serving.options import ServeOptions
 from tests.e2e.system import System, eventually, get_json
 
 pytestmark = pytest.mark.processes
@@ -39,9 +39,9 @@ def replicas(system: System) -> list[dict[str, Any]]:
     return [each for each in listed if each["state"] == "ready"]
 
 
-def wish_of(system: System) -> Wish:
+def options_of(system: System) -> ServeOptions:
     gateway = f"127.0.0.1:{system.gateway_port}"
-    return Wish("penstock-mini", "penstock-mini", system.data, gateway=gateway)
+    return ServeOptions("penstock-mini", "penstock-mini", system.data, gateway=gateway)
 
 
 @pytest.fixture(scope="module")
@@ -64,14 +64,14 @@ def fresh(tmp_path: Path) -> Iterator[System]:
 
 
 def test_the_curl_snippet_works_when_pasted(system: System) -> None:
-    snippet = panel.curl(wish_of(system))
+    snippet = panel.curl(options_of(system))
     assert snippet in system.log.read_text()
     reply = subprocess.run(["bash", "-c", snippet], capture_output=True, text=True, check=True)
     assert reply.stdout.rstrip().endswith("data: [DONE]")
 
 
 def test_the_python_snippet_works_when_pasted(system: System) -> None:
-    snippet = panel.python(wish_of(system))
+    snippet = panel.python(options_of(system))
     assert snippet in system.log.read_text()
     reply = subprocess.run(
         [sys.executable, "-c", snippet], capture_output=True, text=True, check=True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,39 +16,11 @@ from penstock.control.admin.models import (
 )
 from penstock.control.errors import CannotStart, Unavailable
 from penstock.control.serving.children import Child
+from penstock.control.serving.options import ServeOptions
 from penstock.control.serving.session import Session
-from penstock.control.serving.wish import Wish
 from tests.control.serving.pictures import gateway
-
-
-class Process:
-    """A process that ends when the test says so, after its last words."""
-
-    pid = 7
-
-    def __init__(self, log_path: Path) -> None:
-        self.log_path = log_path
-        self.ended = asyncio.Event()
-
-    async def wait(self) -> int | None:
-        await self.ended.wait()
-        self.log_path.write_text("penstock head: error: there is no gateway\n")
-        return 1
-
-    def terminate(self) -> None:
-        self.ended.set()
-
-
-class Launcher:
-    """Starts such processes."""
-
-    def __init__(self) -> None:
-        self.started: asyncio.Queue[Process] = asyncio.Queue()
-
-    async def start(self, argv: Sequence[str], *, log_path: Path) -> Process:
-        process = Process(log_path)
-        self.started.put_nowait(process)
-        return process
+from tests.fakes.control_clock import ManualClock
+from tests.fakes.control_launcher import FakeLauncher
 
 
 class Admin:
@@ -115,11 +86,13 @@ class Serving:
 
     def __init__(self, folder: Path, tasks: asyncio.TaskGroup) -> None:
         self.admin = Admin()
-        self.heads = Launcher()
-        wish = Wish("mini", "mini", folder, engine="simulated")
-        head = Child("head", [], folder / "head.log", self.heads, lambda _: None)
-        node = Child("node agent", [], folder / "node.log", Launcher(), lambda _: None)
-        session = Session(wish, self.admin, Gateway(), Shown(), head, node)
+        self.heads = FakeLauncher()
+        self.heads.log = "penstock head: error: there is no gateway\n"
+        options = ServeOptions("mini", "mini", folder, engine="simulated")
+        head = Child("head", [], folder / "head.log", self.heads, ManualClock(), print)
+        nodes = FakeLauncher()
+        node = Child("node agent", [], folder / "node.log", nodes, ManualClock(), print)
+        session = Session(options, self.admin, Gateway(), Shown(), head, node)
         self._running = [
             tasks.create_task(head.keep_running()),
             tasks.create_task(node.keep_running()),
@@ -135,9 +108,8 @@ async def head_that_answers_and_ends(folder: Path) -> None:
     """As one does that finds that its gateway cannot run."""
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
         serving = Serving(folder, tasks)
-        process = await serving.heads.started.get()
         await serving.admin.asked.wait()
-        process.terminate()
+        serving.heads.started[0].end(1)
 
 
 async def test_a_head_that_answers_and_then_finds_no_gateway_has_not_worked(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from penstock.control.settings import (
     ADMIN_ADDRESS,
     DATA_DIR,
     GATEWAY_ADDRESS,
+    METRICS_ADDRESS,
     RPC_ADDRESS,
     HeadSettings,
     NodeSettings,
@@ -74,6 +75,13 @@ def head(
     gateway: Annotated[
         str, typer.Option(envvar="PENSTOCK_GATEWAY", help="host:port of the local gateway.")
     ] = GATEWAY_ADDRESS,
+    metrics: Annotated[
+        str,
+        typer.Option(
+            envvar="PENSTOCK_METRICS",
+            help="host:port of the local gateway's metrics and status pages; empty: none.",
+        ),
+    ] = METRICS_ADDRESS,
     gateway_binary: GatewayBinary = None,
     gateway_threads: GatewayThreads = None,
     no_gateway: NoGateway = False,
@@ -87,6 +95,8 @@ def head(
 ) -> None:
     """Run the control plane: desired state, routes, admin API, and one local gateway.
 
+    SIGTERM ends the head alone, and the next one takes up its gateway. Ctrl-C ends both.
+
     Example: penstock head --rpc 0.0.0.0:8082 --admin 127.0.0.1:8081
     """
     from penstock.control.head import run_head  # starts faster for every other verb
@@ -99,6 +109,7 @@ def head(
             admin=admin,
             rpc=rpc,
             gateway=gateway,
+            metrics=metrics,
             gateway_binary=gateway_binary,
             gateway_threads=gateway_threads,
             run_gateway=not no_gateway,
@@ -138,7 +149,7 @@ def node(
 ) -> None:
     """Run the node agent of this machine: it starts, watches and restarts replicas.
 
-    Example: penstock node --head 10.0.0.1:8082 --listen 10.0.0.7:8083 --host 10.0.0.7
+    Example: penstock node --head 10.0.0.1:8082 --listen 10.0.0.7:8084 --host 10.0.0.7
     """
     from penstock.control.node import run_node  # starts faster for every other verb
 

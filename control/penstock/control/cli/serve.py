@@ -12,9 +12,15 @@ import typer
 
 from penstock.control.cli.options import DataDir, LogLevel, Verbosity
 from penstock.control.cli.outcome import explained, finish
-from penstock.control.serving import wish as wishes
+from penstock.control.serving import options as serve_options
 from penstock.control.serving.display import ToughConsole
-from penstock.control.settings import ADMIN_ADDRESS, DATA_DIR, GATEWAY_ADDRESS, RPC_ADDRESS
+from penstock.control.settings import (
+    ADMIN_ADDRESS,
+    DATA_DIR,
+    GATEWAY_ADDRESS,
+    METRICS_ADDRESS,
+    RPC_ADDRESS,
+)
 
 ENGINE_PANEL = "The engine"
 ADDRESS_PANEL = "Addresses and data"
@@ -112,6 +118,14 @@ RpcAddress = Annotated[
         help="Where the head serves gateways and node agents.",
     ),
 ]
+MetricsAddress = Annotated[
+    str,
+    typer.Option(
+        envvar="PENSTOCK_METRICS",
+        rich_help_panel=ADDRESS_PANEL,
+        help="The gateway's metrics and status pages.",
+    ),
+]
 GatewayThreads = Annotated[
     int | None,
     typer.Option(
@@ -132,7 +146,7 @@ GatewayBinary = Annotated[
 
 
 def serve(
-    model: Model = wishes.DEFAULT_MODEL,
+    model: Model = serve_options.DEFAULT_MODEL,
     engine: Engine = EngineName.VLLM,
     replicas: Replicas = 1,
     engine_arg: EngineArg = None,
@@ -142,6 +156,7 @@ def serve(
     gateway: GatewayAddress = GATEWAY_ADDRESS,
     admin: AdminAddress = ADMIN_ADDRESS,
     rpc: RpcAddress = RPC_ADDRESS,
+    metrics: MetricsAddress = METRICS_ADDRESS,
     data_dir: DataDir = Path(DATA_DIR),
     gateway_threads: GatewayThreads = None,
     gateway_binary: GatewayBinary = None,
@@ -153,21 +168,24 @@ def serve(
     with explained("serve"):
         real = engine is EngineName.VLLM
         if adapter is None:
-            adapter = list(wishes.DEFAULT_ADAPTERS) if model == wishes.DEFAULT_MODEL else []
-        wish = wishes.Wish(
-            model=wishes.resolve_model(model) if real else model,
-            name=name or wishes.deployment_name(model),
+            adapter = (
+                list(serve_options.DEFAULT_ADAPTERS) if model == serve_options.DEFAULT_MODEL else []
+            )
+        options = serve_options.ServeOptions(
+            model=serve_options.resolve_model(model) if real else model,
+            name=name or serve_options.deployment_name(model),
             data_dir=data_dir.resolve(),
             engine=engine,
             replicas=replicas,
-            engine_args=wishes.parse_engine_args(engine_arg or [], engine_args),
-            adapters=tuple(wishes.parse_adapter(each) for each in adapter),
+            engine_args=serve_options.parse_engine_args(engine_arg or [], engine_args),
+            adapters=tuple(serve_options.parse_adapter(each) for each in adapter),
             gateway=gateway,
             admin=admin,
             rpc=rpc,
+            metrics=metrics,
             gateway_threads=gateway_threads,
             gateway_binary=gateway_binary,
             node_id=socket.gethostname(),
             log_level=log_level,
         )
-        finish(asyncio.run(run_serve(wish, ToughConsole())))
+        finish(asyncio.run(run_serve(options, ToughConsole())))

@@ -1,43 +1,18 @@
-"""The gateway process as the head sees it: command line, files, and the outside it needs."""
+"""How a local gateway is run: its command line, its log, and what tells it from others.
+
+A gateway that is replaced and the one that takes its place run side by side for a while, so each
+has an id of its own: "gw-1", then "gw-1.2", "gw-1.3".
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Protocol
 
-
-class Process(Protocol):
-    """A running process, ours by birth or by adoption."""
-
-    @property
-    def pid(self) -> int:
-        """Its process id."""
-
-    async def wait(self) -> int | None:
-        """Returns at its end with the exit code (-signal if killed), None for an adopted one."""
-
-    def terminate(self) -> None:
-        """Asks it to stop."""
-
-    def kill(self) -> None:
-        """Ends it at once."""
-
-
-class Launcher(Protocol):
-    """Starts processes, and finds those that a former head started."""
-
-    async def start(
-        self, argv: Sequence[str], *, log_path: Path, env: Mapping[str, str] | None = None
-    ) -> Process:
-        """Starts a process whose output goes to the log; raises LaunchFailed."""
-
-    def find(self, words: Sequence[str]) -> Sequence[Process]:
-        """Every process of ours whose command line has these words in a row."""
-
-    def find_pids(self, words: Sequence[str]) -> Sequence[int]:
-        """The pids of `find`."""
+SHARE_PORT = "--share-port"
 
 
 class LivenessProbe(Protocol):
@@ -51,31 +26,62 @@ class LivenessProbe(Protocol):
 class GatewayCommand:
     """How a local gateway is run."""
 
-    id: str
+    name: str  # the id of the first one
     binary: Path
     listen: str  # host:port of the OpenAI API
     control: str  # host:port of the head's Routes service
     data_dir: Path
+    metrics: str = ""  # host:port of metrics and status pages; empty: none
     threads: int | None = None
     log_level: str = "info"
+    flags: tuple[str, ...] = ()  # further ones, handed on as they are
+    generation: int = 1  # grows with each replacement
+
+    @property
+    def id(self) -> str:
+        """What it calls itself."""
+        return self.name if self.generation == 1 else f"{self.name}.{self.generation}"
 
     def argv(self) -> list[str]:
         """The command line."""
         argv = [str(self.binary), "--listen", self.listen, "--control", self.control]
-        argv += [*self.mark, "--log-level", self.log_level]
-        return argv if self.threads is None else [*argv, "--threads", str(self.threads)]
+        argv += [*gateway_mark(self.data_dir), self.id, "--log-level", self.log_level]
+        if self.metrics:
+            argv += ["--metrics", self.metrics]
+        if self.threads is not None:
+            argv += ["--threads", str(self.threads)]
+        return [*argv, *self.flags]
 
     @property
     def log_path(self) -> Path:
         """Where its output goes."""
         return self.data_dir / "logs" / f"gateway-{self.id}.log"
 
-    @property
-    def mark(self) -> list[str]:
-        """Its words of `gateway_mark`."""
-        return gateway_mark(self.id, self.data_dir)
+    def successor(self) -> GatewayCommand:
+        """The command of the gateway that takes this one's place."""
+        return replace(self, generation=self.generation + 1)
+
+    def of_generation(self, generation: int) -> GatewayCommand:
+        """The same gateway as another generation of it."""
+        return replace(self, generation=generation)
+
+    def runs(self, argv: Sequence[str]) -> bool:
+        """Whether this is the command line of a process that was started as this command says.
+
+        Without the program's name: one that is a script appears under its interpreter's.
+        """
+        wanted = self.argv()[1:]
+        return [word for word in argv if word != SHARE_PORT][-len(wanted) :] == wanted
 
 
-def gateway_mark(gateway_id: str, data_dir: Path) -> list[str]:
-    """Words in a row that only the command line of this gateway has: how it is found again."""
-    return ["--id", gateway_id, "--data-dir", str(data_dir)]
+def gateway_mark(data_dir: Path) -> list[str]:
+    """Words in a row that only the local gateways of this data directory have, followed by the
+    id: how they are found again."""
+    return ["--data-dir", str(data_dir), "--id"]
+
+
+def generation_of(argv: Sequence[str], name: str) -> int:
+    """The generation that a gateway's command line tells; 1 where it tells none."""
+    following = [word for before, word in pairwise(argv) if before == "--id"]
+    _, dot, number = following[-1].rpartition(f"{name}.") if following else ("", "", "")
+    return int(number) if dot and number.isdigit() else 1

@@ -1,172 +1,232 @@
-"""Starts, watches and restarts the local gateway, and stops it when the head stops in order.
+"""Starts, watches, restarts and replaces the local gateway.
 
-The gateway outlives a crash of the head: the next head finds it by its command line and adopts it,
-with every stream that it carries. Nothing needs to be remembered for that, so there is no moment in
-which a crash, and no disk so full, that it would be lost.
+The gateway outlives the head, however the head ends: the next one finds it by its command line and
+adopts it, with every stream that it carries. Nothing needs to be remembered for that, so there is
+no moment in which a crash, and no disk so full, that it would be lost. Only `stop` ends it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import replace
 from datetime import timedelta
 
 from penstock.control import log_files
-from penstock.control.errors import CannotStart, LaunchFailed
-from penstock.control.managers.clock import Clock
-from penstock.control.managers.gateway_process import (
-    GatewayCommand,
-    Launcher,
-    LivenessProbe,
-    Process,
+from penstock.control.errors import (
+    CannotStart,
+    GatewayNotReplaced,
+    LaunchFailed,
+    PenstockError,
+    UnknownGateway,
 )
-from penstock.control.managers.keeper import Keeper
-from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
+from penstock.control.managers.gateway_process import (
+    SHARE_PORT,
+    GatewayCommand,
+    gateway_mark,
+    generation_of,
+)
+from penstock.control.managers.local_gateway import GatewaySurroundings, LocalGateway
+from penstock.control.state.cluster import Gateway, GatewayState
+from penstock.control.supervision.process import Process
+from penstock.control.supervision.restart_policy import Ending, RestartPolicy, StartAgain, after_end
+from penstock.control.supervision.supervisor import supervise
 
 log = logging.getLogger(__name__)
 
-PROBE_EVERY = timedelta(milliseconds=500)
-# In a row; with the probe's own timeout of a second this takes some ten seconds.
-UNANSWERED_IS_HUNG = 6
-FIRST_BACKOFF = timedelta(milliseconds=100)
-LONGEST_BACKOFF = timedelta(seconds=5)
-# One that ran for so long did not end because of how it was started.
-STABLE_AFTER = timedelta(seconds=10)
+POLICY = RestartPolicy(
+    first_delay=timedelta(milliseconds=100),
+    longest_delay=timedelta(seconds=5),
+    # One that ran for so long did not end because of how it was started.
+    healthy_after=timedelta(seconds=10),
+)
+# A little above the gateway's own deadline for draining.
 STOP_PATIENCE = timedelta(seconds=35)
+REPLACEMENT_DEADLINE = timedelta(seconds=30)
 # Bad flags, or the port is taken: the gateway's own words, and no use in trying again.
 FATAL_EXITS = (2, 3)
 
 
 class GatewayManager:
-    """Keeps one gateway process running."""
+    """Keeps one gateway process running, and any that it replaced until their last client left."""
 
-    def __init__(
-        self,
-        command: GatewayCommand,
-        launcher: Launcher,
-        probe: LivenessProbe,
-        keeper: Keeper,
-        clock: Clock,
-    ) -> None:
-        self._command = command
-        self._launcher = launcher
-        self._probe = probe
-        self._keeper = keeper
-        self._clock = clock
-        self._process: Process | None = None
+    def __init__(self, command: GatewayCommand, around: GatewaySurroundings) -> None:
+        self._command = command  # of the current one
+        self._around = around
+        self._current: LocalGateway | None = None
+        self._living: set[LocalGateway] = set()  # that one, and those that it replaced
+        self._tasks: asyncio.TaskGroup
+        self._changed = asyncio.Event()  # a gateway ended, or another one is current
+        self._replacing = asyncio.Lock()
         self._was_ready = False
+        self._failures = 0  # in a row
+        self._began = 0.0
 
     async def run(self) -> None:
         """Keeps it running until cancelled; raises CannotStart where it never could run."""
-        backoff = FIRST_BACKOFF
-        self._process = await self._adopt()
-        while True:
-            began = self._clock.monotonic()
-            await self._live_once()
-            if self._clock.monotonic() - began > STABLE_AFTER.total_seconds():
-                backoff = FIRST_BACKOFF
-            await self._clock.sleep(backoff)
-            backoff = min(backoff * 2, LONGEST_BACKOFF)
-
-    async def _live_once(self) -> None:
-        """One process, from its start or its adoption to its end."""
-        try:
-            self._process = self._process or await self._start()
-        except LaunchFailed as error:
-            if not self._was_ready:
-                raise
-            await self._rest(str(error))
-            return
-        exit_code = await self._watch(self._process)
-        self._process = None
-        await self._ended(exit_code)
+        async with asyncio.TaskGroup() as self._tasks:
+            await supervise(self, await self._adopt())
 
     async def stop(self) -> None:
-        """Drains and ends the gateway; called after `run` was cancelled."""
-        process, self._process = self._process, None
-        if process is None:
-            return
-        await _end(process)
-        await self._show(state=GatewayState.STOPPED, pid=0)
-
-    async def _adopt(self) -> Process | None:
-        """The gateway that an earlier head left, if its settings are today's; others are ended."""
-        # Without the program's name: one that is a script appears under its interpreter's.
-        fit = self._launcher.find_pids(self._command.argv()[1:])
-        adopted: Process | None = None
-        for process in self._launcher.find(self._command.mark):
-            if process.pid in fit and adopted is None:
-                adopted = process
-                log.info("gateway adopted", extra={"pid": process.pid})
-                await self._show(state=GatewayState.STARTING, pid=process.pid)
-            else:
-                log.info("gateway runs with other settings: replaced", extra={"pid": process.pid})
-                await _end(process)
-        return adopted
-
-    async def _start(self) -> Process:
-        command = self._command
-        process = await self._launcher.start(command.argv(), log_path=command.log_path)
-        log.info("gateway started", extra={"pid": process.pid, "address": command.listen})
-        await self._show(state=GatewayState.STARTING, pid=process.pid, started_at=self._clock.now())
-        return process
-
-    async def _watch(self, process: Process) -> int | None:
-        """Returns at the process's end; probes it meanwhile and ends it where it hangs."""
+        """Drains and ends every gateway; called after `run` was cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            probing = tasks.create_task(self._keep_probing(process))
-            exit_code = await process.wait()
-            probing.cancel()
-        return exit_code
+            for gateway in self._living:
+                tasks.create_task(gateway.end(STOP_PATIENCE))
+        self._current, self._living = None, set()
+        await self._around.show(self._command, state=GatewayState.STOPPED, pid=0)
 
-    async def _keep_probing(self, process: Process) -> None:
-        unanswered = 0
-        while unanswered < UNANSWERED_IS_HUNG:
-            if await self._probe.alive(self._command.listen):
-                unanswered = 0
-                self._was_ready = True
-                await self._show(state=GatewayState.READY, last_error="")
-            else:
-                unanswered += 1
-                if self._was_ready:
-                    await self._show(state=GatewayState.UNRESPONSIVE)
-            log_files.bound(self._command.log_path)
-            await self._clock.sleep(PROBE_EVERY)
-        log.error("gateway does not answer /livez: ended", extra={"pid": process.pid})
-        process.kill()
+    async def replace(self, gateway_id: str) -> Gateway:
+        """Starts another gateway on the same port; the old one is asked to drain once the new one
+        works, and is shown until its last client has left. Returns the new one.
 
-    async def _ended(self, exit_code: int | None) -> None:
-        why = " ".join(log_files.tail(self._command.log_path, 1))
-        if exit_code in FATAL_EXITS and not self._was_ready:
-            raise CannotStart(why or f"the gateway ended with exit code {exit_code}")
+        Raises UnknownGateway, and GatewayNotReplaced where the old one goes on alone.
+        """
+        if self._current is None or self._current.command.id != gateway_id:
+            current = self._current.command.id if self._current else "none"
+            raise UnknownGateway(
+                f"no gateway {gateway_id!r} that this head runs: the current one is {current}"
+            )
+        return await self._replace_with(self._command.successor())
+
+    # ---- the life that `supervise` lives through
+
+    async def start(self) -> LocalGateway:
+        """A process for today's command, unless a replacement has come up meanwhile."""
+        if self._current is None or self._current.has_ended:
+            self._current = await self._launch(self._command)
+        return self._current
+
+    async def accompany(self, gateway: LocalGateway) -> int | None:
+        """Returns at the end of the current gateway, which may be another one by then."""
+        self._began = self._around.clock.monotonic()
+        while not gateway.has_ended:
+            await self._changed.wait()
+            self._changed.clear()
+            gateway = self._current or gateway
+        return gateway.exit_code
+
+    async def ended(self, exit_code: int | None, refusal: LaunchFailed | None) -> timedelta | None:
+        """Shows why; raises where it never could run."""
+        if self._current is not None and self._current.has_ended:
+            self._was_ready |= self._current.ready.is_set()
+            self._current = None
+        if refusal is not None and not self._was_ready:
+            raise refusal
+        why = str(refusal) if refusal else self._explain(exit_code)
+        log.warning("gateway ended", extra={"exit_code": exit_code, "why": why})
+        restarts = self._shown().restarts + 1
+        await self._around.show(
+            self._command, state=GatewayState.BACKOFF, pid=0, restarts=restarts, last_error=why
+        )
+        return self._pause_after(exit_code)
+
+    async def pause(self, duration: timedelta) -> None:
+        """Waits before the next start."""
+        await self._around.clock.sleep(duration)
+
+    # ---- steps
+
+    async def _adopt(self) -> LocalGateway | None:
+        """The newest gateway that an earlier head left; older ones finish what they carry. One
+        with other settings than today's serves until its replacement does."""
+        found = [
+            (generation_of(process.argv, self._command.name), process)
+            for process in self._around.launcher.find(gateway_mark(self._command.data_dir))
+        ]
+        for generation, process in sorted(found, key=_newest_last):
+            if self._current is not None:
+                await self._current.drain()
+            self._command = self._command.of_generation(generation)
+            self._current = await self._watch(self._command, process)
+            log.info("gateway adopted", extra={"pid": process.pid, "gateway": self._command.id})
+        if self._current is not None and not self._command.runs(self._current.argv):
+            self._tasks.create_task(self._renew(self._command.successor()))
+        return self._current
+
+    async def _renew(self, command: GatewayCommand) -> None:
+        log.info("gateway runs with other settings: replaced")
+        try:
+            await self._replace_with(command)
+        except PenstockError as error:
+            log.error("gateway goes on with its old settings: %s", error)
+
+    async def _replace_with(self, command: GatewayCommand) -> Gateway:
+        if self._replacing.locked():
+            raise GatewayNotReplaced("a replacement is on its way already: wait for it")
+        async with self._replacing:
+            fresh = await self._launch(command, SHARE_PORT)
+            try:
+                await self._until_ready(fresh)
+            except BaseException:  # whoever asked may have left: nothing of it is to stay
+                fresh.kill()
+                raise
+            old, self._current, self._command = self._current, fresh, command
+            self._changed.set()
+            if old is not None and not old.has_ended:
+                await old.drain()
+        return self._shown()
+
+    async def _until_ready(self, gateway: LocalGateway) -> None:
+        """Raises GatewayNotReplaced."""
+        waiting = [
+            self._tasks.create_task(gateway.ready.wait()),
+            self._tasks.create_task(gateway.ended()),
+            self._tasks.create_task(self._around.clock.sleep(REPLACEMENT_DEADLINE)),
+        ]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waiting:
+                task.cancel()
+        if not gateway.ready.is_set():
+            why = _last_words(gateway.command) or f"not ready after {REPLACEMENT_DEADLINE}"
+            raise GatewayNotReplaced(f"the new gateway does not work, the old one goes on: {why}")
+
+    async def _launch(self, command: GatewayCommand, *flags: str) -> LocalGateway:
+        process = await self._around.launcher.start(
+            [*command.argv(), *flags], log_path=command.log_path
+        )
+        log.info("gateway started", extra={"pid": process.pid, "gateway": command.id})
+        return await self._watch(command, process, started_at=self._around.clock.now())
+
+    async def _watch(
+        self, command: GatewayCommand, process: Process, **facts: object
+    ) -> LocalGateway:
+        gateway = LocalGateway(command, process, self._around, lambda: len(self._living) == 1)
+        self._living.add(gateway)
+        await self._around.show(command, state=GatewayState.STARTING, pid=process.pid, **facts)
+        self._tasks.create_task(self._live(gateway))
+        return gateway
+
+    async def _live(self, gateway: LocalGateway) -> None:
+        await gateway.live()
+        self._living.discard(gateway)
+        if gateway.command.id != self._command.id:
+            await self._around.forget(gateway.command)
+        self._changed.set()
+
+    def _explain(self, exit_code: int | None) -> str:
+        why = _last_words(self._command)
         ended = "ended" if exit_code is None else f"ended with exit code {exit_code}"
-        log.warning("gateway ended", extra={"exit_code": exit_code, "last_line": why})
-        await self._rest(f"{ended}: {why}")
+        if exit_code in FATAL_EXITS and not self._was_ready:
+            raise CannotStart(why or f"the gateway {ended}")
+        return f"{ended}: {why}"
 
-    async def _rest(self, error: str) -> None:
-        restarts = self._gateway(self._keeper.cluster.view()).restarts + 1
-        await self._show(state=GatewayState.BACKOFF, pid=0, restarts=restarts, last_error=error)
+    def _pause_after(self, exit_code: int | None) -> timedelta:
+        ran = timedelta(seconds=self._around.clock.monotonic() - self._began)
+        decision = after_end(POLICY, self._failures, Ending(exit_code, ran))
+        assert isinstance(decision, StartAgain), "a gateway has no exit code that means giving up"
+        self._failures = decision.failures
+        return decision.after
 
-    def _gateway(self, view: ClusterView) -> Gateway:
-        known = view.gateways.get(self._command.id)
+    def _shown(self) -> Gateway:
+        known = self._around.keeper.cluster.view().gateways.get(self._command.id)
         return known or Gateway(self._command.id, GatewayState.STARTING)
 
-    async def _show(self, **facts: object) -> None:
-        def step(view: ClusterView) -> ClusterView:
-            gateway = replace(self._gateway(view), address=self._command.listen)
-            return view.with_gateway(replace(gateway, **facts))  # type: ignore[arg-type]
 
-        await self._keeper.observe(step, f"gateway {self._command.id}")
+def _newest_last(found: tuple[int, Process]) -> tuple[int, int]:
+    generation, process = found
+    return (generation, -process.pid)
 
 
-async def _end(process: Process) -> None:
-    """SIGTERM, and SIGKILL where draining takes too long."""
-    process.terminate()
-    try:
-        async with asyncio.timeout(STOP_PATIENCE.total_seconds()):
-            await process.wait()
-    except TimeoutError:
-        log.error("gateway did not stop in time: killed", extra={"pid": process.pid})
-        process.kill()
-        await process.wait()
+def _last_words(command: GatewayCommand) -> str:
+    return " ".join(log_files.tail(command.log_path, 1))

@@ -19,8 +19,8 @@ from penstock.control import log_files
 from penstock.control.errors import LaunchFailed, UnknownReplica
 from penstock.control.node_agent import replica_log
 from penstock.control.node_agent.replica_record import Phase, ReplicaRecord
-from penstock.control.node_agent.restart_policy import Ending, GiveUp, after_end, describe
 from penstock.control.node_agent.workshop import Process, Pulse, Workshop
+from penstock.control.supervision.restart_policy import Ending, GiveUp, after_end, describe
 from penstock.v1 import nodes_pb2
 
 log = logging.getLogger(__name__)

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
-from penstock.control.node_agent.restart_policy import RestartPolicy
 from penstock.control.node_agent.state_files import StateFiles
+from penstock.control.supervision.restart_policy import RestartPolicy
 from penstock.v1 import nodes_pb2
 
 

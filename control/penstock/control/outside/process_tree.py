@@ -28,8 +28,9 @@ def adopt_orphans() -> None:
 
 
 def stop_with_parent(parent: int) -> None:
-    """Gets us a SIGTERM when the parent dies. Raises `CannotStart` if it is dead already."""
-    _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    """Gets us a SIGINT when the parent dies: the end of us and of all that we started. Raises
+    `CannotStart` if it is dead already."""
+    _prctl(PR_SET_PDEATHSIG, signal.SIGINT)
     if os.getppid() != parent:
         raise CannotStart(f"process {parent}, which started this one, is gone")
 

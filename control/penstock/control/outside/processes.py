@@ -45,6 +45,13 @@ class RunningProcess:
         self._loop.add_reader(pidfd, self._on_end)
 
     @property
+    def argv(self) -> list[str]:
+        """Its command line; empty once it has ended."""
+        with suppress(psutil.Error):
+            return psutil.Process(self.pid).cmdline()
+        return []
+
+    @property
     def exit_code(self) -> int | None:
         """What it exited with, -signal if killed; None while it runs and for ends of strangers."""
         return self._exit_code
@@ -61,6 +68,10 @@ class RunningProcess:
     def terminate(self) -> None:
         """Asks the process, not its group, to stop. Asking the dead does nothing."""
         self._signal(signal.SIGTERM)
+
+    def interrupt(self) -> None:
+        """Asks the process, not its group, to stop with all that it has started."""
+        self._signal(signal.SIGINT)
 
     def kill(self) -> None:
         """Ends the process at once, and leaves its group alone."""
@@ -110,21 +121,11 @@ class ProcessLauncher:
     def find(self, words: Sequence[str]) -> list[RunningProcess]:
         """Every process that a launcher of ours may have started with these words in a row."""
         found = []
-        for pid in self.find_pids(words):
+        for pid in _pids_of(words):
             started_at = _start_time(pid)
             if started_at is not None and (process := self.adopt(pid, started_at)):
                 found.append(process)
         return found
-
-    def find_pids(self, words: Sequence[str]) -> list[int]:
-        """The pids of `find`, without watching the processes."""
-        wanted = list(words)
-        found = []
-        for process in psutil.process_iter(["cmdline"]):
-            line = list(process.info["cmdline"] or ())
-            if any(line[at : at + len(wanted)] == wanted for at in range(len(line))):
-                found.append(process.pid)
-        return [pid for pid in found if _may_be_ours(pid)]
 
     def adopt(self, pid: int, started_at: float) -> RunningProcess | None:
         """The process of that pid and start time, child or not; None if it no longer runs."""
@@ -154,6 +155,17 @@ def _spawn(argv: Sequence[str], log_path: Path, env: Mapping[str, str] | None) -
     # The pidfd tells of the end; Popen is to forget the child instead of warning about it.
     child.returncode = 0
     return child.pid
+
+
+def _pids_of(words: Sequence[str]) -> list[int]:
+    """The pids of what may be ours and has these words in a row in its command line."""
+    wanted = list(words)
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        line = list(process.info["cmdline"] or ())
+        if any(line[at : at + len(wanted)] == wanted for at in range(len(line))):
+            found.append(process.pid)
+    return [pid for pid in found if _may_be_ours(pid)]
 
 
 def _may_be_ours(pid: int) -> bool:

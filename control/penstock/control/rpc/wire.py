@@ -149,7 +149,14 @@ def gateway_report(message: routes_pb2.GatewayReport) -> GatewayReport:
         )
         for d in message.deployments
     )
-    return GatewayReport(moment(message.at_ms), message.snapshot_version, counts)
+    return GatewayReport(
+        moment(message.at_ms),
+        message.snapshot_version,
+        counts,
+        draining=message.draining,
+        bytes_sent=message.bytes_sent,
+        connections=message.connections,
+    )
 
 
 def route_snapshot(snapshot: RouteSnapshot) -> routes_pb2.RouteSnapshot:

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 from penstock.control.errors import AddressTaken, CannotStart, InvalidSetting
-from penstock.control.serving.wish import Wish
+from penstock.control.serving.options import ServeOptions
 from penstock.control.settings import split_address
 
 GIB = 1024**3
@@ -43,14 +43,14 @@ def available_memory() -> int:
     return available
 
 
-def check_ports(wish: Wish, ours: Collection[int]) -> None:
+def check_ports(options: ServeOptions, ours: Collection[int]) -> None:
     """Raises `AddressTaken` for the first address that somebody else listens at, and
     `InvalidSetting` for two on one port.
 
     `ours` are processes left from an earlier run on the same data: they will be adopted.
     """
-    _check_distinct(wish)
-    for flag, address in wish.addresses:
+    _check_distinct(options)
+    for flag, address in options.addresses:
         host, port = split_address(address, flag=flag)
         reason = _cannot_listen(host, port)
         if reason is None:
@@ -66,9 +66,9 @@ def check_ports(wish: Wish, ours: Collection[int]) -> None:
         )
 
 
-def _check_distinct(wish: Wish) -> None:
+def _check_distinct(options: ServeOptions) -> None:
     seen: dict[int, str] = {}
-    for flag, address in wish.addresses:
+    for flag, address in options.addresses:
         _, port = split_address(address, flag=flag)
         if port == 0 or port in seen:
             other = f"the port of {seen[port]}" if port else "no port"

@@ -5,43 +5,32 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Protocol
 
 from penstock.control import log_files
-from penstock.control.errors import CannotStart
-from penstock.control.node_agent.restart_policy import describe
-from penstock.control.serving.wish import Wish, reachable
+from penstock.control.errors import CannotStart, LaunchFailed
+from penstock.control.serving.options import ServeOptions, reachable
+from penstock.control.supervision.clock import Clock
+from penstock.control.supervision.process import Launcher, Process
+from penstock.control.supervision.restart_policy import (
+    Ending,
+    GiveUp,
+    RestartPolicy,
+    after_end,
+    describe,
+)
+from penstock.control.supervision.supervisor import supervise
 
-FIRST_PAUSE = timedelta(milliseconds=100)
-LONGEST_PAUSE = timedelta(seconds=5)
-# One that ran for so long did not end because of how it was started.
-STABLE_AFTER = timedelta(seconds=10)
+POLICY = RestartPolicy(
+    first_delay=timedelta(milliseconds=100),
+    longest_delay=timedelta(seconds=5),
+    # One that ran for so long did not end because of how it was started.
+    healthy_after=timedelta(seconds=10),
+)
 # Words of a child's command line that tell whose it is: see `leftover_mark`.
 PARENT_FLAG = "--with-parent"
-
-
-class Process(Protocol):
-    """A running process."""
-
-    @property
-    def pid(self) -> int:
-        """Its process id."""
-
-    async def wait(self) -> int | None:
-        """Returns at its end with the exit code."""
-
-    def terminate(self) -> None:
-        """SIGTERM."""
-
-
-class Launcher(Protocol):
-    """Starts processes."""
-
-    async def start(self, argv: Sequence[str], *, log_path: Path) -> Process:
-        """Raises `LaunchFailed`."""
 
 
 class Child:
@@ -53,23 +42,27 @@ class Child:
         argv: list[str],
         log_path: Path,
         launcher: Launcher,
+        clock: Clock,
         tell: Callable[[str], None],
     ) -> None:
         self.name = name
         self.log_path = log_path
         self._argv = argv
         self._launcher = launcher
+        self._clock = clock
         self._tell = tell
         self._process: Process | None = None
         self._wanted = asyncio.Event()
         self._proven = False
+        self._failures = 0  # in a row
+        self._began = 0.0
 
     @property
     def pid(self) -> int:
         """Of the running process; 0 if there is none."""
         return self._process.pid if self._process else 0
 
-    def start(self) -> None:
+    def begin(self) -> None:
         """Its time has come; until then `keep_running` waits."""
         self._wanted.set()
 
@@ -80,33 +73,53 @@ class Child:
     async def keep_running(self) -> None:
         """Runs until cancelled. Raises `CannotStart` if the process ends before it has worked."""
         await self._wanted.wait()
-        pause = FIRST_PAUSE
-        loop = asyncio.get_running_loop()
-        while True:
-            log_files.begin(self.log_path)
-            began = loop.time()
-            self._process = await self._launcher.start(self._argv, log_path=self.log_path)
-            exit_code = await self._process.wait()
-            self._process = None
-            if not self._proven:
-                raise CannotStart(self._last_words(exit_code))
-            if loop.time() - began > STABLE_AFTER.total_seconds():
-                pause = FIRST_PAUSE
-            self._tell(f"the {self.name} {describe(exit_code)}{self._cause()}: started again")
-            await asyncio.sleep(pause.total_seconds())
-            pause = min(pause * 2, LONGEST_PAUSE)
+        await supervise(self)
 
     async def stop(self, within: timedelta) -> None:
-        """Asks the process to stop; returns when it has, or when the time is over."""
+        """Asks the process to stop with all that it has started; returns when it has, or when the
+        time is over."""
         process = self._process
         if process is None:
             return
-        process.terminate()
+        process.interrupt()
         try:
             async with asyncio.timeout(max(0.0, within.total_seconds())):
                 await process.wait()
         except TimeoutError:
             self._tell(f"the {self.name} did not stop in time")
+
+    # ---- the life that `supervise` lives through
+
+    async def start(self) -> Process:
+        """Starts the process, with a log that begins anew."""
+        log_files.begin(self.log_path)
+        self._began = self._clock.monotonic()
+        self._process = await self._launcher.start(self._argv, log_path=self.log_path)
+        return self._process
+
+    async def accompany(self, process: Process) -> int | None:
+        """Waits for its end."""
+        return await process.wait()
+
+    async def ended(self, exit_code: int | None, refusal: LaunchFailed | None) -> timedelta | None:
+        """Tells of it; raises where it never worked."""
+        self._process = None
+        if not self._proven:
+            raise refusal or CannotStart(self._last_words(exit_code))
+        how = f"could not be started ({refusal})" if refusal else describe(exit_code)
+        self._tell(f"the {self.name} {how}{'' if refusal else self._cause()}: started again")
+        ran = timedelta(seconds=self._clock.monotonic() - self._began)
+        decision = after_end(POLICY, self._failures, Ending(exit_code, ran))
+        if isinstance(decision, GiveUp):  # the exit code of a replica; of ours it says nothing
+            return POLICY.longest_delay
+        self._failures = decision.failures
+        return decision.after
+
+    async def pause(self, duration: timedelta) -> None:
+        """Waits before the next start."""
+        await self._clock.sleep(duration)
+
+    # ---- what it said
 
     def _last_words(self, exit_code: int | None) -> str:
         ended = f"the {self.name} {describe(exit_code)} while it started; see {self.log_path}"
@@ -126,21 +139,21 @@ class Child:
         return f" ({said})" if said else ""
 
 
-def head_command(wish: Wish) -> list[str]:
+def head_command(options: ServeOptions) -> list[str]:
     """How the head is started."""
-    command = [*_begin("head", wish), "--gateway", wish.gateway, "--admin", wish.admin]
-    command += ["--rpc", wish.rpc]
-    if wish.gateway_threads is not None:
-        command += ["--gateway-threads", str(wish.gateway_threads)]
-    if wish.gateway_binary is not None:
-        command += ["--gateway-binary", str(wish.gateway_binary)]
+    command = [*_begin("head", options), "--gateway", options.gateway, "--admin", options.admin]
+    command += ["--rpc", options.rpc, "--metrics", options.metrics]
+    if options.gateway_threads is not None:
+        command += ["--gateway-threads", str(options.gateway_threads)]
+    if options.gateway_binary is not None:
+        command += ["--gateway-binary", str(options.gateway_binary)]
     return command
 
 
-def node_command(wish: Wish) -> list[str]:
+def node_command(options: ServeOptions) -> list[str]:
     """How the node agent is started."""
-    head = reachable(wish.rpc, flag="--rpc")
-    return [*_begin("node", wish), "--head", head, "--node-id", wish.node_id]
+    head = reachable(options.rpc, flag="--rpc")
+    return [*_begin("node", options), "--head", head, "--node-id", options.node_id]
 
 
 def leftover_mark(data_dir: Path) -> list[str]:
@@ -148,7 +161,7 @@ def leftover_mark(data_dir: Path) -> list[str]:
     return ["--data-dir", str(data_dir), PARENT_FLAG]
 
 
-def _begin(role: str, wish: Wish) -> list[str]:
+def _begin(role: str, options: ServeOptions) -> list[str]:
     command = [sys.executable, "-m", "penstock.control.main", role]
-    command += [*leftover_mark(wish.data_dir), str(os.getpid())]
-    return [*command, "--log-level", wish.log_level]
+    command += [*leftover_mark(options.data_dir), str(os.getpid())]
+    return [*command, "--log-level", options.log_level]

@@ -5,50 +5,50 @@ Pure.
 
 from __future__ import annotations
 
-from penstock.control.serving.wish import Wish
+from penstock.control.serving.options import ServeOptions
 
 QUESTION = "What is Penstock?"
 
 
-def ready_text(wish: Wish, *, seconds: float) -> str:
+def ready_text(options: ServeOptions, *, seconds: float) -> str:
     """The whole text; `seconds` is how long it took."""
     return f"""\
 Penstock is ready after {seconds:.0f} s.
 
-  OpenAI API   {wish.gateway_url}/v1
-  Admin API    {wish.admin_url}/admin/v1   (documentation: {wish.admin_url}/docs)
-  Models       {", ".join(wish.model_names)}
-  Logs, data   {wish.data_dir}
+  OpenAI API   {options.gateway_url}/v1
+  Admin API    {options.admin_url}/admin/v1   (documentation: {options.admin_url}/docs)
+  Models       {", ".join(options.model_names)}
+  Logs, data   {options.data_dir}
 
 With curl:
 
-{curl(wish)}
+{curl(options)}
 
 With Python (pip install openai):
 
-{python(wish)}
+{python(options)}
 
 Ctrl-C stops everything."""
 
 
-def curl(wish: Wish) -> str:
+def curl(options: ServeOptions) -> str:
     """A streamed question, for a shell."""
     return f"""\
-curl -N {wish.gateway_url}/v1/chat/completions -H 'Content-Type: application/json' -d '{{
-  "model": "{wish.name}",
+curl -N {options.gateway_url}/v1/chat/completions -H 'Content-Type: application/json' -d '{{
+  "model": "{options.name}",
   "messages": [{{"role": "user", "content": "{QUESTION}"}}],
   "stream": true
 }}'"""
 
 
-def python(wish: Wish) -> str:
+def python(options: ServeOptions) -> str:
     """A streamed question, for Python."""
     return f"""\
 from openai import OpenAI
 
-client = OpenAI(base_url="{wish.gateway_url}/v1", api_key="none")
+client = OpenAI(base_url="{options.gateway_url}/v1", api_key="none")
 answer = client.chat.completions.create(
-    model="{wish.name}",
+    model="{options.name}",
     messages=[{{"role": "user", "content": "{QUESTION}"}}],
     stream=True,
 )

@@ -20,15 +20,15 @@ from penstock.control.managers.gateway_process import gateway_mark
 from penstock.control.node_agent.state_files import StateFiles
 from penstock.control.outside import process_tree
 from penstock.control.outside.admin_client import AdminClient
+from penstock.control.outside.clock import SystemClock
 from penstock.control.outside.gateway_client import GatewayClient
 from penstock.control.outside.machine import DirectoryLock
 from penstock.control.outside.processes import ProcessLauncher, RunningProcess
 from penstock.control.serving import checks
 from penstock.control.serving.children import Child, head_command, leftover_mark, node_command
 from penstock.control.serving.display import Display
+from penstock.control.serving.options import ServeOptions
 from penstock.control.serving.session import Session
-from penstock.control.serving.wish import Wish
-from penstock.control.settings import GATEWAY_ID
 
 # Together below the ten seconds that Ctrl-C may take.
 HEAD_ANSWER_LIMIT = 0.5  # seconds
@@ -40,13 +40,13 @@ LEFTOVER_LIMIT = timedelta(seconds=10)
 SECOND_CTRL_C = 130
 
 
-async def run_serve(wish: Wish, console: Console) -> int:
+async def run_serve(options: ServeOptions, console: Console) -> int:
     """Serves until Ctrl-C or SIGTERM; returns the exit code."""
     display = Display(console)
     try:
-        lock = DirectoryLock(wish.data_dir / "serve.lock", what="penstock serve")
+        lock = DirectoryLock(options.data_dir / "serve.lock", what="penstock serve")
         try:
-            return await _Serving(wish, display).run()
+            return await _Serving(options, display).run()
         finally:
             lock.release()
     except PenstockError as error:
@@ -63,12 +63,12 @@ async def run_serve(wish: Wish, console: Console) -> int:
 class _Serving:
     """The processes of one run, and the way down."""
 
-    def __init__(self, wish: Wish, display: Display) -> None:
-        self._wish = wish
+    def __init__(self, options: ServeOptions, display: Display) -> None:
+        self._options = options
         self._display = display
         self._launcher = ProcessLauncher()
-        self._head = self._child("head", head_command(wish))
-        self._node = self._child("node agent", node_command(wish))
+        self._head = self._child("head", head_command(options))
+        self._node = self._child("node agent", node_command(options))
         self._stop = asyncio.Event()
 
     async def run(self) -> int:
@@ -90,18 +90,18 @@ class _Serving:
 
     async def _check(self) -> None:
         """Finds what would go wrong later. Raises `CannotStart` and `InvalidSetting`."""
-        wish = self._wish
-        checks.check_memory(wish.engine, wish.replicas, checks.available_memory())
+        options = self._options
+        checks.check_memory(options.engine, options.replicas, checks.available_memory())
         await self._wait_for_leftovers()
-        checks.check_ports(wish, [process.pid for process in self._left_gateways()])
+        checks.check_ports(options, [process.pid for process in self._left_gateways()])
 
     async def _serve(self) -> None:
         """Until stopped. Raises `CannotStart`, alone or in a group."""
-        wish = self._wish
+        options = self._options
         async with AsyncExitStack() as stack:
-            admin = await stack.enter_async_context(AdminClient(wish.admin_url))
-            gateway = await stack.enter_async_context(GatewayClient(wish.gateway_url))
-            session = Session(wish, admin, gateway, self._display, self._head, self._node)
+            admin = await stack.enter_async_context(AdminClient(options.admin_url))
+            gateway = await stack.enter_async_context(GatewayClient(options.gateway_url))
+            session = Session(options, admin, gateway, self._display, self._head, self._node)
             async with asyncio.TaskGroup() as tasks:
                 running = [
                     tasks.create_task(self._head.keep_running()),
@@ -125,16 +125,16 @@ class _Serving:
         """Otherwise the head would replace what stops, now and first thing in the next run."""
         with suppress(PenstockError, TimeoutError):
             async with (
-                AdminClient(self._wish.admin_url) as admin,
+                AdminClient(self._options.admin_url) as admin,
                 asyncio.timeout(HEAD_ANSWER_LIMIT),
             ):
-                await admin.scale(self._wish.name, 0)
+                await admin.scale(self._options.name, 0)
 
     # ---- processes
 
     def _child(self, name: str, argv: list[str]) -> Child:
-        log_path = self._wish.data_dir / "logs" / f"{name.replace(' ', '-')}.log"
-        return Child(name, argv, log_path, self._launcher, self._display.event)
+        log_path = self._options.data_dir / "logs" / f"{name.replace(' ', '-')}.log"
+        return Child(name, argv, log_path, self._launcher, SystemClock(), self._display.event)
 
     def _asked_to_stop(self) -> None:
         if self._stop.is_set():  # the second time: at once
@@ -155,9 +155,9 @@ class _Serving:
 
     async def _wait_for_leftovers(self) -> None:
         """A serve that was killed takes its head and agent along, but they need a moment."""
-        for process in self._launcher.find(leftover_mark(self._wish.data_dir)):
+        for process in self._launcher.find(leftover_mark(self._options.data_dir)):
             self._display.progress("waiting for processes of an earlier run to end", seconds=0)
-            process.terminate()
+            process.interrupt()
             try:
                 async with asyncio.timeout(LEFTOVER_LIMIT.total_seconds()):
                     await process.wait()
@@ -166,11 +166,11 @@ class _Serving:
                 await process.wait()
 
     def _left_gateways(self) -> list[RunningProcess]:
-        return self._launcher.find(gateway_mark(GATEWAY_ID, self._wish.data_dir))
+        return self._launcher.find(gateway_mark(self._options.data_dir))
 
     def _left_replicas(self) -> list[RunningProcess]:
         found = []
-        for record in StateFiles(self._wish.data_dir).load():
+        for record in StateFiles(self._options.data_dir).load():
             if process := self._launcher.adopt(record.pid, record.process_started_at):
                 found.append(process)
         return found

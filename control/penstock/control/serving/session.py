@@ -20,8 +20,8 @@ from penstock.control.errors import CannotStart, InvalidInput, Unavailable
 from penstock.control.serving import panel
 from penstock.control.serving.children import Child
 from penstock.control.serving.events import Picture, happened
+from penstock.control.serving.options import LABELS, ServeOptions
 from penstock.control.serving.progress import failure, loading_phase, newest_step
-from penstock.control.serving.wish import LABELS, Wish
 
 POLL_EVERY = timedelta(milliseconds=200)
 WATCH_EVERY = timedelta(seconds=1)
@@ -84,9 +84,15 @@ class Session:
     """One run of `penstock serve`, its processes aside."""
 
     def __init__(
-        self, wish: Wish, admin: Admin, gateway: Gateway, shown: Shown, head: Child, node: Child
+        self,
+        options: ServeOptions,
+        admin: Admin,
+        gateway: Gateway,
+        shown: Shown,
+        head: Child,
+        node: Child,
     ) -> None:
-        self._wish = wish
+        self._options = options
         self._admin = admin
         self._gateway = gateway
         self._shown = shown
@@ -103,44 +109,44 @@ class Session:
         await self._start_node()
         await self._load()
         await self._answer()
-        self._shown.text("\n" + panel.ready_text(self._wish, seconds=self._elapsed()) + "\n")
+        self._shown.text("\n" + panel.ready_text(self._options, seconds=self._elapsed()) + "\n")
         await self._watch()
 
     # ---- steps
 
     async def _start_head(self) -> None:
-        self._head.start()
+        self._head.begin()
         await self._until(self._head_works, "starting head and gateway", PROCESS_DEADLINE)
         self._head.proven()
 
     async def _start_node(self) -> None:
-        self._node.start()
+        self._node.begin()
         await self._until(self._node_registered, "starting the node agent", PROCESS_DEADLINE)
         self._node.proven()
         self._shown.done("head, gateway and node agent run")
 
     async def _deploy(self) -> None:
-        wish = self._wish
+        options = self._options
         spec = SpecModel.model_validate(
             {
-                "engine": wish.engine,
-                "model": wish.model,
-                "engine_args": dict(wish.engine_args),
+                "engine": options.engine,
+                "model": options.model,
+                "engine_args": dict(options.engine_args),
                 "adapters": [
                     {"alias": each.alias, "adapter": each.name, "source": each.source}
-                    for each in wish.adapters
+                    for each in options.adapters
                 ],
-                "replicas": wish.replicas,
+                "replicas": options.replicas,
                 "labels": LABELS,
             }
         )
 
         async def put() -> bool:
-            await self._admin.put_deployment(wish.name, spec)
+            await self._admin.put_deployment(options.name, spec)
             return True
 
         try:
-            await self._until(put, f"asking for {wish.name}", PROCESS_DEADLINE)
+            await self._until(put, f"asking for {options.name}", PROCESS_DEADLINE)
         except InvalidInput as error:
             raise CannotStart(str(error)) from error
         await self._until(self._alone, "removing what was served last time", PROCESS_DEADLINE)
@@ -151,25 +157,27 @@ class Session:
             replicas = await self._replicas()
             if lost := failure(replicas, self._began_at):
                 raise CannotStart(
-                    f"{self._wish.model} cannot be served: {lost.last_error}\n"
+                    f"{self._options.model} cannot be served: {lost.last_error}\n"
                     f"  the whole story: {lost.log_path}"
                 )
             seconds = self._loop.time() - began
             detail = self._newest_step(replicas) if seconds > LONG.total_seconds() else ""
             self._shown.progress(
-                f"{self._wish.name}: {loading_phase(replicas)}", seconds=seconds, detail=detail
+                f"{self._options.name}: {loading_phase(replicas)}", seconds=seconds, detail=detail
             )
             await asyncio.sleep(POLL_EVERY.total_seconds())
-        count = self._wish.replicas
+        count = self._options.replicas
         self._shown.done(
-            f"{self._wish.name} is loaded"
+            f"{self._options.name} is loaded"
             + (f" by {count} replicas" if count > 1 else "")
             + f" ({self._loop.time() - began:.0f} s)"
         )
 
     async def _answer(self) -> None:
         await self._until(self._listed, "waiting for the gateway", ANSWER_DEADLINE)
-        if self._wish.engine != "simulated":  # which may have been told to die of its first token
+        if (
+            self._options.engine != "simulated"
+        ):  # which may have been told to die of its first token
             await self._until(self._answers, "asking for a first token", ANSWER_DEADLINE)
 
     async def _watch(self) -> None:
@@ -194,7 +202,7 @@ class Session:
         for deployment in await self._admin.deployments():
             if (
                 deployment.spec.labels.items() >= LABELS.items()
-                and deployment.name != self._wish.name
+                and deployment.name != self._options.name
             ):
                 await self._admin.delete_deployment(deployment.name)
                 self._shown.done(f"{deployment.name}, served last time, is removed")
@@ -202,7 +210,7 @@ class Session:
 
     async def _node_registered(self) -> bool:
         return any(
-            node.id == self._wish.node_id and node.pid == self._node.pid
+            node.id == self._options.node_id and node.pid == self._node.pid
             for node in await self._admin.nodes()
         )
 
@@ -211,14 +219,14 @@ class Session:
             deployments = await self._admin.deployments()
         except Unavailable:  # the head is being started again
             return False
-        mine = [each for each in deployments if each.name == self._wish.name]
+        mine = [each for each in deployments if each.name == self._options.name]
         return bool(mine) and mine[0].status.phase == "ready"
 
     async def _listed(self) -> bool:
-        return set(self._wish.model_names) <= set(await self._gateway.models())
+        return set(self._options.model_names) <= set(await self._gateway.models())
 
     async def _answers(self) -> bool:
-        await self._gateway.ask(self._wish.name)
+        await self._gateway.ask(self._options.name)
         return True
 
     # ---- tools
@@ -237,7 +245,7 @@ class Session:
                 reason = f": {error}"
             self._shown.progress(what, seconds=seconds)
             await asyncio.sleep(POLL_EVERY.total_seconds())
-        logs = self._wish.data_dir / "logs"
+        logs = self._options.data_dir / "logs"
         raise CannotStart(f"{what} took over {limit.total_seconds():.0f} s{reason}; see {logs}")
 
     async def _replicas(self) -> list[ReplicaModel]:
@@ -246,7 +254,7 @@ class Session:
         except Unavailable:
             return []
         gone = ("draining", "stopped", "lost")
-        name = self._wish.name
+        name = self._options.name
         return [each for each in replicas if each.deployment == name and each.state not in gone]
 
     async def _look(self) -> Picture | None:

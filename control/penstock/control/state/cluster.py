@@ -21,8 +21,9 @@ class GatewayState(StrEnum):
     """Where a gateway process is in its life."""
 
     STARTING = "starting"
-    READY = "ready"  # answers /livez
-    UNRESPONSIVE = "unresponsive"  # runs, but does not answer /livez
+    READY = "ready"  # gives signs of life
+    UNRESPONSIVE = "unresponsive"  # runs, but gives no sign of life
+    DRAINING = "draining"  # takes no new connections; ends when its last client has left
     BACKOFF = "backoff"  # ended by itself; started again soon
     STOPPED = "stopped"
     REMOTE = "remote"  # not ours to start: it reports, nothing more is known
@@ -52,6 +53,9 @@ class GatewayReport:
     at: datetime
     snapshot_version: int
     deployments: tuple[DeploymentCounts, ...] = ()
+    draining: bool = False  # it takes no new connections
+    bytes_sent: int = 0  # to clients, since it started
+    connections: int = 0  # of clients, now
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +132,10 @@ class ClusterView:
     def with_gateway(self, gateway: Gateway) -> ClusterView:
         """This view with one gateway added or replaced."""
         return replace(self, gateways=_put(self.gateways, gateway.id, gateway))
+
+    def without_gateway(self, gateway_id: str) -> ClusterView:
+        """This view with one gateway less."""
+        return replace(self, gateways=_drop(self.gateways, gateway_id))
 
 
 class Cluster:

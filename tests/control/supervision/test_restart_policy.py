@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.control.node_agent.restart_policy import (
+from penstock.control.supervision.restart_policy import (
     CANNOT_LOAD,
     Ending,
     GiveUp,

@@ -13,7 +13,13 @@ from pathlib import Path
 
 from penstock.adapters.adapter import AdapterRef, BadAdapterRef
 from penstock.control.errors import InvalidSetting
-from penstock.control.settings import ADMIN_ADDRESS, GATEWAY_ADDRESS, RPC_ADDRESS, split_address
+from penstock.control.settings import (
+    ADMIN_ADDRESS,
+    GATEWAY_ADDRESS,
+    METRICS_ADDRESS,
+    RPC_ADDRESS,
+    split_address,
+)
 
 DEFAULT_MODEL = "penstock-mini"
 DEFAULT_ADAPTERS = ("pirate=pirate@1=penstock-mini/pirate", "json=json@1=penstock-mini/json")
@@ -33,7 +39,7 @@ class Adapter:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ServeOptions:
     """Everything that `penstock serve` was told. Raises `InvalidSetting` for a bad address."""
 
     model: str
@@ -46,6 +52,7 @@ class Wish:
     gateway: str = GATEWAY_ADDRESS
     admin: str = ADMIN_ADDRESS
     rpc: str = RPC_ADDRESS
+    metrics: str = METRICS_ADDRESS  # of the gateway
     gateway_threads: int | None = None
     gateway_binary: Path | None = None
     node_id: str = "local"
@@ -58,7 +65,12 @@ class Wish:
     @property
     def addresses(self) -> tuple[tuple[str, str], ...]:
         """Every address that will be listened at, with the flag that sets it."""
-        return (("--gateway", self.gateway), ("--admin", self.admin), ("--rpc", self.rpc))
+        return (
+            ("--gateway", self.gateway),
+            ("--admin", self.admin),
+            ("--rpc", self.rpc),
+            ("--metrics", self.metrics),
+        )
 
     @property
     def gateway_url(self) -> str:

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.control.errors import InvalidSetting
-from penstock.control.serving.wish import (
+from penstock.control.serving.options import (
     DEFAULT_ADAPTERS,
     Adapter,
-    Wish,
+    ServeOptions,
     deployment_name,
     parse_adapter,
     parse_engine_args,
@@ -122,6 +122,6 @@ def test_an_address_of_every_interface_is_reached_over_the_loopback(
 
 def test_clients_may_name_the_deployment_and_each_adapter() -> None:
     adapters = (Adapter("pirate", "pirate@1", "x"), Adapter("json", "json@1", "y"))
-    wish = Wish("m", "mini", Path("/data"), adapters=adapters, gateway="0.0.0.0:8080")
-    assert wish.model_names == ["mini", "mini:pirate", "mini:json"]
-    assert wish.gateway_url == "http://127.0.0.1:8080"
+    options = ServeOptions("m", "mini", Path("/data"), adapters=adapters, gateway="0.0.0.0:8080")
+    assert options.model_names == ["mini", "mini:pirate", "mini:json"]
+    assert options.gateway_url == "http://127.0.0.1:8080"

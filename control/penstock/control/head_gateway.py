@@ -1,0 +1,71 @@
+"""Composition of the head's local gateway: which program, with which flags."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from penstock.control.errors import CannotStart
+from penstock.control.managers.gateway_process import GatewayCommand
+from penstock.control.managers.gateway_signs import GatewaySigns
+from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.local_gateway import GatewaySurroundings
+from penstock.control.managers.proxies import GatewayManager
+from penstock.control.outside.clock import SystemClock
+from penstock.control.outside.http_probe import HttpLivenessProbe
+from penstock.control.outside.processes import ProcessLauncher
+from penstock.control.settings import HeadSettings, split_address
+from penstock.control.state.gateway_liveness import GatewayPatience
+
+GATEWAY_BINARY = "penstock-gateway"
+
+
+def gateway_manager(
+    settings: HeadSettings,
+    control: str,
+    keeper: Keeper,
+    signs: GatewaySigns,
+    stack: AsyncExitStack,
+) -> GatewayManager | None:
+    """What looks after the gateway of this machine, `control` being the head's own address for
+    it; None where none is wanted. Raises CannotStart where there is no program to run."""
+    if not settings.run_gateway:
+        return None
+    probe = HttpLivenessProbe()
+    stack.push_async_callback(probe.close)
+    around = GatewaySurroundings(
+        ProcessLauncher(), probe, keeper, SystemClock(), signs, GatewayPatience()
+    )
+    command = GatewayCommand(
+        name=settings.gateway_id,
+        binary=settings.gateway_binary or _find_gateway(),
+        listen=settings.gateway,
+        control=_reachable(control),
+        data_dir=settings.data_dir.absolute(),
+        metrics=settings.metrics,
+        threads=settings.gateway_threads,
+        log_level=settings.log_level,
+    )
+    return GatewayManager(command, around)
+
+
+def _find_gateway() -> Path:
+    """The gateway of this checkout, or the one on PATH."""
+    for parent in Path(__file__).resolve().parents:
+        built = parent / "gateway_cpp" / "build" / "release" / GATEWAY_BINARY
+        if built.is_file():
+            return built
+    installed = shutil.which(GATEWAY_BINARY)
+    if installed is None:
+        raise CannotStart(
+            f"no {GATEWAY_BINARY}, neither built in this checkout nor on PATH: build it with "
+            "`make serve`, name one with --gateway-binary, or pass --no-gateway"
+        )
+    return Path(installed)
+
+
+def _reachable(address: str) -> str:
+    """Where a process on this machine reaches an address that may mean every interface."""
+    host, port = split_address(address, flag="--rpc")
+    return f"127.0.0.1:{port}" if host in ("0.0.0.0", "[::]", "::") else address

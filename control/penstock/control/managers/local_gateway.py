@@ -1,0 +1,160 @@
+"""One gateway process, from its start or adoption to its end: probed, shown, ended if it hangs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from penstock.control import log_files
+from penstock.control.managers.gateway_process import GatewayCommand, LivenessProbe
+from penstock.control.managers.gateway_signs import GatewaySigns
+from penstock.control.managers.keeper import Keeper
+from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
+from penstock.control.state.gateway_liveness import GatewayPatience, Verdict, judge
+from penstock.control.supervision.clock import Clock
+from penstock.control.supervision.process import Launcher, Process
+
+log = logging.getLogger(__name__)
+
+PROBE_EVERY = timedelta(milliseconds=500)
+# So that a gateway is known to be ready soon after it is.
+PROBE_STARTING_EVERY = timedelta(milliseconds=100)
+
+SHOWN_AS = {
+    Verdict.STARTING: GatewayState.STARTING,
+    Verdict.READY: GatewayState.READY,
+    Verdict.DRAINING: GatewayState.DRAINING,
+    Verdict.SILENT: GatewayState.UNRESPONSIVE,
+    Verdict.HUNG: GatewayState.UNRESPONSIVE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GatewaySurroundings:
+    """What looking after gateways takes of the outside, and how patient it is."""
+
+    launcher: Launcher
+    probe: LivenessProbe
+    keeper: Keeper
+    clock: Clock
+    signs: GatewaySigns
+    patience: GatewayPatience
+
+    async def show(self, command: GatewayCommand, **facts: object) -> None:
+        """Changes what the view says of a gateway."""
+
+        def step(view: ClusterView) -> ClusterView:
+            known = view.gateways.get(command.id) or Gateway(command.id, GatewayState.STARTING)
+            gateway = replace(known, address=command.listen)
+            return view.with_gateway(replace(gateway, **facts))  # type: ignore[arg-type]
+
+        await self.keeper.observe(step, f"gateway {command.id}")
+
+    async def forget(self, command: GatewayCommand) -> None:
+        """Takes a gateway out of the view."""
+        await self.keeper.observe(
+            lambda view: view.without_gateway(command.id), f"gateway {command.id} ended"
+        )
+
+
+class LocalGateway:
+    """One gateway process. `live` runs once, in a task of its own."""
+
+    def __init__(
+        self,
+        command: GatewayCommand,
+        process: Process,
+        around: GatewaySurroundings,
+        is_alone: Callable[[], bool],
+    ) -> None:
+        self.command = command
+        self.ready = asyncio.Event()  # it was seen working
+        self.exit_code: int | None = None
+        self._process = process
+        self._around = around
+        # Two gateways share their ports while one replaces the other: whose answer is it then?
+        self._is_alone = is_alone
+        self._ended = asyncio.Event()
+        around.signs.begin(command.id)
+
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
+
+    @property
+    def argv(self) -> Sequence[str]:
+        """Its command line."""
+        return self._process.argv
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process is gone."""
+        return self._ended.is_set()
+
+    async def ended(self) -> None:
+        """Returns at the process's end."""
+        await self._ended.wait()
+
+    async def live(self) -> None:
+        """Returns at the process's end; probes it meanwhile and ends it where it hangs."""
+        async with asyncio.TaskGroup() as tasks:
+            probing = tasks.create_task(self._keep_probing())
+            self.exit_code = await self._process.wait()
+            probing.cancel()
+        self._ended.set()
+
+    async def drain(self) -> None:
+        """Asks it to finish what it carries and to end."""
+        self._process.terminate()
+        self._around.signs.told_to_drain(self.command.id)
+        await self._around.show(self.command, state=GatewayState.DRAINING)
+
+    async def end(self, patience: timedelta) -> None:
+        """Drains it and returns when it has ended; kills it where that takes too long."""
+        self._process.terminate()
+        try:
+            async with asyncio.timeout(patience.total_seconds()):
+                await self._process.wait()
+        except TimeoutError:
+            log.error("gateway did not stop in time: killed", extra={"pid": self.pid})
+            self.kill()
+            await self._process.wait()
+
+    def kill(self) -> None:
+        """Ends it at once, with every stream that it carries."""
+        self._process.kill()
+
+    async def _keep_probing(self) -> None:
+        clock = self._around.clock
+        while True:
+            verdict = await self._look()
+            if verdict is Verdict.HUNG:
+                log.error("gateway gives no sign of life: killed", extra={"pid": self.pid})
+                self.kill()
+                return
+            log_files.bound(self.command.log_path)
+            starting = verdict is Verdict.STARTING
+            await clock.sleep(PROBE_STARTING_EVERY if starting else PROBE_EVERY)
+
+    async def _look(self) -> Verdict:
+        around, gateway_id = self._around, self.command.id
+        around.signs.probed(gateway_id, answered=await self._answers())
+        verdict = judge(around.signs.of(gateway_id), around.clock.monotonic(), around.patience)
+        if verdict is Verdict.READY:
+            self.ready.set()
+            await around.show(self.command, state=GatewayState.READY, last_error="")
+        else:
+            await around.show(self.command, state=SHOWN_AS[verdict])
+        return verdict
+
+    async def _answers(self) -> bool:
+        """On its status port, or else on that of its clients, whose silence says nothing."""
+        addresses = [self.command.metrics, self.command.listen] if self._is_alone() else []
+        for address in filter(None, addresses):
+            if await self._around.probe.alive(address):
+                return True
+        return False

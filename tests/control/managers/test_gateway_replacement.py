@@ -1,0 +1,101 @@
+"""A gateway gives way to another one on its port, and nobody is cut off."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from penstock.control.errors import UnknownGateway
+from penstock.control.state.cluster import GatewayState
+from tests.control.managers.gateway_world import (
+    World,
+    refused,
+    turning,
+    world_wait,
+)
+
+
+async def test_a_gateway_with_other_settings_serves_until_its_replacement_does(
+    world: World,
+) -> None:
+    async with world.running():
+        await world.in_state(GatewayState.READY)
+    changed = world.next_head(threads=4)
+    async with changed.running():
+        fresh = await changed.started(2)
+        old = world.launcher.started[0]
+        assert old.signals == []
+        await changed.report("gw-1.2")
+        await changed.pass_time(1)
+        await changed.shown({"gw-1.2": GatewayState.READY})
+        assert old.signals == ["TERM"]
+        assert fresh.argv[-1] == "--share-port"
+
+
+async def test_replacing_starts_the_new_gateway_before_the_old_one_drains(world: World) -> None:
+    async with world.running() as manager, asyncio.TaskGroup() as tasks:
+        await world.in_state(GatewayState.READY)
+        old = world.launcher.started[0]
+        old.stubborn = True  # it has streams to finish
+        replacing = tasks.create_task(manager.replace("gw-1"))
+        await world.started(2)
+        assert old.signals == []
+        reports = tasks.create_task(world.reporting("gw-1.2"))
+        fresh = await turning(world, replacing)
+        assert (fresh.id, fresh.pid) == ("gw-1.2", 101)
+        assert old.signals == ["TERM"]
+        await world.shown({"gw-1": GatewayState.DRAINING, "gw-1.2": GatewayState.READY})
+        old.end(0)
+        await world.shown({"gw-1.2": GatewayState.READY})
+        reports.cancel()
+
+
+async def test_a_replacement_that_does_not_come_up_leaves_the_old_gateway_alone(
+    world: World,
+) -> None:
+    async with world.running() as manager, asyncio.TaskGroup() as tasks:
+        await world.in_state(GatewayState.READY)
+        world.launcher.log = "penstock-gateway: error: no such flag\n"
+        replacing = tasks.create_task(refused(manager.replace("gw-1")))
+        (await world.started(2)).end(2)
+        assert "no such flag" in await replacing
+        await world.shown({"gw-1": GatewayState.READY})
+        assert world.launcher.started[0].signals == []
+
+
+async def test_only_the_current_gateway_can_be_replaced(world: World) -> None:
+    async with world.running() as manager:
+        await world.in_state(GatewayState.READY)
+        with pytest.raises(UnknownGateway, match="gw-9"):
+            await manager.replace("gw-9")
+
+
+async def test_a_replaced_gateway_that_dies_is_started_again_under_its_own_id(
+    world: World,
+) -> None:
+    async with world.running() as manager, asyncio.TaskGroup() as tasks:
+        await world.in_state(GatewayState.READY)
+        replacing = tasks.create_task(manager.replace("gw-1"))
+        await world.started(2)
+        await world.report("gw-1.2")
+        await turning(world, replacing)
+        world.launcher.started[1].end(-9)
+        await world_wait(world, 3)
+        assert "gw-1.2" in world.launcher.argv
+        assert "--share-port" not in world.launcher.argv
+        await world.shown({"gw-1.2": GatewayState.READY})
+
+
+async def test_the_next_head_takes_up_a_replacement_that_was_under_way(world: World) -> None:
+    for generation in (1, 2):
+        argv = world.command.of_generation(generation).argv()
+        await world.launcher.start(argv, log_path=world.command.log_path)
+    old, fresh = world.launcher.started
+    old.stubborn = True
+    async with world.running():
+        await world.pass_time(1)
+        await world.report("gw-1.2")
+        await world.pass_time(1)
+        await world.shown({"gw-1": GatewayState.DRAINING, "gw-1.2": GatewayState.READY})
+        assert (old.signals, fresh.signals) == (["TERM"], [])
