@@ -83,31 +83,59 @@ def test_state_is_pure() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_only_settings_read_the_environment() -> None:
-    wrong = [
-        name
-        for name, path in modules()
-        if name.startswith("penstock.control.") and "os.environ" in path.read_text()
-        if not name.endswith("settings")
-    ]
-    assert not wrong
+@pytest.mark.parametrize(
+    ("module", "reaches", "contract"),
+    [
+        ("adapters", "penstock.evals", "Rooms know only the rooms below them"),
+        ("control.state", "penstock.control.managers", "Arrows inside control point down"),
+        ("control.admin", "penstock.control.rpc", "Arrows inside control point down"),
+        (
+            "control.managers",
+            "penstock.control.outside",
+            "Only those who build a world know the outside",
+        ),
+    ],
+)
+def test_the_contracts_break_when_one_reaches_across(
+    tmp_path: Path, module: str, reaches: str, contract: str
+) -> None:
+    copy_rooms(tmp_path)
+    room = module.partition(".")[0]
+    victim = (tmp_path / room / "penstock").joinpath(*module.split(".")) / "__init__.py"
+    victim.write_text(victim.read_text() + f"\nimport {reaches}\n")
+    broken = lint_imports(tmp_path)
+    assert broken.returncode == 1, broken.stdout + broken.stderr
+    assert f"{contract} BROKEN" in broken.stdout
 
 
-def test_the_contracts_break_when_a_room_reaches_across(tmp_path: Path) -> None:
+def test_a_module_of_control_without_a_place_in_the_law_breaks_it(tmp_path: Path) -> None:
+    copy_rooms(tmp_path)
+    (tmp_path / "control" / "penstock" / "control" / "stray.py").write_text('"""Stray."""\n')
+    broken = lint_imports(tmp_path)
+    assert broken.returncode == 1, broken.stdout + broken.stderr
+    assert "stray" in broken.stdout
+
+
+def copy_rooms(folder: Path) -> None:
+    """A copy of the rooms and their contracts, to break."""
     for room in ROOMS:
-        shutil.copytree(ROOT / room / "penstock", tmp_path / room / "penstock")
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    victim = tmp_path / "adapters" / "penstock" / "adapters" / "__init__.py"
-    victim.write_text(victim.read_text() + "\nimport penstock.evals\n")
+        shutil.copytree(
+            ROOT / room / "penstock",
+            folder / room / "penstock",
+            ignore=shutil.ignore_patterns("__pycache__"),
+        )
+    shutil.copy(ROOT / "pyproject.toml", folder)
+
+
+def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
+    """import-linter's verdict on such a copy."""
     # -S: without the editable install, which would find the rooms in the repository.
-    path = [*(str(tmp_path / room) for room in ROOMS), sysconfig.get_path("purelib")]
+    path = [*(str(folder / room) for room in ROOMS), sysconfig.get_path("purelib")]
     script = f"import sys; sys.path += {path!r}; from importlinter.cli import lint_imports_command"
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-S", "-c", script + "; lint_imports_command()"],
-        cwd=tmp_path,
+        cwd=folder,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "Rooms know only the rooms below them BROKEN" in done.stdout

@@ -9,8 +9,8 @@ from tests.fakes.fake_machine import FakeMachine
 
 
 def test_pips_settings_are_read_from_what_it_lists() -> None:
-    listed = ":env:.find-links='/opt/wheels'\nglobal.cert='/a b.pem'\nnoise\n"
-    assert list(parse_settings(listed)) == [("find-links", "/opt/wheels"), ("cert", "/a b.pem")]
+    listed = ":env:.find-links='/a/wheels'\nglobal.cert='/a b.pem'\nnoise\n"
+    assert list(parse_settings(listed)) == [("find-links", "/a/wheels"), ("cert", "/a b.pem")]
 
 
 def test_the_systems_certificates_serve_pip_and_uv(tmp_path: Path) -> None:
