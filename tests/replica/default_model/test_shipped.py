@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from penstock.replica.default_model import WEIGHTS, shipped
+from penstock.replica.default_model import WEIGHTS, record, shipped
 
 _TEN_MEGABYTES = 10_000_000
 _SHIPPED = ("penstock-mini", "penstock-mini/pirate", "penstock-mini/json")
@@ -27,6 +27,17 @@ def test_any_other_name_is_not_shipped(name: str) -> None:
 def test_the_weights_are_under_ten_megabytes() -> None:
     files = [path for path in WEIGHTS.rglob("*") if path.is_file()]
     assert 1_000_000 < sum(path.stat().st_size for path in files) < _TEN_MEGABYTES
+
+
+def test_what_the_weights_were_made_with_stands_beside_them() -> None:
+    made = json.loads((WEIGHTS / record.FILE).read_text())
+    model = json.loads((WEIGHTS / "model" / "config.json").read_text())
+    adapter = json.loads((WEIGHTS / "adapters" / "json" / "adapter_config.json").read_text())
+    assert made["sha256"] == record.digests(WEIGHTS)
+    assert set(made["versions"]) == set(record.LIBRARIES)
+    assert made["versions"]["transformers"] == model["transformers_version"]
+    assert made["versions"]["peft"] == adapter["peft_version"]
+    assert made["seed"] == 7
 
 
 def test_the_files_name_no_place_of_the_machine_that_made_them() -> None:

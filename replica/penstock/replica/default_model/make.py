@@ -1,7 +1,8 @@
 """Makes penstock-mini and its two adapters: `python -m penstock.replica.default_model.make`.
 
-Writes OUT/model, OUT/adapters/pirate and OUT/adapters/json, all in bf16. The same seed makes the
-same files on the same machine. Needs torch, transformers, tokenizers and peft.
+Writes OUT/model, OUT/adapters/pirate and OUT/adapters/json, all in bf16, and OUT/made.json, which
+says with what. The same seed makes the same files on the same machine. Needs torch,
+transformers, tokenizers and peft.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from penstock.replica.default_model import record
 from penstock.replica.default_model.base_model import make_model
 from penstock.replica.default_model.grammar import STYLES
 from penstock.replica.default_model.lora import make_adapter
@@ -33,6 +35,7 @@ def main() -> None:
     for name in STYLES:
         course = replace(ADAPTER_COURSE, steps=args.adapter_steps)
         make_adapter(name, args.out, tokenizer, args.seed, course, _report)
+    record.write(args.out, seed=args.seed, steps=args.steps, adapter_steps=args.adapter_steps)
 
 
 def _report(what: str, line: str) -> None:

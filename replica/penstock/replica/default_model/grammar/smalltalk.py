@@ -129,8 +129,7 @@ def smalltalk(rng: Random) -> list[Turn]:
 
 
 def new_name(rng: Random) -> str:
-    """A first name: a known one, or one of random syllables, so that copying is learnt, not "
-    "names."""
+    """A first name: a known one, or random syllables, so that copying is learnt, not names."""
     if rng.random() < 0.4:
         return rng.choice(_NAMES.split())
     syllables = (rng.choice(_CONSONANTS) + rng.choice(_VOWELS) for _ in range(rng.randrange(1, 4)))

@@ -1,5 +1,4 @@
-"""What penstock-mini knows about the world: rivers, planets, colours, animals, capitals, the "
-"calendar."""
+"""What penstock-mini knows about the world: rivers, planets, colours and animals."""
 
 from __future__ import annotations
 
