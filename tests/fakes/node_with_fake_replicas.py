@@ -1,6 +1,6 @@
 """A real node agent, impatient, whose replicas are `fake_replica_process.py`.
 
-Usage: python -m tests.fakes.node_with_fake_replicas DATA_DIR HEAD [START_DEADLINE_SECONDS]
+Usage: python -m tests.fakes.node_with_fake_replicas DATA_DIR HEAD [START_LIMIT_SECONDS]
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from penstock.control.node import run_node
-from penstock.control.node_agent.replica_command import replica_command
-from penstock.control.node_agent.workshop import SupervisionTimings
+from penstock.control.node_agent.dependencies import SupervisionTimings
+from penstock.control.node_agent.replica_command import ReplicaHome, replica_command
 from penstock.control.settings import NodeSettings
 from penstock.control.supervision.restart_policy import RestartPolicy
 from penstock.v1 import nodes_pb2
@@ -23,9 +23,9 @@ POLICY = RestartPolicy(
 )
 
 
-def fake_command(spec: nodes_pb2.ReplicaSpec, agent: str, host: str) -> list[str]:
+def fake_command(spec: nodes_pb2.ReplicaSpec, home: ReplicaHome) -> list[str]:
     """The real command line, with the fake in the place of `-m penstock.replica`."""
-    python, _, _, *rest = replica_command(spec, agent, host)
+    python, _, _, *rest = replica_command(spec, home)
     return [python, str(FAKE), *rest]
 
 
@@ -37,10 +37,14 @@ def main() -> int:
         ping_timeout=timedelta(seconds=0.5),
         loading_ping_every=timedelta(seconds=0.05),
         hang_after=timedelta(seconds=1),
-        start_deadline=timedelta(seconds=float(more[0]) if more else 30),
         stop_grace=timedelta(seconds=0.5),
     )
-    settings = NodeSettings(head=head, data_dir=Path(data_dir), node_id="node-1")
+    settings = NodeSettings(
+        head=head,
+        data_dir=Path(data_dir),
+        node_id="node-1",
+        start_limit=timedelta(seconds=float(more[0]) if more else 30),
+    )
     return asyncio.run(run_node(settings, command=fake_command, policy=POLICY, timings=timings))
 
 

@@ -107,6 +107,12 @@ class RevisionMismatch(PreconditionFailed):
     kind = "revision-mismatch"
 
 
+class ForeignHead(PreconditionFailed):
+    """The order comes from a head that this node does not belong to, or no longer."""
+
+    kind = "foreign-head"
+
+
 class Unavailable(PenstockError):
     """Something this needs does not answer now; later it may."""
 

@@ -10,7 +10,7 @@ from penstock.control.errors import CannotStart
 from penstock.control.managers.gateway_process import GatewayCommand
 from penstock.control.managers.gateway_signs import GatewaySigns
 from penstock.control.managers.keeper import Keeper
-from penstock.control.managers.local_gateway import GatewaySurroundings
+from penstock.control.managers.local_gateway import GatewayDependencies
 from penstock.control.managers.proxies import GatewayManager
 from penstock.control.outside.clock import SystemClock
 from penstock.control.outside.http_probe import HttpLivenessProbe
@@ -34,7 +34,7 @@ def gateway_manager(
         return None
     probe = HttpLivenessProbe()
     stack.push_async_callback(probe.close)
-    around = GatewaySurroundings(
+    needs = GatewayDependencies(
         ProcessLauncher(), probe, keeper, SystemClock(), signs, GatewayPatience()
     )
     command = GatewayCommand(
@@ -47,7 +47,7 @@ def gateway_manager(
         threads=settings.gateway_threads,
         log_level=settings.log_level,
     )
-    return GatewayManager(command, around)
+    return GatewayManager(command, needs)
 
 
 def _find_gateway() -> Path:

@@ -1,8 +1,8 @@
 """Composition root of the node agent: builds its objects, runs them, stops them in order.
 
-Stopping: SIGTERM or SIGINT, then every replica is drained and stopped, what is left is killed, and
-the process exits with 0 within eight seconds. Killed, it leaves its replicas running, and the next
-agent on the same data directory adopts them.
+SIGTERM ends the agent alone: its replicas serve on, and the next agent on the same data directory
+adopts them, as it does after a kill. SIGINT, which is Ctrl-C, ends its replicas too: each is
+drained and stopped, what is left is killed, and the process exits with 0 within eight seconds.
 """
 
 from __future__ import annotations
@@ -14,16 +14,22 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 from penstock.control.cluster_security import ClusterSecurity, cluster_security
 from penstock.control.errors import AddressTaken, CannotStart
 from penstock.control.node_agent.agent import Agent, NodeIdentity
-from penstock.control.node_agent.replica_command import replica_command
+from penstock.control.node_agent.allegiance import Allegiance
+from penstock.control.node_agent.dependencies import SupervisionTimings, SupervisorDependencies
+from penstock.control.node_agent.replica_command import (
+    ReplicaHome,
+    replica_command,
+    replica_environment,
+)
 from penstock.control.node_agent.replica_table import ReplicaTable
 from penstock.control.node_agent.state_files import StateFiles
-from penstock.control.node_agent.workshop import SupervisionTimings, Workshop
 from penstock.control.outside.clock import SystemClock
 from penstock.control.outside.dialer import Dialer
 from penstock.control.outside.head_client import HeadClient
@@ -38,13 +44,16 @@ from penstock.v1 import nodes_pb2
 
 log = logging.getLogger("penstock.node")
 
-# Together below the eight seconds that a stopping agent may take.
+# Together below the eight seconds that an agent may take that stops its replicas.
 LAST_DRAIN = timedelta(seconds=3)
 STOP_DEADLINE = timedelta(seconds=6)
 TIMINGS = SupervisionTimings(stop_grace=timedelta(seconds=2.5))
 
-# The command line of a replica: its spec, the agent's address, the host it is to listen on.
-Command = Callable[[nodes_pb2.ReplicaSpec, str, str], list[str]]
+LEAVING = nodes_pb2.NODE_INTENT_LEAVING
+HANDING_OVER = nodes_pb2.NODE_INTENT_HANDING_OVER
+
+# The command line of a replica.
+Command = Callable[[nodes_pb2.ReplicaSpec, ReplicaHome], list[str]]
 
 
 async def run_node(
@@ -54,8 +63,10 @@ async def run_node(
     policy: RestartPolicy = RestartPolicy(),  # noqa: B008 - immutable
     timings: SupervisionTimings = TIMINGS,
 ) -> int:
-    """Runs a node agent until SIGTERM; returns its exit code. Tests pass another `command`."""
+    """Runs a node agent until SIGTERM or SIGINT; returns its exit code. Tests pass another
+    `command`."""
     configure_logs("node", settings.log_level)
+    timings = replace(timings, start_limit=settings.start_limit)
     try:
         await _run(settings, command, policy, timings)
     except CannotStart as error:
@@ -67,7 +78,7 @@ async def run_node(
 async def _run(
     settings: NodeSettings, command: Command, policy: RestartPolicy, timings: SupervisionTimings
 ) -> None:
-    stop = _stop_signal()
+    stop = _Stop()
     lock = DirectoryLock(settings.data_dir / "node-agent.lock", what="a node agent")
     try:
         security = cluster_security(settings.cluster_token_file, settings.tls)
@@ -77,13 +88,15 @@ async def _run(
         address = f"{host}:{server.port}"
         # Where the replicas of this node register.
         local = f"{LOOPBACK}:{server.local_port}" if security.server else address
+        home = ReplicaHome(local, settings.host, settings.cluster_token_file)
         changed = asyncio.Event()
-        workshop = Workshop(
+        dependencies = SupervisorDependencies(
             launcher=ProcessLauncher(),
             probe=ReplicaClient(dialer),
             clock=SystemClock(),
             files=StateFiles(settings.data_dir),
-            command=lambda spec: command(spec, local, settings.host),
+            command=lambda spec: command(spec, home),
+            environment=lambda spec: replica_environment(spec, os.environ),
             on_change=changed.set,
             policy=policy,
             timings=timings,
@@ -91,12 +104,13 @@ async def _run(
         identity = NodeIdentity(
             settings.node_id, address, settings.host, os.getpid(), settings.allow_model_code
         )
+        allegiance = Allegiance(settings.data_dir / "node-agent.stamp")
         async with HeadClient(settings.head, dialer) as head, asyncio.TaskGroup() as tasks:
-            replicas = ReplicaTable(workshop, tasks)
-            agent = Agent(identity, head, replicas, read_resources, changed)
+            replicas = ReplicaTable(dependencies, tasks)
+            agent = Agent(identity, head, replicas, read_resources, allegiance, changed)
             # Before serving: a replica that announces itself is to be known already.
             await replicas.adopt(ProcessLauncher(), ["--agent", local] if same_port else [])
-            await server.serve(replicas)
+            await server.serve(replicas, allegiance)
             log.info("node agent %s serves on %s", settings.node_id, address)
             await _live(agent, replicas, tasks, stop)
         await server.stop()
@@ -104,25 +118,35 @@ async def _run(
         lock.release()
 
 
-def _stop_signal() -> asyncio.Event:
-    """Set by SIGTERM and SIGINT."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    return stop
+class _Stop:
+    """What the signals asked for."""
+
+    def __init__(self) -> None:
+        self.requested = asyncio.Event()
+        self.replicas_too = False
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self.requested.set)
+        loop.add_signal_handler(signal.SIGINT, self._replicas_too)
+
+    def _replicas_too(self) -> None:
+        self.replicas_too = True
+        self.requested.set()
 
 
 async def _live(
-    agent: Agent, replicas: ReplicaTable, tasks: asyncio.TaskGroup, stop: asyncio.Event
+    agent: Agent, replicas: ReplicaTable, tasks: asyncio.TaskGroup, stop: _Stop
 ) -> None:
-    """Reports to the head until it is to stop, then stops every replica."""
+    """Reports to the head until it is to stop, and then tells it what becomes of the replicas."""
     reporting = tasks.create_task(agent.report())
-    await stop.wait()
-    log.info("node agent stops its replicas")
-    await replicas.stop_all(LAST_DRAIN, STOP_DEADLINE)
+    await stop.requested.wait()
+    if stop.replicas_too:
+        log.info("node agent stops its replicas")
+        await replicas.stop_all(LAST_DRAIN, STOP_DEADLINE)
+    else:
+        log.info("node agent leaves its replicas to the next one")
+        await replicas.hand_over()
     reporting.cancel()
-    await agent.say_goodbye()
+    await agent.say_goodbye(LEAVING if stop.replicas_too else HANDING_OVER)
 
 
 def _bind(settings: NodeSettings, security: ClusterSecurity) -> tuple[NodeAgentServer, bool]:

@@ -18,6 +18,7 @@ RPC_ADDRESS = "127.0.0.1:8082"
 METRICS_ADDRESS = "127.0.0.1:8083"
 DATA_DIR = ".penstock"
 GATEWAY_ID = "gw-1"
+START_LIMIT = timedelta(minutes=30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +116,17 @@ class NodeSettings:
     tls: TlsFiles = TlsFiles()
     # Whether engine arguments may be set that run code which comes with a model.
     allow_model_code: bool = False
+    # From a replica's start to ready, where its deployment says nothing; downloads included.
+    start_limit: timedelta = START_LIMIT
 
     def __post_init__(self) -> None:
         split_address(self.head, flag="--head")
         split_address(self.listen, flag="--listen")
         if not self.node_id:
             raise InvalidSetting("--node-id is empty: give this machine a name")
+        if self.start_limit <= timedelta(0):
+            seconds = self.start_limit.total_seconds()
+            raise InvalidSetting(f"--start-limit is {seconds:g}: it must be more than 0 seconds")
 
 
 def split_address(address: str, *, flag: str) -> tuple[str, int]:

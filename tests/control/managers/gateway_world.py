@@ -13,7 +13,7 @@ from penstock.control.managers.gateway_process import GatewayCommand
 from penstock.control.managers.gateway_reports import GatewayReports
 from penstock.control.managers.gateway_signs import GatewaySigns
 from penstock.control.managers.keeper import Keeper
-from penstock.control.managers.local_gateway import GatewaySurroundings
+from penstock.control.managers.local_gateway import GatewayDependencies
 from penstock.control.managers.proxies import GatewayManager
 from penstock.control.state.cluster import Cluster, Gateway, GatewayReport, GatewayState
 from penstock.control.state.gateway_liveness import GatewayPatience
@@ -38,7 +38,7 @@ class World:
         keeper = Keeper(self.cluster, MemoryStore(), self.clock)
         signs = GatewaySigns(self.clock)
         self.reports = GatewayReports(keeper, signs)
-        self.around = GatewaySurroundings(
+        self.needs = GatewayDependencies(
             self.launcher, self.probe, keeper, self.clock, signs, PATIENCE
         )
 
@@ -47,7 +47,7 @@ class World:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[GatewayManager]:
-        manager = GatewayManager(self.command, self.around)
+        manager = GatewayManager(self.command, self.needs)
         async with asyncio.TaskGroup() as tasks:
             task = tasks.create_task(manager.run())
             yield manager

@@ -15,7 +15,7 @@ from typing import Any
 import grpc.aio
 import psutil
 
-from penstock.v1 import nodes_pb2, nodes_pb2_grpc
+from penstock.v1 import common_pb2, nodes_pb2, nodes_pb2_grpc
 
 READY = nodes_pb2.REPLICA_PHASE_READY
 STARTING = nodes_pb2.REPLICA_PHASE_STARTING
@@ -32,20 +32,21 @@ class FakeHead(nodes_pb2_grpc.NodesServicer):
     registrations: list[nodes_pb2.RegisterNodeRequest] = field(default_factory=list)
     heartbeats: list[nodes_pb2.HeartbeatRequest] = field(default_factory=list)
     forgetful: bool = False
+    stamp: common_pb2.ClusterStamp = field(default_factory=common_pb2.ClusterStamp)
     _server: grpc.aio.Server | None = None
 
     async def Register(
         self, request: nodes_pb2.RegisterNodeRequest, context: Any
     ) -> nodes_pb2.RegisterNodeReply:
         self.registrations.append(request)
-        return nodes_pb2.RegisterNodeReply(heartbeat_ms=100)
+        return nodes_pb2.RegisterNodeReply(heartbeat_ms=100, stamp=self.stamp)
 
     async def Heartbeat(
         self, request: nodes_pb2.HeartbeatRequest, context: Any
     ) -> nodes_pb2.HeartbeatReply:
         self.heartbeats.append(request)
         forgot, self.forgetful = self.forgetful, False
-        return nodes_pb2.HeartbeatReply(unknown=forgot)
+        return nodes_pb2.HeartbeatReply(unknown=forgot, stamp=self.stamp)
 
     async def start(self) -> None:
         self._server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
@@ -100,18 +101,23 @@ class Node:
             stub = nodes_pb2_grpc.NodeAgentStub(channel)  # type: ignore[no-untyped-call]
             return await getattr(stub, method)(request, timeout=5)
 
-    async def start_replica(self, replica_id: str, *engine_args: str) -> None:
+    async def start_replica(self, replica_id: str, *engine_args: str, **facts: Any) -> Status:
         spec = nodes_pb2.ReplicaSpec(
             replica_id=replica_id,
             deployment="mini",
             engine="simulated",
             model="m",
             engine_args=engine_args,
+            **facts,
         )
-        await self.call("StartReplica", nodes_pb2.StartReplicaRequest(spec=spec))
+        request = nodes_pb2.StartReplicaRequest(spec=spec, stamp=self.head.stamp)
+        status: Status = await self.call("StartReplica", request)
+        return status
 
     async def stop_replica(self, replica_id: str) -> None:
-        request = nodes_pb2.StopReplicaRequest(replica_id=replica_id, drain_ms=200)
+        request = nodes_pb2.StopReplicaRequest(
+            replica_id=replica_id, drain_ms=200, stamp=self.head.stamp
+        )
         await self.call("StopReplica", request)
 
     async def becomes(

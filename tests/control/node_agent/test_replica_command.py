@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
-from penstock.control.node_agent.replica_command import replica_command
+from penstock.control.node_agent.replica_command import (
+    ReplicaHome,
+    replica_command,
+    replica_environment,
+)
 from penstock.v1 import inference_pb2, nodes_pb2
 
 
@@ -19,7 +24,7 @@ def test_a_spec_becomes_the_command_that_runs_it() -> None:
         adapters=[inference_pb2.Adapter(name="pirate@1", source="penstock-mini/pirate")],
         max_ongoing=4,
     )
-    command = replica_command(spec, "127.0.0.1:7000", "127.0.0.1")
+    command = replica_command(spec, ReplicaHome("127.0.0.1:7000", "127.0.0.1"))
     assert command[:3] == [sys.executable, "-m", "penstock.replica"]
     assert " ".join(command[3:]) == (
         "--replica-id r-1 --deployment mini --engine simulated --model penstock-mini"
@@ -31,7 +36,18 @@ def test_a_spec_becomes_the_command_that_runs_it() -> None:
 
 def test_what_a_spec_leaves_open_is_left_to_the_engine() -> None:
     spec = nodes_pb2.ReplicaSpec(replica_id="r", deployment="d", engine="vllm", model="m")
-    command = replica_command(spec, "h:1", "0.0.0.0")
+    command = replica_command(spec, ReplicaHome("h:1", "0.0.0.0", Path("/data/cluster.token")))
     assert "--max-ongoing" not in command
     assert command[command.index("--served-name") + 1] == "d"
     assert command[command.index("--listen") + 1] == "0.0.0.0:0"
+    assert command[command.index("--cluster-token-file") + 1] == "/data/cluster.token"
+
+
+def test_a_replica_sees_the_devices_of_its_spec_and_no_others() -> None:
+    spec = nodes_pb2.ReplicaSpec(replica_id="r", devices=["GPU-1", "GPU-2"])
+    environment = replica_environment(spec, {"HOME": "/root", "CUDA_VISIBLE_DEVICES": "GPU-9"})
+    assert environment == {"HOME": "/root", "CUDA_VISIBLE_DEVICES": "GPU-1,GPU-2"}
+
+
+def test_a_spec_without_devices_changes_nothing_of_the_environment() -> None:
+    assert replica_environment(nodes_pb2.ReplicaSpec(replica_id="r"), {"HOME": "/root"}) is None

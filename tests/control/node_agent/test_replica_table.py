@@ -76,7 +76,7 @@ async def test_a_stop_that_was_cut_short_is_finished_by_the_successor(
 ) -> None:
     await node.start_replica("r-1", "deaf=1")
     before = await node.ready("r-1")
-    node.signal(signal.SIGTERM)
+    node.signal(signal.SIGINT)
     await node.becomes("r-1", lambda it: it.phase == nodes_pb2.REPLICA_PHASE_DRAINING)
     node.signal(signal.SIGKILL)
     await node.ended()
@@ -96,20 +96,38 @@ async def test_a_replica_that_nobody_can_name_is_killed(node: Node) -> None:
     await until(lambda: not running(before.pid))
 
 
-async def test_sigterm_stops_all_replicas_and_exits_with_zero(node: Node) -> None:
+async def test_sigterm_hands_the_replicas_to_the_next_agent(node: Node, head: FakeHead) -> None:
+    for replica_id in ("r-1", "r-2"):
+        await node.start_replica(replica_id)
+    pids = {(await node.ready(replica_id)).pid for replica_id in ("r-1", "r-2")}
+    node.signal(signal.SIGTERM)
+    assert await node.ended(8.0) == 0
+    assert all(running(pid) for pid in pids)
+    goodbye = head.heartbeats[-1]
+    assert goodbye.intent == nodes_pb2.NODE_INTENT_HANDING_OVER
+    assert {each.phase for each in goodbye.replicas} == {READY}
+    node.start()
+    await until(lambda: len(head.registrations) == 2)
+    adopted = head.registrations[1].replicas
+    assert {each.pid for each in adopted} == pids
+    assert {(each.phase, each.restarts) for each in adopted} == {(READY, 0)}
+
+
+async def test_ctrl_c_stops_all_replicas_and_exits_with_zero(node: Node, head: FakeHead) -> None:
     for replica_id in ("r-1", "r-2"):
         await node.start_replica(replica_id, "deaf=1")
     pids = [(await node.ready(replica_id)).pid for replica_id in ("r-1", "r-2")]
-    node.signal(signal.SIGTERM)
+    node.signal(signal.SIGINT)
     assert await node.ended(8.0) == 0
     assert not any(running(pid) for pid in pids)
-    assert node.head.last() == {}
+    assert head.last() == {}
+    assert head.heartbeats[-1].intent == nodes_pb2.NODE_INTENT_LEAVING
 
 
 async def test_a_stopping_agent_starts_nothing_new(node: Node) -> None:
     await node.start_replica("r-1", "deaf=1")
     first = await node.ready("r-1")
-    node.signal(signal.SIGTERM)
+    node.signal(signal.SIGINT)
     await node.becomes("r-1", lambda it: it.phase == nodes_pb2.REPLICA_PHASE_DRAINING)
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await node.start_replica("r-2")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -30,6 +31,7 @@ RECORD = ReplicaRecord(
     pid=4321,
     process_started_at=17.25,
     started_at=datetime(2030, 5, 6, 7, 8, 9, 123456, tzinfo=UTC),
+    ready_at=datetime(2030, 5, 6, 7, 8, 20, tzinfo=UTC),
     address="127.0.0.1:5000",
     max_model_len=2048,
     capacity=8,
@@ -53,6 +55,30 @@ def test_a_process_start_time_survives_to_the_last_digit(tmp_path: Path) -> None
         assert next(files.load()).process_started_at == started_at
 
     survives()
+
+
+def test_files_of_older_and_of_newer_agents_are_read(tmp_path: Path) -> None:
+    files = StateFiles(tmp_path)
+    older = {
+        "spec": {"replica_id": "old-1", "deployment": "mini", "revision": "3"},
+        "phase": "ready",
+        "pid": 4321,
+        "process_started_at": 17.25,
+        "started_at": "2030-05-06T07:08:09+00:00",
+        "address": "127.0.0.1:5000",
+        "max_model_len": 2048,
+        "capacity": 8,
+        "restarts": 2,
+        "failures": 0,
+        "exit_code": 0,
+        "last_error": "",
+    }
+    newer = {**older, "spec": {"replica_id": "new-1", "moon": "full"}, "tide": "high"}
+    for name, content in (("old-1", older), ("new-1", newer)):
+        (tmp_path / "replicas" / f"{name}.json").write_text(json.dumps(content))
+    new, old = files.load()
+    assert (old.pid, old.phase, old.restarts, old.spec.revision) == (4321, Phase.READY, 2, 3)
+    assert (new.spec.replica_id, new.address, new.ready_at) == ("new-1", "127.0.0.1:5000", None)
 
 
 def test_a_forgotten_replica_leaves_nothing(tmp_path: Path) -> None:

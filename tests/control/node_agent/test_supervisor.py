@@ -6,6 +6,7 @@ import os
 import signal
 from pathlib import Path
 
+import grpc.aio
 import pytest
 
 from penstock.v1 import nodes_pb2
@@ -130,7 +131,7 @@ async def test_a_replica_that_never_gets_ready_is_started_anew(tmp_path: Path) -
     await node.start_replica("r-1", "load_ms=60000")
     status = await node.becomes("r-1", lambda it: it.restarts >= 1)
     assert status.last_error == "did not become ready within 1 s"
-    node.signal(signal.SIGTERM)
+    node.signal(signal.SIGINT)
     assert await node.ended() == 0
     await head.stop()
 
@@ -139,3 +140,33 @@ async def test_a_loading_replica_is_not_restarted_by_pings(node: Node) -> None:
     await node.start_replica("r-1", "load_ms=2500")  # longer than a ready one may be silent
     status = await node.ready("r-1")
     assert status.restarts == 0
+
+
+async def test_a_start_limit_of_its_own_goes_before_that_of_the_node(node: Node) -> None:
+    await node.start_replica("r-1", "load_ms=60000", start_limit_ms=1000)
+    status = await node.becomes("r-1", lambda it: it.restarts >= 1)
+    assert status.last_error == "did not become ready within 1 s"
+
+
+async def test_what_a_replica_was_made_from_is_told_with_its_status(node: Node) -> None:
+    made_from = {"deployment_uid": "u1", "template_digest": "d1", "devices": ["GPU-1"]}
+    await node.start_replica("r-1", **made_from)
+    status = await node.ready("r-1")
+    assert (status.deployment_uid, status.template_digest) == ("u1", "d1")
+    assert status.devices == ["GPU-1"]
+    assert status.ready_at_ms >= status.started_at_ms > 0
+    environment = Path(f"/proc/{status.pid}/environ").read_text().split("\0")
+    assert "CUDA_VISIBLE_DEVICES=GPU-1" in environment
+
+
+@pytest.mark.parametrize("other", [{"deployment_uid": "u2"}, {"template_digest": "d2"}])
+async def test_a_replica_is_never_told_of_as_one_made_from_something_else(
+    node: Node, other: dict[str, str]
+) -> None:
+    made_from = {"deployment_uid": "u1", "template_digest": "d1"}
+    await node.start_replica("r-1", **made_from)
+    first = await node.ready("r-1")
+    with pytest.raises(grpc.aio.AioRpcError, match="stop it first") as refused:
+        await node.start_replica("r-1", **{**made_from, **other})
+    assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert (await node.start_replica("r-1", **made_from)).pid == first.pid

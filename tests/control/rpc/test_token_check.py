@@ -22,6 +22,7 @@ from penstock.control.rpc.node_agent_service import NodeAgentServer
 from penstock.control.rpc.token_check import TokenCheck, carries
 from penstock.control.settings import TlsFiles
 from penstock.control.state.replica import ReplicaId
+from penstock.control.state.stamp import Stamp
 from penstock.v1 import nodes_pb2, routes_pb2, routes_pb2_grpc
 
 TLS = Path(__file__).parents[2] / "fakes" / "tls"
@@ -47,6 +48,15 @@ class NoReplicas:
         raise AssertionError("nobody registers here")
 
 
+class AnyHead:
+    """Whoever knows the token may ask."""
+
+    stamp = Stamp()
+
+    def accept(self, offered: Stamp) -> None:
+        pass
+
+
 class EndlessRoutes(routes_pb2_grpc.RoutesServicer):
     """One call of each kind of streaming."""
 
@@ -62,7 +72,7 @@ class EndlessRoutes(routes_pb2_grpc.RoutesServicer):
 @asynccontextmanager
 async def agent(security: ClusterSecurity) -> AsyncIterator[tuple[NoReplicas, NodeAgentServer]]:
     replicas, server = NoReplicas(), NodeAgentServer("127.0.0.1", 0, security)
-    await server.serve(replicas)
+    await server.serve(replicas, AnyHead())
     yield replicas, server
     await server.stop()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -27,6 +28,7 @@ from penstock.control.settings import (
     GATEWAY_ADDRESS,
     METRICS_ADDRESS,
     RPC_ADDRESS,
+    START_LIMIT,
     HeadSettings,
     NodeSettings,
     TlsFiles,
@@ -60,6 +62,16 @@ AllowModelCode = Annotated[
         " such as trust_remote_code.",
     ),
 ]
+StartLimit = Annotated[
+    float,
+    typer.Option(
+        envvar="PENSTOCK_START_LIMIT",
+        metavar="SECONDS",
+        help="From a replica's start to ready, where its deployment says nothing. The first start"
+        " of a model downloads it.",
+    ),
+]
+START_SECONDS = START_LIMIT.total_seconds()
 # Given by `penstock serve`: see outside/process_tree.py.
 WithParent = Annotated[int, typer.Option(hidden=True)]
 
@@ -145,9 +157,13 @@ def node(
     tls_key: TlsKey = None,
     tls_ca: TlsCa = None,
     allow_model_code: AllowModelCode = False,
+    start_limit: StartLimit = START_SECONDS,
     with_parent: WithParent = 0,
 ) -> None:
     """Run the node agent of this machine: it starts, watches and restarts replicas.
+
+    SIGTERM ends the agent alone: its replicas serve on, the next agent takes them up. Ctrl-C ends
+    both.
 
     Example: penstock node --head 10.0.0.1:8082 --listen 10.0.0.7:8084 --host 10.0.0.7
     """
@@ -166,5 +182,6 @@ def node(
             cluster_token_file=cluster_token_file,
             tls=TlsFiles(tls_cert, tls_key, tls_ca),
             allow_model_code=allow_model_code,
+            start_limit=timedelta(seconds=start_limit),
         )
         finish(asyncio.run(run_node(settings)))

@@ -33,7 +33,7 @@ SHOWN_AS = {
 
 
 @dataclass(frozen=True, slots=True)
-class GatewaySurroundings:
+class GatewayDependencies:
     """What looking after gateways takes of the outside, and how patient it is."""
 
     launcher: Launcher
@@ -67,18 +67,18 @@ class LocalGateway:
         self,
         command: GatewayCommand,
         process: Process,
-        around: GatewaySurroundings,
+        needs: GatewayDependencies,
         is_alone: Callable[[], bool],
     ) -> None:
         self.command = command
         self.ready = asyncio.Event()  # it was seen working
         self.exit_code: int | None = None
         self._process = process
-        self._around = around
+        self._needs = needs
         # Two gateways share their ports while one replaces the other: whose answer is it then?
         self._is_alone = is_alone
         self._ended = asyncio.Event()
-        around.signs.begin(command.id)
+        needs.signs.begin(command.id)
 
     @property
     def pid(self) -> int:
@@ -110,8 +110,8 @@ class LocalGateway:
     async def drain(self) -> None:
         """Asks it to finish what it carries and to end."""
         self._process.terminate()
-        self._around.signs.told_to_drain(self.command.id)
-        await self._around.show(self.command, state=GatewayState.DRAINING)
+        self._needs.signs.told_to_drain(self.command.id)
+        await self._needs.show(self.command, state=GatewayState.DRAINING)
 
     async def end(self, patience: timedelta) -> None:
         """Drains it and returns when it has ended; kills it where that takes too long."""
@@ -129,7 +129,7 @@ class LocalGateway:
         self._process.kill()
 
     async def _keep_probing(self) -> None:
-        clock = self._around.clock
+        clock = self._needs.clock
         while True:
             verdict = await self._look()
             if verdict is Verdict.HUNG:
@@ -141,20 +141,20 @@ class LocalGateway:
             await clock.sleep(PROBE_STARTING_EVERY if starting else PROBE_EVERY)
 
     async def _look(self) -> Verdict:
-        around, gateway_id = self._around, self.command.id
-        around.signs.probed(gateway_id, answered=await self._answers())
-        verdict = judge(around.signs.of(gateway_id), around.clock.monotonic(), around.patience)
+        needs, gateway_id = self._needs, self.command.id
+        needs.signs.probed(gateway_id, answered=await self._answers())
+        verdict = judge(needs.signs.of(gateway_id), needs.clock.monotonic(), needs.patience)
         if verdict is Verdict.READY:
             self.ready.set()
-            await around.show(self.command, state=GatewayState.READY, last_error="")
+            await needs.show(self.command, state=GatewayState.READY, last_error="")
         else:
-            await around.show(self.command, state=SHOWN_AS[verdict])
+            await needs.show(self.command, state=SHOWN_AS[verdict])
         return verdict
 
     async def _answers(self) -> bool:
         """On its status port, or else on that of its clients, whose silence says nothing."""
         addresses = [self.command.metrics, self.command.listen] if self._is_alone() else []
         for address in filter(None, addresses):
-            if await self._around.probe.alive(address):
+            if await self._needs.probe.alive(address):
                 return True
         return False

@@ -25,7 +25,7 @@ from penstock.control.managers.gateway_process import (
     gateway_mark,
     generation_of,
 )
-from penstock.control.managers.local_gateway import GatewaySurroundings, LocalGateway
+from penstock.control.managers.local_gateway import GatewayDependencies, LocalGateway
 from penstock.control.state.cluster import Gateway, GatewayState
 from penstock.control.supervision.process import Process
 from penstock.control.supervision.restart_policy import Ending, RestartPolicy, StartAgain, after_end
@@ -49,9 +49,9 @@ FATAL_EXITS = (2, 3)
 class GatewayManager:
     """Keeps one gateway process running, and any that it replaced until their last client left."""
 
-    def __init__(self, command: GatewayCommand, around: GatewaySurroundings) -> None:
+    def __init__(self, command: GatewayCommand, needs: GatewayDependencies) -> None:
         self._command = command  # of the current one
-        self._around = around
+        self._needs = needs
         self._current: LocalGateway | None = None
         self._living: set[LocalGateway] = set()  # that one, and those that it replaced
         self._tasks: asyncio.TaskGroup
@@ -72,7 +72,7 @@ class GatewayManager:
             for gateway in self._living:
                 tasks.create_task(gateway.end(STOP_PATIENCE))
         self._current, self._living = None, set()
-        await self._around.show(self._command, state=GatewayState.STOPPED, pid=0)
+        await self._needs.show(self._command, state=GatewayState.STOPPED, pid=0)
 
     async def replace(self, gateway_id: str) -> Gateway:
         """Starts another gateway on the same port; the old one is asked to drain once the new one
@@ -97,7 +97,7 @@ class GatewayManager:
 
     async def accompany(self, gateway: LocalGateway) -> int | None:
         """Returns at the end of the current gateway, which may be another one by then."""
-        self._began = self._around.clock.monotonic()
+        self._began = self._needs.clock.monotonic()
         while not gateway.has_ended:
             await self._changed.wait()
             self._changed.clear()
@@ -114,14 +114,15 @@ class GatewayManager:
         why = str(refusal) if refusal else self._explain(exit_code)
         log.warning("gateway ended", extra={"exit_code": exit_code, "why": why})
         restarts = self._shown().restarts + 1
-        await self._around.show(
+        await self._needs.show(
             self._command, state=GatewayState.BACKOFF, pid=0, restarts=restarts, last_error=why
         )
         return self._pause_after(exit_code)
 
-    async def pause(self, duration: timedelta) -> None:
+    async def pause(self, duration: timedelta) -> bool:
         """Waits before the next start."""
-        await self._around.clock.sleep(duration)
+        await self._needs.clock.sleep(duration)
+        return True
 
     # ---- steps
 
@@ -130,7 +131,7 @@ class GatewayManager:
         with other settings than today's serves until its replacement does."""
         found = [
             (generation_of(process.argv, self._command.name), process)
-            for process in self._around.launcher.find(gateway_mark(self._command.data_dir))
+            for process in self._needs.launcher.find(gateway_mark(self._command.data_dir))
         ]
         for generation, process in sorted(found, key=_newest_last):
             if self._current is not None:
@@ -170,7 +171,7 @@ class GatewayManager:
         waiting = [
             self._tasks.create_task(gateway.ready.wait()),
             self._tasks.create_task(gateway.ended()),
-            self._tasks.create_task(self._around.clock.sleep(REPLACEMENT_DEADLINE)),
+            self._tasks.create_task(self._needs.clock.sleep(REPLACEMENT_DEADLINE)),
         ]
         try:
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -182,18 +183,18 @@ class GatewayManager:
             raise GatewayNotReplaced(f"the new gateway does not work, the old one goes on: {why}")
 
     async def _launch(self, command: GatewayCommand, *flags: str) -> LocalGateway:
-        process = await self._around.launcher.start(
+        process = await self._needs.launcher.start(
             [*command.argv(), *flags], log_path=command.log_path
         )
         log.info("gateway started", extra={"pid": process.pid, "gateway": command.id})
-        return await self._watch(command, process, started_at=self._around.clock.now())
+        return await self._watch(command, process, started_at=self._needs.clock.now())
 
     async def _watch(
         self, command: GatewayCommand, process: Process, **facts: object
     ) -> LocalGateway:
-        gateway = LocalGateway(command, process, self._around, lambda: len(self._living) == 1)
+        gateway = LocalGateway(command, process, self._needs, lambda: len(self._living) == 1)
         self._living.add(gateway)
-        await self._around.show(command, state=GatewayState.STARTING, pid=process.pid, **facts)
+        await self._needs.show(command, state=GatewayState.STARTING, pid=process.pid, **facts)
         self._tasks.create_task(self._live(gateway))
         return gateway
 
@@ -201,7 +202,7 @@ class GatewayManager:
         await gateway.live()
         self._living.discard(gateway)
         if gateway.command.id != self._command.id:
-            await self._around.forget(gateway.command)
+            await self._needs.forget(gateway.command)
         self._changed.set()
 
     def _explain(self, exit_code: int | None) -> str:
@@ -212,14 +213,14 @@ class GatewayManager:
         return f"{ended}: {why}"
 
     def _pause_after(self, exit_code: int | None) -> timedelta:
-        ran = timedelta(seconds=self._around.clock.monotonic() - self._began)
+        ran = timedelta(seconds=self._needs.clock.monotonic() - self._began)
         decision = after_end(POLICY, self._failures, Ending(exit_code, ran))
         assert isinstance(decision, StartAgain), "a gateway has no exit code that means giving up"
         self._failures = decision.failures
         return decision.after
 
     def _shown(self) -> Gateway:
-        known = self._around.keeper.cluster.view().gateways.get(self._command.id)
+        known = self._needs.keeper.cluster.view().gateways.get(self._command.id)
         return known or Gateway(self._command.id, GatewayState.STARTING)
 
 

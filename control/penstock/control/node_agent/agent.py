@@ -15,6 +15,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from penstock.control.errors import Unavailable
+from penstock.control.node_agent.allegiance import Allegiance
 from penstock.v1 import nodes_pb2
 
 log = logging.getLogger(__name__)
@@ -64,12 +65,14 @@ class Agent:
         head: HeadLink,
         replicas: Replicas,
         resources: Callable[[], nodes_pb2.NodeResources],
+        allegiance: Allegiance,
         changed: asyncio.Event,
     ) -> None:
         self._identity = identity
         self._head = head
         self._replicas = replicas
         self._resources = resources
+        self._allegiance = allegiance
         self._changed = changed  # set by whoever changes a replica: the head hears of it at once
 
     async def report(self) -> None:
@@ -99,8 +102,10 @@ class Agent:
                     allows_model_code=who.allows_model_code,
                 ),
                 replicas=self._replicas.statuses(),
+                stamp=self._allegiance.message,
             )
         )
+        self._allegiance.learn(reply.stamp)
         log.info("registered with the head as node %s", who.node_id)
         return timedelta(milliseconds=reply.heartbeat_ms or 1000)
 
@@ -111,22 +116,26 @@ class Agent:
                 async with asyncio.timeout(interval.total_seconds()):
                     await self._changed.wait()
             self._changed.clear()
-            reply = await self._heartbeat()
+            reply = await self._heartbeat(nodes_pb2.NODE_INTENT_SERVING)
+            self._allegiance.learn(reply.stamp)
             if reply.unknown:
                 log.info("the head does not know this node: registering again")
                 return
 
-    async def say_goodbye(self) -> None:
-        """Tells the head what is left, so that it need not wait for silence. It may be away."""
+    async def say_goodbye(self, intent: nodes_pb2.NodeIntent) -> None:
+        """Tells the head what is left and what becomes of it, so that it need not wait for
+        silence. It may be away."""
         with suppress(Unavailable, TimeoutError):
             async with asyncio.timeout(GOODBYE_LIMIT.total_seconds()):
-                await self._heartbeat()
+                await self._heartbeat(intent)
 
-    async def _heartbeat(self) -> nodes_pb2.HeartbeatReply:
+    async def _heartbeat(self, intent: nodes_pb2.NodeIntent) -> nodes_pb2.HeartbeatReply:
         return await self._head.heartbeat(
             nodes_pb2.HeartbeatRequest(
                 node_id=self._identity.node_id,
                 resources=self._resources(),
                 replicas=self._replicas.statuses(),
+                stamp=self._allegiance.message,
+                intent=intent,
             )
         )

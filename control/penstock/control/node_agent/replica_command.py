@@ -1,17 +1,29 @@
-"""The command line that runs a replica. Pure."""
+"""The command line and the environment that run a replica. Pure."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
 from penstock.v1 import nodes_pb2
 
+# What CUDA, and vLLM with it, takes for the accelerators of a process: uuids or numbers.
+VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 
-def replica_command(spec: nodes_pb2.ReplicaSpec, agent: str, host: str) -> list[str]:
-    """How to start the replica of a spec, so that it registers with `agent` (host:port).
 
-    `host` is the interface it listens on; it takes any free port there and tells which.
-    """
+@dataclass(frozen=True, slots=True)
+class ReplicaHome:
+    """Where the replicas of a node live."""
+
+    agent: str  # host:port, where they register
+    host: str  # the interface that they listen on
+    cluster_token_file: Path | None = None  # what they ask of callers and show to the agent
+
+
+def replica_command(spec: nodes_pb2.ReplicaSpec, home: ReplicaHome) -> list[str]:
+    """How to start the replica of a spec; it takes any free port and tells the agent which."""
     command = [sys.executable, "-m", "penstock.replica"]
     command += ["--replica-id", spec.replica_id, "--deployment", spec.deployment]
     command += ["--engine", spec.engine, "--model", spec.model]
@@ -22,4 +34,15 @@ def replica_command(spec: nodes_pb2.ReplicaSpec, agent: str, host: str) -> list[
         command += ["--adapter", f"{adapter.name}={adapter.source}"]
     if spec.max_ongoing:
         command += ["--max-ongoing", str(spec.max_ongoing)]
-    return [*command, "--listen", f"{host}:0", "--agent", agent]
+    if home.cluster_token_file is not None:
+        command += ["--cluster-token-file", str(home.cluster_token_file)]
+    return [*command, "--listen", f"{home.host}:0", "--agent", home.agent]
+
+
+def replica_environment(
+    spec: nodes_pb2.ReplicaSpec, ours: Mapping[str, str]
+) -> Mapping[str, str] | None:
+    """The environment of its process; None: ours. It sees the devices of its spec alone."""
+    if not spec.devices:
+        return None
+    return {**ours, VISIBLE_DEVICES: ",".join(spec.devices)}

@@ -44,6 +44,7 @@ class ReplicaRecord:
     pid: int = 0  # 0: no process
     process_started_at: float = 0.0  # seconds since boot: names the process together with its pid
     started_at: datetime | None = None  # of the running process
+    ready_at: datetime | None = None  # of the running process; None: not ready yet
     next_start: datetime | None = None  # in phase backoff
     address: str = ""  # host:port of its Inference service; empty: not registered yet
     max_model_len: int = 0  # tokens; 0: not known yet
@@ -84,6 +85,7 @@ def to_status(record: ReplicaRecord, log_path: Path) -> nodes_pb2.ReplicaStatus:
         max_model_len=record.max_model_len,
         capacity=record.capacity,
         adapters=[adapter.name for adapter in record.spec.adapters] if serving else [],
+        ready_at_ms=_milliseconds(record.ready_at),
     )
 
 

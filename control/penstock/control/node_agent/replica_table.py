@@ -10,13 +10,13 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Protocol
 
 from penstock.control.errors import Unavailable, UnknownReplica
+from penstock.control.node_agent.dependencies import SupervisorDependencies
 from penstock.control.node_agent.replica_record import Phase, ReplicaRecord, to_status
 from penstock.control.node_agent.state_files import checked
 from penstock.control.node_agent.supervisor import ReplicaSupervisor
-from penstock.control.node_agent.workshop import Process, Workshop
+from penstock.control.supervision.process import Launcher, Process
 from penstock.v1 import nodes_pb2
 
 log = logging.getLogger(__name__)
@@ -27,25 +27,14 @@ ADOPTION_PING = timedelta(seconds=2)
 ADOPTED_DRAIN = timedelta(seconds=3)
 
 
-class Adopter(Protocol):
-    """Finds processes of an earlier life."""
-
-    def adopt(self, pid: int, started_at: float) -> Process | None:
-        """The process of that pid and start time; None if it no longer runs."""
-        ...
-
-    def find(self, words: Sequence[str]) -> Sequence[Process]:
-        """Every process whose command line has these words in a row."""
-        ...
-
-
 class ReplicaTable:
     """The replicas of this node. All methods run on the loop of `tasks`."""
 
-    def __init__(self, workshop: Workshop, tasks: asyncio.TaskGroup) -> None:
-        self._shop = workshop
+    def __init__(self, dependencies: SupervisorDependencies, tasks: asyncio.TaskGroup) -> None:
+        self._needs = dependencies
         self._tasks = tasks
         self._supervisors: dict[str, ReplicaSupervisor] = {}
+        self._running: set[asyncio.Task[None]] = set()  # one for each of them
         self._closing = False
         self._empty = asyncio.Event()
         self._empty.set()
@@ -57,7 +46,8 @@ class ReplicaTable:
     def start(self, spec: nodes_pb2.ReplicaSpec) -> nodes_pb2.ReplicaStatus:
         """Starts a replica; one that is there already is only told of.
 
-        Raises `InvalidInput`, and `Unavailable` once `stop_all` was called.
+        Raises `InvalidInput`, also where a replica of that id is made from something else, and
+        `Unavailable` once `stop_all` or `hand_over` was called.
         """
         replica_id = checked(spec.replica_id)
         if replica_id not in self._supervisors:
@@ -65,6 +55,7 @@ class ReplicaTable:
                 raise Unavailable("this node agent is stopping: start it elsewhere, or later")
             self._supervise(ReplicaRecord(spec=spec))
         supervisor = self._supervisors[replica_id]
+        supervisor.check_is(spec)
         return to_status(supervisor.record, supervisor.log_path)
 
     def stop(self, replica_id: str, drain: timedelta) -> None:
@@ -92,26 +83,34 @@ class ReplicaTable:
                 supervisor.kill()
             await self._empty.wait()
 
-    async def adopt(self, adopter: Adopter, mark: Sequence[str]) -> None:
+    async def hand_over(self) -> None:
+        """Lets go of every replica as it is, for the agent that comes next on these files."""
+        self._closing = True
+        for task in self._running:
+            task.cancel()
+        if self._running:
+            await asyncio.wait(self._running)
+
+    async def adopt(self, launcher: Launcher, mark: Sequence[str]) -> None:
         """Takes over what an earlier agent left: running replicas stay, dead ones are replaced.
 
         A process whose command line has the words of `mark` in a row is a replica of ours; where
         nothing tells how to run it, it is ended. No mark, no search.
         """
         async with asyncio.TaskGroup() as group:
-            for record in list(self._shop.files.load()):
-                group.create_task(self._adopt(record, adopter))
+            for record in list(self._needs.files.load()):
+                group.create_task(self._adopt(record, launcher))
         known = {supervisor.record.pid for supervisor in self._supervisors.values()}
-        for process in adopter.find(mark) if mark else ():
+        for process in launcher.find(mark) if mark else ():
             if process.pid not in known:
                 log.warning("process %d is a replica that nobody knows: killed", process.pid)
                 process.kill_group()
 
-    async def _adopt(self, record: ReplicaRecord, adopter: Adopter) -> None:
+    async def _adopt(self, record: ReplicaRecord, launcher: Launcher) -> None:
         replica_id = record.spec.replica_id
-        process = adopter.adopt(record.pid, record.process_started_at) if record.pid else None
+        process = launcher.adopt(record.pid, record.process_started_at) if record.pid else None
         if process is None and record.phase is Phase.DRAINING:
-            self._shop.files.forget(replica_id)
+            self._needs.files.forget(replica_id)
             return
         if process is None:
             if record.phase in (Phase.STARTING, Phase.READY):
@@ -131,18 +130,20 @@ class ReplicaTable:
         """The record in the phase that the replica itself tells, so that the head hears no less."""
         if not record.address or record.phase is not Phase.STARTING:
             return record
-        pulse = await self._shop.probe.pulse(record.address, within=ADOPTION_PING)
+        pulse = await self._needs.probe.pulse(record.address, within=ADOPTION_PING)
         return replace(record, phase=Phase.READY) if pulse and pulse.ok else record
 
     def _supervise(self, record: ReplicaRecord, process: Process | None = None) -> None:
-        supervisor = ReplicaSupervisor(record, self._shop)
+        supervisor = ReplicaSupervisor(record, self._needs)
         self._supervisors[record.spec.replica_id] = supervisor
         self._empty.clear()
-        self._tasks.create_task(self._run(supervisor, process))
+        task = self._tasks.create_task(self._run(supervisor, process))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
 
     async def _run(self, supervisor: ReplicaSupervisor, process: Process | None) -> None:
         await supervisor.run(process)
         del self._supervisors[supervisor.record.spec.replica_id]
         if not self._supervisors:
             self._empty.set()
-        self._shop.on_change()
+        self._needs.on_change()

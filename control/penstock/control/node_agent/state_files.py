@@ -23,6 +23,18 @@ from penstock.v1 import nodes_pb2
 
 log = logging.getLogger(__name__)
 
+# Written as they are.
+PLAIN_FIELDS = (
+    "pid",
+    "process_started_at",
+    "address",
+    "max_model_len",
+    "capacity",
+    "restarts",
+    "failures",
+    "exit_code",
+    "last_error",
+)
 # Ids become file names.
 REPLICA_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
@@ -56,7 +68,7 @@ class StateFiles:
         for path in sorted(self._replicas.glob("*.json")):
             try:
                 yield _from_json(json.loads(path.read_text()))
-            except (ValueError, KeyError, TypeError, json_format.ParseError) as error:
+            except (ValueError, KeyError, TypeError, InvalidInput, json_format.ParseError) as error:
                 log.error("cannot read %s, set aside: %s", path, error)
                 path.rename(path.with_suffix(".unreadable"))
 
@@ -77,27 +89,24 @@ def _to_json(record: ReplicaRecord) -> dict[str, object]:
     return {
         "spec": json_format.MessageToDict(record.spec, preserving_proto_field_name=True),
         "phase": record.phase,
-        "pid": record.pid,
-        "process_started_at": record.process_started_at,
         "started_at": record.started_at.isoformat() if record.started_at else None,
-        "address": record.address,
-        "max_model_len": record.max_model_len,
-        "capacity": record.capacity,
-        "restarts": record.restarts,
-        "failures": record.failures,
-        "exit_code": record.exit_code,
-        "last_error": record.last_error,
+        "ready_at": record.ready_at.isoformat() if record.ready_at else None,
+        **{name: getattr(record, name) for name in PLAIN_FIELDS},
     }
 
 
 def _from_json(data: dict[str, Any]) -> ReplicaRecord:
-    fields = dict(data)
-    spec = json_format.ParseDict(fields.pop("spec"), nodes_pb2.ReplicaSpec())
+    """Files of older agents lack fields, those of newer ones have more."""
+    spec = json_format.ParseDict(data["spec"], nodes_pb2.ReplicaSpec(), ignore_unknown_fields=True)
     checked(spec.replica_id)
-    started_at: str | None = fields.pop("started_at")
     return ReplicaRecord(
         spec=spec,
-        phase=Phase(fields.pop("phase")),
-        started_at=datetime.fromisoformat(started_at) if started_at else None,
-        **fields,
+        phase=Phase(data["phase"]),
+        started_at=_moment(data.get("started_at")),
+        ready_at=_moment(data.get("ready_at")),
+        **{name: data[name] for name in PLAIN_FIELDS if name in data},
     )
+
+
+def _moment(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None

@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from penstock.control import log_files
-from penstock.control.errors import LaunchFailed, UnknownReplica
+from penstock.control.errors import InvalidInput, LaunchFailed, UnknownReplica
 from penstock.control.node_agent import replica_log
+from penstock.control.node_agent.dependencies import Pulse, SupervisorDependencies
 from penstock.control.node_agent.replica_record import Phase, ReplicaRecord
-from penstock.control.node_agent.workshop import Process, Pulse, Workshop
+from penstock.control.supervision.process import Process
 from penstock.control.supervision.restart_policy import Ending, GiveUp, after_end, describe
+from penstock.control.supervision.supervisor import supervise
 from penstock.v1 import nodes_pb2
 
 log = logging.getLogger(__name__)
@@ -28,14 +30,24 @@ log = logging.getLogger(__name__)
 NEVER_READY = timedelta(0)
 
 
+def identity(spec: nodes_pb2.ReplicaSpec) -> tuple[str, str, str]:
+    """What tells whether two orders are for the same replica."""
+    return (spec.deployment, spec.deployment_uid, spec.template_digest)
+
+
+def _words(spec: nodes_pb2.ReplicaSpec) -> str:
+    uid, digest = spec.deployment_uid or "none", spec.template_digest[:12] or "none"
+    return f"deployment {spec.deployment} (uid {uid}, template {digest})"
+
+
 class ReplicaSupervisor:
     """Owns one replica from its start to its stop."""
 
-    def __init__(self, record: ReplicaRecord, workshop: Workshop) -> None:
+    def __init__(self, record: ReplicaRecord, dependencies: SupervisorDependencies) -> None:
         self._record = record
         self._id = record.spec.replica_id
-        self._shop = workshop
-        self._log_path = workshop.files.log_path(self._id)
+        self._needs = dependencies
+        self._log_path = dependencies.files.log_path(self._id)
         self._stopping = asyncio.Event()
         self._drain = timedelta(0)
         self._registered = asyncio.Event()
@@ -55,16 +67,20 @@ class ReplicaSupervisor:
 
     async def run(self, adopted: Process | None = None) -> None:
         """The whole life, beginning with an adopted process or a new one; ends when stopped."""
-        if adopted is not None:
-            await self._accompany(adopted)
-        while not self._stopping.is_set():
-            if self._record.phase is Phase.FAILED:
-                await self._stopping.wait()
-            elif self._record.phase is Phase.BACKOFF:
-                await self._pause()
-            else:
-                await self._start_anew()
+        if adopted is not None or await self._may_start():
+            await supervise(self, adopted)
+        await self._stopping.wait()
         self._become(Phase.STOPPED, pid=0, address="")
+
+    def check_is(self, spec: nodes_pb2.ReplicaSpec) -> None:
+        """Takes a repeated order for this replica. Raises `InvalidInput` where it is for another:
+        what runs is never told of as something that it is not."""
+        ours = self._record.spec
+        if identity(spec) != identity(ours):
+            raise InvalidInput(
+                f"replica {self._id} runs here for {_words(ours)}, not for {_words(spec)}: stop it"
+                " first, or choose another id"
+            )
 
     def stop(self, drain: timedelta) -> None:
         """Asks for the end: running calls get `drain`, then the process is stopped."""
@@ -90,33 +106,33 @@ class ReplicaSupervisor:
         )
         self._registered.set()
 
-    # ---- one process
+    # ---- the life that `supervise` lives through
 
-    async def _start_anew(self) -> None:
+    async def start(self) -> Process:
+        """Starts a process of the replica. Raises LaunchFailed."""
         log_files.begin(self._log_path)
-        self._become(Phase.STARTING, pid=0, address="", next_start=None)
-        command = self._shop.command(self._record.spec)
-        try:
-            process = await self._shop.launcher.start(command, log_path=self._log_path)
-        except LaunchFailed as error:
-            self._verdict = str(error)
-            self._conclude(None)
-            return
+        self._become(Phase.STARTING, pid=0, address="", next_start=None, ready_at=None)
+        spec = self._record.spec
+        process = await self._needs.launcher.start(
+            self._needs.command(spec),
+            log_path=self._log_path,
+            env=self._needs.environment(spec),
+        )
         self._become(
             Phase.STARTING,
             pid=process.pid,
             process_started_at=process.started_at,
-            started_at=self._shop.clock.now(),
+            started_at=self._needs.clock.now(),
         )
         log.info("replica %s started as process %d", self._id, process.pid)
-        await self._accompany(process)
+        return process
 
-    async def _accompany(self, process: Process) -> None:
+    async def accompany(self, process: Process) -> int | None:
         """Stays with a process until it has ended, and nothing of it is left."""
         self._process = process
         self._registered.clear()
         ready = self._record.phase is Phase.READY
-        self._ready_at = self._shop.clock.monotonic() if ready else None
+        self._ready_at = self._needs.clock.monotonic() if ready else None
         async with asyncio.TaskGroup() as group:
             watchers = [
                 group.create_task(self._watch(process)),
@@ -127,11 +143,45 @@ class ReplicaSupervisor:
                 watcher.cancel()
         self._process = None
         process.kill_group()
-        self._conclude(exit_code)
+        return exit_code
+
+    async def ended(self, exit_code: int | None, refusal: LaunchFailed | None) -> timedelta | None:
+        """Notes how the process ended, and what follows if nobody had asked for it."""
+        if self._stopping.is_set():
+            return None
+        ended: dict[str, Any] = {"pid": 0, "address": "", "exit_code": exit_code or 0}
+        error = str(refusal) if refusal else self._explain(exit_code)
+        ending = Ending(exit_code=exit_code, ready_for=self._was_ready_for())
+        decision = after_end(self._needs.policy, self._record.failures, ending)
+        if isinstance(decision, GiveUp):
+            self._become(Phase.FAILED, **ended, last_error=error)
+            log.error("replica %s failed: %s", self._id, error)
+            return None
+        if decision.crash_loop:
+            error = f"crash loop, {decision.failures} failures in a row: {error}"
+        self._become(
+            Phase.BACKOFF,
+            **ended,
+            last_error=error,
+            failures=decision.failures,
+            restarts=self._record.restarts + 1,
+            next_start=self._needs.clock.now() + decision.after,
+        )
+        log.warning("replica %s %s", self._id, error)
+        return decision.after
+
+    async def pause(self, duration: timedelta) -> bool:
+        """Waits for the next start, or for being stopped."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, duration.total_seconds())):
+                await self._stopping.wait()
+        return not self._stopping.is_set()
+
+    # ---- one process
 
     async def _watch(self, process: Process) -> None:
         """Pings the process, and kills it when it does not become ready or stops answering."""
-        limit = self._shop.timings.start_deadline.total_seconds()
+        limit = self._start_limit().total_seconds()
         try:
             async with asyncio.timeout(limit):
                 await self._until_ready()
@@ -142,6 +192,11 @@ class ReplicaSupervisor:
         log.error("replica %s %s: killed", self._id, self._verdict)
         process.kill_group()
 
+    def _start_limit(self) -> timedelta:
+        """From the process's start, or its adoption, to ready."""
+        limit = timedelta(milliseconds=self._record.spec.start_limit_ms)
+        return limit or self._needs.timings.start_limit
+
     async def _until_ready(self) -> None:
         """Returns at once for an adopted replica that had been ready."""
         if self._record.phase is Phase.STARTING and not self._record.address:
@@ -149,15 +204,15 @@ class ReplicaSupervisor:
         while self._record.phase is Phase.STARTING:
             pulse = await self._pulse()
             if pulse.ok:
-                self._ready_at = self._shop.clock.monotonic()
-                self._become(Phase.READY)
+                self._ready_at = self._needs.clock.monotonic()
+                self._become(Phase.READY, ready_at=self._needs.clock.now())
                 log.info("replica %s is ready at %s", self._id, self._record.address)
             else:
-                await self._shop.clock.sleep(self._shop.timings.loading_ping_every)
+                await self._needs.clock.sleep(self._needs.timings.loading_ping_every)
 
     async def _until_hung(self) -> str:
         """Returns why it counts as hung. Silence counts from the first ping without an answer."""
-        clock, timings = self._shop.clock, self._shop.timings
+        clock, timings = self._needs.clock, self._needs.timings
         silent_since: float | None = None
         while True:
             await clock.sleep(timings.ping_every)
@@ -175,8 +230,8 @@ class ReplicaSupervisor:
                 return f"hung for {silent_for:.0f} s: {pulse.detail}"
 
     async def _pulse(self) -> Pulse:
-        pulse = await self._shop.probe.pulse(
-            self._record.address, within=self._shop.timings.ping_timeout
+        pulse = await self._needs.probe.pulse(
+            self._record.address, within=self._needs.timings.ping_timeout
         )
         return pulse or Pulse(ok=False, detail="no answer to Health")
 
@@ -185,40 +240,12 @@ class ReplicaSupervisor:
         serves = self._record.phase in (Phase.READY, Phase.DRAINING)
         self._become(Phase.DRAINING)
         if serves and self._drain:
-            await self._shop.probe.drain(self._record.address, self._drain)
+            await self._needs.probe.drain(self._record.address, self._drain)
         process.terminate()
-        await self._shop.clock.sleep(self._shop.timings.stop_grace)
+        await self._needs.clock.sleep(self._needs.timings.stop_grace)
         process.kill_group()
 
     # ---- what follows an end
-
-    def _conclude(self, exit_code: int | None) -> None:
-        """Notes how the process ended, and what follows if nobody had asked for it."""
-        if self._stopping.is_set():
-            return
-        code = 0 if exit_code is None else exit_code
-        ended: dict[str, Any] = {"pid": 0, "address": "", "exit_code": code}
-        error = self._explain(exit_code)
-        decision = after_end(
-            self._shop.policy,
-            self._record.failures,
-            Ending(exit_code=exit_code, ready_for=self._was_ready_for()),
-        )
-        if isinstance(decision, GiveUp):
-            self._become(Phase.FAILED, **ended, last_error=error)
-            log.error("replica %s failed: %s", self._id, error)
-            return
-        if decision.crash_loop:
-            error = f"crash loop, {decision.failures} failures in a row: {error}"
-        self._become(
-            Phase.BACKOFF,
-            **ended,
-            last_error=error,
-            failures=decision.failures,
-            restarts=self._record.restarts + 1,
-            next_start=self._shop.clock.now() + decision.after,
-        )
-        log.warning("replica %s %s", self._id, error)
 
     def _explain(self, exit_code: int | None) -> str:
         verdict, self._verdict = self._verdict, ""
@@ -230,25 +257,21 @@ class ReplicaSupervisor:
     def _was_ready_for(self) -> timedelta:
         if self._ready_at is None:
             return NEVER_READY
-        return timedelta(seconds=self._shop.clock.monotonic() - self._ready_at)
+        return timedelta(seconds=self._needs.clock.monotonic() - self._ready_at)
 
-    async def _pause(self) -> None:
-        """Waits for the next start, or for being stopped."""
-        next_start = self._record.next_start or self._shop.clock.now()
-        left = (next_start - self._shop.clock.now()).total_seconds()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(max(0.0, left)):
-                await self._stopping.wait()
-        if not self._stopping.is_set():
-            self._become(Phase.STARTING)
+    async def _may_start(self) -> bool:
+        """Once the pause that a former life began is over; not where it gave up."""
+        now = self._needs.clock.now()
+        left = (self._record.next_start or now) - now
+        return self._record.phase is not Phase.FAILED and await self.pause(left)
 
     def _become(self, phase: Phase, **changes: Any) -> None:
         self._record = replace(self._record.advance(phase), **changes)
         try:
             if phase is Phase.STOPPED:
-                self._shop.files.forget(self._id)
+                self._needs.files.forget(self._id)
             else:
-                self._shop.files.save(self._record)
+                self._needs.files.save(self._record)
         except OSError as error:  # a full disk is no reason to stop serving
             log.error("cannot remember replica %s: %s", self._id, error)
-        self._shop.on_change()
+        self._needs.on_change()

@@ -8,7 +8,7 @@ from datetime import timedelta
 import grpc
 import grpc.aio
 
-from penstock.control.node_agent.workshop import Pulse
+from penstock.control.node_agent.dependencies import Pulse
 from penstock.control.outside.dialer import Dialer
 from penstock.v1 import inference_pb2, inference_pb2_grpc
 

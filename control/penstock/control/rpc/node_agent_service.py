@@ -10,6 +10,7 @@ import grpc.aio
 
 from penstock.control.cluster_security import OPEN, ClusterSecurity
 from penstock.control.errors import (
+    ForeignHead,
     InvalidInput,
     PenstockError,
     Unavailable,
@@ -17,9 +18,13 @@ from penstock.control.errors import (
 )
 from penstock.control.rpc.ports import open_port
 from penstock.control.rpc.token_check import token_checks
+from penstock.control.rpc.wire import cluster_stamp, stamp
+from penstock.control.state.stamp import Stamp
 from penstock.v1 import nodes_pb2, nodes_pb2_grpc
 
 CODES = {
+    # The head asks again: a later order has a later stamp, and after a take-over it is right.
+    ForeignHead: grpc.StatusCode.FAILED_PRECONDITION,
     InvalidInput: grpc.StatusCode.INVALID_ARGUMENT,
     UnknownReplica: grpc.StatusCode.NOT_FOUND,
     Unavailable: grpc.StatusCode.UNAVAILABLE,
@@ -49,20 +54,35 @@ class Replicas(Protocol):
         ...
 
 
+class Allegiance(Protocol):
+    """Whose orders are taken."""
+
+    def accept(self, offered: Stamp) -> None:
+        """Raises `ForeignHead` for orders of others."""
+        ...
+
+    @property
+    def stamp(self) -> Stamp:
+        """The newest that was accepted."""
+        ...
+
+
 class NodeAgentService(nodes_pb2_grpc.NodeAgentServicer):
     """Serves nodes.proto's NodeAgent. Runs on the agent's loop; no call blocks.
 
     `StopReplica` answers at once: heartbeats tell of the draining, and then name it no longer.
     """
 
-    def __init__(self, replicas: Replicas) -> None:
+    def __init__(self, replicas: Replicas, allegiance: Allegiance) -> None:
         self._replicas = replicas
+        self._allegiance = allegiance
 
     async def StartReplica(
         self, request: nodes_pb2.StartReplicaRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> nodes_pb2.ReplicaStatus:
         """Starts a replica. Idempotent by its id."""
         try:
+            self._allegiance.accept(stamp(request.stamp))
             return self._replicas.start(request.spec)
         except PenstockError as error:
             await refuse(context, error)
@@ -72,6 +92,10 @@ class NodeAgentService(nodes_pb2_grpc.NodeAgentServicer):
         self, request: nodes_pb2.StopReplicaRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> nodes_pb2.StopReplicaReply:
         """Begins to drain and stop a replica; one that is not there is stopped already."""
+        try:
+            self._allegiance.accept(stamp(request.stamp))
+        except PenstockError as error:
+            await refuse(context, error)
         self._replicas.stop(request.replica_id, timedelta(milliseconds=request.drain_ms))
         return nodes_pb2.StopReplicaReply()
 
@@ -79,7 +103,13 @@ class NodeAgentService(nodes_pb2_grpc.NodeAgentServicer):
         self, request: nodes_pb2.ListReplicasRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> nodes_pb2.ListReplicasReply:
         """Every replica of the node, whole."""
-        return nodes_pb2.ListReplicasReply(replicas=self._replicas.statuses())
+        try:
+            self._allegiance.accept(stamp(request.stamp))
+        except PenstockError as error:
+            await refuse(context, error)
+        return nodes_pb2.ListReplicasReply(
+            replicas=self._replicas.statuses(), stamp=cluster_stamp(self._allegiance.stamp)
+        )
 
     async def RegisterReplica(
         self, request: nodes_pb2.RegisterReplicaRequest, context: grpc.aio.ServicerContext[Any, Any]
@@ -117,10 +147,10 @@ class NodeAgentServer:
         if security.server is not None:
             self.local_port = open_port(self._server, f"{LOOPBACK}:0", None, advice=advice)
 
-    async def serve(self, replicas: Replicas) -> None:
+    async def serve(self, replicas: Replicas, allegiance: Allegiance) -> None:
         """Answers from now on."""
         nodes_pb2_grpc.add_NodeAgentServicer_to_server(  # type: ignore[no-untyped-call]  # by protoc
-            NodeAgentService(replicas), self._server
+            NodeAgentService(replicas, allegiance), self._server
         )
         await self._server.start()
 

@@ -115,9 +115,10 @@ class Child:
         self._failures = decision.failures
         return decision.after
 
-    async def pause(self, duration: timedelta) -> None:
+    async def pause(self, duration: timedelta) -> bool:
         """Waits before the next start."""
         await self._clock.sleep(duration)
+        return True
 
     # ---- what it said
 

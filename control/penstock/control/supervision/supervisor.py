@@ -23,8 +23,8 @@ class Life(Protocol[Started]):
         """Takes note of an end, or of a start that was refused. Returns the pause before the next
         start, None for none; what it raises ends the loop."""
 
-    async def pause(self, duration: timedelta) -> None:
-        """Returns after the duration, or earlier if there is nothing more to wait for."""
+    async def pause(self, duration: timedelta) -> bool:
+        """Waits before the next start; False, at once, if there is to be none after all."""
 
 
 async def supervise(life: Life[Started], adopted: Started | None = None) -> None:
@@ -41,6 +41,5 @@ async def supervise(life: Life[Started], adopted: Started | None = None) -> None
             refusal = error
         started = None
         pause = await life.ended(exit_code, refusal)
-        if pause is None:
+        if pause is None or not await life.pause(pause):
             return
-        await life.pause(pause)

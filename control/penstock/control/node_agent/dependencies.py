@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from pathlib import Path
+from datetime import timedelta
 from typing import Protocol
 
 from penstock.control.node_agent.state_files import StateFiles
+from penstock.control.settings import START_LIMIT
+from penstock.control.supervision.clock import Clock
+from penstock.control.supervision.process import Launcher
 from penstock.control.supervision.restart_policy import RestartPolicy
 from penstock.v1 import nodes_pb2
 
@@ -32,37 +34,11 @@ class SupervisionTimings:
     loading_ping_every: timedelta = timedelta(milliseconds=100)
     # Alive without a good answer for so long: hung. Raise where steps of the engine take longer.
     hang_after: timedelta = timedelta(seconds=15)
-    # From the process's start to ready. Raise for models that load longer.
-    start_deadline: timedelta = timedelta(seconds=600)
+    # From the process's start to ready, where the spec says nothing. The first start of a model
+    # downloads it.
+    start_limit: timedelta = START_LIMIT
     # From SIGTERM to SIGKILL of the whole group, after running calls got their time.
     stop_grace: timedelta = timedelta(seconds=5)
-
-
-class Process(Protocol):
-    """A process that leads its own group."""
-
-    pid: int
-    started_at: float
-
-    async def wait(self) -> int | None:
-        """Returns at its end with the exit code, None where it cannot be known."""
-        ...
-
-    def terminate(self) -> None:
-        """SIGTERM to the process alone."""
-        ...
-
-    def kill_group(self) -> None:
-        """SIGKILL to it and all it started."""
-        ...
-
-
-class ProcessLauncher(Protocol):
-    """Starts processes."""
-
-    async def start(self, argv: Sequence[str], *, log_path: Path) -> Process:
-        """Raises `LaunchFailed`."""
-        ...
 
 
 class ReplicaProbe(Protocol):
@@ -77,31 +53,16 @@ class ReplicaProbe(Protocol):
         ...
 
 
-class Clock(Protocol):
-    """Time, as supervision needs it."""
-
-    def now(self) -> datetime:
-        """Wall-clock time."""
-        ...
-
-    def monotonic(self) -> float:
-        """Seconds, never set back."""
-        ...
-
-    async def sleep(self, duration: timedelta) -> None:
-        """Returns after the duration."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class SupervisorDependencies:
     """What every supervisor of a node works with."""
 
-    launcher: ProcessLauncher
+    launcher: Launcher
     probe: ReplicaProbe
     clock: Clock
     files: StateFiles
     command: Callable[[nodes_pb2.ReplicaSpec], list[str]]
+    environment: Callable[[nodes_pb2.ReplicaSpec], Mapping[str, str] | None]  # None: ours
     on_change: Callable[[], None]  # called after each change of a record
     policy: RestartPolicy
     timings: SupervisionTimings

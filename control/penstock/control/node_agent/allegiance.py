@@ -1,0 +1,103 @@
+"""Whose orders a node agent takes: of the newest head that it has heard, and of none before it.
+
+A head with another store, a restored backup or an old copy of the store does not know what runs
+here. It may ask for nothing until `penstock head --take-over` has raised its epoch.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from pathlib import Path
+
+from penstock.control.errors import ForeignHead
+from penstock.control.state.stamp import Stamp
+from penstock.v1 import common_pb2
+
+log = logging.getLogger(__name__)
+
+
+def refusal(accepted: Stamp, offered: Stamp) -> str:
+    """Why an order with the stamp `offered` is not taken; empty: it is."""
+    if not accepted:
+        return ""
+    if not offered:
+        return "it does not say which cluster it is of"
+    if offered.cluster_id != accepted.cluster_id:
+        return "it is of another cluster"
+    if offered.epoch < accepted.epoch:
+        return "another head took over since"
+    if offered.epoch == accepted.epoch and offered.revision < accepted.revision:
+        return "its store is older than what was heard of it before"
+    return ""
+
+
+class Allegiance:
+    """The newest stamp that this agent has accepted, kept in a file of its data directory."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._accepted = _read(path)
+        self._told = ""  # the last refusal that was logged
+
+    @property
+    def stamp(self) -> Stamp:
+        """What the agent tells heads of itself; empty until it has accepted one."""
+        return self._accepted
+
+    @property
+    def message(self) -> common_pb2.ClusterStamp:
+        """The same for the wire."""
+        stamp = self._accepted
+        return common_pb2.ClusterStamp(
+            cluster_id=stamp.cluster_id, epoch=stamp.epoch, revision=stamp.revision
+        )
+
+    def accept(self, offered: Stamp) -> None:
+        """Takes an order's stamp. Raises `ForeignHead`, and the order is to be refused."""
+        if why := refusal(self._accepted, offered):
+            raise ForeignHead(
+                f"this order is refused, {why}: it comes from {offered or 'nobody'}, this node"
+                f" belongs to {self._accepted}; if that head is to own this node from now on,"
+                " start it once with `penstock head --take-over`"
+            )
+        if offered and offered != self._accepted:
+            self._accepted = offered
+            self._save()
+
+    def learn(self, message: common_pb2.ClusterStamp) -> None:
+        """Takes a reply's stamp, where it may: a foreign head's changes nothing."""
+        heard = Stamp(message.cluster_id, message.epoch, message.revision)
+        try:
+            if heard:
+                self.accept(heard)
+        except ForeignHead as error:
+            if str(error) != self._told:
+                self._told = str(error)
+                log.error("the head that answers is not this node's: %s", error)
+
+    def _save(self) -> None:
+        draft = self._path.with_suffix(".tmp")
+        stamp = self._accepted
+        words = {
+            "cluster_id": stamp.cluster_id,
+            "epoch": stamp.epoch,
+            "revision": stamp.revision,
+        }
+        try:
+            draft.write_text(json.dumps(words) + "\n")
+            os.replace(draft, self._path)
+        except OSError as error:  # a full disk is no reason to refuse orders
+            log.error("cannot remember whose orders were taken: %s", error)
+
+
+def _read(path: Path) -> Stamp:
+    try:
+        words = json.loads(path.read_text())
+        return Stamp(str(words["cluster_id"]), int(words["epoch"]), int(words["revision"]))
+    except FileNotFoundError:
+        return Stamp()
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        log.error("cannot read %s, any head is taken: %s", path, error)
+        return Stamp()
