@@ -20,6 +20,7 @@ import pytest
 
 from penstock.v1 import routes_pb2, routes_pb2_grpc
 from tests.fakes.control_agent import FakeAgent, serving_agent
+from tests.fakes.control_tokens import bearer
 from tests.fakes.control_waiting import eventually
 
 pytestmark = pytest.mark.processes
@@ -71,14 +72,21 @@ class HeadProcess:
         return self.process.wait(timeout=15)
 
     async def get(self, path: str) -> Any:
-        reply = await self.client.get(f"http://{self.admin}/admin/v1/{path}")
+        reply = await self.client.get(
+            f"http://{self.admin}/admin/v1/{path}", headers=self.authorization
+        )
         assert reply.status_code == 200, reply.text
         return reply.json()
 
     async def put(self, name: str, **spec: object) -> None:
         body = {"engine": "simulated", "model": "m", **spec}
-        reply = await self.client.put(f"http://{self.admin}/admin/v1/deployments/{name}", json=body)
+        url = f"http://{self.admin}/admin/v1/deployments/{name}"
+        reply = await self.client.put(url, json=body, headers=self.authorization)
         assert reply.status_code in (200, 201), reply.text
+
+    @property
+    def authorization(self) -> dict[str, str]:
+        return bearer(self.data_dir / "admin.token")
 
     async def is_ready(self, name: str) -> bool:
         deployment = await self.get(f"deployments/{name}")

@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 from tests.fakes import control_gateway_process
+from tests.fakes.control_tokens import bearer
 from tests.fakes.control_waiting import eventually
 
 pytestmark = pytest.mark.processes
@@ -52,6 +53,7 @@ class HeadWithGateway:
         self.admin, self.rpc, self.gateway = free_address(), free_address(), free_address()
         addresses = [self.admin, self.rpc, self.gateway, free_address()]
         data_dir = str(directory / "data")
+        self.token = directory / "data" / "admin.token"
         self.argv = [sys.executable, "-c", START, data_dir, *addresses, str(binary)]
         self.process: subprocess.Popen[str] | None = None
         self.client = httpx.AsyncClient(trust_env=False, timeout=5)
@@ -66,8 +68,9 @@ class HeadWithGateway:
 
     async def gateways(self) -> list[dict[str, Any]]:
         try:
-            reply = await self.client.get(f"http://{self.admin}/admin/v1/gateways")
-        except httpx.HTTPError:
+            headers = bearer(self.token)
+            reply = await self.client.get(f"http://{self.admin}/admin/v1/gateways", headers=headers)
+        except (OSError, httpx.HTTPError):
             return []
         return list(reply.json())
 

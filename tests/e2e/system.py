@@ -49,9 +49,11 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
-def get_json(url: str) -> Any:
+def get_json(url: str, *, token: str = "") -> Any:
     """The JSON that a GET answers with."""
-    with urllib.request.urlopen(url, timeout=5) as reply:
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    request = urllib.request.Request(url, headers=headers)
+    with urllib.request.urlopen(request, timeout=5) as reply:
         return json.load(reply)
 
 
@@ -95,7 +97,13 @@ class System:
 
     def admin(self, path: str) -> Any:
         """A GET on the admin REST API."""
-        return get_json(f"http://127.0.0.1:{self.admin_port}/admin/v1/{path}")
+        url = f"http://127.0.0.1:{self.admin_port}/admin/v1/{path}"
+        return get_json(url, token=self.admin_token)
+
+    @property
+    def admin_token(self) -> str:
+        """The token of role admin that the head's first start wrote."""
+        return (self.data / "admin.token").read_text().strip()
 
     def replicas(self, state: str = "ready") -> list[dict[str, Any]]:
         """The replicas in a state, as the admin API lists them."""

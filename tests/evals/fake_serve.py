@@ -11,6 +11,7 @@ import os
 import signal
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, ClassVar
 
 
@@ -19,6 +20,9 @@ def event(text: str) -> bytes:
     choice = {"index": 0, "delta": {"content": text}, "finish_reason": None}
     chunk = {"object": "chat.completion.chunk", "choices": [choice]}
     return b"data: " + json.dumps(chunk).encode() + b"\n\n"
+
+
+TOKEN = "pst_fake"
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -36,6 +40,9 @@ class Handler(BaseHTTPRequestHandler):
     }
 
     def do_GET(self) -> None:
+        if self.path.startswith("/admin/") and self.headers["authorization"] != f"Bearer {TOKEN}":
+            self.send_error(401)
+            return
         self.reply("application/json", json.dumps(self.lists[self.path]).encode())
 
     def do_POST(self) -> None:
@@ -65,6 +72,9 @@ def main() -> None:
     for name in ("engine", "name", "engine-args", "gateway", "admin", "rpc", "data-dir"):
         parser.add_argument(f"--{name}", required=True)
     args = parser.parse_args()
+    data = Path(args.data_dir)
+    data.mkdir(parents=True, exist_ok=True)
+    (data / "admin.token").write_text(f"{TOKEN}\n")
     for address in (args.gateway, args.admin):
         host, port = address.split(":")
         server = ThreadingHTTPServer((host, int(port)), Handler)

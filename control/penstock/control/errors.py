@@ -5,6 +5,8 @@ PenstockError (500)
  > NotFound (404)          > UnknownDeployment, UnknownNode, UnknownReplica, UnknownGateway
  > Conflict (409)          > DeploymentExists, GatewayNotReplaced
  > PreconditionFailed (412) > RevisionMismatch
+ > Refused                 > Unauthenticated (401), Forbidden (403), BodyTooSlow (408),
+                           BodyTooLarge (413), UnsupportedMediaType (415), Misdirected (421)
  > Unavailable (503)       > NodeUnreachable, StoreUnavailable
  > ReplicaRefused (500)
  > ImpossibleTransition (500)
@@ -111,6 +113,54 @@ class ForeignHead(PreconditionFailed):
     """The order comes from a head that this node does not belong to, or no longer."""
 
     kind = "foreign-head"
+
+
+class Refused(PenstockError):
+    """A request is turned away before anybody looks at what it asks for."""
+
+    kind = "refused"
+
+
+class Unauthenticated(Refused):
+    """Nobody knows who asks."""
+
+    status_hint = 401
+    kind = "unauthenticated"
+
+
+class Forbidden(Refused):
+    """Who asks is known, and may not."""
+
+    status_hint = 403
+    kind = "forbidden"
+
+
+class BodyTooSlow(Refused):
+    """The request's body did not come in time."""
+
+    status_hint = 408
+    kind = "body-too-slow"
+
+
+class BodyTooLarge(Refused):
+    """The request's body is larger than any that is taken."""
+
+    status_hint = 413
+    kind = "body-too-large"
+
+
+class UnsupportedMediaType(Refused):
+    """The request's body is not JSON."""
+
+    status_hint = 415
+    kind = "unsupported-media-type"
+
+
+class Misdirected(Refused):
+    """The request was sent to a name that is not ours."""
+
+    status_hint = 421
+    kind = "misdirected"
 
 
 class Unavailable(PenstockError):

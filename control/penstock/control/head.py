@@ -19,9 +19,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from importlib import metadata
 
-from penstock.control.admin.app import admin_app
 from penstock.control.admin.server import AdminServer
 from penstock.control.cluster_security import (
     ClusterSecurity,
@@ -30,6 +28,7 @@ from penstock.control.cluster_security import (
 )
 from penstock.control.data_dir import announce, cluster_token_path, owned, store_path
 from penstock.control.errors import CannotStart
+from penstock.control.head_admin import admin_server
 from penstock.control.head_gateway import gateway_manager
 from penstock.control.managers.deployments import DeploymentManager
 from penstock.control.managers.gateway_reports import GatewayReports
@@ -100,7 +99,6 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         stack.push_async_callback(store.close)
         keeper = Keeper(Cluster(), store, clock)
         await keeper.restore()
-
         placement = AgentPlacement(
             lambda address: GrpcAgentClient(address, dialer, lambda: keeper.stamp)
         )
@@ -114,14 +112,14 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         )
         rpc_address = await _serve_rpc(settings, security, services, stack)
         gateway = gateway_manager(settings, rpc_address, keeper, signs, stack)
-        app = admin_app(keeper, routes, clock, metadata.version("penstock"))
+        admin = await admin_server(settings, admin_listener, keeper, routes, store, clock)
         announce(settings.data_dir, _addresses(settings, admin_listener, rpc_address))
         yield _Head(
             health,
             _deployments(settings, keeper, placement, clock),
             routes,
             gateway,
-            AdminServer(app, admin_listener),
+            admin,
         )
 
 

@@ -12,7 +12,7 @@ import httpx
 
 from penstock.evals.bench_plan import GATEWAY
 from penstock.evals.native import Target
-from penstock.evals.processes import Child, free_ports, running
+from penstock.evals.processes import free_ports, running
 from penstock.evals.scoring import BEHIND, FRONT
 
 MODEL = "bench"
@@ -30,7 +30,7 @@ def penstock(command: Sequence[str], engine: Sequence[str], folder: Path) -> Ite
     whole = [*command, *engine, *_options(gateway, admin, rpc, metrics, folder)]
     with running("penstock", whole, folder, stop=signal.SIGINT, patience=STOP_SECONDS) as child:
         pids = child.wait_for(
-            lambda: _ready_pids(child, gateway, admin),
+            lambda: _ready_pids(gateway, admin, folder / "data" / "admin.token"),
             within=START_SECONDS,
             what="a gateway that lists the model, and a ready replica",
         )
@@ -50,12 +50,13 @@ def _options(gateway: int, admin: int, rpc: int, metrics: int, folder: Path) -> 
     ]
 
 
-def _ready_pids(child: Child, gateway: int, admin: int) -> dict[str, int] | None:
+def _ready_pids(gateway: int, admin: int, token_file: Path) -> dict[str, int] | None:
     try:
+        token = token_file.read_text().strip()
         models = _get(f"http://127.0.0.1:{gateway}/v1/models")["data"]
-        gateways = _get(f"http://127.0.0.1:{admin}/admin/v1/gateways")
-        replicas = _get(f"http://127.0.0.1:{admin}/admin/v1/replicas")
-    except httpx.HTTPError:
+        gateways = _get(f"http://127.0.0.1:{admin}/admin/v1/gateways", token)
+        replicas = _get(f"http://127.0.0.1:{admin}/admin/v1/replicas", token)
+    except (OSError, httpx.HTTPError):  # not yet
         return None
     return pids_of(models, gateways, replicas)
 
@@ -73,8 +74,10 @@ def pids_of(
     return {FRONT: gateways[0]["pid"], BEHIND: serving[0]["pid"]}
 
 
-def _get(url: str) -> Any:
-    return httpx.get(url, timeout=5, trust_env=False).raise_for_status().json()
+def _get(url: str, token: str = "") -> Any:
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    reply = httpx.get(url, headers=headers, timeout=5, trust_env=False)
+    return reply.raise_for_status().json()
 
 
 __all__ = ["MODEL", "penstock", "pids_of", "simulated"]

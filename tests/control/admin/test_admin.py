@@ -4,75 +4,37 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.control.admin.app import admin_app
-from penstock.control.managers.keeper import Keeper
-from penstock.control.managers.routes import RouteManager
 from penstock.control.state.cluster import (
-    Cluster,
     DeploymentCounts,
     Gateway,
     GatewayReport,
     GatewayState,
 )
 from penstock.control.state.replica import ReplicaState
-from tests.fakes.control_clock import ManualClock
-from tests.fakes.control_store import MemoryStore
+from tests.control.admin.app_harness import Admin, assert_problem, running_admin
 from tests.fakes.control_values import NOON, node, replica
 
 MINI = {"name": "mini", "engine": "simulated", "model": "penstock-mini"}
 SPEC = {"engine": "simulated", "model": "penstock-mini"}
 
 
-@dataclass(frozen=True, slots=True)
-class Admin:
-    """The app, and what stands behind it."""
-
-    client: httpx.AsyncClient
-    keeper: Keeper
-    store: MemoryStore
-
-
-def build() -> tuple[FastAPI, Keeper, MemoryStore]:
-    clock, store = ManualClock(), MemoryStore()
-    keeper = Keeper(Cluster(), store, clock)
-    return admin_app(keeper, RouteManager(keeper, clock), clock, "1.2.3"), keeper, store
-
-
-def client_of(app: FastAPI) -> httpx.AsyncClient:
-    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-    return httpx.AsyncClient(transport=transport, base_url="http://admin")
-
-
 @pytest.fixture
 async def admin() -> AsyncIterator[Admin]:
-    app, keeper, store = build()
-    async with client_of(app) as client:
-        yield Admin(client, keeper, store)
+    async with running_admin() as admin:
+        yield admin
 
 
 async def send(client: httpx.AsyncClient, method: str, path: str, body: object) -> httpx.Response:
     """Sends what httpx itself would refuse to write: NaN, halves of surrogate pairs."""
     url, headers = f"/admin/v1/deployments{path}", {"content-type": "application/json"}
     return await client.request(method, url, content=json.dumps(body), headers=headers)
-
-
-def assert_problem(reply: httpx.Response, status: int, *words: str) -> None:
-    assert reply.status_code == status, reply.text
-    assert reply.headers["content-type"] == "application/problem+json"
-    body = reply.json()
-    assert set(body) == {"type", "title", "status", "detail"}
-    assert body["status"] == status
-    for word in words:
-        assert word in body["detail"]
 
 
 async def test_a_created_deployment_is_shown_and_stored(admin: Admin) -> None:
@@ -91,7 +53,7 @@ async def test_a_created_deployment_is_shown_and_stored(admin: Admin) -> None:
     }
     assert (await admin.client.get("/admin/v1/deployments/mini")).json() == body
     assert (await admin.client.get("/admin/v1/deployments")).json() == [body]
-    (entry,) = await admin.store.audit(10)
+    entry, *_ = await admin.store.audit(10)
     assert (entry.who, entry.what, entry.before) == ("admin", "create deployment mini", None)
 
 
@@ -221,10 +183,8 @@ async def test_a_fault_of_ours_is_a_problem_without_its_traceback(admin: Admin) 
     async def broken() -> None:
         raise RuntimeError("secret")
 
-    app, _, _ = build()
-    app.add_api_route("/broken", broken)
-    async with client_of(app) as client:
-        reply = await client.get("/broken")
+    admin.app.add_api_route("/broken", broken)
+    reply = await admin.client.get("/broken")
     assert_problem(reply, 500, "head's log")
     assert "secret" not in reply.text
 
@@ -291,12 +251,11 @@ fields = st.sampled_from(
 @settings(deadline=None)
 @given(change=st.dictionaries(fields, anything, max_size=3), create=st.booleans())
 async def test_no_body_whatever_is_a_fault_of_ours(change: dict[str, Any], create: bool) -> None:
-    app, _, _ = build()
-    async with client_of(app) as client:
+    async with running_admin() as admin:
         if create:
-            reply = await send(client, "POST", "", {**MINI, **change})
+            reply = await send(admin.client, "POST", "", {**MINI, **change})
         else:
-            reply = await send(client, "PUT", "/mini", {**SPEC, **change})
+            reply = await send(admin.client, "PUT", "/mini", {**SPEC, **change})
         assert reply.status_code < 500, reply.text
-        listed = await client.get("/admin/v1/deployments")
+        listed = await admin.client.get("/admin/v1/deployments")
         assert listed.status_code == 200

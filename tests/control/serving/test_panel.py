@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 from penstock.control.serving.options import Adapter, ServeOptions
-from penstock.control.serving.panel import curl, python, ready_text
+from penstock.control.serving.panel import admin_curl, curl, python, ready_text
 
 WISH = ServeOptions(
     "penstock-mini",
@@ -32,6 +33,7 @@ def test_the_text_names_every_address_and_model() -> None:
         assert words in text
     assert curl(WISH) in text
     assert python(WISH) in text
+    assert admin_curl(WISH) in text
 
 
 def test_the_curl_snippet_is_a_command_with_a_json_body() -> None:
@@ -43,3 +45,9 @@ def test_the_curl_snippet_is_a_command_with_a_json_body() -> None:
 
 def test_the_python_snippet_is_python() -> None:
     compile(python(WISH), "snippet", "exec")
+
+
+def test_the_admin_snippet_reads_the_token_from_its_file() -> None:
+    words = shlex.split(admin_curl(replace(WISH, data_dir=Path("/my data"))))
+    assert words[0:2] == ["curl", "-H"]
+    assert words[2] == "Authorization: Bearer $(cat '/my data/admin.token')"

@@ -40,8 +40,8 @@ def replicas(system: System) -> list[dict[str, Any]]:
 
 
 def options_of(system: System) -> ServeOptions:
-    gateway = f"127.0.0.1:{system.gateway_port}"
-    return ServeOptions("penstock-mini", "penstock-mini", system.data, gateway=gateway)
+    gateway, admin = f"127.0.0.1:{system.gateway_port}", f"127.0.0.1:{system.admin_port}"
+    return ServeOptions("penstock-mini", "penstock-mini", system.data, gateway=gateway, admin=admin)
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +79,20 @@ def test_the_python_snippet_works_when_pasted(system: System) -> None:
     assert reply.stdout.strip()
 
 
+def test_the_admin_snippet_works_when_pasted(system: System) -> None:
+    snippet = panel.admin_curl(options_of(system))
+    assert snippet in system.log.read_text()
+    reply = subprocess.run(["bash", "-c", snippet], capture_output=True, text=True, check=True)
+    assert [each["name"] for each in json.loads(reply.stdout)] == ["penstock-mini"]
+
+
+def test_no_token_is_in_a_command_line_or_a_log(system: System) -> None:
+    secrets = [path.read_text().strip() for path in system.data.glob("*.token")]
+    assert secrets
+    said = system.output() + str([process.cmdline() for process in system.processes()])
+    assert not [secret for secret in secrets if secret in said]
+
+
 def test_adapters_are_listed_beside_their_deployment(system: System) -> None:
     listed = {model["id"] for model in get_json(system.base_url + "/models")["data"]}
     assert listed == {"penstock-mini", "penstock-mini:pirate", "penstock-mini:json"}
@@ -87,7 +101,9 @@ def test_adapters_are_listed_beside_their_deployment(system: System) -> None:
 def test_status_tells_programs_everything(system: System) -> None:
     admin = f"127.0.0.1:{system.admin_port}"
     reply = subprocess.run(
-        [PENSTOCK, "status", "--json", "--admin", admin], capture_output=True, check=True
+        [PENSTOCK, "status", "--json", "--admin", admin, "--data-dir", str(system.data)],
+        capture_output=True,
+        check=True,
     )
     told = json.loads(reply.stdout)
     assert [each["name"] for each in told["deployments"]] == ["penstock-mini"]
@@ -99,7 +115,12 @@ def test_status_tells_programs_everything(system: System) -> None:
 def test_status_shows_people_tables(system: System) -> None:
     reply = subprocess.run(
         [PENSTOCK, "status"],
-        env={**os.environ, "PENSTOCK_ADMIN": f"127.0.0.1:{system.admin_port}", "COLUMNS": "160"},
+        env={
+            **os.environ,
+            "PENSTOCK_ADMIN": f"127.0.0.1:{system.admin_port}",
+            "PENSTOCK_ADMIN_TOKEN_FILE": str(system.data / "admin.token"),
+            "COLUMNS": "160",
+        },
         capture_output=True,
         text=True,
         check=True,

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from fastapi import APIRouter, FastAPI
 from fastapi_offline import FastAPIOffline
 from pydantic import BaseModel
 
+from penstock.control.admin.auth import Viewer
 from penstock.control.admin.deployments_api import DeploymentsApi
+from penstock.control.admin.doors import Doors
 from penstock.control.admin.lists_api import lists_api
 from penstock.control.admin.problems import MEDIA_TYPE, Problem, install_problems
-from penstock.control.managers.clock import Clock
-from penstock.control.managers.keeper import Keeper
-from penstock.control.managers.routes import RouteManager
+from penstock.control.admin.services import AdminServices
+from penstock.control.admin.tokens_api import tokens_api
 
 
 class VersionModel(BaseModel):
@@ -21,8 +24,11 @@ class VersionModel(BaseModel):
     snapshot_version: int
 
 
-def admin_app(keeper: Keeper, routes: RouteManager, clock: Clock, version: str) -> FastAPI:
-    """The admin API over the head's state. Its documents at /docs load nothing from elsewhere."""
+def admin_app(services: AdminServices, version: str, *, hosts: Collection[str] = ()) -> FastAPI:
+    """The admin API over the head's state. Its documents at /docs load nothing from elsewhere.
+
+    `hosts`: names that it answers to, beside localhost and its own addresses.
+    """
     app: FastAPI = FastAPIOffline(
         title="Penstock admin",
         version=version,
@@ -30,24 +36,36 @@ def admin_app(keeper: Keeper, routes: RouteManager, clock: Clock, version: str) 
         redoc_url=None,
     )
     install_problems(app)
+    app.add_middleware(Doors, tokens=services.tokens, hosts=hosts)
+    app.include_router(_resources(services))
+    _tell_version(app, services, version)
+    return app
+
+
+def _resources(services: AdminServices) -> APIRouter:
+    """Everything below /admin/v1."""
     api = APIRouter(
         prefix="/admin/v1",
         responses={
             "4XX": {"description": "Refused", "content": {MEDIA_TYPE: {}}, "model": Problem}
         },
     )
-    api.include_router(DeploymentsApi(keeper, clock).router())
-    api.include_router(lists_api(keeper.cluster))
-    app.include_router(api)
+    api.include_router(DeploymentsApi(services.keeper, services.clock).router())
+    api.include_router(lists_api(services.keeper.cluster))
+    api.include_router(tokens_api(services.tokens))
+    return api
+
+
+def _tell_version(app: FastAPI, services: AdminServices, version: str) -> None:
+    def told() -> VersionModel:
+        return VersionModel(version=version, snapshot_version=services.routes.current().version)
 
     @app.get("/livez", tags=["head"])
     async def livez() -> VersionModel:
         """The head runs."""
-        return VersionModel(version=version, snapshot_version=routes.current().version)
+        return told()
 
     @app.get("/admin/v1/version", tags=["head"])
-    async def get_version() -> VersionModel:
+    async def get_version(_: Viewer) -> VersionModel:
         """Which Penstock this is, and which routes it tells."""
-        return VersionModel(version=version, snapshot_version=routes.current().version)
-
-    return app
+        return told()

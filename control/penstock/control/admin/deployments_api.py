@@ -8,6 +8,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Response, status
 
+from penstock.control.admin.auth import Operator, Viewer
 from penstock.control.admin.models import DeploymentModel, NewDeployment, ScaleModel, SpecModel
 from penstock.control.errors import DeploymentExists, InvalidInput, RevisionMismatch
 from penstock.control.managers.clock import Clock
@@ -46,12 +47,12 @@ class DeploymentsApi:
         router.delete("/{name}", status_code=status.HTTP_204_NO_CONTENT)(self.delete_deployment)
         return router
 
-    async def list_deployments(self) -> list[DeploymentModel]:
+    async def list_deployments(self, _: Viewer) -> list[DeploymentModel]:
         """All deployments, by name."""
         view = self._keeper.cluster.view()
         return [DeploymentModel.of(view, d) for _, d in sorted(view.deployments.items())]
 
-    async def create_deployment(self, body: NewDeployment) -> DeploymentModel:
+    async def create_deployment(self, body: NewDeployment, caller: Operator) -> DeploymentModel:
         """Creates a deployment; 409 where the name is taken."""
         spec = body.to_spec(body.name)
 
@@ -62,15 +63,22 @@ class DeploymentsApi:
                 )
             return self._with_new(view, spec)
 
-        view = await self._keeper.desire(step, Author("admin", f"create deployment {spec.name}"))
+        view = await self._keeper.desire(
+            step, Author(caller.name, f"create deployment {spec.name}")
+        )
         return _shown(view, spec.name)
 
-    async def get_deployment(self, name: str) -> DeploymentModel:
+    async def get_deployment(self, name: str, _: Viewer) -> DeploymentModel:
         """One deployment."""
         return _shown(self._keeper.cluster.view(), name)
 
     async def put_deployment(
-        self, name: str, body: SpecModel, response: Response, if_match: IfMatch = None
+        self,
+        name: str,
+        body: SpecModel,
+        caller: Operator,
+        response: Response,
+        if_match: IfMatch = None,
     ) -> DeploymentModel:
         """Replaces a deployment's spec whole, or creates it (201)."""
         spec = body.to_spec(name)
@@ -83,11 +91,11 @@ class DeploymentsApi:
                 return self._with_new(view, spec)
             return view.with_deployment(changed(known, spec, self._clock.now()))
 
-        view = await self._keeper.desire(step, Author("admin", f"put deployment {name}"))
+        view = await self._keeper.desire(step, Author(caller.name, f"put deployment {name}"))
         return _shown(view, name)
 
     async def scale_deployment(
-        self, name: str, body: ScaleModel, if_match: IfMatch = None
+        self, name: str, body: ScaleModel, caller: Operator, if_match: IfMatch = None
     ) -> DeploymentModel:
         """Changes only the number of replicas."""
 
@@ -98,16 +106,18 @@ class DeploymentsApi:
             return view.with_deployment(changed(known, spec, self._clock.now()))
 
         what = f"scale deployment {name} to {body.replicas}"
-        return _shown(await self._keeper.desire(step, Author("admin", what)), name)
+        return _shown(await self._keeper.desire(step, Author(caller.name, what)), name)
 
-    async def delete_deployment(self, name: str, if_match: IfMatch = None) -> None:
+    async def delete_deployment(
+        self, name: str, caller: Operator, if_match: IfMatch = None
+    ) -> None:
         """Deletes a deployment; its replicas drain and stop."""
 
         def step(view: ClusterView) -> ClusterView:
             _check_match(view.deployment(name), if_match)
             return view.without_deployment(DeploymentName(name))
 
-        await self._keeper.desire(step, Author("admin", f"delete deployment {name}"))
+        await self._keeper.desire(step, Author(caller.name, f"delete deployment {name}"))
 
     def _with_new(self, view: ClusterView, spec: DeploymentSpec) -> ClusterView:
         uid = secrets.token_hex(16)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
+from penstock.control.admin.auth import Viewer
 from penstock.control.admin.models import GatewayModel, NodeModel, ReplicaModel
 from penstock.control.state.cluster import Cluster
 
@@ -13,18 +14,18 @@ def lists_api(cluster: Cluster) -> APIRouter:
     router = APIRouter(tags=["cluster"])
 
     @router.get("/replicas")
-    async def list_replicas(deployment: str | None = None) -> list[ReplicaModel]:
+    async def list_replicas(_: Viewer, deployment: str | None = None) -> list[ReplicaModel]:
         """All replicas by id, or those of one deployment."""
         replicas = sorted(cluster.view().replicas.items())
         return [ReplicaModel.of(r) for _, r in replicas if deployment in (None, r.deployment)]
 
     @router.get("/nodes")
-    async def list_nodes() -> list[NodeModel]:
+    async def list_nodes(_: Viewer) -> list[NodeModel]:
         """All node agents, by id."""
         return [NodeModel.of(n) for _, n in sorted(cluster.view().nodes.items())]
 
     @router.get("/gateways")
-    async def list_gateways() -> list[GatewayModel]:
+    async def list_gateways(_: Viewer) -> list[GatewayModel]:
         """All gateways, by id."""
         return [GatewayModel.of(g) for _, g in sorted(cluster.view().gateways.items())]
 

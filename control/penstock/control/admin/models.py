@@ -19,6 +19,7 @@ from penstock.control.state.deployment import (
 )
 from penstock.control.state.replica import Node, Replica
 from penstock.control.state.status import DeploymentPhase, status_of
+from penstock.control.state.tokens import Role, Token
 
 MAX_COUNT = 2**31 - 1
 
@@ -304,6 +305,47 @@ class GatewayModel(BaseModel):
             requests=sum(c.requests for c in counts),
             failed=sum(c.failed for c in counts),
         )
+
+
+class NewToken(BaseModel):
+    """A token to create."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Text = Field(description="who the audit trail says it was", examples=["alice"])
+    role: Role = Field(
+        Role.VIEWER,
+        description="viewer reads; operator also changes; admin also makes tokens",
+    )
+
+
+class TokenModel(BaseModel):
+    """A token as it is known: its SHA-256 alone is stored."""
+
+    id: str
+    name: str
+    role: Role
+    created_at: datetime
+    last_used_at: datetime | None = Field(description="to the hour, about")
+    revoked_at: datetime | None
+
+    @classmethod
+    def of(cls, token: Token) -> TokenModel:
+        """A token as the API shows it."""
+        return cls(
+            id=token.id,
+            name=token.name,
+            role=token.role,
+            created_at=token.created_at,
+            last_used_at=token.last_used_at,
+            revoked_at=token.revoked_at,
+        )
+
+
+class CreatedTokenModel(TokenModel):
+    """A token that was made just now."""
+
+    token: str = Field(description="the token itself: shown once, keep it")
 
 
 def _setting(value: str | bool | int | float) -> str:

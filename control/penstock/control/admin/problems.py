@@ -17,6 +17,13 @@ from penstock.control.errors import PenstockError
 log = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
+_HEADERS: Mapping[int, Mapping[str, str]] = {
+    HTTPStatus.UNAUTHORIZED: {"www-authenticate": 'Bearer realm="penstock"'},
+    HTTPStatus.FORBIDDEN: {
+        "www-authenticate": 'Bearer realm="penstock", error="insufficient_scope"'
+    },
+    HTTPStatus.CONFLICT: {"x-should-retry": "false"},  # which SDKs would repeat
+}
 
 
 class Problem(BaseModel):
@@ -46,10 +53,14 @@ def install_problems(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _unexplained)
 
 
+def explained(error: PenstockError) -> JSONResponse:
+    """The answer to an error of ours."""
+    return problem(error.status_hint, error.kind, str(error), _HEADERS.get(error.status_hint))
+
+
 async def _explained(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, PenstockError)
-    headers = {"x-should-retry": "false"} if error.status_hint == HTTPStatus.CONFLICT else None
-    return problem(error.status_hint, error.kind, str(error), headers)
+    return explained(error)
 
 
 async def _invalid(_: Request, error: Exception) -> JSONResponse:

@@ -28,6 +28,17 @@ Verbosity = Annotated[
     LogLevel, typer.Option(envvar="PENSTOCK_LOG_LEVEL", help="How much the processes log.")
 ]
 
+AdminUrl = Annotated[
+    str, typer.Option(envvar="PENSTOCK_ADMIN", help="host:port or URL of the admin API.")
+]
+AdminTokenFile = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="PENSTOCK_ADMIN_TOKEN_FILE",
+        help="Holds a token for the admin API. Default: admin.token in --data-dir.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON, for programs.")]
 ClusterTokenFile = Annotated[
     Path | None,
     typer.Option(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from pathlib import Path
 
 import typer
 from pydantic import BaseModel
@@ -15,10 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.control.admin.models import DeploymentModel, GatewayModel, NodeModel, ReplicaModel
+from penstock.control.cli.admin_calls import Head
+from penstock.control.cli.options import AdminTokenFile, AdminUrl, AsJson, DataDir, TlsCa
 from penstock.control.cli.outcome import explained
-from penstock.control.errors import Unavailable
 from penstock.control.outside.admin_client import AdminClient
-from penstock.control.settings import ADMIN_ADDRESS
+from penstock.control.settings import ADMIN_ADDRESS, DATA_DIR
 
 COLOURS = {
     "ready": "green",
@@ -47,10 +47,11 @@ class Everything:
 
 
 def status(
-    admin: Annotated[
-        str, typer.Option(envvar="PENSTOCK_ADMIN", help="host:port or URL of the admin API.")
-    ] = ADMIN_ADDRESS,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
+    admin: AdminUrl = ADMIN_ADDRESS,
+    data_dir: DataDir = Path(DATA_DIR),
+    admin_token_file: AdminTokenFile = None,
+    tls_ca: TlsCa = None,
+    as_json: AsJson = False,
 ) -> None:
     """Show deployments, replicas, nodes and gateways.
 
@@ -60,9 +61,8 @@ def status(
       penstock status --json | jq '.replicas[].state'
       penstock status --admin 10.0.0.1:8081
     """
-    url = admin if "://" in admin else f"http://{admin}"
     with explained("status"):
-        everything = asyncio.run(_ask(url))
+        everything = Head(admin, data_dir, admin_token_file, tls_ca).ask(_everything)
     if as_json:
         typer.echo(json.dumps(to_json(everything), indent=2))
         return
@@ -145,17 +145,10 @@ def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) ->
     return table
 
 
-async def _ask(url: str) -> Everything:
-    async with AdminClient(url) as admin:
-        try:
-            return Everything(
-                await admin.deployments(),
-                await admin.replicas(),
-                await admin.nodes(),
-                await admin.gateways(),
-            )
-        except Unavailable as error:
-            raise Unavailable(
-                f"{error}; start it with `penstock serve` or `penstock head`,"
-                " or name another one with --admin"
-            ) from error
+async def _everything(admin: AdminClient) -> Everything:
+    return Everything(
+        await admin.deployments(),
+        await admin.replicas(),
+        await admin.nodes(),
+        await admin.gateways(),
+    )

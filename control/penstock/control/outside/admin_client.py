@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ssl
+from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import httpx
@@ -16,22 +19,45 @@ from penstock.control.admin.models import (
     SpecModel,
 )
 from penstock.control.errors import InvalidInput, InvalidSetting, Unavailable
+from penstock.control.secrets_files import read_secret
 
 TIMEOUT = timedelta(seconds=5)
 T = TypeVar("T")
 
 
+def token_in(file: Path) -> Callable[[], str]:
+    """Reads the token anew for each call: a head that starts for the first time is yet to write it.
+
+    What it returns raises `Unavailable` without the file, `SecretUnusable` for a bad one.
+    """
+
+    def read() -> str:
+        if not file.exists():
+            raise Unavailable(
+                f"no admin token in {file}: the head writes it to its data directory; name that "
+                "with --data-dir, or a file with a token by --admin-token-file"
+            )
+        return read_secret(file)
+
+    return read
+
+
 class AdminClient:
     """Calls to one head. Use as a context manager.
 
-    Each raises `Unavailable` when the head does not answer, `InvalidInput` when it refuses.
+    Each raises `Unavailable` when the head does not answer, `InvalidInput` when it refuses, and
+    what `token` raises. `ca`: a PEM file of who may have signed the head's certificate.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, token: Callable[[], str], *, ca: Path | None = None) -> None:
         self.url = url.rstrip("/")
+        self._token = token
         try:
             self._http = httpx.AsyncClient(
-                base_url=f"{self.url}/admin/v1", timeout=TIMEOUT.total_seconds(), trust_env=False
+                base_url=f"{self.url}/admin/v1",
+                timeout=TIMEOUT.total_seconds(),
+                trust_env=False,
+                verify=ssl.create_default_context(cafile=str(ca) if ca else None),
             )
         except httpx.InvalidURL as error:
             raise InvalidSetting(f"--admin is {url!r}: {error}") from error
@@ -81,17 +107,29 @@ class AdminClient:
             ) from error
 
     async def _call(self, method: str, path: str, **more: Any) -> httpx.Response:
-        try:
-            reply = await self._http.request(method, path, **more)
-        except httpx.HTTPError as error:
-            reason = str(error) or type(error).__name__
-            raise Unavailable(f"no head answers at {self.url}: {reason}") from error
+        reply = await self._request(method, path, **more)
         if reply.is_success:
             return reply
         detail = _detail(reply)
         if reply.is_client_error:
             raise InvalidInput(detail)
         raise Unavailable(f"the head at {self.url} answers {reply.status_code}: {detail}")
+
+    async def _request(self, method: str, path: str, **more: Any) -> httpx.Response:
+        """Asks without a token where there is none: first of all one wants to know of the head."""
+        missing, headers = None, {}
+        try:
+            headers = {"authorization": f"Bearer {self._token()}"}
+        except Unavailable as error:
+            missing = error
+        try:
+            reply = await self._http.request(method, path, headers=headers, **more)
+        except httpx.HTTPError as error:
+            reason = str(error) or type(error).__name__
+            raise Unavailable(f"no head answers at {self.url}: {reason}") from error
+        if missing and reply.status_code == httpx.codes.UNAUTHORIZED:
+            raise missing
+        return reply
 
 
 def _detail(reply: httpx.Response) -> str:

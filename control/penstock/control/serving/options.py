@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.adapters.adapter import AdapterRef, BadAdapterRef
+from penstock.control.data_dir import admin_token_path
 from penstock.control.errors import InvalidSetting
 from penstock.control.settings import (
     ADMIN_ADDRESS,
@@ -81,6 +82,11 @@ class ServeOptions:
     def admin_url(self) -> str:
         """Where the admin API is reached from this machine."""
         return f"http://{reachable(self.admin, flag='--admin')}"
+
+    @property
+    def admin_token_file(self) -> Path:
+        """Holds a token for the admin API, once the head has started for the first time."""
+        return admin_token_path(self.data_dir)
 
     @property
     def model_names(self) -> list[str]:

@@ -5,6 +5,8 @@ Pure.
 
 from __future__ import annotations
 
+import shlex
+
 from penstock.control.serving.options import ServeOptions
 
 QUESTION = "What is Penstock?"
@@ -28,6 +30,10 @@ With Python (pip install openai):
 
 {python(options)}
 
+The admin API, with the token that lies in the data directory:
+
+{admin_curl(options)}
+
 Ctrl-C stops everything."""
 
 
@@ -39,6 +45,12 @@ curl -N {options.gateway_url}/v1/chat/completions -H 'Content-Type: application/
   "messages": [{{"role": "user", "content": "{QUESTION}"}}],
   "stream": true
 }}'"""
+
+
+def admin_curl(options: ServeOptions) -> str:
+    """What runs, asked of the admin API, for a shell."""
+    token = f'-H "Authorization: Bearer $(cat {shlex.quote(str(options.admin_token_file))})"'
+    return f"curl {token} {options.admin_url}/admin/v1/deployments"
 
 
 def python(options: ServeOptions) -> str:

@@ -19,7 +19,7 @@ from penstock.control.errors import PenstockError
 from penstock.control.managers.gateway_process import gateway_mark
 from penstock.control.node_agent.state_files import StateFiles
 from penstock.control.outside import process_tree
-from penstock.control.outside.admin_client import AdminClient
+from penstock.control.outside.admin_client import AdminClient, token_in
 from penstock.control.outside.clock import SystemClock
 from penstock.control.outside.gateway_client import GatewayClient
 from penstock.control.outside.machine import DirectoryLock
@@ -99,7 +99,7 @@ class _Serving:
         """Until stopped. Raises `CannotStart`, alone or in a group."""
         options = self._options
         async with AsyncExitStack() as stack:
-            admin = await stack.enter_async_context(AdminClient(options.admin_url))
+            admin = await stack.enter_async_context(self._admin())
             gateway = await stack.enter_async_context(GatewayClient(options.gateway_url))
             session = Session(options, admin, gateway, self._display, self._head, self._node)
             async with asyncio.TaskGroup() as tasks:
@@ -125,10 +125,13 @@ class _Serving:
         """Otherwise the head would replace what stops, now and first thing in the next run."""
         with suppress(PenstockError, TimeoutError):
             async with (
-                AdminClient(self._options.admin_url) as admin,
+                self._admin() as admin,
                 asyncio.timeout(HEAD_ANSWER_LIMIT),
             ):
                 await admin.scale(self._options.name, 0)
+
+    def _admin(self) -> AdminClient:
+        return AdminClient(self._options.admin_url, token_in(self._options.admin_token_file))
 
     # ---- processes
 

@@ -1,0 +1,68 @@
+"""Who asks, and whether they may. Pure but for the declaration of the scheme; `doors.py` asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from penstock.control.errors import Forbidden, Unauthenticated
+from penstock.control.state.tokens import Role, Token
+
+SCHEME = "bearer"
+HELP = "send `Authorization: Bearer TOKEN`; the head's first start wrote one to admin.token in its "
+HELP += "data directory"
+# Declared for the documents, whose Authorize button it makes; the check itself is in `doors.py`.
+_BEARER = HTTPBearer(auto_error=False, description="A token: `penstock tokens create` makes them.")
+
+
+def bearer_of(authorization: Sequence[str]) -> str:
+    """The token in the Authorization headers of a request. Raises `Unauthenticated`."""
+    if not authorization:
+        raise Unauthenticated(f"this needs a token: {HELP}")
+    scheme, _, secret = authorization[0].partition(" ")
+    secret = secret.strip()
+    if len(authorization) > 1 or scheme.lower() != SCHEME or not secret:
+        raise Unauthenticated(f"the Authorization header cannot be used: {HELP}")
+    return secret
+
+
+def identified(authorization: Sequence[str], holder: Callable[[str], Token | None]) -> Token:
+    """The valid token that a request carries. Raises `Unauthenticated`."""
+    token = holder(bearer_of(authorization))
+    if token is None:
+        raise Unauthenticated(f"this token is not known, or was revoked: {HELP}")
+    return token
+
+
+def check_role(token: Token, needed: Role) -> None:
+    """Raises `Forbidden` where the token's role does not include the needed one."""
+    if not token.role.includes(needed):
+        raise Forbidden(
+            f"token {token.name!r} has role {token.role}, this needs role {needed}: "
+            "ask somebody with role admin for another token"
+        )
+
+
+def _requires(needed: Role) -> Callable[..., Coroutine[Any, Any, Token]]:
+    async def caller(
+        request: Request,
+        _: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)] = None,
+    ) -> Token:
+        token = getattr(request.state, "caller", None)
+        if not isinstance(token, Token):
+            raise Unauthenticated(f"this needs a token: {HELP}")
+        check_role(token, needed)
+        return token
+
+    return caller
+
+
+# What a handler writes as the type of the parameter that tells it who asks.
+Viewer = Annotated[Token, Depends(_requires(Role.VIEWER))]
+Operator = Annotated[Token, Depends(_requires(Role.OPERATOR))]
+Admin = Annotated[Token, Depends(_requires(Role.ADMIN))]
+
+__all__ = ["Admin", "Operator", "Viewer", "bearer_of", "check_role", "identified"]

@@ -1,0 +1,116 @@
+"""What every request has to pass before a handler sees it: Host, Origin, token, type, size.
+
+In this order, so that nothing is read of a stranger's body. A body is taken whole, up to a limit
+and within a time, before the handler runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from datetime import timedelta
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from penstock.control.admin.auth import identified
+from penstock.control.admin.hosts import check_host, check_origin
+from penstock.control.admin.problems import explained
+from penstock.control.errors import (
+    BodyTooLarge,
+    BodyTooSlow,
+    Misdirected,
+    PenstockError,
+    UnsupportedMediaType,
+)
+from penstock.control.managers.tokens import TokenManager
+
+BODY_LIMIT = 1 << 20  # bytes
+BODY_TIME = timedelta(seconds=30)
+GUARDED = "/admin/"
+WRITING = ("POST", "PUT", "PATCH")
+JSON = "application/json"
+
+
+class Doors:
+    """ASGI middleware. `hosts`: names beside the loopback's and the connection's own address."""
+
+    def __init__(self, app: ASGIApp, tokens: TokenManager, hosts: Collection[str]) -> None:
+        self._app = app
+        self._tokens = tokens
+        self._hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hands the request on, or answers with the reason why not."""
+        if scope["type"] != "http":  # websockets: there are none
+            return
+        headers = Headers(scope=scope)
+        try:
+            self._check_names(scope, headers)
+            if scope["path"].startswith(GUARDED):
+                await self._check_token(scope, headers)
+            _check_type(scope["method"], headers)
+            body = await _read(headers, receive)
+        except PenstockError as error:
+            response = explained(error)
+            response.headers["connection"] = "close"  # what is left of the body is not read
+            await response(scope, receive, send)
+            return
+        await self._app(scope, _replay(body, receive), send)
+
+    def _check_names(self, scope: Scope, headers: Headers) -> None:
+        hosts = headers.getlist("host")
+        if len(hosts) != 1:
+            raise Misdirected(f"the request has {len(hosts)} Host headers: send one")
+        server = scope.get("server") or ("", None)
+        check_host(hosts[0], server[0], self._hosts)
+        for origin in headers.getlist("origin"):
+            check_origin(origin, hosts[0], self._hosts)
+
+    async def _check_token(self, scope: Scope, headers: Headers) -> None:
+        token = identified(headers.getlist("authorization"), self._tokens.holder)
+        await self._tokens.used(token)
+        scope.setdefault("state", {})["caller"] = token
+
+
+def _check_type(method: str, headers: Headers) -> None:
+    said = headers.get("content-type")
+    empty = headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers
+    if method not in WRITING or (said is None and empty):
+        return
+    if said is None or said.partition(";")[0].strip().lower() != JSON:
+        raise UnsupportedMediaType(f"Content-Type is {said or 'not given'}: send {JSON}")
+
+
+async def _read(headers: Headers, receive: Receive) -> bytes:
+    """The whole body. Raises `BodyTooLarge`, at once where its length is told, `BodyTooSlow`."""
+    told = headers.get("content-length", "0")
+    if not told.isdigit() or int(told) > BODY_LIMIT:
+        raise BodyTooLarge(f"the body is {told} bytes long: at most {BODY_LIMIT} are taken")
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_TIME.total_seconds()):
+            while True:
+                message = await receive()
+                body += message.get("body", b"")
+                if len(body) > BODY_LIMIT:
+                    raise BodyTooLarge(f"the body is longer than {BODY_LIMIT} bytes")
+                if not message.get("more_body", False):
+                    return bytes(body)
+    except TimeoutError:
+        raise BodyTooSlow(
+            f"the body did not come within {BODY_TIME.total_seconds():.0f} s: send it at once"
+        ) from None
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """The body as one message, then what else comes: the client's leaving."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def next_message() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return next_message
+
+
+__all__ = ["BODY_LIMIT", "Doors"]

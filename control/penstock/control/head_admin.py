@@ -1,0 +1,47 @@
+"""Builds the head's admin API: its tokens, and the names that it answers to."""
+
+from __future__ import annotations
+
+import socket
+from importlib import metadata
+
+from penstock.control.admin.app import admin_app
+from penstock.control.admin.server import AdminServer
+from penstock.control.admin.services import AdminServices
+from penstock.control.data_dir import admin_token_path
+from penstock.control.managers.clock import Clock
+from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.routes import RouteManager
+from penstock.control.managers.tokens import TokenManager, new_secret
+from penstock.control.secrets_files import made_or_read
+from penstock.control.settings import HeadSettings, split_address
+from penstock.control.store.store import Store
+
+
+async def admin_server(
+    settings: HeadSettings,
+    listener: socket.socket,
+    keeper: Keeper,
+    routes: RouteManager,
+    store: Store,
+    clock: Clock,
+) -> AdminServer:
+    """The server, idle. Raises `SecretUnusable`."""
+    tokens = TokenManager(store, clock)
+    await _begin(tokens, settings)
+    services = AdminServices(keeper, routes, tokens, clock)
+    app = admin_app(services, metadata.version("penstock"), hosts=_hosts(settings))
+    return AdminServer(app, listener, settings.tls)
+
+
+async def _begin(tokens: TokenManager, settings: HeadSettings) -> None:
+    """The first start writes a token of role admin; who reads the data directory may use it."""
+    file = admin_token_path(settings.data_dir)
+    new = not file.exists()
+    await tokens.begin(made_or_read(file, new_secret), new=new)
+
+
+def _hosts(settings: HeadSettings) -> tuple[str, ...]:
+    """Names that the API answers to: those it was told, and the one it was told to be at."""
+    host, _ = split_address(settings.admin, flag="--admin")
+    return (host, *settings.allow_hosts)

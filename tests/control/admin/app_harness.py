@@ -1,0 +1,75 @@
+"""The admin app over a store that forgets, without a socket; what the tests of this room share."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import httpx
+from fastapi import FastAPI
+
+from penstock.control.admin.app import admin_app
+from penstock.control.admin.services import AdminServices
+from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.routes import RouteManager
+from penstock.control.managers.tokens import TokenManager
+from penstock.control.state.cluster import Cluster
+from penstock.control.state.tokens import Role
+from tests.fakes.control_clock import ManualClock
+from tests.fakes.control_store import MemoryStore
+
+SECRET = "pst_secret"
+
+
+@dataclass(frozen=True, slots=True)
+class Admin:
+    """The app, a client that has a token of role admin, and what stands behind them."""
+
+    app: FastAPI
+    client: httpx.AsyncClient
+    keeper: Keeper
+    store: MemoryStore
+    tokens: TokenManager
+    clock: ManualClock
+
+    async def headers(self, role: Role) -> dict[str, str]:
+        """Those of a caller with a new token of this role, whose name is the role's."""
+        _, secret = await self.tokens.create(f"some-{role}", role, "test")
+        return bearer(secret)
+
+
+def bearer(secret: str) -> dict[str, str]:
+    """The headers that show this token."""
+    return {"authorization": f"Bearer {secret}"}
+
+
+def client_of(app: FastAPI, secret: str = SECRET) -> httpx.AsyncClient:
+    """A client on this machine; without a secret it has no token."""
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    headers = bearer(secret) if secret else {}
+    return httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers)
+
+
+@asynccontextmanager
+async def running_admin(*, hosts: tuple[str, ...] = ()) -> AsyncIterator[Admin]:
+    """An app that has just been made."""
+    clock, store = ManualClock(), MemoryStore()
+    keeper = Keeper(Cluster(), store, clock)
+    tokens = TokenManager(store, clock)
+    await tokens.begin(SECRET, new=True)
+    services = AdminServices(keeper, RouteManager(keeper, clock), tokens, clock)
+    app = admin_app(services, "1.2.3", hosts=hosts)
+    async with client_of(app) as client:
+        yield Admin(app, client, keeper, store, tokens, clock)
+
+
+def assert_problem(reply: httpx.Response, status: int, *words: str) -> None:
+    """The reply is a problem body of this status that says all the words."""
+    assert reply.status_code == status, reply.text
+    assert reply.headers["content-type"] == "application/problem+json"
+    body = reply.json()
+    assert set(body) == {"type", "title", "status", "detail"}
+    assert body["status"] == status
+    for word in words:
+        assert word in body["detail"]
