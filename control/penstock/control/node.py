@@ -96,7 +96,7 @@ async def _run(
             clock=SystemClock(),
             files=StateFiles(settings.data_dir),
             command=lambda spec: command(spec, home),
-            environment=lambda spec: replica_environment(spec, os.environ),
+            environment=lambda spec: replica_environment(spec),
             on_change=changed.set,
             policy=policy,
             timings=timings,

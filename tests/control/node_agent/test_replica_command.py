@@ -45,9 +45,8 @@ def test_what_a_spec_leaves_open_is_left_to_the_engine() -> None:
 
 def test_a_replica_sees_the_devices_of_its_spec_and_no_others() -> None:
     spec = nodes_pb2.ReplicaSpec(replica_id="r", devices=["GPU-1", "GPU-2"])
-    environment = replica_environment(spec, {"HOME": "/root", "CUDA_VISIBLE_DEVICES": "GPU-9"})
-    assert environment == {"HOME": "/root", "CUDA_VISIBLE_DEVICES": "GPU-1,GPU-2"}
+    assert replica_environment(spec) == {"CUDA_VISIBLE_DEVICES": "GPU-1,GPU-2"}
 
 
 def test_a_spec_without_devices_changes_nothing_of_the_environment() -> None:
-    assert replica_environment(nodes_pb2.ReplicaSpec(replica_id="r"), {"HOME": "/root"}) is None
+    assert replica_environment(nodes_pb2.ReplicaSpec(replica_id="r")) == {}

@@ -62,7 +62,7 @@ class SupervisorDependencies:
     clock: Clock
     files: StateFiles
     command: Callable[[nodes_pb2.ReplicaSpec], list[str]]
-    environment: Callable[[nodes_pb2.ReplicaSpec], Mapping[str, str] | None]  # None: ours
+    environment: Callable[[nodes_pb2.ReplicaSpec], Mapping[str, str]]  # added to ours
     on_change: Callable[[], None]  # called after each change of a record
     policy: RestartPolicy
     timings: SupervisionTimings

@@ -39,10 +39,6 @@ def replica_command(spec: nodes_pb2.ReplicaSpec, home: ReplicaHome) -> list[str]
     return [*command, "--listen", f"{home.host}:0", "--agent", home.agent]
 
 
-def replica_environment(
-    spec: nodes_pb2.ReplicaSpec, ours: Mapping[str, str]
-) -> Mapping[str, str] | None:
-    """The environment of its process; None: ours. It sees the devices of its spec alone."""
-    if not spec.devices:
-        return None
-    return {**ours, VISIBLE_DEVICES: ",".join(spec.devices)}
+def replica_environment(spec: nodes_pb2.ReplicaSpec) -> Mapping[str, str]:
+    """What is added to its environment: it sees the devices of its spec alone."""
+    return {VISIBLE_DEVICES: ",".join(spec.devices)} if spec.devices else {}

@@ -106,7 +106,7 @@ class ProcessLauncher:
     ) -> RunningProcess:
         """Starts `argv` in its own session, stdout and stderr appended to `log_path`.
 
-        `env` is the whole environment; None hands ours on. Raises `LaunchFailed` if the program or
+        `env` is added to our environment. Raises `LaunchFailed` if the program or
         its log cannot be opened.
         """
         try:
@@ -150,7 +150,7 @@ def _spawn(argv: Sequence[str], log_path: Path, env: Mapping[str, str] | None) -
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            env=None if env is None else dict(env),
+            env={**os.environ, **(env or {})},
         )
     # The pidfd tells of the end; Popen is to forget the child instead of warning about it.
     child.returncode = 0
