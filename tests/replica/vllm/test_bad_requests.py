@@ -45,6 +45,8 @@ _TOOL = {"type": "function", "function": {"name": "look_up", "parameters": {"typ
             None,
         ),
         (chat(structured_outputs={"regex": "("}), "invalid_value", None),
+        (chat(structured_outputs={"grammar": "root ::= root"}), "invalid_value", "response_format"),
+        (chat(temperature=1, top_k=2**70), "invalid_value", None),
         (chat(tools=[{"type": "function"}]), "missing_required_parameter", None),
         (chat(tools=[_TOOL], tool_choice="required"), "invalid_value", None),
         (chat(chat_template="{{ 1 }}"), "invalid_value", None),

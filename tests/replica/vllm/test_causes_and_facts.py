@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import logging.config
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from penstock.replica.vllm import causes, facts
+from penstock.replica.vllm import causes, engine_process, facts
 
 
-def _record(exc_info: str, pid: int = 1) -> str:
-    return json.dumps({"message": "failed", "pid": pid, "exc_info": exc_info}) + "\n"
+def _record(exc_info: str) -> str:
+    return json.dumps({"message": "failed", "exc_info": exc_info}) + "\n"
 
 
 _TRACE = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    g()\n'
@@ -29,40 +29,136 @@ def test_the_cause_is_the_last_exception_that_is_not_about_another(tmp_path: Pat
         + "no json\n"
         + json.dumps({"message": "no exception"})
         + "\n"
-        + _record(_TRACE + "KeyError: our own", pid=os.getpid())
     )
     assert causes.logged_cause(file) == "ValueError: weights are broken"
     assert causes.logged_cause(tmp_path / "none") == ""
 
 
-def test_the_log_config_writes_errors_where_they_are_looked_for(tmp_path: Path) -> None:
-    file = tmp_path / "causes.jsonl"
-    config = json.dumps(causes.log_config(file, "WARNING"))
-    logging.config.dictConfigClass(causes.log_config(file, "WARNING"))
-    code = (
-        "import json, logging.config, sys\n"
-        "logging.config.dictConfig(json.loads(sys.argv[1]))\n"
-        "log = logging.getLogger('vllm.x')\n"
-        "log.warning('just so')\n"
-        "try: 1/0\n"
-        "except Exception: log.exception('EngineCore failed')\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, config], capture_output=True, text=True, check=True
-    )
-    assert causes.logged_cause(file) == "ZeroDivisionError: division by zero"
-    first, second = (json.loads(line) for line in done.stderr.splitlines())
+_FAILING = """
+import json, logging.config, sys
+for file in sys.argv[1:]:
+    logging.config.dictConfig(json.load(open(file)))
+    log = logging.getLogger("vllm.x")
+    log.warning("just so")
+    try: 1/0
+    except Exception: log.exception("failed " * 40000)
+"""
+
+
+def _log_failures(*configs: Path) -> str:
+    command = [sys.executable, "-c", _FAILING, *map(str, configs)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stderr
+
+
+def test_only_the_engines_process_writes_where_causes_are_looked_for(tmp_path: Path) -> None:
+    found = causes.Causes(tmp_path)
+    here, engine = found.log_configs("WARNING")
+    _log_failures(here)
+    assert not found.errors.exists()
+    said = _log_failures(engine)
+    assert causes.logged_cause(found.errors) == "ZeroDivisionError: division by zero"
+    first, second = (json.loads(line) for line in said.splitlines())
     assert (first["level"], first["logger"], second["level"]) == ("WARNING", "vllm.x", "ERROR")
+
+
+def test_what_the_engines_process_writes_is_bounded(tmp_path: Path) -> None:
+    found = causes.Causes(tmp_path)
+    _, engine = found.log_configs("WARNING")
+    _log_failures(*[engine] * 12)  # 280 KB each
+    assert sum(file.stat().st_size for file in tmp_path.glob("errors.jsonl*")) < 3 << 20
+    assert causes.logged_cause(found.errors) == "ZeroDivisionError: division by zero"
+
+
+def test_the_cause_of_a_death_is_looked_for_once_however_many_streams_ask(tmp_path: Path) -> None:
+    found = causes.Causes(tmp_path)
+    asked = 0
+
+    def exit_codes() -> list[int | None]:
+        nonlocal asked
+        asked += 1
+        return [1]
+
+    found.errors.write_text(_record(_TRACE + "ValueError: first"))
+    told = {found.death(exit_codes)}
+    found.errors.write_text(_record(_TRACE + "ValueError: another"))
+    told |= {found.death(exit_codes) for _ in range(255)}
+    assert told == {"ValueError: first"}
+    assert asked == 1
+
+
+def test_a_cause_that_is_not_known_yet_is_looked_for_again(tmp_path: Path) -> None:
+    found = causes.Causes(tmp_path)
+    assert found.death(lambda: [None]) == "its process ended"
+    assert "signal 9" in found.death(lambda: [-9])
 
 
 @pytest.mark.parametrize(
     ("codes", "words"),
-    [([None], ""), ([0], ""), ([-9], "killed by signal 9"), ([-11], "signal 11"), ([3], "code 3")],
+    [
+        ([None], ""),
+        ([0], ""),
+        ([-9], "killed by signal 9"),
+        ([-4], "signal 4 (SIGILL)"),
+        ([-99], "signal 99"),
+        ([3], "code 3"),
+    ],
 )
 def test_exit_codes_are_put_into_words(codes: list[int | None], words: str) -> None:
     cause = causes.exit_cause(codes)
     assert words in cause
     assert bool(cause) == bool(words)
+
+
+_DYING = """
+import signal, sys
+from penstock.replica.vllm import engine_process
+engine_process.write_faults()
+def forward():
+    signal.raise_signal(int(sys.argv[1]))
+forward()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGILL, signal.SIGSEGV, signal.SIGABRT])
+def test_a_fatal_signal_is_told_by_name_and_by_the_deepest_frame(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    found = causes.Causes(tmp_path)
+    # What was logged before, and did no harm.
+    found.errors.write_text(_record(_TRACE + "ValueError: one request"))
+    program = tmp_path / "program.py"
+    program.write_text(_DYING)
+    done = subprocess.run(
+        [sys.executable, str(program), str(int(number))],
+        env=os.environ | {engine_process.FAULTS: str(found.faults)},
+        check=False,
+    )
+    told = found.death(lambda: [done.returncode])
+    assert told.startswith(f"its process ended with signal {int(number)} ({number.name}), in ")
+    assert "in forward (" in told
+    assert "program.py, line " in told
+
+
+def test_of_a_fault_outside_python_the_main_threads_place_is_told() -> None:
+    dump = (
+        "Fatal Python error: Illegal instruction\n\n"
+        "Thread 0x01 (most recent call first):\n"
+        '  File "/usr/lib/python3.11/threading.py", line 324 in wait\n\n'
+        "Thread 0x02 (most recent call first):\n"
+        '  File "/x/site-packages/vllm/attention.py", line 12 in forward\n'
+        '  File "/x/site-packages/vllm/core.py", line 3 in step\n'
+    )
+    assert causes.deepest_frame(dump) == "in forward (vllm/attention.py, line 12)"
+    assert causes.deepest_frame("") == ""
+
+
+def test_an_engine_that_a_signal_ends_while_it_starts_is_told_of_as_such(tmp_path: Path) -> None:
+    error = RuntimeError(
+        "Engine core initialization failed. See root cause above. Failed core proc(s): "
+        "{'EngineCore_DP0': -11}"
+    )
+    signalled, logged = causes.Causes(tmp_path).start_failure(error)
+    assert (signalled, logged) == ("its process ended with signal 11 (SIGSEGV)", "")
 
 
 def test_pydantics_wrapping_is_cut_off() -> None:

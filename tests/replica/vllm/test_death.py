@@ -59,16 +59,19 @@ async def test_a_full_queue_refuses_so_that_another_replica_may_answer(mortal: V
     }
 
 
-async def test_a_killed_engine_is_told_of_by_every_call_at_once(mortal: VllmEngine) -> None:
+async def test_a_dying_engine_is_told_of_by_every_call_at_once_with_where_it_was(
+    mortal: VllmEngine,
+) -> None:
     long = {"max_tokens": 3000, "ignore_eos": True}
     async with asyncio.TaskGroup() as tasks:
         death = tasks.create_task(mortal.died())
         calls = [tasks.create_task(ask(mortal, chat(stream=s, **long))) for s in (True, False) * 3]  # type: ignore[arg-type]
         await until(lambda: mortal.load().running == 6, "all calls run")
         began = time.monotonic()
-        _process(mortal).send_signal(signal.SIGKILL)
+        _process(mortal).send_signal(signal.SIGILL)
     assert time.monotonic() - began < 2.0
-    assert "signal 9" in death.result()
+    assert "signal 4 (SIGILL), in " in death.result()
+    assert ".py, line " in death.result()
     for answer in [call.result() for call in calls]:
         _is_told_dead(answer)
     assert [bool(call.result().body) for call in calls] == [True, False] * 3

@@ -75,6 +75,14 @@ def test_what_the_engine_drops_is_no_end_and_may_be_tried_again(
     assert (tap.lost.status, tap.lost.code, tap.lost.retryable) == (status, code, True)
 
 
+def test_an_error_of_what_must_follow_a_grammar_is_the_requests_own() -> None:
+    tap = _tap()
+    with pytest.raises(RequestDropped):
+        tap.saw(tap.begin(1, constrained=True), _output(_part([], "error")))
+    assert tap.lost is not None
+    assert (tap.lost.status, tap.lost.fault, tap.lost.retryable) == (400, "client", False)
+
+
 def test_an_abort_after_hanging_up_is_as_it_should_be() -> None:
     tap = _tap()
     tap.hung_up = True

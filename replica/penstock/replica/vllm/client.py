@@ -29,12 +29,14 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
     ) -> AsyncGenerator[Any, None]:
         outputs = super().generate(prompt, sampling_params, request_id, **more)
         tap = CURRENT.get()
-        return outputs if tap is None else self._tapped(tap, sampling_params.n, outputs)
+        if tap is None:
+            return outputs
+        constrained = sampling_params.structured_outputs is not None
+        return self._tapped(tap, tap.begin(sampling_params.n, constrained=constrained), outputs)
 
     async def _tapped(
-        self, tap: CallTap, choices: int, outputs: AsyncGenerator[Any, None]
+        self, tap: CallTap, first: int, outputs: AsyncGenerator[Any, None]
     ) -> AsyncGenerator[Any, None]:
-        first = tap.begin(choices)
         async with contextlib.aclosing(outputs):
             try:
                 async for output in outputs:

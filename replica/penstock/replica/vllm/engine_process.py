@@ -6,12 +6,14 @@ module is imported in it: that is before vLLM is, since spawn unpickles the proc
 lies here, before the target's arguments. Light on purpose: no vLLM at the top.
 
 The kernel watches the parent's *thread* that started the process; `launch.py` keeps it alive.
-Touch point: `EngineCoreProc.run_engine_core`, the target of the engine's process.
+Touch points: `EngineCoreProc.run_engine_core`, the target of the engine's process, and
+`VllmConfig.logging_config.pylogging_config_file`, by which it sets up its log.
 """
 
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import multiprocessing
 import os
 import signal
@@ -19,6 +21,9 @@ from typing import Any, Final
 
 PARENT: Final = "PENSTOCK_ENGINE_PARENT"
 """The environment variable with the pid of the process that starts the engine's process."""
+
+FAULTS: Final = "PENSTOCK_ENGINE_FAULTS"
+"""The environment variable with the file that tells where a signal ended the engine's process."""
 
 _PR_SET_PDEATHSIG: Final = 1
 
@@ -34,12 +39,26 @@ def die_with_parent() -> None:
     _die_with(parent.pid)
 
 
+def write_faults() -> None:
+    """From now on a signal that ends this process leaves the threads' tracebacks in a file.
+
+    They run on a signal stack of their own, so it comes after `settle_amx`. Processes that nobody
+    told of a file write none.
+    """
+    if file := os.environ.get(FAULTS):
+        # faulthandler keeps the file, which stays open for as long as the process lives.
+        faulthandler.enable(open(file, "ab"), all_threads=True)  # noqa: SIM115
+
+
 def run_engine_core(*args: Any, **kwargs: Any) -> None:
     """Stands in for vLLM's own target."""
     die_with_parent()
     os.environ.pop(PARENT, None)  # true of this process only, not of those it starts
     from vllm.v1.engine.core import EngineCoreProc
 
+    # The config was made where the replica runs, with that process's log file in it.
+    log_config = os.environ["VLLM_LOGGING_CONFIG_PATH"]
+    kwargs["vllm_config"].logging_config.pylogging_config_file = log_config
     try:
         EngineCoreProc.run_engine_core(*args, **kwargs)
     except Exception:
@@ -59,4 +78,4 @@ def _die_with(parent: int) -> None:
 if getattr(multiprocessing.current_process(), "_inheriting", False) and PARENT in os.environ:
     _die_with(int(os.environ[PARENT]))
 
-__all__ = ["PARENT", "die_with_parent", "run_engine_core"]
+__all__ = ["FAULTS", "PARENT", "die_with_parent", "run_engine_core", "write_faults"]

@@ -38,7 +38,7 @@ def prepare(*, offline: bool, threads: int, log_config: Path) -> None:
     """Sets the environment. `offline`: the model is a directory, so the hub is never asked.
 
     `threads`: OpenMP threads of the engine's process; 0 leaves that to the machine. `log_config`:
-    a file with a `logging.config` for vLLM, here and in its processes.
+    a file with a `logging.config` for vLLM in this process.
     """
     os.environ.update(_ALWAYS)
     # Asked of clients by vLLM's own server; here the gateway knows who they are.
@@ -58,9 +58,15 @@ def log_level() -> str:
     return os.environ.get("VLLM_LOGGING_LEVEL", "WARNING")
 
 
-def name_parent() -> None:
-    """Tells the engine's process who starts it, so that it ends if that process already has."""
+def prepare_engine(*, log_config: Path, faults: Path) -> None:
+    """For the engine's process alone, just before it is started.
+
+    It is told who starts it, so that it ends if that process already has, and where to leave its
+    last words: a `logging.config` and a file for the tracebacks of a fatal signal.
+    """
     os.environ[engine_process.PARENT] = str(os.getpid())
+    os.environ[engine_process.FAULTS] = str(faults)
+    os.environ["VLLM_LOGGING_CONFIG_PATH"] = str(log_config)
 
 
 def never_compile() -> None:
@@ -94,8 +100,8 @@ def _cache_directory() -> Path:
 __all__ = [
     "MAX_CHOICES",
     "log_level",
-    "name_parent",
     "never_compile",
     "prepare",
+    "prepare_engine",
     "root_logger_kept",
 ]

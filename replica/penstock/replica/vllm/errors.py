@@ -78,6 +78,15 @@ def engine_error() -> Failed:
     return Failed(500, "server_error", "engine_error", message, retryable=True)
 
 
+def nothing_allowed() -> Failed:
+    """The engine gave the request up since its grammar, as it is, has no answer."""
+    message = (
+        "The structured output that was asked for allows no further token: its grammar or schema "
+        "has no finite answer, or other fields of the request forbid it."
+    )
+    return client_error(400, "invalid_value", message, "response_format")
+
+
 def internal(error: Exception) -> Failed:
     """Something broke that no handler knew."""
     return Failed(500, "server_error", "internal_error", f"{type(error).__name__}: {error}")
@@ -89,7 +98,7 @@ def not_generated(error: BaseException, *, begun: bool) -> Failed:
     Before the first output it comes of reading the request, and a wrong value there is the
     client's: say, half a surrogate pair among the bad words.
     """
-    if isinstance(error, ValueError | TypeError) and not begun:
+    if isinstance(error, ValueError | TypeError | OverflowError) and not begun:
         return client_error(400, "invalid_value", str(error))
     return Failed(500, "server_error", "internal_error", f"{type(error).__name__}: {error}")
 
@@ -169,6 +178,7 @@ __all__ = [
     "from_event",
     "internal",
     "not_generated",
+    "nothing_allowed",
     "too_late",
     "unknown_adapter",
 ]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import multiprocessing
 import tempfile
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.replica.engine import CannotLoad, EngineError
 from penstock.replica.vllm import causes, checks, engine_process, environment
 from penstock.replica.vllm.arguments import Circumstances, Option, command_line, own_settings
+from penstock.replica.vllm.causes import Causes
 
 if TYPE_CHECKING:
     from penstock.replica.vllm.client import TappedLLM
@@ -61,6 +61,7 @@ class Launcher:
     def __init__(self, order: Order) -> None:
         self._order = order
         self._files = tempfile.TemporaryDirectory(prefix="penstock-vllm-")
+        self._causes = Causes(Path(self._files.name))
         self._stopped = threading.Event()
         self._ended = threading.Event()
         self._strangers = set(multiprocessing.active_children())
@@ -94,11 +95,7 @@ class Launcher:
 
     def death(self) -> str:
         """Why the engine is dead, in one line."""
-        return (
-            causes.logged_cause(self._cause_file())
-            or causes.exit_cause(self._exit_codes())
-            or "its process ended"
-        )
+        return self._causes.death(self._exit_codes)
 
     def _live(self, outcome: asyncio.Future[Launched]) -> None:
         loop = outcome.get_loop()
@@ -113,10 +110,11 @@ class Launcher:
 
     def _launch(self) -> Launched:
         place, engine_args = self._order.place, self._order.engine_args
+        log_here, log_engine = self._causes.log_configs(environment.log_level())
         environment.prepare(
             offline=place.directory is not None,
             threads=own_settings(engine_args).threads or checks.fitting_threads(place),
-            log_config=self._log_config(),
+            log_config=log_here,
         )
         log.info("importing vLLM")
         from vllm.platforms import current_platform
@@ -130,7 +128,7 @@ class Launcher:
         args = self._arguments(cpu=cpu)
         if cpu and args.enforce_eager:
             environment.never_compile()
-        llm, gauges = self._engine(args)
+        llm, gauges = self._engine(args, log_engine)
         return Launched(place, llm, gauges, args, cpu)
 
     def _arguments(self, *, cpu: bool) -> Namespace:
@@ -146,7 +144,7 @@ class Launcher:
         args: Namespace = parser.parse_args([*fixed, *words])
         return args
 
-    def _engine(self, args: Namespace) -> tuple[TappedLLM, Gauges]:
+    def _engine(self, args: Namespace, log_engine: Path) -> tuple[TappedLLM, Gauges]:
         from vllm.engine.arg_utils import AsyncEngineArgs
         from vllm.usage.usage_lib import UsageContext
 
@@ -159,6 +157,7 @@ class Launcher:
         if self._stopped.is_set():
             raise EngineError("the engine was stopped while it loaded")
         log.info("loading the model")
+        environment.prepare_engine(log_config=log_engine, faults=self._causes.faults)
         with _own_process_target():
             llm = TappedLLM.from_vllm_config(
                 config, usage_context=usage, stat_loggers=[Gauges], disable_log_stats=True
@@ -166,14 +165,6 @@ class Launcher:
         llm.death = self.death
         gauges = next(g for g in llm.logger_manager.stat_loggers if isinstance(g, Gauges))
         return llm, gauges
-
-    def _log_config(self) -> Path:
-        path = Path(self._files.name) / "logging.json"
-        path.write_text(json.dumps(causes.log_config(self._cause_file(), environment.log_level())))
-        return path
-
-    def _cause_file(self) -> Path:
-        return Path(self._files.name) / "causes.jsonl"
 
     def _exit_codes(self) -> list[int | None]:
         if self._launched is None:
@@ -187,10 +178,10 @@ class Launcher:
         log.debug("vLLM did not start", exc_info=error)
         cause = causes.of_exception(error)
         if causes.is_indirect(error):
-            told = causes.logged_cause(self._cause_file())
-            if not told:
-                return EngineError(f"the engine did not start: {cause}")
-            cause = told
+            signalled, logged = self._causes.start_failure(error)
+            if signalled or not logged:
+                return EngineError(f"the engine did not start: {signalled or cause}")
+            cause = logged
         return CannotLoad(self._order.place.failure(cause))
 
 
@@ -226,7 +217,6 @@ def _own_process_target() -> Iterator[None]:
     """While it lasts, vLLM's engine process begins in `engine_process`."""
     from vllm.v1.engine.core import EngineCoreProc
 
-    environment.name_parent()
     original = EngineCoreProc.__dict__["run_engine_core"]
     EngineCoreProc.run_engine_core = staticmethod(engine_process.run_engine_core)
     try:

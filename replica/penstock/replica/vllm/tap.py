@@ -35,13 +35,16 @@ class CallTap:
         self._completion_tokens = 0
         self._reasons: dict[int, str] = {}
         self._choices = 0
+        self._constrained = False
         self._metrics: Any = None
 
-    def begin(self, choices: int) -> int:
+    def begin(self, choices: int, *, constrained: bool = False) -> int:
         """A request of the call goes to the engine; returns the index of its first choice.
 
         A list of prompts makes several; the serving layer numbers all their choices through.
+        `constrained`: its output must follow a grammar.
         """
+        self._constrained = constrained
         first = self._choices
         self._choices += choices
         return first
@@ -61,7 +64,7 @@ class CallTap:
         if part.finish_reason == "abort" and not self.hung_up:
             self._lose(errors.cut_short())
         if part.finish_reason == "error":
-            self._lose(errors.engine_error())
+            self._lose(errors.nothing_allowed() if self._constrained else errors.engine_error())
         self._completion_tokens += len(part.token_ids)
         if part.finish_reason is not None:
             self._reasons[choice] = part.finish_reason
