@@ -27,7 +27,9 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
     def generate(
         self, prompt: Any, sampling_params: Any, request_id: str, **more: Any
     ) -> AsyncGenerator[Any, None]:
-        outputs = super().generate(prompt, sampling_params, request_id, **more)
+        outputs: AsyncGenerator[Any, None] = super().generate(
+            prompt, sampling_params, request_id, **more
+        )
         tap = CURRENT.get()
         if tap is None:
             return outputs
