@@ -10,9 +10,10 @@ from pydantic import BaseModel
 
 from penstock.control.admin.auth import Viewer
 from penstock.control.admin.deployments_api import DeploymentsApi
+from penstock.control.admin.documents import with_problems
 from penstock.control.admin.doors import Doors
 from penstock.control.admin.lists_api import lists_api
-from penstock.control.admin.problems import MEDIA_TYPE, Problem, install_problems
+from penstock.control.admin.problems import install_problems
 from penstock.control.admin.services import AdminServices
 from penstock.control.admin.tokens_api import tokens_api
 
@@ -37,8 +38,11 @@ def admin_app(services: AdminServices, version: str, *, hosts: Collection[str] =
     )
     install_problems(app)
     app.add_middleware(Doors, tokens=services.tokens, hosts=hosts)
-    app.include_router(_resources(services))
-    _tell_version(app, services, version)
+    api = _resources(services)
+    _tell_version(app, api, services, version)
+    app.include_router(api)
+    made = app.openapi
+    app.openapi = lambda: with_problems(made())  # type: ignore[method-assign]  # FastAPI's own way
     return app
 
 
@@ -46,9 +50,7 @@ def _resources(services: AdminServices) -> APIRouter:
     """Everything below /admin/v1."""
     api = APIRouter(
         prefix="/admin/v1",
-        responses={
-            "4XX": {"description": "Refused", "content": {MEDIA_TYPE: {}}, "model": Problem}
-        },
+        responses={"4XX": {"description": "Refused"}, "5XX": {"description": "Failed"}},
     )
     api.include_router(DeploymentsApi(services.keeper, services.clock).router())
     api.include_router(lists_api(services.keeper.cluster))
@@ -56,7 +58,7 @@ def _resources(services: AdminServices) -> APIRouter:
     return api
 
 
-def _tell_version(app: FastAPI, services: AdminServices, version: str) -> None:
+def _tell_version(app: FastAPI, api: APIRouter, services: AdminServices, version: str) -> None:
     def told() -> VersionModel:
         return VersionModel(version=version, snapshot_version=services.routes.current().version)
 
@@ -65,7 +67,7 @@ def _tell_version(app: FastAPI, services: AdminServices, version: str) -> None:
         """The head runs."""
         return told()
 
-    @app.get("/admin/v1/version", tags=["head"])
+    @api.get("/version", tags=["head"])
     async def get_version(_: Viewer) -> VersionModel:
         """Which Penstock this is, and which routes it tells."""
         return told()

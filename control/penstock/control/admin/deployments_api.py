@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import replace
-from typing import Annotated
+from typing import Any
 
-from fastapi import APIRouter, Header, Response, status
+from fastapi import APIRouter, Response, status
 
 from penstock.control.admin.auth import Operator, Viewer
 from penstock.control.admin.models import DeploymentModel, NewDeployment, ScaleModel, SpecModel
-from penstock.control.errors import DeploymentExists, InvalidInput, RevisionMismatch
+from penstock.control.admin.preconditions import (
+    IfMatch,
+    IfNoneMatch,
+    check_match,
+    check_none_match,
+    etag,
+)
+from penstock.control.errors import DeploymentExists
 from penstock.control.managers.clock import Clock
 from penstock.control.managers.keeper import Keeper
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.deployment import (
-    Deployment,
     DeploymentName,
     DeploymentSpec,
     changed,
@@ -23,10 +29,9 @@ from penstock.control.state.deployment import (
 )
 from penstock.control.store.store import Author
 
-IfMatch = Annotated[
-    str | None,
-    Header(description="ETag or generation that the caller read; 412 where it has changed"),
-]
+CREATED: dict[int | str, dict[str, Any]] = {
+    status.HTTP_201_CREATED: {"model": DeploymentModel, "description": "Created"}
+}
 
 
 class DeploymentsApi:
@@ -42,7 +47,7 @@ class DeploymentsApi:
         router.get("")(self.list_deployments)
         router.post("", status_code=status.HTTP_201_CREATED)(self.create_deployment)
         router.get("/{name}")(self.get_deployment)
-        router.put("/{name}")(self.put_deployment)
+        router.put("/{name}", responses=CREATED)(self.put_deployment)
         router.post("/{name}/scale")(self.scale_deployment)
         router.delete("/{name}", status_code=status.HTTP_204_NO_CONTENT)(self.delete_deployment)
         return router
@@ -52,7 +57,9 @@ class DeploymentsApi:
         view = self._keeper.cluster.view()
         return [DeploymentModel.of(view, d) for _, d in sorted(view.deployments.items())]
 
-    async def create_deployment(self, body: NewDeployment, caller: Operator) -> DeploymentModel:
+    async def create_deployment(
+        self, body: NewDeployment, caller: Operator, response: Response
+    ) -> DeploymentModel:
         """Creates a deployment; 409 where the name is taken."""
         spec = body.to_spec(body.name)
 
@@ -63,14 +70,13 @@ class DeploymentsApi:
                 )
             return self._with_new(view, spec)
 
-        view = await self._keeper.desire(
-            step, Author(caller.name, f"create deployment {spec.name}")
-        )
-        return _shown(view, spec.name)
+        author = Author(caller.name, f"create deployment {spec.name}")
+        response.headers["location"] = _location(spec.name)
+        return _shown(await self._keeper.desire(step, author), spec.name, response)
 
-    async def get_deployment(self, name: str, _: Viewer) -> DeploymentModel:
+    async def get_deployment(self, name: str, _: Viewer, response: Response) -> DeploymentModel:
         """One deployment."""
-        return _shown(self._keeper.cluster.view(), name)
+        return _shown(self._keeper.cluster.view(), name, response)
 
     async def put_deployment(
         self,
@@ -79,34 +85,43 @@ class DeploymentsApi:
         caller: Operator,
         response: Response,
         if_match: IfMatch = None,
+        if_none_match: IfNoneMatch = None,
     ) -> DeploymentModel:
         """Replaces a deployment's spec whole, or creates it (201)."""
         spec = body.to_spec(name)
 
         def step(view: ClusterView) -> ClusterView:
             known = view.deployments.get(spec.name)
-            _check_match(known, if_match)
+            check_match(known, if_match)
+            check_none_match(known, if_none_match)
             if known is None:
                 response.status_code = status.HTTP_201_CREATED
+                response.headers["location"] = _location(name)
                 return self._with_new(view, spec)
             return view.with_deployment(changed(known, spec, self._clock.now()))
 
         view = await self._keeper.desire(step, Author(caller.name, f"put deployment {name}"))
-        return _shown(view, name)
+        return _shown(view, name, response)
 
     async def scale_deployment(
-        self, name: str, body: ScaleModel, caller: Operator, if_match: IfMatch = None
+        self,
+        name: str,
+        body: ScaleModel,
+        caller: Operator,
+        response: Response,
+        if_match: IfMatch = None,
     ) -> DeploymentModel:
         """Changes only the number of replicas."""
 
         def step(view: ClusterView) -> ClusterView:
             known = view.deployment(name)
-            _check_match(known, if_match)
+            check_match(known, if_match)
             spec = replace(known.spec, replicas=body.replicas)
             return view.with_deployment(changed(known, spec, self._clock.now()))
 
         what = f"scale deployment {name} to {body.replicas}"
-        return _shown(await self._keeper.desire(step, Author(caller.name, what)), name)
+        view = await self._keeper.desire(step, Author(caller.name, what))
+        return _shown(view, name, response)
 
     async def delete_deployment(
         self, name: str, caller: Operator, if_match: IfMatch = None
@@ -114,7 +129,7 @@ class DeploymentsApi:
         """Deletes a deployment; its replicas drain and stop."""
 
         def step(view: ClusterView) -> ClusterView:
-            _check_match(view.deployment(name), if_match)
+            check_match(view.deployment(name), if_match)
             return view.without_deployment(DeploymentName(name))
 
         await self._keeper.desire(step, Author(caller.name, f"delete deployment {name}"))
@@ -124,30 +139,11 @@ class DeploymentsApi:
         return view.with_deployment(created(spec, self._clock.now(), uid=uid))
 
 
-def _shown(view: ClusterView, name: str) -> DeploymentModel:
-    return DeploymentModel.of(view, view.deployment(name))
+def _location(name: str) -> str:
+    return f"/admin/v1/deployments/{name}"
 
 
-def etag(deployment: Deployment) -> str:
-    """Names one generation of one deployment: a namesake made later has another."""
-    return f'"{deployment.generation}-{deployment.uid}"'
-
-
-def _check_match(known: Deployment | None, if_match: str | None) -> None:
-    if if_match is None:
-        return
-    wanted = if_match.strip().removeprefix("W/").strip('"')
-    if wanted == "*" and known is not None:
-        return
-    generation, _, uid = wanted.partition("-")
-    if wanted != "*" and not (generation.isascii() and generation.isdigit()):
-        raise InvalidInput(
-            f"If-Match is {if_match!r}: give the deployment's ETag, or its generation, such as 3"
-        )
-    if (
-        known is None
-        or generation.lstrip("0") != str(known.generation)
-        or uid not in ("", known.uid)
-    ):
-        found = f"at generation {etag(known)}" if known else "not there"
-        raise RevisionMismatch(f"the deployment is {found}, not {wanted}: read it again")
+def _shown(view: ClusterView, name: str, response: Response) -> DeploymentModel:
+    deployment = view.deployment(name)
+    response.headers["etag"] = etag(deployment)
+    return DeploymentModel.of(view, deployment)

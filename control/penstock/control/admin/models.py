@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, S
 
 from penstock.control.state.cluster import ClusterView, Gateway
 from penstock.control.state.deployment import (
+    ENGINES,
     MAX_REPLICAS,
     AdapterBinding,
     Deployment,
@@ -53,7 +54,9 @@ class SpecModel(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    engine: Text = Field("vllm", description="vllm or simulated")
+    engine: Text = Field(
+        "vllm", description="what answers", json_schema_extra={"enum": list(ENGINES)}
+    )
     model: Text = Field(
         description="path, Hugging Face id, or a name that the replica ships",
         examples=["penstock-mini"],
