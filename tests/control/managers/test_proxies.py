@@ -33,7 +33,7 @@ async def test_the_gateway_is_started_with_its_flags(world: World) -> None:
     )
 
 
-async def test_a_gateway_that_ended_is_started_again_within_two_seconds(world: World) -> None:
+async def test_a_gateway_that_ended_is_started_again_after_its_backoff(world: World) -> None:
     async with world.running():
         await world.in_state(GatewayState.READY)
         world.launcher.started[0].end(-9)
