@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from penstock.control.cli.app import app
 
-VERBS = ("serve", "head", "node", "status")
+VERBS = ("serve", "head", "node", "status", "deploy", "scale", "delete")
 
 
 @pytest.fixture

@@ -40,8 +40,8 @@ EVERYTHING = Everything(
 def shown(everything: Everything, width: int = 160) -> str:
     out = io.StringIO()
     console = Console(file=out, width=width)
-    for table in to_tables(everything):
-        console.print(table)
+    for part in to_tables(everything):
+        console.print(part)
     return out.getvalue()
 
 
@@ -55,6 +55,14 @@ def test_ids_and_states_stay_whole_on_a_narrow_terminal() -> None:
     text = shown(EVERYTHING, width=80)
     assert "mini-2" in text
     assert "backoff" in text
+
+
+def test_an_error_is_broken_between_words_at_80_columns() -> None:
+    error = "the engine died: its process ended with signal 4 while it loaded the weights of mini"
+    failed = replica("mini-2", state="failed", last_error=error)
+    text = shown(Everything([deployment(message=error)], [failed], [node()], []), width=80)
+    for words in ("the engine died: its process ended with signal 4", "weights of mini"):
+        assert text.count(words) == 2
 
 
 def test_nothing_at_all_is_shown_as_empty_tables() -> None:

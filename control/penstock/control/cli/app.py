@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
+from penstock.control.cli.deployments import delete, deploy, scale
 from penstock.control.cli.processes import head, node
 from penstock.control.cli.serve import HELP as SERVE_HELP
 from penstock.control.cli.serve import serve
 from penstock.control.cli.status import status
+from penstock.control.cli.tokens import tokens
 
 app = typer.Typer(
     name="penstock",
@@ -41,5 +43,8 @@ def root(
 
 app.command(rich_help_panel="On one machine", help=SERVE_HELP)(serve)
 app.command(rich_help_panel="Looking")(status)
+for verb in (deploy, scale, delete):
+    app.command(rich_help_panel="Changing")(verb)
+app.add_typer(tokens, name="tokens", rich_help_panel="Changing")
 app.command(rich_help_panel="On many machines")(head)
 app.command(rich_help_panel="On many machines")(node)

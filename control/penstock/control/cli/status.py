@@ -5,34 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import typer
 from pydantic import BaseModel
-from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
-from rich.text import Text
 
 from penstock.control.admin.models import DeploymentModel, GatewayModel, NodeModel, ReplicaModel
 from penstock.control.cli.admin_calls import Head
-from penstock.control.cli.options import AdminTokenFile, AdminUrl, AsJson, DataDir, TlsCa
-from penstock.control.cli.outcome import explained
+from penstock.control.cli.asking import asks_head
+from penstock.control.cli.options import AsJson
+from penstock.control.cli.tables import notes, show, table
 from penstock.control.outside.admin_client import AdminClient
-from penstock.control.settings import ADMIN_ADDRESS, DATA_DIR
 
-COLOURS = {
-    "ready": "green",
-    "starting": "yellow",
-    "pending": "yellow",
-    "updating": "yellow",
-    "draining": "yellow",
-    "degraded": "yellow",
-    "backoff": "red",
-    "failed": "red",
-    "lost": "red",
-    "silent": "red",
-    "unresponsive": "red",
-}
 GIB = 1024**3
 
 
@@ -46,13 +31,8 @@ class Everything:
     gateways: Sequence[GatewayModel]
 
 
-def status(
-    admin: AdminUrl = ADMIN_ADDRESS,
-    data_dir: DataDir = Path(DATA_DIR),
-    admin_token_file: AdminTokenFile = None,
-    tls_ca: TlsCa = None,
-    as_json: AsJson = False,
-) -> None:
+@asks_head("status")
+def status(head: Head, as_json: AsJson = False) -> None:
     """Show deployments, replicas, nodes and gateways.
 
     \b
@@ -61,14 +41,11 @@ def status(
       penstock status --json | jq '.replicas[].state'
       penstock status --admin 10.0.0.1:8081
     """
-    with explained("status"):
-        everything = Head(admin, data_dir, admin_token_file, tls_ca).ask(_everything)
+    everything = head.ask(_everything)
     if as_json:
         typer.echo(json.dumps(to_json(everything), indent=2))
         return
-    console = Console()
-    for table in to_tables(everything):
-        console.print(table)
+    show(*to_tables(everything))
 
 
 def to_json(everything: Everything) -> dict[str, list[object]]:
@@ -85,32 +62,34 @@ def to_json(everything: Everything) -> dict[str, list[object]]:
     }
 
 
-def to_tables(everything: Everything) -> list[Table]:
-    """One table for each list, with what a person wants to know first."""
+def to_tables(everything: Everything) -> list[Table | Padding]:
+    """One table for each list, with what a person wants to know first; reasons stand below."""
+    deployments, replicas = everything.deployments, everything.replicas
     return [
-        _table("Deployments", DEPLOYMENT_COLUMNS, map(_deployment, everything.deployments)),
-        _table("Replicas", REPLICA_COLUMNS, map(_replica, everything.replicas)),
-        _table("Nodes", NODE_COLUMNS, map(_node, everything.nodes)),
-        _table("Gateways", GATEWAY_COLUMNS, map(_gateway, everything.gateways)),
+        table("Deployments", DEPLOYMENT_COLUMNS, map(_deployment, deployments)),
+        *notes((it.name, it.status.message) for it in deployments),
+        table("Replicas", REPLICA_COLUMNS, map(_replica, replicas)),
+        *notes((it.id, it.last_error) for it in replicas),
+        table("Nodes", NODE_COLUMNS, map(_node, everything.nodes)),
+        table("Gateways", GATEWAY_COLUMNS, map(_gateway, everything.gateways)),
+        *notes((it.id, it.last_error) for it in everything.gateways),
     ]
 
 
-DEPLOYMENT_COLUMNS = ("name", "state", "ready", "engine", "model", "adapters", "message")
+DEPLOYMENT_COLUMNS = ("name", "state", "ready", "engine", "model", "adapters")
 
 
 def _deployment(it: DeploymentModel) -> tuple[str, ...]:
     counts = f"{it.status.ready}/{it.status.wanted}"
     adapters = ", ".join(adapter.alias for adapter in it.spec.adapters)
-    what = (it.spec.engine, it.spec.model, adapters)
-    return (it.name, it.status.phase, counts, *what, it.status.message)
+    return (it.name, it.status.phase, counts, it.spec.engine, it.spec.model, adapters)
 
 
-REPLICA_COLUMNS = ("id", "state", "node", "address", "pid", "restarts", "last error")
+REPLICA_COLUMNS = ("id", "state", "node", "address", "pid", "restarts")
 
 
 def _replica(it: ReplicaModel) -> tuple[str, ...]:
-    process = (it.address, _pid(it.pid), str(it.restarts))
-    return (it.id, it.state, it.node, *process, it.last_error)
+    return (it.id, it.state, it.node, it.address, _pid(it.pid), str(it.restarts))
 
 
 NODE_COLUMNS = ("id", "state", "address", "pid", "cores", "GPUs", "memory free")
@@ -131,18 +110,6 @@ def _gateway(it: GatewayModel) -> tuple[str, ...]:
 
 def _pid(pid: int) -> str:
     return str(pid) if pid else ""
-
-
-def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """Ids stay whole and the second column, the state, has its colour."""
-    table = Table(title=title, title_justify="left", title_style="bold")
-    for position, column in enumerate(columns):
-        table.add_column(column, no_wrap=position < 2, overflow="fold")
-    for row in rows:
-        cells = [Text(cell) for cell in row]
-        cells[1].stylize(COLOURS.get(row[1], ""))
-        table.add_row(*cells)
-    return table
 
 
 async def _everything(admin: AdminClient) -> Everything:

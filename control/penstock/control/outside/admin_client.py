@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import urllib.parse
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -12,14 +13,17 @@ import httpx
 from pydantic import TypeAdapter, ValidationError
 
 from penstock.control.admin.models import (
+    CreatedTokenModel,
     DeploymentModel,
     GatewayModel,
     NodeModel,
     ReplicaModel,
     SpecModel,
+    TokenModel,
 )
 from penstock.control.errors import InvalidInput, InvalidSetting, Unavailable
 from penstock.control.secrets_files import read_secret
+from penstock.control.state.tokens import Role
 
 TIMEOUT = timedelta(seconds=5)
 T = TypeVar("T")
@@ -86,24 +90,50 @@ class AdminClient:
 
     async def put_deployment(self, name: str, spec: SpecModel) -> None:
         """Creates a deployment, or makes it as this spec says."""
-        await self._call("PUT", f"/deployments/{name}", json=spec.model_dump())
+        await self._call("PUT", f"/deployments/{quote(name)}", json=spec.model_dump())
 
-    async def scale(self, name: str, replicas: int) -> None:
+    async def scale(self, name: str, replicas: int) -> DeploymentModel:
         """Changes how many replicas a deployment is to have."""
-        await self._call("POST", f"/deployments/{name}/scale", json={"replicas": replicas})
+        body = {"replicas": replicas}
+        reply = await self._call("POST", f"/deployments/{quote(name)}/scale", json=body)
+        return self._read(reply, DeploymentModel)
 
     async def delete_deployment(self, name: str) -> None:
         """Deletes a deployment; its replicas drain and stop."""
-        await self._call("DELETE", f"/deployments/{name}")
+        await self._call("DELETE", f"/deployments/{quote(name)}")
+
+    async def deploy(self, name: str, spec: SpecModel, *, only_new: bool) -> DeploymentModel:
+        """As `put_deployment`; with `only_new` a deployment that exists is left alone."""
+        headers = {"if-none-match": "*"} if only_new else {}
+        reply = await self._call(
+            "PUT", f"/deployments/{quote(name)}", json=spec.model_dump(), headers=headers
+        )
+        return self._read(reply, DeploymentModel)
+
+    async def tokens(self) -> list[TokenModel]:
+        """Every token, without the tokens themselves."""
+        return await self._list("tokens", TokenModel)
+
+    async def create_token(self, name: str, role: Role) -> CreatedTokenModel:
+        """Makes a token; the answer alone has it."""
+        reply = await self._call("POST", "/tokens", json={"name": name, "role": role})
+        return self._read(reply, CreatedTokenModel)
+
+    async def revoke_token(self, token_id: str) -> None:
+        """Nobody gets in with it any more."""
+        await self._call("DELETE", f"/tokens/{quote(token_id)}")
 
     async def _list(self, what: str, model: type[T]) -> list[T]:
         reply = await self._call("GET", f"/{what}")
+        return self._read(reply, list[model])  # type: ignore[valid-type]
+
+    def _read(self, reply: httpx.Response, kind: type[T]) -> T:
         try:
-            return TypeAdapter(list[model]).validate_json(reply.content)  # type: ignore[valid-type]
+            return TypeAdapter(kind).validate_json(reply.content)
         except ValidationError as error:
             raise Unavailable(
                 f"{self.url} answers, but not as a Penstock head of this version does: "
-                f"{error.error_count()} wrong fields in {what}"
+                f"{error.error_count()} wrong fields in {reply.request.url.path}"
             ) from error
 
     async def _call(self, method: str, path: str, **more: Any) -> httpx.Response:
@@ -117,9 +147,9 @@ class AdminClient:
 
     async def _request(self, method: str, path: str, **more: Any) -> httpx.Response:
         """Asks without a token where there is none: first of all one wants to know of the head."""
-        missing, headers = None, {}
+        missing, headers = None, dict(more.pop("headers", {}))
         try:
-            headers = {"authorization": f"Bearer {self._token()}"}
+            headers["authorization"] = f"Bearer {self._token()}"
         except Unavailable as error:
             missing = error
         try:
@@ -130,6 +160,11 @@ class AdminClient:
         if missing and reply.status_code == httpx.codes.UNAUTHORIZED:
             raise missing
         return reply
+
+
+def quote(name: str) -> str:
+    """A name as one part of a path, whatever is in it."""
+    return urllib.parse.quote(name, safe="")
 
 
 def _detail(reply: httpx.Response) -> str:

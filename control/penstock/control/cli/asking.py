@@ -1,0 +1,69 @@
+"""Verbs that ask the head: the options that name it, added to each, and errors as one line."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import typer
+from pydantic import BaseModel
+
+from penstock.control.cli.admin_calls import Head
+from penstock.control.cli.options import AdminTokenFile, AdminUrl, DataDir, TlsCa
+from penstock.control.cli.outcome import explained
+from penstock.control.settings import ADMIN_ADDRESS, DATA_DIR
+
+_SHARED = {
+    "admin": (AdminUrl, ADMIN_ADDRESS),
+    "data_dir": (DataDir, Path(DATA_DIR)),
+    "admin_token_file": (AdminTokenFile, None),
+    "tls_ca": (TlsCa, None),
+}
+
+
+def asks_head(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Makes a command of a function whose first parameter is a `Head`.
+
+    `name` is the verb as users type it, for error messages.
+    """
+
+    def decorated(verb: Callable[..., None]) -> Callable[..., None]:
+        def command(
+            *, admin: str, data_dir: Path, admin_token_file: Path | None, tls_ca: Path | None,
+            **own: Any,
+        ) -> None:  # fmt: skip
+            with explained(name):
+                verb(Head(admin, data_dir, admin_token_file, tls_ca), **own)
+
+        _disguise(command, verb)
+        return command
+
+    return decorated
+
+
+def say_json(model: BaseModel) -> None:
+    """One model as an object."""
+    typer.echo(model.model_dump_json(indent=2))
+
+
+def say_json_list(models: Iterable[BaseModel]) -> None:
+    """Models as a list, as the admin API gives it."""
+    typer.echo(json.dumps([model.model_dump(mode="json") for model in models], indent=2))
+
+
+def _disguise(command: Callable[..., None], verb: Callable[..., None]) -> None:
+    """Lets the command line read the verb's parameters and the shared ones off the command."""
+    _, *own = inspect.signature(verb, eval_str=True).parameters.values()
+    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own]
+    for name, (kind, default) in _SHARED.items():
+        parameters.append(
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind
+            )
+        )
+    command.__name__, command.__doc__ = verb.__name__, verb.__doc__
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in parameters}

@@ -1,0 +1,105 @@
+"""Verbs that ask the head, against a real admin API."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from penstock.control.secrets_files import write_secret
+from tests.control.cli.conftest import AskedHead
+
+DEPLOY = ("deploy", "mini", "--model", "penstock-mini", "--engine", "simulated")
+
+
+def test_deploy_scale_and_delete_change_what_is_served(asked_head: AskedHead) -> None:
+    deployed = asked_head.run(*DEPLOY, "--replicas", "2", "--engine-arg", "ttft_ms=5")
+    assert deployed.exit_code == 0, deployed.stderr
+    assert deployed.stdout.startswith("mini is starting, 0 of 2 replicas ready (generation 1)")
+    scaled = asked_head.run("scale", "mini", "3", "--json")
+    spec = json.loads(scaled.stdout)["spec"]
+    assert (spec["replicas"], spec["engine_args"]) == (3, {"ttft_ms": "5"})
+    deleted = asked_head.run("delete", "mini")
+    assert deleted.stdout == "mini is deleted\n"
+    assert not asked_head.admin.keeper.cluster.view().deployments
+
+
+def test_a_deployment_can_come_from_a_file_that_the_api_gave(asked_head: AskedHead) -> None:
+    told = asked_head.run(*DEPLOY, "--adapter", "p=p@1=source", "--json").stdout
+    again = asked_head.run("deploy", "copy", "-f", "-", "--replicas", "0", "--json", input=told)
+    assert again.exit_code == 0, again.stderr
+    spec = json.loads(again.stdout)["spec"]
+    assert spec["adapters"] == [{"alias": "p", "adapter": "p@1", "source": "source"}]
+    assert spec["replicas"] == 0
+
+
+def test_a_new_deployment_does_not_overwrite(asked_head: AskedHead) -> None:
+    assert asked_head.run(*DEPLOY, "--new").exit_code == 0
+    reply = asked_head.run(*DEPLOY, "--new", "--replicas", "9")
+    assert reply.exit_code == 1
+    assert "'mini' exists" in reply.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("deploy", "mini"), "model: Field required"),
+        (("deploy", "Not A Name", "--model", "m"), "name is 'Not A Name'"),
+        (("deploy", "mini", "--model", "m", "--engine", "magic"), "engine is 'magic'"),
+        (("deploy", "mini", "--model", "m", "--engine-arg", "oops"), "key=value"),
+        (("deploy", "mini", "-f", "nothing.json"), "nothing.json"),
+        (("scale", "none", "1"), "no deployment 'none'"),
+        (("delete", "../nodes"), "../nodes: Not Found"),
+        (("tokens", "create", "a b"), "name is 'a b'"),
+        (("tokens", "revoke", "nobody"), "'nobody'"),
+    ],
+)
+def test_what_goes_wrong_is_one_line(
+    asked_head: AskedHead, arguments: tuple[str, ...], words: str
+) -> None:
+    reply = asked_head.run(*arguments)
+    assert reply.exit_code == 1
+    (line,) = reply.stderr.splitlines()
+    assert line.startswith(f"penstock {arguments[0]}")
+    assert ": error: " in line
+    assert words in line
+
+
+def test_a_file_that_is_not_json_is_named(asked_head: AskedHead, tmp_path: Path) -> None:
+    for content in ("{", "[]", '{"spec": 1}'):
+        (tmp_path / "bad.json").write_text(content)
+        reply = asked_head.run("deploy", "mini", "-f", str(tmp_path / "bad.json"))
+        assert reply.exit_code == 1
+        assert "bad.json" in reply.stderr
+
+
+def test_tokens_are_created_listed_and_revoked(asked_head: AskedHead, tmp_path: Path) -> None:
+    created = asked_head.run("tokens", "create", "alice", "--role", "operator")
+    secret = created.stdout.splitlines()[-1]
+    write_secret(tmp_path / "alice", secret)
+    as_alice = ("--admin-token-file", str(tmp_path / "alice"))
+    assert asked_head.run(*DEPLOY, *as_alice).exit_code == 0
+    refused = asked_head.run("tokens", "list", *as_alice)
+    assert "has role operator, this needs role admin" in refused.stderr
+    assert "alice" in asked_head.run("tokens", "list").stdout
+    listed = json.loads(asked_head.run("tokens", "list", "--json").stdout)
+    assert {token["name"]: token["role"] for token in listed} == {
+        "admin": "admin",
+        "alice": "operator",
+    }
+    assert asked_head.run("tokens", "revoke", "alice").exit_code == 0
+    assert "revoked" in asked_head.run("scale", "mini", "1", *as_alice).stderr
+
+
+def test_without_a_token_a_verb_says_where_it_looked(asked_head: AskedHead) -> None:
+    (asked_head.data_dir / "admin.token").unlink()
+    reply = asked_head.run("status")
+    assert reply.exit_code == 1
+    assert f"no admin token in {asked_head.data_dir / 'admin.token'}" in reply.stderr
+    assert "--admin-token-file" in reply.stderr
+
+
+def test_a_token_file_that_others_can_read_is_refused(asked_head: AskedHead) -> None:
+    (asked_head.data_dir / "admin.token").chmod(0o644)
+    assert "chmod 600" in asked_head.run("status").stderr
