@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 
 import openai
+
+from tests.e2e.system import System
 
 
 @dataclass
@@ -54,3 +58,33 @@ async def until(condition: object, *, within: float, what: str) -> None:
         while not condition():
             await asyncio.sleep(0.02)
     assert not limit.expired(), what
+
+
+def client_of(system: System) -> openai.AsyncOpenAI:
+    """An SDK client that shows every failure: no retries of its own."""
+    return openai.AsyncOpenAI(base_url=system.base_url, api_key="none", max_retries=0, timeout=60)
+
+
+@asynccontextmanager
+async def twenty_streams(system: System) -> AsyncIterator[list[Stream]]:
+    """Twenty streams under way, every one past its first tokens; they end before this does."""
+    streams = [Stream() for _ in range(20)]
+    async with client_of(system) as client, asyncio.TaskGroup() as group:
+        for stream in streams:
+            group.create_task(read(client, "sim", stream))
+        await until(lambda: all(s.tokens > 2 for s in streams), within=20, what="first tokens")
+        assert not any(s.ended for s in streams)
+        yield streams
+
+
+async def ask(system: System, kept: openai.AsyncOpenAI | None = None) -> str:
+    """A short answer, over a new connection or that of a client; raises when it fails."""
+    async with nullcontext(kept) if kept else client_of(system) as client:
+        reply = await client.chat.completions.create(
+            model="sim",
+            messages=[{"role": "user", "content": "hello"}],
+            max_tokens=3,
+            extra_body={"simulate": {"tokens_per_second": 0}},
+        )
+    assert reply.choices[0].message.content
+    return reply.choices[0].message.content

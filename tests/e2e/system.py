@@ -100,6 +100,14 @@ class System:
         url = f"http://127.0.0.1:{self.admin_port}/admin/v1/{path}"
         return get_json(url, token=self.admin_token)
 
+    def replace_gateway(self, gateway_id: str) -> Any:
+        """Has the head put another gateway in the place of this one."""
+        url = f"http://127.0.0.1:{self.admin_port}/admin/v1/gateways/{gateway_id}/replace"
+        headers = {"authorization": f"Bearer {self.admin_token}"}
+        request = urllib.request.Request(url, method="POST", headers=headers)
+        with urllib.request.urlopen(request, timeout=60) as reply:
+            return json.load(reply)
+
     @property
     def admin_token(self) -> str:
         """The token of role admin that the head's first start wrote."""

@@ -4,43 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import openai
 
-from tests.e2e.streams import Stream, read, until
+from tests.e2e.streams import ask, twenty_streams
 from tests.e2e.system import System, eventually, get_json
-
-
-def client_of(system: System) -> openai.AsyncOpenAI:
-    """An SDK client that shows every failure: no retries of its own."""
-    return openai.AsyncOpenAI(base_url=system.base_url, api_key="none", max_retries=0, timeout=60)
-
-
-@asynccontextmanager
-async def twenty_streams(system: System) -> AsyncIterator[list[Stream]]:
-    """Twenty streams under way, every one past its first tokens; they end before this does."""
-    streams = [Stream() for _ in range(20)]
-    async with client_of(system) as client, asyncio.TaskGroup() as group:
-        for stream in streams:
-            group.create_task(read(client, "sim", stream))
-        await until(lambda: all(s.tokens > 2 for s in streams), within=20, what="first tokens")
-        assert not any(s.ended for s in streams)
-        yield streams
-
-
-async def ask(system: System) -> str:
-    """A short answer; raises when the request fails."""
-    async with client_of(system) as client:
-        reply = await client.chat.completions.create(
-            model="sim",
-            messages=[{"role": "user", "content": "hello"}],
-            max_tokens=3,
-            extra_body={"simulate": {"tokens_per_second": 0}},
-        )
-    assert reply.choices[0].message.content
-    return reply.choices[0].message.content
 
 
 async def test_a_killed_replica_costs_only_its_own_streams_and_they_are_told(

@@ -112,7 +112,7 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         )
         rpc_address = await _serve_rpc(settings, security, services, stack)
         gateway = gateway_manager(settings, rpc_address, keeper, signs, stack)
-        admin = await admin_server(settings, admin_listener, keeper, routes, store, clock)
+        admin = await admin_server(settings, admin_listener, keeper, routes, store, clock, gateway)
         announce(settings.data_dir, _addresses(settings, admin_listener, rpc_address))
         yield _Head(
             health,

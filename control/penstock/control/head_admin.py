@@ -11,6 +11,7 @@ from penstock.control.admin.services import AdminServices
 from penstock.control.data_dir import admin_token_path
 from penstock.control.managers.clock import Clock
 from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.proxies import GatewayManager
 from penstock.control.managers.routes import RouteManager
 from penstock.control.managers.tokens import TokenManager, new_secret
 from penstock.control.secrets_files import made_or_read
@@ -25,11 +26,12 @@ async def admin_server(
     routes: RouteManager,
     store: Store,
     clock: Clock,
+    gateways: GatewayManager | None,
 ) -> AdminServer:
     """The server, idle. Raises `SecretUnusable`."""
     tokens = TokenManager(store, clock)
     await _begin(tokens, settings)
-    services = AdminServices(keeper, routes, tokens, clock)
+    services = AdminServices(keeper, routes, tokens, clock, gateways)
     app = admin_app(services, metadata.version("penstock"), hosts=_hosts(settings))
     return AdminServer(app, listener, settings.tls)
 

@@ -34,6 +34,7 @@ async def test_a_gateway_with_other_settings_serves_until_its_replacement_does(
 
 
 async def test_replacing_starts_the_new_gateway_before_the_old_one_drains(world: World) -> None:
+    (world.command.data_dir / "snapshot-gw-1.pb").write_text("routes")
     async with world.running() as manager, asyncio.TaskGroup() as tasks:
         await world.in_state(GatewayState.READY)
         old = world.launcher.started[0]
@@ -46,8 +47,10 @@ async def test_replacing_starts_the_new_gateway_before_the_old_one_drains(world:
         assert (fresh.id, fresh.pid) == ("gw-1.2", 101)
         assert old.signals == ["TERM"]
         await world.shown({"gw-1": GatewayState.DRAINING, "gw-1.2": GatewayState.READY})
+        assert (world.command.data_dir / "snapshot-gw-1.2.pb").read_text() == "routes"
         old.end(0)
         await world.shown({"gw-1.2": GatewayState.READY})
+        assert not (world.command.data_dir / "snapshot-gw-1.pb").exists()
         reports.cancel()
 
 

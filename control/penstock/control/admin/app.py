@@ -12,6 +12,7 @@ from penstock.control.admin.auth import Viewer
 from penstock.control.admin.deployments_api import DeploymentsApi
 from penstock.control.admin.documents import with_problems
 from penstock.control.admin.doors import Doors
+from penstock.control.admin.gateways_api import gateways_api
 from penstock.control.admin.lists_api import lists_api
 from penstock.control.admin.problems import install_problems
 from penstock.control.admin.services import AdminServices
@@ -54,6 +55,7 @@ def _resources(services: AdminServices) -> APIRouter:
     )
     api.include_router(DeploymentsApi(services.keeper, services.clock).router())
     api.include_router(lists_api(services.keeper.cluster))
+    api.include_router(gateways_api(services.gateways))
     api.include_router(tokens_api(services.tokens))
     return api
 

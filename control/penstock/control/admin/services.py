@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.control.admin.gateways_api import GatewayReplacer
 from penstock.control.managers.clock import Clock
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.routes import RouteManager
@@ -18,3 +19,4 @@ class AdminServices:
     routes: RouteManager
     tokens: TokenManager
     clock: Clock
+    gateways: GatewayReplacer | None = None  # None: the head runs no gateway

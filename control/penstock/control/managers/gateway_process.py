@@ -6,11 +6,15 @@ has an id of its own: "gw-1", then "gw-1.2", "gw-1.3".
 
 from __future__ import annotations
 
+import logging
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Protocol
+
+log = logging.getLogger(__name__)
 
 SHARE_PORT = "--share-port"
 
@@ -57,6 +61,11 @@ class GatewayCommand:
         """Where its output goes."""
         return self.data_dir / "logs" / f"gateway-{self.id}.log"
 
+    @property
+    def snapshot_path(self) -> Path:
+        """Where it keeps the routes that it starts with."""
+        return self.data_dir / f"snapshot-{self.id}.pb"
+
     def successor(self) -> GatewayCommand:
         """The command of the gateway that takes this one's place."""
         return replace(self, generation=self.generation + 1)
@@ -72,6 +81,19 @@ class GatewayCommand:
         """
         wanted = self.argv()[1:]
         return [word for word in argv if word != SHARE_PORT][-len(wanted) :] == wanted
+
+
+def hand_routes(old: GatewayCommand, new: GatewayCommand) -> None:
+    """Lets the new one start with the routes of the old one: it answers from its first moment."""
+    try:
+        shutil.copyfile(old.snapshot_path, new.snapshot_path)
+    except OSError as error:
+        log.warning("gateway starts without routes: %s", error, extra={"gateway": new.id})
+
+
+def forget_routes(command: GatewayCommand) -> None:
+    """Of a gateway that is gone for good."""
+    command.snapshot_path.unlink(missing_ok=True)
 
 
 def gateway_mark(data_dir: Path) -> list[str]:

@@ -22,8 +22,10 @@ from penstock.control.errors import (
 from penstock.control.managers.gateway_process import (
     SHARE_PORT,
     GatewayCommand,
+    forget_routes,
     gateway_mark,
     generation_of,
+    hand_routes,
 )
 from penstock.control.managers.local_gateway import GatewayDependencies, LocalGateway
 from penstock.control.state.cluster import Gateway, GatewayState
@@ -154,6 +156,7 @@ class GatewayManager:
         if self._replacing.locked():
             raise GatewayNotReplaced("a replacement is on its way already: wait for it")
         async with self._replacing:
+            hand_routes(self._command, command)
             fresh = await self._launch(command, SHARE_PORT)
             try:
                 await self._until_ready(fresh)
@@ -202,6 +205,7 @@ class GatewayManager:
         await gateway.live()
         self._living.discard(gateway)
         if gateway.command.id != self._command.id:
+            forget_routes(gateway.command)
             await self._needs.forget(gateway.command)
         self._changed.set()
 
