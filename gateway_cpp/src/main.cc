@@ -12,6 +12,7 @@
 #include <iostream>
 #include <memory>
 
+#include "admission/suspects.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
@@ -20,6 +21,7 @@
 #include "control_plane/report_client.h"
 #include "control_plane/route_subscription.h"
 #include "control_plane/snapshot_file.h"
+#include "control_plane/suspect_codec.h"
 #include "http/io_thread.h"
 #include "http/listen_socket.h"
 #include "proxy/gateway_state.h"
@@ -58,7 +60,7 @@ class Gateway {
  private:
   void turn(milliseconds at_most);
   void on_signal();
-  void fill_report(v1::GatewayReport& report) const;
+  void fill_report(v1::GatewayReport& report);
 
   const base::GatewayConfig config_;
   const base::Address address_;
@@ -68,8 +70,9 @@ class Gateway {
   routing::RouteTable routes_;
   const routing::LeastLoaded policy_;
   proxy::GatewayState state_;
+  admission::Suspects suspects_;
   control_plane::SnapshotFile snapshot_file_;
-  const std::shared_ptr<grpc::Channel> head_;
+  const control_plane::HeadChannel head_;
   control_plane::RouteSubscription subscription_;
   control_plane::ReportClient reports_;
   upstream::LoadWatch loads_;
@@ -83,12 +86,14 @@ Gateway::Gateway(const base::GatewayConfig& config, const base::Address& address
     : config_(config),
       address_(address),
       log_(clock_, config_.log_level),
+      suspects_(config_.id, config_.quarantine, [this] { reports_.hurry(); }),
       snapshot_file_(config_.data_dir, config_.id, log_),
-      head_(control_plane::connect_to_head(config_.control)),
-      subscription_(config_.id, head_, snapshot_file_, routes_, clock_, log_),
+      head_(
+          control_plane::connect_to_head(config_.control, config_.cluster_token, config_.head_ca)),
+      subscription_(config_.id, head_, snapshot_file_, routes_, suspects_, clock_, log_),
       reports_(config_.id, head_, clock_,
                [this](v1::GatewayReport& report) { fill_report(report); }),
-      loads_(config_.id, routes_, clock_, log_) {
+      loads_(config_.id, config_.cluster_token, routes_, clock_, log_) {
   on_signal();
 }
 
@@ -99,6 +104,7 @@ bool Gateway::listen() {
                                       .config = config_,
                                       .metrics = metrics_,
                                       .state = state_,
+                                      .suspects = suspects_,
                                       .routes = routes_,
                                       .policy = policy_,
                                       .subscription = [this] { return subscription_.state(); }};
@@ -161,8 +167,15 @@ void Gateway::stop() {
   subscription_.stop();
 }
 
-void Gateway::fill_report(v1::GatewayReport& report) const {
-  report.set_snapshot_version(subscription_.state().version);
+void Gateway::fill_report(v1::GatewayReport& report) {
+  const auto routes = subscription_.state();
+  report.set_snapshot_version(routes.version);
+  *report.mutable_stamp() = routes.stamp;
+  report.set_draining(state_.draining.load());
+  report.set_bytes_sent(metrics_.bytes_sent());
+  report.set_pid(static_cast<uint32_t>(::getpid()));
+  report.set_connections(state_.connections.load());
+  control_plane::add_suspects(suspects_.unshown(clock_.wall_now()), report);
   control_plane::add_deployments(metrics_.totals(), report);
 }
 

@@ -8,10 +8,11 @@ from types import TracebackType
 
 import grpc
 
+from penstock.v1 import common_pb2 as common
 from penstock.v1 import inference_pb2 as inference
 from penstock.v1 import routes_pb2 as v1
 from penstock.v1 import routes_pb2_grpc as services
-from tests.fakes.fake_replica import OPTIONS, FakeReplica
+from tests.fakes.fake_replica import OPTIONS, FakeReplica, authorization_of
 
 
 def deployment(
@@ -50,6 +51,7 @@ class FakeControl(services.RoutesServicer):
         self.address = ""
         self.watches: list[v1.WatchRoutesRequest] = []
         self.reports: list[v1.GatewayReport] = []
+        self.authorizations: list[str] = []  # of each call
         self._snapshot: v1.RouteSnapshot | None = None
         self._version = 0
         self._changed = asyncio.Condition()
@@ -84,13 +86,22 @@ class FakeControl(services.RoutesServicer):
         await self._server.start()
 
     async def publish(
-        self, deployments: Iterable[v1.DeploymentRoute], replicas: Iterable[v1.ReplicaRoute]
+        self,
+        deployments: Iterable[v1.DeploymentRoute],
+        replicas: Iterable[v1.ReplicaRoute],
+        *,
+        suspects: Iterable[v1.Suspect] = (),
+        stamp: common.ClusterStamp | None = None,
     ) -> int:
         """A new snapshot; returns its version."""
         async with self._changed:
             self._version += 1
             self._snapshot = v1.RouteSnapshot(
-                version=self._version, deployments=deployments, replicas=replicas
+                version=self._version,
+                deployments=deployments,
+                replicas=replicas,
+                suspects=suspects,
+                stamp=stamp,
             )
             self._changed.notify_all()
         return self._version
@@ -102,6 +113,7 @@ class FakeControl(services.RoutesServicer):
     ) -> None:
         """The snapshot in force, then each new one."""
         self.watches.append(request)
+        self.authorizations.append(authorization_of(context))
         sent = 0
         while True:
             snapshot = await self._newer_than(sent)
@@ -120,6 +132,7 @@ class FakeControl(services.RoutesServicer):
         context: grpc.aio.ServicerContext[v1.GatewayReport, v1.GatewayReportReply],
     ) -> v1.GatewayReportReply:
         """Keeps what gateways tell."""
+        self.authorizations.append(authorization_of(context))
         async for report in request_iterator:
             self.reports.append(report)
         return v1.GatewayReportReply()

@@ -28,6 +28,11 @@ OPTIONS = [
 ]
 
 
+def authorization_of(context: grpc.aio.ServicerContext[Any, Any]) -> str:
+    """What the caller says to prove who it is; empty: nothing."""
+    return str(dict(context.invocation_metadata() or ()).get("authorization", ""))
+
+
 def event(body: object) -> bytes:
     """One server-sent event with a JSON body."""
     return b"data: " + json.dumps(body, separators=(",", ":")).encode() + b"\n\n"
@@ -160,6 +165,7 @@ class FakeReplica(services.InferenceServicer):
         self.script = script
         self.calls: list[FakeCall] = []
         self.sessions = 0
+        self.authorizations: list[str] = []  # of each session and load watch
         self.load = v1.Load(state=v1.REPLICA_STATE_READY, max_running=8)
         self.address = ""
         self._server = grpc.aio.server(options=OPTIONS)
@@ -190,6 +196,7 @@ class FakeReplica(services.InferenceServicer):
     ) -> None:
         """One session: each Start runs the script in a task of its own."""
         self.sessions += 1
+        self.authorizations.append(authorization_of(context))
         # Only one task writes: a script may be cancelled at any time, a write may not.
         events: asyncio.Queue[v1.CallEvent] = asyncio.Queue(maxsize=1)
 
@@ -226,6 +233,7 @@ class FakeReplica(services.InferenceServicer):
         context: grpc.aio.ServicerContext[v1.WatchLoadRequest, v1.Load],
     ) -> None:
         """The load, each half second."""
+        self.authorizations.append(authorization_of(context))
         while True:
             await context.write(self.load)
             await asyncio.sleep(0.5)

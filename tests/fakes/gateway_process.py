@@ -88,6 +88,10 @@ class GatewayProcess:
                 return line
         return None
 
+    def count_log(self, message: str) -> int:
+        """How many lines have that message."""
+        return sum(line["message"] == message for line in self.logs())
+
     def resident_bytes(self) -> int:
         """Memory in use now."""
         pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])

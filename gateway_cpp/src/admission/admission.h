@@ -4,10 +4,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 
+#include "base/availability.h"
 #include "base/error.h"
 
 namespace penstock::admission {
@@ -15,6 +17,7 @@ namespace penstock::admission {
 // What is asked for.
 struct Ask {
   std::string_view deployment;
+  std::string_view why_unavailable = {};  // what the head says of it, for a person
 };
 
 // How things stand, at this moment.
@@ -25,6 +28,8 @@ struct Load {
   std::uint32_t ready = 0;          // ready replicas of the deployment
   std::uint32_t with_room = 0;      // of these, those that may be given one more call
   std::uint32_t starting = 0;       // replicas on their way
+  base::Availability availability = base::Availability::kUnknown;  // of the deployment
+  std::optional<std::chrono::milliseconds> ready_in;  // until a replica is expected to be ready
 };
 
 enum class Reason : std::uint8_t {
@@ -33,6 +38,8 @@ enum class Reason : std::uint8_t {
   kModelLoading,    // none is ready, some are starting
   kNoReadyReplica,  // none is ready, none is starting
   kReplicasFull,    // each ready one has max_ongoing calls
+  kScaledToZero,    // nobody wants replicas of it
+  kFailed,          // no replica will come by itself
 };
 std::string_view name(Reason reason);  // x-penstock-drop-reason, metrics
 
@@ -40,7 +47,7 @@ struct Admit {};
 
 struct Reject {
   Reason reason;
-  std::chrono::milliseconds retry_after;
+  std::chrono::milliseconds retry_after;  // 0: trying again does not help
 };
 
 using Decision = std::variant<Admit, Reject>;

@@ -15,6 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/file_text.h"
+
 namespace penstock::base {
 namespace {
 
@@ -120,6 +122,20 @@ std::string set_control(GatewayConfig& config, std::string_view value) {
   return {};
 }
 
+std::string set_cluster_token(GatewayConfig& config, std::string_view value) {
+  auto token = read_token(std::string(value));
+  if (!token) return "a file with a token, one line of printable text";
+  config.cluster_token = std::move(*token);
+  return {};
+}
+
+std::string set_head_ca(GatewayConfig& config, std::string_view value) {
+  auto certificates = read_file(std::string(value));
+  if (!certificates || certificates->empty()) return "a file with certificates in PEM";
+  config.head_ca = std::move(*certificates);
+  return {};
+}
+
 // The id becomes part of a file name.
 std::string set_id(GatewayConfig& config, std::string_view value) {
   const auto fit = [](char c) {
@@ -166,6 +182,9 @@ std::span<const Flag> flags() {
       {"id", "NAME", "this gateway's name, one for each gateway of a head (gateway)", set_id},
       {"data-dir", "DIR", "keeps the last route snapshot there; without it, none is kept",
        text(&C::data_dir)},
+      {"cluster-token-file", "PATH", "the token that head and replicas ask for; without it, none",
+       set_cluster_token},
+      {"tls-ca", "PATH", "certificates that prove the head; without it, no TLS to it", set_head_ca},
       {"threads", "N", "I/O threads (half of the cores)", number(&C::threads, 1U, 256U)},
       {"body-limit-bytes", "N", "largest request body (16777216)",
        number(&C::body_limit_bytes, std::size_t{1}, kGiB)},
@@ -191,6 +210,10 @@ std::span<const Flag> flags() {
        duration(&C::heartbeat, 0)},
       {"first-event-deadline-ms", "MS", "time from send to the first event (600000); 0: none",
        duration(&C::first_event_deadline, 0)},
+      {"silence-ms", "MS", "a stream whose engine says nothing for so long ends (600000); 0: none",
+       duration(&C::silence, 0)},
+      {"quarantine-ms", "MS", "a request that killed engines is refused for so long (600000)",
+       duration(&C::quarantine, 0)},
       {"drain-ms", "MS", "what running streams get after SIGTERM (30000)", duration(&C::drain, 0)},
       {"cors-origin", "ORIGIN", "the web pages that may call; '*': any, empty: none (empty)",
        set_cors_origin},

@@ -37,6 +37,8 @@ struct GatewayConfig {
   std::string control;      // host:port of the head's Routes; empty: only what data_dir holds
   std::string id = "gateway";  // one for each gateway of a head: it names the snapshot file
   std::string data_dir;        // keeps the last snapshot; empty: none is kept
+  std::string cluster_token;   // proves to head and replicas who we are; empty: none is sent
+  std::string head_ca;         // PEM of who may vouch for the head; empty: no TLS to it
   unsigned threads = 1;        // I/O threads; default half of the cores: engines need the rest
 
   std::size_t body_limit_bytes = 16U << 20U;    // raise for very long prompts or images in the body
@@ -53,7 +55,9 @@ struct GatewayConfig {
       120'000};                                 // a client that reads nothing for so long is gone
   std::chrono::milliseconds heartbeat{15'000};  // SSE comment in silence; below any proxy's timeout
   std::chrono::milliseconds first_event_deadline{600'000};  // a deployment's own limit goes first
-  std::chrono::milliseconds drain{30'000};  // what running streams get after SIGTERM
+  std::chrono::milliseconds silence{600'000};     // raise if an engine thinks long within an answer
+  std::chrono::milliseconds quarantine{600'000};  // for requests under which engines died
+  std::chrono::milliseconds drain{30'000};        // what running streams get after SIGTERM
 
   std::string cors_origin;  // the web pages that may call: an origin, or '*' for any; empty: none
   std::vector<std::string> allow_hosts;  // further names in Host; '*': any. Names it is reached by

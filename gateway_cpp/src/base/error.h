@@ -29,10 +29,15 @@ enum class Kind : std::uint8_t {
   kShedLoad,              // every replica has as much as it may be given
   kOverloaded,            // nothing ready, or the gateway itself is full
   kModelLoading,          // replicas are starting, none is ready yet
+  kScaledToZero,          // the deployment has no replicas by its operator's will
+  kDeploymentFailed,      // no replica comes without an operator
+  kEngineDead,            // the engine died or hung with the request on board
+  kQuarantined,           // engines died under this very request
   kDraining,              // this gateway is going away
   kNoRoutes,              // no route snapshot has ever been heard of
   kUpstreamFailed,        // a replica broke, and no other could be tried
-  kDeadlineExceeded,      // no first event, or no end, in time
+  kDeadlineExceeded,      // no first event, or nothing more, in time
+  kClientSlow,            // the client does not take its answer: logs and metrics
   kClientGone,            // the client left: logs and metrics only, never on the wire
   kConfig,                // a flag is wrong: only at start
   kInternal,              // our own bug

@@ -300,6 +300,13 @@ std::string Metrics::render(const GatewayFacts& facts) const {
   return page.take();
 }
 
+std::uint64_t Metrics::bytes_sent() const {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t sum = 0;
+  for (const MetricsShard& shard : shards_) sum += shard.bytes_sent.value();
+  return sum;
+}
+
 std::vector<DeploymentTotals> Metrics::totals() const {
   std::map<std::string, DeploymentTotals> sums;
   each_deployment([&sums](const DeploymentMetrics& part) {

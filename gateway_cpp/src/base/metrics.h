@@ -115,7 +115,8 @@ class MetricsShard {
   // length of a request.
   DeploymentMetrics& deployment(std::string_view name);
 
-  Gauge connections;  // open client connections
+  Counter bytes_sent;  // to clients, as they are written
+  Gauge connections;   // open client connections
   Counter connections_total;
   Counter connections_refused;  // at the limit of connections
   Gauge sessions;               // open sessions to replicas
@@ -160,6 +161,9 @@ class Metrics {
 
   // The page in Prometheus text format 0.0.4. Any thread.
   std::string render(const GatewayFacts& facts) const;
+
+  // Answer bytes written to clients since the start. Any thread.
+  std::uint64_t bytes_sent() const;
 
   // Any thread. The "unknown" deployment is left out.
   std::vector<DeploymentTotals> totals() const;

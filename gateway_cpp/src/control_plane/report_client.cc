@@ -6,10 +6,10 @@
 
 namespace penstock::control_plane {
 
-ReportClient::ReportClient(std::string gateway_id, std::shared_ptr<grpc::Channel> channel,
-                           const base::Clock& clock, Fill fill, std::chrono::milliseconds interval)
+ReportClient::ReportClient(std::string gateway_id, HeadChannel head, const base::Clock& clock,
+                           Fill fill, std::chrono::milliseconds interval)
     : gateway_id_(std::move(gateway_id)),
-      channel_(std::move(channel)),
+      head_(std::move(head)),
       clock_(clock),
       fill_(std::move(fill)),
       interval_(interval) {}
@@ -17,7 +17,7 @@ ReportClient::ReportClient(std::string gateway_id, std::shared_ptr<grpc::Channel
 ReportClient::~ReportClient() { stop(); }
 
 void ReportClient::start() {
-  if (channel_) thread_ = std::thread([this] { run(); });
+  if (head_) thread_ = std::thread([this] { run(); });
 }
 
 void ReportClient::stop() {
@@ -26,8 +26,16 @@ void ReportClient::stop() {
     stopping_ = true;
     if (call_ != nullptr) call_->TryCancel();
   }
-  stopping_changed_.notify_all();
+  changed_.notify_all();
   if (thread_.joinable()) thread_.join();
+}
+
+void ReportClient::hurry() {
+  {
+    const std::lock_guard lock(mutex_);
+    hurried_ = true;
+  }
+  changed_.notify_all();
 }
 
 void ReportClient::run() {
@@ -38,12 +46,13 @@ void ReportClient::run() {
 
 void ReportClient::report_until_broken() {
   grpc::ClientContext context;
+  head_.authorize(context);
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return;
     call_ = &context;
   }
-  const auto stub = penstock::v1::Routes::NewStub(channel_);
+  const auto stub = penstock::v1::Routes::NewStub(head_.channel);
   penstock::v1::GatewayReportReply reply;
   const auto writer = stub->Report(&context, &reply);
   penstock::v1::GatewayReport report;
@@ -64,7 +73,9 @@ void ReportClient::report_until_broken() {
 
 bool ReportClient::wait() {
   std::unique_lock lock(mutex_);
-  return !stopping_changed_.wait_for(lock, interval_, [this] { return stopping_; });
+  changed_.wait_for(lock, interval_, [this] { return stopping_ || hurried_; });
+  hurried_ = false;
+  return !stopping_;
 }
 
 }  // namespace penstock::control_plane

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "control_plane/head_channel.h"
 #include "penstock/v1/routes.pb.h"
 
 namespace penstock::control_plane {
@@ -24,30 +25,32 @@ class ReportClient {
   // thread.
   using Fill = std::function<void(penstock::v1::GatewayReport&)>;
 
-  ReportClient(std::string gateway_id, std::shared_ptr<grpc::Channel> channel,
-               const base::Clock& clock, Fill fill,
+  ReportClient(std::string gateway_id, HeadChannel head, const base::Clock& clock, Fill fill,
                std::chrono::milliseconds interval = std::chrono::seconds(1));
   ReportClient(const ReportClient&) = delete;
   ReportClient& operator=(const ReportClient&) = delete;
   ~ReportClient();
 
-  void start();  // does nothing without a channel
+  void start();  // does nothing without a head
   void stop();   // idempotent
+  // There is news that should not wait for the next report. Any thread.
+  void hurry();
 
  private:
   void run();
   void report_until_broken();
-  bool wait();  // one interval; false if stopping
+  bool wait();  // one interval, or until there is a hurry; false if stopping
 
   const std::string gateway_id_;
-  const std::shared_ptr<grpc::Channel> channel_;
+  const HeadChannel head_;
   const base::Clock& clock_;
   const Fill fill_;
   const std::chrono::milliseconds interval_;
 
   std::mutex mutex_;  // guards all below
-  std::condition_variable stopping_changed_;
+  std::condition_variable changed_;
   bool stopping_ = false;
+  bool hurried_ = false;
   grpc::ClientContext* call_ = nullptr;
   std::thread thread_;
 };

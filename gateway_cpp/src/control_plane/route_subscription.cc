@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "control_plane/snapshot_codec.h"
+#include "control_plane/suspect_codec.h"
 #include "penstock/v1/routes.grpc.pb.h"
 
 namespace penstock::control_plane {
@@ -13,34 +14,17 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstBackoff{100};
 constexpr milliseconds kMostBackoff{1000};
-constexpr int kKeepaliveMs = 10'000;
-constexpr int kLargestMessage = 64 << 20;  // a snapshot of 100,000 replicas
 
 }  // namespace
 
-std::shared_ptr<grpc::Channel> connect_to_head(const std::string& address) {
-  if (address.empty()) return nullptr;
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveMs);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetMaxReceiveMessageSize(kLargestMessage);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
-}
-
-RouteSubscription::RouteSubscription(std::string gateway_id, std::shared_ptr<grpc::Channel> channel,
-                                     SnapshotFile& file, routing::RouteTable& table,
+RouteSubscription::RouteSubscription(std::string gateway_id, HeadChannel head, SnapshotFile& file,
+                                     routing::RouteTable& table, admission::Suspects& suspects,
                                      const base::Clock& clock, base::Log& log)
     : gateway_id_(std::move(gateway_id)),
-      channel_(std::move(channel)),
+      head_(std::move(head)),
       file_(file),
       table_(table),
+      suspects_(suspects),
       clock_(clock),
       log_(log) {}
 
@@ -48,7 +32,9 @@ RouteSubscription::~RouteSubscription() { stop(); }
 
 void RouteSubscription::start() {
   if (const auto kept = file_.load()) apply(*kept, RouteSource::kDisk);
-  if (channel_) thread_ = std::thread([this] { run(); });
+  if (!head_) return;
+  applying_ = std::thread([this] { apply_newest(); });
+  watching_ = std::thread([this] { watch(); });
 }
 
 void RouteSubscription::stop() {
@@ -57,8 +43,9 @@ void RouteSubscription::stop() {
     stopping_ = true;
     if (call_ != nullptr) call_->TryCancel();
   }
-  stopping_changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  changed_.notify_all();
+  if (watching_.joinable()) watching_.join();
+  if (applying_.joinable()) applying_.join();
 }
 
 SubscriptionState RouteSubscription::state() const {
@@ -68,7 +55,7 @@ SubscriptionState RouteSubscription::state() const {
   return state;
 }
 
-void RouteSubscription::run() {
+void RouteSubscription::watch() {
   milliseconds backoff = kFirstBackoff;
   do {
     backoff = watch_once() ? kFirstBackoff : std::min(backoff * 2, kMostBackoff);
@@ -77,6 +64,7 @@ void RouteSubscription::run() {
 
 bool RouteSubscription::watch_once() {
   grpc::ClientContext context;
+  head_.authorize(context);
   penstock::v1::WatchRoutesRequest request;
   {
     const std::lock_guard lock(mutex_);
@@ -84,17 +72,25 @@ bool RouteSubscription::watch_once() {
     call_ = &context;
     request.set_gateway_id(gateway_id_);
     request.set_have_version(state_.version);
+    *request.mutable_stamp() = state_.stamp;
   }
-  const auto stub = penstock::v1::Routes::NewStub(channel_);
+  const auto stub = penstock::v1::Routes::NewStub(head_.channel);
   const auto reader = stub->Watch(&context, request);
   penstock::v1::RouteSnapshot snapshot;
   bool heard = false;
   while (reader->Read(&snapshot)) {
     if (!heard) log_.info("connected to the control plane", {{"version", snapshot.version()}});
     heard = true;
-    apply(snapshot, RouteSource::kControl);
+    const std::lock_guard lock(mutex_);
+    newest_ = std::move(snapshot);
+    changed_.notify_all();
   }
-  const grpc::Status status = reader->Finish();
+  note_end(reader->Finish(), heard);
+  return heard;
+}
+
+// A head that is away is no news; one that refuses us is, once.
+void RouteSubscription::note_end(const grpc::Status& status, bool heard) {
   const std::lock_guard lock(mutex_);
   call_ = nullptr;
   if (heard && !stopping_) {
@@ -102,28 +98,70 @@ bool RouteSubscription::watch_once() {
                  {{"version", state_.version}, {"reason", status.error_message()}});
     state_.last_connected = clock_.steady_now();
   }
+  const bool away = status.ok() || status.error_code() == grpc::StatusCode::UNAVAILABLE;
+  const std::string refusal = heard || away || stopping_ ? "" : status.error_message();
+  if (!refusal.empty() && refusal != refusal_) {
+    log_.error("the control plane refuses this gateway", {{"reason", refusal}});
+  }
+  refusal_ = refusal;
   state_.connected = false;
-  return heard;
+}
+
+void RouteSubscription::apply_newest() {
+  for (;;) {
+    penstock::v1::RouteSnapshot snapshot;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return stopping_ || newest_; });
+      if (stopping_) return;
+      snapshot = std::move(*newest_);
+      newest_.reset();
+    }
+    consider(snapshot);
+  }
+}
+
+void RouteSubscription::consider(const penstock::v1::RouteSnapshot& wire) {
+  const SnapshotVerdict verdict = judge(accepted_, wire);
+  if (verdict.kind == SnapshotVerdict::Kind::kRefuse) {
+    if (!std::exchange(refusing_, true)) {
+      log_.error("a route snapshot is refused; the routes in force stay",
+                 {{"version", wire.version()}, {"reason", verdict.why}});
+    }
+    return;
+  }
+  refusing_ = false;
+  if (verdict.kind == SnapshotVerdict::Kind::kAccept) {
+    apply(wire, RouteSource::kControl);
+    file_.save(wire);
+    return;
+  }
+  suspects_.merge(suspects_of(wire), clock_.wall_now());
+  set_state(wire, RouteSource::kControl);
 }
 
 void RouteSubscription::apply(const penstock::v1::RouteSnapshot& wire, RouteSource source) {
   table_.replace(from_proto(wire));
-  {
-    const std::lock_guard lock(mutex_);
-    state_.source = source;
-    state_.version = wire.version();
-    state_.connected = source == RouteSource::kControl;
-  }
+  suspects_.merge(suspects_of(wire), clock_.wall_now());
+  accepted_ = {.stamp = wire.stamp(), .version = wire.version()};
+  set_state(wire, source);
   log_.info("routes replaced", {{"version", wire.version()},
                                 {"source", source == RouteSource::kDisk ? "disk" : "control"},
                                 {"deployments", wire.deployments_size()},
                                 {"replicas", wire.replicas_size()}});
-  if (source == RouteSource::kControl) file_.save(wire);
+}
+
+void RouteSubscription::set_state(const penstock::v1::RouteSnapshot& wire, RouteSource source) {
+  const std::lock_guard lock(mutex_);
+  state_.source = source;
+  state_.version = wire.version();
+  state_.stamp = wire.stamp();
+  state_.connected = source == RouteSource::kControl && call_ != nullptr;
 }
 
 bool RouteSubscription::wait(milliseconds duration) {
   std::unique_lock lock(mutex_);
-  return !stopping_changed_.wait_for(lock, duration, [this] { return stopping_; });
+  return !changed_.wait_for(lock, duration, [this] { return stopping_; });
 }
 
 }  // namespace penstock::control_plane

@@ -17,6 +17,22 @@ routing::ReplicaState state_from(penstock::v1::ReplicaState state) {
   }
 }
 
+// One that a newer head may know is looked up in the replicas.
+base::Availability availability_from(penstock::v1::Availability availability) {
+  switch (availability) {
+    case penstock::v1::AVAILABILITY_SERVING:
+      return base::Availability::kServing;
+    case penstock::v1::AVAILABILITY_LOADING:
+      return base::Availability::kLoading;
+    case penstock::v1::AVAILABILITY_SCALED_TO_ZERO:
+      return base::Availability::kScaledToZero;
+    case penstock::v1::AVAILABILITY_FAILED:
+      return base::Availability::kFailed;
+    default:
+      return base::Availability::kUnknown;
+  }
+}
+
 routing::Limits limits_from(const penstock::v1::Limits& wire) {
   return {.max_ongoing = wire.max_ongoing(),
           .max_queued = wire.max_queued(),
@@ -25,13 +41,18 @@ routing::Limits limits_from(const penstock::v1::Limits& wire) {
 }
 
 routing::DeploymentRoute deployment_from(const penstock::v1::DeploymentRoute& wire) {
-  routing::DeploymentRoute deployment{.name = wire.name(),
-                                      .model = wire.model(),
-                                      .created = wire.created(),
-                                      .max_model_len = wire.max_model_len(),
-                                      .adapters = {},
-                                      .limits = limits_from(wire.limits()),
-                                      .generation = wire.generation()};
+  routing::DeploymentRoute deployment{
+      .name = wire.name(),
+      .model = wire.model(),
+      .created = wire.created(),
+      .max_model_len = wire.max_model_len(),
+      .adapters = {},
+      .limits = limits_from(wire.limits()),
+      .generation = wire.generation(),
+      .uid = wire.uid(),
+      .availability = availability_from(wire.availability()),
+      .availability_detail = wire.availability_detail(),
+      .expected_ready_at = base::WallTime(milliseconds(wire.expected_ready_at_ms()))};
   for (const auto& adapter : wire.adapters()) {
     deployment.adapters.push_back({adapter.alias(), adapter.adapter()});
   }
@@ -44,7 +65,8 @@ routing::ReplicaRoute replica_from(const penstock::v1::ReplicaRoute& wire) {
           .address = wire.address(),
           .state = state_from(wire.state()),
           .capacity = wire.capacity(),
-          .adapters = {wire.adapters().begin(), wire.adapters().end()}};
+          .adapters = {wire.adapters().begin(), wire.adapters().end()},
+          .deployment_uid = wire.deployment_uid()};
 }
 
 }  // namespace

@@ -16,10 +16,13 @@ IoThread::IoThread(const Shared& shared, int socket, uint32_t max_connections)
       timers_(shared.clock.steady_now()),
       metrics_(shared.metrics.add_shard()),
       routes_(shared.routes),
-      pool_(io_, shared.clock, shared.config.stream_credit_bytes, metrics_),
+      pool_(
+          io_, shared.clock,
+          {.credit_bytes = shared.config.stream_credit_bytes, .token = shared.config.cluster_token},
+          metrics_, shared.log),
       pages_(shared.clock, shared.metrics, shared.state, routes_, shared.subscription),
-      flow_({shared.clock, shared.log, shared.config, metrics_, shared.state, timers_, parser_,
-             routes_, shared.policy, pool_}),
+      flow_({shared.clock, shared.log, shared.config, metrics_, shared.state, shared.suspects,
+             timers_, parser_, routes_, shared.policy, pool_}),
       services_{shared.clock, shared.config, metrics_, shared.state, ids_, pages_, flow_},
       sessions_(io_, services_, shared.log),
       listener_(io_, socket, max_connections, sessions_, services_, timers_, shared.log) {}

@@ -7,6 +7,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <thread>
 
+#include "admission/suspects.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
@@ -35,6 +36,7 @@ class IoThread {
     const base::GatewayConfig& config;
     base::Metrics& metrics;
     proxy::GatewayState& state;
+    admission::Suspects& suspects;
     const routing::RouteTable& routes;
     const routing::SelectionPolicy& policy;
     StatusPages::Subscription subscription;

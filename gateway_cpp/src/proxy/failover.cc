@@ -6,29 +6,34 @@ namespace {
 
 using Source = upstream::CallFailure::Source;
 
-bool replica_died(const upstream::CallFailure& failure) {
-  const auto& code = failure.error.code();
-  return failure.source == Source::kLost || code == "engine_dead" || code == "engine_hung";
-}
-
 bool may_retry(const upstream::CallFailure& failure) {
-  if (failure.error.fault() == v1::FAULT_CLIENT) return false;
+  if (engine_died(failure) || failure.error.fault() == v1::FAULT_CLIENT) return false;
   return failure.source != Source::kReplica ||
          failure.error.retry() == v1::RETRY_BEFORE_FIRST_TOKEN;
 }
 
 }  // namespace
 
+bool engine_died(const upstream::CallFailure& failure) {
+  const auto& code = failure.error.code();
+  return failure.source == Source::kReplica && (code == "engine_dead" || code == "engine_hung");
+}
+
 Next Failover::after(const upstream::CallFailure& failure) {
-  if (replica_died(failure)) ++deaths_;
-  if (!may_retry(failure) || attempts() >= kMaxAttempts || deaths_ >= kMaxDeaths) {
+  if (failure.source == Source::kLost || engine_died(failure)) deaths_.push_back(tried_.back());
+  if (!may_retry(failure) || attempts() >= kMaxAttempts || deaths_.size() >= kMaxDeaths) {
     return Next::kGiveUp;
   }
   return Next::kTryAnother;
 }
 
-bool speaks_against_replica(const upstream::CallFailure& failure) {
-  return failure.source != Source::kReplica || replica_died(failure);
+std::optional<routing::Blame> blame_of(const upstream::CallFailure& failure) {
+  if (failure.source != Source::kReplica || engine_died(failure)) return routing::Blame::kProcess;
+  if (failure.error.fault() == v1::FAULT_CLIENT) return std::nullopt;
+  const uint32_t status = failure.error.status();
+  constexpr uint32_t kNotNow = 503;  // it drains, or its queue is full
+  if (status < 500 || status == kNotNow) return std::nullopt;
+  return routing::Blame::kAnswer;
 }
 
 }  // namespace penstock::proxy

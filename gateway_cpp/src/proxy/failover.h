@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "routing/ejection.h"
 #include "routing/route_snapshot.h"
 #include "upstream/call.h"
 
@@ -25,14 +27,22 @@ class Failover {
   Next after(const upstream::CallFailure& failure);
 
   std::span<const routing::ReplicaId> tried() const { return tried_; }
+  // Those that died with the request on board. One that was just lost is chance; when an engine
+  // died, or two were lost, the request is a suspect.
+  std::span<const routing::ReplicaId> deaths() const { return deaths_; }
   unsigned attempts() const { return static_cast<unsigned>(tried_.size()); }
 
  private:
   std::vector<routing::ReplicaId> tried_;
-  unsigned deaths_ = 0;
+  std::vector<routing::ReplicaId> deaths_;
 };
 
-// Failures that say something about the replica and not about the request.
-bool speaks_against_replica(const upstream::CallFailure& failure);
+// The replica's engine died or hung with the call on it. Such a call goes to no other replica: it
+// may be what kills them.
+bool engine_died(const upstream::CallFailure& failure);
+
+// What a failure says against the replica; nothing if it is the request's fault, or the replica
+// only has no room or goes away.
+std::optional<routing::Blame> blame_of(const upstream::CallFailure& failure);
 
 }  // namespace penstock::proxy

@@ -36,17 +36,31 @@ enum class Sent : uint8_t {
   kGone,     // the client left
 };
 
+// Why an answer goes no further, whatever its replica still says.
+enum class Stop : uint8_t {
+  kNo,
+  kClientLeft,
+  kClientSlow,  // it did not take what was written to it in time
+  kDraining,    // the gateway ends, and the answer's time with it: the client is still there
+};
+
 class Reply {
  public:
   virtual ~Reply() = default;
 
-  // Raised when the client leaves; the flow lets its call and its timers raise the same.
+  // Raised when one of the following changes; the flow lets its call and its timers raise the same.
   virtual upstream::Signal& signal() = 0;
   virtual bool client_gone() const = 0;
   // It is gone because it took too little for too long, and not of its own will.
   virtual bool client_slow() const = 0;
   // The gateway ends now: what has no end yet is to end with an error. The signal tells.
   virtual bool cut_short() const = 0;
+  // What of these holds. After kDraining an error can still be written, and nothing else.
+  Stop stop() const {
+    if (client_slow()) return Stop::kClientSlow;
+    if (client_gone()) return Stop::kClientLeft;
+    return cut_short() ? Stop::kDraining : Stop::kNo;
+  }
 
   // A whole answer with its length.
   virtual Awaitable<Sent> answer(const AnswerHead& head, std::string_view body) = 0;

@@ -9,12 +9,15 @@
 #include <vector>
 
 #include "admission/admission.h"
+#include "admission/suspects.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/trace_context.h"
 #include "openai/request.h"
+#include "proxy/failover.h"
 #include "proxy/gateway_state.h"
 #include "proxy/reply.h"
 #include "proxy/timer_wheel.h"
@@ -28,7 +31,7 @@ namespace penstock::proxy {
 struct Ask {
   std::string request_id;         // ours
   std::string client_request_id;  // the caller's own; empty: none
-  std::string traceparent;        // empty: none
+  std::string traceparent;        // as the client wrote it, whatever that is; empty: none
   openai::Endpoint endpoint = openai::Endpoint::kChatCompletions;
   std::string_view path;  // of the endpoint, static
   std::string body;
@@ -44,6 +47,7 @@ class RequestFlow {
     const base::GatewayConfig& config;
     base::MetricsShard& metrics;
     GatewayState& state;
+    admission::Suspects& suspects;
     TimerWheel& timers;
     openai::RequestParser& parser;
     routing::RouteReader& routes;
@@ -62,25 +66,52 @@ class RequestFlow {
   struct Exchange;
   using Failed = std::optional<base::Error>;
 
+  // The phases up to the first news of a replica: request_flow.cc
+  Awaitable<void> phases(Exchange& x);
   base::Result<openai::Request> parse(Exchange& x);
   base::Result<routing::Route> resolve(Exchange& x, const openai::Request& request);
-  std::optional<base::Error> admit(Exchange& x);
+  Failed admit(Exchange& x);
+  Failed admit_suspect(Exchange& x);
   const routing::Target* select(Exchange& x);
   Awaitable<Failed> open(Exchange& x);
   Awaitable<Failed> first_news(Exchange& x);
+  bool board(Exchange& x, const routing::Target& target);
+  void send(Exchange& x, const routing::Target& target);
+  v1::CallRequest call_request(const Exchange& x);
+
+  // The answer's way to the client: answer.cc
   Awaitable<void> deliver(Exchange& x);
   Awaitable<void> stream(Exchange& x);
   Awaitable<void> unary(Exchange& x);
   Awaitable<void> fail(Exchange& x, const base::Error& error);
-
-  void send(Exchange& x, const routing::Target& target);
-  void note_failure(Exchange& x, const routing::Target& target);
+  Piece take_news(Exchange& x);
+  Piece last_piece(Exchange& x, bool done_now);
+  void note_written(Exchange& x, uint64_t bytes);
+  void note_success(Exchange& x);
   AnswerHead head_of(const Exchange& x, unsigned status, std::string_view content_type) const;
   void begin_stream(Exchange& x, std::string_view content_type);
   bool beat(Exchange& x);
+  bool is_silent(Exchange& x);
+
+  // What failures mean for the replica, the request and the client: verdicts.cc
+  Next note_failure(Exchange& x);
+  void blame(Exchange& x, routing::Blame blame, std::string_view error);
+  void suspect(Exchange& x);
+  base::Error failure_error(const Exchange& x);
+  Failed fault_of_end(const Exchange& x);
+  base::Error deadline_error(Exchange& x);
+  std::chrono::milliseconds back_in(const Exchange& x);
+  const admission::Fingerprint& fingerprint(Exchange& x);
 
   const Parts parts_;
+  base::TraceParents traces_;
   std::vector<routing::ReplicaView> views_;  // memory for select
 };
+
+// Sets it to fire after so long; 0: never.
+void arm_unless_none(TimerWheel::Timer& timer, std::chrono::milliseconds after);
+
+// What an answer that was stopped ends with.
+base::Error stop_error(Stop stop);
 
 }  // namespace penstock::proxy

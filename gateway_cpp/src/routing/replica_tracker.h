@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "routing/ejection.h"
 
 namespace penstock::routing {
 
@@ -35,8 +36,12 @@ class ReplicaTracker {
 
   // Doubts the replica until `until`: other replicas are preferred. A later end wins.
   void mark_down(base::SteadyTime until);
-  // The replica answered: doubt is over.
-  void mark_up() { down_until_.store(0, std::memory_order_relaxed); }
+  // A call on it failed through no fault of the client's. While it is doubted already nothing is
+  // added: the many calls that a death takes along are one failure. Returns the doubt that this
+  // brought; 0: none.
+  std::chrono::milliseconds note_failure(Blame blame, base::SteadyTime now);
+  // It answered a call whole, or came back: doubt is over and failures begin anew.
+  void mark_up();
   bool is_down(base::SteadyTime now) const;
 
  private:
@@ -45,6 +50,7 @@ class ReplicaTracker {
   std::atomic<std::uint32_t> elsewhere_{0};
   std::atomic<Serving> serving_{Serving::kYes};
   std::atomic<std::int64_t> down_until_{0};  // steady clock, nanoseconds; 0: not down
+  std::atomic<std::uint32_t> failures_{0};   // in a row
 };
 
 // One call counted on a replica for as long as this lives. Move only.

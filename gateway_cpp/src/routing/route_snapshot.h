@@ -8,6 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "base/availability.h"
+#include "base/clock.h"
+
 namespace penstock::routing {
 
 struct ReplicaId {
@@ -39,6 +42,10 @@ struct DeploymentRoute {
   std::vector<AdapterAlias> adapters;
   Limits limits;
   std::uint64_t generation = 0;  // grows with each change of its spec
+  std::string uid = {};          // tells namesakes apart; empty: an older head
+  base::Availability availability = base::Availability::kUnknown;
+  std::string availability_detail = {};   // for a person: why it cannot answer
+  base::WallTime expected_ready_at = {};  // where it is loading; the epoch: not known
   bool operator==(const DeploymentRoute&) const = default;
 };
 
@@ -51,6 +58,7 @@ struct ReplicaRoute {
   ReplicaState state = ReplicaState::kStarting;
   std::uint32_t capacity = 0;         // calls it runs at once; 0: not known
   std::vector<std::string> adapters;  // loaded, "name@version"
+  std::string deployment_uid = {};    // nothing is sent to a replica of another uid
   bool operator==(const ReplicaRoute&) const = default;
 };
 

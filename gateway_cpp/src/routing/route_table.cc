@@ -13,6 +13,11 @@ bool has_room(const DeploymentRoute& deployment, const ReplicaTracker& tracker) 
   return most == 0 || tracker.in_flight() < most;
 }
 
+bool can_come(const DeploymentRoute& deployment) {
+  return deployment.availability != base::Availability::kScaledToZero &&
+         deployment.availability != base::Availability::kFailed;
+}
+
 // By the routes, and by its own word.
 bool is_ready(const Target& target) {
   return target.route.state == ReplicaState::kReady && target.tracker->is_serving();
@@ -59,6 +64,7 @@ base::Result<Route> Routes::resolve(std::string_view model) const {
 std::vector<ModelName> Routes::names() const {
   std::vector<ModelName> names;
   for (const auto& [name, targets] : deployments_) {
+    if (!can_come(targets->route)) continue;
     names.push_back({name, &targets->route, nullptr});
     for (const AdapterAlias& adapter : targets->route.adapters) {
       names.push_back({name + ":" + adapter.alias, &targets->route, &adapter});
@@ -105,8 +111,10 @@ void RouteTable::replace(const RouteSnapshot& snapshot) {
   for (const ReplicaRoute& replica : snapshot.replicas) {
     auto tracker = tracker_for(replica);
     trackers[{replica.id.value, replica.address}] = tracker;
-    // A replica of a deployment that no client may name has nothing to do.
-    if (const auto found = building.find(replica.deployment); found != building.end()) {
+    // A replica of a deployment that no client may name has nothing to do, and one of a namesake
+    // has other weights.
+    const auto found = building.find(replica.deployment);
+    if (found != building.end() && found->second->route.uid == replica.deployment_uid) {
       found->second->replicas.push_back({replica, std::move(tracker)});
     }
   }

@@ -67,7 +67,8 @@ class Routes {
   // snapshot at all: kNoRoutes.
   base::Result<Route> resolve(std::string_view model) const;
 
-  // Every name in the order of the deployments, each followed by its adapters.
+  // Every name that can answer now or soon, in the order of the deployments, each followed by its
+  // adapters. Deployments scaled to zero and failed ones resolve and are not named.
   std::vector<ModelName> names() const;
 
  private:
@@ -84,8 +85,8 @@ class RouteTable {
   RouteTable(const RouteTable&) = delete;
   RouteTable& operator=(const RouteTable&) = delete;
 
-  // Swaps the whole set. Replicas that keep id and address keep their tracker. One thread at a
-  // time.
+  // Swaps the whole set. Replicas that keep id and address keep their tracker; a replica whose
+  // uid is not its deployment's is left out. One thread at a time.
   void replace(const RouteSnapshot& snapshot);
 
   // Any thread; takes a short lock. On the request path use a RouteReader.

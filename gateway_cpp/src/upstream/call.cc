@@ -22,6 +22,7 @@ void Call::wrote(uint64_t bytes) {
 }
 
 void Call::cancel() {
+  slot_.release();
   if (auto link = std::move(link_)) link->release(*this);
 }
 
@@ -41,11 +42,17 @@ void Call::deliver(v1::CallEvent& event) {
     failure_.error.Swap(event.mutable_failed()->mutable_error());
     end_ = End::kFailed;
   }
+  if (ended()) slot_.release();
+}
+
+void Call::occupy(routing::InFlight slot) {
+  if (!ended() && link_) slot_ = std::move(slot);
 }
 
 void Call::fail(CallFailure failure) {
   failure_ = std::move(failure);
   end_ = End::kFailed;
+  slot_.release();
 }
 
 }  // namespace penstock::upstream

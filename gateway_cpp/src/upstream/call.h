@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "penstock/v1/inference.pb.h"
+#include "routing/replica_tracker.h"
 #include "upstream/payload.h"
 #include "upstream/signal.h"
 
@@ -29,8 +30,9 @@ class CallLink {
 struct CallFailure {
   enum class Source : uint8_t {
     kReplica,      // the replica said so
-    kUnreachable,  // no session came up: the replica has never seen the call
-    kLost,         // the session ended with the call on it
+    kUnreachable,  // the call was never sent, whatever became of the session
+    kLost,         // the connection broke after the call was sent
+    kEnded,        // the replica ended the session after the call was sent: its process lives
   };
   Source source = Source::kReplica;
   v1::ErrorDetail error;
@@ -67,6 +69,9 @@ class Call {
   // Idempotent. The replica stops; nothing more is delivered.
   void cancel();
 
+  // The call counts on its replica from here to its end, however long its client takes to read.
+  void occupy(routing::InFlight slot);
+
   // ---- for what carries the call
 
   // Takes what it wants out of the event, by swapping.
@@ -80,6 +85,7 @@ class Call {
   enum class End : uint8_t { kNot, kFinished, kFailed };
 
   std::shared_ptr<CallLink> link_;  // null once released
+  routing::InFlight slot_;
   const uint64_t id_;
   const uint64_t credit_bytes_;
   Signal& news_;

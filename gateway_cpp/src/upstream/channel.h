@@ -9,7 +9,7 @@
 namespace penstock::upstream {
 
 // Two channels with different purposes never share a connection. Retries are off: they are ours.
-// Silent network loss ends the calls within 15 s.
+// Silent network loss ends the calls within 15 s. No HTTP proxy that the environment names is used.
 std::shared_ptr<grpc::Channel> connect_to_replica(const std::string& address,
                                                   const std::string& purpose);
 

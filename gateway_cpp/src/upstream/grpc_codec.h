@@ -18,13 +18,26 @@ struct nghttp2_session;
 
 namespace penstock::upstream {
 
+// What a call asks for.
+struct CallTarget {
+  std::string authority;  // host:port
+  std::string path;       // "/package.Service/Method"
+  std::string token;      // sent as "authorization: Bearer <token>"; empty: none is sent
+};
+
+// How the peer ended a call, or will.
+enum class PeerWord : uint8_t {
+  kNone,    // it said nothing: the connection broke, or we ended it
+  kEnded,   // it answered with a status or reset the call: its process lives
+  kNotSeen  // it will not look at the call at all
+};
+
 class GrpcCodec {
  public:
   // Takes a message, valid for the call; false: it makes no sense and the call is over.
   using OnMessage = std::function<bool(std::string_view)>;
 
-  // authority: host:port; path: "/package.Service/Method".
-  GrpcCodec(const std::string& authority, const std::string& path, OnMessage on_message);
+  GrpcCodec(const CallTarget& target, OnMessage on_message);
   GrpcCodec(const GrpcCodec&) = delete;
   GrpcCodec& operator=(const GrpcCodec&) = delete;
   ~GrpcCodec();
@@ -46,9 +59,16 @@ class GrpcCodec {
   size_t backlog() const { return outbox_.size() - given_; }
   // Bytes of messages that it has let through since the beginning.
   uint64_t given() const { return total_given_; }
+  // Bytes of messages that were ever added, prefixes included.
+  uint64_t added() const { return total_given_ + backlog(); }
 
   // The call or its connection has ended, whatever the reason.
   bool over() const { return over_; }
+  // Why it is over, for a person; empty while it is not.
+  const std::string& why_over() const { return why_over_; }
+  PeerWord peer_word() const { return peer_word_; }
+  // The peer takes no further calls on this connection (GOAWAY) and finishes what it has.
+  bool going_away() const { return going_away_; }
 
  private:
   struct Callbacks;
@@ -56,9 +76,13 @@ class GrpcCodec {
     void operator()(nghttp2_session* session) const;
   };
 
-  void open(const std::string& authority, const std::string& path);
+  void open(const CallTarget& target);
   size_t give(char* room, size_t size);
   void look_for_end();
+  void note_header(std::string_view name, std::string_view value);
+  void note_goaway(int32_t last_stream, uint32_t error);
+  void end(std::string why, PeerWord word = PeerWord::kNone);
+  std::string status_text() const;
 
   OnMessage on_message_;
   std::unique_ptr<nghttp2_session, Close> http2_;
@@ -67,6 +91,12 @@ class GrpcCodec {
   size_t given_ = 0;    // of outbox_
   uint64_t total_given_ = 0;
   int32_t stream_ = 0;
+  std::string http_status_;   // ":status"
+  std::string grpc_status_;   // as a number in text; empty: none came
+  std::string grpc_message_;  // percent-encoded
+  std::string why_over_;
+  PeerWord peer_word_ = PeerWord::kNone;
+  bool going_away_ = false;
   bool over_ = false;
 };
 

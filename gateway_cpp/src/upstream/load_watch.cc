@@ -35,13 +35,14 @@ class LoadWatch::Stream final : public grpc::ClientReadReactor<v1::Load> {
     note_time();
   }
 
-  static std::unique_ptr<Stream> start(const std::string& watcher_id, const std::string& address,
-                                       const std::string& purpose,
+  static std::unique_ptr<Stream> start(const std::string& watcher_id, const std::string& token,
+                                       const std::string& address, const std::string& purpose,
                                        std::shared_ptr<routing::ReplicaTracker> tracker,
                                        const base::Clock& clock) {
     auto stream = std::make_unique<Stream>(std::move(tracker), clock);
     stream->stub_ = v1::Inference::NewStub(connect_to_replica(address, purpose));
     stream->request_.set_watcher_id(watcher_id);
+    if (!token.empty()) stream->context_.AddMetadata("authorization", "Bearer " + token);
     stream->stub_->async()->WatchLoad(&stream->context_, &stream->request_, stream.get());
     stream->StartRead(&stream->load_);
     PENSTOCK_TSAN_GIVES(stream.get());
@@ -69,12 +70,11 @@ class LoadWatch::Stream final : public grpc::ClientReadReactor<v1::Load> {
     PENSTOCK_TSAN_TAKES(this);
     if (!ok) return;
     note_time();
-    heard_.store(true, std::memory_order_relaxed);
+    if (!heard_.exchange(true, std::memory_order_relaxed)) tracker_->mark_up();
     tracker_->report(load_.running(), load_.waiting());
     tracker_->set_serving(load_.state() == v1::REPLICA_STATE_READY
                               ? routing::ReplicaTracker::Serving::kYes
                               : routing::ReplicaTracker::Serving::kNo);
-    tracker_->mark_up();
     PENSTOCK_TSAN_GIVES(this);
     StartRead(&load_);
   }
@@ -108,9 +108,13 @@ class LoadWatch::Stream final : public grpc::ClientReadReactor<v1::Load> {
   bool over_ = false;
 };
 
-LoadWatch::LoadWatch(std::string watcher_id, const routing::RouteTable& table,
+LoadWatch::LoadWatch(std::string watcher_id, std::string token, const routing::RouteTable& table,
                      const base::Clock& clock, base::Log& log)
-    : watcher_id_(std::move(watcher_id)), table_(table), clock_(clock), log_(log) {}
+    : watcher_id_(std::move(watcher_id)),
+      token_(std::move(token)),
+      table_(table),
+      clock_(clock),
+      log_(log) {}
 
 LoadWatch::~LoadWatch() {
   for (auto& [key, watched] : watched_) {
@@ -169,8 +173,8 @@ void LoadWatch::renew(const Key& key, Watched& watched, base::SteadyTime now) {
   }
   watched.backoff = std::clamp(watched.backoff * 2, kFirstBackoff, kLastBackoff);
   watched.next_start = now + watched.backoff;
-  watched.stream = Stream::start(watcher_id_, key.second, "load-" + std::to_string(++channels_),
-                                 watched.tracker, clock_);
+  watched.stream = Stream::start(watcher_id_, token_, key.second,
+                                 "load-" + std::to_string(++channels_), watched.tracker, clock_);
 }
 
 }  // namespace penstock::upstream

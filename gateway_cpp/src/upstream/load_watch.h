@@ -1,7 +1,9 @@
 // Watches the load of every replica in the routes, one stream each for the whole gateway. What
 // comes goes straight into the replica's tracker, for the selection policies; the stream's end, or
 // silence where a message is due each second, is the first sign of a replica's death and marks it
-// down. Owned by main and used from its thread; gRPC's threads write the trackers' atomics.
+// down. A new stream's first message ends all doubt: the replica came back. Later ones do not: one
+// that fails its calls may well go on telling its load. Owned by main and used from its thread;
+// gRPC's threads write the trackers' atomics.
 #pragma once
 
 #include <chrono>
@@ -19,8 +21,9 @@ namespace penstock::upstream {
 
 class LoadWatch {
  public:
-  LoadWatch(std::string watcher_id, const routing::RouteTable& table, const base::Clock& clock,
-            base::Log& log);
+  // token: of the cluster; empty: none is sent.
+  LoadWatch(std::string watcher_id, std::string token, const routing::RouteTable& table,
+            const base::Clock& clock, base::Log& log);
   LoadWatch(const LoadWatch&) = delete;
   LoadWatch& operator=(const LoadWatch&) = delete;
   // Ends all watches and waits until gRPC has let go.
@@ -43,6 +46,7 @@ class LoadWatch {
   void renew(const Key& key, Watched& watched, base::SteadyTime now);
 
   const std::string watcher_id_;
+  const std::string token_;
   const routing::RouteTable& table_;
   const base::Clock& clock_;
   base::Log& log_;

@@ -23,6 +23,9 @@ class Payload {
     buffer_.append(bytes);
   }
 
+  // Takes the last `bytes` of them away.
+  void drop_last(size_t bytes) { buffer_.resize(buffer_.size() - bytes); }
+
   // Writes `prefix` (at most kHeadroom bytes) before the bytes and `suffix` after them; the result
   // is valid until the next change. Framing is done once per payload.
   std::string_view framed(std::string_view prefix, std::string_view suffix) {

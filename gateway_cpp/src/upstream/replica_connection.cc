@@ -43,31 +43,28 @@ HostAndPort split(const std::string& address) {
 }  // namespace
 
 std::shared_ptr<ReplicaConnection> ReplicaConnection::start(asio::io_context& io,
-                                                            const std::string& address,
-                                                            const std::string& path, Owner& owner,
+                                                            const CallTarget& target, Owner& owner,
                                                             ConnectionPatience patience) {
-  std::shared_ptr<ReplicaConnection> connection(
-      new ReplicaConnection(io, address, path, owner, patience));
-  connection->connect(address);
+  std::shared_ptr<ReplicaConnection> connection(new ReplicaConnection(io, target, owner, patience));
+  connection->connect(target.authority);
   return connection;
 }
 
-ReplicaConnection::ReplicaConnection(asio::io_context& io, const std::string& address,
-                                     const std::string& path, Owner& owner,
+ReplicaConnection::ReplicaConnection(asio::io_context& io, const CallTarget& target, Owner& owner,
                                      ConnectionPatience patience)
     : owner_(&owner),
       patience_(patience),
       socket_(io),
       resolver_(io),
       timer_(io),
-      codec_(address, path,
+      codec_(target,
              [this](std::string_view message) { return owner_ && owner_->on_message(message); }) {}
 
 void ReplicaConnection::connect(const std::string& address) {
   hear_within(patience_.connect);
   const auto [host, port] = split(address);
   const auto on_connected = [self = shared_from_this()](ErrorCode ec, const auto& /*endpoint*/) {
-    ec ? self->end() : self->connected();
+    ec ? self->end("cannot connect: " + ec.message()) : self->connected();
   };
   // A thread of the resolver's is for names only.
   ErrorCode is_name;
@@ -79,7 +76,9 @@ void ReplicaConnection::connect(const std::string& address) {
   resolver_.async_resolve(
       host, port,
       [self = shared_from_this(), on_connected](ErrorCode ec, const Resolver::results_type& found) {
-        if (ec || self->owner_ == nullptr) return self->end();
+        if (ec || self->owner_ == nullptr) {
+          return self->end("its name cannot be resolved: " + ec.message());
+        }
         self->hear_within(self->patience_.connect);
         asio::async_connect(self->socket_, found, on_connected);
       });
@@ -89,16 +88,16 @@ void ReplicaConnection::connect(const std::string& address) {
 void ReplicaConnection::hear_within(std::chrono::milliseconds patience) {
   timer_.expires_after(patience);
   timer_.async_wait([self = shared_from_this()](ErrorCode ec) {
-    if (!ec && !self->answered_) self->end();
+    if (!ec && !self->answered_) self->end("it does not answer");
   });
 }
 
 void ReplicaConnection::connected() {
-  if (owner_ == nullptr) return end();
+  if (owner_ == nullptr) return end("not wanted any more");
   ErrorCode failed;
   std::ignore = socket_.non_blocking(true, failed);
   if (!failed) std::ignore = socket_.set_option(tcp::no_delay(true), failed);
-  if (failed) return end();
+  if (failed) return end("its socket is unusable: " + failed.message());
   connected_ = true;
   wait_readable();
   write();
@@ -112,7 +111,7 @@ void ReplicaConnection::close() {
   if (std::exchange(owner_, nullptr) == nullptr) return;
   codec_.cancel();
   flush();
-  end();
+  end("closed here");
 }
 
 void ReplicaConnection::wait_readable() {
@@ -137,7 +136,7 @@ ReplicaConnection::ErrorCode ReplicaConnection::take_in() {
 
 void ReplicaConnection::read() {
   const ErrorCode ec = take_in();
-  if (ec && ec != asio::error::would_block) return end();
+  if (ec && ec != asio::error::would_block) return end("the connection broke: " + ec.message());
   if (!socket_.is_open()) return;
   if (heard_ && !std::exchange(answered_, true)) watch_life();
   wait_readable();
@@ -147,8 +146,8 @@ void ReplicaConnection::read() {
 // What came before the connection broke is still worth having.
 void ReplicaConnection::read_last() {
   if (!socket_.is_open()) return;
-  take_in();
-  end();
+  const ErrorCode ec = take_in();
+  end("the connection broke: " + ec.message());
 }
 
 void ReplicaConnection::write() {
@@ -171,6 +170,7 @@ void ReplicaConnection::write() {
 bool ReplicaConnection::next_piece() {
   if (sent_ < unsent_.size()) return true;
   sent_ = 0;
+  given_before_ = codec_.given();
   unsent_.clear();
   if (unsent_.capacity() > kKeptUnsentBytes) unsent_.shrink_to_fit();
   codec_.produce(unsent_, kWriteBytes);
@@ -198,7 +198,8 @@ void ReplicaConnection::look_for_life() {
   if (!socket_.is_open()) return;
   const bool silent = !std::exchange(heard_, false);
   const bool stands = stuck();
-  if (stands || (silent && asked_)) return end();
+  if (stands) return end("it lives and does not read");
+  if (silent && asked_) return end("it gives no sign of life");
   asked_ = silent;
   if (silent) codec_.ping();
   watch_life();
@@ -210,12 +211,18 @@ bool ReplicaConnection::stuck() {
   return !moved && codec_.backlog() > patience_.backlog_bytes;
 }
 
-void ReplicaConnection::end() {
+uint64_t ReplicaConnection::handed_over() const {
+  return sent_ == 0 ? given_before_ : codec_.given();
+}
+
+// What the codec knows of the end is nearer to its cause than what the socket says.
+void ReplicaConnection::end(std::string_view why) {
   ErrorCode ignored;
   std::ignore = socket_.close(ignored);
   resolver_.cancel();
   timer_.cancel();
-  if (Owner* owner = std::exchange(owner_, nullptr)) owner->on_end();
+  Owner* const owner = std::exchange(owner_, nullptr);
+  if (owner != nullptr) owner->on_end(codec_.over() ? std::string_view(codec_.why_over()) : why);
 }
 
 }  // namespace penstock::upstream

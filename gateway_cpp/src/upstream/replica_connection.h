@@ -34,19 +34,26 @@ class ReplicaConnection final : public std::enable_shared_from_this<ReplicaConne
     virtual bool on_message(std::string_view message) = 0;
     // All messages of one read were handed over.
     virtual void on_turn() = 0;
-    // The call is over, or never came up. Last and once, never out of a method called here.
-    virtual void on_end() = 0;
+    // The call is over, or never came up; `why` is for a person. Last and once, never out of a
+    // method called here.
+    virtual void on_end(std::string_view why) = 0;
   };
 
-  // address: host:port, where host is a name, an IPv4 or a bracketed IPv6 address. `owner` lives
-  // until it has called close() or has heard of the end.
-  static std::shared_ptr<ReplicaConnection> start(asio::io_context& io, const std::string& address,
-                                                  const std::string& path, Owner& owner,
-                                                  ConnectionPatience patience = {});
+  // target.authority: where to connect, host:port, where host is a name, an IPv4 or a bracketed
+  // IPv6 address. `owner` lives until it has called close() or has heard of the end.
+  static std::shared_ptr<ReplicaConnection> start(asio::io_context& io, const CallTarget& target,
+                                                  Owner& owner, ConnectionPatience patience = {});
 
   // Room for a message, see GrpcCodec; it leaves with the next flush().
   char* add_message(uint32_t bytes) { return codec_.add_message(bytes); }
   void flush();
+  // Bytes of messages that were ever added, and of these, those that the socket may have taken: a
+  // message that ends after them was never sent.
+  uint64_t added() const { return codec_.added(); }
+  uint64_t handed_over() const;
+  // What the other side has said about the call.
+  PeerWord peer_word() const { return codec_.peer_word(); }
+  bool going_away() const { return codec_.going_away(); }
   // Says goodbye without waiting; the owner hears nothing more.
   void close();
 
@@ -58,8 +65,8 @@ class ReplicaConnection final : public std::enable_shared_from_this<ReplicaConne
   using Resolver = asio::ip::basic_resolver<tcp, Executor>;
   using ErrorCode = boost::system::error_code;
 
-  ReplicaConnection(asio::io_context& io, const std::string& address, const std::string& path,
-                    Owner& owner, ConnectionPatience patience);
+  ReplicaConnection(asio::io_context& io, const CallTarget& target, Owner& owner,
+                    ConnectionPatience patience);
 
   void connect(const std::string& address);
   void hear_within(std::chrono::milliseconds patience);
@@ -74,7 +81,7 @@ class ReplicaConnection final : public std::enable_shared_from_this<ReplicaConne
   void watch_life();
   void look_for_life();
   bool stuck();
-  void end();
+  void end(std::string_view why);
 
   Owner* owner_;  // null once it has closed or heard of the end
   const ConnectionPatience patience_;
@@ -83,7 +90,8 @@ class ReplicaConnection final : public std::enable_shared_from_this<ReplicaConne
   Timer timer_;
   GrpcCodec codec_;
   std::string unsent_;
-  size_t sent_ = 0;  // of unsent_
+  size_t sent_ = 0;            // of unsent_
+  uint64_t given_before_ = 0;  // bytes of messages that were taken off before unsent_ was made
   bool connected_ = false;
   bool answered_ = false;  // the first byte has come
   bool waiting_writable_ = false;

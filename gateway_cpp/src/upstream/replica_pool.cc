@@ -15,9 +15,9 @@ constexpr std::chrono::minutes kIdle{10};
 
 }  // namespace
 
-ReplicaPool::ReplicaPool(asio::io_context& io, const base::Clock& clock, uint64_t credit_bytes,
-                         base::MetricsShard& metrics)
-    : io_(io), clock_(clock), credit_bytes_(credit_bytes), metrics_(metrics) {}
+ReplicaPool::ReplicaPool(asio::io_context& io, const base::Clock& clock, SessionSettings settings,
+                         base::MetricsShard& metrics, base::Log& log)
+    : io_(io), clock_(clock), settings_(std::move(settings)), metrics_(metrics), log_(log) {}
 
 std::unique_ptr<Call> ReplicaPool::open(const ReplicaAddress& replica, v1::CallRequest request,
                                         Signal& news) {
@@ -30,17 +30,18 @@ std::unique_ptr<Call> ReplicaPool::open(const ReplicaAddress& replica, v1::CallR
   }
   Entry& entry = found->second;
   entry.used = now;
-  if (!entry.session || entry.session->ended()) renew(found->first, entry, now);
+  if (!entry.session || entry.session->closed_to_calls()) renew(found->first, entry, now);
   return entry.session->open(std::move(request), news);
 }
 
-// Within the backoff the ended session stays: it fails calls at once.
+// Within the backoff the ended session stays: it fails calls at once. One that goes away lives on
+// with its calls, without the pool.
 void ReplicaPool::renew(const Key& key, Entry& entry, base::SteadyTime now) {
   if (entry.session && entry.session->heard()) entry.backoff = milliseconds(0);
   if (entry.session && now < entry.next_start) return;
   entry.backoff = std::clamp(entry.backoff * 2, kFirstBackoff, kLastBackoff);
   entry.next_start = now + entry.backoff;
-  entry.session = Session::start(io_, key.second, key.first, credit_bytes_);
+  entry.session = Session::start(io_, key.second, key.first, settings_, log_);
 }
 
 void ReplicaPool::sweep(const routing::Routes& routes) {

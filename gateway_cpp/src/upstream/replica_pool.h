@@ -18,8 +18,8 @@ namespace penstock::upstream {
 
 class ReplicaPool final : public Upstream {
  public:
-  ReplicaPool(asio::io_context& io, const base::Clock& clock, uint64_t credit_bytes,
-              base::MetricsShard& metrics);
+  ReplicaPool(asio::io_context& io, const base::Clock& clock, SessionSettings settings,
+              base::MetricsShard& metrics, base::Log& log);
 
   std::unique_ptr<Call> open(const ReplicaAddress& replica, v1::CallRequest request,
                              Signal& news) override;
@@ -42,8 +42,9 @@ class ReplicaPool final : public Upstream {
 
   asio::io_context& io_;
   const base::Clock& clock_;
-  const uint64_t credit_bytes_;
+  const SessionSettings settings_;
   base::MetricsShard& metrics_;
+  base::Log& log_;
   std::map<Key, Entry> entries_;
 };
 

@@ -16,14 +16,18 @@ constexpr size_t kFullFrameBytes = 1024UL * 1024;
 }  // namespace
 
 std::shared_ptr<Session> Session::start(asio::io_context& io, const std::string& address,
-                                        std::string replica_id, uint64_t credit_bytes) {
-  std::shared_ptr<Session> session(new Session(io, std::move(replica_id), credit_bytes));
-  session->connection_ = ReplicaConnection::start(io, address, kMethod, *session);
+                                        std::string replica_id, const SessionSettings& settings,
+                                        base::Log& log) {
+  std::shared_ptr<Session> session(
+      new Session(io, std::move(replica_id), settings.credit_bytes, log));
+  const CallTarget target{.authority = address, .path = kMethod, .token = settings.token};
+  session->connection_ = ReplicaConnection::start(io, target, *session);
   return session;
 }
 
-Session::Session(asio::io_context& io, std::string replica_id, uint64_t credit_bytes)
-    : io_(io), replica_id_(std::move(replica_id)), credit_bytes_(credit_bytes) {}
+Session::Session(asio::io_context& io, std::string replica_id, uint64_t credit_bytes,
+                 base::Log& log)
+    : io_(io), replica_id_(std::move(replica_id)), credit_bytes_(credit_bytes), log_(log) {}
 
 Session::~Session() {
   if (connection_) connection_->close();
@@ -32,8 +36,8 @@ Session::~Session() {
 std::unique_ptr<Call> Session::open(v1::CallRequest request, Signal& news) {
   const uint64_t id = ++last_id_;
   auto call = std::make_unique<Call>(shared_from_this(), id, credit_bytes_, news);
-  if (ended_) {
-    call->fail(connection_failure());
+  if (closed_to_calls()) {
+    call->fail(failure_of(id));
     news.raise();
     return call;
   }
@@ -81,8 +85,9 @@ void Session::on_turn() {
   wake_listed();
 }
 
-void Session::on_end() {
+void Session::on_end(std::string_view why) {
   const auto self = shared_from_this();
+  log_end(why);
   fail_all();
   wake_listed();
 }
@@ -100,10 +105,25 @@ void Session::deliver(v1::ServerFrame& frame) {
 
 void Session::fail_all() {
   ended_ = true;
+  note_sent();
   for (const auto& [id, call] : std::exchange(calls_, {})) {
-    call->fail(connection_failure());
+    call->fail(failure_of(id));
     list(*call);
   }
+}
+
+// A call counts as sent once the socket may have taken the last byte of its frame.
+void Session::note_sent() {
+  const uint64_t sent = connection_->handed_over();
+  while (!flushed_.empty() && flushed_.front().end <= sent) {
+    sent_through_ = flushed_.front().last_call;
+    flushed_.pop_front();
+  }
+}
+
+void Session::log_end(std::string_view why) const {
+  log_.warning("session to a replica ended",
+               {{"replica_id", replica_id_}, {"reason", why}, {"calls", calls_.size()}});
 }
 
 void Session::list(Call& call) {
@@ -134,6 +154,7 @@ void Session::flush() {
   const size_t size = outgoing_.ByteSizeLong();
   if (ended_ || size == 0) return;
   outgoing_bodies_ = 0;
+  const bool starts = outgoing_.starts_size() > 0;
   auto* room = reinterpret_cast<uint8_t*>(connection_->add_message(static_cast<uint32_t>(size)));
   outgoing_.SerializeWithCachedSizesToArray(room);
   if (size > kKeptFrameBytes) {
@@ -141,20 +162,27 @@ void Session::flush() {
   } else {
     outgoing_.Clear();
   }
+  if (starts) flushed_.push_back({last_id_, connection_->added()});
   connection_->flush();
+  if (starts) note_sent();
 }
 
-CallFailure Session::connection_failure() const {
+CallFailure Session::failure_of(uint64_t call_id) const {
+  using Source = CallFailure::Source;
+  const PeerWord word = connection_->peer_word();
+  const bool sent = call_id <= sent_through_ && word != PeerWord::kNotSeen;
   CallFailure failure;
-  failure.source = heard_ ? CallFailure::Source::kLost : CallFailure::Source::kUnreachable;
+  failure.source = !sent                      ? Source::kUnreachable
+                   : word == PeerWord::kEnded ? Source::kEnded
+                                              : Source::kLost;
   v1::ErrorDetail& error = failure.error;
   error.set_status(502);
   error.set_type("server_error");
   error.set_code("upstream_error");
-  error.set_message(heard_ ? "The connection to replica " + replica_id_ +
-                                 " ended before the answer was complete. Send the request again."
-                           : "Replica " + replica_id_ +
-                                 " cannot be reached. Send the request again in a moment.");
+  error.set_message(sent ? "The connection to replica " + replica_id_ +
+                               " ended before the answer was complete. Send the request again."
+                         : "Replica " + replica_id_ +
+                               " cannot be reached. Send the request again in a moment.");
   error.set_fault(v1::FAULT_UPSTREAM);
   error.set_retry(v1::RETRY_BEFORE_FIRST_TOKEN);
   return failure;

@@ -7,25 +7,33 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "base/log.h"
 #include "penstock/v1/inference.pb.h"
 #include "upstream/call.h"
 #include "upstream/replica_connection.h"
 
 namespace penstock::upstream {
 
+struct SessionSettings {
+  uint64_t credit_bytes = 0;  // window of each call; 0: unlimited
+  std::string token;          // of the cluster; empty: none is sent
+};
+
 class Session final : public CallLink,
                       private ReplicaConnection::Owner,
                       public std::enable_shared_from_this<Session> {
  public:
-  // credit_bytes: window of each call; 0: unlimited.
+  // Why a session ended goes into `log`, once.
   static std::shared_ptr<Session> start(asio::io_context& io, const std::string& address,
-                                        std::string replica_id, uint64_t credit_bytes);
+                                        std::string replica_id, const SessionSettings& settings,
+                                        base::Log& log);
   // Cancels what still runs.
   ~Session() override;
   Session(const Session&) = delete;
@@ -34,6 +42,8 @@ class Session final : public CallLink,
   std::unique_ptr<Call> open(v1::CallRequest request, Signal& news);
 
   bool ended() const { return ended_; }
+  // It takes no further calls: it has ended, or the replica goes away and finishes what it has.
+  bool closed_to_calls() const { return ended_ || connection_->going_away(); }
   // The replica has spoken on this session.
   bool heard() const { return heard_; }
   size_t running() const { return calls_.size(); }
@@ -42,13 +52,21 @@ class Session final : public CallLink,
   void release(Call& call) override;
 
  private:
-  Session(asio::io_context& io, std::string replica_id, uint64_t credit_bytes);
+  // Calls up to `last_call` lie within the first `end` bytes of what goes over the connection.
+  struct Flushed {
+    uint64_t last_call;
+    uint64_t end;
+  };
+
+  Session(asio::io_context& io, std::string replica_id, uint64_t credit_bytes, base::Log& log);
   bool on_message(std::string_view message) override;
   void on_turn() override;
-  void on_end() override;
+  void on_end(std::string_view why) override;
   void deliver(v1::ServerFrame& frame);
   void fail_all();
-  CallFailure connection_failure() const;
+  void note_sent();
+  void log_end(std::string_view why) const;
+  CallFailure failure_of(uint64_t call_id) const;
   void wake_listed();
   void list(Call& call);
   void flush_later();
@@ -57,12 +75,15 @@ class Session final : public CallLink,
   asio::io_context& io_;
   const std::string replica_id_;
   const uint64_t credit_bytes_;
+  base::Log& log_;
   std::shared_ptr<ReplicaConnection> connection_;
   std::unordered_map<uint64_t, Call*> calls_;
   std::vector<Call*> to_wake_;  // null: released in the meantime
   v1::ServerFrame incoming_;
   v1::ClientFrame outgoing_;
-  size_t outgoing_bodies_ = 0;  // bytes of bodies in it
+  size_t outgoing_bodies_ = 0;   // bytes of bodies in it
+  std::deque<Flushed> flushed_;  // frames with starts that the socket may not have taken yet
+  uint64_t sent_through_ = 0;    // the last call that was sent
   uint64_t reads_ = 0;
   uint64_t last_id_ = 0;
   bool flush_posted_ = false;

@@ -56,6 +56,7 @@ class FakeHead final : public penstock::v1::Routes::Service {
   // Read them inside wait_for, or after the client has stopped.
   std::vector<penstock::v1::WatchRoutesRequest> watches;
   std::vector<penstock::v1::GatewayReport> reports;
+  std::string authorization;  // of the last watch
 
  private:
   void start(const std::string& address) {
@@ -72,6 +73,9 @@ class FakeHead final : public penstock::v1::Routes::Service {
                      grpc::ServerWriter<penstock::v1::RouteSnapshot>* writer) override {
     std::unique_lock lock(mutex_);
     watches.push_back(*request);
+    const auto& metadata = context->client_metadata();
+    const auto token = metadata.find("authorization");
+    if (token != metadata.end()) authorization.assign(token->second.data(), token->second.size());
     changed_.notify_all();
     std::size_t sent = 0;
     while (!down_ && !context->IsCancelled()) {

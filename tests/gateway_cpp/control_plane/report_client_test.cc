@@ -5,7 +5,7 @@
 #include <atomic>
 
 #include "control_plane/deployment_reports.h"
-#include "control_plane/route_subscription.h"
+#include "control_plane/head_channel.h"
 #include "fake_head.h"
 
 namespace penstock::control_plane {
@@ -69,10 +69,22 @@ TEST(ReportClient, GoesOnAfterTheHeadWasAway) {
   EXPECT_TRUE(head.wait_for([&] { return head.reports.size() > before; }));
 }
 
+TEST(ReportClient, DoesNotWaitWhenThereIsAHurry) {
+  FakeHead head;
+  const base::SystemClock clock;
+  const auto nothing = [](auto&) {};
+  ReportClient client("gw-1", connect_to_head(head.address()), clock, nothing,
+                      std::chrono::hours(1));
+  client.start();
+  ASSERT_TRUE(head.wait_for([&] { return head.reports.size() == 1; }));
+  client.hurry();
+  EXPECT_TRUE(head.wait_for([&] { return head.reports.size() == 2; }));
+}
+
 TEST(ReportClient, WithoutAHeadItDoesNothing) {
   const base::SystemClock clock;
   const auto never = [](auto&) { FAIL(); };
-  ReportClient client("gw-1", nullptr, clock, never, kOften);
+  ReportClient client("gw-1", {}, clock, never, kOften);
   client.start();
   client.stop();
 }

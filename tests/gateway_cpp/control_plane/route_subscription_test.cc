@@ -26,8 +26,8 @@ bool becomes_true(const std::function<bool()>& condition) {
 class RouteSubscriptionTest : public testing::Test {
  protected:
   std::unique_ptr<RouteSubscription> subscribe(const std::string& address) {
-    auto subscription = std::make_unique<RouteSubscription>("gw-1", connect_to_head(address), file_,
-                                                            table_, clock_, capture_.log());
+    auto subscription = std::make_unique<RouteSubscription>(
+        "gw-1", connect_to_head(address), file_, table_, suspects_, clock_, capture_.log());
     subscription->start();
     return subscription;
   }
@@ -41,6 +41,7 @@ class RouteSubscriptionTest : public testing::Test {
   base::SystemClock clock_;
   SnapshotFile file_{directory_.path().string(), "gw-1", capture_.log()};
   routing::RouteTable table_;
+  admission::Suspects suspects_{"gw-1", std::chrono::minutes(10)};
 };
 
 TEST_F(RouteSubscriptionTest, SwapsInEachSnapshot) {
@@ -108,6 +109,56 @@ TEST_F(RouteSubscriptionTest, KeepsWhatItHearsOnDisk) {
     const auto kept = file_.load();
     return kept.has_value() && kept->version() == 6;
   }));
+}
+
+TEST_F(RouteSubscriptionTest, RefusesAnOlderSnapshotOnceAndKeepsItsRoutes) {
+  auto kept = snapshot_of(9, "mini");
+  kept.mutable_stamp()->set_cluster_id("ours");
+  kept.mutable_stamp()->set_epoch(1);
+  kept.mutable_stamp()->set_revision(5);
+  file_.save(kept);
+  FakeHead head;
+  auto foreign = snapshot_of(10, "maxi");
+  foreign.mutable_stamp()->set_cluster_id("theirs");
+  foreign.mutable_stamp()->set_epoch(1);
+  head.publish(foreign);
+  const auto subscription = subscribe(head.address());
+  std::string log;
+  const auto told = [&] {
+    log += capture_.text();
+    return log.find("a route snapshot is refused") != std::string::npos;
+  };
+  EXPECT_TRUE(becomes_true(told));
+  EXPECT_TRUE(serves("mini"));
+  kept.set_version(11);
+  kept.mutable_deployments(0)->set_name("next");
+  head.publish(kept);
+  EXPECT_TRUE(becomes_true([&] { return serves("next"); }));
+  EXPECT_EQ(subscription->state().stamp.cluster_id(), "ours");
+}
+
+TEST_F(RouteSubscriptionTest, HearsOfSuspectsAndOfTheirRelease) {
+  FakeHead head;
+  auto snapshot = snapshot_of(1, "mini");
+  auto& suspect = *snapshot.add_suspects();
+  suspect.set_fingerprint(std::string(32, 'f'));
+  suspect.set_until_ms(4'000'000'000'000);
+  suspect.add_deaths()->set_replica_id("r1");
+  head.publish(snapshot);
+  const auto subscription = subscribe(head.address());
+  EXPECT_TRUE(becomes_true([&] { return !suspects_.empty(); }));
+  head.publish(snapshot_of(2, "mini"));
+  EXPECT_TRUE(becomes_true([&] { return suspects_.empty(); }));
+}
+
+TEST_F(RouteSubscriptionTest, ProvesToTheHeadWhoItIs) {
+  FakeHead head;
+  RouteSubscription subscription("gw-1", connect_to_head(head.address(), "secret"), file_, table_,
+                                 suspects_, clock_, capture_.log());
+  subscription.start();
+  ASSERT_TRUE(head.wait_for([&] { return !head.watches.empty(); }));
+  subscription.stop();
+  EXPECT_EQ(head.authorization, "Bearer secret");
 }
 
 TEST_F(RouteSubscriptionTest, WithoutAHeadOnlyTheFileCounts) {

@@ -15,6 +15,11 @@ TEST(SnapshotCodec, KeepsEveryFieldThatRoutingKnows) {
   limits.set_queue_deadline_ms(5);
   limits.set_first_event_deadline_ms(6);
   wire.mutable_deployments(0)->set_generation(7);
+  wire.mutable_deployments(0)->set_uid("uid-1");
+  wire.mutable_deployments(0)->set_availability(penstock::v1::AVAILABILITY_LOADING);
+  wire.mutable_deployments(0)->set_availability_detail("it starts");
+  wire.mutable_deployments(0)->set_expected_ready_at_ms(8);
+  wire.mutable_replicas(0)->set_deployment_uid("uid-1");
   const routing::RouteSnapshot expected{
       .version = 9,
       .deployments = {{.name = "mini",
@@ -26,13 +31,18 @@ TEST(SnapshotCodec, KeepsEveryFieldThatRoutingKnows) {
                                   .max_queued = 4,
                                   .queue_deadline = std::chrono::milliseconds(5),
                                   .first_event_deadline = std::chrono::milliseconds(6)},
-                       .generation = 7}},
+                       .generation = 7,
+                       .uid = "uid-1",
+                       .availability = base::Availability::kLoading,
+                       .availability_detail = "it starts",
+                       .expected_ready_at = base::WallTime(std::chrono::milliseconds(8))}},
       .replicas = {{.id = {"mini-1"},
                     .deployment = "mini",
                     .address = "127.0.0.1:1",
                     .state = routing::ReplicaState::kReady,
                     .capacity = 4,
-                    .adapters = {"pirate@1"}}}};
+                    .adapters = {"pirate@1"},
+                    .deployment_uid = "uid-1"}}};
   EXPECT_EQ(from_proto(wire), expected);
 }
 

@@ -92,14 +92,15 @@ class SessionTest : public testing::Test {
   base::Metrics metrics_;
   base::MetricsShard& shard_ = metrics_.add_shard();
   proxy::GatewayState state_;
+  admission::Suspects suspects_{"gw-1", std::chrono::minutes(10)};
   proxy::TimerWheel timers_{clock_.steady_now()};
   openai::RequestParser parser_;
   routing::RouteTable table_;
   routing::RouteReader routes_{table_};
   routing::LeastLoaded policy_;
   proxy::FakeUpstream upstream_;
-  proxy::RequestFlow flow_{
-      {clock_, log_.log(), config_, shard_, state_, timers_, parser_, routes_, policy_, upstream_}};
+  proxy::RequestFlow flow_{{clock_, log_.log(), config_, shard_, state_, suspects_, timers_,
+                            parser_, routes_, policy_, upstream_}};
   RequestIds ids_;
   StatusPages pages_{clock_, metrics_, state_, routes_,
                      [] { return control_plane::SubscriptionState(); }};

@@ -5,13 +5,15 @@
 namespace penstock::proxy {
 namespace {
 
+using routing::Blame;
 using Source = upstream::CallFailure::Source;
 
 upstream::CallFailure failure(Source source, const std::string& code = "upstream_error",
                               v1::Fault fault = v1::FAULT_UPSTREAM,
-                              v1::Retry retry = v1::RETRY_NEVER) {
+                              v1::Retry retry = v1::RETRY_NEVER, uint32_t status = 500) {
   upstream::CallFailure failure;
   failure.source = source;
+  failure.error.set_status(status);
   failure.error.set_code(code);
   failure.error.set_fault(fault);
   failure.error.set_retry(retry);
@@ -22,27 +24,33 @@ struct Case {
   const char* name;
   upstream::CallFailure failure;
   Next next;
-  bool against_replica;
+  std::optional<Blame> blame;
 };
 
 TEST(Failover, DecidesByWhatFailedAndWhoseFaultItIs) {
   const auto retry = v1::RETRY_BEFORE_FIRST_TOKEN;
+  const auto upstream = v1::FAULT_UPSTREAM;
   const std::vector<Case> cases = {
-      {"unreachable", failure(Source::kUnreachable), Next::kTryAnother, true},
-      {"lost", failure(Source::kLost), Next::kTryAnother, true},
-      {"draining", failure(Source::kReplica, "draining", v1::FAULT_UPSTREAM, retry),
-       Next::kTryAnother, false},
-      {"engine dead", failure(Source::kReplica, "engine_dead", v1::FAULT_UPSTREAM, retry),
-       Next::kTryAnother, true},
-      {"not retryable", failure(Source::kReplica, "internal"), Next::kGiveUp, false},
-      {"client's fault", failure(Source::kReplica, "invalid_value", v1::FAULT_CLIENT, retry),
-       Next::kGiveUp, false}};
+      {"unreachable", failure(Source::kUnreachable), Next::kTryAnother, Blame::kProcess},
+      {"lost", failure(Source::kLost), Next::kTryAnother, Blame::kProcess},
+      {"ended", failure(Source::kEnded), Next::kTryAnother, Blame::kProcess},
+      {"draining", failure(Source::kReplica, "draining", upstream, retry, 503), Next::kTryAnother,
+       std::nullopt},
+      {"engine dead", failure(Source::kReplica, "engine_dead", upstream, retry, 503), Next::kGiveUp,
+       Blame::kProcess},
+      {"engine hung", failure(Source::kReplica, "engine_hung", upstream, retry, 503), Next::kGiveUp,
+       Blame::kProcess},
+      {"bad answer", failure(Source::kReplica, "engine_error", upstream, retry, 500),
+       Next::kTryAnother, Blame::kAnswer},
+      {"not retryable", failure(Source::kReplica, "internal"), Next::kGiveUp, Blame::kAnswer},
+      {"client's fault", failure(Source::kReplica, "invalid_value", v1::FAULT_CLIENT, retry, 400),
+       Next::kGiveUp, std::nullopt}};
   for (const auto& c : cases) {
     SCOPED_TRACE(c.name);
     Failover failover;
     failover.sent_to({"r1"});
     EXPECT_EQ(failover.after(c.failure), c.next);
-    EXPECT_EQ(speaks_against_replica(c.failure), c.against_replica);
+    EXPECT_EQ(blame_of(c.failure), c.blame);
   }
 }
 
@@ -65,6 +73,17 @@ TEST(Failover, SendsWhatMayKillReplicasToNoThirdOne) {
   EXPECT_EQ(failover.after(failure(Source::kLost)), Next::kTryAnother);
   failover.sent_to({"r2"});
   EXPECT_EQ(failover.after(failure(Source::kLost)), Next::kGiveUp);
+  ASSERT_EQ(failover.deaths().size(), 2U);
+  EXPECT_EQ(failover.deaths()[1].value, "r2");
+}
+
+TEST(Failover, DoesNotCountReplicasThatNeverHadTheRequest) {
+  Failover failover;
+  failover.sent_to({"r1"});
+  EXPECT_EQ(failover.after(failure(Source::kUnreachable)), Next::kTryAnother);
+  failover.sent_to({"r2"});
+  EXPECT_EQ(failover.after(failure(Source::kEnded)), Next::kTryAnother);
+  EXPECT_TRUE(failover.deaths().empty());
 }
 
 TEST(Failover, RemembersWhomItAsked) {

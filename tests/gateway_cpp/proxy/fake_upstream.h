@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -36,8 +37,9 @@ class FakeUpstream final : public upstream::Upstream {
       event.mutable_chunk()->set_events(events);
       deliver(event);
     }
-    void finish() {
+    void finish(const std::vector<std::string>& reasons = {"stop"}) {
       v1::CallEvent event;
+      event.mutable_finished()->mutable_finish_reasons()->Assign(reasons.begin(), reasons.end());
       event.mutable_finished()->mutable_usage()->set_prompt_tokens(3);
       event.mutable_finished()->mutable_usage()->set_completion_tokens(2);
       deliver(event);
@@ -77,6 +79,7 @@ class FakeUpstream final : public upstream::Upstream {
 
   std::unique_ptr<upstream::Call> open(const upstream::ReplicaAddress& replica,
                                        v1::CallRequest request, upstream::Signal& news) override {
+    if (broken) throw std::runtime_error("the test broke the upstream");
     auto opened = std::make_shared<Opened>();
     opened->replica = replica.replica_id;
     opened->request = std::move(request);
@@ -86,6 +89,7 @@ class FakeUpstream final : public upstream::Upstream {
     return call;
   }
 
+  bool broken = false;  // throws, as nothing should
   static constexpr uint64_t kCredit = 100;
   std::deque<std::shared_ptr<Opened>> calls;  // in the order of opening
 };

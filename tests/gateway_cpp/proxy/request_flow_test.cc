@@ -1,98 +1,9 @@
 #include "proxy/request_flow.h"
 
-#include <gtest/gtest.h>
-
-#include "event_loop.h"
-#include "fake_reply.h"
-#include "fake_upstream.h"
-#include "log_capture.h"
-#include "routing/least_loaded.h"
-#include "routing/snapshots.h"
+#include "flow_fixture.h"
 
 namespace penstock::proxy {
 namespace {
-
-using std::chrono::milliseconds;
-using std::chrono::seconds;
-using Source = upstream::CallFailure::Source;
-
-const std::string kStream = R"({"model":"mini","stream":true,"messages":[{}]})";
-const std::string kUnary = R"({"model":"mini","messages":[{}]})";
-
-class RequestFlowTest : public testing::Test {
- protected:
-  RequestFlowTest() { serve_from({"r1"}); }
-  ~RequestFlowTest() override {
-    if (!done_) reply_.leave();
-    loop_.poll();
-  }
-
-  void serve_from(const std::vector<std::string>& replicas,
-                  routing::ReplicaState state = routing::ReplicaState::kReady) {
-    routing::RouteSnapshot snapshot{
-        .version = 1,
-        .deployments = {routing::deployment("mini", {{"pirate", "pirate@1"}}, limits_)},
-        .replicas = {}};
-    for (const auto& id : replicas) {
-      snapshot.replicas.push_back(routing::replica(id, "mini", state));
-    }
-    table_.replace(snapshot);
-  }
-
-  void ask(const std::string& body) {
-    Ask ask;
-    ask.request_id = "req_1";
-    ask.client_request_id = "theirs";
-    ask.path = "/v1/chat/completions";
-    ask.body = body;
-    ask.received = clock_.steady_now();
-    loop_.spawn(run(std::move(ask)));
-    loop_.poll();
-  }
-
-  upstream::Awaitable<void> run(Ask ask) {
-    co_await flow_.run(std::move(ask), reply_);
-    done_ = true;
-  }
-
-  void pass(std::chrono::nanoseconds time) {
-    clock_.advance(time);
-    timers_.advance(clock_.steady_now());
-    loop_.poll();
-  }
-
-  FakeUpstream::Opened& call(size_t i = 0) { return *upstream_.calls.at(i); }
-  base::DeploymentTotals totals() { return metrics_.totals().at(0); }
-  // How often `text` stands in the log written so far.
-  size_t settled_lines() {
-    log_text_ += log_.text();
-    size_t count = 0;
-    for (size_t at = 0; (at = log_text_.find("request settled", at)) != std::string::npos; ++at) {
-      ++count;
-    }
-    return count;
-  }
-
-  test::EventLoop loop_;
-  test::FixedClock clock_;
-  test::LogCapture log_;
-  std::string log_text_;
-  base::GatewayConfig config_;
-  base::Metrics metrics_;
-  base::MetricsShard& shard_ = metrics_.add_shard();
-  GatewayState state_;
-  TimerWheel timers_{clock_.steady_now()};
-  openai::RequestParser parser_;
-  routing::Limits limits_;
-  routing::RouteTable table_;
-  routing::RouteReader routes_{table_};
-  routing::LeastLoaded policy_;
-  FakeUpstream upstream_;
-  RequestFlow flow_{
-      {clock_, log_.log(), config_, shard_, state_, timers_, parser_, routes_, policy_, upstream_}};
-  FakeReply reply_;
-  bool done_ = false;
-};
 
 TEST_F(RequestFlowTest, PassesAStreamOnByteForByte) {
   ask(kStream);

@@ -27,6 +27,33 @@ TEST(Routes, KnowNothingBeforeTheFirstSnapshot) {
   EXPECT_FALSE(table.current()->known());
 }
 
+TEST(Routes, LeaveOutAReplicaOfANamesake) {
+  RouteSnapshot snapshot = two_deployments();
+  snapshot.deployments[0].uid = "new";
+  snapshot.replicas[0].deployment_uid = "old";
+  snapshot.replicas[1].deployment_uid = "new";
+  RouteTable table;
+  table.replace(snapshot);
+  const auto route = table.current()->resolve("mini");
+  ASSERT_TRUE(route.has_value());
+  ASSERT_EQ(route->deployment->replicas.size(), 1U);
+  EXPECT_EQ(route->deployment->replicas[0].route.id.value, "r2");
+}
+
+TEST(Routes, NameOnlyWhatCanAnswerNowOrSoon) {
+  RouteSnapshot snapshot = two_deployments();
+  RouteTable table;
+  for (const auto no : {base::Availability::kScaledToZero, base::Availability::kFailed}) {
+    snapshot.deployments[0].availability = no;
+    table.replace(snapshot);
+    EXPECT_EQ(table.current()->names().size(), 1U);
+    EXPECT_TRUE(table.current()->resolve("mini").has_value()) << "and its error says why";
+  }
+  snapshot.deployments[0].availability = base::Availability::kLoading;
+  table.replace(snapshot);
+  EXPECT_EQ(table.current()->names().size(), 4U);
+}
+
 TEST(Routes, ResolveADeploymentByItsName) {
   RouteTable table;
   table.replace(two_deployments());

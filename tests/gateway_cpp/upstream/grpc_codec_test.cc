@@ -43,7 +43,7 @@ class GrpcCodecTest : public testing::Test {
   std::vector<std::string> got_;
   bool sensible_ = true;
   Http2Peer peer_{1'000};
-  GrpcCodec codec_{"10.0.0.1:9000", "/penstock.v1.Inference/Session",
+  GrpcCodec codec_{{"10.0.0.1:9000", "/penstock.v1.Inference/Session", "secret"},
                    [this](std::string_view message) {
                      got_.emplace_back(message);
                      return sensible_;
@@ -58,6 +58,7 @@ TEST_F(GrpcCodecTest, OpensTheCallAsGrpcWantsIt) {
   EXPECT_EQ(peer_.headers[":path"], "/penstock.v1.Inference/Session");
   EXPECT_EQ(peer_.headers["content-type"], "application/grpc");
   EXPECT_EQ(peer_.headers["te"], "trailers");
+  EXPECT_EQ(peer_.headers["authorization"], "Bearer secret");
   EXPECT_FALSE(codec_.over());
 }
 
@@ -148,24 +149,41 @@ TEST_F(GrpcCodecTest, IsOverWhenThePeerEndsTheCall) {
   codec_.feed(peer_.finish("14"));
   EXPECT_EQ(got_, std::vector<std::string>{"last"});
   EXPECT_TRUE(codec_.over());
+  EXPECT_EQ(codec_.why_over(), "the replica ended it: gRPC status 14 (not%20now)");
+  EXPECT_EQ(codec_.peer_word(), PeerWord::kEnded);
+}
+
+TEST_F(GrpcCodecTest, SendsNoTokenWhereThereIsNone) {
+  Http2Peer peer;
+  GrpcCodec codec({"a:1", "/s/m", ""}, [](std::string_view) { return true; });
+  std::string ours;
+  codec.produce(ours, 1'000'000);
+  peer.feed(ours);
+  EXPECT_EQ(peer.headers[":path"], "/s/m");
+  EXPECT_FALSE(peer.headers.contains("authorization"));
 }
 
 TEST_F(GrpcCodecTest, IsOverWhenThePeerDoesNotTakeTheCall) {
   exchange();
   codec_.feed(peer_.refuse("503"));
   EXPECT_TRUE(codec_.over());
+  EXPECT_EQ(codec_.why_over(), "the replica ended it: HTTP status 503 and no gRPC status");
 }
 
 TEST_F(GrpcCodecTest, IsOverWhenThePeerResetsTheCall) {
   exchange();
   codec_.feed(peer_.reset(NGHTTP2_CANCEL));
   EXPECT_TRUE(codec_.over());
+  EXPECT_EQ(codec_.why_over(), "the replica reset it: HTTP/2 error CANCEL");
+  EXPECT_EQ(codec_.peer_word(), PeerWord::kEnded);
 }
 
 TEST_F(GrpcCodecTest, GoesOnWhenAPeerThatLeavesStillTakesTheCall) {
   exchange();
+  EXPECT_FALSE(codec_.going_away());
   codec_.feed(peer_.go_away(1));
   EXPECT_FALSE(codec_.over());
+  EXPECT_TRUE(codec_.going_away());
   codec_.feed(peer_.answer(framed("still here")));
   EXPECT_EQ(got_, std::vector<std::string>{"still here"});
 }
@@ -174,6 +192,8 @@ TEST_F(GrpcCodecTest, IsOverWhenAPeerThatLeavesHasNotTakenTheCall) {
   exchange();
   codec_.feed(peer_.go_away(0));
   EXPECT_TRUE(codec_.over());
+  EXPECT_EQ(codec_.why_over(), "the replica goes away and did not take it: HTTP/2 error NO_ERROR");
+  EXPECT_EQ(codec_.peer_word(), PeerWord::kNotSeen);
 }
 
 TEST_F(GrpcCodecTest, IsOverAfterAMessageThatMakesNoSense) {
@@ -182,6 +202,8 @@ TEST_F(GrpcCodecTest, IsOverAfterAMessageThatMakesNoSense) {
   codec_.feed(peer_.answer(framed("nonsense") + framed("more")));
   EXPECT_EQ(got_.size(), 1U);
   EXPECT_TRUE(codec_.over());
+  EXPECT_EQ(codec_.why_over(), "a message came that makes no sense");
+  EXPECT_EQ(codec_.peer_word(), PeerWord::kNone);
 }
 
 TEST_F(GrpcCodecTest, IsOverWhenThePeerSpeaksSomethingElse) {
@@ -195,7 +217,7 @@ TEST_F(GrpcCodecTest, SurvivesBytesThatMakeNoSense) {
   std::mt19937 random(11);
   for (int round = 0; round < 300; ++round) {
     Http2Peer peer;
-    GrpcCodec codec("a:1", "/s/m", [](std::string_view) { return true; });
+    GrpcCodec codec({"a:1", "/s/m", ""}, [](std::string_view) { return true; });
     std::string ours;
     codec.produce(ours, 1'000'000);
     peer.feed(ours);

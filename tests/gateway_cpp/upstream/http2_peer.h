@@ -81,7 +81,7 @@ class Http2Peer {
 
   // The answer's end as gRPC has it.
   std::string finish(const std::string& status) {
-    const std::array trailers = {pair("grpc-status", status)};
+    const std::array trailers = {pair("grpc-status", status), pair("grpc-message", "not%20now")};
     finishing_ = true;
     nghttp2_session_resume_data(session_, kStream);
     std::string out = take();

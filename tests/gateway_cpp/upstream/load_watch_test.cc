@@ -50,7 +50,7 @@ class LoadWatchTest : public testing::Test {
   routing::RouteTable table_;
   base::SystemClock clock_;
   test::LogCapture log_;
-  LoadWatch watch_{"gw-1", table_, clock_, log_.log()};
+  LoadWatch watch_{"gw-1", "", table_, clock_, log_.log()};
 };
 
 TEST_F(LoadWatchTest, TellsTheTrackerWhatTheReplicaHasToDo) {
@@ -75,6 +75,15 @@ TEST_F(LoadWatchTest, MarksADeadReplicaDownAndUpAgainWhenItIsBack) {
   EXPECT_TRUE(tick_until([&] { return is_down(); }));
   replica_.start_again();
   EXPECT_TRUE(tick_until([&] { return !is_down(); }));
+}
+
+TEST_F(LoadWatchTest, DoesNotTakeALoadMessageForAGoodAnswer) {
+  say(v1::REPLICA_STATE_READY, 1);
+  ASSERT_TRUE(tick_until([&] { return tracker().load() == 1; }));
+  tracker().mark_down(clock_.steady_now() + std::chrono::minutes(1));
+  say(v1::REPLICA_STATE_READY, 2);
+  ASSERT_TRUE(tick_until([&] { return tracker().load() == 2; }));
+  EXPECT_TRUE(is_down()) << "a replica that fails its calls still tells its load";
 }
 
 TEST_F(LoadWatchTest, ForgetsAReplicaThatLeftTheRoutes) {

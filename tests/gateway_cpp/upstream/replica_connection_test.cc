@@ -8,72 +8,13 @@
 #include <vector>
 
 #include "event_loop.h"
-#include "http2_peer.h"
+#include "raw_peer.h"
 
 namespace penstock::upstream {
 namespace {
 
 using asio::ip::tcp;
 using std::chrono::milliseconds;
-
-// A replica's socket that reads and writes when the test says so.
-class Peer {
- public:
-  // window: what it takes before it has to give leave for more.
-  explicit Peer(asio::io_context& io, uint32_t window = 1'000'000'000)
-      : http2(window), acceptor_(io, {asio::ip::address_v4::loopback(), 0}) {
-    acceptor_.non_blocking(true);
-  }
-
-  std::string port() const { return std::to_string(acceptor_.local_endpoint().port()); }
-  std::string address() const { return "127.0.0.1:" + port(); }
-
-  bool accepted() {
-    if (socket_) return true;
-    boost::system::error_code none;
-    tcp::socket socket = acceptor_.accept(none);
-    if (none) return false;
-    socket.non_blocking(true);
-    socket_.emplace(std::move(socket));
-    return true;
-  }
-
-  // Reads what came, answers what HTTP/2 wants answered, and writes what there is room for.
-  void talk() {
-    if (!accepted()) return;
-    write();
-    std::array<char, 65'536> buffer{};
-    boost::system::error_code none;
-    for (size_t size = 1; size != 0;) {
-      size = socket_->read_some(asio::buffer(buffer), none);
-      http2.feed({buffer.data(), size});
-      if (reads) http2.consume();
-      say(http2.take());
-    }
-    gone_ = gone_ || none == asio::error::eof || none == asio::error::connection_reset;
-  }
-  void say(const std::string& bytes) {
-    unsent_ += bytes;
-    write();
-  }
-  void hang_up() { socket_.reset(); }
-  // The other side has closed.
-  bool gone() const { return gone_; }
-
-  Http2Peer http2;
-  bool reads = true;  // gives leave for more than its window
-
- private:
-  void write() {
-    boost::system::error_code full;
-    unsent_.erase(0, socket_->write_some(asio::buffer(unsent_), full));
-  }
-
-  tcp::acceptor acceptor_;
-  std::optional<tcp::socket> socket_;
-  std::string unsent_;
-  bool gone_ = false;
-};
 
 class Listener final : public ReplicaConnection::Owner {
  public:
@@ -85,11 +26,15 @@ class Listener final : public ReplicaConnection::Owner {
     ++turns;
     if (connection_to_close) connection_to_close->close();
   }
-  void on_end() override { ++ends; }
+  void on_end(std::string_view why) override {
+    ++ends;
+    reason = why;
+  }
 
   std::vector<std::string> messages;
   int turns = 0;
   int ends = 0;
+  std::string reason;
   std::shared_ptr<ReplicaConnection> connection_to_close;
 };
 
@@ -100,7 +45,7 @@ class ReplicaConnectionTest : public testing::Test {
   }
 
   void start(const std::string& address, ConnectionPatience patience = {}) {
-    connection_ = ReplicaConnection::start(loop_.io(), address, "/s/m", owner_, patience);
+    connection_ = ReplicaConnection::start(loop_.io(), {address, "/s/m", ""}, owner_, patience);
   }
   void send(std::string_view message) {
     std::memcpy(connection_->add_message(static_cast<uint32_t>(message.size())), message.data(),
@@ -122,7 +67,7 @@ class ReplicaConnectionTest : public testing::Test {
 
   test::EventLoop loop_;
   Listener owner_;
-  Peer peer_{loop_.io()};
+  RawPeer peer_{loop_.io()};
   std::shared_ptr<ReplicaConnection> connection_;
 };
 
@@ -172,6 +117,7 @@ TEST_F(ReplicaConnectionTest, EndsOnceWhenThePeerHangsUp) {
   peer_.hang_up();
   ASSERT_TRUE(loop_.run_until([&] { return owner_.ends > 0; }));
   EXPECT_EQ(owner_.messages, std::vector<std::string>{"last"});
+  EXPECT_EQ(owner_.reason, "the connection broke: End of file");
   send("into the void");
   loop_.poll();
   EXPECT_EQ(owner_.ends, 1);
@@ -190,7 +136,7 @@ TEST_F(ReplicaConnectionTest, HandsOverWhatCameBeforeTheConnectionBroke) {
 }
 
 TEST_F(ReplicaConnectionTest, EndsWhenThePeerLivesButDoesNotRead) {
-  Peer deaf(loop_.io(), 100'000);
+  RawPeer deaf(loop_.io(), 100'000);
   deaf.reads = false;
   start(
       deaf.address(),
@@ -217,7 +163,7 @@ TEST_F(ReplicaConnectionTest, StaysWhileABurstThatIsLargerThanThatIsOnItsWay) {
 TEST_F(ReplicaConnectionTest, EndsWhenNobodyListens) {
   std::string address;
   {
-    Peer short_lived(loop_.io());
+    RawPeer short_lived(loop_.io());
     address = short_lived.address();
   }
   start(address);
@@ -229,7 +175,7 @@ TEST_F(ReplicaConnectionTest, EndsWhenTheAddressIsNone) {
   for (const std::string address : {"", ":", "nonsense", "127.0.0.1", "127.0.0.1:", "[::1]",
                                     "127.0.0.1:99999", "127.0.0.1:8o", "no.such.host.invalid:1"}) {
     Listener owner;
-    const auto connection = ReplicaConnection::start(loop_.io(), address, "/s/m", owner);
+    const auto connection = ReplicaConnection::start(loop_.io(), {address, "/s/m", ""}, owner);
     EXPECT_EQ(owner.ends, 0) << address;
     EXPECT_TRUE(loop_.run_until([&] { return owner.ends == 1; })) << address;
   }
@@ -271,7 +217,7 @@ TEST_F(ReplicaConnectionTest, TellsThePeerWhenItIsClosedAndTheOwnerNothing) {
 TEST_F(ReplicaConnectionTest, MayBeClosedBeforeItIsUp) {
   for (const std::string host : {"127.0.0.1:", "localhost:"}) {
     Listener owner;
-    ReplicaConnection::start(loop_.io(), host + peer_.port(), "/s/m", owner)->close();
+    ReplicaConnection::start(loop_.io(), {host + peer_.port(), "/s/m", ""}, owner)->close();
     loop_.poll();
     EXPECT_EQ(owner.ends, 0);
   }

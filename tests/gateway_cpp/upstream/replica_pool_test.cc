@@ -5,6 +5,7 @@
 #include "event_loop.h"
 #include "fake_replica.h"
 #include "fixed_clock.h"
+#include "log_capture.h"
 #include "routing/route_table.h"
 
 namespace penstock::upstream {
@@ -20,7 +21,8 @@ class ReplicaPoolTest : public testing::Test {
   test::EventLoop loop_;
   test::FixedClock clock_;
   base::MetricsShard metrics_;
-  ReplicaPool pool_{loop_.io(), clock_, 0, metrics_};
+  test::LogCapture log_;
+  ReplicaPool pool_{loop_.io(), clock_, {}, metrics_, log_.log()};
   Signal news_;
 };
 

@@ -4,6 +4,8 @@
 
 #include "event_loop.h"
 #include "fake_replica.h"
+#include "log_capture.h"
+#include "raw_peer.h"
 
 namespace penstock::upstream {
 namespace {
@@ -13,7 +15,8 @@ constexpr uint64_t kCredit = 1000;
 class SessionTest : public testing::Test {
  protected:
   std::shared_ptr<Session> session_to(const std::string& address) {
-    return Session::start(loop_.io(), address, "r1", kCredit);
+    return Session::start(loop_.io(), address, "r1", {.credit_bytes = kCredit, .token = ""},
+                          log_.log());
   }
 
   static v1::CallRequest request(const std::string& id) {
@@ -29,7 +32,16 @@ class SessionTest : public testing::Test {
     return std::string(payload.bytes());
   }
 
+  template <class Done>
+  bool talk_until(RawPeer& peer, const Done& done) {
+    return loop_.run_until([&] {
+      peer.talk();
+      return done();
+    });
+  }
+
   FakeReplica replica_;
+  test::LogCapture log_;
   test::EventLoop loop_;
   Signal news_;
   Signal more_news_;
@@ -161,11 +173,83 @@ TEST_F(SessionTest, FailsEveryCallWhenTheReplicaDies) {
   ASSERT_TRUE(loop_.run_until([&] { return first->has_bytes(); }));
   replica_.kill();
   ASSERT_TRUE(loop_.run_until([&] { return first->failed() && second->failed(); }));
-  EXPECT_EQ(first->failure().source, CallFailure::Source::kLost);
+  EXPECT_EQ(first->failure().source, CallFailure::Source::kEnded) << "its server says goodbye";
   EXPECT_EQ(first->failure().error.status(), 502U);
   EXPECT_EQ(first->failure().error.retry(), v1::RETRY_BEFORE_FIRST_TOKEN);
   EXPECT_EQ(text_of(*first), "begun");
   EXPECT_TRUE(session->ended());
+}
+
+TEST_F(SessionTest, KnowsOfEachCallWhetherItWasSent) {
+  // The replica says nothing before it dies: what it was sent may be what killed it.
+  auto session = session_to(replica_.address());
+  const auto sent = session->open(request("a"), news_);
+  ASSERT_TRUE(loop_.run_until([&] { return replica_.starts().size() == 1; }));
+  ASSERT_FALSE(session->heard());
+  replica_.kill();
+  ASSERT_TRUE(loop_.run_until([&] { return sent->failed(); }));
+  EXPECT_NE(sent->failure().source, CallFailure::Source::kUnreachable);
+  const auto late = session->open(request("b"), more_news_);
+  EXPECT_EQ(late->failure().source, CallFailure::Source::kUnreachable);
+}
+
+TEST_F(SessionTest, LosesWhatWasSentWhenTheConnectionBreaks) {
+  RawPeer peer(loop_.io());
+  auto session = session_to(peer.address());
+  const auto call = session->open(request("a"), news_);
+  ASSERT_TRUE(talk_until(peer, [&] { return !peer.http2.body.empty(); }));
+  peer.hang_up();
+  ASSERT_TRUE(loop_.run_until([&] { return call->failed(); }));
+  EXPECT_EQ(call->failure().source, CallFailure::Source::kLost);
+  EXPECT_NE(log_.text().find("the connection broke"), std::string::npos);
+}
+
+TEST_F(SessionTest, HasNotSentWhatThePeerHadNoRoomFor) {
+  RawPeer peer(loop_.io(), 70'000);
+  peer.reads = false;
+  auto session = session_to(peer.address());
+  const auto small = session->open(request("a"), news_);
+  ASSERT_TRUE(talk_until(peer, [&] { return !peer.http2.body.empty(); }));
+  auto large = request("b");
+  large.set_body(std::string(200'000, 'x'));
+  const auto held = session->open(std::move(large), more_news_);
+  ASSERT_TRUE(talk_until(peer, [&] { return peer.http2.body.size() == 70'000; }));
+  peer.hang_up();
+  ASSERT_TRUE(loop_.run_until([&] { return small->failed() && held->failed(); }));
+  EXPECT_EQ(small->failure().source, CallFailure::Source::kLost);
+  EXPECT_EQ(held->failure().source, CallFailure::Source::kUnreachable);
+}
+
+TEST_F(SessionTest, TellsAReplicaThatRefusesFromOneThatDied) {
+  RawPeer peer(loop_.io());
+  auto session = session_to(peer.address());
+  const auto call = session->open(request("a"), news_);
+  ASSERT_TRUE(talk_until(peer, [&] { return !peer.http2.body.empty(); }));
+  peer.say(peer.http2.answer(""));
+  peer.say(peer.http2.finish("16"));
+  ASSERT_TRUE(talk_until(peer, [&] { return call->failed(); }));
+  EXPECT_EQ(call->failure().source, CallFailure::Source::kEnded);
+  EXPECT_NE(log_.text().find("gRPC status 16"), std::string::npos);
+}
+
+TEST_F(SessionTest, TakesNoCallsWhenTheReplicaGoesAwayAndFinishesWhatItHas) {
+  RawPeer peer(loop_.io());
+  auto session = session_to(peer.address());
+  const auto running = session->open(request("a"), news_);
+  ASSERT_TRUE(talk_until(peer, [&] { return !peer.http2.body.empty(); }));
+  peer.say(peer.http2.go_away(1));
+  ASSERT_TRUE(talk_until(peer, [&] { return session->closed_to_calls(); }));
+  const auto late = session->open(request("b"), more_news_);
+  EXPECT_TRUE(late->failed());
+  EXPECT_EQ(late->failure().source, CallFailure::Source::kUnreachable);
+  v1::ServerFrame frame;
+  add_chunk(frame, running->id(), "still here").mutable_finished();
+  std::string message;
+  append_message_prefix(message, static_cast<uint32_t>(frame.ByteSizeLong()));
+  frame.AppendToString(&message);
+  peer.say(peer.http2.answer(message));
+  ASSERT_TRUE(talk_until(peer, [&] { return running->finished(); }));
+  EXPECT_EQ(text_of(*running), "still here");
 }
 
 TEST_F(SessionTest, FailsCallsToAReplicaThatIsNotThere) {

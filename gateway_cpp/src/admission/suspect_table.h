@@ -1,0 +1,79 @@
+// Requests that were aboard engines when they died: who they are, what they may do, when they are
+// forgotten. A pure table that one owner keeps; callers pass the time.
+//
+// What this gateway found out stays its own until a snapshot shows it; from then on the snapshot is
+// right, and a suspect that it shows no more was released.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "admission/fingerprint.h"
+#include "base/clock.h"
+
+namespace penstock::admission {
+
+struct EngineDeath {
+  std::string replica_id;
+  base::WallTime at;
+  std::string gateway_id;  // who saw it
+  bool operator==(const EngineDeath&) const = default;
+};
+
+// Two reports of one replica within ten seconds speak of the same death.
+bool same_death(const EngineDeath& one, const EngineDeath& other);
+
+struct Suspect {
+  Fingerprint fingerprint;
+  std::string deployment;  // name, for people
+  std::string deployment_uid;
+  std::string path;
+  std::vector<EngineDeath> deaths;
+  base::WallTime until;  // forgotten from then on
+  bool operator==(const Suspect&) const = default;
+};
+
+// How a request stands that may be a suspect.
+enum class Standing : std::uint8_t {
+  kClear,        // not known, or it has been answered since its engine died
+  kSuspect,      // one engine died under it: it runs where no other suspect does
+  kQuarantined,  // two died: it is refused
+};
+
+class SuspectTable {
+ public:
+  bool empty() const { return entries_.empty(); }
+  std::size_t size() const { return entries_.size(); }
+
+  // Engines died under the request. One that is new comes into a full table in place of the one
+  // that is forgotten first.
+  void add(const Suspect& found);
+  // What a snapshot shows, of all gateways.
+  void merge(const std::vector<Suspect>& shown);
+  // It was answered whole: one death was not its doing. Two are too many for chance.
+  void clear(const Fingerprint& fingerprint);
+  void forget_old(base::WallTime now);
+
+  Standing standing(const Fingerprint& fingerprint) const;
+  // When it is forgotten; meaningful for those that are known.
+  base::WallTime until(const Fingerprint& fingerprint) const;
+  // What no snapshot has shown yet.
+  std::vector<Suspect> unshown() const;
+
+ private:
+  struct Entry {
+    Suspect suspect;                 // without deaths
+    std::vector<EngineDeath> own;    // that no snapshot has shown
+    std::vector<EngineDeath> shown;  // by the last snapshot
+    bool cleared = false;
+  };
+  static constexpr std::size_t kMost = 4096;
+
+  void make_room();
+
+  std::map<Fingerprint, Entry> entries_;
+};
+
+}  // namespace penstock::admission

@@ -1,0 +1,92 @@
+// The suspects of one gateway: its table of them, and which of them run where. Shared by all I/O
+// threads, the subscription and the reports; takes a lock, except where there are no suspects,
+// which is nearly always.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "admission/suspect_table.h"
+#include "base/error.h"
+
+namespace penstock::admission {
+
+class Suspects;
+
+// A suspect that runs on a replica, alone of its kind, for as long as this lives. Move only.
+class Aboard {
+ public:
+  Aboard() = default;
+  Aboard(Suspects* suspects, const Fingerprint& fingerprint)
+      : suspects_(suspects), fingerprint_(fingerprint) {}
+  Aboard(Aboard&& other) noexcept
+      : suspects_(std::exchange(other.suspects_, nullptr)), fingerprint_(other.fingerprint_) {}
+  Aboard& operator=(Aboard&& other) noexcept {
+    leave();
+    suspects_ = std::exchange(other.suspects_, nullptr);
+    fingerprint_ = other.fingerprint_;
+    return *this;
+  }
+  ~Aboard() { leave(); }
+
+  void leave();
+
+ private:
+  Suspects* suspects_ = nullptr;
+  Fingerprint fingerprint_;
+};
+
+class Suspects {
+ public:
+  // `changed` is called, on any thread, when there is something new to report.
+  Suspects(
+      std::string gateway_id, std::chrono::milliseconds quarantine,
+      std::function<void()> changed = [] {});
+  Suspects(const Suspects&) = delete;
+  Suspects& operator=(const Suspects&) = delete;
+
+  // There are none: no request needs a fingerprint.
+  bool empty() const { return size_.load(std::memory_order_relaxed) == 0; }
+
+  // May it run? A quarantined one and one that runs already are refused; otherwise, whether it is a
+  // suspect.
+  base::Result<Standing> judge(const Fingerprint& fingerprint, base::WallTime now);
+  // Another suspect runs on that replica.
+  bool occupied(std::string_view replica_id) const;
+  // Nothing if another suspect was faster, or the same one runs.
+  std::optional<Aboard> board(const Fingerprint& fingerprint, const std::string& replica_id);
+
+  // Engines died under it, seen here and now. Its gateway, times and term are filled in.
+  void died(Suspect suspect, const std::vector<std::string>& replica_ids, base::WallTime now);
+  void answered(const Fingerprint& fingerprint);
+
+  void merge(const std::vector<Suspect>& shown, base::WallTime now);
+  std::vector<Suspect> unshown(base::WallTime now);
+
+ private:
+  friend class Aboard;
+  void note_size();
+  void leave(const Fingerprint& fingerprint);
+
+  const std::string gateway_id_;
+  const std::chrono::milliseconds quarantine_;
+  const std::function<void()> changed_;
+  std::atomic<std::size_t> size_{0};
+
+  mutable std::mutex mutex_;  // guards all below
+  SuspectTable table_;
+  std::map<Fingerprint, std::string> aboard_;  // suspects that run, and on which replica
+};
+
+// What the client of a suspect that finds no place is told: it is to come back.
+base::Error suspect_must_wait();
+
+}  // namespace penstock::admission

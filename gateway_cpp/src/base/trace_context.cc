@@ -1,0 +1,61 @@
+#include "base/trace_context.h"
+
+#include <algorithm>
+
+namespace penstock::base {
+namespace {
+
+// 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
+constexpr std::size_t kTraceId = 3;
+constexpr std::size_t kParentId = 36;
+constexpr std::size_t kFlags = 53;
+constexpr std::size_t kLength = 55;
+constexpr std::size_t kLongest = 256;  // of later versions
+
+bool is_hex(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+bool is_id(std::string_view text) {
+  return is_hex(text) && text.find_first_not_of('0') != std::string_view::npos;
+}
+
+bool is_printable(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < '\x7f'; });
+}
+
+void append_hex(std::string& text, std::uint64_t value) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  for (int shift = 60; shift >= 0; shift -= 4) text += kDigits[value >> shift & 15U];
+}
+
+}  // namespace
+
+bool is_trace_parent(std::string_view text) {
+  if (text.size() < kLength || text.size() > kLongest) return false;
+  const std::string_view version = text.substr(0, 2);
+  if (!is_hex(version) || version == "ff") return false;
+  if (text[2] != '-' || text[kParentId - 1] != '-' || text[kFlags - 1] != '-') return false;
+  if (!is_id(text.substr(kTraceId, 32)) || !is_id(text.substr(kParentId, 16))) return false;
+  if (!is_hex(text.substr(kFlags, 2))) return false;
+  const std::string_view rest = text.substr(kLength);
+  return rest.empty() || (version != "00" && rest.front() == '-' && is_printable(rest));
+}
+
+std::string TraceParents::accept(std::string_view text) {
+  if (text.empty() || is_trace_parent(text)) return std::string(text);
+  return fresh();
+}
+
+std::string TraceParents::fresh() {
+  const auto id = [this] { return std::max<std::uint64_t>(random_(), 1); };
+  std::string text = "00-";
+  append_hex(text, id());
+  append_hex(text, id());
+  text += '-';
+  append_hex(text, id());
+  return text + "-01";
+}
+
+}  // namespace penstock::base

@@ -1,0 +1,31 @@
+// The W3C trace context of a request: https://www.w3.org/TR/trace-context/#traceparent-header.
+// What a client sends here travels on into messages that must be text, so nothing passes that the
+// grammar does not know.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <string_view>
+
+namespace penstock::base {
+
+// Whether `text` is a traceparent: version, trace id, parent id and flags in lower-case hex. What a
+// later version appends is taken too, as printable ASCII.
+bool is_trace_parent(std::string_view text);
+
+// One for each thread: where a client's trace cannot be followed, a new one begins.
+class TraceParents {
+ public:
+  TraceParents() : random_(std::random_device{}()) {}
+
+  // `text` if it is a traceparent, nothing if it is empty, a new one otherwise.
+  std::string accept(std::string_view text);
+
+ private:
+  std::string fresh();
+
+  std::mt19937_64 random_;
+};
+
+}  // namespace penstock::base

@@ -1,0 +1,56 @@
+#include "control_plane/suspect_codec.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace penstock::control_plane {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::int64_t to_ms(base::WallTime time) {
+  return std::chrono::duration_cast<milliseconds>(time.time_since_epoch()).count();
+}
+
+base::WallTime from_ms(std::int64_t ms) { return base::WallTime(milliseconds(ms)); }
+
+}  // namespace
+
+std::vector<admission::Suspect> suspects_of(const penstock::v1::RouteSnapshot& snapshot) {
+  std::vector<admission::Suspect> suspects;
+  for (const auto& wire : snapshot.suspects()) {
+    admission::Suspect suspect;
+    if (wire.fingerprint().size() != suspect.fingerprint.bytes.size()) continue;
+    std::copy(wire.fingerprint().begin(), wire.fingerprint().end(),
+              suspect.fingerprint.bytes.begin());
+    suspect.deployment = wire.deployment();
+    suspect.deployment_uid = wire.deployment_uid();
+    suspect.path = wire.path();
+    suspect.until = from_ms(wire.until_ms());
+    for (const auto& death : wire.deaths()) {
+      suspect.deaths.push_back({death.replica_id(), from_ms(death.at_ms()), death.gateway_id()});
+    }
+    suspects.push_back(std::move(suspect));
+  }
+  return suspects;
+}
+
+void add_suspects(const std::vector<admission::Suspect>& suspects,
+                  penstock::v1::GatewayReport& report) {
+  for (const admission::Suspect& suspect : suspects) {
+    penstock::v1::Suspect& wire = *report.add_suspects();
+    wire.set_fingerprint(suspect.fingerprint.view().data(), suspect.fingerprint.view().size());
+    wire.set_deployment(suspect.deployment);
+    wire.set_deployment_uid(suspect.deployment_uid);
+    wire.set_path(suspect.path);
+    wire.set_until_ms(to_ms(suspect.until));
+    for (const admission::EngineDeath& death : suspect.deaths) {
+      penstock::v1::EngineDeath& out = *wire.add_deaths();
+      out.set_replica_id(death.replica_id);
+      out.set_at_ms(to_ms(death.at));
+      out.set_gateway_id(death.gateway_id);
+    }
+  }
+}
+
+}  // namespace penstock::control_plane

@@ -1,0 +1,241 @@
+// The answer's way to the client: phase stream, and every other way for a request to end.
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "openai/errors.h"
+#include "proxy/exchange.h"
+#include "proxy/request_flow.h"
+
+namespace penstock::proxy {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::string_view kEventStream = "text/event-stream";
+constexpr std::string_view kJson = "application/json";
+constexpr std::string_view kPing = ": ping\n\n";
+constexpr std::string_view kDone = "data: [DONE]\n\n";
+// A larger body gives way to its fingerprint while the answer runs.
+constexpr size_t kKeptBodyBytes = 64UL * 1024;
+
+bool is_event_stream(std::string_view content_type) {
+  return content_type.substr(0, kEventStream.size()) == kEventStream;
+}
+
+std::string milliseconds_text(std::chrono::nanoseconds duration) {
+  return std::to_string(std::chrono::duration_cast<milliseconds>(duration).count());
+}
+
+}  // namespace
+
+Awaitable<void> RequestFlow::deliver(Exchange& x) {
+  x.settlement.enter(base::Phase::kStream);
+  arm_unless_none(x.deadline, parts_.config.silence);
+  x.last_heard = parts_.timers.now();
+  // No other replica will need it, but a dead engine's request is known by it.
+  if (x.ask.body.size() > kKeptBodyBytes) {
+    fingerprint(x);
+    std::string().swap(x.ask.body);
+  }
+  const bool streamed = x.stream_begun || is_event_stream(x.call->head().content_type());
+  if (streamed) co_return co_await stream(x);
+  co_await unary(x);
+}
+
+// Bytes as they come, one write for all that came since the last. While the client is slow nothing
+// is taken, so no credit goes back and the replica is held.
+Awaitable<void> RequestFlow::stream(Exchange& x) {
+  upstream::Call& call = *x.call;
+  if (!x.stream_begun) begin_stream(x, call.head().content_type());
+  arm_unless_none(x.heartbeat, parts_.config.heartbeat);
+  for (;;) {
+    if (call.has_bytes() || call.ended()) {
+      const Piece piece = take_news(x);
+      Sent sent = x.reply.write(x.payload, piece);
+      if (sent == Sent::kBlocked) sent = co_await x.reply.flush();
+      if (piece == Piece::kCutOff) co_return;
+      if (sent == Sent::kGone) break;
+      note_written(x, x.taken);
+      if (piece == Piece::kLast) co_return note_success(x);
+      call.wrote(x.taken);
+    }
+    if (x.reply.stop() != Stop::kNo) break;
+    if (x.heartbeat.fired() && !beat(x)) break;
+    if (x.deadline.fired() && is_silent(x)) {
+      const base::Error error = deadline_error(x);
+      co_return co_await fail(x, error);
+    }
+    if (!call.has_bytes() && !call.ended()) co_await x.reply.signal().wait();
+  }
+  const base::Error error = stop_error(x.reply.stop());
+  co_await fail(x, error);
+}
+
+// Moves what came for the call into the payload, with an error event where that is its end.
+Piece RequestFlow::take_news(Exchange& x) {
+  upstream::Call& call = *x.call;
+  x.record().events += call.pending_events();
+  call.take(x.payload);
+  x.taken = x.payload.size();
+  const bool done_now = x.payload.bytes().ends_with(kDone);
+  const Piece piece = call.ended() ? last_piece(x, done_now) : Piece::kMore;
+  x.whole = x.whole || done_now;
+  x.answered = piece != Piece::kMore;
+  if (x.taken > 0 && piece != Piece::kCutOff) x.settlement.first_byte();
+  return piece;
+}
+
+// Nothing follows [DONE]: where it came before a failure, the client has the whole answer. An
+// engine that says [DONE] and then that it was none is believed, as long as the client has not
+// seen it.
+Piece RequestFlow::last_piece(Exchange& x, bool done_now) {
+  x.aboard.leave();
+  if (x.call->failed()) {
+    note_failure(x);
+    if (x.whole || done_now) return Piece::kLast;
+  }
+  const Failed fault = fault_of_end(x);
+  if (!fault) return Piece::kLast;
+  if (done_now) x.payload.drop_last(kDone.size());
+  if (!x.whole) x.payload.append(openai::error_event(*fault));
+  x.settlement.failed(*fault);
+  return Piece::kCutOff;
+}
+
+Awaitable<void> RequestFlow::unary(Exchange& x) {
+  upstream::Call& call = *x.call;
+  std::string body;
+  while (!call.ended()) {
+    if (x.reply.stop() != Stop::kNo) {
+      const base::Error error = stop_error(x.reply.stop());
+      co_return co_await fail(x, error);
+    }
+    if (call.has_bytes()) {
+      call.take(x.payload);
+      body += x.payload.bytes();
+      call.wrote(x.payload.size());
+      x.payload.clear();
+      x.last_heard = parts_.timers.now();
+    }
+    if (x.deadline.fired() && is_silent(x)) {
+      const base::Error error = deadline_error(x);
+      co_return co_await fail(x, error);
+    }
+    co_await x.reply.signal().wait();
+  }
+  if (call.failed()) note_failure(x);
+  const Failed fault = fault_of_end(x);
+  if (fault) co_return co_await fail(x, *fault);
+  call.take(x.payload);
+  body += x.payload.bytes();
+  RequestRecord& record = x.record();
+  record.status = call.head().status() != 0 ? call.head().status() : 200;
+  x.settlement.first_byte();
+  x.answered = true;
+  const std::string_view type = call.head().content_type();
+  const auto head = head_of(x, record.status, type.empty() ? kJson : type);
+  const Sent sent = co_await x.reply.answer(head, body);
+  if (sent == Sent::kGone) {
+    const base::Error error = stop_error(x.reply.stop());
+    co_return co_await fail(x, error);
+  }
+  record.events = 1;
+  note_written(x, body.size());
+  note_success(x);
+}
+
+void RequestFlow::note_written(Exchange& x, uint64_t bytes) {
+  x.record().bytes += bytes;
+  parts_.metrics.bytes_sent.add(bytes);
+  x.last_write = x.last_heard = parts_.timers.now();
+}
+
+void RequestFlow::note_success(Exchange& x) {
+  RequestRecord& record = x.record();
+  record.outcome = base::Outcome::kSucceeded;
+  if (!x.call->finished()) return;
+  record.prompt_tokens = x.call->outcome().usage().prompt_tokens();
+  record.completion_tokens = x.call->outcome().usage().completion_tokens();
+  x.target->tracker->mark_up();
+  if (x.suspect) parts_.suspects.answered(fingerprint(x));
+}
+
+// The client's answer is an error: as a status if it has seen none yet, else in the stream.
+Awaitable<void> RequestFlow::fail(Exchange& x, const base::Error& error) {
+  x.call.reset();
+  x.aboard.leave();
+  if (x.whole) {
+    x.record().outcome = base::Outcome::kSucceeded;
+  } else {
+    x.settlement.failed(error);
+  }
+  if (error.kind == base::Kind::kClientGone || std::exchange(x.answered, true)) co_return;
+  if (x.stream_begun) {
+    if (!x.whole) x.payload.append(openai::error_event(error));
+    const Piece end = x.whole ? Piece::kLast : Piece::kCutOff;
+    if (x.reply.write(x.payload, end) == Sent::kBlocked) co_await x.reply.flush();
+    co_return;
+  }
+  x.record().status = error.status;
+  auto head = head_of(x, error.status, kJson);
+  for (auto& header : openai::error_headers(error)) head.headers.push_back(std::move(header));
+  const std::string body = openai::error_body(error);
+  co_await x.reply.answer(head, body);
+}
+
+AnswerHead RequestFlow::head_of(const Exchange& x, unsigned status,
+                                std::string_view content_type) const {
+  AnswerHead head{.status = status, .content_type = content_type, .headers = {}};
+  head.headers.reserve(8);
+  head.headers.push_back({"openai-processing-ms", milliseconds_text(x.settlement.age())});
+  const RequestRecord& record = x.settlement.record;
+  if (!record.replica.empty()) {
+    head.headers.push_back({"x-penstock-backend", record.deployment});
+    head.headers.push_back({"x-penstock-replica", record.replica});
+    head.headers.push_back({"x-penstock-queue-ms", milliseconds_text(x.queue_wait)});
+  }
+  if (!record.adapter.empty()) {
+    head.headers.push_back({"x-penstock-adapter-version", record.adapter});
+  }
+  return head;
+}
+
+void RequestFlow::begin_stream(Exchange& x, std::string_view content_type) {
+  const unsigned status = x.call && x.call->head().status() != 0 ? x.call->head().status() : 200;
+  AnswerHead head = head_of(x, status, content_type);
+  head.headers.push_back({"cache-control", "no-cache"});
+  head.headers.push_back({"x-accel-buffering", "no"});
+  x.reply.begin_stream(head);
+  x.stream_begun = true;
+  x.record().status = status;
+}
+
+// After enough silence an SSE comment, which opens the stream if need be: every check that can
+// still give a status has passed. False: the client is gone.
+bool RequestFlow::beat(Exchange& x) {
+  const auto silence = std::chrono::duration_cast<milliseconds>(parts_.timers.now() - x.last_write);
+  if (silence < parts_.config.heartbeat) {
+    x.heartbeat.arm(parts_.config.heartbeat - silence);
+    return true;
+  }
+  x.heartbeat.arm(parts_.config.heartbeat);
+  x.last_write = parts_.timers.now();
+  if (!x.stream_begun) begin_stream(x, kEventStream);
+  upstream::Payload ping;
+  ping.append(kPing);
+  parts_.metrics.heartbeats.add();
+  parts_.metrics.bytes_sent.add(kPing.size());
+  return x.reply.write(ping, Piece::kMore) != Sent::kGone;
+}
+
+// Whether the replica has said nothing for as long as it may; the timer goes on if it has.
+bool RequestFlow::is_silent(Exchange& x) {
+  const auto silence = std::chrono::duration_cast<milliseconds>(parts_.timers.now() - x.last_heard);
+  if (silence >= parts_.config.silence) return true;
+  x.deadline.arm(parts_.config.silence - silence);
+  return false;
+}
+
+}  // namespace penstock::proxy

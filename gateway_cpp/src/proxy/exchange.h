@@ -1,0 +1,63 @@
+// One request's state on its way through the phases. On its I/O thread, in its flow's frame.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "admission/suspects.h"
+#include "openai/request.h"
+#include "proxy/failover.h"
+#include "proxy/reply.h"
+#include "proxy/request_flow.h"
+#include "proxy/settle.h"
+#include "proxy/timer_wheel.h"
+#include "routing/route_table.h"
+#include "upstream/call.h"
+
+namespace penstock::proxy {
+
+// Destroyed in reverse order: the call is cancelled before the timers go, and the settlement, which
+// counts it, comes last.
+struct RequestFlow::Exchange {
+  Exchange(const Parts& parts, Ask&& asked, Reply& to)
+      : settlement(parts.clock, parts.log, parts.metrics, parts.state, asked.received),
+        ask(std::move(asked)),
+        reply(to),
+        heartbeat(parts.timers, to.signal()),
+        deadline(parts.timers, to.signal()) {
+    record().request_id = ask.request_id;
+    record().client_request_id = ask.client_request_id;
+  }
+
+  RequestRecord& record() { return settlement.record; }
+
+  Settlement settlement;
+  Ask ask;
+  Reply& reply;
+  openai::Request request;
+  routing::Route route;
+  TimerWheel::Timer heartbeat;
+  TimerWheel::Timer deadline;   // of the first event, then of silence
+  base::SteadyTime last_write;  // the client's last sign of life from us, coarse
+  base::SteadyTime last_heard;  // the replica's, coarse
+  base::SteadyTime admitted;
+  base::SteadyTime sent;                   // when the request first went to a replica
+  std::chrono::nanoseconds queue_wait{0};  // admission to that
+  Failover failover;
+  const routing::Target* target = nullptr;  // the last one it was sent to; `route` keeps it
+  // Known for a suspect, and for a large body that was let go.
+  std::optional<admission::Fingerprint> fingerprint;
+  bool suspect = false;
+  admission::Aboard aboard;
+  bool stream_begun = false;  // the client has a status, and may have comments
+  bool whole = false;         // the client has all of a stream: [DONE] was written
+  bool answered = false;      // nothing more may be written
+  upstream::Payload payload;
+  uint64_t taken = 0;  // bytes of it that came from the replica
+  std::unique_ptr<upstream::Call> call;
+};
+
+}  // namespace penstock::proxy

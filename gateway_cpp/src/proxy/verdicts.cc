@@ -1,0 +1,158 @@
+// What failures mean: for the replica, for the request, and for what the client is told.
+#include <algorithm>
+#include <chrono>
+#include <string>
+
+#include "proxy/exchange.h"
+#include "proxy/request_flow.h"
+#include "proxy/upstream_error.h"
+
+namespace penstock::proxy {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr seconds kRestart{10};  // of an engine, where nobody knows better
+
+bool is_usable(const routing::Target& target, base::SteadyTime now) {
+  return target.route.state == routing::ReplicaState::kReady && target.tracker->is_serving() &&
+         !target.tracker->is_down(now);
+}
+
+// A replica of the deployment that requests go to, besides this one.
+bool another_is_usable(const routing::DeploymentTargets& deployment, const routing::ReplicaId& id,
+                       base::SteadyTime now) {
+  return std::any_of(
+      deployment.replicas.begin(), deployment.replicas.end(),
+      [&](const auto& target) { return target.route.id != id && is_usable(target, now); });
+}
+
+bool has_no_end(const std::string& finish_reason) {
+  return finish_reason.empty() || finish_reason == "error";
+}
+
+}  // namespace
+
+base::Error stop_error(Stop stop) {
+  if (stop == Stop::kDraining) {
+    return base::make_error(base::Kind::kDraining,
+                            "This gateway is shutting down and had no time to finish the answer. "
+                            "Send the request again.");
+  }
+  if (stop == Stop::kClientSlow) {
+    return base::make_error(base::Kind::kClientSlow,
+                            "The client did not take the answer in time. Read it faster, or ask "
+                            "for less.");
+  }
+  return base::make_error(base::Kind::kClientGone, "the client closed the connection");
+}
+
+Next RequestFlow::note_failure(Exchange& x) {
+  const upstream::CallFailure& failure = x.call->failure();
+  if (const auto against = blame_of(failure)) blame(x, *against, failure.error.message());
+  const Next next = x.failover.after(failure);
+  const bool lost = failure.source == upstream::CallFailure::Source::kLost;
+  const bool twice = x.failover.deaths().size() >= Failover::kMaxDeaths;
+  const bool guilty = engine_died(failure) || (lost && (twice || x.suspect));
+  if (!guilty) return next;
+  suspect(x);
+  return Next::kGiveUp;
+}
+
+// One that answers badly is still better than none.
+void RequestFlow::blame(Exchange& x, routing::Blame blame, std::string_view error) {
+  const auto now = parts_.clock.steady_now();
+  const routing::Target& target = *x.target;
+  if (blame == routing::Blame::kAnswer &&
+      !another_is_usable(*x.route.deployment, target.route.id, now)) {
+    return;
+  }
+  const auto doubt = target.tracker->note_failure(blame, now);
+  if (doubt.count() == 0) return;
+  parts_.log.warning("replica marked down", {{"request_id", x.ask.request_id},
+                                             {"replica_id", target.route.id.value},
+                                             {"for_ms", doubt.count()},
+                                             {"error", error}});
+}
+
+// The request was on board when engines died: all gateways are to know it.
+void RequestFlow::suspect(Exchange& x) {
+  const routing::DeploymentRoute& route = x.route.deployment->route;
+  admission::Suspect suspect{.fingerprint = fingerprint(x),
+                             .deployment = route.name,
+                             .deployment_uid = route.uid,
+                             .path = std::string(x.ask.path),
+                             .deaths = {},
+                             .until = {}};
+  std::vector<std::string> replicas;
+  for (const auto& id : x.failover.deaths()) replicas.push_back(id.value);
+  parts_.log.warning("a request was aboard an engine that died",
+                     {{"request_id", x.ask.request_id},
+                      {"fingerprint", suspect.fingerprint.hex()},
+                      {"deployment", route.name},
+                      {"replica_id", x.target->route.id.value},
+                      {"deaths", replicas.size()}});
+  parts_.suspects.died(std::move(suspect), replicas, parts_.clock.wall_now());
+}
+
+const admission::Fingerprint& RequestFlow::fingerprint(Exchange& x) {
+  if (!x.fingerprint) {
+    x.fingerprint =
+        admission::fingerprint_of(x.route.deployment->route.uid, x.ask.path, x.ask.body);
+  }
+  return *x.fingerprint;
+}
+
+base::Error RequestFlow::failure_error(const Exchange& x) {
+  const upstream::CallFailure& failure = x.call->failure();
+  if (!engine_died(failure)) return to_error(failure.error);
+  auto error = base::make_error(base::Kind::kEngineDead, failure.error.message());
+  error.retry_after = back_in(x);
+  return error;
+}
+
+// Until a request to the deployment may be answered again.
+milliseconds RequestFlow::back_in(const Exchange& x) {
+  const auto& deployments = parts_.routes.read()->deployments();
+  const auto found = deployments.find(x.settlement.record.deployment);
+  if (found != deployments.end()) {
+    const routing::DeploymentTargets& deployment = *found->second;
+    const auto now = parts_.clock.steady_now();
+    if (another_is_usable(deployment, x.target->route.id, now)) return seconds(1);
+    const auto wait = deployment.route.expected_ready_at - parts_.clock.wall_now();
+    if (wait.count() > 0) return std::chrono::ceil<milliseconds>(wait);
+  }
+  const milliseconds told(x.call->failure().error.retry_after_ms());
+  return told.count() > 0 ? told : kRestart;
+}
+
+// Why an answer that has come to its end is not a whole one.
+RequestFlow::Failed RequestFlow::fault_of_end(const Exchange& x) {
+  if (x.call->failed()) return failure_error(x);
+  const auto& reasons = x.call->outcome().finish_reasons();
+  const auto bad = std::find_if(reasons.begin(), reasons.end(), has_no_end);
+  if (bad == reasons.end()) return std::nullopt;
+  return base::make_error(base::Kind::kUpstreamFailed,
+                          "The engine ended choice " + std::to_string(bad - reasons.begin()) +
+                              " with " + (bad->empty() ? "no finish reason" : "an error") +
+                              ". Send the request again.");
+}
+
+// The replica let its time go by.
+base::Error RequestFlow::deadline_error(Exchange& x) {
+  blame(x, routing::Blame::kAnswer, "it did not answer in time");
+  const auto since = [](base::SteadyTime then, base::SteadyTime now) {
+    return std::to_string(std::chrono::duration_cast<milliseconds>(now - then).count());
+  };
+  const bool begun = x.call->has_head() || x.call->has_bytes();
+  return base::make_error(
+      base::Kind::kDeadlineExceeded,
+      begun ? "the replica sent nothing for " + since(x.last_heard, parts_.timers.now()) +
+                  " ms, and the answer is not complete. Send the request again."
+            : "no replica began to answer within " + since(x.sent, parts_.clock.steady_now()) +
+                  " ms. Send the request again later.");
+}
+
+}  // namespace penstock::proxy

@@ -1,0 +1,109 @@
+// A request flow between a client and replicas that the test plays.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "event_loop.h"
+#include "fake_reply.h"
+#include "fake_upstream.h"
+#include "log_capture.h"
+#include "proxy/request_flow.h"
+#include "routing/least_loaded.h"
+#include "routing/snapshots.h"
+
+namespace penstock::proxy {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Source = upstream::CallFailure::Source;
+
+inline const std::string kStream = R"({"model":"mini","stream":true,"messages":[{}]})";
+inline const std::string kUnary = R"({"model":"mini","messages":[{}]})";
+
+class RequestFlowTest : public testing::Test {
+ protected:
+  RequestFlowTest() { serve_from({"r1"}); }
+  ~RequestFlowTest() override {
+    if (!done_) reply_.leave();
+    loop_.poll();
+  }
+
+  void serve_from(const std::vector<std::string>& replicas,
+                  routing::ReplicaState state = routing::ReplicaState::kReady) {
+    auto deployment = routing::deployment("mini", {{"pirate", "pirate@1"}}, limits_);
+    deployment.availability = availability_;
+    deployment.availability_detail = "the test wants it so";
+    deployment.expected_ready_at = expected_ready_at_;
+    routing::RouteSnapshot snapshot{.version = 1, .deployments = {deployment}, .replicas = {}};
+    for (const auto& id : replicas) {
+      snapshot.replicas.push_back(routing::replica(id, "mini", state));
+    }
+    table_.replace(snapshot);
+  }
+
+  void ask(const std::string& body, const std::string& traceparent = "") {
+    Ask ask;
+    ask.traceparent = traceparent;
+    ask.request_id = "req_1";
+    ask.client_request_id = "theirs";
+    ask.path = "/v1/chat/completions";
+    ask.body = body;
+    ask.received = clock_.steady_now();
+    loop_.spawn(run(std::move(ask)));
+    loop_.poll();
+  }
+
+  upstream::Awaitable<void> run(Ask ask) {
+    co_await flow_.run(std::move(ask), reply_);
+    done_ = true;
+  }
+
+  void pass(std::chrono::nanoseconds time) {
+    clock_.advance(time);
+    timers_.advance(clock_.steady_now());
+    loop_.poll();
+  }
+
+  FakeUpstream::Opened& call(size_t i = 0) { return *upstream_.calls.at(i); }
+  routing::ReplicaTracker& tracker(size_t i = 0) {
+    return *table_.current()->deployments().at("mini")->replicas.at(i).tracker;
+  }
+  base::DeploymentTotals totals() { return metrics_.totals().at(0); }
+  // How often `text` stands in the log written so far.
+  size_t settled_lines() {
+    log_text_ += log_.text();
+    size_t count = 0;
+    for (size_t at = 0; (at = log_text_.find("request settled", at)) != std::string::npos; ++at) {
+      ++count;
+    }
+    return count;
+  }
+
+  test::EventLoop loop_;
+  test::FixedClock clock_;
+  test::LogCapture log_;
+  std::string log_text_;
+  base::GatewayConfig config_;
+  base::Metrics metrics_;
+  base::MetricsShard& shard_ = metrics_.add_shard();
+  GatewayState state_;
+  admission::Suspects suspects_{"gw-1", std::chrono::minutes(10)};
+  TimerWheel timers_{clock_.steady_now()};
+  openai::RequestParser parser_;
+  routing::Limits limits_;
+  base::Availability availability_ = base::Availability::kUnknown;
+  base::WallTime expected_ready_at_{};
+  routing::RouteTable table_;
+  routing::RouteReader routes_{table_};
+  routing::LeastLoaded policy_;
+  FakeUpstream upstream_;
+  RequestFlow flow_{{clock_, log_.log(), config_, shard_, state_, suspects_, timers_, parser_,
+                     routes_, policy_, upstream_}};
+  FakeReply reply_;
+  bool done_ = false;
+};
+
+}  // namespace penstock::proxy
