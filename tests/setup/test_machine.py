@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 import pytest
 
 from machine import here, refusal
+from places import ROOT
 
 
 @pytest.mark.parametrize(
@@ -31,3 +33,8 @@ def test_what_cannot_work_is_refused_in_one_line(
 def test_linux_with_glibc_and_a_python_of_today_goes_on() -> None:
     assert refusal("Linux", glibc=True, python=(3, 11)) is None
     assert here() is None
+
+
+@pytest.mark.parametrize("name", ["main.py", "machine.py"])
+def test_what_refuses_an_old_python_is_read_by_it(name: str) -> None:
+    ast.parse((ROOT / "setup" / name).read_text(), feature_version=(3, 7))
