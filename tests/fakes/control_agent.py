@@ -32,6 +32,7 @@ class FakeAgent(nodes_pb2_grpc.NodeAgentServicer):
         self.address = ""
         self.ready = True
         self.refuse = ""
+        self.refusal = grpc.StatusCode.INVALID_ARGUMENT
         self.replicas: dict[str, nodes_pb2.ReplicaStatus] = {}
         self.specs: list[nodes_pb2.ReplicaSpec] = []
         self.stopped: list[str] = []
@@ -43,7 +44,7 @@ class FakeAgent(nodes_pb2_grpc.NodeAgentServicer):
     ) -> nodes_pb2.ReplicaStatus:
         spec = request.spec
         if self.refuse:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, self.refuse)
+            await context.abort(self.refusal, self.refuse)
         self.specs.append(spec)
         if spec.replica_id not in self.replicas:
             self.replicas[spec.replica_id] = await self._start(spec)

@@ -13,13 +13,23 @@ class ManualClock:
 
     def __init__(self) -> None:
         self._now = NOON
+        self._stepped = timedelta()
         self._sleepers: list[tuple[datetime, asyncio.Event]] = []
 
     def now(self) -> datetime:
         return self._now
 
+    def steady(self) -> datetime:
+        return self._now - self._stepped
+
+    def step_wall(self, by: timedelta) -> None:
+        """Somebody sets the machine's clock; nothing else happens."""
+        self._now += by
+        self._stepped += by
+        self._sleepers = [(until + by, wake) for until, wake in self._sleepers]
+
     def monotonic(self) -> float:
-        return (self._now - NOON).total_seconds()
+        return (self.steady() - NOON).total_seconds()
 
     async def sleep(self, duration: timedelta) -> None:
         sleeper = (self._now + duration, asyncio.Event())

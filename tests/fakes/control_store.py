@@ -27,6 +27,11 @@ class MemoryStore:
         self._documents: dict[Key, Stored] = {}
         self._audit: list[AuditEntry] = []
 
+    @property
+    def documents(self) -> dict[Key, Stored]:
+        """What is stored."""
+        return self._documents
+
     async def load(self) -> Contents:
         return Contents(self._version, dict(self._documents))
 

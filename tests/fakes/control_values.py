@@ -14,7 +14,7 @@ from penstock.control.state.deployment import (
 )
 from penstock.control.state.health import Patience
 from penstock.control.state.placing import replica_of
-from penstock.control.state.reconcile import Deadlines
+from penstock.control.state.replacing import Deadlines
 from penstock.control.state.replica import (
     Node,
     NodeFacts,
@@ -35,7 +35,11 @@ PATIENCE = Patience(
     forget_after=timedelta(minutes=10),
 )
 UID = "u1"  # of deployments and replicas, unless a test says otherwise
-DEADLINES = Deadlines(ready=timedelta(minutes=10), retry_failed=timedelta(minutes=1))
+DEADLINES = Deadlines(
+    ready=timedelta(minutes=10),
+    retry_failed=timedelta(minutes=1),
+    min_ready=timedelta(seconds=2),
+)
 
 
 def spec(*, name: str = "mini", replicas: int = 1, model: str = "penstock-mini") -> DeploymentSpec:
@@ -52,10 +56,10 @@ def deployment(of: DeploymentSpec | None = None, *, uid: str = UID) -> Deploymen
     return created(of or spec(), NOON, uid=uid)
 
 
-def node(name: str = "n1", state: NodeState = NodeState.READY, heard_at: datetime = NOON) -> Node:
+def node(name: str = "n1", state: NodeState = NodeState.READY) -> Node:
     """A node whose agent is at port 7000 of a host of its own name."""
     facts = NodeFacts(NodeId(name), agent_address=f"{name}:7000", host=name)
-    return Node(facts, state, since=heard_at, heard_at=heard_at)
+    return Node(facts, state, since=NOON)
 
 
 def report(

@@ -7,7 +7,7 @@ PenstockError (500)
  > PreconditionFailed (412) > RevisionMismatch
  > Refused                 > Unauthenticated (401), Forbidden (403), BodyTooSlow (408),
                            BodyTooLarge (413), UnsupportedMediaType (415), Misdirected (421)
- > Unavailable (503)       > NodeUnreachable, StoreUnavailable
+ > Unavailable (503)       > NodeUnreachable, StoreUnavailable, HoldsStill
  > ReplicaRefused (500)
  > ImpossibleTransition (500)
  > CannotStart (500)       > AddressTaken, DataDirInUse, StoreCorrupted, LaunchFailed,
@@ -174,6 +174,12 @@ class NodeUnreachable(Unavailable):
     """A node agent did not answer."""
 
     kind = "node-unreachable"
+
+
+class HoldsStill(Unavailable):
+    """This head, or the head that asks, is not in command of the cluster."""
+
+    kind = "holds-still"
 
 
 class StoreUnavailable(Unavailable):

@@ -19,6 +19,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 
 from penstock.control.admin.server import AdminServer
 from penstock.control.cluster_security import (
@@ -39,8 +40,9 @@ from penstock.control.managers.proxies import GatewayManager
 from penstock.control.managers.routes import RouteManager
 from penstock.control.outside.clock import SystemClock
 from penstock.control.outside.dialer import Dialer
-from penstock.control.outside.grpc_clients import GrpcAgentClient, GrpcReplicaPinger
+from penstock.control.outside.grpc_clients import GrpcAgentClient
 from penstock.control.outside.logs import configure_logs
+from penstock.control.outside.replica_pinger import GrpcReplicaPinger
 from penstock.control.outside.sockets import check_free, listen
 from penstock.control.placement.agents import AgentPlacement
 from penstock.control.rpc.nodes_service import NodesService
@@ -49,7 +51,7 @@ from penstock.control.rpc.server import serve_rpc
 from penstock.control.settings import HeadSettings, split_address
 from penstock.control.state.cluster import Cluster
 from penstock.control.state.health import Patience
-from penstock.control.state.reconcile import Deadlines
+from penstock.control.state.replacing import Deadlines
 from penstock.control.store.sqlite import SqliteStore
 
 log = logging.getLogger(__name__)
@@ -77,6 +79,7 @@ async def run_head(settings: HeadSettings) -> int:
 class _Head:
     """Everything that runs in a head."""
 
+    keeper: Keeper
     health: HealthManager
     deployments: DeploymentManager
     routes: RouteManager
@@ -103,11 +106,11 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
             lambda address: GrpcAgentClient(address, dialer, lambda: keeper.stamp)
         )
         stack.push_async_callback(placement.close)
-        health = _health(settings, keeper, clock, dialer)
+        health = _health(settings, keeper, clock, dialer, stack)
         routes = RouteManager(keeper, clock)
         signs = GatewaySigns(clock)
         services = (
-            RoutesService(routes, GatewayReports(keeper, signs)),
+            RoutesService(routes, GatewayReports(keeper, signs, clock)),
             NodesService(health, settings.timings.heartbeat, lambda: keeper.stamp),
         )
         rpc_address = await _serve_rpc(settings, security, services, stack)
@@ -115,6 +118,7 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         admin = await admin_server(settings, admin_listener, keeper, routes, store, clock, gateway)
         announce(settings.data_dir, _addresses(settings, admin_listener, rpc_address))
         yield _Head(
+            keeper,
             health,
             _deployments(settings, keeper, placement, clock),
             routes,
@@ -132,15 +136,22 @@ def _security(settings: HeadSettings) -> ClusterSecurity:
 
 
 def _health(
-    settings: HeadSettings, keeper: Keeper, clock: SystemClock, dialer: Dialer
+    settings: HeadSettings,
+    keeper: Keeper,
+    clock: SystemClock,
+    dialer: Dialer,
+    stack: AsyncExitStack,
 ) -> HealthManager:
     timings = settings.timings
+    pinger = GrpcReplicaPinger(timings.ping_timeout, dialer)
+    stack.push_async_callback(pinger.close)
     return HealthManager(
         keeper,
-        GrpcReplicaPinger(timings.ping_timeout, dialer),
+        pinger,
         clock,
         Patience(timings.silent_after, timings.lost_after, timings.forget_after),
         ping_every=timings.ping_every,
+        deep_every=timings.deep_check_every,
     )
 
 
@@ -152,7 +163,7 @@ def _deployments(
         keeper,
         placement,
         clock,
-        Deadlines(timings.ready_deadline, timings.retry_failed_after),
+        Deadlines(timings.ready_deadline, timings.retry_failed_after, timings.min_ready),
         drain=timings.drain,
         new_id=lambda: secrets.token_hex(3),
     )
@@ -178,9 +189,8 @@ async def _run(head: _Head, settings: HeadSettings) -> None:
         admin = tasks.create_task(head.admin.run_until_stopped())
         gateway = tasks.create_task(head.gateway.run()) if head.gateway else None
         managers = [
-            tasks.create_task(_look_around_then_open(head)),
+            tasks.create_task(_look_around_then_act(head, settings)),
             tasks.create_task(head.health.run()),
-            tasks.create_task(head.deployments.run()),
             tasks.create_task(head.routes.run()),
         ]
         log.info("head started", extra={"data_dir": str(settings.data_dir)})
@@ -194,10 +204,23 @@ async def _run(head: _Head, settings: HeadSettings) -> None:
         _stop_managers(managers)
 
 
-async def _look_around_then_open(head: _Head) -> None:
-    """Routes are told only once what the store remembers was checked against the replicas."""
+async def _look_around_then_act(head: _Head, settings: HeadSettings) -> None:
+    """Routes are told, and replicas started and stopped, only once what the store remembers was
+    checked against the replicas."""
     await head.health.check_remembered()
+    if settings.take_over:
+        await _take_over(head, settings.timings.take_over_after)
     await head.routes.open()
+    await head.deployments.run()
+
+
+async def _take_over(head: _Head, listen_for: timedelta) -> None:
+    """Listens to who is there, tells what they know and the store does not, and goes on."""
+    log.info("head takes over: it listens to nodes and gateways first")
+    await asyncio.sleep(listen_for.total_seconds())
+    for difference in await head.keeper.take_over():
+        log.warning("take-over: %s", difference)
+    log.warning("head has taken over: %s", head.keeper.stamp)
 
 
 async def _stop_admin(head: _Head, task: asyncio.Task[None]) -> None:

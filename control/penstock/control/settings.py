@@ -40,6 +40,12 @@ class HeadTimings:
     ready_deadline: timedelta = timedelta(minutes=15)
     # A replica that its agent gave up on is tried anew after this.
     retry_failed_after: timedelta = timedelta(minutes=1)
+    # A new replica takes an old one's place once it has been ready for so long.
+    min_ready: timedelta = timedelta(seconds=5)
+    # Each ready replica is asked for a few tokens so often; 0: never. Twice none: it is replaced.
+    deep_check_every: timedelta = timedelta(seconds=60)
+    # How long a head that takes over listens to nodes and gateways first.
+    take_over_after: timedelta = timedelta(seconds=5)
     # What running calls get when a replica is drained.
     drain: timedelta = timedelta(seconds=30)
 
@@ -84,6 +90,7 @@ class HeadSettings:
     # Names, beside the loopback's and its own addresses, that the admin API answers to.
     allow_hosts: tuple[str, ...] = ()
     timings: HeadTimings = HeadTimings()
+    take_over: bool = False  # go on with this store, whatever nodes and gateways know
 
     def __post_init__(self) -> None:
         for flag, address in (

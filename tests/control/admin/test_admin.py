@@ -19,7 +19,7 @@ from penstock.control.state.cluster import (
 )
 from penstock.control.state.replica import ReplicaState
 from tests.control.admin.app_harness import Admin, assert_problem, running_admin
-from tests.fakes.control_values import NOON, node, replica
+from tests.fakes.control_values import NOON, deployment, node, replica
 
 MINI = {"name": "mini", "engine": "simulated", "model": "penstock-mini"}
 SPEC = {"engine": "simulated", "model": "penstock-mini"}
@@ -200,6 +200,7 @@ async def test_lists_show_what_the_head_knows(admin: Admin) -> None:
     await admin.keeper.observe(
         lambda view: (
             view.with_node(node())
+            .with_deployment(deployment())
             .with_replica(replica("a"))
             .with_replica(replica("b", ReplicaState.BACKOFF, deployment="other"))
             .with_gateway(gateway)
@@ -209,7 +210,7 @@ async def test_lists_show_what_the_head_knows(admin: Admin) -> None:
     replicas = (await admin.client.get("/admin/v1/replicas")).json()
     assert [(r["id"], r["state"], r["address"], r["pid"]) for r in replicas] == [
         ("a", "ready", "a:9000", 1),
-        ("b", "backoff", "b:9000", 1),
+        ("b", "foreign", "b:9000", 1),
     ]
     other = (await admin.client.get("/admin/v1/replicas?deployment=other")).json()
     assert [r["id"] for r in other] == ["b"]
@@ -234,7 +235,8 @@ async def test_the_documents_load_nothing_from_elsewhere(admin: Admin) -> None:
 async def test_the_version_is_told(admin: Admin) -> None:
     assert (await admin.client.get("/livez")).status_code == 200
     version = (await admin.client.get("/admin/v1/version")).json()
-    assert version == {"version": "1.2.3", "snapshot_version": 0}
+    assert (version["version"], version["snapshot_version"]) == ("1.2.3", 0)
+    assert (version["held"], version["unreadable"]) == ("", [])
 
 
 texts = st.text(st.characters(exclude_categories=()))

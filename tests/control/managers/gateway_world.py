@@ -37,7 +37,7 @@ class World:
         self.cluster = Cluster()
         keeper = Keeper(self.cluster, MemoryStore(), self.clock)
         signs = GatewaySigns(self.clock)
-        self.reports = GatewayReports(keeper, signs)
+        self.reports = GatewayReports(keeper, signs, self.clock)
         self.needs = GatewayDependencies(
             self.launcher, self.probe, keeper, self.clock, signs, PATIENCE
         )

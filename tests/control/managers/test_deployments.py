@@ -13,7 +13,7 @@ from penstock.control.errors import NodeUnreachable, ReplicaRefused
 from penstock.control.managers.deployments import LOOK_AGAIN, DeploymentManager
 from penstock.control.managers.keeper import Keeper
 from penstock.control.placement.placement import ReplicaOrder
-from penstock.control.state.cluster import Cluster, ClusterView
+from penstock.control.state.cluster import Cluster, ClusterView, Published
 from penstock.control.state.deployment import created
 from penstock.control.state.replica import NodeFacts, ReplicaId, ReplicaState, ReplicaStatus
 from penstock.control.store.store import Author
@@ -121,6 +121,12 @@ async def test_a_replica_too_many_is_drained_then_stopped_once() -> None:
         await world.keeper.desire(
             lambda view: view.with_deployment(replace(view.deployments[MINI], spec=scaled)),
             Author("admin", "test"),
+        )
+        await world.states("draining")
+        assert world.placement.stopped == []  # no snapshot says so yet
+        await world.keeper.observe(
+            lambda view: replace(view, published=Published(2, frozenset(), {"mini-1": 2})),
+            "published",
         )
 
         async def stopped() -> bool:

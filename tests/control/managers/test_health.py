@@ -9,8 +9,9 @@ from datetime import timedelta
 from penstock.control.managers.health import HealthManager
 from penstock.control.managers.keeper import Keeper
 from penstock.control.state.cluster import Cluster, ClusterView
-from penstock.control.state.health import Ping
-from penstock.control.state.replica import Evidence, NodeState, Replica, ReplicaState
+from penstock.control.state.liveness import HeardNode
+from penstock.control.state.pings import Ping
+from penstock.control.state.replica import Evidence, NodeState, Replica, ReplicaState, Resources
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
 from tests.fakes.control_values import PATIENCE, node, replica
@@ -25,12 +26,18 @@ class ScriptedPinger:
 
     answers: dict[str, Ping] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    generating: set[str] = field(default_factory=set)
+    checked: list[str] = field(default_factory=list)
 
     async def ping(self, address: str) -> Ping:
         self.asked.append(address)
         if address not in self.answers:
             await asyncio.Event().wait()
         return self.answers[address]
+
+    async def deep_check(self, address: str) -> bool:
+        self.checked.append(address)
+        return address in self.generating
 
 
 @dataclass
@@ -39,11 +46,17 @@ class World:
 
     pinger: ScriptedPinger = field(default_factory=ScriptedPinger)
     clock: ManualClock = field(default_factory=ManualClock)
+    node_state: NodeState = NodeState.READY
 
     def __post_init__(self) -> None:
         self.keeper = Keeper(Cluster(), MemoryStore(), self.clock)
         self.health = HealthManager(
-            self.keeper, self.pinger, self.clock, PATIENCE, ping_every=SECOND
+            self.keeper,
+            self.pinger,
+            self.clock,
+            PATIENCE,
+            ping_every=SECOND,
+            deep_every=10 * SECOND,
         )
 
     @property
@@ -51,8 +64,11 @@ class World:
         return self.keeper.cluster.view()
 
     async def hold(self, *replicas: Replica) -> None:
+        heard = HeardNode(self.clock.steady(), Resources())
+        self.keeper.cluster.liveness.nodes[node().id] = heard
+
         def step(view: ClusterView) -> ClusterView:
-            view = view.with_node(node())
+            view = view.with_node(node(state=self.node_state))
             for one in replicas:
                 view = view.with_replica(one)
             return view
@@ -64,7 +80,7 @@ class World:
 
 
 async def test_the_first_look_around_judges_every_replica_that_should_answer() -> None:
-    world = World()
+    world = World(node_state=NodeState.EXPECTED)
     await world.hold(
         replica("a"),
         replica("b"),
@@ -114,3 +130,44 @@ async def test_time_alone_makes_a_node_silent() -> None:
             world.clock.advance(timedelta(seconds=wait))
             await eventually(in_state, f"the node is {state}")
         task.cancel()
+
+
+async def test_a_replica_that_generates_nothing_is_found_by_deep_checks_now_and_then() -> None:
+    world = World()
+    await world.hold(replica("good"), replica("wedged"))
+    world.pinger.answers = {f"{name}:9000": Ping.ANSWERED for name in ("good", "wedged")}
+    world.pinger.generating = {"good:9000"}
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(world.health.run())
+        for _ in range(25):
+
+            async def asleep() -> bool:
+                return world.clock.sleepers == 1
+
+            await eventually(asleep, "a round of pings")
+            world.clock.advance(SECOND)
+
+        async def judged() -> bool:
+            return world.evidence() == {"good": Evidence.ANSWERS, "wedged": Evidence.WEDGED}
+
+        await eventually(judged, "the wedged one is found")
+        task.cancel()
+    assert world.pinger.checked.count("wedged:9000") == 2
+
+
+async def test_a_step_of_the_wall_clock_makes_no_node_silent() -> None:
+    world = World()
+    await world.hold()
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(world.health.run())
+        for step in (timedelta(minutes=1), timedelta(hours=-2), SECOND):
+
+            async def asleep() -> bool:
+                return world.clock.sleepers == 1
+
+            await eventually(asleep, "a sweep")
+            world.clock.step_wall(step)
+            world.clock.advance(SECOND)
+        await eventually(asleep, "a sweep")
+        task.cancel()
+    assert world.view.nodes[node().id].state is NodeState.READY

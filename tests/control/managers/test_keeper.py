@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.control.errors import StoreUnavailable
+from penstock.control.errors import HoldsStill, StoreUnavailable
 from penstock.control.managers.keeper import Keeper
 from penstock.control.state.cluster import Cluster, ClusterView
 from penstock.control.state.deployment import AdapterBinding, created
 from penstock.control.state.replica import Evidence, NodeState, ReplicaState, Resources
 from penstock.control.state.snapshot import routes_of
-from penstock.control.store.store import Author
+from penstock.control.store.store import Author, Change, Key
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
-from tests.fakes.control_values import NOON, SECOND, UID, node, replica, spec
+from tests.fakes.control_values import NOON, UID, node, replica, spec
 
 ADMIN = Author("admin", "test")
 
@@ -77,11 +77,11 @@ async def test_what_heartbeats_refresh_each_second_is_not_written() -> None:
     await keeper.observe(filled, "test")
     version = (await store.load()).version
     facts = replace(node().facts, resources=Resources(memory_available_bytes=5))
-    heard = replace(node(), facts=facts, heard_at=NOON + SECOND)
+    heard = replace(node(), facts=facts)
     pinged = replace(replica("a"), evidence=Evidence.ANSWERS)
     await keeper.observe(lambda view: view.with_node(heard).with_replica(pinged), "test")
     assert (await store.load()).version == version
-    assert keeper.cluster.view().nodes[node().id].heard_at == NOON + SECOND
+    assert keeper.cluster.view().nodes[node().id] == heard
 
 
 async def test_what_left_the_view_leaves_the_store() -> None:
@@ -90,3 +90,47 @@ async def test_what_left_the_view_leaves_the_store() -> None:
     await keeper.observe(filled, "test")
     await keeper.observe(lambda view: ClusterView(), "test")
     assert (await store.load()).documents == {}
+
+
+def document(store: MemoryStore, kind: str, name: str) -> dict[str, object]:
+    return dict(store.documents[Key(kind, name)].document)
+
+
+async def test_one_document_that_cannot_be_read_is_skipped_shown_and_kept() -> None:
+    store = MemoryStore()
+    await keeper_of(store).desire(filled, ADMIN)
+    broken = {**document(store, "replica", "a"), "state": "on fire"}
+    await store.apply([Change(Key("replica", "a"), broken)], ADMIN, NOON)
+    second = keeper_of(store)
+    await second.restore()
+    view = second.cluster.view()
+    assert list(view.replicas) == ["b"]
+    assert view.unreadable == ("replica 'a': ValueError: 'on fire' is not a valid ReplicaState",)
+    await second.observe(lambda view: view.with_replica(replica("c")), "test")
+    assert document(store, "replica", "a") == broken
+
+
+async def test_a_contradicted_head_writes_nothing_more_and_a_restart_does_not_heal_it() -> None:
+    store = MemoryStore()
+    keeper = keeper_of(store)
+    await keeper.restore()
+    await keeper.desire(filled, ADMIN)
+    later = replace(keeper.stamp, revision=keeper.stamp.revision + 1)
+    await keeper.hear("node n1", keeper.stamp)
+    assert not keeper.cluster.view().held
+    await keeper.hear("node n1", later)
+    assert "node n1 knows a later state" in keeper.cluster.view().held
+    version = (await store.load()).version
+    await keeper.observe(lambda view: view.with_replica(replica("c")), "test")
+    with pytest.raises(HoldsStill, match="--take-over"):
+        await keeper.desire(filled, ADMIN)
+    assert (await store.load()).version == version
+    restarted = keeper_of(store)
+    await restarted.restore()
+    assert restarted.cluster.view().held == keeper.cluster.view().held
+    await restarted.hear("node n1", later)
+    await restarted.take_over()
+    assert (restarted.stamp.epoch, restarted.cluster.view().held) == (2, "")
+    again = keeper_of(store)
+    await again.restore()
+    assert (again.stamp.epoch, again.cluster.view().held) == (2, "")

@@ -11,10 +11,13 @@ import pytest
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.routes import RESERVED_AT_ONCE, RouteManager
 from penstock.control.state.cluster import Cluster
+from penstock.control.state.replica import ReplicaState
 from penstock.control.state.snapshot import RouteSnapshot
+from penstock.control.state.stamp import Stamp
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
 from tests.fakes.control_values import deployment, replica
+from tests.fakes.control_waiting import eventually
 
 Snapshots = AsyncIterator[RouteSnapshot]
 
@@ -85,6 +88,50 @@ async def test_a_gateway_from_the_future_moves_the_versions_above_its_own() -> N
     restarted, _ = manager_of(store)
     await restarted.open()
     assert restarted.current().version > 1_000_001
+
+
+async def test_a_version_that_no_head_ever_told_moves_nothing() -> None:
+    routes, _ = manager_of(MemoryStore())
+    await routes.open()
+    assert (await first(routes.watch(2**64 - 1))).version == 1
+
+
+async def test_a_head_that_holds_still_tells_nothing_until_it_has_taken_over() -> None:
+    store = MemoryStore()
+    routes, keeper = manager_of(store)
+    await keeper.restore()
+    await keeper.hear("gateway g", Stamp("another", 5, 9))
+    await routes.open()
+    async with running(routes):
+        watching = routes.watch(7)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await anext(watching)
+        watching = routes.watch(7)
+        await keeper.take_over()
+        told = await first(watching)
+    assert (told.stamp.cluster_id, told.stamp.epoch) == ("another", 6)
+    assert told.version > 7
+
+
+async def test_the_plan_learns_since_which_version_a_replica_is_left_out() -> None:
+    routes, keeper = manager_of(MemoryStore())
+    await keeper.observe(
+        lambda view: view.with_deployment(deployment()).with_replica(replica("a")), "test"
+    )
+    await routes.open()
+    assert keeper.cluster.view().published.ready == {"a"}
+    async with running(routes):
+        watching = routes.watch(0)
+        await first(watching)
+        draining = replica("a", ReplicaState.DRAINING)
+        await keeper.observe(lambda view: view.with_replica(draining), "test")
+        version = (await first(watching)).version
+
+        async def known() -> bool:
+            return keeper.cluster.view().published.left == {"a": version}
+
+        await eventually(known, "the plan knows")
 
 
 async def test_versions_go_on_though_the_store_fails() -> None:

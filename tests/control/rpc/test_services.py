@@ -20,7 +20,7 @@ from penstock.control.rpc.routes_service import RoutesService
 from penstock.control.rpc.server import serve_rpc
 from penstock.control.state.cluster import Cluster, ClusterView, Gateway, GatewayState
 from penstock.control.state.deployment import AdapterBinding, Limits, created, template_digest
-from penstock.control.state.health import Ping
+from penstock.control.state.pings import Ping
 from penstock.control.state.replica import ReplicaState
 from penstock.v1 import inference_pb2, nodes_pb2, nodes_pb2_grpc, routes_pb2, routes_pb2_grpc
 from tests.fakes.control_clock import ManualClock
@@ -33,6 +33,9 @@ class NoPinger:
 
     async def ping(self, address: str) -> Ping:
         raise AssertionError(f"pinged {address}")
+
+    async def deep_check(self, address: str) -> bool:
+        raise AssertionError(f"checked {address}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ async def served() -> AsyncIterator[Served]:
     await routes.open()
     server, port = await serve_rpc(
         "127.0.0.1:0",
-        RoutesService(routes, GatewayReports(keeper, GatewaySigns(clock))),
+        RoutesService(routes, GatewayReports(keeper, GatewaySigns(clock), clock)),
         NodesService(health, timedelta(seconds=1)),
     )
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:

@@ -19,13 +19,29 @@ def test_a_change_leaves_the_former_view_as_it_was() -> None:
 def test_listeners_hear_of_changes_and_of_nothing_else() -> None:
     cluster = Cluster()
     heard: list[int] = []
-    stop = cluster.listen(lambda: heard.append(cluster.view().revision))
+    stop = cluster.listen(lambda: heard.append(len(cluster.view().nodes)))
     cluster.replace(cluster.view().with_node(node()))
     cluster.replace(cluster.view().with_node(node()))
     assert heard == [1]
     stop()
     cluster.replace(cluster.view().without_node(node().id))
     assert heard == [1]
+
+
+def test_listeners_of_a_part_hear_of_that_part_only() -> None:
+    cluster = Cluster()
+    heard: list[int] = []
+    cluster.listen(lambda: heard.append(1), of=lambda view: (view.replicas,))
+    cluster.replace(cluster.view().with_node(node()))
+    assert heard == []
+    cluster.replace(cluster.view().with_replica(replica()))
+    assert heard == [1]
+
+
+def test_a_deleted_deployment_is_remembered_with_all_that_was_made_for_its_name() -> None:
+    view = ClusterView().with_deployment(created(spec(), NOON, uid=UID))
+    view = view.with_replica(replica("stray", uid="u0")).without_deployment(MINI)
+    assert {uid: d.collected for uid, d in view.departed.items()} == {UID: True, "u0": True}
 
 
 def test_an_unknown_deployment_is_answered_with_those_that_exist() -> None:

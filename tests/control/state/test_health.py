@@ -8,17 +8,29 @@ from datetime import timedelta
 import pytest
 
 from penstock.control.errors import UnknownNode
-from penstock.control.state.cluster import ClusterView
-from penstock.control.state.health import Ping, heard, pinged, registered, swept
+from penstock.control.state.cluster import Cluster, ClusterView, Gateway, GatewayState
+from penstock.control.state.health import STABLE_AFTER, heard, registered, swept
+from penstock.control.state.liveness import HeardNode, Liveness
 from penstock.control.state.replica import (
+    Device,
     Evidence,
+    NodeIntent,
     NodeState,
     Replica,
     ReplicaState,
     ReplicaStatus,
     Resources,
 )
-from tests.fakes.control_values import NOON, PATIENCE, SECOND, node, replica, report
+from tests.fakes.control_values import (
+    MINI,
+    NOON,
+    PATIENCE,
+    SECOND,
+    deployment,
+    node,
+    replica,
+    report,
+)
 
 N1 = node().id
 
@@ -30,30 +42,24 @@ def view_with(*replicas: Replica) -> ClusterView:
     return view
 
 
-def beat(view: ClusterView, *reports: ReplicaStatus) -> ClusterView:
-    return heard(view, N1, Resources(), reports, NOON + SECOND)
-
-
-def ping(view: ClusterView, result: Ping, times: int = 1) -> Replica:
-    for _ in range(times):
-        view = pinged(view, replica().id, replica().status.address, result, NOON)
-    return view.replicas[replica().id]
+def beat(view: ClusterView, *reports: ReplicaStatus, live: Liveness | None = None) -> ClusterView:
+    return heard(view, live or Liveness(), N1, Resources(), reports, NOON + SECOND)
 
 
 def test_a_node_that_never_registered_is_unknown() -> None:
     with pytest.raises(UnknownNode, match="register first"):
-        heard(ClusterView(), N1, Resources(), [], NOON)
+        heard(ClusterView(), Liveness(), N1, Resources(), [], NOON)
 
 
 def test_a_node_from_before_the_heads_restart_has_to_register_again() -> None:
     view = ClusterView().with_node(node(state=NodeState.EXPECTED))
     with pytest.raises(UnknownNode):
-        heard(view, N1, Resources(), [], NOON)
-    assert registered(view, node().facts, [], NOON).nodes[N1].state is NodeState.READY
+        heard(view, Liveness(), N1, Resources(), [], NOON)
+    assert registered(view, Liveness(), node().facts, [], NOON).nodes[N1].state is NodeState.READY
 
 
 def test_replicas_that_the_head_has_forgotten_are_taken_in() -> None:
-    view = registered(ClusterView(), node().facts, [report("r1", digest="d4")], NOON)
+    view = registered(ClusterView(), Liveness(), node().facts, [report("r1", digest="d4")], NOON)
     (taken,) = view.replicas.values()
     assert (taken.node, taken.template_digest, taken.state) == (N1, "d4", ReplicaState.READY)
 
@@ -94,52 +100,89 @@ def test_replicas_of_other_nodes_are_not_missed() -> None:
     assert beat(beat(view_with(elsewhere))).replicas[elsewhere.id].state is ReplicaState.READY
 
 
-def test_a_refusal_counts_at_once_only_for_a_replica_that_never_answered() -> None:
-    view = view_with(replica())
-    assert ping(view, Ping.REFUSED).evidence is Evidence.GONE
-    answered = view_with(replace(replica(), evidence=Evidence.ANSWERS))
-    assert ping(answered, Ping.REFUSED).evidence is Evidence.ANSWERS
-    assert ping(answered, Ping.REFUSED, times=2).evidence is Evidence.GONE
-
-
-def test_timeouts_cast_doubt_only_in_a_row() -> None:
-    view = view_with(replace(replica(), evidence=Evidence.ANSWERS))
-    assert ping(view, Ping.TIMED_OUT, times=2).evidence is Evidence.ANSWERS
-    assert ping(view, Ping.TIMED_OUT, times=3).evidence is Evidence.DOUBTED
-    doubted = view_with(replace(replica(), evidence=Evidence.DOUBTED, failed_pings=9))
-    assert ping(doubted, Ping.ANSWERED).failed_pings == 0
-
-
-def test_a_ping_to_a_former_address_says_nothing() -> None:
-    view = view_with(replica())
-    assert pinged(view, replica().id, "elsewhere:1", Ping.REFUSED, NOON) is view
-
-
 def test_a_new_process_begins_without_evidence() -> None:
-    view = view_with(replace(replica(), evidence=Evidence.GONE, failed_pings=5))
+    view = view_with(replace(replica(), evidence=Evidence.GONE))
     view = beat(view, report("r1", address="r1:9001", pid=2))
     assert view.replicas[replica().id].evidence is Evidence.NONE
 
 
+def test_a_replica_is_not_gone_for_ever_once_its_agent_says_that_it_is_ready() -> None:
+    view = beat(view_with(replace(replica(), evidence=Evidence.GONE)), report("r1"))
+    assert view.replicas[replica().id].evidence is Evidence.DOUBTED
+
+
+def test_a_heartbeat_that_says_nothing_new_makes_no_new_view() -> None:
+    view = beat(view_with(replica()), report("r1"))
+    cluster = Cluster(view)
+    live = Liveness()
+    used = Resources(memory_available_bytes=5, devices=(Device("g", memory_used_bytes=7),))
+    for moment in (NOON, NOON + SECOND):
+        view = heard(view, live, N1, used, [report("r1")], moment)
+        cluster.replace(view)
+    woken: list[int] = []
+    cluster.listen(lambda: woken.append(1))
+    more = replace(used, memory_available_bytes=9)
+    cluster.replace(heard(view, live, N1, more, [report("r1")], NOON + 2 * SECOND))
+    assert woken == []
+    assert live.nodes[N1] == HeardNode(NOON + 2 * SECOND, more)
+
+
+def test_crashes_are_counted_until_a_process_stays_ready() -> None:
+    crashed = replace(report("r1", ReplicaState.BACKOFF), restarts=2)
+    view = beat(view_with(replica()), crashed)
+    assert view.replicas[replica().id].crashes == 2
+    view = beat(view, replace(report("r1"), restarts=2))
+    assert swept(view, Liveness(), NOON + SECOND, PATIENCE).replicas[replica().id].crashes == 2
+    later = NOON + SECOND + STABLE_AFTER
+    assert swept(view, Liveness(), later, PATIENCE).replicas[replica().id].crashes == 0
+
+
+def test_a_deployment_learns_how_long_its_replicas_load() -> None:
+    view = view_with(replica()).with_deployment(deployment())
+    took = replace(report("r1"), started_at_ms=1_000, ready_at_ms=21_000)
+    view = beat(view, took)
+    assert view.deployments[MINI].load_ms == 20_000
+    assert beat(view, replace(took, ready_at_ms=21_100)).deployments[MINI].load_ms == 20_000
+
+
+def test_remote_gateways_fall_silent_and_are_forgotten() -> None:
+    live = Liveness(gateways={"g": NOON})
+    view = ClusterView().with_gateway(Gateway("g", GatewayState.REMOTE, reporting=True))
+    view = swept(view, live, NOON + PATIENCE.silent_after + SECOND, PATIENCE)
+    assert (view.gateways["g"].state, view.gateways["g"].reporting) == (GatewayState.SILENT, False)
+    assert not swept(view, live, NOON + PATIENCE.forget_after + SECOND, PATIENCE).gateways
+
+
+def test_an_agent_that_hands_over_gets_longer_before_its_node_is_lost() -> None:
+    for intent, state in (
+        (NodeIntent.SERVING, NodeState.LOST),
+        (NodeIntent.HANDING_OVER, NodeState.SILENT),
+    ):
+        view = ClusterView().with_node(replace(node(), intent=intent))
+        found = swept(view, Liveness(), NOON + timedelta(seconds=45), PATIENCE)
+        assert found.nodes[N1].state is state
+
+
 def test_an_agents_silence_alone_takes_no_replica_away() -> None:
     answering = replace(replica(), evidence=Evidence.ANSWERS)
-    view = swept(view_with(answering), NOON + timedelta(hours=1), PATIENCE)
+    view = swept(view_with(answering), Liveness(), NOON + timedelta(hours=1), PATIENCE)
     assert view.nodes[N1].state is NodeState.LOST
     assert view.replicas[answering.id].state is ReplicaState.READY
 
 
 def test_a_replica_is_lost_when_its_node_is_and_it_does_not_answer() -> None:
     gone = replace(replica(), evidence=Evidence.GONE)
-    view = swept(view_with(gone), NOON + PATIENCE.lost_after, PATIENCE)
+    live = Liveness(nodes={N1: HeardNode(NOON, Resources())})
+    view = swept(view_with(gone), live, NOON + PATIENCE.lost_after, PATIENCE)
     assert view.nodes[N1].state is NodeState.SILENT
     assert view.replicas[gone.id].state is ReplicaState.READY
-    view = swept(view, NOON + PATIENCE.lost_after + SECOND, PATIENCE)
+    view = swept(view, live, NOON + PATIENCE.lost_after + SECOND, PATIENCE)
     assert view.replicas[gone.id].state is ReplicaState.LOST
 
 
 def test_lost_replicas_and_nodes_are_forgotten_after_a_while() -> None:
-    view = swept(view_with(replica()), NOON + timedelta(minutes=1), PATIENCE)
+    view = swept(view_with(replica()), Liveness(), NOON + timedelta(minutes=1), PATIENCE)
     assert view.replicas
-    view = swept(view, NOON + timedelta(minutes=12), PATIENCE)
+    view = swept(view, Liveness(), NOON + timedelta(minutes=12), PATIENCE)
     assert not view.replicas
     assert not view.nodes

@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from penstock.control.state.actions import Drain, Place, Start, Stop
+from penstock.control.state.cluster import (
+    ClusterView,
+    Gateway,
+    GatewayReport,
+    GatewayState,
+    Published,
+)
+from penstock.control.state.deployment import Departed, created
+from penstock.control.state.reconcile import CRASH_LOOP, calls, plan
+from penstock.control.state.replica import Evidence, NodeIntent, NodeState, Replica, ReplicaState
+from tests.fakes.control_values import DEADLINES, MINI, NOON, SECOND, UID, node, replica, spec
 
-from penstock.control.state.cluster import ClusterView
-from penstock.control.state.deployment import created
-from penstock.control.state.reconcile import Drain, Place, Start, Stop, plan, serves
-from penstock.control.state.replica import Evidence, NodeState, ReplicaState
-from penstock.control.state.status import DeploymentPhase, status_of
-from tests.fakes.control_cluster import BROKEN, SimulatedCluster
-from tests.fakes.control_values import DEADLINES, MINI, NOON, UID, node, replica, spec
+PROVEN = NOON - timedelta(minutes=1)
 
 
 def view_with(*replicas_: object, wanted: int = 1) -> ClusterView:
@@ -61,9 +65,28 @@ def test_a_pending_replica_of_an_older_template_is_never_started() -> None:
 
 def test_a_draining_replica_is_stopped_until_its_agent_drains_it() -> None:
     draining = replace(replica("old"), state=ReplicaState.DRAINING)
-    assert plan(view_with(draining, replica()), NOON, DEADLINES) == [Stop(draining.id)]
+    published = Published(3, frozenset({"r1"}), {"old": 3})
+    view = replace(view_with(draining, replica()), published=published)
+    assert plan(view, NOON, DEADLINES) == [Stop(draining.id)]
     obeyed = replace(draining, status=replace(draining.status, state=ReplicaState.DRAINING))
-    assert plan(view_with(obeyed, replica()), NOON, DEADLINES) == []
+    assert plan(view.with_replica(obeyed), NOON, DEADLINES) == []
+
+
+def test_a_draining_replica_is_stopped_when_every_gateway_routes_without_it_or_took_too_long() -> (
+    None
+):
+    draining = replace(replica("old"), state=ReplicaState.DRAINING)
+    view = view_with(draining, replica())
+    stop = [Stop(draining.id)]
+    assert calls(view, NOON, DEADLINES) == []  # no snapshot says so yet
+    view = replace(view, published=Published(3, frozenset({"r1"}), {"old": 3}))
+    behind = Gateway("g", GatewayState.REMOTE, report=GatewayReport(NOON, 2), reporting=True)
+    assert calls(view.with_gateway(behind), NOON, DEADLINES) == []
+    there = replace(behind, report=GatewayReport(NOON, 3))
+    assert calls(view.with_gateway(there), NOON, DEADLINES) == stop
+    assert calls(view.with_gateway(replace(behind, reporting=False)), NOON, DEADLINES) == stop
+    late = NOON + DEADLINES.leave_grace
+    assert calls(view.with_gateway(behind), late, DEADLINES) == stop
 
 
 def test_scaling_down_drains_those_that_do_not_serve_first() -> None:
@@ -76,6 +99,27 @@ def test_replicas_of_a_deleted_deployment_drain() -> None:
     view = view_with(replica()).without_deployment(MINI)
     (action,) = plan(view, NOON, DEADLINES)
     assert isinstance(action, Drain)
+
+
+def test_replicas_of_a_deployment_that_nobody_ever_knew_are_left_alone() -> None:
+    stray = replica("stray", uid="of another store")
+    assert plan(view_with(replica(), stray), NOON, DEADLINES) == []
+    disowned = view_with(replica(), stray).with_departed(
+        Departed("of another store", MINI, collected=False)
+    )
+    assert plan(disowned, NOON, DEADLINES) == []
+
+
+def test_what_was_made_for_a_deleted_namesake_is_drained_and_counts_for_nothing() -> None:
+    view = view_with(replica("old")).without_deployment(MINI)
+    view = view.with_deployment(created(spec(), NOON, uid="u2"))
+    place, drain = plan(view, NOON, DEADLINES)
+    assert (type(place), type(drain)) == (Place, Drain)
+
+
+def test_a_head_that_holds_still_plans_nothing() -> None:
+    view = replace(view_with(wanted=3), held="another head is in command")
+    assert plan(view, NOON, DEADLINES) == []
 
 
 def test_a_lost_replica_is_replaced() -> None:
@@ -101,89 +145,72 @@ def test_a_replica_that_is_not_ready_in_time_is_tried_anew_and_says_so() -> None
     assert "not ready after 600 s" in action.trouble
 
 
-def test_a_replica_at_whose_address_nothing_listens_does_not_serve() -> None:
-    assert not serves(replace(replica(), evidence=Evidence.GONE))
-    assert serves(replace(replica(), evidence=Evidence.DOUBTED))
+def crash_looping(name: str = "r1", node_id: str = "n1") -> Replica:
+    return replace(replica(name, ReplicaState.BACKOFF, node_id=node_id), crashes=CRASH_LOOP)
 
 
-@settings(deadline=None)
-@given(wanted=st.integers(1, 5), nodes=st.integers(1, 3))
-def test_an_update_keeps_as_many_ready_as_are_wanted_and_surges_by_one(
-    wanted: int, nodes: int
-) -> None:
-    cluster = SimulatedCluster(nodes)
-    cluster.put(spec(replicas=wanted))
-    cluster.settle()
-    cluster.put(spec(replicas=wanted, model="better"))
-    for _ in range(30 * wanted):
-        cluster.step()
-        assert len(cluster.ready()) >= wanted
-        assert sum(len(processes) for processes in cluster.processes.values()) <= wanted + 1
-    status = status_of(cluster.view, cluster.view.deployments[MINI])
-    assert (status.phase, status.updated) == (DeploymentPhase.READY, wanted)
-    assert {s.log_path for s in cluster.ready()} == {"better"}
+def test_a_crash_loop_is_moved_to_another_node_and_says_so() -> None:
+    view = view_with(crash_looping()).with_node(node("n2"))
+    (drain,) = plan(view, NOON, DEADLINES)
+    assert isinstance(drain, Drain)
+    assert "ended 3 times on n1" in drain.trouble
+    moved = view.with_replica(crash_looping().moved(ReplicaState.DRAINING, NOON))
+    assert Place(MINI, node("n2").id) in plan(moved, NOON, DEADLINES)
 
 
-@settings(deadline=None)
-@given(wanted=st.integers(1, 4))
-def test_a_version_that_does_not_get_ready_takes_nothing_down_and_the_status_says_why(
-    wanted: int,
-) -> None:
-    cluster = SimulatedCluster()
-    cluster.put(spec(replicas=wanted))
-    cluster.settle()
-    cluster.put(spec(replicas=wanted, model=BROKEN))
-    for number in range(200):
-        cluster.step()
-        assert len(cluster.ready()) == wanted
-        status = status_of(cluster.view, cluster.view.deployments[MINI])
-        assert status.phase is DeploymentPhase.UPDATING
-        assert number < 5 or "cannot load broken" in status.message
-    crashed = cluster.ready()[0].replica_id
-    cluster.crash(crashed)
-    for _ in range(5):
-        cluster.step()
-    assert crashed in {s.replica_id for s in cluster.ready()}
-    cluster.put(spec(replicas=wanted, model="fixed"))
-    cluster.settle()
-    assert [s.log_path for s in cluster.ready()] == ["fixed"] * wanted
-    assert status_of(cluster.view, cluster.view.deployments[MINI]).message == ""
+def test_a_crash_loop_stays_where_no_other_node_is() -> None:
+    assert plan(view_with(crash_looping()), NOON, DEADLINES) == []
+    only_troubled = view_with(crash_looping(), crash_looping("r2", "n2"), wanted=2)
+    assert plan(only_troubled.with_node(node("n2")), NOON, DEADLINES) == []
 
 
-steps = st.lists(
-    st.one_of(
-        st.tuples(st.just("put"), st.integers(0, 4), st.sampled_from(["a", "b", BROKEN])),
-        st.tuples(st.just("crash"), st.integers(0, 9), st.just("")),
-        st.tuples(st.just("delete"), st.just(0), st.just("")),
-        st.tuples(st.just("agent lost its replicas"), st.integers(0, 2), st.just("")),
-        st.tuples(st.just("pass"), st.integers(1, 5), st.just("")),
-    ),
-    max_size=12,
-)
+def test_a_replica_takes_anothers_place_only_after_being_ready_for_a_while() -> None:
+    fresh = replace(replica("new"), evidence=Evidence.ANSWERS)
+    view = view_with(replica("old", digest="old"), fresh)
+    assert plan(view, NOON + DEADLINES.min_ready - SECOND, DEADLINES) == []
+    drains = plan(view, NOON + DEADLINES.min_ready, DEADLINES)
+    assert [a.replica_id for a in drains if isinstance(a, Drain)] == ["old"]
+    unasked = view.with_replica(replica("new"))
+    assert plan(unasked, NOON + DEADLINES.min_ready, DEADLINES) == []
 
 
-@settings(max_examples=200, deadline=None)
-@given(history=steps, wanted=st.integers(0, 4))
-def test_whatever_happened_the_spec_is_reached(
-    history: list[tuple[str, int, str]], wanted: int
-) -> None:
-    cluster = SimulatedCluster(nodes=3)
-    for what, number, model in history:
-        if what == "put":
-            cluster.put(spec(replicas=number, model=model))
-        elif what == "delete":
-            cluster.view = cluster.view.without_deployment(MINI)
-        elif what == "crash" and cluster.view.replicas:
-            ids = sorted(cluster.view.replicas)
-            cluster.crash(ids[number % len(ids)])
-        elif what == "agent lost its replicas":
-            cluster.processes[node(f"n{number}").id].clear()
-        else:
-            for _ in range(number):
-                cluster.step()
-    cluster.put(spec(replicas=wanted, model="last"))
-    cluster.settle(200)
-    for _ in range(5):
-        cluster.step()
-    assert [s.log_path for s in cluster.ready()] == ["last"] * wanted
-    assert sum(len(processes) for processes in cluster.processes.values()) == wanted
+def test_a_drained_node_is_emptied_one_replica_after_the_other() -> None:
+    view = view_with(replica("a"), replica("b"), wanted=2).with_node(node("n2"))
+    for leaving in (replace(node(), draining=True), replace(node(), intent=NodeIntent.LEAVING)):
+        assert plan(view.with_node(leaving), NOON, DEADLINES) == [Place(MINI, node("n2").id)]
+    moved = replace(replica("c", node_id="n2"), evidence=Evidence.ANSWERS, since=PROVEN)
+    view = view.with_node(replace(node(), draining=True)).with_replica(moved)
+    assert [a.replica_id for a in plan(view, NOON, DEADLINES) if isinstance(a, Drain)] == ["a"]
+
+
+def test_a_node_that_is_drained_keeps_its_replicas_where_no_other_is() -> None:
+    view = view_with(replica()).with_node(replace(node(), draining=True))
+    assert plan(view, NOON, DEADLINES) == []
+
+
+def test_replicas_of_an_agent_that_hands_over_are_not_replaced() -> None:
+    view = view_with(replica()).with_node(node("n2"))
+    view = view.with_node(replace(node(), intent=NodeIntent.HANDING_OVER))
+    assert plan(view, NOON, DEADLINES) == []
+
+
+def test_a_replica_that_generates_nothing_is_replaced_before_it_goes() -> None:
+    wedged = replace(replica(), evidence=Evidence.WEDGED)
+    assert plan(view_with(wedged), NOON, DEADLINES) == [Place(MINI, node().id)]
+
+
+def test_a_replica_that_only_the_head_cannot_reach_is_replaced_after_a_while() -> None:
+    doubted = replace(replica(), evidence=Evidence.DOUBTED, evidence_since=NOON)
+    answering = replace(replica("b"), evidence=Evidence.ANSWERS)
+    view = view_with(doubted, answering, wanted=2)
+    assert plan(view, NOON + DEADLINES.unreachable - SECOND, DEADLINES) == []
+    drain, place = plan(view, NOON + DEADLINES.unreachable, DEADLINES)
+    assert isinstance(drain, Drain)
+    assert (drain.replica_id, place) == (doubted.id, Place(MINI, node().id))
+
+
+def test_a_head_that_reaches_nobody_replaces_nobody() -> None:
+    doubted = [
+        replace(replica(name), evidence=Evidence.DOUBTED, evidence_since=NOON) for name in "ab"
+    ]
+    assert plan(view_with(*doubted, wanted=2), NOON + timedelta(hours=1), DEADLINES) == []

@@ -35,8 +35,25 @@ def test_lost_replica_leaves_the_snapshot() -> None:
     assert routed(replica("a"), replica("b", ReplicaState.LOST)) == {"a": ReplicaState.READY}
 
 
-def test_a_replica_at_whose_address_nothing_listens_leaves_the_snapshot() -> None:
-    assert not routed(replace(replica(), evidence=Evidence.GONE))
+def test_a_replica_at_whose_address_nothing_listens_leaves_the_snapshot_but_for_the_last() -> None:
+    gone = replace(replica("a"), evidence=Evidence.GONE)
+    assert set(routed(gone)) == {"a"}
+    assert set(routed(gone, replica("b"))) == {"b"}
+
+
+def test_nothing_is_routed_that_was_made_for_another_deployment_or_is_not_as_ordered() -> None:
+    for state in ReplicaState:
+        assert not routed(replica(state=state, uid="u2"))
+        one = replica(state=state)
+        assert not routed(replace(one, status=replace(one.status, template_digest="other")))
+        assert not routed(replace(one, status=replace(one.status, deployment_uid="u2")))
+
+
+def test_an_agent_from_before_uids_is_taken_at_its_generation() -> None:
+    one = replica()
+    old = replace(one.status, deployment_uid="", template_digest="")
+    assert routed(replace(one, status=old))
+    assert not routed(replace(one, status=replace(old, generation=9)))
 
 
 def test_doubt_counts_only_where_another_replica_is_left() -> None:

@@ -13,8 +13,8 @@ from penstock.control.errors import CannotStart, StoreCorrupted, StoreUnavailabl
 from penstock.control.managers.keeper import Keeper
 from penstock.control.state.cluster import Cluster
 from penstock.control.state.deployment import Limits, template_digest
-from penstock.control.state.reconcile import is_current
 from penstock.control.state.replica import ReplicaId
+from penstock.control.state.serving import is_current
 from penstock.control.state.snapshot import routes_of
 from penstock.control.store.sqlite import SqliteStore
 from penstock.control.store.store import Author, Change, Key
@@ -116,7 +116,9 @@ async def test_a_store_of_format_1_is_migrated_and_routes_as_before(tmp_path: Pa
     current = [name for name, r in replicas.items() if is_current(deployment, r)]
     assert current == ["mini-new"]
     assert [route.id for route in routes_of(views[0]).replicas] == ["mini-new", "mini-old"]
-    assert views[0].owner(replicas[ReplicaId("gone-1")]) is None
+    gone = replicas[ReplicaId("gone-1")]
+    assert views[0].owner(gone) is None
+    assert views[0].departed[gone.deployment_uid].collected
 
 
 async def test_writing_stays_cheap_while_the_audit_trail_grows(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from fastapi import APIRouter, FastAPI
 from fastapi_offline import FastAPIOffline
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from penstock.control.admin.auth import Viewer
 from penstock.control.admin.deployments_api import DeploymentsApi
@@ -24,6 +24,10 @@ class VersionModel(BaseModel):
 
     version: str
     snapshot_version: int
+    cluster: str = Field(description="id, epoch and revision of the store")
+    held: str = Field(description="why this head holds still; empty: it is in command")
+    routes_withheld: str = Field(description="why gateways are not told the newest routes")
+    unreadable: list[str] = Field(description="documents of the store that were skipped")
 
 
 def admin_app(services: AdminServices, version: str, *, hosts: Collection[str] = ()) -> FastAPI:
@@ -62,7 +66,15 @@ def _resources(services: AdminServices) -> APIRouter:
 
 def _tell_version(app: FastAPI, api: APIRouter, services: AdminServices, version: str) -> None:
     def told() -> VersionModel:
-        return VersionModel(version=version, snapshot_version=services.routes.current().version)
+        view = services.keeper.cluster.view()
+        return VersionModel(
+            version=version,
+            snapshot_version=services.routes.current().version,
+            cluster=str(services.keeper.stamp),
+            held=view.held,
+            routes_withheld=services.routes.withheld,
+            unreadable=list(view.unreadable),
+        )
 
     @app.get("/livez", tags=["head"])
     async def livez() -> VersionModel:

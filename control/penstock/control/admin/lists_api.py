@@ -16,13 +16,16 @@ def lists_api(cluster: Cluster) -> APIRouter:
     @router.get("/replicas")
     async def list_replicas(_: Viewer, deployment: str | None = None) -> list[ReplicaModel]:
         """All replicas by id, or those of one deployment."""
-        replicas = sorted(cluster.view().replicas.items())
-        return [ReplicaModel.of(r) for _, r in replicas if deployment in (None, r.deployment)]
+        view = cluster.view()
+        replicas = sorted(view.replicas.items())
+        return [ReplicaModel.of(view, r) for _, r in replicas if deployment in (None, r.deployment)]
 
     @router.get("/nodes")
     async def list_nodes(_: Viewer) -> list[NodeModel]:
         """All node agents, by id."""
-        return [NodeModel.of(n) for _, n in sorted(cluster.view().nodes.items())]
+        heard = cluster.liveness.nodes
+        nodes = sorted(cluster.view().nodes.items())
+        return [NodeModel.of(n, heard.get(n.id)) for _, n in nodes]
 
     @router.get("/gateways")
     async def list_gateways(_: Viewer) -> list[GatewayModel]:

@@ -18,7 +18,9 @@ from penstock.control.state.deployment import (
     Limits,
     Template,
 )
+from penstock.control.state.liveness import HeardNode
 from penstock.control.state.replica import Node, Replica
+from penstock.control.state.serving import is_foreign
 from penstock.control.state.status import DeploymentPhase, status_of
 from penstock.control.state.tokens import Role, Token
 
@@ -209,8 +211,8 @@ class ReplicaModel(BaseModel):
     adapters: list[str]
 
     @classmethod
-    def of(cls, replica: Replica) -> ReplicaModel:
-        """A replica as the API shows it."""
+    def of(cls, view: ClusterView, replica: Replica) -> ReplicaModel:
+        """A replica as the API shows it; "foreign" where this store never knew its deployment."""
         status = replica.status
         return cls(
             id=replica.id,
@@ -220,7 +222,7 @@ class ReplicaModel(BaseModel):
             template_digest=replica.template_digest,
             generation=replica.generation,
             devices=list(replica.devices),
-            state=replica.state,
+            state="foreign" if is_foreign(view, replica) else replica.state,
             since=replica.since,
             evidence=replica.evidence,
             address=status.address,
@@ -241,7 +243,7 @@ class NodeModel(BaseModel):
     id: str
     state: str
     since: datetime
-    heard_at: datetime
+    heard_at: datetime | None = Field(description="null: not by this head")
     address: str = Field(description="host:port of its NodeAgent service")
     host: str
     zone: str
@@ -251,15 +253,20 @@ class NodeModel(BaseModel):
     memory_bytes: int
     memory_available_bytes: int
 
+    draining: bool = Field(False, description="an operator wants it empty")
+    intent: str = Field("serving", description="what its agent is about to do")
+
     @classmethod
-    def of(cls, node: Node) -> NodeModel:
-        """A node as the API shows it."""
-        facts, resources = node.facts, node.facts.resources
+    def of(cls, node: Node, heard: HeardNode | None) -> NodeModel:
+        """A node as the API shows it, with what it said when it was last heard."""
+        facts, resources = node.facts, heard.resources if heard else node.facts.resources
         return cls(
             id=facts.id,
             state=node.state,
             since=node.since,
-            heard_at=node.heard_at,
+            heard_at=heard.at if heard else None,
+            draining=node.draining,
+            intent=node.intent,
             address=facts.agent_address,
             host=facts.host,
             zone=facts.zone,

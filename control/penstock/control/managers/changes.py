@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
-from penstock.control.state.cluster import Cluster
+from penstock.control.state.cluster import Cluster, Projection
 
 
 class ChangeSignal:
@@ -32,10 +32,11 @@ class ChangeSignal:
 
 
 @contextmanager
-def watching(cluster: Cluster) -> Iterator[ChangeSignal]:
-    """A signal that the cluster's changes set, until the block ends."""
+def watching(cluster: Cluster, of: Projection | None = None) -> Iterator[ChangeSignal]:
+    """A signal that the cluster's changes set, until the block ends; with `of`, only those of what
+    it gives of a view."""
     signal = ChangeSignal()
-    stop = cluster.listen(signal.set)
+    stop = cluster.listen(signal.set, of)
     try:
         yield signal
     finally:

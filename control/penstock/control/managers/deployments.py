@@ -8,26 +8,25 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
-from penstock.control.errors import NodeUnreachable, ReplicaRefused, StoreUnavailable
+from penstock.control.errors import (
+    HoldsStill,
+    NodeUnreachable,
+    PenstockError,
+    ReplicaRefused,
+    StoreUnavailable,
+)
 from penstock.control.managers.changes import watching
 from penstock.control.managers.clock import Clock
 from penstock.control.managers.errands import Errands
 from penstock.control.managers.keeper import Keeper
 from penstock.control.placement.placement import Placement, order_for
-from penstock.control.state.placing import answered, draining, placed, settled
-from penstock.control.state.reconcile import (
-    Action,
-    Deadlines,
-    Drain,
-    Place,
-    Settle,
-    Start,
-    Stop,
-    is_current,
-    plan,
-)
+from penstock.control.state.actions import Call, Start, Stop, told
+from penstock.control.state.cluster import ClusterView
+from penstock.control.state.placing import answered, applied
+from penstock.control.state.reconcile import calls, decisions
+from penstock.control.state.replacing import Deadlines
 from penstock.control.state.replica import NodeFacts, ReplicaId, ReplicaState, ReplicaStatus
-from penstock.control.store.store import Author
+from penstock.control.state.serving import is_current
 
 log = logging.getLogger(__name__)
 
@@ -56,49 +55,39 @@ class DeploymentManager:
         self._new_id = new_id
 
     async def run(self) -> None:
-        """Reconciles until cancelled."""
+        """Reconciles until cancelled. Begun once what the store remembers was checked."""
         async with asyncio.TaskGroup() as tasks:
             errands = Errands(tasks)
-            with watching(self._keeper.cluster) as changed:
+            with watching(self._keeper.cluster, _what_plans_follow_from) as changed:
                 while True:
                     await changed.wait(LOOK_AGAIN)
-                    view = self._keeper.cluster.view()
-                    for action in plan(view, self._clock.now(), self._deadlines):
-                        await self._carry_out(action, errands)
+                    await self._tick(errands)
 
-    async def _carry_out(self, action: Action, errands: Errands) -> None:
-        match action:
-            case Start(replica_id):
-                errands.send(action, self._start(replica_id))
-            case Stop(replica_id):
-                errands.send(action, self._stop(replica_id))
-            case Place() | Drain() | Settle():
-                await self._decide(action)
+    async def _tick(self, errands: Errands) -> None:
+        """One plan: made and applied under one lock, in one transaction, then its calls sent."""
+        now = self._clock.steady()
 
-    async def _decide(self, action: Place | Drain | Settle) -> None:
-        now = self._clock.now()
+        def decide(view: ClusterView) -> tuple[ClusterView, str]:
+            made = decisions(view, now, self._deadlines)
+            what = "; ".join(map(told, made))
+            if made:
+                log.info("reconciled", extra={"action": what})
+            return applied(view, made, self._new_id, now), what
+
         try:
-            match action:
-                case Place(deployment, node):
-                    replica_id = ReplicaId(f"{deployment}-{self._new_id()}")
-                    what = f"place {replica_id} on {node}"
-                    await self._keeper.desire(
-                        lambda view: placed(view, action, replica_id, now), Author("head", what)
-                    )
-                case Drain(replica_id, reason):
-                    what = f"drain {replica_id}: {reason}"
-                    await self._keeper.desire(
-                        lambda view: draining(view, action, now), Author("head", what)
-                    )
-                case Settle(deployment):
-                    what = f"{deployment} is as desired"
-                    await self._keeper.desire(
-                        lambda view: settled(view, action), Author("head", what)
-                    )
+            view = await self._keeper.decide(decide)
         except StoreUnavailable as error:
-            log.error("decision not stored", extra={"action": str(action), "error": str(error)})
+            log.error("decisions not stored", extra={"error": str(error)})
             return
-        log.info("reconciled", extra={"action": what})
+        for call in calls(view, now, self._deadlines):
+            self._send(call, errands)
+
+    def _send(self, call: Call, errands: Errands) -> None:
+        match call:
+            case Start(replica_id):
+                errands.send(call, self._start(replica_id))
+            case Stop(replica_id):
+                errands.send(call, self._stop(replica_id))
 
     async def _start(self, replica_id: ReplicaId) -> None:
         view = self._keeper.cluster.view()
@@ -114,8 +103,8 @@ class DeploymentManager:
             status = await self._placement.start(node.facts, order)
         except ReplicaRefused as error:
             status = replace(replica.status, state=ReplicaState.FAILED, last_error=str(error))
-        except NodeUnreachable as error:
-            await self._unreachable(node.facts, error)
+        except (NodeUnreachable, HoldsStill) as error:
+            await self._not_obeyed(node.facts, error)
             return
         await self._note(status)
 
@@ -127,17 +116,33 @@ class DeploymentManager:
             return
         try:
             await self._placement.stop(node.facts, replica_id, self._drain)
-        except NodeUnreachable as error:
-            await self._unreachable(node.facts, error)
+        except (NodeUnreachable, HoldsStill) as error:
+            await self._not_obeyed(node.facts, error)
             return
         await self._note(replace(replica.status, state=ReplicaState.DRAINING))
 
     async def _note(self, status: ReplicaStatus) -> None:
-        now = self._clock.now()
+        now = self._clock.steady()
         await self._keeper.observe(
             lambda view: answered(view, status, now), f"{status.replica_id}: {status.state}"
         )
 
-    async def _unreachable(self, node: NodeFacts, error: NodeUnreachable) -> None:
-        log.warning("node did not answer", extra={"node": node.id, "error": str(error)})
+    async def _not_obeyed(self, node: NodeFacts, error: PenstockError) -> None:
+        log.warning("node did not obey", extra={"node": node.id, "error": str(error)})
         await self._clock.sleep(LOOK_AGAIN)
+
+
+def _what_plans_follow_from(view: ClusterView) -> tuple[object, ...]:
+    acknowledged = [
+        (g.id, g.reporting, g.report.snapshot_version if g.report else 0)
+        for g in view.gateways.values()
+    ]
+    return (
+        view.deployments,
+        view.nodes,
+        view.replicas,
+        view.departed,
+        view.published,
+        view.held,
+        acknowledged,
+    )

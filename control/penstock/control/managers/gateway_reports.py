@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+from penstock.control.managers.clock import Clock
 from penstock.control.managers.gateway_signs import GatewaySigns
 from penstock.control.managers.keeper import Keeper
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayReport, GatewayState
+from penstock.control.state.stamp import Stamp
+from penstock.control.state.suspects import Suspect, Suspects, merged
 
 
 class GatewayReports:
     """Takes in what gateways count."""
 
-    def __init__(self, keeper: Keeper, signs: GatewaySigns) -> None:
+    def __init__(self, keeper: Keeper, signs: GatewaySigns, clock: Clock) -> None:
         self._keeper = keeper
         self._signs = signs
+        self._clock = clock
 
-    async def take(self, gateway_id: str, report: GatewayReport) -> None:
-        """Replaces what this gateway reported before."""
+    async def hear(self, gateway_id: str, stamp: Stamp) -> None:
+        """A gateway tells by whose routes it goes."""
+        await self._keeper.hear(f"gateway {gateway_id}", stamp)
+
+    async def take(
+        self, gateway_id: str, report: GatewayReport, suspects: Sequence[Suspect] = ()
+    ) -> None:
+        """Replaces what this gateway reported before, and adds to what is suspected."""
         self._signs.reported(gateway_id, report)
+        self._keeper.cluster.liveness.gateways[gateway_id] = self._clock.steady()
 
         def step(view: ClusterView) -> ClusterView:
             known = view.gateways.get(gateway_id) or Gateway(gateway_id, GatewayState.REMOTE)
-            return view.with_gateway(replace(known, report=report))
+            if known.state is GatewayState.SILENT:
+                known = replace(known, state=GatewayState.REMOTE)
+            view = view.with_gateway(replace(known, report=report, reporting=True))
+            return with_suspects(view, merged(view.suspects, suspects))
 
         await self._keeper.observe(step, f"report of gateway {gateway_id}")
+
+
+def with_suspects(view: ClusterView, suspects: Suspects) -> ClusterView:
+    """The view with these; itself where they are those that it has."""
+    return view if suspects is view.suspects else replace(view, suspects=suspects)

@@ -1,26 +1,40 @@
-"""Hears agents, pings replicas, and lets time pass: the witnesses that `state/health.py` folds."""
+"""Hears agents, calls replicas, and lets time pass: the witnesses that `state/` folds.
+
+Each ready replica is pinged about once a second while there are few; where there are many, or its
+agent vouches for it, less often, so that all pings together stay below `PINGS_PER_SECOND`. A deep
+check now and then asks each for a few tokens: one that answers but generates nothing is wedged.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from penstock.control.managers.clock import Clock
 from penstock.control.managers.errands import Errands
+from penstock.control.managers.gateway_reports import with_suspects
 from penstock.control.managers.keeper import Keeper
-from penstock.control.state.health import Patience, Ping, heard, pinged, registered, swept
+from penstock.control.state.cluster import ClusterView
+from penstock.control.state.health import Patience, heard, registered, swept, vouched_for
+from penstock.control.state.pings import Ping, deeply_checked, pinged
 from penstock.control.state.replica import (
+    Evidence,
     NodeFacts,
     NodeId,
+    NodeIntent,
     Replica,
+    ReplicaId,
     ReplicaState,
     ReplicaStatus,
     Resources,
 )
+from penstock.control.state.stamp import Stamp
+from penstock.control.state.suspects import remaining
 
 _PINGED = (ReplicaState.READY, ReplicaState.DRAINING)
+PINGS_PER_SECOND = 100
 
 
 class ReplicaPinger(Protocol):
@@ -29,9 +43,12 @@ class ReplicaPinger(Protocol):
     async def ping(self, address: str) -> Ping:
         """One Health call to the Inference service at this address."""
 
+    async def deep_check(self, address: str) -> bool:
+        """Whether a few tokens came out of the engine; true where it cannot be asked now."""
+
 
 class HealthManager:
-    """One verdict for each replica and node, from heartbeats heard and pings sent."""
+    """One verdict for each replica and node, from heartbeats heard and calls made."""
 
     def __init__(
         self,
@@ -41,56 +58,131 @@ class HealthManager:
         patience: Patience,
         *,
         ping_every: timedelta,
+        deep_every: timedelta = timedelta(0),  # 0: never
     ) -> None:
         self._keeper = keeper
         self._pinger = pinger
         self._clock = clock
         self._patience = patience
         self._ping_every = ping_every
+        self._deep_every = deep_every
+        self._pinged_at: dict[ReplicaId, datetime] = {}
+        self._deep_at: dict[ReplicaId, datetime] = {}
+        self._deep_failures: dict[ReplicaId, int] = {}
 
-    async def node_registered(self, facts: NodeFacts, reports: Sequence[ReplicaStatus]) -> None:
-        """An agent announced itself."""
-        now = self._clock.now()
+    async def node_registered(
+        self, facts: NodeFacts, reports: Sequence[ReplicaStatus], stamp: Stamp | None = None
+    ) -> None:
+        """An agent announced itself, with the newest stamp that it accepted."""
+        await self._keeper.hear(f"node {facts.id}", stamp or Stamp())
+        now, live = self._clock.steady(), self._keeper.cluster.liveness
         await self._keeper.observe(
-            lambda view: registered(view, facts, reports, now), f"node {facts.id} registered"
+            lambda view: registered(view, live, facts, reports, now), f"node {facts.id} registered"
         )
 
     async def node_heard(
-        self, node_id: NodeId, resources: Resources, reports: Sequence[ReplicaStatus]
+        self,
+        node_id: NodeId,
+        resources: Resources,
+        reports: Sequence[ReplicaStatus],
+        stamp: Stamp | None = None,
+        intent: NodeIntent = NodeIntent.SERVING,
     ) -> None:
         """A heartbeat; raises UnknownNode where the agent has to register first."""
-        now = self._clock.now()
+        await self._keeper.hear(f"node {node_id}", stamp or Stamp())
+        now, live = self._clock.steady(), self._keeper.cluster.liveness
         await self._keeper.observe(
-            lambda view: heard(view, node_id, resources, reports, now),
+            lambda view: heard(view, live, node_id, resources, reports, now, intent=intent),
             f"heartbeat of node {node_id}",
         )
 
     async def check_remembered(self) -> None:
-        """Pings every replica that the view has, once: a restarted head's first look around."""
+        """Pings every replica that the view has: a restarted head's first look around. One that is
+        refused is asked again, since one refusal proves nothing."""
         async with asyncio.TaskGroup() as tasks:
             for replica in self._to_ping():
-                tasks.create_task(self._ping(replica))
+                tasks.create_task(self._look_at(replica))
 
     async def run(self) -> None:
         """Pings and sweeps until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             errands = Errands(tasks)
             while True:
-                await self._keeper.observe(
-                    lambda view: swept(view, self._clock.now(), self._patience), "time passed"
-                )
-                for replica in self._to_ping():
-                    errands.send(replica.id, self._ping(replica))
+                await self._keeper.observe(self._time_passed, "time passed")
+                now, replicas = self._clock.steady(), self._to_ping()
+                for replica in self._due(replicas, now):
+                    self._pinged_at[replica.id] = now
+                    errands.send(replica.id, self._look_once(replica))
+                for replica in self._due_for_deep_check(replicas, now):
+                    errands.send(("deep", replica.id), self._check_deeply(replica))
                 await self._clock.sleep(self._ping_every)
+
+    def _time_passed(self, view: ClusterView) -> ClusterView:
+        wall_ms = int(self._clock.now().timestamp() * 1000)
+        view = with_suspects(view, remaining(view.suspects, wall_ms))
+        live = self._keeper.cluster.liveness
+        return swept(view, live, self._clock.steady(), self._patience)
 
     def _to_ping(self) -> list[Replica]:
         replicas = self._keeper.cluster.view().replicas.values()
         return [r for r in replicas if r.state in _PINGED and r.status.address]
 
-    async def _ping(self, replica: Replica) -> None:
+    def _due(self, replicas: list[Replica], now: datetime) -> list[Replica]:
+        """All of them, while they are few; else each in its turn, those in doubt at once."""
+        view = self._keeper.cluster.view()
+        for gone in self._pinged_at.keys() - view.replicas.keys():
+            del self._pinged_at[gone]
+        rest = timedelta(seconds=len(replicas) / PINGS_PER_SECOND)
+        if rest <= self._ping_every:
+            return replicas
+        due = [
+            r
+            for r in replicas
+            if r.evidence is not Evidence.ANSWERS
+            or not vouched_for(view, r)
+            or now - self._pinged_at.get(r.id, now - rest) >= rest
+        ]
+        return due[: int(PINGS_PER_SECOND * max(self._ping_every.total_seconds(), 0.01)) * 2]
+
+    def _due_for_deep_check(self, replicas: list[Replica], now: datetime) -> list[Replica]:
+        """One that was ready for a whole period, and was not checked for as long."""
+        if not self._deep_every:
+            return []
+        known = self._keeper.cluster.view().replicas
+        for gone in (self._deep_at.keys() | self._deep_failures.keys()) - known.keys():
+            self._deep_at.pop(gone, None)
+            self._deep_failures.pop(gone, None)
+        return [
+            r
+            for r in replicas
+            if r.state is ReplicaState.READY
+            and now - max(self._deep_at.get(r.id, r.since), r.since) >= self._deep_every
+        ]
+
+    async def _look_once(self, replica: Replica) -> None:
+        await self._ping(replica)
+
+    async def _look_at(self, replica: Replica) -> None:
+        if await self._ping(replica) is Ping.REFUSED:
+            await self._ping(replica)
+
+    async def _ping(self, replica: Replica) -> Ping:
         address = replica.status.address
         result = await self._pinger.ping(address)
-        now = self._clock.now()
+        now, live = self._clock.steady(), self._keeper.cluster.liveness
         await self._keeper.observe(
-            lambda view: pinged(view, replica.id, address, result, now), f"ping of {replica.id}"
+            lambda view: pinged(view, live, replica.id, address, result, now),
+            f"ping of {replica.id}",
+        )
+        return result
+
+    async def _check_deeply(self, replica: Replica) -> None:
+        address = replica.status.address
+        generated = await self._pinger.deep_check(address)
+        now = self._clock.steady()
+        failures = 0 if generated else self._deep_failures.get(replica.id, 0) + 1
+        self._deep_at[replica.id], self._deep_failures[replica.id] = now, failures
+        await self._keeper.observe(
+            lambda view: deeply_checked(view, replica.id, address, failures, now),
+            f"deep check of {replica.id}",
         )

@@ -12,10 +12,11 @@ import secrets
 from collections.abc import Callable
 from dataclasses import replace
 
-from penstock.control.errors import StoreUnavailable
+from penstock.control.errors import HoldsStill, StoreUnavailable
 from penstock.control.managers.clock import Clock
 from penstock.control.state.cluster import Cluster, ClusterView
-from penstock.control.state.stamp import Stamp
+from penstock.control.state.command import heard_stamp, take_over, taken_over
+from penstock.control.state.stamp import Stamp, contradiction
 from penstock.control.store.documents import changes_between, digest_of, view_of
 from penstock.control.store.migration import migrations
 from penstock.control.store.store import Author, Change, Document, Key, Store
@@ -26,6 +27,7 @@ IDENTITY = Key("cluster", "identity")
 HEAD = "head"
 
 Step = Callable[[ClusterView], ClusterView]
+Decided = tuple[ClusterView, str]  # and why, for the audit trail
 
 
 class Keeper:
@@ -59,16 +61,66 @@ class Keeper:
         contents = await self._store.load()
         found = contents.documents[IDENTITY].document
         self._stamp = Stamp(str(found["cluster_id"]), int(found["epoch"]), contents.version)
-        self._cluster.replace(view_of(contents, self._clock.now()))
+        view = view_of(contents, self._clock.steady())
+        for document in view.unreadable:
+            log.error("skipped a document of the store", extra={"document": document})
+        self._cluster.replace(replace(view, held=str(found.get("held", ""))))
 
     async def desire(self, step: Step, author: Author) -> ClusterView:
-        """Applies what an operator or a manager decided; raises StoreUnavailable, then nothing
-        is changed. Errors that the step raises pass through."""
+        """Applies what an operator decided; raises StoreUnavailable or HoldsStill, then nothing is
+        changed. Errors that the step raises pass through."""
         async with self._lock:
             old = self._cluster.view()
+            if old.held:
+                raise HoldsStill(f"this head holds still: {old.held}")
             new = step(old)
             await self._write(changes_between(old, new), author)
             return self._cluster.replace(new)
+
+    async def decide(self, decide: Callable[[ClusterView], Decided]) -> ClusterView:
+        """Applies what a manager decides on the view as it is, in one transaction; raises
+        StoreUnavailable, then nothing is changed."""
+        async with self._lock:
+            old = self._cluster.view()
+            new, what = decide(old)
+            await self._write(changes_between(old, new), Author(HEAD, what))
+            return self._cluster.replace(new)
+
+    async def hear(self, who: str, stamp: Stamp) -> None:
+        """Somebody told the newest stamp that they accepted; it may stop this head, for good: the
+        store remembers it, or its own revisions would grow until nobody could tell."""
+        self._cluster.liveness.stamps[who] = stamp
+        if not contradiction(self._stamp, stamp):
+            return
+        async with self._lock:
+            view = heard_stamp(self._cluster.view(), self._stamp, who, stamp)
+            if view is self._cluster.view():
+                return
+            log.error("this head holds still", extra={"reason": view.held})
+            self._cluster.replace(view)
+            await self._write_identity(self._stamp, held=view.held)
+
+    async def take_over(self) -> tuple[str, ...]:
+        """In command from now on, under a higher epoch than anybody knows; returns what the store
+        does not know. Raises StoreUnavailable."""
+        async with self._lock:
+            old = self._cluster.view()
+            taken = take_over(old, self._stamp, list(self._cluster.liveness.stamps.values()))
+            new = taken_over(old)
+            await self._write(changes_between(old, new), Author(HEAD, "take over"))
+            await self._write_identity(taken.stamp, held="")
+            self._cluster.replace(new)
+            return taken.differences
+
+    async def _write_identity(self, stamp: Stamp, *, held: str) -> None:
+        document: Document = {
+            "cluster_id": stamp.cluster_id,
+            "epoch": stamp.epoch,
+            "held": held,
+        }
+        what = f"hold still: {held}" if held else f"take over: {stamp}"
+        await self._write([Change(IDENTITY, document)], Author(HEAD, what))
+        self._stamp = replace(stamp, revision=self._stamp.revision)
 
     async def observe(self, step: Step, what: str) -> ClusterView:
         """Applies what was seen, stored if that is possible."""
@@ -76,7 +128,8 @@ class Keeper:
             old = self._cluster.view()
             new = step(old)
             try:
-                await self._write(changes_between(old, new), Author(HEAD, what))
+                if not old.held:  # a store that may be the wrong one is left as it is
+                    await self._write(changes_between(old, new), Author(HEAD, what))
             except StoreUnavailable as error:
                 log.error("observation not stored", extra={"what": what, "error": str(error)})
             return self._cluster.replace(new)

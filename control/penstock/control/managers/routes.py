@@ -15,12 +15,16 @@ from penstock.control.errors import StoreUnavailable
 from penstock.control.managers.changes import ChangeSignal, watching
 from penstock.control.managers.clock import Clock
 from penstock.control.managers.keeper import Keeper
-from penstock.control.state.snapshot import Routes, RouteSnapshot, routes_of
+from penstock.control.state.cluster import ClusterView
+from penstock.control.state.snapshot import Routes, RouteSnapshot, routes_of, with_published
+from penstock.control.state.withholding import withheld
 
 log = logging.getLogger(__name__)
 
 COUNTER = "snapshot_version"
 RESERVED_AT_ONCE = 10_000
+# No gateway is moved beyond this one: the field has 64 bits, and what claims more is broken.
+LAST_VERSION = 1 << 62
 
 
 class RouteManager:
@@ -31,7 +35,8 @@ class RouteManager:
         self._clock = clock
         self._opened = asyncio.Event()
         self._snapshot = RouteSnapshot(0, clock.now(), Routes())
-        self._reserved = 0
+        self._floor = self._reserved = 0
+        self._withheld = ""
         self._watchers: set[ChangeSignal] = set()
 
     async def open(self) -> None:
@@ -40,20 +45,34 @@ class RouteManager:
         Called when what the store remembers was checked against the replicas: until then gateways
         go on with the routes that they have.
         """
-        last = await self._keeper.counter(COUNTER)
-        await self._keeper.raise_counter(COUNTER, last + RESERVED_AT_ONCE)
-        self._reserved = last + RESERVED_AT_ONCE
-        self._publish(last + 1)
+        if not self._keeper.cluster.view().held:
+            last = await self._keeper.counter(COUNTER)
+            await self._keeper.raise_counter(COUNTER, last + RESERVED_AT_ONCE)
+            self._floor, self._reserved = last, last + RESERVED_AT_ONCE
+            await self._move_to(last + 1)
         self._opened.set()
 
     async def run(self) -> None:
         """Follows the view until cancelled."""
         await self._opened.wait()
-        with watching(self._keeper.cluster) as changed:
+        with watching(self._keeper.cluster, _what_routes_follow_from) as changed:
             while True:
                 await changed.wait()
-                if routes_of(self._keeper.cluster.view()) != self._snapshot.routes:
+                if not self._reserved:
+                    await self.open()  # it held still so far
+                elif self._is_news(routes_of(self._keeper.cluster.view())):
                     await self._move_to(self._snapshot.version + 1)
+                await self._note_published()
+
+    def _is_news(self, routes: Routes) -> bool:
+        """Other routes, or the same after a take-over: gateways are to learn of the new epoch."""
+        same_epoch = self._snapshot.stamp.epoch == self._keeper.stamp.epoch
+        return routes != self._snapshot.routes or not same_epoch
+
+    @property
+    def withheld(self) -> str:
+        """Why the routes that follow from the view are not told; empty: they are."""
+        return self._withheld
 
     def current(self) -> RouteSnapshot:
         """What gateways are told now; version 0 before `open`."""
@@ -62,7 +81,7 @@ class RouteManager:
     async def watch(self, have_version: int) -> AsyncIterator[RouteSnapshot]:
         """The current snapshot, then each newer one; what came in between is left out."""
         await self._opened.wait()
-        if have_version > self._snapshot.version:
+        if self._snapshot.version < have_version <= LAST_VERSION:
             await self._move_to(have_version + 1)
         signal = ChangeSignal()
         self._watchers.add(signal)
@@ -70,23 +89,32 @@ class RouteManager:
         try:
             while True:
                 await signal.wait()
-                if self._snapshot.version > sent:
+                if self._snapshot.version > sent and not self._keeper.cluster.view().held:
                     sent = self._snapshot.version
                     yield self._snapshot
         finally:
             self._watchers.discard(signal)
 
     async def _move_to(self, version: int) -> None:
+        view = self._keeper.cluster.view()
+        routes = routes_of(view)
+        why = withheld(view, self._snapshot.routes, routes)
+        if why != self._withheld and why:
+            log.error("routes not told", extra={"reason": why})
+        self._withheld = why
+        if why:
+            return
+        version = max(version, self._snapshot.version + 1, self._floor + 1)
         if version > self._reserved:
             self._reserved = version + RESERVED_AT_ONCE
             try:
                 await self._keeper.raise_counter(COUNTER, self._reserved)
             except StoreUnavailable as error:  # routes matter more than their numbers
                 log.error("snapshot versions not reserved", extra={"error": str(error)})
-        self._publish(max(version, self._snapshot.version + 1))
+        self._publish(version, routes)
+        await self._note_published()
 
-    def _publish(self, version: int) -> None:
-        routes = routes_of(self._keeper.cluster.view())
+    def _publish(self, version: int, routes: Routes) -> None:
         self._snapshot = RouteSnapshot(version, self._clock.now(), routes, self._keeper.stamp)
         log.info(
             "routes changed",
@@ -94,3 +122,22 @@ class RouteManager:
         )
         for signal in self._watchers:
             signal.set()
+
+    async def _note_published(self) -> None:
+        """Lets the plan know what gateways are told: it stops nothing that they still send to."""
+        snapshot = self._snapshot
+        if snapshot.version:
+            await self._keeper.observe(
+                lambda view: with_published(view, snapshot), "routes published"
+            )
+
+
+def _what_routes_follow_from(view: ClusterView) -> tuple[object, ...]:
+    return (
+        view.deployments,
+        view.nodes,
+        view.replicas,
+        view.departed,
+        view.suspects,
+        view.held,
+    )

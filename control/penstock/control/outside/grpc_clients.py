@@ -1,4 +1,4 @@
-"""Dials node agents and replicas. (A node agent dials the head with its own client.)"""
+"""Dials node agents. (A node agent dials the head with its own client.)"""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from datetime import timedelta
 
 import grpc
 
-from penstock.control.errors import NodeUnreachable, ReplicaRefused
+from penstock.control.errors import HoldsStill, NodeUnreachable, ReplicaRefused
 from penstock.control.outside.dialer import Dialer
 from penstock.control.placement.placement import ReplicaOrder
 from penstock.control.rpc.wire import cluster_stamp, replica_spec, replica_status
-from penstock.control.state.health import Ping
 from penstock.control.state.replica import ReplicaId, ReplicaStatus
 from penstock.control.state.stamp import Stamp
-from penstock.v1 import inference_pb2, inference_pb2_grpc, nodes_pb2, nodes_pb2_grpc
+from penstock.v1 import nodes_pb2, nodes_pb2_grpc
 
 # A peer that was restarted is found again within a second, not after minutes of backoff.
 _OPTIONS = [
@@ -26,7 +25,7 @@ _OPTIONS = [
 START_TIMEOUT = timedelta(seconds=10)
 # Beyond the drain itself: the agent's own last resort is a kill.
 STOP_MARGIN = timedelta(seconds=30)
-# FAILED_PRECONDITION is none of them: an order that was overtaken by a later one is asked again.
+# FAILED_PRECONDITION is none of them: that agent obeys another head, or a later order.
 _REFUSALS = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNIMPLEMENTED)
 
 
@@ -41,7 +40,7 @@ class GrpcAgentClient:
         self._stub = nodes_pb2_grpc.NodeAgentStub(self._channel)  # type: ignore[no-untyped-call]
 
     async def start_replica(self, order: ReplicaOrder) -> ReplicaStatus:
-        """Asks for a replica; raises NodeUnreachable or ReplicaRefused."""
+        """Asks for a replica; raises NodeUnreachable, HoldsStill or ReplicaRefused."""
         request = nodes_pb2.StartReplicaRequest(
             spec=replica_spec(order), stamp=cluster_stamp(self._stamp())
         )
@@ -52,11 +51,12 @@ class GrpcAgentClient:
         except grpc.aio.AioRpcError as error:
             if error.code() in _REFUSALS:
                 raise ReplicaRefused(f"the node agent refused: {error.details()}") from error
+            self._raise_if_not_in_command(error)
             raise self._unreachable("start a replica", error) from error
         return replica_status(reply)
 
     async def stop_replica(self, replica_id: ReplicaId, drain: timedelta) -> None:
-        """Asks to drain and stop a replica; raises NodeUnreachable."""
+        """Asks to drain and stop a replica; raises NodeUnreachable or HoldsStill."""
         request = nodes_pb2.StopReplicaRequest(
             replica_id=replica_id,
             drain_ms=drain // timedelta(milliseconds=1),
@@ -69,35 +69,19 @@ class GrpcAgentClient:
                 metadata=self._metadata,
             )
         except grpc.aio.AioRpcError as error:
+            self._raise_if_not_in_command(error)
             raise self._unreachable("stop a replica", error) from error
 
     async def close(self) -> None:
         """Hangs up."""
         await self._channel.close(grace=None)
 
+    def _raise_if_not_in_command(self, error: grpc.aio.AioRpcError) -> None:
+        if error.code() is grpc.StatusCode.FAILED_PRECONDITION:
+            raise HoldsStill(f"the node agent refused this head: {error.details()}") from error
+
     def _unreachable(self, what: str, error: grpc.aio.AioRpcError) -> NodeUnreachable:
         return NodeUnreachable(
             f"the node agent at {self._address} did not {what}: "
             f"{error.code().name} {error.details()}"
         )
-
-
-class GrpcReplicaPinger:
-    """Health calls to replicas; a new connection each, so that a refusal is seen as one."""
-
-    def __init__(self, timeout: timedelta, dialer: Dialer) -> None:
-        self._timeout = timeout
-        self._dialer = dialer
-
-    async def ping(self, address: str) -> Ping:
-        """One Health call: is the process there, and does it answer in time?"""
-        request = inference_pb2.HealthRequest(depth=inference_pb2.HEALTH_DEPTH_LIVE)
-        metadata = self._dialer.metadata
-        async with self._dialer.plain_channel(address, _OPTIONS) as channel:
-            stub = inference_pb2_grpc.InferenceStub(channel)  # type: ignore[no-untyped-call]
-            try:
-                await stub.Health(request, timeout=self._timeout.total_seconds(), metadata=metadata)
-            except grpc.aio.AioRpcError as error:
-                refused = error.code() is grpc.StatusCode.UNAVAILABLE
-                return Ping.REFUSED if refused else Ping.TIMED_OUT
-        return Ping.ANSWERED

@@ -10,7 +10,14 @@ import grpc
 
 from penstock.control.errors import UnknownNode
 from penstock.control.managers.health import HealthManager
-from penstock.control.rpc.wire import cluster_stamp, node_facts, replica_status, resources
+from penstock.control.rpc.wire import (
+    cluster_stamp,
+    node_facts,
+    node_intent,
+    replica_status,
+    resources,
+    stamp,
+)
 from penstock.control.state.replica import NodeId
 from penstock.control.state.stamp import Stamp
 from penstock.v1 import nodes_pb2, nodes_pb2_grpc
@@ -22,10 +29,10 @@ class NodesService(nodes_pb2_grpc.NodesServicer):
     """nodes.proto, service Nodes."""
 
     def __init__(
-        self, health: HealthManager, heartbeat: timedelta, stamp: Callable[[], Stamp] = Stamp
+        self, health: HealthManager, heartbeat: timedelta, own_stamp: Callable[[], Stamp] = Stamp
     ) -> None:
         self._health = health
-        self._stamp = stamp
+        self._stamp = own_stamp
         self._heartbeat_ms = heartbeat // timedelta(milliseconds=1)
 
     async def Register(
@@ -38,7 +45,8 @@ class NodesService(nodes_pb2_grpc.NodesServicer):
                 grpc.StatusCode.INVALID_ARGUMENT,
                 f"node_id is {facts.id!r} and agent_address {facts.agent_address!r}: name both",
             )
-        await self._health.node_registered(facts, [replica_status(r) for r in request.replicas])
+        reports = [replica_status(r) for r in request.replicas]
+        await self._health.node_registered(facts, reports, stamp(request.stamp))
         return nodes_pb2.RegisterNodeReply(
             heartbeat_ms=self._heartbeat_ms, stamp=cluster_stamp(self._stamp())
         )
@@ -50,7 +58,13 @@ class NodesService(nodes_pb2_grpc.NodesServicer):
         reports = [replica_status(r) for r in request.replicas]
         node_id = NodeId(request.node_id)
         try:
-            await self._health.node_heard(node_id, resources(request.resources), reports)
+            await self._health.node_heard(
+                node_id,
+                resources(request.resources),
+                reports,
+                stamp(request.stamp),
+                node_intent(request.intent),
+            )
         except UnknownNode:
             return nodes_pb2.HeartbeatReply(unknown=True, stamp=cluster_stamp(self._stamp()))
         return nodes_pb2.HeartbeatReply(stamp=cluster_stamp(self._stamp()))

@@ -10,7 +10,9 @@ import grpc
 
 from penstock.control.managers.gateway_reports import GatewayReports
 from penstock.control.managers.routes import RouteManager
-from penstock.control.rpc.wire import gateway_report, route_snapshot
+from penstock.control.rpc.route_wire import gateway_report, route_snapshot, suspect
+from penstock.control.rpc.wire import stamp
+from penstock.control.state.snapshot import RouteSnapshot
 from penstock.v1 import routes_pb2, routes_pb2_grpc
 
 log = logging.getLogger(__name__)
@@ -24,6 +26,7 @@ class RoutesService(routes_pb2_grpc.RoutesServicer):
     def __init__(self, routes: RouteManager, reports: GatewayReports) -> None:
         self._routes = routes
         self._reports = reports
+        self._latest: tuple[RouteSnapshot, routes_pb2.RouteSnapshot] | None = None
 
     async def Watch(
         self, request: routes_pb2.WatchRoutesRequest, context: Context
@@ -33,19 +36,28 @@ class RoutesService(routes_pb2_grpc.RoutesServicer):
             "gateway watches",
             extra={"gateway": request.gateway_id, "have_version": request.have_version},
         )
+        await self._reports.hear(request.gateway_id, stamp(request.stamp))
         async for snapshot in self._routes.watch(request.have_version):
-            yield route_snapshot(snapshot)
+            yield self._encoded(snapshot)
 
     async def Report(
         self, requests: AsyncIterator[routes_pb2.GatewayReport], context: Context
     ) -> routes_pb2.GatewayReportReply:
         """Keeps the latest report of each gateway."""
         async for message in requests:
+            await self._reports.hear(message.gateway_id, stamp(message.stamp))
             try:
                 report = gateway_report(message)
             except OverflowError:
                 await context.abort(
                     grpc.StatusCode.INVALID_ARGUMENT, f"at_ms is {message.at_ms}: not a time"
                 )
-            await self._reports.take(message.gateway_id, report)
+            suspected = [suspect(s) for s in message.suspects]
+            await self._reports.take(message.gateway_id, report, suspected)
         return routes_pb2.GatewayReportReply()
+
+    def _encoded(self, snapshot: RouteSnapshot) -> routes_pb2.RouteSnapshot:
+        """One message for all gateways: encoding many deployments takes its time."""
+        if self._latest is None or self._latest[0] is not snapshot:
+            self._latest = (snapshot, route_snapshot(snapshot))
+        return self._latest[1]

@@ -1,4 +1,4 @@
-"""Messages of penstock.v1 to values of `state/` and back."""
+"""Messages of common.proto and nodes.proto to values of `state/` and back."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 from penstock.control.placement.placement import ReplicaOrder
-from penstock.control.state.cluster import DeploymentCounts, GatewayReport
 from penstock.control.state.deployment import DeploymentName
 from penstock.control.state.replica import (
     Device,
     NodeFacts,
     NodeId,
+    NodeIntent,
     ReplicaId,
     ReplicaState,
     ReplicaStatus,
     Resources,
 )
-from penstock.control.state.snapshot import DeploymentRoute, ReplicaRoute, RouteSnapshot
 from penstock.control.state.stamp import Stamp
-from penstock.v1 import common_pb2, inference_pb2, nodes_pb2, routes_pb2
+from penstock.v1 import common_pb2, inference_pb2, nodes_pb2
 
 _PHASES: Mapping[int, ReplicaState] = {
     nodes_pb2.REPLICA_PHASE_STARTING: ReplicaState.STARTING,
@@ -29,10 +28,9 @@ _PHASES: Mapping[int, ReplicaState] = {
     nodes_pb2.REPLICA_PHASE_FAILED: ReplicaState.FAILED,
     nodes_pb2.REPLICA_PHASE_STOPPED: ReplicaState.STOPPED,
 }
-_ROUTE_STATES = {
-    ReplicaState.STARTING: inference_pb2.REPLICA_STATE_STARTING,
-    ReplicaState.READY: inference_pb2.REPLICA_STATE_READY,
-    ReplicaState.DRAINING: inference_pb2.REPLICA_STATE_DRAINING,
+_INTENTS: Mapping[int, NodeIntent] = {
+    nodes_pb2.NODE_INTENT_HANDING_OVER: NodeIntent.HANDING_OVER,
+    nodes_pb2.NODE_INTENT_LEAVING: NodeIntent.LEAVING,
 }
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -110,6 +108,11 @@ def resources(message: nodes_pb2.NodeResources) -> Resources:
     )
 
 
+def node_intent(value: int) -> NodeIntent:
+    """What an agent is about to do; one that this version does not know is serving."""
+    return _INTENTS.get(value, NodeIntent.SERVING)
+
+
 def replica_spec(order: ReplicaOrder) -> nodes_pb2.ReplicaSpec:
     """An order as the agent reads it."""
     return nodes_pb2.ReplicaSpec(
@@ -128,82 +131,4 @@ def replica_spec(order: ReplicaOrder) -> nodes_pb2.ReplicaSpec:
         ],
         devices=order.devices,
         start_limit_ms=order.start_limit_ms,
-    )
-
-
-def gateway_report(message: routes_pb2.GatewayReport) -> GatewayReport:
-    """What a gateway counted."""
-    counts = tuple(
-        DeploymentCounts(
-            deployment=d.deployment,
-            queued=d.queued,
-            in_flight=d.in_flight,
-            requests=d.requests,
-            succeeded=d.succeeded,
-            failed=d.failed,
-            rejected=d.rejected,
-            cancelled=d.cancelled,
-            prompt_tokens=d.prompt_tokens,
-            completion_tokens=d.completion_tokens,
-            ttft_us_sum=d.ttft_us_sum,
-        )
-        for d in message.deployments
-    )
-    return GatewayReport(
-        moment(message.at_ms),
-        message.snapshot_version,
-        counts,
-        draining=message.draining,
-        bytes_sent=message.bytes_sent,
-        connections=message.connections,
-    )
-
-
-def route_snapshot(snapshot: RouteSnapshot) -> routes_pb2.RouteSnapshot:
-    """A snapshot as gateways read it."""
-    return routes_pb2.RouteSnapshot(
-        version=snapshot.version,
-        made_at_ms=milliseconds(snapshot.made_at),
-        deployments=[_deployment_route(d) for d in snapshot.routes.deployments],
-        replicas=[_replica_route(r) for r in snapshot.routes.replicas],
-        stamp=cluster_stamp(snapshot.stamp),
-    )
-
-
-def _deployment_route(route: DeploymentRoute) -> routes_pb2.DeploymentRoute:
-    return routes_pb2.DeploymentRoute(
-        name=route.name,
-        model=route.model,
-        base_family=route.base_family,
-        created=route.created,
-        max_model_len=route.max_model_len,
-        adapters=[
-            routes_pb2.AdapterAlias(alias=alias, adapter=adapter)
-            for alias, adapter in route.adapters
-        ],
-        limits=routes_pb2.Limits(
-            max_ongoing=route.max_ongoing,
-            max_queued=route.max_queued,
-            queue_deadline_ms=route.queue_deadline_ms,
-            first_event_deadline_ms=route.first_event_deadline_ms,
-        ),
-        generation=route.generation,
-        uid=route.uid,
-        template_digest=route.template_digest,
-    )
-
-
-def _replica_route(route: ReplicaRoute) -> routes_pb2.ReplicaRoute:
-    return routes_pb2.ReplicaRoute(
-        id=route.id,
-        deployment=route.deployment,
-        address=route.address,
-        node=route.node,
-        zone=route.zone,
-        state=_ROUTE_STATES[route.state],
-        capacity=route.capacity,
-        adapters=route.adapters,
-        revision=route.generation,
-        deployment_uid=route.deployment_uid,
-        template_digest=route.template_digest,
     )

@@ -10,11 +10,16 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from penstock.control.errors import UnknownDeployment
-from penstock.control.state.deployment import Deployment, DeploymentName
+from penstock.control.state.deployment import Departed, Deployment, DeploymentName
+from penstock.control.state.liveness import Liveness
 from penstock.control.state.replica import Node, NodeId, Replica, ReplicaId
+from penstock.control.state.suspects import Suspects
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
+
+# Deleted deployments that are remembered: replicas of older ones are shown as foreign.
+MAX_DEPARTED = 10_000
 
 
 class GatewayState(StrEnum):
@@ -27,6 +32,7 @@ class GatewayState(StrEnum):
     BACKOFF = "backoff"  # ended by itself; started again soon
     STOPPED = "stopped"
     REMOTE = "remote"  # not ours to start: it reports, nothing more is known
+    SILENT = "silent"  # a remote one that no longer reports; forgotten after a while
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,16 @@ class Gateway:
     started_at: datetime | None = None
     last_error: str = ""
     report: GatewayReport | None = None
+    reporting: bool = False  # whether the report is of these seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What the latest snapshot says, as far as stopping replicas has to know."""
+
+    version: int = 0
+    ready: frozenset[str] = frozenset()  # replicas that it sends new requests to
+    left: Mapping[str, int] = field(default_factory=dict)  # draining ones: first version without
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +96,14 @@ class ClusterView:
     nodes: Mapping[NodeId, Node] = field(default_factory=dict)
     replicas: Mapping[ReplicaId, Replica] = field(default_factory=dict)
     gateways: Mapping[str, Gateway] = field(default_factory=dict)
-    revision: int = 0  # grows with every change, within this process
+    departed: Mapping[str, Departed] = field(default_factory=dict)  # by uid
+    suspects: Suspects = field(default_factory=dict)
+    published: Published = field(default_factory=Published)
+    held: str = ""  # why this head holds still; empty: it is in command
+    unreadable: tuple[str, ...] = ()  # documents of the store that this version cannot read
+    _by_name: dict[DeploymentName, list[Replica]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def deployment(self, name: str) -> Deployment:
         """The deployment of this name; raises UnknownDeployment."""
@@ -92,7 +115,10 @@ class ClusterView:
 
     def replicas_of(self, name: DeploymentName) -> Iterator[Replica]:
         """The replicas of this name, in order of their ids: of deleted namesakes too."""
-        return (r for _, r in sorted(self.replicas.items()) if r.deployment == name)
+        if not self._by_name and self.replicas:
+            for _, replica in sorted(self.replicas.items()):
+                self._by_name.setdefault(replica.deployment, []).append(replica)
+        return iter(self._by_name.get(name, ()))
 
     def owner(self, replica: Replica) -> Deployment | None:
         """The deployment that the replica was made for; None where it is deleted or not ours."""
@@ -110,8 +136,25 @@ class ClusterView:
         return replace(self, deployments=_put(self.deployments, name, deployment))
 
     def without_deployment(self, name: DeploymentName) -> ClusterView:
-        """This view with one deployment less; its replicas stay until they are drained."""
-        return replace(self, deployments=_drop(self.deployments, name))
+        """This view with one deployment less: whatever was made for the name is drained."""
+        uids = {r.deployment_uid for r in self.replicas_of(name) if not self.owner(r)}
+        if known := self.deployments.get(name):
+            uids.add(known.uid)
+        view = replace(self, deployments=_drop(self.deployments, name))
+        for uid in sorted(uids):
+            view = view.with_departed(Departed(uid, name, collected=True))
+        return view
+
+    def with_departed(self, gone: Departed) -> ClusterView:
+        """This view remembering that a deployment is no more."""
+        known = self.departed.get(gone.uid)
+        if known and known.collected >= gone.collected:
+            return self
+        departed = dict(self.departed)
+        departed[gone.uid] = replace(gone, serial=_last_serial(departed) + 1)
+        if len(departed) > MAX_DEPARTED:
+            departed.pop(min(departed.values(), key=lambda d: d.serial).uid)
+        return replace(self, departed=departed)
 
     def with_node(self, node: Node) -> ClusterView:
         """This view with one node added or replaced."""
@@ -138,6 +181,9 @@ class ClusterView:
         return replace(self, gateways=_drop(self.gateways, gateway_id))
 
 
+Projection = Callable[[ClusterView], tuple[object, ...]]
+
+
 class Cluster:
     """Holds the current view; everything else reads it or asks for a change.
 
@@ -147,7 +193,8 @@ class Cluster:
 
     def __init__(self, view: ClusterView | None = None) -> None:
         self._view = view or ClusterView()
-        self._listeners: list[Callable[[], None]] = []
+        self._listeners: list[tuple[Callable[[], None], Projection]] = []
+        self.liveness = Liveness()
 
     def view(self) -> ClusterView:
         """The view of this moment."""
@@ -155,17 +202,48 @@ class Cluster:
 
     def replace(self, view: ClusterView) -> ClusterView:
         """Makes this the view and tells the listeners; nothing happens where nothing changed."""
-        if view == self._view:
-            return self._view
-        self._view = replace(view, revision=self._view.revision + 1)
-        for listener in tuple(self._listeners):
-            listener()
-        return self._view
+        old = self._view
+        if view is old or _alike(everything(old), everything(view)):
+            return old
+        self._view = view
+        for listener, of in tuple(self._listeners):
+            if not _alike(of(old), of(view)):
+                listener()
+        return view
 
-    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Calls the listener after each change, until the returned function is called."""
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
+    def listen(
+        self, listener: Callable[[], None], of: Projection | None = None
+    ) -> Callable[[], None]:
+        """Calls the listener after each change, until the returned function is called.
+
+        With `of`, only after changes of what it gives of a view.
+        """
+        entry = (listener, of or everything)
+        self._listeners.append(entry)
+        return lambda: self._listeners.remove(entry)
+
+
+def everything(view: ClusterView) -> tuple[object, ...]:
+    """All that a view says."""
+    return (
+        view.deployments,
+        view.nodes,
+        view.replicas,
+        view.gateways,
+        view.departed,
+        view.suspects,
+        view.published,
+        view.held,
+        view.unreadable,
+    )
+
+
+def _alike(one: tuple[object, ...], other: tuple[object, ...]) -> bool:
+    return all(a is b or a == b for a, b in zip(one, other, strict=True))
+
+
+def _last_serial(departed: Mapping[str, Departed]) -> int:
+    return max((d.serial for d in departed.values()), default=0)
 
 
 def _put(old: Mapping[_Key, _Value], key: _Key, value: _Value) -> Mapping[_Key, _Value]:

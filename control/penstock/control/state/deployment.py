@@ -95,6 +95,16 @@ class Deployment:
     load_ms: int = 0  # milliseconds that its last replica took to get ready; 0: not known
 
 
+@dataclass(frozen=True, slots=True)
+class Departed:
+    """A deployment that is no more: whether replicas of it are drained, or left alone."""
+
+    uid: str
+    name: str
+    collected: bool  # False: not ours to end, a take-over only stopped waiting for it
+    serial: int = 0  # grows: the oldest are forgotten first
+
+
 def created(spec: DeploymentSpec, now: datetime, *, uid: str) -> Deployment:
     """A deployment's first generation, under a uid that nothing else ever had."""
     digest = template_digest(spec.template)

@@ -1,8 +1,9 @@
-"""What agents report and what the head's pings find, folded into the view.
+"""What agents report, and what the mere passing of time means, folded into the view.
 
-Two witnesses, one verdict. The agent says what its processes do; a ping says whether a replica can
-be reached. Silence of an agent alone takes nothing out of the routes: the data plane outlives the
-control plane. Only an agent's silence *and* a replica that does not answer make it lost.
+Two witnesses, one verdict: the agent says what its processes do, the head's pings (`pings.py`) say
+whether a replica can be reached. Silence of an agent alone takes nothing out of the routes: the
+data plane outlives the control plane. Only an agent's silence *and* a replica that does not answer
+make it lost.
 """
 
 from __future__ import annotations
@@ -10,19 +11,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from enum import Enum, auto
 
 from penstock.control.errors import UnknownNode
-from penstock.control.state.cluster import ClusterView
+from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
+from penstock.control.state.liveness import HeardNode, Liveness
 from penstock.control.state.placing import replica_of
 from penstock.control.state.replica import (
     Evidence,
     Node,
     NodeFacts,
     NodeId,
+    NodeIntent,
     NodeState,
     Replica,
-    ReplicaId,
     ReplicaState,
     ReplicaStatus,
     Resources,
@@ -30,16 +31,10 @@ from penstock.control.state.replica import (
 
 # A heartbeat may have been written just before its agent obeyed a start: one miss proves nothing.
 UNREPORTED_IS_GONE = 2
-REFUSALS_ARE_GONE = 2
-TIMEOUTS_ARE_DOUBT = 3
-
-
-class Ping(Enum):
-    """What one Health call to a replica came to."""
-
-    ANSWERED = auto()
-    REFUSED = auto()  # nothing listens there
-    TIMED_OUT = auto()
+# Ready for so long, a replica's former crashes are forgiven.
+STABLE_AFTER = timedelta(minutes=2)
+# Memory that other processes use of a device matters in steps of this; less wakes nobody.
+DEVICE_MEMORY_STEP = 1 << 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,103 +44,139 @@ class Patience:
     silent_after: timedelta
     lost_after: timedelta
     forget_after: timedelta
+    handing_over: timedelta = timedelta(seconds=60)  # in place of lost_after, where announced
 
 
 def registered(
-    view: ClusterView, facts: NodeFacts, reports: Iterable[ReplicaStatus], now: datetime
+    view: ClusterView,
+    live: Liveness,
+    facts: NodeFacts,
+    reports: Iterable[ReplicaStatus],
+    now: datetime,
 ) -> ClusterView:
     """An agent announced itself, with everything that runs on its node."""
-    known = view.nodes.get(facts.id)
-    node = known or Node(facts, NodeState.READY, since=now, heard_at=now)
-    node = replace(node.moved(NodeState.READY, now), facts=facts, heard_at=now)
-    return _fold_reports(view.with_node(node), facts.id, reports, now)
+    live.nodes[facts.id] = HeardNode(now, facts.resources)
+    facts = replace(facts, resources=_lasting(facts.resources))
+    node = view.nodes.get(facts.id) or Node(facts, NodeState.READY, since=now)
+    node = replace(node.moved(NodeState.READY, now), facts=facts, intent=NodeIntent.SERVING)
+    return _fold_reports(view.with_node(node), live, facts.id, reports, now)
 
 
 def heard(
     view: ClusterView,
+    live: Liveness,
     node_id: NodeId,
     resources: Resources,
     reports: Iterable[ReplicaStatus],
     now: datetime,
+    *,
+    intent: NodeIntent = NodeIntent.SERVING,
 ) -> ClusterView:
     """A heartbeat. Raises UnknownNode where the agent has to register (again) first."""
     node = view.nodes.get(node_id)
     if node is None or node.state is NodeState.EXPECTED:
         raise UnknownNode(f"node {node_id!r} has not registered with this head: register first")
-    facts = replace(node.facts, resources=resources)
-    node = replace(node.moved(NodeState.READY, now), facts=facts, heard_at=now)
-    return _fold_reports(view.with_node(node), node_id, reports, now)
+    live.nodes[node_id] = HeardNode(now, resources)
+    facts = replace(node.facts, resources=_lasting(resources))
+    node = replace(node.moved(NodeState.READY, now), facts=facts, intent=intent)
+    return _fold_reports(view.with_node(node), live, node_id, reports, now)
 
 
-def pinged(
-    view: ClusterView, replica_id: ReplicaId, address: str, ping: Ping, now: datetime
-) -> ClusterView:
-    """A ping to a replica at this address ended; stale ones, of a former process, are ignored."""
-    replica = view.replicas.get(replica_id)
-    if replica is None or replica.status.address != address:
-        return view
-    return view.with_replica(_with_ping(replica, ping))
-
-
-def swept(view: ClusterView, now: datetime, patience: Patience) -> ClusterView:
-    """What the mere passing of time changes: silent and lost nodes, lost and forgotten replicas."""
+def swept(view: ClusterView, live: Liveness, now: datetime, patience: Patience) -> ClusterView:
+    """What the mere passing of time changes: silent and lost nodes and gateways, lost and forgotten
+    replicas."""
     for node in view.nodes.values():
-        view = view.with_node(_aged(node, now, patience))
+        view = view.with_node(_aged(node, live, now, patience))
     for replica in view.replicas.values():
-        view = _sweep_replica(view, replica, now, patience)
+        view = _sweep_replica(view, live, replica, now, patience)
     used = {replica.node for replica in view.replicas.values()}
     for node in view.nodes.values():
-        gone_for = now - node.heard_at
-        if (
-            node.state is NodeState.LOST
-            and gone_for > patience.forget_after
-            and node.id not in used
-        ):
+        silence = now - live.node_heard_at(node.id, node.since)
+        lost = node.state is NodeState.LOST and silence > patience.forget_after
+        if lost and node.id not in used and not node.draining:
             view = view.without_node(node.id)
+    for gateway in view.gateways.values():
+        view = _sweep_gateway(view, live, gateway, now, patience)
     return view
 
 
-def _with_ping(replica: Replica, ping: Ping) -> Replica:
-    if ping is Ping.ANSWERED:
-        return replace(replica, evidence=Evidence.ANSWERS, failed_pings=0)
-    failed = replica.failed_pings + 1
-    evidence = replica.evidence
-    never_answered = evidence is Evidence.NONE
-    if ping is Ping.REFUSED and (never_answered or failed >= REFUSALS_ARE_GONE):
-        evidence = Evidence.GONE
-    elif ping is Ping.TIMED_OUT and failed >= TIMEOUTS_ARE_DOUBT:
-        evidence = Evidence.DOUBTED
-    return replace(replica, evidence=evidence, failed_pings=failed)
+def vouched_for(view: ClusterView, replica: Replica) -> bool:
+    """Whether an agent that is heard says that the replica is ready."""
+    node = view.nodes.get(replica.node)
+    return (
+        node is not None
+        and node.state is NodeState.READY
+        and replica.status.state is ReplicaState.READY
+    )
 
 
-def _aged(node: Node, now: datetime, patience: Patience) -> Node:
-    silence = now - node.heard_at
+def _lasting(resources: Resources) -> Resources:
+    """What placement asks of a machine, without what changes from second to second."""
+    devices = tuple(
+        replace(d, memory_used_bytes=-(-d.memory_used_bytes // DEVICE_MEMORY_STEP))
+        for d in resources.devices
+    )
+    devices = tuple(
+        replace(d, memory_used_bytes=d.memory_used_bytes * DEVICE_MEMORY_STEP) for d in devices
+    )
+    return replace(resources, memory_available_bytes=0, devices=devices)
+
+
+def _aged(node: Node, live: Liveness, now: datetime, patience: Patience) -> Node:
+    silence = now - live.node_heard_at(node.id, node.since)
+    lost_after = patience.lost_after
+    if node.intent is NodeIntent.HANDING_OVER:
+        lost_after = max(lost_after, patience.handing_over)
     if node.state in (NodeState.READY, NodeState.EXPECTED) and silence > patience.silent_after:
         node = node.moved(NodeState.SILENT, now)
-    if node.state is NodeState.SILENT and silence > patience.lost_after:
+    if node.state is NodeState.SILENT and silence > lost_after:
         node = node.moved(NodeState.LOST, now)
     return node
 
 
 def _sweep_replica(
-    view: ClusterView, replica: Replica, now: datetime, patience: Patience
+    view: ClusterView, live: Liveness, replica: Replica, now: datetime, patience: Patience
 ) -> ClusterView:
     if replica.state is ReplicaState.LOST:
-        forgotten = now - replica.since > patience.forget_after
-        return view.without_replica(replica.id) if forgotten else view
+        if now - replica.since <= patience.forget_after:
+            return view
+        live.forget_replica(replica.id)
+        return view.without_replica(replica.id)
+    if replica.crashes and replica.state is ReplicaState.READY:
+        if now - replica.since >= STABLE_AFTER:
+            view = view.with_replica(replace(replica, crashes=0))
+        return view
     node = view.nodes.get(replica.node)
     node_lost = node is None or node.state is NodeState.LOST
-    if node_lost and replica.evidence is not Evidence.ANSWERS:
+    if node_lost and replica.evidence not in (Evidence.ANSWERS, Evidence.WEDGED):
         return view.with_replica(replica.moved(ReplicaState.LOST, now))
     return view
 
 
+def _sweep_gateway(
+    view: ClusterView, live: Liveness, gateway: Gateway, now: datetime, patience: Patience
+) -> ClusterView:
+    silence = now - live.gateways.get(gateway.id, now - patience.forget_after)
+    gateway = replace(gateway, reporting=silence <= patience.silent_after)
+    if gateway.state in (GatewayState.REMOTE, GatewayState.SILENT):
+        if silence > patience.forget_after:
+            live.gateways.pop(gateway.id, None)
+            return view.without_gateway(gateway.id)
+        state = GatewayState.REMOTE if gateway.reporting else GatewayState.SILENT
+        gateway = replace(gateway, state=state)
+    return view.with_gateway(gateway)
+
+
 def _fold_reports(
-    view: ClusterView, node_id: NodeId, reports: Iterable[ReplicaStatus], now: datetime
+    view: ClusterView,
+    live: Liveness,
+    node_id: NodeId,
+    reports: Iterable[ReplicaStatus],
+    now: datetime,
 ) -> ClusterView:
     reported = {status.replica_id: status for status in reports}
     for status in reported.values():
-        view = _fold_report(view, node_id, status, now)
+        view = _fold_report(view, live, node_id, status, now)
     for replica in view.replicas.values():
         if replica.node == node_id and replica.id not in reported:
             view = _fold_absence(view, replica, now)
@@ -153,20 +184,43 @@ def _fold_reports(
 
 
 def _fold_report(
-    view: ClusterView, node_id: NodeId, status: ReplicaStatus, now: datetime
+    view: ClusterView, live: Liveness, node_id: NodeId, status: ReplicaStatus, now: datetime
 ) -> ClusterView:
     replica = view.replicas.get(status.replica_id)
     if status.state is ReplicaState.STOPPED:
         return view.without_replica(status.replica_id)
-    if replica is None:  # of a former head whose store is gone: taken in, reconciled like any other
+    if replica is None:  # of a former head, or not ours at all: its uid says which
         replica = replica_of(status, node_id, now)
+    if (status.address, status.pid) != (replica.status.address, replica.status.pid):
+        live.forget_replica(replica.id)
+        replica = replica.judged(Evidence.NONE, now)
+    elif replica.evidence is Evidence.GONE and status.state is ReplicaState.READY:
+        replica = replica.judged(Evidence.DOUBTED, now)  # its agent speaks for it
+    new_crashes = max(status.restarts - replica.status.restarts, 0)
     draining = replica.state is ReplicaState.DRAINING
-    state = ReplicaState.DRAINING if draining else status.state
-    fresh_process = (status.address, status.pid) != (replica.status.address, replica.status.pid)
-    if fresh_process:
-        replica = replace(replica, evidence=Evidence.NONE, failed_pings=0)
-    replica = replace(replica.moved(state, now), node=node_id, status=status, unreported=0)
-    return view.with_replica(replica)
+    replica = replica.moved(ReplicaState.DRAINING if draining else status.state, now)
+    replica = replace(
+        replica,
+        node=node_id,
+        status=status,
+        unreported=0,
+        crashes=replica.crashes + new_crashes,
+        devices=replica.devices or status.devices,
+    )
+    return _with_load_time(view.with_replica(replica), replica)
+
+
+def _with_load_time(view: ClusterView, replica: Replica) -> ClusterView:
+    """The deployment learns how long its replicas load; a tenth more or less is no news."""
+    deployment, status = view.owner(replica), replica.status
+    took = status.ready_at_ms - status.started_at_ms
+    if deployment is None or status.state is not ReplicaState.READY or took <= 0:
+        return view
+    if not status.started_at_ms or abs(took - deployment.load_ms) * 10 <= deployment.load_ms:
+        return view
+    if replica.template_digest != deployment.template_digest:
+        return view
+    return view.with_deployment(replace(deployment, load_ms=took))
 
 
 def _fold_absence(view: ClusterView, replica: Replica, now: datetime) -> ClusterView:

@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 
+from penstock.control.state.actions import Decision, Drain, Place, Settle
 from penstock.control.state.cluster import ClusterView
-from penstock.control.state.reconcile import LIVE, Drain, Place, Settle
-from penstock.control.state.replica import NodeId, Replica, ReplicaId, ReplicaState, ReplicaStatus
+from penstock.control.state.replica import (
+    LIVE,
+    NodeId,
+    Replica,
+    ReplicaId,
+    ReplicaState,
+    ReplicaStatus,
+)
+
+
+def applied(
+    view: ClusterView, decisions: Iterable[Decision], new_id: Callable[[], str], now: datetime
+) -> ClusterView:
+    """The view as a plan wants it."""
+    for decision in decisions:
+        match decision:
+            case Place(deployment):
+                view = placed(view, decision, ReplicaId(f"{deployment}-{new_id()}"), now)
+            case Drain():
+                view = draining(view, decision, now)
+            case Settle():
+                view = settled(view, decision)
+    return view
 
 
 def placed(view: ClusterView, action: Place, replica_id: ReplicaId, now: datetime) -> ClusterView:
@@ -22,6 +45,7 @@ def placed(view: ClusterView, action: Place, replica_id: ReplicaId, now: datetim
         deployment.template_digest,
         deployment.template_generation,
         ReplicaState.PENDING,
+        devices=action.devices,
     )
     return view.with_replica(replica_of(status, action.node, now))
 
@@ -49,7 +73,7 @@ def draining(view: ClusterView, action: Drain, now: datetime) -> ClusterView:
     if replica is None or replica.state not in LIVE:
         return view
     view = view.with_replica(replica.moved(ReplicaState.DRAINING, now))
-    deployment = view.deployments.get(replica.deployment)
+    deployment = view.owner(replica)
     if deployment is None or not action.trouble:
         return view
     return view.with_deployment(replace(deployment, trouble=action.trouble))

@@ -28,6 +28,17 @@ class ReplicaState(StrEnum):
     STOPPED = "stopped"  # ended as asked; about to leave the view
 
 
+LIVE = frozenset(
+    {
+        ReplicaState.PENDING,
+        ReplicaState.STARTING,
+        ReplicaState.READY,
+        ReplicaState.BACKOFF,
+        ReplicaState.FAILED,
+    }
+)
+
+
 class NodeState(StrEnum):
     """Where a node agent is in its life."""
 
@@ -35,6 +46,14 @@ class NodeState(StrEnum):
     READY = "ready"  # heard lately
     SILENT = "silent"  # heartbeats missed; what runs there is left alone
     LOST = "lost"  # silent for so long that its unreachable replicas are replaced
+
+
+class NodeIntent(StrEnum):
+    """What an agent is about to do with its replicas; nodes.proto, `NodeIntent`."""
+
+    SERVING = "serving"
+    HANDING_OVER = "handing over"  # it stops, its replicas run on for its successor
+    LEAVING = "leaving"  # the machine goes
 
 
 _R = ReplicaState
@@ -73,8 +92,9 @@ class Evidence(StrEnum):
 
     NONE = "none"  # not pinged yet, or nothing to ping
     ANSWERS = "answers"
-    DOUBTED = "doubted"  # several pings in a row got no answer in time
-    GONE = "gone"  # nothing listens at its address
+    DOUBTED = "doubted"  # several pings in a row got no answer
+    GONE = "gone"  # nothing listens at its address, and its agent does not say otherwise
+    WEDGED = "wedged"  # answers, but generates nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +137,10 @@ class Replica:
     assigned_at: datetime
     status: ReplicaStatus  # as last reported; its own `state` may lag behind `state`
     evidence: Evidence = Evidence.NONE
-    failed_pings: int = 0  # in a row
+    evidence_since: datetime | None = None
     unreported: int = 0  # heartbeats of its node in a row that did not name it
     devices: tuple[str, ...] = ()  # uuids of the accelerators that it was given
+    crashes: int = 0  # processes that ended by themselves, since one stayed ready for a while
 
     @property
     def is_as_ordered(self) -> bool:
@@ -131,6 +152,12 @@ class Replica:
         if said == ("", ""):
             return status.generation == self.generation
         return said == (self.deployment_uid, self.template_digest)
+
+    def judged(self, evidence: Evidence, now: datetime) -> Replica:
+        """This replica with another evidence; itself where that is what it has."""
+        if evidence is self.evidence:
+            return self
+        return replace(self, evidence=evidence, evidence_since=now)
 
     def moved(self, to: ReplicaState, now: datetime) -> Replica:
         """This replica in another state; itself where that is the state it is in."""
@@ -181,7 +208,8 @@ class Node:
     facts: NodeFacts
     state: NodeState
     since: datetime  # of the state
-    heard_at: datetime
+    draining: bool = False  # an operator wants it empty
+    intent: NodeIntent = NodeIntent.SERVING
 
     @property
     def id(self) -> NodeId:

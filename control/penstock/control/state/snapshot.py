@@ -6,15 +6,16 @@ gateway had.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from penstock.control.state.cluster import ClusterView
+from penstock.control.state.availability import Prospect, prospect_of
+from penstock.control.state.cluster import ClusterView, Published
 from penstock.control.state.deployment import Deployment, DeploymentName
-from penstock.control.state.replica import Evidence, Replica, ReplicaState
+from penstock.control.state.replica import Replica, ReplicaState
+from penstock.control.state.serving import serving
 from penstock.control.state.stamp import Stamp
-
-_ROUTED = (ReplicaState.STARTING, ReplicaState.READY, ReplicaState.DRAINING)
+from penstock.control.state.suspects import Suspect
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class DeploymentRoute:
     generation: int
     uid: str
     template_digest: str
+    prospect: Prospect
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ class Routes:
 
     deployments: tuple[DeploymentRoute, ...] = ()
     replicas: tuple[ReplicaRoute, ...] = ()
+    suspects: tuple[Suspect, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,32 +76,37 @@ class RouteSnapshot:
 
 def routes_of(view: ClusterView) -> Routes:
     """The routes that follow from the view."""
+    served = {r.id for d in view.deployments.values() for r in serving(view, d)}
     return Routes(
         deployments=tuple(_deployment_route(view, d) for _, d in sorted(view.deployments.items())),
         replicas=tuple(
-            _replica_route(view, r) for _, r in sorted(view.replicas.items()) if _routed(view, r)
+            _replica_route(view, r)
+            for _, r in sorted(view.replicas.items())
+            if r.id in served or _is_known_of(view, r)
         ),
+        suspects=tuple(s for _, s in sorted(view.suspects.items())),
     )
 
 
-def _routed(view: ClusterView, replica: Replica) -> bool:
-    if view.owner(replica) is None or not replica.is_as_ordered:
-        return False  # other weights than the name promises, whatever else is true
-    if replica.state not in _ROUTED or not replica.status.address:
-        return False
-    if replica.state is not ReplicaState.READY:
-        return True  # a draining one may refuse new connections and still stream to old ones
-    if replica.evidence is Evidence.GONE:
-        return False
-    # Doubt that would leave nothing is not acted on: the gateway has evidence of its own.
-    return replica.evidence is not Evidence.DOUBTED or not _others_serve(view, replica)
+def with_published(view: ClusterView, snapshot: RouteSnapshot) -> ClusterView:
+    """The view knowing what gateways are told, and since which version without whom."""
+    ready = frozenset(r.id for r in snapshot.routes.replicas if r.state is ReplicaState.READY)
+    left = {
+        str(r.id): view.published.left.get(r.id, snapshot.version)
+        for r in view.replicas.values()
+        if r.state is ReplicaState.DRAINING and r.id not in ready
+    }
+    published = Published(snapshot.version, ready, left)
+    return view if published == view.published else replace(view, published=published)
 
 
-def _others_serve(view: ClusterView, replica: Replica) -> bool:
-    return any(
-        other.state is ReplicaState.READY and other.evidence in (Evidence.NONE, Evidence.ANSWERS)
-        for other in view.replicas_of(replica.deployment)
-        if other.id != replica.id and other.deployment_uid == replica.deployment_uid
+def _is_known_of(view: ClusterView, replica: Replica) -> bool:
+    """Gateways connect to starting ones, and a draining one may still stream to old calls."""
+    return (
+        replica.state in (ReplicaState.STARTING, ReplicaState.DRAINING)
+        and bool(replica.status.address)
+        and replica.is_as_ordered
+        and view.owner(replica) is not None
     )
 
 
@@ -119,6 +127,7 @@ def _deployment_route(view: ClusterView, deployment: Deployment) -> DeploymentRo
         generation=deployment.generation,
         uid=deployment.uid,
         template_digest=deployment.template_digest,
+        prospect=prospect_of(view, deployment),
     )
 
 

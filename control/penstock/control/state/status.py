@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from penstock.control.state.capacity import Room, devices_needed, takes_more
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.deployment import Deployment
-from penstock.control.state.reconcile import LIVE, is_current, serves
-from penstock.control.state.replica import NodeState, Replica, ReplicaState
+from penstock.control.state.engine_args import runs_model_code
+from penstock.control.state.replica import LIVE, Replica, ReplicaState
+from penstock.control.state.serving import is_current, serving
 
 
 class DeploymentPhase(StrEnum):
@@ -36,13 +38,13 @@ class DeploymentStatus:
 def status_of(view: ClusterView, deployment: Deployment) -> DeploymentStatus:
     """The status of one deployment as the view stands."""
     live = [r for r in view.replicas_for(deployment) if r.state in LIVE]
-    serving = [r for r in live if serves(r)]
-    updated = [r for r in serving if is_current(deployment, r)]
+    serves = serving(view, deployment)
+    updated = [r for r in serves if is_current(deployment, r)]
     wanted = deployment.spec.replicas
     done = len(updated) == wanted == len(live)
-    message = "" if done else _message(view, deployment, live)
-    phase = _phase(wanted, len(serving), live, done=done)
-    return DeploymentStatus(phase, wanted, len(serving), len(updated), message)
+    message = "" if done else _message(view, deployment, live, len(serves))
+    phase = _phase(wanted, len(serves), live, done=done)
+    return DeploymentStatus(phase, wanted, len(serves), len(updated), message)
 
 
 def _phase(wanted: int, ready: int, live: list[Replica], *, done: bool) -> DeploymentPhase:
@@ -56,7 +58,9 @@ def _phase(wanted: int, ready: int, live: list[Replica], *, done: bool) -> Deplo
     return DeploymentPhase.FAILED if failing else DeploymentPhase.STARTING
 
 
-def _message(view: ClusterView, deployment: Deployment, live: list[Replica]) -> str:
+def _message(view: ClusterView, deployment: Deployment, live: list[Replica], ready: int) -> str:
+    if view.held:
+        return f"this head holds still: {view.held}"
     newest_first = sorted(live, key=lambda r: r.generation, reverse=True)
     for replica in newest_first:
         if replica.state in (ReplicaState.FAILED, ReplicaState.BACKOFF):
@@ -64,7 +68,18 @@ def _message(view: ClusterView, deployment: Deployment, live: list[Replica]) -> 
             return f"{replica.id} {replica.state}: {error}"
     if deployment.trouble:
         return deployment.trouble
-    if not any(node.state is NodeState.READY for node in view.nodes.values()):
+    if not any(map(takes_more, view.nodes.values())):
         return "no node is ready: start one with `penstock node`"
-    missing = deployment.spec.replicas - sum(map(serves, live))
+    missing = deployment.spec.replicas - ready
+    if len(live) < deployment.spec.replicas and Room(view).find(deployment) is None:
+        return f"waiting for room: {_needs(view, deployment)}"
     return f"waiting for {missing} of {deployment.spec.replicas} replicas" if missing > 0 else ""
+
+
+def _needs(view: ClusterView, deployment: Deployment) -> str:
+    template = deployment.spec.template
+    nodes = [n for n in view.nodes.values() if takes_more(n)]
+    if runs_model_code(template) and not any(n.facts.allows_model_code for n in nodes):
+        return "no node takes code of a model: start one with --allow-model-code"
+    devices = devices_needed(template)
+    return f"no node has {devices} free accelerator{'s' if devices > 1 else ''}"

@@ -7,12 +7,15 @@ agent calls. What heartbeats refresh each second (free memory, when heard) is no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from datetime import datetime
 from typing import TypeVar
 
+from penstock.control.errors import PenstockError
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.deployment import (
     AdapterBinding,
+    Departed,
     Deployment,
     DeploymentName,
     DeploymentSpec,
@@ -42,6 +45,7 @@ def changes_between(old: ClusterView, new: ClusterView) -> list[Change]:
         *_kind_changes("deployment", old.deployments, new.deployments, _from_deployment),
         *_kind_changes("node", old.nodes, new.nodes, _from_node),
         *_kind_changes("replica", old.replicas, new.replicas, _from_replica),
+        *_kind_changes("departed", old.departed, new.departed, asdict),
     ]
 
 
@@ -54,17 +58,33 @@ def digest_of(document: Document) -> str:
 
 
 def view_of(contents: Contents, now: datetime) -> ClusterView:
-    """The view as the last head left it; nodes are expected to call from now on."""
-    found: dict[str, list[Document]] = {"deployment": [], "node": [], "replica": []}
-    for key, stored in contents.documents.items():
-        found.setdefault(key.kind, []).append(stored.document)
-    deployments = [_to_deployment(d) for d in found["deployment"]]
-    nodes = [_to_node(d, now) for d in found["node"]]
-    replicas = [_to_replica(d) for d in found["replica"]]
+    """The view as the last head left it; nodes are expected to call from now on.
+
+    A document that cannot be read is skipped, named in the view, and kept in the store.
+    """
+    unreadable: list[str] = []
+
+    def read(kind: str, decode: Callable[[Document], _Value]) -> list[_Value]:
+        values = []
+        for key, stored in contents.documents.items():
+            if key.kind != kind:
+                continue
+            try:
+                values.append(decode(stored.document))
+            except (KeyError, TypeError, ValueError, AttributeError, PenstockError) as error:
+                unreadable.append(f"{kind} {key.name!r}: {type(error).__name__}: {error}")
+        return values
+
+    deployments = read("deployment", _to_deployment)
+    nodes = read("node", lambda d: _to_node(d, now))
+    replicas = read("replica", lambda d: _to_replica(d, now))
+    departed = read("departed", lambda d: Departed(**d))
     return ClusterView(
         deployments={d.spec.name: d for d in deployments},
         nodes={n.id: n for n in nodes},
         replicas={r.id: r for r in replicas},
+        departed={d.uid: d for d in departed},
+        unreadable=tuple(unreadable),
     )
 
 
@@ -74,6 +94,8 @@ def _kind_changes(
     new: Mapping[_Name, _Value],
     encode: Callable[[_Value], Document],
 ) -> Iterator[Change]:
+    if old is new:
+        return
     for name, value in new.items():
         before = old.get(name)
         if before is value:
@@ -160,6 +182,7 @@ def _from_node(node: Node) -> Document:
         "zone": facts.zone,
         "pid": facts.pid,
         "allows_model_code": facts.allows_model_code,
+        "draining": node.draining,
     }
 
 
@@ -172,7 +195,7 @@ def _to_node(document: Document, now: datetime) -> Node:
         pid=document["pid"],
         allows_model_code=document["allows_model_code"],
     )
-    return Node(facts, NodeState.EXPECTED, since=now, heard_at=now)
+    return Node(facts, NodeState.EXPECTED, since=now, draining=document["draining"])
 
 
 def _from_replica(replica: Replica) -> Document:
@@ -185,6 +208,7 @@ def _from_replica(replica: Replica) -> Document:
         "template_digest": replica.template_digest,
         "generation": replica.generation,
         "devices": list(replica.devices),
+        "crashes": replica.crashes,
         "state": replica.state.value,
         "since": replica.since.isoformat(),
         "assigned_at": replica.assigned_at.isoformat(),
@@ -205,7 +229,7 @@ def _from_replica(replica: Replica) -> Document:
     }
 
 
-def _to_replica(document: Document) -> Replica:
+def _to_replica(document: Document, now: datetime) -> Replica:
     state = ReplicaState(document["state"])
     status = ReplicaStatus(
         replica_id=ReplicaId(document["id"]),
@@ -237,7 +261,9 @@ def _to_replica(document: Document) -> Replica:
         node=NodeId(document["node"]),
         devices=tuple(document["devices"]),
         state=state,
-        since=datetime.fromisoformat(document["since"]),
-        assigned_at=datetime.fromisoformat(document["assigned_at"]),
+        # A clock that was set back since must not make it younger than nothing.
+        since=min(datetime.fromisoformat(document["since"]), now),
+        assigned_at=min(datetime.fromisoformat(document["assigned_at"]), now),
+        crashes=document["crashes"],
         status=status,
     )

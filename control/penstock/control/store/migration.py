@@ -26,16 +26,20 @@ def migrations(documents: Documents, digest: Digest) -> list[Change]:
     changes: list[Change] = []
     for key, stored in _of_kind(documents, "deployment"):
         document = stored.document
-        if "uid" not in document:
+        if "revision" in document:
             document = _deployment(document, digest)
             changes.append(Change(key, document))
         deployments[key.name] = document
     for key, stored in _of_kind(documents, "replica"):
-        if "deployment_uid" not in stored.document:
-            changes.append(Change(key, _replica(stored.document, deployments)))
+        if "revision" in stored.document:
+            replica = _replica(stored.document, deployments)
+            changes.append(Change(key, replica))
+            if stored.document.get("deployment") not in deployments:
+                changes.append(_departed(replica))
     for key, stored in _of_kind(documents, "node"):
-        if "allows_model_code" not in stored.document:
-            changes.append(Change(key, {**stored.document, "allows_model_code": False}))
+        if "agent_address" in stored.document and "draining" not in stored.document:
+            defaults = {"allows_model_code": False, "draining": False}
+            changes.append(Change(key, {**defaults, **stored.document}))
     return changes
 
 
@@ -46,10 +50,9 @@ def _of_kind(documents: Documents, kind: str) -> Iterator[tuple[Key, Stored]]:
 def _deployment(old: Document, digest: Digest) -> Document:
     new = {key: value for key, value in old.items() if not key.endswith("revision")}
     # Follows from the document, so that a migration that was cut short comes to the same.
-    name_and_birth = f"{old.get('name')} {old.get('created_at')}"
     return {
         **new,
-        "uid": hashlib.sha256(name_and_birth.encode()).hexdigest()[:32],
+        "uid": _uid(f"{old.get('name')} {old.get('created_at')}"),
         "generation": old.get("revision"),
         "template_generation": old.get("template_revision"),
         "template_digest": digest(old),
@@ -64,13 +67,24 @@ def _replica(old: Document, deployments: Mapping[str, Document]) -> Document:
     newest = bool(owner) and old.get("revision") == owner["template_generation"]
     return {
         **new,
-        "deployment_uid": owner.get("uid", ""),
+        "deployment_uid": owner.get("uid") or _uid(f"deleted {old.get('deployment')}"),
         "template_digest": owner["template_digest"] if newest else "",
         "generation": old.get("revision"),
         "devices": [],
+        "crashes": 0,
         "ready_at_ms": 0,
         # Its agent has not been told a uid: it goes on naming the revision.
         "said_uid": "",
         "said_digest": "",
         "said_generation": old.get("revision"),
     }
+
+
+def _departed(replica: Document) -> Change:
+    """Format 1 took every replica without a deployment for one of a deleted deployment."""
+    uid, name = replica["deployment_uid"], replica["deployment"]
+    return Change(Key("departed", uid), {"uid": uid, "name": name, "collected": True, "serial": 0})
+
+
+def _uid(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

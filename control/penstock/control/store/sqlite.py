@@ -23,7 +23,7 @@ from penstock.control.errors import (
     StoreCorrupted,
     StoreUnavailable,
 )
-from penstock.control.store.store import AuditEntry, Author, Change, Contents, Key, Stored
+from penstock.control.store.store import AuditEntry, Author, Change, Contents, Document, Key, Stored
 
 _T = TypeVar("_T")
 
@@ -152,8 +152,17 @@ def _load(db: sqlite3.Connection) -> Contents:
     with _transaction(db, "BEGIN"):
         rows = db.execute("SELECT kind, name, version, document FROM documents").fetchall()
         (version,) = db.execute("SELECT coalesce(max(version), 0) FROM transactions").fetchone()
-    documents = {Key(k, n): Stored(json.loads(document), v) for k, n, v, document in rows}
+    documents = {Key(k, n): Stored(_parsed(text), v) for k, n, v, text in rows}
     return Contents(version, documents)
+
+
+def _parsed(text: str) -> Document:
+    """A document; what is none stands under a name that nobody reads, and is kept as it is."""
+    try:
+        document = json.loads(text)
+    except ValueError:
+        document = None
+    return document if isinstance(document, dict) else {"unreadable": text}
 
 
 def _apply(db: sqlite3.Connection, changes: Iterable[Change], author: Author, at: datetime) -> int:

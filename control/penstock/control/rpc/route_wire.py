@@ -1,0 +1,131 @@
+"""Messages of routes.proto to values of `state/` and back."""
+
+from __future__ import annotations
+
+from penstock.control.rpc.wire import cluster_stamp, milliseconds, moment
+from penstock.control.state.availability import Availability
+from penstock.control.state.cluster import DeploymentCounts, GatewayReport
+from penstock.control.state.replica import ReplicaState
+from penstock.control.state.snapshot import DeploymentRoute, ReplicaRoute, RouteSnapshot
+from penstock.control.state.suspects import EngineDeath, Suspect
+from penstock.v1 import inference_pb2, routes_pb2
+
+_STATES = {
+    ReplicaState.STARTING: inference_pb2.REPLICA_STATE_STARTING,
+    ReplicaState.READY: inference_pb2.REPLICA_STATE_READY,
+    ReplicaState.DRAINING: inference_pb2.REPLICA_STATE_DRAINING,
+}
+_AVAILABILITIES = {
+    Availability.SERVING: routes_pb2.AVAILABILITY_SERVING,
+    Availability.LOADING: routes_pb2.AVAILABILITY_LOADING,
+    Availability.SCALED_TO_ZERO: routes_pb2.AVAILABILITY_SCALED_TO_ZERO,
+    Availability.FAILED: routes_pb2.AVAILABILITY_FAILED,
+}
+
+
+def gateway_report(message: routes_pb2.GatewayReport) -> GatewayReport:
+    """What a gateway counted."""
+    counts = tuple(
+        DeploymentCounts(
+            deployment=d.deployment,
+            queued=d.queued,
+            in_flight=d.in_flight,
+            requests=d.requests,
+            succeeded=d.succeeded,
+            failed=d.failed,
+            rejected=d.rejected,
+            cancelled=d.cancelled,
+            prompt_tokens=d.prompt_tokens,
+            completion_tokens=d.completion_tokens,
+            ttft_us_sum=d.ttft_us_sum,
+        )
+        for d in message.deployments
+    )
+    return GatewayReport(
+        moment(message.at_ms),
+        message.snapshot_version,
+        counts,
+        draining=message.draining,
+        bytes_sent=message.bytes_sent,
+        connections=message.connections,
+    )
+
+
+def suspect(message: routes_pb2.Suspect) -> Suspect:
+    """A request that a gateway suspects."""
+    return Suspect(
+        fingerprint=message.fingerprint,
+        deployment=message.deployment,
+        deployment_uid=message.deployment_uid,
+        path=message.path,
+        deaths=tuple(EngineDeath(d.replica_id, d.at_ms, d.gateway_id) for d in message.deaths),
+        until_ms=message.until_ms,
+    )
+
+
+def route_snapshot(snapshot: RouteSnapshot) -> routes_pb2.RouteSnapshot:
+    """A snapshot as gateways read it."""
+    return routes_pb2.RouteSnapshot(
+        version=snapshot.version,
+        made_at_ms=milliseconds(snapshot.made_at),
+        deployments=[_deployment_route(d) for d in snapshot.routes.deployments],
+        replicas=[_replica_route(r) for r in snapshot.routes.replicas],
+        stamp=cluster_stamp(snapshot.stamp),
+        suspects=[_suspect(s) for s in snapshot.routes.suspects],
+    )
+
+
+def _deployment_route(route: DeploymentRoute) -> routes_pb2.DeploymentRoute:
+    return routes_pb2.DeploymentRoute(
+        name=route.name,
+        model=route.model,
+        base_family=route.base_family,
+        created=route.created,
+        max_model_len=route.max_model_len,
+        adapters=[
+            routes_pb2.AdapterAlias(alias=alias, adapter=adapter)
+            for alias, adapter in route.adapters
+        ],
+        limits=routes_pb2.Limits(
+            max_ongoing=route.max_ongoing,
+            max_queued=route.max_queued,
+            queue_deadline_ms=route.queue_deadline_ms,
+            first_event_deadline_ms=route.first_event_deadline_ms,
+        ),
+        generation=route.generation,
+        uid=route.uid,
+        template_digest=route.template_digest,
+        availability=_AVAILABILITIES[route.prospect.availability],
+        availability_detail=route.prospect.detail,
+        expected_ready_at_ms=route.prospect.expected_ready_at_ms,
+    )
+
+
+def _replica_route(route: ReplicaRoute) -> routes_pb2.ReplicaRoute:
+    return routes_pb2.ReplicaRoute(
+        id=route.id,
+        deployment=route.deployment,
+        address=route.address,
+        node=route.node,
+        zone=route.zone,
+        state=_STATES[route.state],
+        capacity=route.capacity,
+        adapters=route.adapters,
+        revision=route.generation,
+        deployment_uid=route.deployment_uid,
+        template_digest=route.template_digest,
+    )
+
+
+def _suspect(value: Suspect) -> routes_pb2.Suspect:
+    return routes_pb2.Suspect(
+        fingerprint=value.fingerprint,
+        deployment=value.deployment,
+        deployment_uid=value.deployment_uid,
+        path=value.path,
+        deaths=[
+            routes_pb2.EngineDeath(replica_id=d.replica_id, at_ms=d.at_ms, gateway_id=d.gateway_id)
+            for d in value.deaths
+        ],
+        until_ms=value.until_ms,
+    )

@@ -1,0 +1,48 @@
+"""When nodes and gateways were last heard, and what pings came to.
+
+It changes each second and follows from nothing, so it stands beside the view: a heartbeat that says
+what the last one said changes the view nowhere and wakes nobody. One thread only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from penstock.control.state.replica import NodeId, ReplicaId, Resources
+from penstock.control.state.stamp import Stamp
+
+
+@dataclass(frozen=True, slots=True)
+class HeardNode:
+    """A node's last heartbeat."""
+
+    at: datetime
+    resources: Resources
+
+
+@dataclass(frozen=True, slots=True)
+class PingCount:
+    """Pings in a row that a replica did not answer."""
+
+    failed: int = 0
+    refused: int = 0  # of these, the latest in a row at which nothing listened
+
+
+@dataclass(slots=True)
+class Liveness:
+    """Who was heard, and when."""
+
+    nodes: dict[NodeId, HeardNode] = field(default_factory=dict)
+    gateways: dict[str, datetime] = field(default_factory=dict)
+    pings: dict[ReplicaId, PingCount] = field(default_factory=dict)
+    stamps: dict[str, Stamp] = field(default_factory=dict)  # by "node n1" or "gateway gw-1"
+
+    def node_heard_at(self, node_id: NodeId, otherwise: datetime) -> datetime:
+        """When a node was last heard; `otherwise` where it never was by this head."""
+        heard = self.nodes.get(node_id)
+        return heard.at if heard else otherwise
+
+    def forget_replica(self, replica_id: ReplicaId) -> None:
+        """Begins to count anew: another process answers there now."""
+        self.pings.pop(replica_id, None)
