@@ -186,6 +186,7 @@ def test_whatever_happened_nothing_forbidden_is_done_and_the_spec_is_reached(
         agent.silent = 0
     for gateway in cluster.gateways.values():
         gateway.silent = 0
+    cluster.cut_off = 0
     cluster.put(spec(replicas=wanted, model="last"))
     cluster.settle(400)
     assert cluster.ready_models() == ["last"] * wanted
