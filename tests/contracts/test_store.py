@@ -70,6 +70,16 @@ async def test_a_transaction_is_all_or_nothing(store: Store) -> None:
     assert await store.audit(10) == []
 
 
+async def test_older_audit_entries_are_asked_for_by_version(store: Store) -> None:
+    for name in ("a", "b", "c"):
+        await store.apply([Change(Key("x", name), {})], Author("me", name), NOON)
+    newest, *_ = await store.audit(1)
+    older = await store.audit(10, before=newest.version)
+    assert [entry.what for entry in older] == ["b", "a"]
+    assert await store.audit(10, before=0) == []
+    assert len(await store.audit(10, before=2**64)) == 3
+
+
 async def test_the_audit_trail_says_who_what_when_before_and_after(store: Store) -> None:
     await store.apply([Change(A, {"n": 1})], Author("admin", "create a"), NOON)
     await store.apply([Change(A, {"n": 2})], Author("head", "change a"), NOON + SECOND)

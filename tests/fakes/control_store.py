@@ -48,8 +48,9 @@ class MemoryStore:
             self._apply_one(change, author, at)
         return self._version
 
-    async def audit(self, limit: int) -> list[AuditEntry]:
-        return self._audit[::-1][:limit]
+    async def audit(self, limit: int, *, before: int | None = None) -> list[AuditEntry]:
+        found = (e for e in self._audit[::-1] if before is None or e.version < before)
+        return list(found)[:limit]
 
     async def close(self) -> None:
         pass

@@ -31,7 +31,7 @@ async def admin_server(
     """The server, idle. Raises `SecretUnusable`."""
     tokens = TokenManager(store, clock)
     await _begin(tokens, settings)
-    services = AdminServices(keeper, routes, tokens, clock, gateways)
+    services = AdminServices(keeper, routes, tokens, clock, store, gateways)
     app = admin_app(services, metadata.version("penstock"), hosts=_hosts(settings))
     return AdminServer(app, listener, settings.tls)
 

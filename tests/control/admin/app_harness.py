@@ -58,7 +58,7 @@ async def running_admin(*, hosts: tuple[str, ...] = ()) -> AsyncIterator[Admin]:
     keeper = Keeper(Cluster(), store, clock)
     tokens = TokenManager(store, clock)
     await tokens.begin(SECRET, new=True)
-    services = AdminServices(keeper, RouteManager(keeper, clock), tokens, clock)
+    services = AdminServices(keeper, RouteManager(keeper, clock), tokens, clock, store)
     app = admin_app(services, "1.2.3", hosts=hosts)
     async with client_of(app) as client:
         yield Admin(app, client, keeper, store, tokens, clock)

@@ -40,7 +40,8 @@ async def send(client: httpx.AsyncClient, method: str, path: str, body: object) 
 async def test_a_created_deployment_is_shown_and_stored(admin: Admin) -> None:
     engine_args = {"ttft_ms": 20, "per_request": True, "share": 0.5, "x": "y"}
     reply = await admin.client.post(
-        "/admin/v1/deployments", json={**MINI, "replicas": 2, "engine_args": engine_args}
+        "/admin/v1/deployments",
+        json={**MINI, "engine": "vllm", "replicas": 2, "engine_args": engine_args},
     )
     assert reply.status_code == 201
     body = reply.json()
@@ -147,6 +148,7 @@ async def test_an_if_match_that_is_no_generation_is_refused(admin: Admin) -> Non
         ({"replicas": True}, "replicas"),
         ({"max_queued": 2**40}, "max_queued"),
         ({"engine_args": {"--x": "1"}}, "without dashes"),
+        ({"engine_args": {"token_per_second": 5}}, "tokens_per_second"),
         ({"engine_args": {"x": "a\ud800"}}, "x"),
         ({"adapters": [{"alias": "p", "adapter": "p", "source": "s"}]}, "name@version"),
         ({"labels": {"a": "\x00"}}, "printable"),

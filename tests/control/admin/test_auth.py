@@ -183,3 +183,17 @@ async def test_a_store_that_fails_makes_no_token_and_keeps_those_there_are(admin
     assert_problem(await admin.client.post(TOKENS, json=body), 503)
     admin.store.failing = False
     assert [t["name"] for t in (await admin.client.get(TOKENS)).json()] == ["admin"]
+
+
+async def test_code_of_a_model_runs_only_where_role_admin_says_so(admin: Admin) -> None:
+    operator = await admin.headers(Role.OPERATOR)
+    code = {"engine": "vllm", "model": "m", "engine_args": {"trust-remote-code": True}}
+    url = f"{DEPLOYMENTS}/mini"
+    posted = await admin.client.post(DEPLOYMENTS, json={"name": "mini", **code}, headers=operator)
+    assert_problem(posted, 403, "'mini'", "role admin")
+    assert_problem(await admin.client.put(url, json=code, headers=operator), 403)
+    assert (await admin.client.put(url, json=code)).status_code == 201
+    scaled = await admin.client.put(url, json={**code, "replicas": 2}, headers=operator)
+    assert scaled.status_code == 200
+    other = await admin.client.put(url, json={**code, "model": "other"}, headers=operator)
+    assert_problem(other, 403)

@@ -30,7 +30,7 @@ class Gateways:
 
 def services(admin: Admin, gateways: GatewayReplacer | None) -> AdminServices:
     routes = RouteManager(admin.keeper, admin.clock)
-    return AdminServices(admin.keeper, routes, admin.tokens, admin.clock, gateways)
+    return AdminServices(admin.keeper, routes, admin.tokens, admin.clock, admin.store, gateways)
 
 
 async def test_the_answer_is_the_gateway_that_took_over() -> None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from penstock.control.secrets_files import write_secret
+from penstock.control.state.cluster import ClusterView
+from penstock.control.state.suspects import EngineDeath, Suspect, merged
 from tests.control.cli.conftest import AskedHead
+from tests.fakes.control_values import node
 
 DEPLOY = ("deploy", "mini", "--model", "penstock-mini", "--engine", "simulated")
 
@@ -103,3 +108,34 @@ def test_without_a_token_a_verb_says_where_it_looked(asked_head: AskedHead) -> N
 def test_a_token_file_that_others_can_read_is_refused(asked_head: AskedHead) -> None:
     (asked_head.data_dir / "admin.token").chmod(0o644)
     assert "chmod 600" in asked_head.run("status").stderr
+
+
+def test_a_node_is_drained_and_used_again(asked_head: AskedHead) -> None:
+    know(asked_head, lambda view: view.with_node(node("n1")))
+    assert asked_head.run("drain", "n1").stdout.startswith("n1 gets no replicas")
+    assert json.loads(asked_head.run("drain", "n1", "--json").stdout)["draining"] is True
+    assert asked_head.run("drain", "n1", "--undo").stdout == "n1 may have replicas again\n"
+    assert "'n2'" in asked_head.run("drain", "n2").stderr
+
+
+def test_a_quarantined_request_is_released_by_its_first_digits(asked_head: AskedHead) -> None:
+    deaths = (EngineDeath("r1", 1_000, "gw-1"), EngineDeath("r2", 90_000, "gw-1"))
+    one = Suspect(bytes(range(32)), "mini", "u1", "/v1/completions", deaths, 2**42)
+    know(asked_head, lambda view: replace(view, suspects=merged(view.suspects, [one])))
+    listed = asked_head.run("quarantine", "list").stdout
+    assert "000102030405" in listed
+    assert "quarantined" in listed
+    assert "no fingerprint begins" in asked_head.run("quarantine", "release", "ff").stderr
+    released = asked_head.run("quarantine", "release", "000102", "--json")
+    assert json.loads(released.stdout) == {"released": bytes(range(32)).hex()}
+    assert json.loads(asked_head.run("quarantine", "list", "--json").stdout) == []
+
+
+def test_a_head_without_a_gateway_replaces_none(asked_head: AskedHead) -> None:
+    assert "'gw-1'" in asked_head.run("replace", "gw-1").stderr
+
+
+def know(head: AskedHead, step: Callable[[ClusterView], ClusterView]) -> None:
+    """Lets the head see something, before anybody asks it."""
+    cluster = head.admin.keeper.cluster
+    cluster.replace(step(cluster.view()))

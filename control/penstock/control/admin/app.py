@@ -8,15 +8,19 @@ from fastapi import APIRouter, FastAPI
 from fastapi_offline import FastAPIOffline
 from pydantic import BaseModel, Field
 
+from penstock.control.admin.audit_api import audit_api
 from penstock.control.admin.auth import Viewer
 from penstock.control.admin.deployments_api import DeploymentsApi
 from penstock.control.admin.documents import with_problems
 from penstock.control.admin.doors import Doors
 from penstock.control.admin.gateways_api import gateways_api
 from penstock.control.admin.lists_api import lists_api
+from penstock.control.admin.nodes_api import nodes_api
 from penstock.control.admin.problems import install_problems
+from penstock.control.admin.quarantine_api import quarantine_api
 from penstock.control.admin.services import AdminServices
 from penstock.control.admin.tokens_api import tokens_api
+from penstock.control.managers.quarantine import Quarantine
 
 
 class VersionModel(BaseModel):
@@ -59,7 +63,10 @@ def _resources(services: AdminServices) -> APIRouter:
     )
     api.include_router(DeploymentsApi(services.keeper, services.clock).router())
     api.include_router(lists_api(services.keeper.cluster))
+    api.include_router(nodes_api(services.keeper))
     api.include_router(gateways_api(services.gateways))
+    api.include_router(quarantine_api(Quarantine(services.keeper)))
+    api.include_router(audit_api(services.store))
     api.include_router(tokens_api(services.tokens))
     return api
 

@@ -17,16 +17,19 @@ from penstock.control.admin.preconditions import (
     check_none_match,
     etag,
 )
-from penstock.control.errors import DeploymentExists
+from penstock.control.errors import DeploymentExists, Forbidden
 from penstock.control.managers.clock import Clock
 from penstock.control.managers.keeper import Keeper
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.deployment import (
+    Deployment,
     DeploymentName,
     DeploymentSpec,
     changed,
     created,
 )
+from penstock.control.state.engine_args import runs_model_code
+from penstock.control.state.tokens import Role, Token
 from penstock.control.store.store import Author
 
 CREATED: dict[int | str, dict[str, Any]] = {
@@ -64,6 +67,7 @@ class DeploymentsApi:
         spec = body.to_spec(body.name)
 
         def step(view: ClusterView) -> ClusterView:
+            _check_code(caller, None, spec)
             if spec.name in view.deployments:
                 raise DeploymentExists(
                     f"deployment {spec.name!r} exists: change it with PUT, or delete it first"
@@ -94,6 +98,7 @@ class DeploymentsApi:
             known = view.deployments.get(spec.name)
             check_match(known, if_match)
             check_none_match(known, if_none_match)
+            _check_code(caller, known, spec)
             if known is None:
                 response.status_code = status.HTTP_201_CREATED
                 response.headers["location"] = _location(name)
@@ -137,6 +142,16 @@ class DeploymentsApi:
     def _with_new(self, view: ClusterView, spec: DeploymentSpec) -> ClusterView:
         uid = secrets.token_hex(16)
         return view.with_deployment(created(spec, self._clock.now(), uid=uid))
+
+
+def _check_code(caller: Token, known: Deployment | None, spec: DeploymentSpec) -> None:
+    """Raises `Forbidden` where code of a model is to run anew, and the caller may not say so."""
+    new = known is None or known.spec.template != spec.template
+    if new and runs_model_code(spec.template) and not caller.role.includes(Role.ADMIN):
+        raise Forbidden(
+            f"engine_args of {spec.name!r} run code that comes with a model: this needs a token of "
+            f"role {Role.ADMIN}, {caller.name!r} has role {caller.role}"
+        )
 
 
 def _location(name: str) -> str:

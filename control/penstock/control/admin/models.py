@@ -18,6 +18,7 @@ from penstock.control.state.deployment import (
     Limits,
     Template,
 )
+from penstock.control.state.engine_args import check_engine_args
 from penstock.control.state.liveness import HeardNode
 from penstock.control.state.replica import Node, Replica
 from penstock.control.state.serving import is_foreign
@@ -93,7 +94,7 @@ class SpecModel(BaseModel):
             engine_args=tuple(sorted((k, _setting(v)) for k, v in self.engine_args.items())),
             adapters=tuple(AdapterBinding(a.alias, a.adapter, a.source) for a in self.adapters),
         )
-        return DeploymentSpec(
+        spec = DeploymentSpec(
             name=DeploymentName(name),
             template=template,
             replicas=self.replicas,
@@ -106,6 +107,8 @@ class SpecModel(BaseModel):
             labels=tuple(sorted(self.labels.items())),
             start_limit_ms=self.start_limit_ms,
         )
+        check_engine_args(template)
+        return spec
 
     @classmethod
     def of(cls, spec: DeploymentSpec) -> SpecModel:

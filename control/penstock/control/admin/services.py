@@ -9,6 +9,7 @@ from penstock.control.managers.clock import Clock
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.routes import RouteManager
 from penstock.control.managers.tokens import TokenManager
+from penstock.control.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,4 +20,5 @@ class AdminServices:
     routes: RouteManager
     tokens: TokenManager
     clock: Clock
+    store: Store  # read for the audit trail alone
     gateways: GatewayReplacer | None = None  # None: the head runs no gateway

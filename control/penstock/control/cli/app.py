@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 
 from penstock.control.cli.deployments import delete, deploy, scale
+from penstock.control.cli.fleet import drain, replace
 from penstock.control.cli.processes import head, node
+from penstock.control.cli.quarantine import quarantine
 from penstock.control.cli.serve import HELP as SERVE_HELP
 from penstock.control.cli.serve import serve
 from penstock.control.cli.status import status
@@ -43,8 +45,9 @@ def root(
 
 app.command(rich_help_panel="On one machine", help=SERVE_HELP)(serve)
 app.command(rich_help_panel="Looking")(status)
-for verb in (deploy, scale, delete):
+for verb in (deploy, scale, delete, drain, replace):
     app.command(rich_help_panel="Changing")(verb)
+app.add_typer(quarantine, name="quarantine", rich_help_panel="Changing")
 app.add_typer(tokens, name="tokens", rich_help_panel="Changing")
 app.command(rich_help_panel="On many machines")(head)
 app.command(rich_help_panel="On many machines")(node)

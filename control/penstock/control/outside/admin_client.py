@@ -21,11 +21,14 @@ from penstock.control.admin.models import (
     SpecModel,
     TokenModel,
 )
+from penstock.control.admin.quarantine_api import SuspectModel
 from penstock.control.errors import InvalidInput, InvalidSetting, Unavailable
 from penstock.control.secrets_files import read_secret
 from penstock.control.state.tokens import Role
 
 TIMEOUT = timedelta(seconds=5)
+# The head gives a new gateway half a minute to work.
+REPLACE_TIMEOUT = timedelta(seconds=45)
 T = TypeVar("T")
 
 
@@ -122,6 +125,25 @@ class AdminClient:
     async def revoke_token(self, token_id: str) -> None:
         """Nobody gets in with it any more."""
         await self._call("DELETE", f"/tokens/{quote(token_id)}")
+
+    async def drain(self, node_id: str, *, undo: bool) -> NodeModel:
+        """Has a node's replicas moved, or lets it have some again."""
+        method = "DELETE" if undo else "PUT"
+        return self._read(await self._call(method, f"/nodes/{quote(node_id)}/drain"), NodeModel)
+
+    async def replace_gateway(self, gateway_id: str) -> GatewayModel:
+        """Starts another gateway in the place of this one; returns when it works."""
+        path = f"/gateways/{quote(gateway_id)}/replace"
+        reply = await self._call("POST", path, timeout=REPLACE_TIMEOUT.total_seconds())
+        return self._read(reply, GatewayModel)
+
+    async def quarantine(self) -> list[SuspectModel]:
+        """Requests that are refused, or are suspects."""
+        return await self._list("quarantine", SuspectModel)
+
+    async def release(self, fingerprint: str) -> None:
+        """Every gateway takes the request again."""
+        await self._call("DELETE", f"/quarantine/{quote(fingerprint)}")
 
     async def _list(self, what: str, model: type[T]) -> list[T]:
         reply = await self._call("GET", f"/{what}")

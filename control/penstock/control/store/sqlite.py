@@ -46,6 +46,7 @@ CREATE TABLE audit (
 _INDEX = "CREATE INDEX IF NOT EXISTS audit_version ON audit (version);"
 # The trail keeps this many transactions; a replica's every step is one.
 AUDIT_KEPT = 100_000
+LAST_VERSION = 2**63 - 1
 
 
 class SqliteStore:
@@ -76,9 +77,9 @@ class SqliteStore:
         """Writes all changes or none; returns the new version."""
         return await self._run(lambda: _apply(self._db, changes, author, at))
 
-    async def audit(self, limit: int) -> list[AuditEntry]:
-        """The latest entries, newest first."""
-        return await self._run(lambda: _audit(self._db, limit))
+    async def audit(self, limit: int, *, before: int | None = None) -> list[AuditEntry]:
+        """The latest entries, newest first; of versions below `before` alone."""
+        return await self._run(lambda: _audit(self._db, limit, before))
 
     async def close(self) -> None:
         """Writes the log back into the file and closes it; what is asked later is refused."""
@@ -198,11 +199,12 @@ def _apply_one(db: sqlite3.Connection, change: Change, version: int) -> None:
     db.execute("INSERT INTO audit VALUES (?, ?, ?, ?, ?)", (version, *key, before, after))
 
 
-def _audit(db: sqlite3.Connection, limit: int) -> list[AuditEntry]:
+def _audit(db: sqlite3.Connection, limit: int, before: int | None) -> list[AuditEntry]:
     rows = db.execute(
         "SELECT version, at, who, what, kind, name, before, after FROM audit "
-        "JOIN transactions USING (version) ORDER BY version DESC, audit.rowid DESC LIMIT ?",
-        (limit,),
+        "JOIN transactions USING (version) WHERE version < ? "
+        "ORDER BY version DESC, audit.rowid DESC LIMIT ?",
+        (LAST_VERSION if before is None else min(before, LAST_VERSION), limit),
     ).fetchall()
     return [
         AuditEntry(

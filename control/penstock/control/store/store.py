@@ -81,8 +81,8 @@ class Store(Protocol):
         StoreUnavailable where writing failed.
         """
 
-    async def audit(self, limit: int) -> list[AuditEntry]:
-        """The latest entries, newest first."""
+    async def audit(self, limit: int, *, before: int | None = None) -> list[AuditEntry]:
+        """The latest entries, newest first; of versions below `before` alone."""
 
     async def close(self) -> None:
         """Lets go of the store; nothing may be asked of it afterwards."""

@@ -1,0 +1,83 @@
+"""The audit trail: who changed what, newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
+
+from penstock.control.admin.auth import Viewer
+from penstock.control.store.store import AuditEntry, Document, Store
+
+MOST = 1000
+# What even a viewer of the trail is not to see.
+HIDDEN = frozenset({"digest"})
+
+Limit = Annotated[int, Query(ge=1, le=MOST, description="entries, about: changes stay together")]
+Before = Annotated[
+    int | None, Query(ge=0, description="versions below this one alone: `next` of the page before")
+]
+
+
+class AuditModel(BaseModel):
+    """One document's change."""
+
+    version: int = Field(description="of the transaction; changes made at once share it")
+    at: datetime
+    who: str = Field(description='name of a token, or "head"')
+    what: str
+    kind: str
+    name: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+class AuditPage(BaseModel):
+    """Entries, newest first, and where to go on."""
+
+    entries: list[AuditModel]
+    next: int | None = Field(description="pass as `before` for older entries; null: that is all")
+
+
+def audit_api(store: Store) -> APIRouter:
+    """Read by anybody with a token."""
+    router = APIRouter(prefix="/audit", tags=["audit"])
+
+    @router.get("")
+    async def list_audit(_: Viewer, limit: Limit = 100, before: Before = None) -> AuditPage:
+        """What was changed, by whom, before and after."""
+        return page(await store.audit(limit, before=before), limit)
+
+    return router
+
+
+def page(found: Sequence[AuditEntry], limit: int) -> AuditPage:
+    """Whole transactions: the last one may have been cut off by the limit, and comes next time."""
+    last = found[-1].version if len(found) == limit else 0
+    whole = [entry for entry in found if entry.version > last] or found
+    return AuditPage(
+        entries=[_shown(entry) for entry in whole],
+        next=whole[-1].version if last else None,
+    )
+
+
+def _shown(entry: AuditEntry) -> AuditModel:
+    return AuditModel(
+        version=entry.version,
+        at=entry.at,
+        who=entry.who,
+        what=entry.what,
+        kind=entry.key.kind,
+        name=entry.key.name,
+        before=_without_secrets(entry.before),
+        after=_without_secrets(entry.after),
+    )
+
+
+def _without_secrets(document: Document | None) -> dict[str, Any] | None:
+    if document is None:
+        return None
+    return {key: value for key, value in document.items() if key not in HIDDEN}

@@ -1,0 +1,48 @@
+"""`penstock drain` and `replace`: machines and gateways that are to go without being missed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from penstock.control.cli.admin_calls import Head
+from penstock.control.cli.asking import asks_head, say_json
+from penstock.control.cli.options import AsJson
+
+
+@asks_head("drain")
+def drain(
+    head: Head,
+    node: Annotated[str, typer.Argument(help="Its id, as `penstock status` shows it.")],
+    undo: Annotated[bool, typer.Option("--undo", help="Let it have replicas again.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Move a node's replicas elsewhere, before its machine goes.
+
+    Replacements are ready before the old ones stop. Example: penstock drain gpu-7
+    """
+    shown = head.ask(lambda admin: admin.drain(node, undo=undo))
+    if as_json:
+        say_json(shown)
+    elif undo:
+        typer.echo(f"{shown.id} may have replicas again")
+    else:
+        typer.echo(f"{shown.id} gets no replicas; `penstock status` shows those that it still has")
+
+
+@asks_head("replace")
+def replace(
+    head: Head,
+    gateway: Annotated[str, typer.Argument(help="Its id, as `penstock status` shows it.")],
+    as_json: AsJson = False,
+) -> None:
+    """Start a gateway anew on its port, without ending a stream or refusing a request.
+
+    The old one ends when its last client has left. Example: penstock replace gw-1
+    """
+    shown = head.ask(lambda admin: admin.replace_gateway(gateway))
+    if as_json:
+        say_json(shown)
+    else:
+        typer.echo(f"{shown.id} (pid {shown.pid}) has taken the place of {gateway}")

@@ -1,0 +1,66 @@
+"""Engine arguments that run code are known, and those that no engine takes are refused early."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from penstock.control.errors import InvalidSpec
+from penstock.control.state.deployment import Template
+from penstock.control.state.engine_args import (
+    SIMULATED_ARGS,
+    check_engine_args,
+    runs_model_code,
+)
+from penstock.replica.simulated_engine import SimulatedSettings
+
+
+def template(key: str, value: str, engine: str = "vllm") -> Template:
+    return Template(engine=engine, model="m", engine_args=((key, value),))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("trust_remote_code", "true"),
+        ("trust-remote-code", "1"),
+        ("Trust_Remote_Code", "True"),
+        ("trust_remote_code", "false "),
+        ("logits_processors", "mine:Processor"),
+        ("worker_cls", "mine.Worker"),
+        ("tool_parser_plugin", "/tmp/x.py"),
+        ("distributed_executor_backend", "mine.Executor"),
+        ("kv_transfer_config", '{"kv_connector": "X", "kv_connector_module_path": "mine"}'),
+        ("kv_transfer_config.kv_connector_module_path", "mine"),
+        ("compilation_config", '{"backend": "mine.compile"}'),
+    ],
+)
+def test_arguments_that_run_code_are_known(key: str, value: str) -> None:
+    assert runs_model_code(template(key, value))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("trust_remote_code", "false"),
+        ("trust_remote_code", "0"),
+        ("max_model_len", "2048"),
+        ("distributed_executor_backend", "mp"),
+        ("compilation_config", '{"level": 3, "share": 0.5}'),
+        ("kv_transfer_config", '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}'),
+    ],
+)
+def test_arguments_that_run_the_engines_own_code_are_free(key: str, value: str) -> None:
+    assert not runs_model_code(template(key, value))
+
+
+def test_the_simulated_engines_settings_are_those_that_it_has() -> None:
+    assert set(SIMULATED_ARGS) == {field.name for field in fields(SimulatedSettings)}
+
+
+@pytest.mark.parametrize(("key", "value"), [("token_per_second", "5"), ("ttft_ms", "x")])
+def test_what_the_simulated_engine_refuses_is_refused_at_once(key: str, value: str) -> None:
+    with pytest.raises(InvalidSpec, match=key):
+        check_engine_args(template(key, value, engine="simulated"))
+    check_engine_args(template(key, value))  # vLLM's own are for vLLM to judge
