@@ -74,6 +74,7 @@ async def test_the_document_tells_of_every_answer(admin: Admin) -> None:
     schemas = document["components"]["schemas"]
     assert schemas["SpecModel"]["properties"]["engine"]["enum"] == ["vllm", "simulated"]
     assert schemas["Role"]["enum"] == ["viewer", "operator", "admin"]
+    assert "ready" in schemas["ReplicaModel"]["properties"]["state"]["enum"]
     assert "HTTPValidationError" not in str(document)
     for path, methods in document["paths"].items():
         for operation in methods.values():

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from penstock.control.admin.models import DeploymentModel
+from penstock.control.admin.version_api import VersionModel
 from penstock.control.cli.status import Everything, to_json, to_tables
 from tests.control.serving.pictures import NOW, gateway, node, replica
 
@@ -63,6 +64,20 @@ def test_an_error_is_broken_between_words_at_80_columns() -> None:
     text = shown(Everything([deployment(message=error)], [failed], [node()], []), width=80)
     for words in ("the engine died: its process ended with signal 4", "weights of mini"):
         assert text.count(words) == 2
+
+
+def test_a_head_that_holds_still_is_told_first() -> None:
+    head = VersionModel(
+        version="1",
+        snapshot_version=1,
+        cluster="c",
+        held="another head is in command",
+        routes_withheld="",
+        unreadable=["deployment/odd"],
+    )
+    text = shown(Everything([], [], [], [], head))
+    assert text.index("another head is in command") < text.index("Deployments")
+    assert "deployment/odd" in text
 
 
 def test_nothing_at_all_is_shown_as_empty_tables() -> None:

@@ -6,10 +6,8 @@ from collections.abc import Collection
 
 from fastapi import APIRouter, FastAPI
 from fastapi_offline import FastAPIOffline
-from pydantic import BaseModel, Field
 
 from penstock.control.admin.audit_api import audit_api
-from penstock.control.admin.auth import Viewer
 from penstock.control.admin.deployments_api import DeploymentsApi
 from penstock.control.admin.documents import with_problems
 from penstock.control.admin.doors import Doors
@@ -20,18 +18,8 @@ from penstock.control.admin.problems import install_problems
 from penstock.control.admin.quarantine_api import quarantine_api
 from penstock.control.admin.services import AdminServices
 from penstock.control.admin.tokens_api import tokens_api
+from penstock.control.admin.version_api import live_api, version_api
 from penstock.control.managers.quarantine import Quarantine
-
-
-class VersionModel(BaseModel):
-    """What answers here."""
-
-    version: str
-    snapshot_version: int
-    cluster: str = Field(description="id, epoch and revision of the store")
-    held: str = Field(description="why this head holds still; empty: it is in command")
-    routes_withheld: str = Field(description="why gateways are not told the newest routes")
-    unreadable: list[str] = Field(description="documents of the store that were skipped")
 
 
 def admin_app(services: AdminServices, version: str, *, hosts: Collection[str] = ()) -> FastAPI:
@@ -47,15 +35,14 @@ def admin_app(services: AdminServices, version: str, *, hosts: Collection[str] =
     )
     install_problems(app)
     app.add_middleware(Doors, tokens=services.tokens, hosts=hosts)
-    api = _resources(services)
-    _tell_version(app, api, services, version)
-    app.include_router(api)
+    app.include_router(live_api(services, version))
+    app.include_router(_resources(services, version))
     made = app.openapi
     app.openapi = lambda: with_problems(made())  # type: ignore[method-assign]  # FastAPI's own way
     return app
 
 
-def _resources(services: AdminServices) -> APIRouter:
+def _resources(services: AdminServices, version: str) -> APIRouter:
     """Everything below /admin/v1."""
     api = APIRouter(
         prefix="/admin/v1",
@@ -68,27 +55,5 @@ def _resources(services: AdminServices) -> APIRouter:
     api.include_router(quarantine_api(Quarantine(services.keeper)))
     api.include_router(audit_api(services.store))
     api.include_router(tokens_api(services.tokens))
+    api.include_router(version_api(services, version))
     return api
-
-
-def _tell_version(app: FastAPI, api: APIRouter, services: AdminServices, version: str) -> None:
-    def told() -> VersionModel:
-        view = services.keeper.cluster.view()
-        return VersionModel(
-            version=version,
-            snapshot_version=services.routes.current().version,
-            cluster=str(services.keeper.stamp),
-            held=view.held,
-            routes_withheld=services.routes.withheld,
-            unreadable=list(view.unreadable),
-        )
-
-    @app.get("/livez", tags=["head"])
-    async def livez() -> VersionModel:
-        """The head runs."""
-        return told()
-
-    @api.get("/version", tags=["head"])
-    async def get_version(_: Viewer) -> VersionModel:
-        """Which Penstock this is, and which routes it tells."""
-        return told()

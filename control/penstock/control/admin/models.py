@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
-from penstock.control.state.cluster import ClusterView, Gateway
+from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
 from penstock.control.state.deployment import (
     ENGINES,
     MAX_REPLICAS,
@@ -20,11 +20,12 @@ from penstock.control.state.deployment import (
 )
 from penstock.control.state.engine_args import check_engine_args
 from penstock.control.state.liveness import HeardNode
-from penstock.control.state.replica import Node, Replica
+from penstock.control.state.replica import Node, NodeState, Replica, ReplicaState
 from penstock.control.state.serving import is_foreign
 from penstock.control.state.status import DeploymentPhase, status_of
 from penstock.control.state.tokens import Role, Token
 
+FOREIGN = "foreign"  # a replica of a deployment that the store never knew
 MAX_COUNT = 2**31 - 1
 
 
@@ -32,6 +33,11 @@ def _printable(text: str) -> str:
     if not text.isprintable():
         raise ValueError("only printable characters, please")
     return text
+
+
+def _one_of(*values: str) -> Any:
+    """A field that the documents tell the values of; older clients take new ones for text."""
+    return Field(json_schema_extra={"enum": [str(value) for value in values]})
 
 
 Text = Annotated[StrictStr, Field(max_length=4096), AfterValidator(_printable)]
@@ -200,7 +206,7 @@ class ReplicaModel(BaseModel):
     template_digest: str = Field(description="what it is made of")
     generation: int = Field(description="of the deployment, when it got this template")
     devices: list[str] = Field(description="uuids of its accelerators")
-    state: str
+    state: str = _one_of(*ReplicaState, FOREIGN)
     since: datetime
     evidence: str = Field(description="what the head's own pings say")
     address: str
@@ -225,7 +231,7 @@ class ReplicaModel(BaseModel):
             template_digest=replica.template_digest,
             generation=replica.generation,
             devices=list(replica.devices),
-            state="foreign" if is_foreign(view, replica) else replica.state,
+            state=FOREIGN if is_foreign(view, replica) else replica.state,
             since=replica.since,
             evidence=replica.evidence,
             address=status.address,
@@ -244,7 +250,7 @@ class NodeModel(BaseModel):
     """One node agent as the head knows it; memory in bytes."""
 
     id: str
-    state: str
+    state: str = _one_of(*NodeState)
     since: datetime
     heard_at: datetime | None = Field(description="null: not by this head")
     address: str = Field(description="host:port of its NodeAgent service")
@@ -285,7 +291,7 @@ class GatewayModel(BaseModel):
     """One gateway as the head knows it; address and pid only of local ones."""
 
     id: str
-    state: str
+    state: str = _one_of(*GatewayState)
     address: str
     pid: int
     restarts: int

@@ -62,6 +62,14 @@ AllowModelCode = Annotated[
         " such as trust_remote_code.",
     ),
 ]
+TakeOver = Annotated[
+    bool,
+    typer.Option(
+        "--take-over",
+        help="Go on with this store though nodes or gateways know another, or a later state of it:"
+        " says what it does not know, and makes them follow. For once, after a restored backup.",
+    ),
+]
 StartLimit = Annotated[
     float,
     typer.Option(
@@ -103,6 +111,7 @@ def head(
     tls_key: TlsKey = None,
     tls_ca: TlsCa = None,
     allow_host: AllowHosts = None,
+    take_over: TakeOver = False,
     with_parent: WithParent = 0,
 ) -> None:
     """Run the control plane: desired state, routes, admin API, and one local gateway.
@@ -129,6 +138,7 @@ def head(
             cluster_token_file=cluster_token_file,
             tls=TlsFiles(tls_cert, tls_key, tls_ca),
             allow_hosts=tuple(allow_host or ()),
+            take_over=take_over,
         )
         finish(asyncio.run(run_head(settings)))
 

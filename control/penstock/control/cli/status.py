@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from penstock.control.admin.models import DeploymentModel, GatewayModel, NodeModel, ReplicaModel
+from penstock.control.admin.version_api import VersionModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head
 from penstock.control.cli.options import AsJson
@@ -29,6 +30,7 @@ class Everything:
     replicas: Sequence[ReplicaModel]
     nodes: Sequence[NodeModel]
     gateways: Sequence[GatewayModel]
+    head: VersionModel | None = None
 
 
 @asks_head("status")
@@ -48,13 +50,15 @@ def status(head: Head, as_json: AsJson = False) -> None:
     show(*to_tables(everything))
 
 
-def to_json(everything: Everything) -> dict[str, list[object]]:
-    """The four lists as the admin API gives them."""
+def to_json(everything: Everything) -> dict[str, object]:
+    """The four lists as the admin API gives them, and the head itself."""
 
     def dumped(models: Iterable[BaseModel]) -> list[object]:
         return [model.model_dump(mode="json") for model in models]
 
+    head = everything.head
     return {
+        "head": head.model_dump(mode="json") if head else None,
         "deployments": dumped(everything.deployments),
         "replicas": dumped(everything.replicas),
         "nodes": dumped(everything.nodes),
@@ -66,6 +70,7 @@ def to_tables(everything: Everything) -> list[Table | Padding]:
     """One table for each list, with what a person wants to know first; reasons stand below."""
     deployments, replicas = everything.deployments, everything.replicas
     return [
+        *_alarms(everything.head),
         table("Deployments", DEPLOYMENT_COLUMNS, map(_deployment, deployments)),
         *notes((it.name, it.status.message) for it in deployments),
         table("Replicas", REPLICA_COLUMNS, map(_replica, replicas)),
@@ -74,6 +79,19 @@ def to_tables(everything: Everything) -> list[Table | Padding]:
         table("Gateways", GATEWAY_COLUMNS, map(_gateway, everything.gateways)),
         *notes((it.id, it.last_error) for it in everything.gateways),
     ]
+
+
+def _alarms(head: VersionModel | None) -> list[Padding]:
+    """What an operator has to know before anything else."""
+    if head is None:
+        return []
+    skipped = ", ".join(head.unreadable)
+    found = (
+        ("the head holds still", head.held),
+        ("gateways keep older routes", head.routes_withheld),
+        ("not readable in the store", skipped),
+    )
+    return notes(found)
 
 
 DEPLOYMENT_COLUMNS = ("name", "state", "ready", "engine", "model", "adapters")
@@ -118,4 +136,5 @@ async def _everything(admin: AdminClient) -> Everything:
         await admin.replicas(),
         await admin.nodes(),
         await admin.gateways(),
+        await admin.version(),
     )

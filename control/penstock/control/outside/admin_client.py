@@ -22,6 +22,7 @@ from penstock.control.admin.models import (
     TokenModel,
 )
 from penstock.control.admin.quarantine_api import SuspectModel
+from penstock.control.admin.version_api import VersionModel
 from penstock.control.errors import InvalidInput, InvalidSetting, Unavailable
 from penstock.control.secrets_files import read_secret
 from penstock.control.state.tokens import Role
@@ -74,6 +75,10 @@ class AdminClient:
 
     async def __aexit__(self, *_: object) -> None:
         await self._http.aclose()
+
+    async def version(self) -> VersionModel:
+        """Which Penstock answers, and whether it is in command."""
+        return self._read(await self._call("GET", "/version"), VersionModel)
 
     async def deployments(self) -> list[DeploymentModel]:
         """Every deployment with its status."""

@@ -1,0 +1,57 @@
+"""Which Penstock answers here, and whether it is in command."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+
+from penstock.control.admin.auth import Viewer
+from penstock.control.admin.services import AdminServices
+
+
+class LiveModel(BaseModel):
+    """What anybody may know."""
+
+    version: str
+    snapshot_version: int = Field(description="of the routes that gateways are told")
+
+
+class VersionModel(LiveModel):
+    """What answers here."""
+
+    cluster: str = Field(description="id, epoch and revision of the store")
+    held: str = Field(description="why this head holds still; empty: it is in command")
+    routes_withheld: str = Field(description="why gateways are not told the newest routes")
+    unreadable: list[str] = Field(description="documents of the store that were skipped")
+
+
+def live_api(services: AdminServices, version: str) -> APIRouter:
+    """For whoever watches the process: no token is asked for."""
+    router = APIRouter(tags=["head"])
+
+    @router.get("/livez")
+    async def livez() -> LiveModel:
+        """The head runs."""
+        return LiveModel(version=version, snapshot_version=services.routes.current().version)
+
+    return router
+
+
+def version_api(services: AdminServices, version: str) -> APIRouter:
+    """For whoever has a token."""
+    router = APIRouter(tags=["head"])
+
+    @router.get("/version")
+    async def get_version(_: Viewer) -> VersionModel:
+        """Which Penstock this is, whether it is in command, and which routes it tells."""
+        view = services.keeper.cluster.view()
+        return VersionModel(
+            version=version,
+            snapshot_version=services.routes.current().version,
+            cluster=str(services.keeper.stamp),
+            held=view.held,
+            routes_withheld=services.routes.withheld,
+            unreadable=list(view.unreadable),
+        )
+
+    return router
