@@ -46,8 +46,16 @@ def gateway_manager(
         metrics=settings.metrics,
         threads=settings.gateway_threads,
         log_level=settings.log_level,
+        flags=_flags(settings),
     )
     return GatewayManager(command, needs)
+
+
+def _flags(settings: HeadSettings) -> tuple[str, ...]:
+    flags = ["--open"] if settings.open_gateway else []
+    for name in settings.allow_hosts:
+        flags += ["--allow-host", name]
+    return tuple(flags)
 
 
 def _find_gateway() -> Path:

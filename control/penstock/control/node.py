@@ -20,6 +20,7 @@ from pathlib import Path
 
 from penstock.control.cluster_security import ClusterSecurity, cluster_security
 from penstock.control.errors import AddressTaken, CannotStart
+from penstock.control.node_addresses import advertised
 from penstock.control.node_agent.agent import Agent, NodeIdentity
 from penstock.control.node_agent.allegiance import Allegiance
 from penstock.control.node_agent.dependencies import SupervisionTimings, SupervisorDependencies
@@ -85,7 +86,7 @@ async def _run(
         dialer = Dialer(security)
         server, same_port = _bind(settings, security)
         host = split_address(settings.listen, flag="--listen")[0]
-        address = f"{host}:{server.port}"
+        address = f"{advertised(host, settings.host)}:{server.port}"
         # Where the replicas of this node register.
         local = f"{LOOPBACK}:{server.local_port}" if security.server else address
         home = ReplicaHome(local, settings.host, settings.cluster_token_file)

@@ -80,6 +80,8 @@ class HeadSettings:
     metrics: str = METRICS_ADDRESS  # of the local gateway; empty: none
     gateway_binary: Path | None = None  # None: the one built in this checkout, or on PATH
     gateway_threads: int | None = None  # None: the gateway's own default
+    # Let the gateway listen beyond the loopback, for whoever reaches it.
+    open_gateway: bool = False
     run_gateway: bool = True
     gateway_id: str = GATEWAY_ID
     log_level: str = "info"
@@ -87,7 +89,7 @@ class HeadSettings:
     cluster_token_file: Path | None = None
     # Certificate and key: of admin and rpc. CA: of the agents that the head dials.
     tls: TlsFiles = TlsFiles()
-    # Names, beside the loopback's and its own addresses, that the admin API answers to.
+    # Names, beside the loopback's and its own addresses, that admin API and gateway answer to.
     allow_hosts: tuple[str, ...] = ()
     timings: HeadTimings = HeadTimings()
     take_over: bool = False  # go on with this store, whatever nodes and gateways know

@@ -110,6 +110,22 @@ def test_the_commands_carry_what_was_wished() -> None:
     node = " ".join(node_command(options)[1:])
     assert node.startswith("-m penstock.control.main node --data-dir /data --with-parent")
     assert "--head 127.0.0.1:3" in node
+    assert "--start-limit 1800" in node
+    assert not {"--open", "--cors-origin"} & set(head_command(options))
+
+
+def test_what_is_opened_is_handed_on() -> None:
+    options = ServeOptions(
+        "m",
+        "mini",
+        Path("/data"),
+        open_gateway=True,
+        allow_hosts=("llm.lan",),
+        allow_model_code=True,
+    )
+    head = " ".join(head_command(options))
+    assert "--open --allow-host llm.lan" in head
+    assert node_command(options)[-1] == "--allow-model-code"
 
 
 def test_both_commands_can_be_recognised_as_leftovers() -> None:

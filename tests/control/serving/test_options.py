@@ -125,3 +125,9 @@ def test_clients_may_name_the_deployment_and_each_adapter() -> None:
     options = ServeOptions("m", "mini", Path("/data"), adapters=adapters, gateway="0.0.0.0:8080")
     assert options.model_names == ["mini", "mini:pirate", "mini:json"]
     assert options.gateway_url == "http://127.0.0.1:8080"
+
+
+@pytest.mark.parametrize("name", ["a?b", "a/b", "", "A", "-a", "a" * 64])
+def test_a_name_that_no_deployment_can_have_is_refused_at_once(name: str) -> None:
+    with pytest.raises(InvalidSetting, match="--name is "):
+        ServeOptions("m", name, Path("/data"))

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from penstock.control.settings import START_LIMIT
+
 SECURITY_PANEL = "Who may call"
 
 
@@ -70,3 +72,42 @@ TlsCa = Annotated[
         help="PEM file: who signed the certificates of those that this process calls.",
     ),
 ]
+OpenGateway = Annotated[
+    bool,
+    typer.Option(
+        "--open",
+        envvar="PENSTOCK_OPEN",
+        rich_help_panel=SECURITY_PANEL,
+        help="Let the gateway serve whoever reaches it: needed to listen beyond the loopback.",
+    ),
+]
+AllowHosts = Annotated[
+    list[str] | None,
+    typer.Option(
+        envvar="PENSTOCK_ALLOW_HOST",
+        metavar="NAME",
+        rich_help_panel=SECURITY_PANEL,
+        help="A name that admin API and gateway are called by, beside localhost and their own"
+        " addresses. Repeatable.",
+    ),
+]
+AllowModelCode = Annotated[
+    bool,
+    typer.Option(
+        "--allow-model-code",
+        envvar="PENSTOCK_ALLOW_MODEL_CODE",
+        rich_help_panel=SECURITY_PANEL,
+        help="Take engine arguments that run code which comes with a model,"
+        " such as trust_remote_code.",
+    ),
+]
+StartLimit = Annotated[
+    float,
+    typer.Option(
+        envvar="PENSTOCK_START_LIMIT",
+        metavar="SECONDS",
+        help="From a replica's start to ready, where its deployment says nothing. The first start"
+        " of a model downloads it.",
+    ),
+]
+START_SECONDS = START_LIMIT.total_seconds()

@@ -11,24 +11,29 @@ from typing import Annotated
 import typer
 
 from penstock.control.cli.options import (
-    SECURITY_PANEL,
+    START_SECONDS,
+    AllowHosts,
+    AllowModelCode,
     ClusterTokenFile,
     DataDir,
     LogLevel,
+    OpenGateway,
+    StartLimit,
     TlsCa,
     TlsCert,
     TlsKey,
     Verbosity,
 )
 from penstock.control.cli.outcome import explained, finish
+from penstock.control.node_addresses import node_addresses
 from penstock.control.outside.process_tree import stop_with_parent
+from penstock.control.outside.sockets import outgoing_address
 from penstock.control.settings import (
     ADMIN_ADDRESS,
     DATA_DIR,
     GATEWAY_ADDRESS,
     METRICS_ADDRESS,
     RPC_ADDRESS,
-    START_LIMIT,
     HeadSettings,
     NodeSettings,
     TlsFiles,
@@ -42,26 +47,6 @@ GatewayThreads = Annotated[
     int | None, typer.Option(envvar="PENSTOCK_GATEWAY_THREADS", min=1, help="Its I/O threads.")
 ]
 NoGateway = Annotated[bool, typer.Option("--no-gateway", help="Run no gateway on this machine.")]
-AllowHosts = Annotated[
-    list[str] | None,
-    typer.Option(
-        envvar="PENSTOCK_ALLOW_HOST",
-        metavar="NAME",
-        rich_help_panel=SECURITY_PANEL,
-        help="A name that the admin API is called by, beside localhost and its own addresses."
-        " Repeatable.",
-    ),
-]
-AllowModelCode = Annotated[
-    bool,
-    typer.Option(
-        "--allow-model-code",
-        envvar="PENSTOCK_ALLOW_MODEL_CODE",
-        rich_help_panel=SECURITY_PANEL,
-        help="Take engine arguments that run code which comes with a model,"
-        " such as trust_remote_code.",
-    ),
-]
 TakeOver = Annotated[
     bool,
     typer.Option(
@@ -70,16 +55,6 @@ TakeOver = Annotated[
         " says what it does not know, and makes them follow. For once, after a restored backup.",
     ),
 ]
-StartLimit = Annotated[
-    float,
-    typer.Option(
-        envvar="PENSTOCK_START_LIMIT",
-        metavar="SECONDS",
-        help="From a replica's start to ready, where its deployment says nothing. The first start"
-        " of a model downloads it.",
-    ),
-]
-START_SECONDS = START_LIMIT.total_seconds()
 # Given by `penstock serve`: see outside/process_tree.py.
 WithParent = Annotated[int, typer.Option(hidden=True)]
 
@@ -105,6 +80,7 @@ def head(
     gateway_binary: GatewayBinary = None,
     gateway_threads: GatewayThreads = None,
     no_gateway: NoGateway = False,
+    open_gateway: OpenGateway = False,
     log_level: Verbosity = LogLevel.INFO,
     cluster_token_file: ClusterTokenFile = None,
     tls_cert: TlsCert = None,
@@ -134,6 +110,7 @@ def head(
             gateway_binary=gateway_binary,
             gateway_threads=gateway_threads,
             run_gateway=not no_gateway,
+            open_gateway=open_gateway,
             log_level=log_level,
             cluster_token_file=cluster_token_file,
             tls=TlsFiles(tls_cert, tls_key, tls_ca),
@@ -155,12 +132,19 @@ def node(
         ),
     ] = socket.gethostname(),
     listen: Annotated[
-        str, typer.Option(envvar="PENSTOCK_LISTEN", help="host:port where the head reaches it.")
-    ] = "127.0.0.1:0",
+        str,
+        typer.Option(
+            envvar="PENSTOCK_LISTEN",
+            help="host:port where the head reaches it. Default: found out.",
+        ),
+    ] = "",
     host: Annotated[
         str,
-        typer.Option(envvar="PENSTOCK_HOST", help="Address where gateways reach its replicas."),
-    ] = "127.0.0.1",
+        typer.Option(
+            envvar="PENSTOCK_HOST",
+            help="Address where gateways reach its replicas. Default: that of --listen.",
+        ),
+    ] = "",
     log_level: Verbosity = LogLevel.INFO,
     cluster_token_file: ClusterTokenFile = None,
     tls_cert: TlsCert = None,
@@ -175,19 +159,20 @@ def node(
     SIGTERM ends the agent alone: its replicas serve on, the next agent takes them up. Ctrl-C ends
     both.
 
-    Example: penstock node --head 10.0.0.1:8082 --listen 10.0.0.7:8084 --host 10.0.0.7
+    Example: penstock node --head 10.0.0.1:8082
     """
     from penstock.control.node import run_node  # starts faster for every other verb
 
     with explained("node"):
         if with_parent:
             stop_with_parent(with_parent)
+        addresses = node_addresses(head, listen, host, outgoing_address)
         settings = NodeSettings(
             head=head,
             data_dir=data_dir.resolve(),
             node_id=node_id,
-            listen=listen,
-            host=host,
+            listen=addresses.listen,
+            host=addresses.host,
             log_level=log_level,
             cluster_token_file=cluster_token_file,
             tls=TlsFiles(tls_cert, tls_key, tls_ca),

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from penstock.control.cli.options import DataDir, LogLevel, Verbosity
+from penstock.control.cli.options import (
+    START_SECONDS,
+    AllowHosts,
+    AllowModelCode,
+    DataDir,
+    LogLevel,
+    OpenGateway,
+    StartLimit,
+    Verbosity,
+)
 from penstock.control.cli.outcome import explained, finish
 from penstock.control.serving import options as serve_options
 from penstock.control.serving.display import ToughConsole
@@ -160,6 +170,10 @@ def serve(
     data_dir: DataDir = Path(DATA_DIR),
     gateway_threads: GatewayThreads = None,
     gateway_binary: GatewayBinary = None,
+    open_gateway: OpenGateway = False,
+    allow_host: AllowHosts = None,
+    allow_model_code: AllowModelCode = False,
+    start_limit: StartLimit = START_SECONDS,
     log_level: Verbosity = LogLevel.INFO,
 ) -> None:
     """Serves a model on this machine until Ctrl-C; `HELP` says the same to users."""
@@ -183,6 +197,10 @@ def serve(
             admin=admin,
             rpc=rpc,
             metrics=metrics,
+            open_gateway=open_gateway,
+            allow_hosts=tuple(allow_host or ()),
+            allow_model_code=allow_model_code,
+            start_limit=timedelta(seconds=start_limit),
             gateway_threads=gateway_threads,
             gateway_binary=gateway_binary,
             node_id=socket.gethostname(),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import socket
 
-from penstock.control.errors import AddressTaken
+from penstock.control.errors import AddressTaken, InvalidSetting
+from penstock.control.settings import split_address
 
 
 def listen(host: str, port: int, *, flag: str) -> socket.socket:
@@ -26,3 +27,20 @@ def listen(host: str, port: int, *, flag: str) -> socket.socket:
 def check_free(host: str, port: int, *, flag: str) -> None:
     """Raises AddressTaken before gRPC, which says so less clearly, finds out."""
     listen(host, port, flag=flag).close()
+
+
+def outgoing_address(address: str) -> str:
+    """The address of this machine that leads to "host:port"; nothing is sent. Raises
+    InvalidSetting where no way leads there."""
+    host, port = split_address(address, flag="--head")
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_DGRAM)
+        family, kind, _, _, where = found[0]
+        with socket.socket(family, kind) as probe:
+            probe.connect(where)
+            mine = str(probe.getsockname()[0])
+    except OSError as error:
+        raise InvalidSetting(
+            f"--head is {address}: no way leads there from this machine ({error.strerror or error})"
+        ) from error
+    return f"[{mine}]" if ":" in mine else mine

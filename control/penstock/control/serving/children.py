@@ -148,13 +148,19 @@ def head_command(options: ServeOptions) -> list[str]:
         command += ["--gateway-threads", str(options.gateway_threads)]
     if options.gateway_binary is not None:
         command += ["--gateway-binary", str(options.gateway_binary)]
+    if options.open_gateway:
+        command += ["--open"]
+    for name in options.allow_hosts:
+        command += ["--allow-host", name]
     return command
 
 
 def node_command(options: ServeOptions) -> list[str]:
     """How the node agent is started."""
     head = reachable(options.rpc, flag="--rpc")
-    return [*_begin("node", options), "--head", head, "--node-id", options.node_id]
+    command = [*_begin("node", options), "--head", head, "--node-id", options.node_id]
+    command += ["--start-limit", f"{options.start_limit.total_seconds():g}"]
+    return [*command, "--allow-model-code"] if options.allow_model_code else command
 
 
 def leftover_mark(data_dir: Path) -> list[str]:

@@ -9,18 +9,21 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 from penstock.adapters.adapter import AdapterRef, BadAdapterRef
 from penstock.control.data_dir import admin_token_path
-from penstock.control.errors import InvalidSetting
+from penstock.control.errors import InvalidSetting, InvalidSpec
 from penstock.control.settings import (
     ADMIN_ADDRESS,
     GATEWAY_ADDRESS,
     METRICS_ADDRESS,
     RPC_ADDRESS,
+    START_LIMIT,
     split_address,
 )
+from penstock.control.state.deployment import check_name
 
 DEFAULT_MODEL = "penstock-mini"
 DEFAULT_ADAPTERS = ("pirate=pirate@1=penstock-mini/pirate", "json=json@1=penstock-mini/json")
@@ -41,7 +44,7 @@ class Adapter:
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """Everything that `penstock serve` was told. Raises `InvalidSetting` for a bad address."""
+    """Everything that `penstock serve` was told. Raises `InvalidSetting` for what cannot be."""
 
     model: str
     name: str  # of the deployment: what clients say as "model"
@@ -56,12 +59,20 @@ class ServeOptions:
     metrics: str = METRICS_ADDRESS  # of the gateway
     gateway_threads: int | None = None
     gateway_binary: Path | None = None
+    open_gateway: bool = False  # listen beyond the loopback, for whoever reaches it
+    allow_hosts: tuple[str, ...] = ()  # further names that gateway and admin API are called by
+    allow_model_code: bool = False  # take engine arguments that run code which comes with a model
+    start_limit: timedelta = START_LIMIT  # from a replica's start to ready, downloads included
     node_id: str = "local"
     log_level: str = "info"
 
     def __post_init__(self) -> None:
         for flag, address in self.addresses:
             split_address(address, flag=flag)
+        try:
+            check_name(self.name)
+        except InvalidSpec as error:
+            raise InvalidSetting(f"--name is {self.name!r}: {error}") from error
 
     @property
     def addresses(self) -> tuple[tuple[str, str], ...]:

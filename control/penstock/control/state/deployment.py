@@ -68,7 +68,7 @@ class DeploymentSpec:
     start_limit_ms: int = 0  # milliseconds from process start to ready; 0: the node agent's default
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
+        check_name(self.name)
         _check_template(self.template)
         for field_name, value in (
             ("max_ongoing", self.limits.max_ongoing),
@@ -136,7 +136,7 @@ def template_digest(template: Template) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> None:
     if not _NAME.fullmatch(name):
         raise InvalidSpec(
             f"name is {name!r}: it must be 1 to 63 of a-z, 0-9, '-' and '.', "
