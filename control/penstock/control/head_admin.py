@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from importlib import metadata
 
 from penstock.control.admin.app import admin_app
+from penstock.control.admin.hosts import LOOPBACK, bracketed
 from penstock.control.admin.server import AdminServer
 from penstock.control.admin.services import AdminServices
 from penstock.control.data_dir import admin_token_path
@@ -18,6 +20,8 @@ from penstock.control.secrets_files import made_or_read
 from penstock.control.settings import HeadSettings, split_address
 from penstock.control.store.store import Store
 
+log = logging.getLogger(__name__)
+
 
 async def admin_server(
     settings: HeadSettings,
@@ -29,6 +33,7 @@ async def admin_server(
     gateways: GatewayManager | None,
 ) -> AdminServer:
     """The server, idle. Raises `SecretUnusable`."""
+    _warn_of_plain_tokens(settings)
     tokens = TokenManager(store, clock)
     await _begin(tokens, settings)
     services = AdminServices(keeper, routes, tokens, clock, store, gateways)
@@ -47,3 +52,13 @@ def _hosts(settings: HeadSettings) -> tuple[str, ...]:
     """Names that the API answers to: those it was told, and the one it was told to be at."""
     host, _ = split_address(settings.admin, flag="--admin")
     return (host, *settings.allow_hosts)
+
+
+def _warn_of_plain_tokens(settings: HeadSettings) -> None:
+    host, _ = split_address(settings.admin, flag="--admin")
+    if bracketed(host.strip("[]")) not in LOOPBACK and settings.tls.cert is None:
+        log.warning(
+            "the admin API is reached from elsewhere without TLS, so its tokens can be read on "
+            "the way: give --tls-cert and --tls-key, or put it behind a proxy that has them",
+            extra={"admin": settings.admin},
+        )
