@@ -7,10 +7,11 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +36,16 @@ from penstock.control.settings import HeadSettings, HeadTimings
 timings = HeadTimings(
     silent_after=timedelta(seconds=1), lost_after=timedelta(seconds=2),
     ping_every=timedelta(milliseconds=100), drain=timedelta(seconds=1),
+    min_ready=timedelta(seconds=1), take_over_after=timedelta(seconds=1),
 )
-data_dir, admin, rpc = sys.argv[1:]
+data_dir, admin, rpc, *more = sys.argv[1:]
 settings = HeadSettings(
-    data_dir=Path(data_dir), admin=admin, rpc=rpc, run_gateway=False, timings=timings
+    data_dir=Path(data_dir),
+    admin=admin,
+    rpc=rpc,
+    run_gateway=False,
+    timings=timings,
+    take_over="--take-over" in more,
 )
 sys.exit(asyncio.run(run_head(settings)))
 """
@@ -54,14 +61,14 @@ class HeadProcess:
         self.process: subprocess.Popen[str] | None = None
         self.client = httpx.AsyncClient(trust_env=False, timeout=5)
 
-    async def start(self) -> None:
-        self.process = self.spawn()
+    async def start(self, *flags: str) -> None:
+        self.process = self.spawn(*flags)
         found = await eventually(self._announced, "the head announces its addresses")
         self.admin, self.rpc = found["admin"], found["rpc"]
         await eventually(self._lives, "the head answers /livez")
 
-    def spawn(self) -> subprocess.Popen[str]:
-        argv = [sys.executable, "-c", START, str(self.data_dir), self.admin, self.rpc]
+    def spawn(self, *flags: str) -> subprocess.Popen[str]:
+        argv = [sys.executable, "-c", START, str(self.data_dir), self.admin, self.rpc, *flags]
         log = (self.data_dir.parent / "head.log").open("a")
         with log:
             return subprocess.Popen(argv, stderr=log, text=True)
@@ -105,7 +112,8 @@ class HeadProcess:
             reply = await self.client.get(f"http://{self.admin}/livez")
         except httpx.HTTPError:
             return False
-        return bool(reply.status_code == 200 and reply.json()["snapshot_version"])
+        told = reply.json()
+        return bool(reply.status_code == 200 and (told["snapshot_version"] or told["held"]))
 
 
 class Watcher:
@@ -302,6 +310,54 @@ def test_a_taken_port_is_one_clear_line_and_exit_code_1(tmp_path: Path, flag: st
     assert f"another {flag}" in line
 
 
+async def test_a_restored_backup_changes_nothing_until_it_takes_over(head: HeadProcess) -> None:
+    watcher, backup = Watcher(), head.data_dir / "backup.db"
+    async with reporting_agent(head) as agent, beside(watcher.follow(head)):
+        await head.put("old", replicas=1)
+        await eventually(lambda: watcher.routes(1), "the gateway hears of the first")
+        with closing(sqlite3.connect(head.data_dir / "penstock.db")) as db:
+            db.execute("VACUUM INTO ?", (str(backup),))
+        await head.put("new", replicas=2)
+        await eventually(lambda: watcher.routes(3), "the gateway hears of all")
+        head.end(signal.SIGKILL)
+        for name in ("penstock.db", "penstock.db-wal", "penstock.db-shm"):
+            (head.data_dir / name).unlink(missing_ok=True)
+        backup.rename(head.data_dir / "penstock.db")
+        told = len(watcher.snapshots)
+        ids = set(agent.replicas)
+        await head.start()
+
+        async def held() -> bool:
+            version = await head.get("version")
+            return "--take-over" in version["held"]
+
+        await eventually(held, "the head holds still and says so")
+        refused = await head.client.put(
+            f"http://{head.admin}/admin/v1/deployments/old",
+            json={"engine": "simulated", "model": "x"},
+            headers=head.authorization,
+        )
+        assert refused.status_code == 503
+        states = {r["id"]: r["state"] for r in await head.get("replicas")}
+        assert sorted(states.values()) == ["foreign", "foreign", "ready"]
+        head.end(signal.SIGKILL)
+        await head.start()
+        assert await held()
+        assert (set(agent.replicas), agent.stopped, len(watcher.snapshots)) == (ids, [], told)
+
+        head.end(signal.SIGKILL)
+        await head.start("--take-over")
+
+        async def in_command() -> bool:
+            return not (await head.get("version"))["held"] and await watcher.routes(1)
+
+        await eventually(in_command, "the head has taken over")
+        assert "deployment 'new'" in (head.data_dir.parent / "head.log").read_text()
+        await head.put("old", model="better")
+        await eventually(lambda: _models(agent, "better"), "the agent takes its orders")
+        assert len([i for i in agent.replicas if i.startswith("new-")]) == 2
+
+
 async def test_sigterm_ends_the_head_and_leaves_replicas_alone(head: HeadProcess) -> None:
     async with reporting_agent(head) as agent:
         await head.put("mini")
@@ -309,6 +365,10 @@ async def test_sigterm_ends_the_head_and_leaves_replicas_alone(head: HeadProcess
         assert head.end(signal.SIGTERM) == 0
         assert agent.stopped == []
         assert len(agent.replicas) == 1
+
+
+async def _models(agent: FakeAgent, model: str) -> bool:
+    return any(spec.model == model for spec in agent.specs)
 
 
 async def _registrations(agent: FakeAgent, count: int) -> bool:

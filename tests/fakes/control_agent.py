@@ -9,7 +9,7 @@ from typing import Any
 
 import grpc
 
-from penstock.v1 import inference_pb2, inference_pb2_grpc, nodes_pb2, nodes_pb2_grpc
+from penstock.v1 import common_pb2, inference_pb2, inference_pb2_grpc, nodes_pb2, nodes_pb2_grpc
 
 Context = grpc.aio.ServicerContext[Any, Any]
 NO_REUSE = [("grpc.so_reuseport", 0)]
@@ -37,6 +37,7 @@ class FakeAgent(nodes_pb2_grpc.NodeAgentServicer):
         self.specs: list[nodes_pb2.ReplicaSpec] = []
         self.stopped: list[str] = []
         self.registrations = 0
+        self.stamp = common_pb2.ClusterStamp()  # the newest that it has accepted
         self._servers: dict[str, grpc.aio.Server] = {}
 
     async def StartReplica(
@@ -87,19 +88,32 @@ class FakeAgent(nodes_pb2_grpc.NodeAgentServicer):
                             registered = True
                         reply = await stub.Heartbeat(self._heartbeat(), timeout=2)
                         registered = not reply.unknown
+                        self._hear(reply.stamp)
                         await asyncio.sleep(0.05)
                 except grpc.aio.AioRpcError:
                     await asyncio.sleep(0.05)
 
+    def _hear(self, stamp: common_pb2.ClusterStamp) -> None:
+        """Keeps it, unless it is of another cluster or an older head."""
+        known = self.stamp
+        same = stamp.cluster_id == known.cluster_id
+        if not known.cluster_id or (
+            same and (stamp.epoch, stamp.revision) > (known.epoch, known.revision)
+        ):
+            self.stamp = stamp
+
     def _registration(self) -> nodes_pb2.RegisterNodeRequest:
         node = nodes_pb2.NodeInfo(node_id=self.node_id, agent_address=self.address, pid=1)
-        return nodes_pb2.RegisterNodeRequest(node=node, replicas=self.replicas.values())
+        return nodes_pb2.RegisterNodeRequest(
+            node=node, replicas=self.replicas.values(), stamp=self.stamp
+        )
 
     def _heartbeat(self) -> nodes_pb2.HeartbeatRequest:
         return nodes_pb2.HeartbeatRequest(
             node_id=self.node_id,
             resources=nodes_pb2.NodeResources(cpus=2),
             replicas=self.replicas.values(),
+            stamp=self.stamp,
         )
 
     async def _start(self, spec: nodes_pb2.ReplicaSpec) -> nodes_pb2.ReplicaStatus:
