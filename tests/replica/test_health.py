@@ -22,6 +22,9 @@ from penstock.replica.engine import (
     LoadFigures,
 )
 from penstock.replica.health import Health
+from penstock.replica.progress import Patience
+
+_PATIENCE = Patience(idle=0.01, busy=60)
 
 
 class FakeEngine:
@@ -44,7 +47,7 @@ class FakeEngine:
         return LoadFigures()
 
     async def probe(self) -> None:
-        match next(self._probes):
+        match next(self._probes, "hangs"):
             case "dead":
                 raise EngineError("it is dead")
             case "hangs":
@@ -92,11 +95,11 @@ async def test_anything_else_is_not_and_says_why(events: tuple[Event, ...], deta
 
 async def test_an_engine_whose_probe_does_not_return_hangs() -> None:
     engine = FakeEngine(probes=("fine", "fine", "hangs"))
-    with pytest.raises(EngineHung, match="made no progress for 0"):
-        await Health(engine, "m").watch(every=0.001, patience=0.01)
+    with pytest.raises(EngineHung, match="no progress and used no CPU"):
+        await Health(engine, "m").watch(every=0.001, patience=_PATIENCE)
 
 
 async def test_a_probe_that_finds_a_dead_engine_leaves_the_verdict_to_its_death() -> None:
     engine = FakeEngine(probes=("dead", "hangs"))
     with pytest.raises(EngineHung):
-        await Health(engine, "m").watch(every=0.001, patience=0.01)
+        await Health(engine, "m").watch(every=0.001, patience=_PATIENCE)

@@ -15,6 +15,7 @@ class ExitCode(enum.IntEnum):
     ENGINE_HUNG = 71
     CANNOT_LOAD = 72  # model, adapter or settings are wrong: starting again would not help
     NOT_REGISTERED = 73  # the node agent did not take it
+    INTERNAL = 74  # a fault of the replica's own
 
 
 class EngineDied(EngineError):
@@ -30,7 +31,7 @@ class NotRegistered(EngineError):
 
 
 def exit_code_of(error: BaseException) -> ExitCode:
-    """The exit code that an error means. Other errors of an engine count as its death."""
+    """The exit code that an error means: of an engine's, unless they say more, its death."""
     match error:
         case EngineHung():
             return ExitCode.ENGINE_HUNG
@@ -38,8 +39,10 @@ def exit_code_of(error: BaseException) -> ExitCode:
             return ExitCode.CANNOT_LOAD
         case NotRegistered():
             return ExitCode.NOT_REGISTERED
-        case _:
+        case EngineError():
             return ExitCode.ENGINE_DIED
+        case _:
+            return ExitCode.INTERNAL
 
 
 def first_cause(error: BaseException) -> BaseException:

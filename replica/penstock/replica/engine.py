@@ -114,7 +114,11 @@ class EngineFacts:
 
 @dataclass(frozen=True, slots=True)
 class LoadFigures:
-    """A moment of an engine: counts now, and totals since its start."""
+    """A moment of an engine: counts now, and totals since its start.
+
+    An engine that cannot tell of steps and CPU time leaves them at 0: then only its probe shows
+    that it gets on.
+    """
 
     running: int = 0
     waiting: int = 0
@@ -122,6 +126,8 @@ class LoadFigures:
     prefix_queries: int = 0
     prefix_hits: int = 0
     tokens: int = 0
+    steps: int = 0
+    cpu_seconds: float = 0.0  # of all its processes
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from penstock.replica.endings import EngineHung
 from penstock.replica.engine import Call, Engine, EngineError, Failed, Finished
+from penstock.replica.progress import Patience, Progress, Reading
 
 log = logging.getLogger(__name__)
 
@@ -49,18 +50,32 @@ class Health:
             latency_us = int((time.monotonic() - began) * 1e6)
             return Verdict(not detail, detail, latency_us)
 
-    async def watch(self, every: float, patience: float) -> None:
-        """Probes the engine each `every` seconds. Raises `EngineHung` after `patience` seconds."""
+    async def watch(self, every: float, patience: Patience) -> None:
+        """Looks at the engine each `every` seconds. Raises `EngineHung` when patience is over."""
+        first = self._reading(answered=True)
+        progress = Progress(first, first)
         while True:
             await asyncio.sleep(every)
-            try:
-                async with asyncio.timeout(patience):
-                    await self._engine.probe()
-            except TimeoutError:
-                raise EngineHung(f"the engine made no progress for {patience:g} s") from None
-            except EngineError as error:
-                # `Engine.died` tells of the same with the reason.
-                log.warning("probe failed: %s", error)
+            reading = self._reading(answered=await self._answers(every))
+            progress = progress.after(reading)
+            if fault := progress.fault(reading.at, patience):
+                raise EngineHung(fault)
+
+    def _reading(self, *, answered: bool) -> Reading:
+        figures = self._engine.load()
+        return Reading(time.monotonic(), figures.steps, figures.cpu_seconds, answered)
+
+    async def _answers(self, within: float) -> bool:
+        """Whether the engine's own loop answers a question."""
+        try:
+            async with asyncio.timeout(within):
+                await self._engine.probe()
+        except TimeoutError:
+            return False
+        except EngineError as error:
+            # `Engine.died` tells of the same with the reason.
+            log.warning("probe failed: %s", error)
+        return True
 
     async def _generate(self) -> str:
         """Empty, or why there were no tokens."""

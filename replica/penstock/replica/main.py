@@ -29,6 +29,7 @@ from penstock.replica.health import Health
 from penstock.replica.inbox import Inbox
 from penstock.replica.logs import configure_logs, tell_end
 from penstock.replica.presence import DRAINING, READY, Presence
+from penstock.replica.progress import Patience
 from penstock.replica.registration import Registration
 from penstock.replica.settings import Settings, parse_settings
 from penstock.replica.simulated_engine import SimulatedEngine
@@ -157,7 +158,8 @@ class Replica:
 
     async def _watch_progress(self, controls: Controls) -> None:
         try:
-            await self._health.watch(self._settings.probe_every, self._settings.probe_timeout)
+            patience = Patience(self._settings.hung_after, self._settings.stuck_after)
+            await self._health.watch(self._settings.probe_every, patience)
         except EngineHung as hung:
             await self._fail_all("engine_hung", f"The engine hangs: {hung}.", controls)
             raise

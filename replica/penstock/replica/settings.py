@@ -33,7 +33,8 @@ class Settings:
     # What the cluster's processes prove themselves by, to each other; empty: nothing is asked for.
     cluster_token: str = field(default="", repr=False)
     probe_every: float = 2.0  # between checks that the engine makes progress
-    probe_timeout: float = 10.0  # longer than any pause of a healthy engine
+    hung_after: float = 10.0  # without a step, an answer or CPU time
+    stuck_after: float = 600.0  # at work on one step
     drain: float = 30.0  # that running calls get after SIGTERM
 
 
@@ -45,13 +46,14 @@ class _Parser(argparse.ArgumentParser):
 def parse_settings(argv: Sequence[str] | None = None) -> Settings:
     """Settings from the command line. Raises `CannotLoad` that names what is wrong."""
     options = _parser().parse_args(argv)
+    engine_args = _engine_args(options.engine_arg)
     return Settings(
         replica_id=options.replica_id,
         deployment=options.deployment,
         engine=options.engine,
         model=options.model,
         served_name=options.served_name or options.deployment,
-        engine_args=_engine_args(options.engine_arg),
+        engine_args={key: engine_args[key] for key in engine_args if key not in _PATIENCE},
         adapters=tuple(_adapter(text) for text in options.adapter),
         max_ongoing=options.max_ongoing,
         listen=options.listen,
@@ -59,7 +61,8 @@ def parse_settings(argv: Sequence[str] | None = None) -> Settings:
         log_level=options.log_level,
         cluster_token=_token(options.cluster_token_file),
         probe_every=options.probe_every,
-        probe_timeout=options.probe_timeout,
+        hung_after=_patience(engine_args, "engine_hung_after", options.probe_timeout),
+        stuck_after=_patience(engine_args, "engine_stuck_after", 600.0),
         drain=options.drain,
     )
 
@@ -87,6 +90,18 @@ def _parser() -> argparse.ArgumentParser:
     add("--probe-timeout", type=_seconds, default=10.0, metavar="SECONDS")
     add("--drain", type=_seconds, default=30.0, metavar="SECONDS")
     return parser
+
+
+_PATIENCE = ("engine_hung_after", "engine_stuck_after")
+"""Settings that a deployment gives among its engine's arguments, but are the replica's."""
+
+
+def _patience(engine_args: Mapping[str, str], key: str, default: float) -> float:
+    text = engine_args.get(key, str(default))
+    try:
+        return _seconds(text)
+    except (ValueError, argparse.ArgumentTypeError):
+        raise CannotLoad(f"engine setting {key}={text}: say seconds, more than 0") from None
 
 
 _LEVELS = ("debug", "info", "warning", "error")

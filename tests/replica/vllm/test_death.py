@@ -6,12 +6,16 @@ import asyncio
 import signal
 import time
 from collections.abc import AsyncIterator
+from typing import Any
 
 import psutil
 import pytest
 import pytest_asyncio
 
+from penstock.replica.endings import EngineHung
 from penstock.replica.engine import AdapterSource, CannotLoad, EngineError
+from penstock.replica.health import Health
+from penstock.replica.progress import Patience
 from penstock.replica.vllm.engine import VllmEngine
 from tests.replica.vllm.talking import Answer, ask, chat, until
 
@@ -31,11 +35,14 @@ _SETTINGS = {
 async def mortal() -> AsyncIterator[VllmEngine]:
     """An engine that may be killed: a short queue, no adapters."""
     engine = VllmEngine("penstock-mini", "penstock-mini", (), _SETTINGS)
-    try:
-        await engine.start()
-        yield engine
-    finally:
-        await engine.stop()
+    with pytest.MonkeyPatch.context() as environment:
+        # So that a test can run a function of its own in the engine's process.
+        environment.setenv("VLLM_ALLOW_INSECURE_SERIALIZATION", "1")
+        try:
+            await engine.start()
+            yield engine
+        finally:
+            await engine.stop()
 
 
 def _process(engine: VllmEngine) -> psutil.Process:
@@ -57,6 +64,36 @@ async def test_a_full_queue_refuses_so_that_another_replica_may_answer(mortal: V
     assert {(f.status, f.code, f.retryable, f.fault) for f in refused} == {
         (503, "overloaded", True, "upstream")
     }
+
+
+def _work(worker: Any, seconds: float) -> None:
+    """In the engine's process: one long step."""
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
+async def test_an_engine_at_work_on_one_long_step_is_no_hung_one(mortal: VllmEngine) -> None:
+    assert mortal._up is not None
+    llm = mortal._up.launched.llm
+    patience = Patience(idle=1.0, busy=60)
+    async with asyncio.TaskGroup() as tasks:
+        watch = tasks.create_task(Health(mortal, "penstock-mini").watch(0.1, patience))
+        await llm.collective_rpc(_work, args=(3.0,))
+        assert not watch.done()
+        watch.cancel()
+
+
+async def test_an_engine_that_is_stopped_half_way_hangs(mortal: VllmEngine) -> None:
+    process = _process(mortal)
+    process.suspend()
+    try:
+        watch = Health(mortal, "penstock-mini").watch(0.1, Patience(idle=1.0, busy=60))
+        with pytest.raises(EngineHung, match="no progress and used no CPU for 1 s"):
+            await asyncio.wait_for(watch, 30)
+    finally:
+        process.resume()
+    await mortal.probe()
 
 
 async def test_a_dying_engine_is_told_of_by_every_call_at_once_with_where_it_was(

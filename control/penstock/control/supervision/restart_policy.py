@@ -11,6 +11,7 @@ ENGINE_DIED = 70
 ENGINE_HUNG = 71
 CANNOT_LOAD = 72
 COULD_NOT_REGISTER = 73
+INTERNAL = 74
 
 MEANINGS = {
     0: "stopped although nobody asked it to",
@@ -18,6 +19,7 @@ MEANINGS = {
     ENGINE_HUNG: "its engine hung",
     CANNOT_LOAD: "it cannot load its model or settings",
     COULD_NOT_REGISTER: "it could not register with the node agent",
+    INTERNAL: "it failed by a fault of its own",
 }
 
 

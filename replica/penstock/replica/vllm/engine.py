@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from penstock.replica.engine import (
@@ -85,7 +85,10 @@ class VllmEngine:
 
     def load(self) -> LoadFigures:
         """The newest figures; zeros before the engine is up."""
-        return LoadFigures() if self._up is None else self._up.launched.gauges.figures()
+        if self._up is None:
+            return LoadFigures()
+        launched = self._up.launched
+        return replace(launched.gauges.figures(), cpu_seconds=launched.cpu_seconds())
 
     async def probe(self) -> None:
         """A round trip through the engine's own loop; raises `EngineError` if it is dead."""

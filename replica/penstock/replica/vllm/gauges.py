@@ -21,6 +21,7 @@ class Gauges(AggregateStatLoggerBase):  # type: ignore[misc]
         self._queries = 0
         self._hits = 0
         self._tokens = 0
+        self._finished_steps = 0
 
     def record(
         self,
@@ -29,6 +30,7 @@ class Gauges(AggregateStatLoggerBase):  # type: ignore[misc]
         mm_cache_stats: Any = None,
         engine_idx: int = 0,
     ) -> None:
+        self._finished_steps += 1
         if scheduler_stats is not None:
             self._steps[engine_idx] = (
                 scheduler_stats.num_running_reqs,
@@ -53,6 +55,7 @@ class Gauges(AggregateStatLoggerBase):  # type: ignore[misc]
             prefix_queries=self._queries,
             prefix_hits=self._hits,
             tokens=self._tokens,
+            steps=self._finished_steps,
         )
 
 

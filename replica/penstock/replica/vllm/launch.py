@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
+
 from penstock.replica.engine import CannotLoad, EngineError
 from penstock.replica.vllm import causes, checks, engine_process, environment
 from penstock.replica.vllm.arguments import Circumstances, Option, command_line, own_settings
@@ -53,6 +55,16 @@ class Launched:
     gauges: Gauges
     args: Namespace
     cpu: bool
+    processes: tuple[psutil.Process, ...]
+
+    def cpu_seconds(self) -> float:
+        """What the engine's processes have used so far; those that ended count no more."""
+        used = 0.0
+        for process in self.processes:
+            with contextlib.suppress(psutil.Error):
+                times = process.cpu_times()
+                used += times.user + times.system
+        return used
 
 
 class Launcher:
@@ -129,7 +141,7 @@ class Launcher:
         if cpu and args.enforce_eager:
             environment.never_compile()
         llm, gauges = self._engine(args, log_engine)
-        return Launched(place, llm, gauges, args, cpu)
+        return Launched(place, llm, gauges, args, cpu, _processes(llm))
 
     def _arguments(self, *, cpu: bool) -> Namespace:
         from vllm.entrypoints.launchers.cli_args import make_arg_parser
@@ -169,8 +181,7 @@ class Launcher:
     def _exit_codes(self) -> list[int | None]:
         if self._launched is None:
             return []
-        manager: Any = self._launched.llm.engine_core.resources.engine_manager
-        return [process.exitcode for process in manager.processes]
+        return [process.exitcode for process in _cores(self._launched.llm)]
 
     def _explain(self, error: BaseException) -> EngineError:
         if isinstance(error, EngineError):
@@ -183,6 +194,17 @@ class Launcher:
                 return EngineError(f"the engine did not start: {signalled or cause}")
             cause = logged
         return CannotLoad(self._order.place.failure(cause))
+
+
+def _cores(llm: TappedLLM) -> list[Any]:
+    manager: Any = llm.engine_core.resources.engine_manager
+    return list(manager.processes)
+
+
+def _processes(llm: TappedLLM) -> tuple[psutil.Process, ...]:
+    """The engine's processes: its cores, and the workers that they started."""
+    cores = [psutil.Process(core.pid) for core in _cores(llm)]
+    return tuple(one for core in cores for one in (core, *core.children(recursive=True)))
 
 
 def _settle(outcome: asyncio.Future[Launched], how: Callable[[], None]) -> None:

@@ -1,0 +1,32 @@
+"""The replica's settings from its command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.replica.engine import CannotLoad
+from penstock.replica.settings import Settings, parse_settings
+
+
+def _parsed(*engine_args: str) -> Settings:
+    words = ["--replica-id", "r", "--deployment", "d", "--engine", "simulated", "--model", "none"]
+    for one in engine_args:
+        words += ["--engine-arg", one]
+    return parse_settings(words)
+
+
+def test_a_deployment_says_how_long_its_engine_may_be_silent() -> None:
+    settings = _parsed("engine_hung_after=60", "engine_stuck_after=1200", "ttft_ms=5")
+    assert (settings.hung_after, settings.stuck_after) == (60, 1200)
+    assert settings.engine_args == {"ttft_ms": "5"}
+
+
+def test_an_engine_may_be_silent_for_ten_seconds_and_at_work_for_ten_minutes() -> None:
+    settings = _parsed()
+    assert (settings.hung_after, settings.stuck_after) == (10, 600)
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "soon"])
+def test_a_silence_that_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(CannotLoad, match=f"engine_hung_after={text}: say seconds"):
+        _parsed(f"engine_hung_after={text}")
