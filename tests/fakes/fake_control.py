@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
+from pathlib import Path
 from types import TracebackType
 
 import grpc
@@ -13,6 +14,8 @@ from penstock.v1 import inference_pb2 as inference
 from penstock.v1 import routes_pb2 as v1
 from penstock.v1 import routes_pb2_grpc as services
 from tests.fakes.fake_replica import OPTIONS, FakeReplica, authorization_of
+
+TLS = Path(__file__).parent / "tls"
 
 
 def deployment(
@@ -47,8 +50,9 @@ def route(
 class FakeControl(services.RoutesServicer):
     """Serves from `async with` on. publish() reaches whoever watches, now and later."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, tls: bool = False) -> None:
         self.address = ""
+        self._tls = tls  # with the certificate beside this file
         self.watches: list[v1.WatchRoutesRequest] = []
         self.reports: list[v1.GatewayReport] = []
         self.authorizations: list[str] = []  # of each call
@@ -63,9 +67,15 @@ class FakeControl(services.RoutesServicer):
         return server
 
     async def __aenter__(self) -> FakeControl:
-        self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
+        self.address = f"127.0.0.1:{self._listen('127.0.0.1:0')}"
         await self._server.start()
         return self
+
+    def _listen(self, address: str) -> int:
+        if not self._tls:
+            return self._server.add_insecure_port(address)
+        pair = ((TLS / "server.key").read_bytes(), (TLS / "server.pem").read_bytes())
+        return self._server.add_secure_port(address, grpc.ssl_server_credentials([pair]))
 
     async def __aexit__(
         self,
@@ -82,7 +92,7 @@ class FakeControl(services.RoutesServicer):
     async def start_again(self) -> None:
         """Serves on the same port as before."""
         self._server = self._new_server()
-        assert self._server.add_insecure_port(self.address)
+        assert self._listen(self.address)
         await self._server.start()
 
     async def publish(

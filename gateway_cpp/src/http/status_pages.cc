@@ -13,6 +13,18 @@ namespace {
 constexpr std::string_view kJson = "application/json";
 constexpr std::string_view kPrometheus = "text/plain; version=0.0.4; charset=utf-8";
 
+// The name that was resolved to `route`.
+routing::ModelName resolved_name(std::string_view id, const routing::Route& route) {
+  const routing::DeploymentRoute& deployment = route.deployment->route;
+  routing::ModelName name{std::string(id), &deployment};
+  const auto& adapters = deployment.adapters;
+  const auto alias = std::find_if(adapters.begin(), adapters.end(), [&](const auto& adapter) {
+    return deployment.name + ":" + adapter.alias == id;
+  });
+  if (alias != adapters.end() && id != deployment.name) name.adapter = &*alias;
+  return name;
+}
+
 openai::ModelCard card_of(const routing::ModelName& name) {
   openai::ModelCard card;
   card.id = name.name;
@@ -110,14 +122,9 @@ PageText StatusPages::models() const {
 }
 
 base::Result<PageText> StatusPages::model(std::string_view id) const {
-  const auto& routes = routes_.read();
-  auto route = routes->resolve(id);
+  const auto route = routes_.read()->resolve(id);
   if (!route) return route.error();
-  for (const auto& name : routes->names()) {
-    if (name.name == id) return PageText{200, kJson, openai::model_body(card_of(name))};
-  }
-  return base::make_error(base::Kind::kModelNotFound,
-                          "The model `" + std::string(id) + "` does not exist.", "model");
+  return PageText{200, kJson, openai::model_body(card_of(resolved_name(id, *route)))};
 }
 
 }  // namespace penstock::http

@@ -57,6 +57,7 @@ Awaitable<void> RequestFlow::stream(Exchange& x) {
       if (sent == Sent::kBlocked) sent = co_await x.reply.flush();
       if (piece == Piece::kCutOff) co_return;
       if (sent == Sent::kGone) break;
+      x.whole = x.whole || x.done_now;
       note_written(x, x.taken);
       if (piece == Piece::kLast) co_return note_success(x);
       call.wrote(x.taken);
@@ -79,9 +80,8 @@ Piece RequestFlow::take_news(Exchange& x) {
   x.record().events += call.pending_events();
   call.take(x.payload);
   x.taken = x.payload.size();
-  const bool done_now = x.payload.bytes().ends_with(kDone);
-  const Piece piece = call.ended() ? last_piece(x, done_now) : Piece::kMore;
-  x.whole = x.whole || done_now;
+  x.done_now = x.payload.bytes().ends_with(kDone);
+  const Piece piece = call.ended() ? last_piece(x) : Piece::kMore;
   x.answered = piece != Piece::kMore;
   if (x.taken > 0 && piece != Piece::kCutOff) x.settlement.first_byte();
   return piece;
@@ -90,15 +90,15 @@ Piece RequestFlow::take_news(Exchange& x) {
 // Nothing follows [DONE]: where it came before a failure, the client has the whole answer. An
 // engine that says [DONE] and then that it was none is believed, as long as the client has not
 // seen it.
-Piece RequestFlow::last_piece(Exchange& x, bool done_now) {
+Piece RequestFlow::last_piece(Exchange& x) {
   x.aboard.leave();
   if (x.call->failed()) {
     note_failure(x);
-    if (x.whole || done_now) return Piece::kLast;
+    if (x.whole || x.done_now) return Piece::kLast;
   }
   const Failed fault = fault_of_end(x);
   if (!fault) return Piece::kLast;
-  if (done_now) x.payload.drop_last(kDone.size());
+  if (x.done_now) x.payload.drop_last(kDone.size());
   if (!x.whole) x.payload.append(openai::error_event(*fault));
   x.settlement.failed(*fault);
   return Piece::kCutOff;

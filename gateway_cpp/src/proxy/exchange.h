@@ -53,6 +53,7 @@ struct RequestFlow::Exchange {
   bool suspect = false;
   admission::Aboard aboard;
   bool stream_begun = false;  // the client has a status, and may have comments
+  bool done_now = false;      // what was taken last ends with [DONE]
   bool whole = false;         // the client has all of a stream: [DONE] was written
   bool answered = false;      // nothing more may be written
   upstream::Payload payload;

@@ -85,7 +85,7 @@ class RequestFlow {
   Awaitable<void> unary(Exchange& x);
   Awaitable<void> fail(Exchange& x, const base::Error& error);
   Piece take_news(Exchange& x);
-  Piece last_piece(Exchange& x, bool done_now);
+  Piece last_piece(Exchange& x);
   void note_written(Exchange& x, uint64_t bytes);
   void note_success(Exchange& x);
   AnswerHead head_of(const Exchange& x, unsigned status, std::string_view content_type) const;

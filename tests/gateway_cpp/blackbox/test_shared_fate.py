@@ -8,8 +8,9 @@ from pathlib import Path
 
 from penstock.v1 import common_pb2 as common
 from penstock.v1 import routes_pb2 as routes
-from tests.fakes.fake_control import deployment, route
+from tests.fakes.fake_control import TLS, FakeControl, deployment, route
 from tests.fakes.fake_replica import DONE, FakeCall, delta, hello, last_delta, refuse
+from tests.fakes.gateway_process import GatewayProcess
 from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.conftest import Start, System
 from tests.gateway_cpp.blackbox.raw_http import RawClient, chat, request
@@ -167,6 +168,33 @@ async def test_every_call_proves_that_it_is_of_the_cluster(start: Start, tmp_pat
     assert "5ecre7" not in str(system.gateway.logs())
 
 
+async def test_a_head_behind_tls_is_followed_by_its_certificate(tmp_path: Path) -> None:
+    async with FakeControl(tls=True) as control:
+        version = await control.publish([deployment()], [])
+        flags = ("--control", control.address, "--id", "gw-1", "--data-dir", str(tmp_path))
+        async with GatewayProcess(tmp_path, *flags, "--tls-ca", str(TLS / "ca.pem")) as gateway:
+            await gateway.start()
+            await until(
+                lambda: gateway.find_log("routes replaced", version=version), "routes have come"
+            )
+
+
+async def test_a_report_tells_whose_routes_are_in_force_and_what_moves(system: System) -> None:
+    stamp = common.ClusterStamp(cluster_id="ours", epoch=3, revision=7)
+    here = [route(r) for r in system.replicas]
+    await system.has_routes(await system.control.publish([deployment()], here, stamp=stamp))
+    answer = await system.ask(chat())
+
+    def told() -> bool:
+        last = system.control.reports[-1]
+        return last.stamp == stamp and last.bytes_sent == len(answer.body)
+
+    await until(lambda: system.control.reports and told(), "the report says so")
+    last = system.control.reports[-1]
+    assert last.pid == system.gateway.pid
+    assert not last.draining
+
+
 async def test_a_stream_whose_engine_falls_silent_ends_with_an_error(start: Start) -> None:
     async def falls_silent(call: FakeCall) -> None:
         await call.send(delta("first"))
@@ -228,6 +256,7 @@ async def test_a_dead_end_is_not_told_as_passing(system: System) -> None:
 
 async def test_a_replica_that_fails_fast_does_not_draw_all_traffic(start: Start) -> None:
     system = await start("--threads", "1", scripts=(refuse(500, "engine_error", retry=True), hello))
-    for _ in range(20):
+    for _ in range(60):
         assert (await system.ask(chat())).status == 200
-    assert len(system.replicas[0].calls) == 3, "its third failure in a row ejects it"
+    # Half of them without ejection; it is tried again now and then.
+    assert len(system.replicas[0].calls) <= 15

@@ -152,6 +152,41 @@ TEST_F(AnswerTest, SaysNothingAfterDone) {
   EXPECT_EQ(totals().succeeded, 1U);
 }
 
+TEST_F(AnswerTest, CountsAClientThatLeftAfterDoneAsAnswered) {
+  ask(kStream);
+  call().chunk("data: a\n\ndata: [DONE]\n\n", 2);
+  reply_.leave();
+  EXPECT_TRUE(done_);
+  EXPECT_EQ(totals().succeeded, 1U);
+}
+
+TEST_F(AnswerTest, CountsAClientThatLeftBeforeDoneAsGone) {
+  ask(kStream);
+  call().chunk("data: a\n\n");
+  reply_.stop_reading();
+  call().chunk("data: b\n\n");
+  call().chunk("data: [DONE]\n\n");
+  call().finish();
+  reply_.leave();
+  EXPECT_TRUE(done_);
+  EXPECT_EQ(totals().succeeded, 0U);
+  EXPECT_EQ(totals().cancelled, 1U);
+}
+
+TEST_F(AnswerTest, TakesBackADoneThatTheEngineDidNotMean) {
+  ask(kStream);
+  call().chunk("data: a\n\n");
+  reply_.stop_reading();
+  call().chunk("data: b\n\n");
+  call().chunk("data: c\n\ndata: [DONE]\n\n", 2);
+  call().finish({"error"});
+  reply_.read_on();
+  reply_.read_on();
+  EXPECT_TRUE(done_);
+  EXPECT_TRUE(reply_.text.starts_with("data: a\n\ndata: b\n\ndata: c\n\ndata: {\"error\""));
+  EXPECT_EQ(reply_.text.find("[DONE]"), std::string::npos);
+}
+
 TEST_F(AnswerTest, CountsBytesAsTheyAreWritten) {
   ask(kStream);
   call().chunk("data: a\n\n");
