@@ -99,6 +99,18 @@ class HeadProcess:
         deployment = await self.get(f"deployments/{name}")
         return bool(deployment["status"]["phase"] == "ready")
 
+    async def is_held(self) -> bool:
+        return "--take-over" in (await self.get("version"))["held"]
+
+    def back_up(self, copy: Path) -> None:
+        with closing(sqlite3.connect(self.data_dir / "penstock.db")) as db:
+            db.execute("VACUUM INTO ?", (str(copy),))
+
+    def restore(self, copy: Path) -> None:
+        for name in ("penstock.db", "penstock.db-wal", "penstock.db-shm"):
+            (self.data_dir / name).unlink(missing_ok=True)
+        copy.rename(self.data_dir / "penstock.db")
+
     async def _announced(self) -> Any:
         try:
             found = json.loads((self.data_dir / "head.json").read_text())
@@ -112,8 +124,9 @@ class HeadProcess:
             reply = await self.client.get(f"http://{self.admin}/livez")
         except httpx.HTTPError:
             return False
-        told = reply.json()
-        return bool(reply.status_code == 200 and (told["snapshot_version"] or told["held"]))
+        if reply.status_code != 200:
+            return False
+        return bool(reply.json()["snapshot_version"] or await self.is_held())
 
 
 class Watcher:
@@ -315,41 +328,28 @@ async def test_a_restored_backup_changes_nothing_until_it_takes_over(head: HeadP
     async with reporting_agent(head) as agent, beside(watcher.follow(head)):
         await head.put("old", replicas=1)
         await eventually(lambda: watcher.routes(1), "the gateway hears of the first")
-        with closing(sqlite3.connect(head.data_dir / "penstock.db")) as db:
-            db.execute("VACUUM INTO ?", (str(backup),))
+        head.back_up(backup)
         await head.put("new", replicas=2)
         await eventually(lambda: watcher.routes(3), "the gateway hears of all")
         head.end(signal.SIGKILL)
-        for name in ("penstock.db", "penstock.db-wal", "penstock.db-shm"):
-            (head.data_dir / name).unlink(missing_ok=True)
-        backup.rename(head.data_dir / "penstock.db")
-        told = len(watcher.snapshots)
-        ids = set(agent.replicas)
+        head.restore(backup)
+        told, ids = len(watcher.snapshots), set(agent.replicas)
         await head.start()
-
-        async def held() -> bool:
-            version = await head.get("version")
-            return "--take-over" in version["held"]
-
-        await eventually(held, "the head holds still and says so")
-        refused = await head.client.put(
-            f"http://{head.admin}/admin/v1/deployments/old",
-            json={"engine": "simulated", "model": "x"},
-            headers=head.authorization,
-        )
-        assert refused.status_code == 503
+        await eventually(head.is_held, "the head holds still and says so")
+        with pytest.raises(AssertionError, match="holds still"):
+            await head.put("old", model="x")
         states = {r["id"]: r["state"] for r in await head.get("replicas")}
         assert sorted(states.values()) == ["foreign", "foreign", "ready"]
         head.end(signal.SIGKILL)
         await head.start()
-        assert await held()
+        assert await head.is_held()
         assert (set(agent.replicas), agent.stopped, len(watcher.snapshots)) == (ids, [], told)
 
         head.end(signal.SIGKILL)
         await head.start("--take-over")
 
         async def in_command() -> bool:
-            return not (await head.get("version"))["held"] and await watcher.routes(1)
+            return not await head.is_held() and await watcher.routes(1)
 
         await eventually(in_command, "the head has taken over")
         assert "deployment 'new'" in (head.data_dir.parent / "head.log").read_text()

@@ -1,0 +1,141 @@
+"""What a head costs at rest, and how fast a change reaches every gateway, at the size of a fleet.
+
+A real head with a store on disk; node agents, replicas and gateways are simulated in this process,
+over real gRPC. Every node sends a heartbeat each second, every gateway a report; the head pings the
+replicas. Run it as `PYTHONPATH=control .venv/bin/python -m benchmarks.scale`;
+`--help` lists the sizes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+import tempfile
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import httpx
+import psutil
+
+from benchmarks.fleet import Fleet, Sizes, filled_store
+
+HEAD = """
+import asyncio, sys
+from pathlib import Path
+from penstock.control.head import run_head
+from penstock.control.settings import HeadSettings
+
+data_dir = Path(sys.argv[1])
+settings = HeadSettings(
+    data_dir=data_dir, admin="127.0.0.1:0", rpc="127.0.0.1:0", run_gateway=False,
+    log_level="warning", cluster_token_file=data_dir / "cluster.token",
+)
+sys.exit(asyncio.run(run_head(settings)))
+"""
+PATIENCE = 60  # seconds until the head is there and has heard everybody
+
+
+def main() -> None:
+    """Measures, and prints one JSON object."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=100)
+    parser.add_argument("--replicas", type=int, default=1000)
+    parser.add_argument("--deployments", type=int, default=1000)
+    parser.add_argument("--gateways", type=int, default=10)
+    parser.add_argument("--rest", type=float, default=20, help="seconds at rest that are measured")
+    parser.add_argument("--changes", type=int, default=20)
+    args = parser.parse_args()
+    sizes = Sizes(args.nodes, args.replicas, args.deployments, args.gateways)
+    with tempfile.TemporaryDirectory() as directory:
+        found = asyncio.run(measured(Path(directory), sizes, args.rest, args.changes))
+    sys.stdout.write(json.dumps(found, indent=2) + "\n")
+
+
+async def measured(data_dir: Path, sizes: Sizes, rest: float, changes: int) -> dict[str, object]:
+    """The figures of one run."""
+    async with AsyncExitStack() as stack:
+        fleet = Fleet(sizes)
+        await fleet.serve(stack)
+        await filled_store(data_dir / "penstock.db", fleet)
+        head = await asyncio.create_subprocess_exec(sys.executable, "-c", HEAD, str(data_dir))
+        stack.push_async_callback(head.wait)
+        stack.callback(head.terminate)
+        addresses = await announced(data_dir)
+        token = (data_dir / "cluster.token").read_text().strip()
+        tasks = await stack.enter_async_context(asyncio.TaskGroup())
+        running = [tasks.create_task(each) for each in fleet.parts(addresses["rpc"], token)]
+        await settled(fleet)
+        share = await cpu_share(psutil.Process(head.pid), rest)
+        spreads = await spread(fleet, addresses["admin"], data_dir, changes)
+        for task in running:
+            task.cancel()
+    return {
+        "sizes": vars_of(sizes),
+        "cpu_share_of_one_core_at_rest": round(share, 3),
+        "milliseconds_to_every_gateway": {
+            "p50": round(statistics.median(spreads), 1),
+            "max": round(max(spreads), 1),
+        },
+    }
+
+
+async def announced(data_dir: Path) -> dict[str, str]:
+    """The addresses that the head listens on."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            try:
+                found: dict[str, str] = json.loads((data_dir / "head.json").read_text())
+                return found
+            except (OSError, ValueError):
+                await asyncio.sleep(0.05)
+
+
+async def settled(fleet: Fleet) -> None:
+    """Returns when every gateway routes to every replica, and a while later."""
+    async with asyncio.timeout(PATIENCE):
+        await fleet.all_routed()
+    await asyncio.sleep(5)
+
+
+async def cpu_share(head: psutil.Process, seconds: float) -> float:
+    """User and system time of the head, by wall time."""
+    before, began = head.cpu_times(), time.monotonic()
+    await asyncio.sleep(seconds)
+    after, passed = head.cpu_times(), time.monotonic() - began
+    return (after.user + after.system - before.user - before.system) / passed
+
+
+async def spread(fleet: Fleet, admin: str, data_dir: Path, changes: int) -> list[float]:
+    """Milliseconds from asking for each change until every gateway has it."""
+    token = (data_dir / "admin.token").read_text().strip()
+    found = []
+    async with httpx.AsyncClient(
+        base_url=f"http://{admin}/admin/v1",
+        headers={"authorization": f"Bearer {token}"},
+        trust_env=False,
+        timeout=30,
+    ) as client:
+        for number in range(1, changes + 1):
+            name = fleet.deployment_name(number)
+            spec = (await client.get(f"/deployments/{name}")).json()["spec"]
+            began = time.monotonic()
+            body = {**spec, "max_queued": number}
+            reply = await client.put(f"/deployments/{name}", json=body)
+            reply.raise_for_status()
+            await fleet.every_gateway_has(name, max_queued=number)
+            found.append((time.monotonic() - began) * 1000)
+            await asyncio.sleep(0.3)
+    return found
+
+
+def vars_of(sizes: Sizes) -> dict[str, int]:
+    """The sizes by their names."""
+    return {name: getattr(sizes, name) for name in sizes.__slots__}
+
+
+if __name__ == "__main__":
+    main()
