@@ -35,6 +35,13 @@ class RawPeer {
     return true;
   }
 
+  // One more connection has come, beside the one that is talked on.
+  bool accepted_another() {
+    boost::system::error_code none;
+    const tcp::socket another = acceptor_.accept(none);
+    return !none;
+  }
+
   // Reads what came, answers what HTTP/2 wants answered, and writes what there is room for.
   void talk() {
     if (!accepted()) return;

@@ -6,6 +6,7 @@
 #include "fake_replica.h"
 #include "fixed_clock.h"
 #include "log_capture.h"
+#include "raw_peer.h"
 #include "routing/route_table.h"
 
 namespace penstock::upstream {
@@ -59,6 +60,24 @@ TEST_F(ReplicaPoolTest, FailsCallsAtOnceWithinTheBackoff) {
   Signal last_news;
   const auto third = open(last_news);
   EXPECT_FALSE(third->failed());
+}
+
+TEST_F(ReplicaPoolTest, OpensANewSessionBesideOneThatGoesAway) {
+  RawPeer peer(loop_.io());
+  const ReplicaAddress address{"r1", peer.address()};
+  const auto running = pool_.open(address, v1::CallRequest(), news_);
+  ASSERT_TRUE(loop_.run_until([&] {
+    peer.talk();
+    return !peer.http2.body.empty();
+  }));
+  peer.say(peer.http2.go_away(1));
+  Signal more_news;
+  ASSERT_TRUE(loop_.run_until([&] {
+    clock_.advance(std::chrono::seconds(2));
+    const auto next = pool_.open(address, v1::CallRequest(), more_news);
+    return peer.accepted_another();
+  }));
+  EXPECT_FALSE(running->failed()) << "what it has is finished";
 }
 
 TEST_F(ReplicaPoolTest, DropsTheSessionOfAReplicaThatLeftOnceItIsIdle) {
