@@ -11,6 +11,7 @@
 #include <deque>
 #include <iostream>
 #include <memory>
+#include <string>
 
 #include "admission/suspects.h"
 #include "base/clock.h"
@@ -22,8 +23,11 @@
 #include "control_plane/route_subscription.h"
 #include "control_plane/snapshot_file.h"
 #include "control_plane/suspect_codec.h"
+#include "http/doors.h"
 #include "http/io_thread.h"
 #include "http/listen_socket.h"
+#include "http/status_thread.h"
+#include "proxy/body_budget.h"
 #include "proxy/gateway_state.h"
 #include "routing/least_loaded.h"
 #include "routing/route_table.h"
@@ -34,11 +38,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int kCutShort = 1;
+constexpr int kCutShort = 1;  // requests were running at the drain's deadline, or at SIGQUIT
 constexpr int kBadFlags = 2;
 constexpr int kPortTaken = 3;
 constexpr milliseconds kTick{100};
 constexpr milliseconds kDrainTick{10};
+constexpr milliseconds kLastWords{1'000};    // for clients to take the error that ends their answer
+constexpr milliseconds kStatusRetry{1'000};  // while the status port belongs to a predecessor
 
 int say_error(const std::string& message, int exit_code) {
   std::cerr << "penstock-gateway: error: " << message << '\n';
@@ -50,17 +56,23 @@ class Gateway {
  public:
   Gateway(const base::GatewayConfig& config, const base::Address& address);
 
-  bool listen();  // false and errno: the address went to somebody else
+  // Empty: it listens; else why it cannot.
+  std::string listen();
   void start();
   void wait_for_signal();
   void stop_accepting();
-  void wait_until_idle();
+  // False: requests were still running when its time was over.
+  bool wait_until_idle();
+  void end_what_runs();
   void stop();
 
  private:
   void turn(milliseconds at_most);
   void on_signal();
   void fill_report(v1::GatewayReport& report);
+  void note_signal(int signal);
+  void limit_connections();
+  base::Result<base::Address> serve_status();
 
   const base::GatewayConfig config_;
   const base::Address address_;
@@ -71,15 +83,23 @@ class Gateway {
   const routing::LeastLoaded policy_;
   proxy::GatewayState state_;
   admission::Suspects suspects_;
+  proxy::BodyBudget bodies_;
+  const http::Doors doors_;
+  const uint64_t descriptors_;
+  uint64_t limited_for_ = 0;  // the generation of routes that max_connections was set for
   control_plane::SnapshotFile snapshot_file_;
   const control_plane::HeadChannel head_;
   control_plane::RouteSubscription subscription_;
   control_plane::ReportClient reports_;
   upstream::LoadWatch loads_;
   std::deque<http::IoThread> threads_;
+  std::unique_ptr<http::StatusThread> status_;
+  base::SteadyTime next_status_{};
   boost::asio::io_context control_{1};  // of main's own thread
-  boost::asio::signal_set signals_{control_, SIGTERM, SIGINT};
-  int signals_seen_ = 0;
+  boost::asio::signal_set signals_{control_, SIGTERM, SIGINT, SIGQUIT};
+  int interrupts_ = 0;
+  bool drains_ = false;
+  bool cut_short_ = false;
 };
 
 Gateway::Gateway(const base::GatewayConfig& config, const base::Address& address)
@@ -87,6 +107,9 @@ Gateway::Gateway(const base::GatewayConfig& config, const base::Address& address
       address_(address),
       log_(clock_, config_.log_level),
       suspects_(config_.id, config_.quarantine, [this] { reports_.hurry(); }),
+      bodies_(config_.body_budget_bytes),
+      doors_(config_, http::machine_name()),
+      descriptors_(http::raise_descriptor_limit()),
       snapshot_file_(config_.data_dir, config_.id, log_),
       head_(
           control_plane::connect_to_head(config_.control, config_.cluster_token, config_.head_ca)),
@@ -97,8 +120,8 @@ Gateway::Gateway(const base::GatewayConfig& config, const base::Address& address
   on_signal();
 }
 
-bool Gateway::listen() {
-  const uint32_t connections = http::raise_descriptor_limit(config_.max_connections);
+std::string Gateway::listen() {
+  limit_connections();
   const http::IoThread::Shared shared{.clock = clock_,
                                       .log = log_,
                                       .config = config_,
@@ -107,13 +130,53 @@ bool Gateway::listen() {
                                       .suspects = suspects_,
                                       .routes = routes_,
                                       .policy = policy_,
+                                      .doors = doors_,
+                                      .bodies = bodies_,
                                       .subscription = [this] { return subscription_.state(); }};
   for (unsigned i = 0; i < config_.threads; ++i) {
     const int socket = http::listen_on(address_);
-    if (socket < 0) return false;
-    threads_.emplace_back(shared, socket, connections);
+    if (socket < 0) return "cannot listen on " + address_.text() + ": " + std::strerror(errno);
+    threads_.emplace_back(shared, socket);
   }
-  return true;
+  if (config_.metrics.host.empty()) return {};
+  const auto status = serve_status();
+  // A predecessor on this port has the status port until it ends.
+  return status || config_.share_port ? std::string() : status.error().message;
+}
+
+base::Result<base::Address> Gateway::serve_status() {
+  auto address = http::claim_address("--metrics", config_.metrics, http::Claim::kAlone);
+  if (!address) return address;
+  const int socket = http::listen_on(*address);
+  if (socket < 0) {
+    return base::make_error(base::Kind::kConfig,
+                            "cannot listen on " + address->text() + ": " + std::strerror(errno));
+  }
+  const http::StatusThread::Subject subject{
+      .clock = clock_,
+      .log = log_,
+      .config = config_,
+      .metrics = metrics_,
+      .state = state_,
+      .routes = routes_,
+      .doors = doors_,
+      .bodies = bodies_,
+      .subscription = [this] { return subscription_.state(); }};
+  status_ = std::make_unique<http::StatusThread>(subject, socket);
+  log_.info("status port", {{"address", address->text()}});
+  return address;
+}
+
+void Gateway::limit_connections() {
+  const uint64_t generation = routes_.generation();
+  if (generation == limited_for_ && state_.max_connections.load() > 0) return;
+  limited_for_ = generation;
+  size_t replicas = 0;
+  for (const auto& [name, deployment] : routes_.current()->deployments()) {
+    replicas += deployment->replicas.size();
+  }
+  state_.max_connections.store(
+      http::connection_limit(config_.max_connections, descriptors_, config_.threads, replicas));
 }
 
 void Gateway::start() {
@@ -129,21 +192,33 @@ void Gateway::start() {
 }
 
 void Gateway::on_signal() {
-  signals_.async_wait([this](boost::system::error_code ec, int /*signal*/) {
+  signals_.async_wait([this](boost::system::error_code ec, int signal) {
     if (ec) return;
-    if (++signals_seen_ > 1) ::_exit(kCutShort);
+    note_signal(signal);
     on_signal();
   });
+}
+
+// SIGTERM asks for a drain however often it comes: service managers send it to the whole group, and
+// the head to the gateway once more. Two interrupts, or SIGQUIT, mean now.
+void Gateway::note_signal(int signal) {
+  drains_ = true;
+  if (signal == SIGINT) ++interrupts_;
+  if (signal == SIGQUIT || interrupts_ > 1) cut_short_ = true;
 }
 
 // One turn of main's own thread: a signal, or the slow tick.
 void Gateway::turn(milliseconds at_most) {
   control_.run_one_for(at_most);
   loads_.tick();
+  limit_connections();
+  if (status_ || config_.metrics.host.empty() || clock_.steady_now() < next_status_) return;
+  next_status_ = clock_.steady_now() + kStatusRetry;
+  const auto ignored = serve_status();
 }
 
 void Gateway::wait_for_signal() {
-  while (signals_seen_ == 0) turn(kTick);
+  while (!drains_) turn(kTick);
 }
 
 void Gateway::stop_accepting() {
@@ -153,15 +228,26 @@ void Gateway::stop_accepting() {
   for (auto& thread : threads_) thread.drain();
 }
 
-void Gateway::wait_until_idle() {
+bool Gateway::wait_until_idle() {
   const auto deadline = clock_.steady_now() + config_.drain;
   // A client that was just taken is counted only after its thread has come to it.
   turn(kTick);
+  while (state_.connections.load() > 0 && !cut_short_ && clock_.steady_now() < deadline) {
+    turn(kDrainTick);
+  }
+  return state_.connections.load() == 0;
+}
+
+void Gateway::end_what_runs() {
+  log_.warning("ending what still runs", {{"connections", state_.connections.load()}});
+  for (auto& thread : threads_) thread.end_soon();
+  const auto deadline = clock_.steady_now() + kLastWords;
   while (state_.connections.load() > 0 && clock_.steady_now() < deadline) turn(kDrainTick);
 }
 
 void Gateway::stop() {
   log_.info("stopping", {{"connections_cut", state_.connections.load()}});
+  status_.reset();
   for (auto& thread : threads_) thread.join();
   reports_.stop();
   subscription_.stop();
@@ -180,19 +266,19 @@ void Gateway::fill_report(v1::GatewayReport& report) {
 }
 
 int run(const base::GatewayConfig& config) {
-  const auto address = http::claim_address(config.listen);
+  const auto claim = config.share_port ? http::Claim::kBesideOthers : http::Claim::kAlone;
+  const auto address = http::claim_address("--listen", config.listen, claim);
   if (!address) return say_error(address.error().message, kPortTaken);
   Gateway gateway(config, *address);
-  if (!gateway.listen()) {
-    return say_error("cannot listen on " + address->text() + ": " + std::strerror(errno),
-                     kPortTaken);
-  }
+  const std::string cannot = gateway.listen();
+  if (!cannot.empty()) return say_error(cannot, kPortTaken);
   gateway.start();
   gateway.wait_for_signal();
   gateway.stop_accepting();
-  gateway.wait_until_idle();
+  const bool idle = gateway.wait_until_idle();
+  if (!idle) gateway.end_what_runs();
   gateway.stop();
-  return EXIT_SUCCESS;
+  return idle ? EXIT_SUCCESS : kCutShort;
 }
 
 }  // namespace
@@ -201,6 +287,8 @@ int run(const base::GatewayConfig& config) {
 int main(int argc, char** argv) {
   using namespace penstock;
   std::signal(SIGPIPE, SIG_IGN);
+  // A terminal that closes says nothing about the clients.
+  std::signal(SIGHUP, SIG_IGN);
   const auto config = base::parse_flags(argc, argv);
   if (!config) return say_error(config.error().message, kBadFlags);
   switch (config->action) {

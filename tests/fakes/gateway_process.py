@@ -58,6 +58,13 @@ class GatewayProcess:
         """Where it listens."""
         return f"http://127.0.0.1:{self.port}"
 
+    @property
+    def status_port(self) -> int:
+        """Where its metrics are; it must have been started with --metrics."""
+        line = self.find_log("status port")
+        assert line is not None, "no --metrics"
+        return int(line["address"].rpartition(":")[2])
+
     async def start(self) -> None:
         """Starts it and waits until it accepts connections."""
         self._log.unlink(missing_ok=True)

@@ -22,6 +22,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// What a body's memory may be larger than the body: the largest has room at least.
+constexpr std::size_t kBodySlackBytes = 256U << 10U;
+
 Error bad_flag(std::string_view flag, std::string_view value, std::string_view wanted) {
   return make_error(Kind::kConfig, "--" + std::string(flag) + ": '" + std::string(value) +
                                        "' is not " + std::string(wanted));
@@ -247,7 +250,8 @@ Result<GatewayConfig> validated(GatewayConfig config) {
                           " is not a loopback address: whoever reaches it would be served without "
                           "a key; add --open if that is meant");
   }
-  config.body_budget_bytes = std::max(config.body_budget_bytes, config.body_limit_bytes);
+  config.body_budget_bytes =
+      std::max(config.body_budget_bytes, config.body_limit_bytes + kBodySlackBytes);
   if (config.control.empty() && config.data_dir.empty()) {
     return make_error(Kind::kConfig,
                       "neither --control nor --data-dir is given: this gateway would never have a "
@@ -333,7 +337,10 @@ std::string usage() {
   }
   out += "  --help                          this text\n";
   out += "  --version                       the version\n\n";
-  out += "Exit codes: 0 stopped after a drain, 2 a flag is wrong, 3 the port is taken.\n";
+  out +=
+      "SIGTERM, however often, and one SIGINT: drain; a second SIGINT or SIGQUIT: end at once.\n"
+      "Exit codes: 0 stopped after a drain, 1 requests had to be cut short, 2 a flag is wrong,\n"
+      "3 a port is taken.\n";
   return out;
 }
 

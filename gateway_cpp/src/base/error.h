@@ -26,6 +26,8 @@ enum class Kind : std::uint8_t {
   kBodyTooLarge,          // over GatewayConfig::body_limit_bytes
   kHeadersTooLarge,       // over the header limit
   kUnsupportedMediaType,  // not application/json
+  kWrongHost,             // Host names another server
+  kWrongOrigin,           // a web page that may not call
   kShedLoad,              // every replica has as much as it may be given
   kOverloaded,            // nothing ready, or the gateway itself is full
   kModelLoading,          // replicas are starting, none is ready yet

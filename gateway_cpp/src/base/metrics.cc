@@ -173,7 +173,9 @@ struct ProcessSum {
   std::int64_t sessions = 0;
   std::uint64_t connections_total = 0;
   std::uint64_t connections_refused = 0;
+  std::uint64_t connections_evicted = 0;
   std::uint64_t bad_requests = 0;
+  std::uint64_t broken_requests = 0;
   std::uint64_t heartbeats = 0;
   std::array<HistogramSum, kPhases> phases;
 
@@ -182,7 +184,9 @@ struct ProcessSum {
     sessions += shard.sessions.value();
     connections_total += shard.connections_total.value();
     connections_refused += shard.connections_refused.value();
+    connections_evicted += shard.connections_evicted.value();
     bad_requests += shard.bad_requests.value();
+    broken_requests += shard.broken_requests.value();
     heartbeats += shard.heartbeats.value();
     for (std::size_t i = 0; i < kPhases; ++i) phases[i].add(shard.phases[i]);
   }
@@ -199,8 +203,13 @@ void render_process(Page& page, const ProcessSum& sum) {
   single("connections_total", "counter", "Client connections accepted.", sum.connections_total);
   single("connections_refused_total", "counter", "Client connections closed at the limit.",
          sum.connections_refused);
+  single("connections_evicted_total", "counter",
+         "Client connections without a request that gave way to others at the limit.",
+         sum.connections_evicted);
   single("bad_requests_total", "counter", "HTTP requests that could not be read.",
          sum.bad_requests);
+  single("broken_requests_total", "counter", "Requests that ended by a fault of the gateway's own.",
+         sum.broken_requests);
   single("heartbeats_total", "counter", "SSE comments written in silence.", sum.heartbeats);
   page.family("phase_seconds", "histogram", "Time in each phase of a request.");
   for (std::size_t i = 0; i < kPhases; ++i) {

@@ -119,6 +119,8 @@ class MetricsShard {
   Gauge connections;   // open client connections
   Counter connections_total;
   Counter connections_refused;  // at the limit of connections
+  Counter connections_evicted;  // that waited for a request and gave way to another
+  Counter broken_requests;      // that ended by an exception: our own faults
   Gauge sessions;               // open sessions to replicas
   Counter bad_requests;         // HTTP that could not be read at all
   Counter heartbeats;           // SSE comments written in silence

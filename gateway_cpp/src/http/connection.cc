@@ -1,9 +1,15 @@
 #include "http/connection.h"
 
+#include <linux/sockios.h>
+#include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
+#include <boost/asio/post.hpp>
 #include <cerrno>
+#include <cstring>
 #include <tuple>
 
 namespace penstock::http {
@@ -13,7 +19,11 @@ namespace {
 constexpr size_t kReadBytes = 64UL * 1024;
 constexpr size_t kKeptUnsentBytes = 64UL * 1024;
 constexpr std::chrono::milliseconds kLinger{2'000};
+constexpr std::chrono::milliseconds kHandOver{2'000};
+constexpr std::chrono::seconds kProbeInterval{1};
 constexpr size_t kLingerBytes = 64UL * 1024 * 1024;
+
+static_assert(Connection::kAheadBytes <= kReadBytes);
 
 bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
 
@@ -27,9 +37,13 @@ std::string_view Connection::read() {
   // Shared by the connections of a thread: an idle one then costs no buffer.
   static thread_local std::array<char, kReadBytes> buffer;
   if (gone_) return {};
+  if (!ahead_.empty()) return take_ahead(buffer.data());
   for (;;) {
     const ssize_t got = ::recv(socket_.native_handle(), buffer.data(), buffer.size(), 0);
-    if (got > 0) return {buffer.data(), static_cast<size_t>(got)};
+    if (got > 0) {
+      turn_bytes_ += static_cast<size_t>(got);
+      return {buffer.data(), static_cast<size_t>(got)};
+    }
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && would_block(errno)) {
       watch();
@@ -40,8 +54,22 @@ std::string_view Connection::read() {
   }
 }
 
-void Connection::begin_answer() {
+std::string_view Connection::take_ahead(char* memory) {
+  const size_t size = ahead_.size();
+  std::memcpy(memory, ahead_.data(), size);
+  std::string().swap(ahead_);
+  turn_bytes_ += size;
+  return {memory, size};
+}
+
+Awaitable<void> Connection::yield() {
+  rest();
+  co_await asio::post(socket_.get_executor(), upstream::kAwait);
+}
+
+void Connection::begin_answer(std::string_view probe) {
   answering_ = true;
+  probe_ = probe;
   watch();
 }
 
@@ -58,14 +86,63 @@ void Connection::watch() {
 
 void Connection::on_readable() {
   if (answering_) {
-    char byte = 0;
-    const ssize_t got =
-        ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT | MSG_NOSIGNAL);
-    const bool spurious = got < 0 && (would_block(errno) || errno == EINTR);
-    if (spurious) return watch();
-    if (got > 0) return;  // a pipelined request: read when its turn comes
-    gone_ = true;
+    read_ahead();
+  } else {
+    signal_.raise();
   }
+}
+
+// What comes during an answer is a later request, kept for its turn, or the client's end. Without
+// reading it the end behind it would not be seen.
+void Connection::read_ahead() {
+  std::array<char, 4096> part;
+  while (!gone_) {
+    const size_t room = std::min(part.size(), kAheadBytes - ahead_.size());
+    if (room == 0) return watch_for_reset();
+    const ssize_t got = ::recv(socket_.native_handle(), part.data(), room, MSG_DONTWAIT);
+    if (got > 0) {
+      ahead_.append(part.data(), static_cast<size_t>(got));
+    } else if (got == 0) {
+      return ask_whether_it_reads();
+    } else if (would_block(errno)) {
+      return watch();
+    } else if (errno != EINTR) {
+      return lose();
+    }
+  }
+}
+
+// The client has ended its side. Asked again and again, since a proxy in between may take the first
+// probe and learn only then that nobody is behind it.
+void Connection::ask_whether_it_reads() {
+  if (probe_.empty()) return lose();
+  watch_for_reset();
+  if (unsent_.empty()) {
+    const size_t sent = try_send(probe_);
+    if (gone_) return lose();
+    unsent_.assign(probe_.substr(sent));
+  }
+  if (!probing_) probing_ = std::make_unique<ProbeTimer>(socket_.get_executor());
+  probing_->expires_after(kProbeInterval);
+  probing_->async_wait([self = shared_from_this()](boost::system::error_code ec) {
+    if (!ec && self->answering_ && !self->gone_) self->ask_whether_it_reads();
+  });
+}
+
+void Connection::watch_for_reset() {
+  if (watching_for_reset_ || gone_) return;
+  watching_for_reset_ = true;
+  socket_.async_wait(Socket::wait_error, [self = shared_from_this()](boost::system::error_code ec) {
+    self->watching_for_reset_ = false;
+    if (ec || self->gone_) return;
+    pollfd state{self->socket_.native_handle(), 0, 0};
+    ::poll(&state, 1, 0);
+    if ((state.revents & (POLLERR | POLLHUP)) != 0) self->lose();
+  });
+}
+
+void Connection::lose() {
+  gone_ = true;
   signal_.raise();
 }
 
@@ -73,7 +150,10 @@ size_t Connection::try_send(std::string_view bytes) {
   for (;;) {
     const ssize_t sent =
         ::send(socket_.native_handle(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent >= 0) return static_cast<size_t>(sent);
+    if (sent >= 0) {
+      sent_total_ += static_cast<uint64_t>(sent);
+      return static_cast<size_t>(sent);
+    }
     if (errno == EINTR) continue;
     if (!would_block(errno)) gone_ = true;
     return 0;
@@ -93,21 +173,58 @@ Sent Connection::send(std::string_view bytes) {
   return Sent::kBlocked;
 }
 
+void Connection::send_unsent() {
+  unsent_begin_ += try_send(std::string_view(unsent_).substr(unsent_begin_));
+  if (unsent_begin_ < unsent_.size()) return;
+  unsent_.clear();
+  unsent_begin_ = 0;
+  if (unsent_.capacity() > kKeptUnsentBytes) std::string().swap(unsent_);
+}
+
 Awaitable<Sent> Connection::flush() {
-  proxy::TimerWheel::Timer stalled(timers_, signal_);
-  stalled.arm(write_timeout_);
+  if (!behind_since_) {
+    behind_since_ = timers_.now();
+    behind_sent_ = sent_total_;
+  }
+  proxy::TimerWheel::Timer window(timers_, signal_);
+  window.arm(rest_of_window());
   while (!gone_) {
-    const size_t sent = try_send(unsent_);
-    unsent_.erase(0, sent);
-    if (unsent_.empty()) break;
-    if (sent > 0) stalled.arm(write_timeout_);
-    if (stalled.fired()) gone_ = too_slow_ = true;
-    if (gone_) break;
+    send_unsent();
+    if (unsent_.empty() || gone_) break;
+    if (window.fired()) {
+      if (is_too_slow()) break;
+      window.arm(rest_of_window());
+    }
     wait_writable();
     co_await signal_.wait();
   }
-  if (unsent_.capacity() > kKeptUnsentBytes) std::string().swap(unsent_);
+  // What the system still holds for it is not with the client yet.
+  if (!gone_ && unacknowledged() == 0) behind_since_.reset();
   co_return gone_ ? Sent::kGone : Sent::kAll;
+}
+
+std::chrono::milliseconds Connection::rest_of_window() const {
+  const auto end = *behind_since_ + write_timeout_;
+  const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(end - timers_.now());
+  return std::max(rest, std::chrono::milliseconds(0));
+}
+
+// At the end of a window: the next one begins unless the client took too little in this one.
+bool Connection::is_too_slow() {
+  const auto least = static_cast<uint64_t>(write_timeout_.count()) * kLeastBytesPerSecond / 1000;
+  if (sent_total_ - behind_sent_ < std::max<uint64_t>(least, 1)) {
+    gone_ = too_slow_ = true;
+    return true;
+  }
+  behind_since_ = timers_.now();
+  behind_sent_ = sent_total_;
+  return false;
+}
+
+// Bytes that the client's system has not confirmed.
+int Connection::unacknowledged() {
+  int bytes = 0;
+  return ::ioctl(socket_.native_handle(), SIOCOUTQ, &bytes) == 0 ? bytes : 0;
 }
 
 void Connection::wait_writable() {
@@ -127,10 +244,30 @@ Awaitable<void> Connection::linger() {
   proxy::TimerWheel::Timer patience(timers_, signal_);
   patience.arm(kLinger);
   size_t drained = 0;
-  while (!gone_ && !patience.fired() && drained < kLingerBytes) {
+  while (!gone_ && !cut_short_ && !patience.fired() && drained < kLingerBytes) {
     const auto bytes = read();
     drained += bytes.size();
-    if (bytes.empty() && !gone_) co_await signal_.wait();
+    if (turn_is_over()) {
+      co_await yield();
+    } else if (bytes.empty() && !gone_) {
+      rest();
+      co_await signal_.wait();
+    }
+  }
+}
+
+void Connection::set_ending(Ending ending) {
+  const ::linger reset{.l_onoff = ending == Ending::kReset ? 1 : 0, .l_linger = 0};
+  ::setsockopt(socket_.native_handle(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+}
+
+Awaitable<void> Connection::hand_over() {
+  proxy::TimerWheel::Timer patience(timers_, signal_);
+  proxy::TimerWheel::Timer again(timers_, signal_);
+  patience.arm(kHandOver);
+  while (!gone_ && !patience.fired() && unacknowledged() > 0) {
+    again.arm(proxy::TimerWheel::kTick);
+    co_await signal_.wait();
   }
 }
 
@@ -139,13 +276,11 @@ void Connection::end_soon() {
   signal_.raise();
 }
 
-void Connection::abort() {
-  gone_ = true;
-  signal_.raise();
-}
+void Connection::abort() { lose(); }
 
 void Connection::close() {
   gone_ = true;
+  if (probing_) probing_->cancel();
   boost::system::error_code ignored;
   std::ignore = socket_.close(ignored);
 }

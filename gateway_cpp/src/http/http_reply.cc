@@ -9,6 +9,12 @@ namespace penstock::http {
 namespace {
 
 constexpr std::string_view kLastChunk = "0\r\n\r\n";
+// What a reader passes over: before the answer, in a chunked stream of events, in one without
+// chunks.
+constexpr std::string_view kInterim = "HTTP/1.1 100 Continue\r\n\r\n";
+constexpr std::string_view kChunkedComment = "8\r\n: ping\n\n\r\n";
+constexpr std::string_view kComment = ": ping\n\n";
+constexpr size_t kLongestId = 128;
 constexpr std::string_view kExposedHeaders =
     "x-request-id, x-client-request-id, openai-processing-ms, retry-after, retry-after-ms, "
     "x-should-retry, x-penstock-backend, x-penstock-replica, x-penstock-queue-ms, "
@@ -27,7 +33,7 @@ std::string_view reason_phrase(unsigned status) {
     unsigned status;
     std::string_view phrase;
   };
-  static constexpr std::array<Row, 20> kRows = {{{200, "OK"},
+  static constexpr std::array<Row, 21> kRows = {{{200, "OK"},
                                                  {201, "Created"},
                                                  {204, "No Content"},
                                                  {400, "Bad Request"},
@@ -39,6 +45,7 @@ std::string_view reason_phrase(unsigned status) {
                                                  {409, "Conflict"},
                                                  {413, "Content Too Large"},
                                                  {415, "Unsupported Media Type"},
+                                                 {421, "Misdirected Request"},
                                                  {422, "Unprocessable Content"},
                                                  {429, "Too Many Requests"},
                                                  {431, "Request Header Fields Too Large"},
@@ -52,9 +59,9 @@ std::string_view reason_phrase(unsigned status) {
   return row == kRows.end() ? std::string_view("Status") : row->phrase;
 }
 
-HttpReply::HttpReply(Connection& connection, const AnswerFrame& frame)
-    : connection_(connection), frame_(frame), keep_alive_(frame.incoming.keep_alive) {
-  connection_.begin_answer();
+void HttpReply::watch_client() {
+  // A client of HTTP/1.0 knows no interim answers.
+  connection_.begin_answer(frame_.head.is_http_1_0 ? std::string_view() : kInterim);
 }
 
 std::string HttpReply::head_text(const proxy::AnswerHead& head) const {
@@ -64,18 +71,19 @@ std::string HttpReply::head_text(const proxy::AnswerHead& head) const {
   text.append(reason_phrase(head.status)).append("\r\n");
   if (!head.content_type.empty()) add_header(text, "content-type", head.content_type);
   add_header(text, "x-request-id", frame_.request_id);
-  if (!frame_.incoming.client_request_id.empty()) {
-    add_header(text, "x-client-request-id", frame_.incoming.client_request_id);
+  if (!frame_.head.request_id.empty()) {
+    add_header(text, "x-client-request-id", frame_.head.request_id.substr(0, kLongestId));
   }
   for (const auto& header : head.headers) add_header(text, header.name, header.value);
   if (!allow_.empty()) add_header(text, "allow", allow_);
-  if (!frame_.incoming.origin.empty() && !frame_.cors_origin.empty()) {
+  if (!frame_.head.origin.empty() && !frame_.cors_origin.empty()) {
     add_header(text, "access-control-allow-origin", frame_.cors_origin);
+    if (frame_.cors_origin != "*") add_header(text, "vary", "origin");
     add_header(text, "access-control-expose-headers", kExposedHeaders);
   }
   if (keep_alive_ == KeepAlive::kNo) {
     add_header(text, "connection", "close");
-  } else if (frame_.incoming.is_http_1_0) {
+  } else if (frame_.head.is_http_1_0) {
     add_header(text, "connection", "keep-alive");
   }
   return text;
@@ -85,45 +93,54 @@ Awaitable<Sent> HttpReply::answer(const proxy::AnswerHead& head, std::string_vie
   std::string text = head_text(head);
   if (has_body(head.status)) add_header(text, "content-length", std::to_string(body.size()));
   text.append("\r\n");
-  if (frame_.incoming.method != "HEAD") text.append(body);
+  if (frame_.head.method != "HEAD") text.append(body);
+  progress_ = Progress::kBegun;
   Sent sent = connection_.send(text);
   if (sent == Sent::kBlocked) sent = co_await connection_.flush();
-  complete_ = sent == Sent::kAll;
+  if (sent == Sent::kAll) progress_ = Progress::kWhole;
   co_return sent;
 }
 
 void HttpReply::begin_stream(const proxy::AnswerHead& head) {
+  streams_ = true;
   // Without chunks only the connection's end can end an answer of unknown length.
-  if (frame_.incoming.is_http_1_0) keep_alive_ = KeepAlive::kNo;
+  if (frame_.head.is_http_1_0) keep_alive_ = KeepAlive::kNo;
+  // And then only a reset can tell that it ended too early.
+  ends_with_connection_ = keep_alive_ == KeepAlive::kNo;
+  if (ends_with_connection_) connection_.set_ending(Connection::Ending::kReset);
   head_ = head_text(head);
-  if (!frame_.incoming.is_http_1_0) add_header(head_, "transfer-encoding", "chunked");
+  if (!frame_.head.is_http_1_0) add_header(head_, "transfer-encoding", "chunked");
   head_.append("\r\n");
+}
+
+// A stream that is cut off has no last chunk.
+std::string_view HttpReply::framed(upstream::Payload& payload, proxy::Piece piece) const {
+  if (frame_.head.is_http_1_0) return payload.bytes();
+  const bool last = piece == proxy::Piece::kLast;
+  if (payload.empty()) return last ? kLastChunk : std::string_view();
+  std::array<char, upstream::Payload::kHeadroom> size{};
+  char* end = std::to_chars(size.data(), size.data() + size.size() - 2, payload.size(), 16).ptr;
+  *end++ = '\r';
+  *end++ = '\n';
+  const std::string_view prefix(size.data(), static_cast<size_t>(end - size.data()));
+  return payload.framed(prefix, last ? "\r\n0\r\n\r\n" : "\r\n");
 }
 
 Sent HttpReply::write(upstream::Payload& payload, proxy::Piece piece) {
   if (piece == proxy::Piece::kCutOff) keep_alive_ = KeepAlive::kNo;
-  if (piece != proxy::Piece::kMore) complete_ = true;
-  std::string_view bytes;
-  if (frame_.incoming.is_http_1_0) {
-    bytes = payload.bytes();
-  } else if (payload.empty()) {
-    if (piece != proxy::Piece::kMore) bytes = kLastChunk;
-  } else {
-    std::array<char, upstream::Payload::kHeadroom> size{};
-    char* end = std::to_chars(size.data(), size.data() + size.size() - 2, payload.size(), 16).ptr;
-    *end++ = '\r';
-    *end++ = '\n';
-    const std::string_view prefix(size.data(), static_cast<size_t>(end - size.data()));
-    bytes = payload.framed(prefix, piece == proxy::Piece::kMore ? "\r\n" : "\r\n0\r\n\r\n");
-  }
+  const std::string_view bytes = framed(payload, piece);
   Sent sent = Sent::kAll;
   if (!head_.empty()) {
     head_.append(bytes);
     sent = connection_.send(head_);
     std::string().swap(head_);
+    progress_ = Progress::kBegun;
+    connection_.set_probe(frame_.head.is_http_1_0 ? kComment : kChunkedComment);
   } else if (!bytes.empty()) {
     sent = connection_.send(bytes);
   }
+  if (piece == proxy::Piece::kLast) progress_ = Progress::kWhole;
+  if (piece == proxy::Piece::kCutOff) progress_ = Progress::kCut;
   payload.clear();
   return sent;
 }

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "http/connection.h"
-#include "http/request_reader.h"
+#include "http/strict_head.h"
 #include "proxy/reply.h"
 
 namespace penstock::http {
@@ -14,13 +14,14 @@ namespace penstock::http {
 // What every answer to a request repeats or obeys.
 struct AnswerFrame {
   std::string_view request_id;
-  const Incoming& incoming;
+  const RequestHead& head;
   std::string_view cors_origin;  // empty: no CORS headers
 };
 
 class HttpReply final : public proxy::Reply {
  public:
-  HttpReply(Connection& connection, const AnswerFrame& frame);
+  HttpReply(Connection& connection, const AnswerFrame& frame)
+      : connection_(connection), frame_(frame), keep_alive_(frame.head.keep_alive) {}
 
   upstream::Signal& signal() override { return connection_.signal(); }
   bool client_gone() const override { return connection_.gone(); }
@@ -31,22 +32,37 @@ class HttpReply final : public proxy::Reply {
   Sent write(upstream::Payload& payload, proxy::Piece piece) override;
   Awaitable<Sent> flush() override { return connection_.flush(); }
 
+  // The whole request has been read: the client is watched while its answer is made.
+  void watch_client();
   // The connection is not used again: set before the answer to say so in it.
   void close_after() { keep_alive_ = KeepAlive::kNo; }
   // The methods that a 405 names.
   void allow(std::string_view methods) { allow_ = methods; }
   KeepAlive keep_alive() const { return keep_alive_; }
-  // An answer was begun, and all of it is with the connection.
-  bool complete() const { return complete_; }
+
+  // How far the answer has come.
+  enum class Progress : uint8_t {
+    kNone,   // the client has no byte of it
+    kBegun,  // it has a part
+    kCut,    // it has been told that there will be no more
+    kWhole,  // all of it is with the connection
+  };
+  Progress progress() const { return progress_; }
+  bool streams() const { return streams_; }
+  // The client was told to read a stream up to the connection's end.
+  bool ends_with_connection() const { return ends_with_connection_; }
 
  private:
   std::string head_text(const proxy::AnswerHead& head) const;
+  std::string_view framed(upstream::Payload& payload, proxy::Piece piece) const;
 
   Connection& connection_;
   const AnswerFrame frame_;
   KeepAlive keep_alive_;
   std::string_view allow_;
-  bool complete_ = false;
+  Progress progress_ = Progress::kNone;
+  bool streams_ = false;
+  bool ends_with_connection_ = false;
   std::string head_;  // of a stream, until its first piece
 };
 

@@ -10,7 +10,7 @@ constexpr std::chrono::seconds kSweepInterval{1};
 
 }  // namespace
 
-IoThread::IoThread(const Shared& shared, int socket, uint32_t max_connections)
+IoThread::IoThread(const Shared& shared, int socket)
     : clock_(shared.clock),
       ticker_(io_.get_executor()),
       timers_(shared.clock.steady_now()),
@@ -23,9 +23,13 @@ IoThread::IoThread(const Shared& shared, int socket, uint32_t max_connections)
       pages_(shared.clock, shared.metrics, shared.state, routes_, shared.subscription),
       flow_({shared.clock, shared.log, shared.config, metrics_, shared.state, shared.suspects,
              timers_, parser_, routes_, shared.policy, pool_}),
-      services_{shared.clock, shared.config, metrics_, shared.state, ids_, pages_, flow_},
+      services_{shared.clock,  shared.log,   shared.config,
+                metrics_,      shared.state, shared.state.connections,
+                ids_,          pages_,       shared.doors,
+                shared.bodies, waiting_,     &flow_},
       sessions_(io_, services_, shared.log),
-      listener_(io_, socket, max_connections, sessions_, services_, timers_, shared.log) {}
+      listener_(io_, socket, shared.state.max_connections, sessions_, services_, timers_,
+                shared.log) {}
 
 IoThread::~IoThread() { join(); }
 
@@ -42,8 +46,8 @@ void IoThread::drain() {
   });
 }
 
-void IoThread::abort() {
-  asio::post(io_, [this] { sessions_.abort(); });
+void IoThread::end_soon() {
+  asio::post(io_, [this] { sessions_.end_soon(); });
 }
 
 void IoThread::join() {

@@ -12,12 +12,14 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "http/doors.h"
 #include "http/listener.h"
 #include "http/request_id.h"
 #include "http/session.h"
 #include "http/session_group.h"
 #include "http/status_pages.h"
 #include "openai/request.h"
+#include "proxy/body_budget.h"
 #include "proxy/gateway_state.h"
 #include "proxy/request_flow.h"
 #include "proxy/timer_wheel.h"
@@ -39,11 +41,13 @@ class IoThread {
     admission::Suspects& suspects;
     const routing::RouteTable& routes;
     const routing::SelectionPolicy& policy;
+    const Doors& doors;
+    proxy::BodyBudget& bodies;
     StatusPages::Subscription subscription;
   };
 
   // `socket`: from listen_on(), owned from now on.
-  IoThread(const Shared& shared, int socket, uint32_t max_connections);
+  IoThread(const Shared& shared, int socket);
   IoThread(const IoThread&) = delete;
   IoThread& operator=(const IoThread&) = delete;
   ~IoThread();
@@ -51,8 +55,8 @@ class IoThread {
   void start();
   // No new clients; idle ones leave soon, others after their answer.
   void drain();
-  // Ends all sessions now.
-  void abort();
+  // The drain is over: what has no end yet ends with an error.
+  void end_soon();
   // Ends the loop and waits for the thread. Idempotent.
   void join();
 
@@ -74,6 +78,7 @@ class IoThread {
   RequestIds ids_;
   StatusPages pages_;
   proxy::RequestFlow flow_;
+  WaitingSessions waiting_;
   Services services_;
   SessionGroup sessions_;
   Listener listener_;

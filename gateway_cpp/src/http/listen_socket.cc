@@ -2,6 +2,7 @@
 
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -17,16 +19,18 @@ namespace penstock::http {
 namespace {
 
 constexpr int kBacklog = 4096;
-constexpr rlim_t kReservedDescriptors = 512;  // sessions to replicas, logs, libraries
+constexpr uint64_t kOwnDescriptors = 128;  // logs, event loops, the head, libraries
+// Of what waits unsent in the kernel for a slow client; set where it listens, inherited by all.
+constexpr int kUnsentInKernel = 128 * 1024;
 
-enum class Sharing : uint8_t { kAlone, kWithOurThreads };
+enum class Sharing : uint8_t { kAlone, kByPort };
 
 struct Resolved {
   sockaddr_storage address{};
   socklen_t size = 0;
 };
 
-base::Result<Resolved> resolve(const base::Address& address) {
+base::Result<Resolved> resolve(std::string_view flag, const base::Address& address) {
   addrinfo hints{};
   hints.ai_flags = AI_PASSIVE;
   hints.ai_socktype = SOCK_STREAM;
@@ -34,7 +38,7 @@ base::Result<Resolved> resolve(const base::Address& address) {
   const std::string port = std::to_string(address.port);
   const int failed = ::getaddrinfo(address.host.c_str(), port.c_str(), &hints, &found);
   if (failed != 0) {
-    return base::make_error(base::Kind::kConfig, "--listen: the host '" + address.host +
+    return base::make_error(base::Kind::kConfig, std::string(flag) + ": the host '" + address.host +
                                                      "' is not known (" + ::gai_strerror(failed) +
                                                      "); name an address of this machine");
   }
@@ -50,9 +54,10 @@ int bound_socket(const Resolved& where, Sharing sharing) {
   if (fd < 0) return -1;
   const int on = 1;
   ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (sharing == Sharing::kWithOurThreads) {
+  if (sharing == Sharing::kByPort) {
     ::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
   }
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsentInKernel, sizeof kUnsentInKernel);
   const auto* address = reinterpret_cast<const sockaddr*>(&where.address);
   if (::bind(fd, address, where.size) == 0 && ::listen(fd, kBacklog) == 0) return fd;
   const int error = errno;
@@ -73,14 +78,17 @@ uint16_t port_of(int fd) {
 
 }  // namespace
 
-base::Result<base::Address> claim_address(const base::Address& wanted) {
-  auto where = resolve(wanted);
+base::Result<base::Address> claim_address(std::string_view flag, const base::Address& wanted,
+                                          Claim claim) {
+  auto where = resolve(flag, wanted);
   if (!where) return where.error();
-  const int fd = bound_socket(*where, Sharing::kAlone);
+  const auto sharing = claim == Claim::kAlone ? Sharing::kAlone : Sharing::kByPort;
+  const int fd = bound_socket(*where, sharing);
   if (fd < 0) {
-    const std::string reason =
-        errno == EADDRINUSE ? "another process listens there; stop it, or pass another --listen"
-                            : std::string(std::strerror(errno)) + "; pass another --listen";
+    const std::string other = "pass another " + std::string(flag);
+    const std::string reason = errno == EADDRINUSE
+                                   ? "another process listens there; stop it, or " + other
+                                   : std::string(std::strerror(errno)) + "; " + other;
     return base::make_error(base::Kind::kConfig,
                             "cannot listen on " + wanted.text() + ": " + reason);
   }
@@ -90,18 +98,24 @@ base::Result<base::Address> claim_address(const base::Address& wanted) {
 }
 
 int listen_on(const base::Address& address) {
-  const auto where = resolve(address);
-  return where ? bound_socket(*where, Sharing::kWithOurThreads) : -1;
+  const auto where = resolve("--listen", address);
+  return where ? bound_socket(*where, Sharing::kByPort) : -1;
 }
 
-uint32_t raise_descriptor_limit(uint32_t wanted_connections) {
+uint64_t raise_descriptor_limit() {
   rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return wanted_connections;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::numeric_limits<uint64_t>::max();
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);
   ::getrlimit(RLIMIT_NOFILE, &limit);
-  const rlim_t reserved = std::min(kReservedDescriptors, limit.rlim_cur / 2);
-  return static_cast<uint32_t>(std::min<rlim_t>(wanted_connections, limit.rlim_cur - reserved));
+  return limit.rlim_cur;
+}
+
+uint32_t connection_limit(uint32_t wanted, uint64_t descriptors, unsigned threads,
+                          size_t replicas) {
+  const uint64_t own = kOwnDescriptors + uint64_t{threads + 1} * replicas;
+  const uint64_t left = descriptors - std::min(own, descriptors / 2);
+  return static_cast<uint32_t>(std::min<uint64_t>(wanted, left));
 }
 
 }  // namespace penstock::http

@@ -6,7 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <boost/asio/post.hpp>
 #include <cerrno>
+#include <limits>
 #include <memory>
 #include <tuple>
 #include <utility>
@@ -16,6 +18,8 @@ namespace penstock::http {
 namespace {
 
 constexpr uint32_t kRefusedAtOnce = 128;  // clients over the limit that are told why
+constexpr unsigned kTakenAtOnce = 64;     // before the clients that are there have their turn
+constexpr std::chrono::milliseconds kRest{100};  // while not even a spare descriptor can be had
 
 int open_spare() { return ::open("/dev/null", O_RDONLY | O_CLOEXEC); }
 
@@ -28,12 +32,13 @@ asio::ip::tcp protocol_of(int socket) {
 
 }  // namespace
 
-Listener::Listener(asio::io_context& io, int socket, uint32_t max_connections,
+Listener::Listener(asio::io_context& io, int socket, const std::atomic<uint32_t>& max_connections,
                    SessionGroup& sessions, Services& services, proxy::TimerWheel& timers,
                    base::Log& log)
     : io_(io),
       protocol_(protocol_of(socket)),
       acceptor_(io.get_executor(), protocol_, socket),
+      resting_(io.get_executor()),
       max_connections_(max_connections),
       sessions_(sessions),
       services_(services),
@@ -47,42 +52,66 @@ Listener::~Listener() {
 
 void Listener::stop() {
   if (!acceptor_.is_open()) return;
-  accept_all();
+  accept_some(std::numeric_limits<unsigned>::max());
+  resting_.cancel();
   boost::system::error_code ignored;
   std::ignore = acceptor_.close(ignored);
 }
 
 void Listener::wait() {
   acceptor_.async_wait(Acceptor::wait_read, [this](boost::system::error_code ec) {
-    if (ec) return;
-    accept_all();
-    wait();
+    if (!ec) on_clients();
   });
 }
 
-void Listener::accept_all() {
-  for (;;) {
+void Listener::on_clients() {
+  if (!acceptor_.is_open()) return;
+  switch (accept_some(kTakenAtOnce)) {
+    case Queue::kEmpty:
+      return wait();
+    case Queue::kMore:
+      return asio::post(io_, [this] { on_clients(); });
+    case Queue::kStuck:
+      return rest();
+  }
+}
+
+// The system says the same of a queue with clients and of an empty one: asking again at once would
+// only burn the thread's time.
+void Listener::rest() {
+  resting_.expires_after(kRest);
+  resting_.async_wait([this](boost::system::error_code ec) {
+    if (!ec) on_clients();
+  });
+}
+
+Listener::Queue Listener::accept_some(unsigned at_most) {
+  for (unsigned taken = 0; taken < at_most; ++taken) {
     const int client =
         ::accept4(acceptor_.native_handle(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (client >= 0) {
       take(client);
       continue;
     }
-    if (errno == EAGAIN || errno == EWOULDBLOCK) return;
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return Queue::kEmpty;
+    if (errno == EINTR || errno == ECONNABORTED) continue;
     if (errno == EMFILE || errno == ENFILE) {
-      refuse_without_descriptor();
-    } else if (errno != EINTR && errno != ECONNABORTED) {
+      if (sessions_.make_room() || refuse_without_descriptor()) continue;
+    } else {
       log_.warning("accept failed", {{"errno", errno}});
-      return;
     }
+    return Queue::kStuck;
   }
+  return Queue::kMore;
 }
 
 void Listener::take(int client) {
-  const uint32_t connections = services_.state.connections.load(std::memory_order_relaxed);
-  const auto welcome = connections < max_connections_ ? Welcome::kYes : Welcome::kNo;
+  const uint32_t most = max_connections_.load(std::memory_order_relaxed);
+  const uint32_t connections = services_.connections.load(std::memory_order_relaxed);
+  const bool has_room = connections < most || sessions_.make_room();
+  const auto welcome = has_room ? Welcome::kYes : Welcome::kNo;
   if (welcome == Welcome::kNo) services_.metrics.connections_refused.add();
-  if (connections >= max_connections_ + kRefusedAtOnce) {
+  if (!has_room && connections >= most + kRefusedAtOnce) {
     ::close(client);
     return;
   }
@@ -101,7 +130,8 @@ void Listener::take(int client) {
       welcome);
 }
 
-void Listener::refuse_without_descriptor() {
+// False: there was nobody, or the spare descriptor went to somebody else.
+bool Listener::refuse_without_descriptor() {
   if (spare_ >= 0) ::close(spare_);
   const int client =
       ::accept4(acceptor_.native_handle(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -110,6 +140,7 @@ void Listener::refuse_without_descriptor() {
     ::close(client);
   }
   spare_ = open_spare();
+  return client >= 0;
 }
 
 }  // namespace penstock::http

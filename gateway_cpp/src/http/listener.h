@@ -1,9 +1,12 @@
-// Accepts clients for one I/O thread and starts a session for each. Over the limit of connections
-// some are still taken, to be told so; without descriptors they are taken and closed, so that they
-// do not wait in vain. That thread only.
+// Accepts clients for one I/O thread and starts a session for each. At the limit of connections
+// those that wait for a request give way; where none does, some more clients are taken to be told
+// so. Without descriptors they are taken and closed, so that they do not wait in vain. That thread
+// only.
 #pragma once
 
+#include <atomic>
 #include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <string>
 
@@ -16,9 +19,9 @@ namespace penstock::http {
 
 class Listener {
  public:
-  // `socket`: from listen_on(), owned from now on. max_connections: of the whole gateway.
-  Listener(asio::io_context& io, int socket, uint32_t max_connections, SessionGroup& sessions,
-           Services& services, proxy::TimerWheel& timers, base::Log& log);
+  // `socket`: from listen_on(), owned from now on. max_connections: over all threads, may change.
+  Listener(asio::io_context& io, int socket, const std::atomic<uint32_t>& max_connections,
+           SessionGroup& sessions, Services& services, proxy::TimerWheel& timers, base::Log& log);
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
   ~Listener();
@@ -29,16 +32,24 @@ class Listener {
 
  private:
   using Acceptor = asio::basic_socket_acceptor<asio::ip::tcp, upstream::Executor>;
+  using Timer =
+      asio::basic_waitable_timer<std::chrono::steady_clock,
+                                 asio::wait_traits<std::chrono::steady_clock>, upstream::Executor>;
+
+  enum class Queue : uint8_t { kEmpty, kMore, kStuck };
 
   void wait();
-  void accept_all();
+  void on_clients();
+  void rest();
+  Queue accept_some(unsigned at_most);
   void take(int client);
-  void refuse_without_descriptor();
+  bool refuse_without_descriptor();
 
   asio::io_context& io_;
   const asio::ip::tcp protocol_;
   Acceptor acceptor_;
-  const uint32_t max_connections_;
+  Timer resting_;
+  const std::atomic<uint32_t>& max_connections_;
   SessionGroup& sessions_;
   Services& services_;
   proxy::TimerWheel& timers_;

@@ -1,24 +1,20 @@
 #include "http/request_reader.h"
 
-#include <boost/asio/buffer.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
-#include <string_view>
+#include <algorithm>
 
-#include "http/strict_head.h"
+#include "http/chunk_decoder.h"
 
 namespace penstock::http {
 
 namespace {
 
-namespace beast_http = boost::beast::http;
-
-using Parser = beast_http::request_parser<beast_http::string_body>;
-
 constexpr std::string_view kHeadEnd = "\r\n\r\n";
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 constexpr size_t kKeptBufferBytes = 16UL * 1024;
-constexpr size_t kLongestId = 128;
+constexpr size_t kBlankBytes = 16;                  // before a request
+constexpr size_t kReadBytes = 64UL * 1024;          // what one read may bring
+constexpr size_t kParserPadding = 64;               // what the JSON parser wants behind a body
+constexpr std::chrono::milliseconds kRoomPoll{50};  // while the budget for bodies is used up
 
 base::Error bad_request(std::string_view fault) {
   return base::make_error(base::Kind::kBadRequest,
@@ -42,136 +38,226 @@ base::Error body_too_large(size_t limit) {
       "The request body is larger than " + std::to_string(limit) + " bytes. Send a shorter one.");
 }
 
+base::Error no_room() {
+  auto error = base::make_error(base::Kind::kOverloaded,
+                                "This gateway holds as many bytes of request bodies as it may. Try "
+                                "again.");
+  error.retry_after = std::chrono::seconds(1);
+  return error;
+}
+
 // A line feed without its carriage return, which lenient readers take for a line's end.
-bool has_bare_line_feed(std::string_view text) {
-  for (size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1)) {
+bool has_bare_line_feed(std::string_view text, size_t from) {
+  for (size_t at = text.find('\n', from); at != std::string_view::npos;
+       at = text.find('\n', at + 1)) {
     if (at == 0 || text[at - 1] != '\r') return true;
   }
   return false;
 }
 
-template <class Fields>
-std::string field(const Fields& fields, beast_http::field name) {
-  return std::string(fields[name]);
-}
-
-Incoming take_request(Parser& parser) {
-  auto request = parser.release();
-  Incoming incoming;
-  incoming.method = std::string(request.method_string());
-  incoming.target = std::string(request.target());
-  incoming.is_http_1_0 = request.version() == 10;
-  incoming.keep_alive = request.keep_alive() ? KeepAlive::kYes : KeepAlive::kNo;
-  incoming.content_type = field(request, beast_http::field::content_type);
-  incoming.origin = field(request, beast_http::field::origin);
-  incoming.asked_headers = field(request, beast_http::field::access_control_request_headers);
-  incoming.client_request_id = std::string(request["x-request-id"]).substr(0, kLongestId);
-  incoming.traceparent = std::string(request["traceparent"]).substr(0, kLongestId);
-  incoming.body = std::move(request.body());
-  return incoming;
-}
-
-bool expects_continue(const Parser& parser) {
-  return boost::beast::iequals(parser.get()[beast_http::field::expect], "100-continue");
+// A body of unknown length was given room for a read at least; what it does not need goes back.
+void fit(proxy::BodyShare& share, std::string& body) {
+  if (body.capacity() < 2 * (body.size() + kParserPadding)) return;
+  std::string fitted;
+  fitted.reserve(body.size() + kParserPadding);
+  fitted.append(body);
+  body.swap(fitted);
+  share.shrink_to(body.capacity());
 }
 
 }  // namespace
 
 Awaitable<RequestReader::Outcome> RequestReader::next() {
   idle_ = true;
-  timer_.arm(limits_.idle_timeout);
+  blank_ = 0;
+  timer_.arm(has_asked_ ? limits_.idle_timeout
+                        : std::min(limits_.idle_timeout, limits_.head_timeout));
   const bool begun = co_await first_bytes();
-  if (!begun) co_return NoMore{};
   idle_ = false;
+  if (!begun) co_return NoMore{};
   timer_.arm(limits_.head_timeout);
-  Failed error = co_await head();
-  Incoming incoming;
-  if (!error) {
-    timer_.arm(limits_.body_timeout);
-    error = co_await request(incoming);
-  }
+  auto outcome = co_await head();
   timer_.disarm();
+  has_asked_ = true;
+  connection_.count_request();
   if (connection_.gone()) co_return NoMore{};
-  if (error) co_return std::move(*error);
-  co_return incoming;
+  co_return outcome;
 }
 
 // Waits for a request to begin; false: none comes.
 Awaitable<bool> RequestReader::first_bytes() {
-  skip_blank_lines();
-  while (buffer_.empty()) {
+  bool begun = skip_blank_lines();
+  while (!begun) {
     const auto filled = co_await fill();
-    if (filled != Filled::kMore) co_return false;
-    skip_blank_lines();
+    if (filled != Filled::kMore || blank_ > kBlankBytes) co_return false;
+    keep(fresh_);
+    begun = skip_blank_lines();
   }
+  // Requests that came together have their turns too.
+  if (connection_.turn_is_over()) co_await connection_.yield();
   co_return true;
 }
 
 // Reads up to the empty line and looks for doubts in what came.
-Awaitable<RequestReader::Failed> RequestReader::head() {
+Awaitable<RequestReader::Outcome> RequestReader::head() {
   size_t searched = 0;
   for (;;) {
-    const size_t end = buffer_.find(kHeadEnd, searched);
-    const size_t size = end == std::string::npos ? buffer_.size() : end + kHeadEnd.size();
+    const std::string_view bytes = unread();
+    const size_t overlap = std::min(searched, kHeadEnd.size() - 1);
+    const size_t end = bytes.find(kHeadEnd, searched - overlap);
+    const size_t size = end == std::string_view::npos ? bytes.size() : end + kHeadEnd.size();
     if (size > limits_.head_bytes) co_return headers_too_large(limits_.head_bytes);
-    const std::string_view head(buffer_.data(), size);
-    if (end != std::string::npos) {
-      const auto fault = find_fault(head);
-      co_return fault ? Failed(bad_request(*fault)) : std::nullopt;
+    if (has_bare_line_feed(bytes.substr(0, size), searched)) {
+      co_return bad_request("a line ends without a carriage return");
     }
-    if (has_bare_line_feed(head)) co_return bad_request("a line ends without a carriage return");
-    searched = buffer_.size() < kHeadEnd.size() ? 0 : buffer_.size() - kHeadEnd.size() + 1;
+    if (end != std::string_view::npos) co_return take_head(size);
+    searched = bytes.size();
     const auto filled = co_await fill();
     if (filled == Filled::kTooLate) co_return too_slow("header", limits_.head_timeout);
-    if (filled == Filled::kGone) co_return std::nullopt;
+    if (filled == Filled::kGone) co_return NoMore{};
+    keep(fresh_);
   }
 }
 
-// Parses the head that is there, and the body as it comes.
-Awaitable<RequestReader::Failed> RequestReader::request(Incoming& incoming) {
-  Parser parser;
-  parser.eager(true);
-  parser.header_limit(static_cast<std::uint32_t>(limits_.head_bytes));
-  parser.body_limit(limits_.body_bytes);
-  bool continued = false;
+RequestReader::Outcome RequestReader::take_head(size_t size) {
+  head_.assign(unread().substr(0, size));
+  use(size);
+  auto read = read_head(head_);
+  if (const auto* fault = std::get_if<HeadFault>(&read)) return bad_request(fault->what);
+  return std::get<RequestHead>(read);
+}
+
+Awaitable<RequestReader::Failed> RequestReader::body(const RequestHead& head,
+                                                     proxy::BodyShare& share, std::string& body) {
+  if (!head.has_body()) co_return std::nullopt;
+  const uint64_t length = head.content_length.value_or(0);
+  if (length > limits_.body_bytes) co_return body_too_large(limits_.body_bytes);
+  timer_.arm(limits_.body_timeout);
+  if (head.expects_continue && unread().empty()) co_await go_on();
+  Failed failed;
+  if (head.is_chunked) {
+    failed = co_await chunked_body(share, body);
+  } else {
+    failed = co_await counted_body(length, share, body);
+  }
+  timer_.disarm();
+  co_return failed;
+}
+
+Awaitable<void> RequestReader::go_on() {
+  if (connection_.send(kContinue) == Sent::kBlocked) co_await connection_.flush();
+}
+
+Awaitable<RequestReader::Failed> RequestReader::counted_body(uint64_t length,
+                                                             proxy::BodyShare& share,
+                                                             std::string& body) {
   for (;;) {
-    boost::system::error_code ec;
-    buffer_.erase(0, parser.put(asio::buffer(buffer_), ec));
-    if (ec == beast_http::error::body_limit) co_return body_too_large(limits_.body_bytes);
-    if (ec && ec != beast_http::error::need_more) co_return bad_request(ec.message());
-    if (parser.is_done()) break;
-    if (!continued && expects_continue(parser)) {
-      continued = true;
-      if (connection_.send(kContinue) == Sent::kBlocked) co_await connection_.flush();
-    }
+    const auto left = static_cast<size_t>(length - body.size());
+    const size_t next = std::min(left, std::max(kReadBytes, unread().size()));
+    auto failed = co_await make_room(next, static_cast<size_t>(length), share, body);
+    if (failed) co_return failed;
+    const size_t held = std::min(left, unread().size());
+    body.append(unread().substr(0, held));
+    use(held);
+    if (body.size() == length) co_return std::nullopt;
     const auto filled = co_await fill();
     if (filled == Filled::kTooLate) co_return too_slow("body", limits_.body_timeout);
     if (filled == Filled::kGone) co_return std::nullopt;
+    const size_t taken = std::min(static_cast<size_t>(length - body.size()), fresh_.size());
+    body.append(fresh_.substr(0, taken));
+    keep(fresh_.substr(taken));
   }
-  if (buffer_.empty() && buffer_.capacity() > kKeptBufferBytes) std::string().swap(buffer_);
-  incoming = take_request(parser);
+}
+
+Awaitable<RequestReader::Failed> RequestReader::chunked_body(proxy::BodyShare& share,
+                                                             std::string& body) {
+  ChunkDecoder decoder(limits_.body_bytes);
+  for (;;) {
+    const size_t next = std::max(kReadBytes, unread().size());
+    auto failed = co_await make_room(next, limits_.body_bytes, share, body);
+    if (failed) co_return failed;
+    use(decoder.feed(unread(), body));
+    while (decoder.state() == ChunkDecoder::State::kMore && unread().empty()) {
+      const auto filled = co_await fill();
+      if (filled == Filled::kTooLate) co_return too_slow("body", limits_.body_timeout);
+      if (filled == Filled::kGone) co_return std::nullopt;
+      keep(fresh_);
+    }
+    switch (decoder.state()) {
+      case ChunkDecoder::State::kMore:
+        break;
+      case ChunkDecoder::State::kDone:
+        fit(share, body);
+        co_return std::nullopt;
+      case ChunkDecoder::State::kFault:
+        co_return bad_request(decoder.fault());
+      case ChunkDecoder::State::kTooLarge:
+        co_return body_too_large(limits_.body_bytes);
+    }
+  }
+}
+
+// Room for so many bytes more in a body of `most` bytes at most, waiting for others' bodies to go
+// if there is none.
+Awaitable<RequestReader::Failed> RequestReader::make_room(size_t bytes, size_t most,
+                                                          proxy::BodyShare& share,
+                                                          std::string& body) {
+  const size_t wanted = body.size() + bytes + kParserPadding;
+  if (wanted <= body.capacity()) co_return std::nullopt;
+  const size_t capacity = std::max(wanted, std::min(2 * body.capacity(), most + kParserPadding));
+  proxy::TimerWheel::Timer again(connection_.timers(), connection_.signal());
+  while (!share.grow_to(capacity)) {
+    if (timer_.fired()) co_return no_room();
+    if (connection_.gone() || connection_.cut_short()) co_return std::nullopt;
+    again.arm(kRoomPoll);
+    connection_.rest();
+    co_await connection_.signal().wait();
+  }
+  body.reserve(capacity);
   co_return std::nullopt;
 }
 
 // Waits for more bytes.
 Awaitable<RequestReader::Filled> RequestReader::fill() {
   for (;;) {
-    const auto bytes = connection_.read();
-    if (!bytes.empty()) {
-      buffer_.append(bytes);
-      co_return Filled::kMore;
-    }
-    if (connection_.gone()) co_return Filled::kGone;
+    if (connection_.gone() || connection_.cut_short()) co_return Filled::kGone;
     if (timer_.fired()) co_return Filled::kTooLate;
+    if (connection_.turn_is_over()) {
+      co_await connection_.yield();
+      continue;
+    }
+    fresh_ = connection_.read();
+    if (!fresh_.empty()) co_return Filled::kMore;
+    if (connection_.gone()) co_return Filled::kGone;
+    connection_.rest();
     co_await connection_.signal().wait();
   }
 }
 
-// Some clients send an empty line after a body.
-void RequestReader::skip_blank_lines() {
-  size_t blank = 0;
-  while (std::string_view(buffer_).substr(blank).starts_with("\r\n")) blank += 2;
-  buffer_.erase(0, blank);
+void RequestReader::use(size_t bytes) {
+  begin_ += bytes;
+  if (begin_ < buffer_.size()) return;
+  begin_ = 0;
+  buffer_.clear();
+  if (buffer_.capacity() > kKeptBufferBytes) std::string().swap(buffer_);
+}
+
+void RequestReader::keep(std::string_view bytes) {
+  if (begin_ > 0) {
+    buffer_.erase(0, begin_);
+    begin_ = 0;
+  }
+  buffer_.append(bytes);
+}
+
+// Some clients send an empty line after a body. Whether a request has begun: half an empty line is
+// not known yet.
+bool RequestReader::skip_blank_lines() {
+  while (unread().starts_with(kHeadEnd.substr(0, 2))) {
+    use(2);
+    blank_ += 2;
+  }
+  return !unread().empty() && unread() != "\r";
 }
 
 }  // namespace penstock::http

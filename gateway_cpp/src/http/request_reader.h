@@ -1,40 +1,27 @@
-// Reads the requests of one connection, one after the other: strict framing, limits on head and
-// body, deadlines for both. One for each session; its I/O thread only.
+// Reads the requests of one connection, one after the other, each in two steps: its head, and then,
+// if somebody wants it, its body. Strict framing, limits and deadlines for both, and others' turn
+// after some bytes. One for each session; its I/O thread only.
 #pragma once
 
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "http/connection.h"
+#include "http/strict_head.h"
+#include "proxy/body_budget.h"
 
 namespace penstock::http {
 
 struct ReadLimits {
   size_t head_bytes;
   size_t body_bytes;
-  std::chrono::milliseconds head_timeout;
+  std::chrono::milliseconds head_timeout;  // also until a new connection's first byte
   std::chrono::milliseconds body_timeout;
   std::chrono::milliseconds idle_timeout;  // between requests
-};
-
-enum class KeepAlive : uint8_t { kYes, kNo };
-
-// A request as far as this gateway reads it.
-struct Incoming {
-  std::string method;
-  std::string target;
-  bool is_http_1_0 = false;
-  KeepAlive keep_alive = KeepAlive::kYes;
-  std::string content_type;
-  std::string client_request_id;
-  std::string traceparent;
-  std::string origin;         // of a browser's page; empty: not a browser
-  std::string asked_headers;  // access-control-request-headers
-  std::string body;
 };
 
 // The connection ended, or was idle for too long: nothing to say.
@@ -43,14 +30,21 @@ struct NoMore {};
 class RequestReader {
  public:
   // An Error is to be told to the client, and then the connection closed.
-  using Outcome = std::variant<Incoming, base::Error, NoMore>;
+  using Outcome = std::variant<RequestHead, base::Error, NoMore>;
+  using Failed = std::optional<base::Error>;
 
   RequestReader(Connection& connection, const ReadLimits& limits)
       : connection_(connection),
         limits_(limits),
         timer_(connection.timers(), connection.signal()) {}
 
+  // The next head; its views are good until the next next(). A body that was not read before is not
+  // skipped: ask no more of this connection then.
   Awaitable<Outcome> next();
+
+  // The body of the head that came last, whose share of the budget grows with it. The client may be
+  // gone afterwards.
+  Awaitable<Failed> body(const RequestHead& head, proxy::BodyShare& share, std::string& body);
 
   // Shortens the wait for the next request, from now.
   void hurry(std::chrono::milliseconds idle_timeout) {
@@ -59,21 +53,33 @@ class RequestReader {
   }
 
  private:
-  using Failed = std::optional<base::Error>;
-
   enum class Filled : uint8_t { kMore, kTooLate, kGone };
 
   Awaitable<bool> first_bytes();
-  Awaitable<Failed> head();
-  Awaitable<Failed> request(Incoming& incoming);
+  Awaitable<Outcome> head();
+  Outcome take_head(size_t size);
   Awaitable<Filled> fill();
-  void skip_blank_lines();
+  Awaitable<Failed> counted_body(uint64_t length, proxy::BodyShare& share, std::string& body);
+  Awaitable<Failed> chunked_body(proxy::BodyShare& share, std::string& body);
+  Awaitable<Failed> make_room(size_t bytes, size_t most, proxy::BodyShare& share,
+                              std::string& body);
+  Awaitable<void> go_on();
+
+  std::string_view unread() const { return std::string_view(buffer_).substr(begin_); }
+  void use(size_t bytes);
+  void keep(std::string_view bytes);
+  bool skip_blank_lines();
 
   Connection& connection_;
   ReadLimits limits_;
   proxy::TimerWheel::Timer timer_;
-  std::string buffer_;  // read and not yet used
+  std::string head_;    // the bytes of the head that came last
+  std::string buffer_;  // read and not yet used, from begin_ on
+  size_t begin_ = 0;
+  std::string_view fresh_;  // what fill() read: good until the next wait
+  size_t blank_ = 0;        // bytes of blank lines before this request
   bool idle_ = true;
+  bool has_asked_ = false;
 };
 
 }  // namespace penstock::http

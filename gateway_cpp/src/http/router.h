@@ -31,10 +31,7 @@ struct NotFound {};
 
 using Match = std::variant<Found, Preflight, WrongMethod, NotFound>;
 
-// `target`: as in the request line, with or without scheme, host and query.
+// `target`: path and query, or "*".
 Match match(std::string_view method, std::string_view target);
-
-// JSON, or what simple clients send when they mean JSON; multipart and the like are not.
-bool may_be_json(std::string_view content_type);
 
 }  // namespace penstock::http

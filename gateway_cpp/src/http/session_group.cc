@@ -7,26 +7,33 @@
 namespace penstock::http {
 
 void SessionGroup::start(std::shared_ptr<Connection> connection, Welcome welcome) {
-  auto session = std::make_shared<Session>(std::move(connection), services_, welcome);
+  auto session = std::make_shared<Session>(connection, services_, welcome);
   const Session* const key = session.get();
   sessions_.emplace(key, session);
   services_.metrics.connections.add(1);
   services_.metrics.connections_total.add();
-  services_.state.connections.fetch_add(1, std::memory_order_relaxed);
-  asio::co_spawn(io_.get_executor(), session->run(), [this, key](const std::exception_ptr& broken) {
-    try {
-      if (broken) std::rethrow_exception(broken);
-    } catch (const std::exception& error) {
-      log_.error("session ended by an exception", {{"error", error.what()}});
-    }
-    end(key);
-  });
+  services_.connections.fetch_add(1, std::memory_order_relaxed);
+  asio::co_spawn(io_.get_executor(), session->run(),
+                 [this, key, connection = std::move(connection)](const std::exception_ptr& broken) {
+                   if (broken) note(broken);
+                   connection->close();
+                   end(key);
+                 });
+}
+
+void SessionGroup::note(const std::exception_ptr& broken) {
+  services_.metrics.broken_requests.add();
+  try {
+    std::rethrow_exception(broken);
+  } catch (const std::exception& error) {
+    log_.error("a session ended by an exception", {{"error", error.what()}});
+  }
 }
 
 void SessionGroup::end(const Session* session) {
   sessions_.erase(session);
   services_.metrics.connections.add(-1);
-  services_.state.connections.fetch_sub(1, std::memory_order_relaxed);
+  services_.connections.fetch_sub(1, std::memory_order_relaxed);
 }
 
 // Sessions may end while they are told.
@@ -39,6 +46,10 @@ std::vector<std::shared_ptr<Session>> SessionGroup::all() const {
 
 void SessionGroup::drain() {
   for (const auto& session : all()) session->drain();
+}
+
+void SessionGroup::end_soon() {
+  for (const auto& session : all()) session->end_soon();
 }
 
 void SessionGroup::abort() {

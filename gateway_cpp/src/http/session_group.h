@@ -3,8 +3,10 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <exception>
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 #include "base/log.h"
 #include "http/session.h"
@@ -19,14 +21,19 @@ class SessionGroup {
   SessionGroup& operator=(const SessionGroup&) = delete;
 
   void start(std::shared_ptr<Connection> connection, Welcome welcome);
+  // Ends one that waits for a request, so that another has its place. False: all are busy.
+  bool make_room() { return services_.waiting.make_room(); }
   // Idle ones end soon, others after their answer.
   void drain();
+  // Answers that are being made end with an error, and everything else ends.
+  void end_soon();
   // All end now.
   void abort();
   size_t size() const { return sessions_.size(); }
 
  private:
   void end(const Session* session);
+  void note(const std::exception_ptr& broken);
   std::vector<std::shared_ptr<Session>> all() const;
 
   asio::io_context& io_;

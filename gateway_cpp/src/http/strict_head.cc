@@ -1,7 +1,10 @@
 #include "http/strict_head.h"
 
 #include <algorithm>
-#include <cctype>
+#include <array>
+#include <charconv>
+
+#include "http/syntax.h"
 
 namespace penstock::http {
 
@@ -11,109 +14,192 @@ using Fault = std::optional<std::string>;
 
 constexpr std::string_view kLineEnd = "\r\n";
 
-bool same_name(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
-    return std::tolower(x) == std::tolower(y);
-  });
-}
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
-
 bool is_token(std::string_view text) {
-  constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
-  return !text.empty() && std::all_of(text.begin(), text.end(), [&](unsigned char c) {
-    return std::isalnum(c) != 0 || kMarks.find(static_cast<char>(c)) != std::string_view::npos;
-  });
+  return !text.empty() && std::all_of(text.begin(), text.end(), is_token_character);
 }
 
 bool has_control(std::string_view text) {
-  return std::any_of(text.begin(), text.end(),
-                     [](unsigned char c) { return (c < 0x20 && c != '\t') || c == 0x7f; });
+  return std::any_of(text.begin(), text.end(), is_control);
 }
 
 bool is_number(std::string_view text) {
-  return !text.empty() && text.size() <= 18 &&
-         std::all_of(text.begin(), text.end(),
-                     [](unsigned char c) { return c >= '0' && c <= '9'; });
+  return !text.empty() && text.size() <= 18 && std::all_of(text.begin(), text.end(), is_digit);
 }
 
-// What the fields say about the body, collected line by line.
-struct Framing {
-  int hosts = 0;
-  int lengths = 0;
-  int encodings = 0;
+bool is_name_character(char c) {
+  return is_digit(c) || is_letter(c) || c == '-' || c == '.' || c == '_';
+}
 
-  Fault note(std::string_view name, std::string_view value) {
-    if (same_name(name, "host")) ++hosts;
-    if (same_name(name, "content-length")) {
-      ++lengths;
-      if (!is_number(value)) return "Content-Length is not a number";
+bool is_ipv6_character(char c) { return hex_digit(c) >= 0 || c == ':' || c == '.'; }
+
+// Reads one head: the request line, each field, and what they say together.
+class HeadReader {
+ public:
+  Fault read_line(std::string_view line) {
+    const size_t first = line.find(' ');
+    const size_t last = line.rfind(' ');
+    if (first == std::string_view::npos || first == last) return "the request line is incomplete";
+    const auto version = line.substr(last + 1);
+    head_.method = line.substr(0, first);
+    head_.target = line.substr(first + 1, last - first - 1);
+    if (!is_token(head_.method)) return "the method is not a word";
+    if (head_.target.empty() || has_control(head_.target) ||
+        head_.target.find_first_of(" \t") != std::string_view::npos) {
+      return "the path holds blanks or control characters";
     }
-    if (same_name(name, "transfer-encoding")) {
-      ++encodings;
-      if (!same_name(value, "chunked")) return "the only Transfer-Encoding taken is `chunked`";
-    }
-    return std::nullopt;
+    if (version != "HTTP/1.1" && version != "HTTP/1.0") return "the version is not HTTP/1.0 or 1.1";
+    head_.is_http_1_0 = version == "HTTP/1.0";
+    return read_absolute_form();
   }
 
-  Fault verdict(bool is_http_1_1) const {
-    if (lengths > 1) return "there is more than one Content-Length";
-    if (encodings > 1) return "there is more than one Transfer-Encoding";
-    if (lengths > 0 && encodings > 0) {
+  Fault read_field(std::string_view line) {
+    if (line.front() == ' ' || line.front() == '\t') return "a header is folded over two lines";
+    const size_t colon = line.find(':');
+    if (colon == std::string_view::npos) return "a header has no colon";
+    const auto name = line.substr(0, colon);
+    if (!is_token(name)) return "a header's name has blanks or other characters that do not belong";
+    const auto value = trim(line.substr(colon + 1));
+    if (has_control(value)) return "a header's value holds control characters";
+    return note(name, value);
+  }
+
+  Fault verdict() {
+    if (head_.content_length && head_.is_chunked) {
       return "Content-Length and Transfer-Encoding contradict each other";
     }
-    if (encodings > 0 && !is_http_1_1) return "HTTP/1.0 has no Transfer-Encoding";
-    if (hosts > 1) return "there is more than one Host";
-    if (hosts == 0 && is_http_1_1) return "there is no Host";
+    if (head_.is_chunked && head_.is_http_1_0) return "HTTP/1.0 has no Transfer-Encoding";
+    if (!has_host_ && !head_.is_http_1_0) return "there is no Host";
+    if (has_host_ && !is_authority(head_.host)) return "Host is not a host name";
+    if (has_host_ && !authority_.empty() && !same_text(authority_, head_.host)) {
+      return "Host and the target name different hosts";
+    }
+    if (!has_host_) head_.host = authority_;
+    const bool stays = head_.is_http_1_0 ? says_keep_alive_ && !says_close_ : !says_close_;
+    head_.keep_alive = stays ? KeepAlive::kYes : KeepAlive::kNo;
+    // A client of HTTP/1.0 could not read the answer to it.
+    head_.expects_continue = head_.expects_continue && !head_.is_http_1_0;
     return std::nullopt;
   }
-};
 
-Fault check_request_line(std::string_view line) {
-  const size_t first = line.find(' ');
-  const size_t last = line.rfind(' ');
-  if (first == std::string_view::npos || first == last) return "the request line is incomplete";
-  const auto method = line.substr(0, first);
-  const auto target = line.substr(first + 1, last - first - 1);
-  const auto version = line.substr(last + 1);
-  if (!is_token(method)) return "the method is not a word";
-  if (target.empty() || has_control(target) || target.find(' ') != std::string_view::npos ||
-      target.find('\t') != std::string_view::npos) {
-    return "the path holds blanks or control characters";
+  const RequestHead& head() const { return head_; }
+
+ private:
+  // Fields that are only kept. Of those that may come once a second one is a fault.
+  enum class Times : uint8_t { kOnce, kFirst };
+  struct Kept {
+    std::string_view name;
+    std::string_view RequestHead::*value;
+    Times times;
+  };
+
+  // "http://host/path?query": the host apart, the rest as if it had been asked for alone.
+  Fault read_absolute_form() {
+    for (const std::string_view scheme : {"http://", "https://"}) {
+      if (!same_text(head_.target.substr(0, scheme.size()), scheme)) continue;
+      const auto rest = head_.target.substr(scheme.size());
+      const size_t end = std::min(rest.find_first_of("/?#"), rest.size());
+      authority_ = rest.substr(0, end);
+      if (!is_authority(authority_)) return "the target's host is not a host name";
+      head_.target = rest.substr(end);
+      // "http://host" and "http://host?query" ask for the root.
+      if (!head_.target.starts_with('/')) head_.target = "/";
+    }
+    return std::nullopt;
   }
-  if (version != "HTTP/1.1" && version != "HTTP/1.0") return "the version is not HTTP/1.0 or 1.1";
-  return std::nullopt;
-}
 
-Fault check_field(std::string_view line, Framing& framing) {
-  if (line.front() == ' ' || line.front() == '\t') return "a header is folded over two lines";
-  const size_t colon = line.find(':');
-  if (colon == std::string_view::npos) return "a header has no colon";
-  const auto name = line.substr(0, colon);
-  if (!is_token(name)) return "a header's name has blanks or other characters that do not belong";
-  const auto value = trim(line.substr(colon + 1));
-  if (has_control(value)) return "a header's value holds control characters";
-  return framing.note(name, value);
-}
+  Fault note(std::string_view name, std::string_view value) {
+    static constexpr std::array<Kept, 5> kKept = {{
+        {"content-type", &RequestHead::content_type, Times::kOnce},
+        {"origin", &RequestHead::origin, Times::kOnce},
+        {"access-control-request-headers", &RequestHead::asked_headers, Times::kFirst},
+        {"x-request-id", &RequestHead::request_id, Times::kFirst},
+        {"traceparent", &RequestHead::traceparent, Times::kFirst},
+    }};
+    for (const Kept& kept : kKept) {
+      if (!same_text(kept.name, name)) continue;
+      if (kept.times == Times::kOnce && !(head_.*kept.value).empty()) {
+        return "there is more than one " + std::string(name);
+      }
+      if ((head_.*kept.value).empty()) head_.*kept.value = value;
+      return std::nullopt;
+    }
+    if (same_text(name, "host")) return note_host(value);
+    if (same_text(name, "content-length")) return note_length(value);
+    if (same_text(name, "transfer-encoding")) return note_encoding(value);
+    if (same_text(name, "connection")) note_connection(value);
+    if (same_text(name, "expect")) head_.expects_continue |= same_text(value, "100-continue");
+    return std::nullopt;
+  }
+
+  Fault note_host(std::string_view value) {
+    if (has_host_) return "there is more than one Host";
+    has_host_ = true;
+    head_.host = value;
+    return std::nullopt;
+  }
+
+  Fault note_length(std::string_view value) {
+    if (head_.content_length) return "there is more than one Content-Length";
+    if (!is_number(value)) return "Content-Length is not a number";
+    uint64_t length = 0;
+    std::from_chars(value.data(), value.data() + value.size(), length);
+    head_.content_length = length;
+    return std::nullopt;
+  }
+
+  Fault note_encoding(std::string_view value) {
+    if (head_.is_chunked) return "there is more than one Transfer-Encoding";
+    if (!same_text(value, "chunked")) return "the only Transfer-Encoding taken is `chunked`";
+    head_.is_chunked = true;
+    return std::nullopt;
+  }
+
+  // One list, however many lines it stands on.
+  void note_connection(std::string_view value) {
+    each_element(value, [this](std::string_view option) {
+      says_close_ |= same_text(option, "close");
+      says_keep_alive_ |= same_text(option, "keep-alive");
+    });
+  }
+
+  RequestHead head_;
+  std::string_view authority_;  // of an absolute target
+  bool has_host_ = false;
+  bool says_close_ = false;
+  bool says_keep_alive_ = false;
+};
 
 }  // namespace
 
-std::optional<std::string> find_fault(std::string_view head) {
-  size_t end = head.find(kLineEnd);
-  if (end == std::string_view::npos) return "the request line does not end";
-  const auto request_line = head.substr(0, end);
-  if (auto fault = check_request_line(request_line)) return fault;
-  Framing framing;
-  for (head.remove_prefix(end + 2); !head.starts_with(kLineEnd); head.remove_prefix(end + 2)) {
-    end = head.find(kLineEnd);
-    if (end == std::string_view::npos) return "a header line does not end";
-    if (auto fault = check_field(head.substr(0, end), framing)) return fault;
+bool is_authority(std::string_view text) {
+  size_t end = 0;
+  if (text.starts_with('[')) {
+    end = text.find(']');
+    if (end == std::string_view::npos || end == 1) return false;
+    const auto address = text.substr(1, end - 1);
+    if (!std::all_of(address.begin(), address.end(), is_ipv6_character)) return false;
+    ++end;
+  } else {
+    while (end < text.size() && is_name_character(text[end])) ++end;
+    if (end == 0) return false;
   }
-  return framing.verdict(request_line.ends_with("HTTP/1.1"));
+  if (end == text.size()) return true;
+  const auto port = text.substr(end + 1);
+  return text[end] == ':' && port.size() <= 5 && std::all_of(port.begin(), port.end(), is_digit);
+}
+
+std::variant<RequestHead, HeadFault> read_head(std::string_view bytes) {
+  HeadReader reader;
+  size_t end = bytes.find(kLineEnd);
+  if (end == std::string_view::npos) return HeadFault{"the request line does not end"};
+  if (auto fault = reader.read_line(bytes.substr(0, end))) return HeadFault{*std::move(fault)};
+  for (bytes.remove_prefix(end + 2); !bytes.starts_with(kLineEnd); bytes.remove_prefix(end + 2)) {
+    end = bytes.find(kLineEnd);
+    if (end == std::string_view::npos) return HeadFault{"a header line does not end"};
+    if (auto fault = reader.read_field(bytes.substr(0, end))) return HeadFault{*std::move(fault)};
+  }
+  if (auto fault = reader.verdict()) return HeadFault{*std::move(fault)};
+  return reader.head();
 }
 
 }  // namespace penstock::http

@@ -18,7 +18,8 @@ using base::Kind;
 using ondemand::json_type;
 using simdjson::error_code;
 
-constexpr int kFieldDepth = 1;  // of a value in the body's own object
+constexpr std::size_t kKeptBodyBytes = 1U << 20U;  // what the buffers stay large enough for
+constexpr int kFieldDepth = 1;                     // of a value in the body's own object
 
 Error wrong_type(std::string_view param, std::string_view wanted) {
   return base::make_error(Kind::kInvalidType,
@@ -305,7 +306,10 @@ RequestParser::RequestParser() : impl_(std::make_unique<Impl>()) {}
 RequestParser::~RequestParser() = default;
 
 base::Result<Request> RequestParser::parse(Endpoint endpoint, std::string& body) {
-  return Reader(endpoint, body).read(impl_->parser);
+  auto request = Reader(endpoint, body).read(impl_->parser);
+  // The buffers are several times the body: those of a large one are not kept.
+  if (impl_->parser.capacity() > kKeptBodyBytes) impl_->parser = ondemand::parser();
+  return request;
 }
 
 }  // namespace penstock::openai

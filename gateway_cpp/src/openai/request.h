@@ -34,7 +34,7 @@ struct Request {
   bool has_vllm_xargs = false;
 };
 
-// Owns simdjson's buffers, which grow to the largest body seen. One for each I/O thread.
+// Owns simdjson's buffers, which stay large enough for bodies of a MiB. One for each I/O thread.
 class RequestParser {
  public:
   RequestParser();

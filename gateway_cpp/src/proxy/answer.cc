@@ -38,6 +38,7 @@ Awaitable<void> RequestFlow::deliver(Exchange& x) {
   if (x.ask.body.size() > kKeptBodyBytes) {
     fingerprint(x);
     std::string().swap(x.ask.body);
+    x.ask.share = BodyShare();
   }
   const bool streamed = x.stream_begun || is_event_stream(x.call->head().content_type());
   if (streamed) co_return co_await stream(x);

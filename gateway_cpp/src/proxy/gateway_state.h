@@ -7,9 +7,10 @@
 namespace penstock::proxy {
 
 struct GatewayState {
-  std::atomic<bool> draining{false};     // set once, by the first SIGTERM
-  std::atomic<uint32_t> in_flight{0};    // requests from admit to settle
-  std::atomic<uint32_t> connections{0};  // open client connections
+  std::atomic<bool> draining{false};         // set once, by the first SIGTERM
+  std::atomic<uint32_t> in_flight{0};        // requests from admit to settle
+  std::atomic<uint32_t> connections{0};      // open client connections
+  std::atomic<uint32_t> max_connections{0};  // as many as descriptors and flags allow now
 };
 
 }  // namespace penstock::proxy

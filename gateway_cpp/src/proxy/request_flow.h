@@ -17,6 +17,7 @@
 #include "base/metrics.h"
 #include "base/trace_context.h"
 #include "openai/request.h"
+#include "proxy/body_budget.h"
 #include "proxy/failover.h"
 #include "proxy/gateway_state.h"
 #include "proxy/reply.h"
@@ -35,6 +36,7 @@ struct Ask {
   openai::Endpoint endpoint = openai::Endpoint::kChatCompletions;
   std::string_view path;  // of the endpoint, static
   std::string body;
+  BodyShare share;            // what the body holds of the budget; given back with it
   base::SteadyTime received;  // when the last byte of it had been read
 };
 

@@ -15,7 +15,7 @@ from tests.fakes.fake_control import FakeControl, deployment, route
 from tests.fakes.fake_replica import FakeReplica, Script, hello
 from tests.fakes.gateway_process import GatewayProcess
 from tests.fakes.waiting import until
-from tests.gateway_cpp.blackbox.raw_http import RawClient, Response
+from tests.gateway_cpp.blackbox.raw_http import RawClient, Response, request
 
 MINI = deployment(adapters={"pirate": "pirate@1"})
 
@@ -36,6 +36,11 @@ class System:
         """One request on a connection of its own."""
         async with self.client() as client:
             return await client.ask(data, method)
+
+    async def ask_status(self, path: str) -> Response:
+        """A page of the status port."""
+        async with RawClient(self.gateway.status_port) as client:
+            return await client.ask(request("GET", path))
 
     async def publish(self, *replicas: routes.ReplicaRoute) -> None:
         """A snapshot with these replicas of `mini`, in force when this returns."""
@@ -84,6 +89,7 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
                     *("--id", "gw-1"),
                     *("--data-dir", str(tmp_path)),
                     *("--threads", "2"),
+                    *("--metrics", "127.0.0.1:0"),
                     *flags,
                 )
             )

@@ -42,7 +42,7 @@ def request(
     headers: str = "",
 ) -> bytes:
     """A request with its Content-Length; `headers` are further lines, each with its CRLF."""
-    text = f"{method} {path} HTTP/1.1\r\nHost: test\r\n{headers}"
+    text = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{headers}"
     if body is not None:
         text += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
     return text.encode() + b"\r\n" + (body or b"")
@@ -97,9 +97,12 @@ class RawClient:
         self._writer.transport.abort()
 
     async def line(self) -> bytes:
-        """One line with its end; empty at the end of the connection."""
+        """One line with its end; empty at the end of the connection, a reset included."""
         async with asyncio.timeout(PATIENCE):
-            return await self._reader.readline()
+            try:
+                return await self._reader.readline()
+            except ConnectionError:
+                return b""
 
     async def exactly(self, size: int) -> bytes:
         """That many bytes, or what came before the connection ended."""
@@ -108,6 +111,8 @@ class RawClient:
                 return await self._reader.readexactly(size)
             except asyncio.IncompleteReadError as cut:
                 return cut.partial
+            except ConnectionError:
+                return b""
 
     async def head(self) -> tuple[int, dict[str, str]]:
         """Status and headers of the next answer; names in lower case."""

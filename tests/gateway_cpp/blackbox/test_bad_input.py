@@ -119,10 +119,18 @@ async def test_a_wrong_method_is_405_and_says_which_is_right(
     assert allowed in answer.headers["allow"].split(", ")
 
 
-@pytest.mark.parametrize("kind", ["multipart/form-data; boundary=x", "image/png"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "multipart/form-data; boundary=x",
+        "image/png",
+        "text/plain",
+        "application/x-www-form-urlencoded",
+    ],
+)
 async def test_a_content_type_that_cannot_be_json_is_415(system: System, kind: str) -> None:
     body = json.dumps(CHAT).encode()
-    text = f"POST /v1/chat/completions HTTP/1.1\r\nHost: t\r\nContent-Type: {kind}\r\n"
+    text = f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n"
     text += f"Content-Length: {len(body)}\r\n\r\n"
     answer = await system.ask(text.encode() + body)
     assert answer.status == 415

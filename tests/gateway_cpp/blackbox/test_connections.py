@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 
-from tests.fakes.fake_replica import FakeCall, unary_chat
+from tests.fakes.fake_replica import FakeCall, hang, unary_chat
 from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.conftest import Start, System
 from tests.gateway_cpp.blackbox.raw_http import CHAT, chat, request
 
 BODY = json.dumps(CHAT).encode()
+PAGE = "Origin: https://chat.example\r\n"
 
 
 async def test_a_connection_takes_many_requests(system: System) -> None:
@@ -109,15 +110,21 @@ async def test_a_browser_may_ask_before_it_posts(start: Start) -> None:
 
 
 async def test_no_page_may_read_answers_unless_it_is_named(system: System) -> None:
-    answer = await system.ask(chat(headers="Origin: https://chat.example\r\n"))
-    assert answer.status == 200
-    assert "access-control-allow-origin" not in answer.headers
+    for data in (
+        chat(headers=PAGE),
+        request("OPTIONS", headers=PAGE),
+        request("GET", "/livez", headers=PAGE),
+    ):
+        answer = await system.ask(data)
+        assert answer.status == 403
+        assert answer.error["code"] == "origin_not_allowed"
+        assert "access-control-allow-origin" not in answer.headers
+    assert not system.replicas[0].calls
 
 
 async def test_every_answer_has_a_request_id(system: System) -> None:
     for data in (
         request("GET", "/livez"),
-        request("GET", "/metrics"),
         request("GET", "/nothing"),
         request("OPTIONS"),
         chat(),
@@ -172,17 +179,38 @@ async def test_an_idle_connection_is_closed_without_a_word(start: Start) -> None
 
 
 async def test_connections_over_the_limit_are_told_so(start: Start) -> None:
-    system = await start("--threads", "1", "--max-connections", "2")
+    system = await start("--threads", "1", "--max-connections", "2", scripts=(hang,))
     async with system.client() as one, system.client() as two:
-        assert (await one.ask(chat())).status == 200
-        assert (await two.ask(chat())).status == 200
+        await one.send(chat())
+        await two.send(chat())
+        await until(lambda: len(system.replicas[0].calls) == 2, "both have a call")
         async with system.client() as three:
             refused = await three.ask(chat())
             assert refused.status == 503
             assert refused.error["code"] == "overloaded"
             assert "retry-after" in refused.headers
             assert await three.closed()
-        assert (await one.ask(chat())).status == 200
+
+
+async def test_who_waits_gives_way_at_the_limit_and_the_silent_first(start: Start) -> None:
+    system = await start("--threads", "1", "--max-connections", "3", scripts=(hang,))
+    async with system.client() as idle, system.client() as silent, system.client() as busy:
+        assert (await idle.ask(request("GET", "/livez"))).status == 200
+        await busy.send(chat())
+        await until(lambda: system.replicas[0].calls, "the call arrives")
+        async with system.client() as fourth:
+            assert (await fourth.ask(request("GET", "/livez"))).status == 200
+            assert await silent.closed()
+            async with system.client() as fifth:
+                assert (await fifth.ask(request("GET", "/livez"))).status == 200
+                assert await idle.closed()
+        assert not system.replicas[0].calls[0].cancelled.is_set()
+
+
+async def test_a_connection_that_never_asks_is_closed_soon(start: Start) -> None:
+    system = await start("--header-timeout-ms", "300")
+    async with system.client() as client:
+        assert await client.closed()
 
 
 async def test_requests_over_the_limit_are_told_so(start: Start) -> None:
@@ -217,3 +245,37 @@ async def test_no_descriptor_is_lost(start: Start) -> None:
                 client.leave()
     # What it keeps are a few connections to the head and to the replica.
     await until(lambda: system.gateway.open_files() < before + 10, "all sockets are closed")
+
+
+async def test_a_named_page_may_call_and_is_told_so_on_any_path(start: Start) -> None:
+    system = await start("--cors-origin", "https://chat.example")
+    for path in ("/v1/chat/completions", "/no/such/path"):
+        asked = await system.ask(request("OPTIONS", path, headers=PAGE), "OPTIONS")
+        assert asked.status == 204
+        assert asked.headers["access-control-allow-origin"] == "https://chat.example"
+        assert asked.headers["vary"] == "origin"
+    assert (await system.ask(chat(headers=PAGE))).status == 200
+    other = PAGE.replace("chat", "evil")
+    assert (await system.ask(chat(headers=other))).status == 403
+
+
+async def test_a_request_for_another_host_is_421_and_its_body_is_not_taken(start: Start) -> None:
+    system = await start("--allow-host", "api.example")
+    data = chat().replace(b"Host: localhost", b"Host: attacker.example")
+    async with system.client() as client:
+        refused = await client.ask(data)
+        assert refused.status == 421
+        assert "--allow-host" in refused.error["message"]
+        assert await client.closed()
+    assert not system.replicas[0].calls
+    for host in (b"api.example:443", b"127.0.0.1", b"[::1]:80", b"LOCALHOST"):
+        named = chat().replace(b"Host: localhost", b"Host: " + host)
+        assert (await system.ask(named)).status == 200
+
+
+async def test_a_page_may_not_leave_the_content_type_out(start: Start) -> None:
+    system = await start("--cors-origin", "https://chat.example")
+    bare = chat().replace(b"Content-Type: application/json\r\n", b"")
+    assert (await system.ask(bare)).status == 200
+    from_page = bare.replace(b"Host:", PAGE.encode() + b"Host:")
+    assert (await system.ask(from_page)).status == 415

@@ -15,7 +15,7 @@ from tests.fakes.fake_control import deployment, route
 from tests.fakes.fake_replica import FakeCall, FakeReplica, delta, hang, hello, refuse
 from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.conftest import Start, System
-from tests.gateway_cpp.blackbox.raw_http import chat, request
+from tests.gateway_cpp.blackbox.raw_http import chat
 
 
 async def one_event_then_wait(call: FakeCall) -> None:
@@ -124,7 +124,7 @@ async def test_a_failure_before_the_first_byte_tries_another_replica(start: Star
         assert answer.status == 200
     refusals = len(system.replicas[0].calls)
     assert refusals > 0
-    metrics = (await system.ask(request("GET", "/metrics"))).body.decode()
+    metrics = (await system.ask_status("/metrics")).body.decode()
     assert f'penstock_gateway_failovers_total{{deployment="mini"}} {refusals}\n' in metrics
 
 

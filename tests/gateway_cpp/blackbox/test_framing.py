@@ -7,16 +7,16 @@ import json
 import pytest
 
 from tests.gateway_cpp.blackbox.conftest import System
-from tests.gateway_cpp.blackbox.raw_http import CHAT, chat
+from tests.gateway_cpp.blackbox.raw_http import CHAT, chat, request
 
 BODY = json.dumps(CHAT).encode()
 LENGTH = f"Content-Length: {len(BODY)}\r\n"
 LINE = "POST /v1/chat/completions HTTP/1.1\r\n"
-HOST = "Host: t\r\n"
+HOST = "Host: localhost\r\n"
 JSON = "Content-Type: application/json\r\n"
 CHUNKED = "Transfer-Encoding: chunked\r\n"
 ONE_CHUNK = f"{len(BODY):x}\r\n".encode() + BODY + b"\r\n0\r\n\r\n"
-SMUGGLED = b"GET /v1/models HTTP/1.1\r\nHost: t\r\n\r\n"
+SMUGGLED = b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 def message(headers: str, body: bytes, line: str = LINE) -> bytes:
@@ -55,6 +55,21 @@ DOUBTFUL = {
     "a chunk size line with a bare line feed": message(
         HOST + JSON + CHUNKED, b"5\nhello\r\n0\r\n\r\n"
     ),
+    "a bare line feed in a chunk's extension": message(
+        HOST + JSON + CHUNKED, b'5;a="\n"\r\nhello\r\n0\r\n\r\n'
+    ),
+    "a blank after a chunk's size": message(HOST + JSON + CHUNKED, b"5 \r\nhello\r\n0\r\n\r\n"),
+    "a chunk's extension without end": message(HOST + JSON + CHUNKED, b"5;" + b"x" * 100_000),
+    "a chunk's size of endless zeros": message(HOST + JSON + CHUNKED, b"0" * 100_000),
+    "a trailer without end": message(HOST + JSON + CHUNKED, b"0\r\nX: " + b"y" * 100_000),
+    "trailers without end": message(HOST + JSON + CHUNKED, b"0\r\n" + b"X: y\r\n" * 20_000),
+    "a trailer without a name": message(HOST + JSON + CHUNKED, b"0\r\n: y\r\n\r\n"),
+    "a host with a blank": message("Host: a b\r\n" + LENGTH, BODY),
+    "a host with a user": message("Host: u@localhost\r\n" + LENGTH, BODY),
+    "a target for another host": message(
+        HOST + LENGTH, BODY, "POST http://other/v1/chat/completions HTTP/1.1\r\n"
+    ),
+    "two content types": message(HOST + JSON + "Content-Type: text/plain\r\n" + LENGTH, BODY),
     "a version of its own": message(HOST + LENGTH, BODY, LINE.replace("1.1", "1.7")),
     "HTTP/2 without being asked": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     "no version": message(HOST + LENGTH, BODY, "POST /v1/chat/completions\r\n"),
@@ -95,6 +110,52 @@ async def test_chunk_extensions_and_trailers_change_nothing(system: System) -> N
         assert (await client.ask(message(HOST + JSON + CHUNKED, chunks))).status == 200
         assert (await client.ask(chat())).status == 200
     assert system.replicas[0].calls[0].request.body == BODY
+
+
+async def test_trailers_are_no_headers(system: System) -> None:
+    trailers = b"X-Request-Id: smuggled\r\nConnection: close\r\nOrigin: http://page\r\n\r\n"
+    chunks = f"{len(BODY):x}\r\n".encode() + BODY + b"\r\n0\r\n" + trailers
+    async with system.client() as client:
+        answer = await client.ask(message(HOST + JSON + CHUNKED, chunks))
+        assert answer.status == 200
+        assert "x-client-request-id" not in answer.headers
+        assert (await client.ask(chat())).status == 200
+
+
+async def test_a_blank_line_before_a_request_may_come_in_two_parts(system: System) -> None:
+    async with system.client() as client:
+        assert (await client.ask(chat())).status == 200
+        await client.send(b"\r")
+        assert (await client.ask(b"\n" + chat())).status == 200
+
+
+async def test_connection_is_one_list_over_all_its_lines(system: System) -> None:
+    async with system.client() as client:
+        headers = "Connection: keep-alive\r\nConnection: x, close\r\n"
+        answer = await client.ask(chat(headers=headers))
+        assert answer.headers["connection"] == "close"
+        assert await client.closed()
+
+
+async def test_a_target_with_scheme_and_host_names_its_path(system: System) -> None:
+    async with system.client() as client:
+        live = await client.ask(
+            b"GET HTTP://localhost/livez HTTP/1.1\r\n" + b"Host: localhost\r\n\r\n"
+        )
+        assert live.status == 200
+        root = await client.ask(
+            b"GET http://localhost?x=/livez HTTP/1.1\r\n" + b"Host: localhost\r\n\r\n"
+        )
+        assert root.status == 404
+        any_path = await client.ask(request("OPTIONS", "*"), "OPTIONS")
+        assert any_path.status == 204
+
+
+async def test_expect_from_an_old_client_is_passed_over(system: System) -> None:
+    head = f"POST /v1/chat/completions HTTP/1.0\r\n{JSON}Expect: 100-continue\r\n{LENGTH}\r\n"
+    async with system.client() as client:
+        answer = await client.ask(head.encode() + BODY)
+        assert answer.status == 200
 
 
 async def test_a_request_is_understood_byte_by_byte(system: System) -> None:

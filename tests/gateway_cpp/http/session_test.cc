@@ -22,8 +22,8 @@ using Tcp = asio::ip::tcp;
 const std::string kBody = R"({"model":"mini","stream":true,"messages":[{}]})";
 
 std::string post(const std::string& body, const std::string& headers = "") {
-  return "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\n" + headers +
-         "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+  return "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n" +
+         headers + "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
 }
 
 class SessionTest : public testing::Test {
@@ -87,8 +87,15 @@ class SessionTest : public testing::Test {
 
   test::EventLoop loop_;
   test::FixedClock clock_;
+  static base::GatewayConfig config() {
+    base::GatewayConfig config;
+    config.allow_hosts = {"a"};
+    config.cors_origin = "*";
+    return config;
+  }
+
   test::LogCapture log_;
-  base::GatewayConfig config_;
+  base::GatewayConfig config_ = config();
   base::Metrics metrics_;
   base::MetricsShard& shard_ = metrics_.add_shard();
   proxy::GatewayState state_;
@@ -99,12 +106,19 @@ class SessionTest : public testing::Test {
   routing::RouteReader routes_{table_};
   routing::LeastLoaded policy_;
   proxy::FakeUpstream upstream_;
+  bool broken_ = false;  // the pages throw, as nothing should
   proxy::RequestFlow flow_{{clock_, log_.log(), config_, shard_, state_, suspects_, timers_,
                             parser_, routes_, policy_, upstream_}};
   RequestIds ids_;
-  StatusPages pages_{clock_, metrics_, state_, routes_,
-                     [] { return control_plane::SubscriptionState(); }};
-  Services services_{clock_, config_, shard_, state_, ids_, pages_, flow_};
+  StatusPages pages_{clock_, metrics_, state_, routes_, [this] {
+                       if (broken_) throw std::runtime_error("broken");
+                       return control_plane::SubscriptionState();
+                     }};
+  Doors doors_{config_, "box"};
+  proxy::BodyBudget bodies_{64UL << 20U};
+  WaitingSessions waiting_;
+  Services services_{clock_, log_.log(), config_, shard_,  state_,   state_.connections,
+                     ids_,   pages_,     doors_,  bodies_, waiting_, &flow_};
   SessionGroup group_{loop_.io(), services_, log_.log()};
   Tcp::socket client_{loop_.io()};
   std::string got_;
@@ -112,7 +126,6 @@ class SessionTest : public testing::Test {
 };
 
 TEST_F(SessionTest, FramesTheEventsOfOneWriteAsOneChunk) {
-  config_.cors_origin = "*";
   send(post(kBody, "X-Request-Id: mine\r\nOrigin: http://page\r\n"));
   ASSERT_TRUE(opens(1));
   call().chunk("data: a\n\ndata: b\n\n", 2);
@@ -175,6 +188,47 @@ TEST_F(SessionTest, GivesUpOnAClientThatTakesNothingForTooLong) {
   EXPECT_TRUE(loop_.run_until([&] { return group_.size() == 0; }));
 }
 
+TEST_F(SessionTest, GivesUpOnAClientThatTakesNextToNothing) {
+  client_.close();
+  client_ = Tcp::socket(loop_.io(), Tcp::v4());
+  client_.set_option(asio::socket_base::receive_buffer_size(4096));
+  connect();
+  send(post(kBody));
+  ASSERT_TRUE(opens(1));
+  const std::string event = "data: " + std::string(1 << 20, 'x') + "\n\n";
+  for (uint64_t sent = 0; call().granted == sent; sent += event.size()) call().chunk(event);
+  // A few KiB every twenty seconds: never silent, and far below what it has to take.
+  std::array<char, 3000> part{};
+  for (int i = 0; i < 20 && !call().cancelled; ++i) {
+    static_cast<void>(::recv(client_.native_handle(), part.data(), part.size(), 0));
+    pass(std::chrono::seconds(20));
+    loop_.poll();
+  }
+  EXPECT_TRUE(loop_.run_until([&] { return call().cancelled; }));
+}
+
+TEST_F(SessionTest, TellsTheClientOfAFaultOfItsOwnAndCloses) {
+  broken_ = true;
+  send("GET /readyz HTTP/1.1\r\nHost: a\r\n\r\nGET /livez HTTP/1.1\r\nHost: a\r\n\r\n");
+  ASSERT_TRUE(sees_the_end());
+  EXPECT_TRUE(got_.starts_with("HTTP/1.1 500 ")) << got_;
+  EXPECT_NE(got_.find("\r\nconnection: close\r\n"), std::string::npos);
+  EXPECT_EQ(got_.find("\"live\""), std::string::npos);
+  EXPECT_EQ(shard_.broken_requests.value(), 1U);
+}
+
+TEST_F(SessionTest, EndsAStreamWithAnErrorAfterAFaultOfItsOwn) {
+  send(post(kBody));
+  ASSERT_TRUE(opens(1));
+  call().breaks = true;
+  const std::string event = "data: " + std::string(proxy::FakeUpstream::kCredit, 'a') + "\n\n";
+  call().chunk(event);
+  ASSERT_TRUE(sees_the_end());
+  EXPECT_NE(got_.find(event), std::string::npos);
+  EXPECT_NE(got_.find("\"code\":\"internal_error\""), std::string::npos);
+  EXPECT_TRUE(got_.ends_with("}\n\n\r\n")) << "no last chunk: the answer is not whole";
+}
+
 TEST_F(SessionTest, ClosesAStreamThatWasCutOff) {
   send(post(kBody));
   ASSERT_TRUE(opens(1));
@@ -182,7 +236,7 @@ TEST_F(SessionTest, ClosesAStreamThatWasCutOff) {
   call().lose(upstream::CallFailure::Source::kLost);
   ASSERT_TRUE(sees_the_end());
   EXPECT_NE(got_.find("data: {\"error\":{"), std::string::npos);
-  EXPECT_TRUE(got_.ends_with("\r\n0\r\n\r\n"));
+  EXPECT_TRUE(got_.ends_with("}\n\n\r\n")) << "no last chunk: the answer is not whole";
   EXPECT_EQ(got_.find("[DONE]"), std::string::npos);
 }
 
@@ -294,7 +348,6 @@ TEST_F(SessionTest, TellsAnUnwelcomeClientWhy) {
 }
 
 TEST_F(SessionTest, AnswersHeadWithoutABodyAndOptionsForBrowsers) {
-  config_.cors_origin = "*";
   send("HEAD /livez HTTP/1.1\r\nHost: a\r\n\r\n");
   ASSERT_TRUE(gets("content-length: 17\r\n\r\n"));
   got_.clear();

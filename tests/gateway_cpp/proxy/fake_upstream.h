@@ -20,7 +20,12 @@ class FakeUpstream final : public upstream::Upstream {
     uint64_t granted = 0;
     bool cancelled = false;  // released before its end
 
-    void grant(uint64_t /*call_id*/, uint64_t bytes) override { granted += bytes; }
+    bool breaks = false;  // an exception where nobody expects one
+
+    void grant(uint64_t /*call_id*/, uint64_t bytes) override {
+      if (breaks) throw std::runtime_error("broken");
+      granted += bytes;
+    }
     void release(upstream::Call& released) override {
       cancelled = !released.ended();
       call = nullptr;

@@ -1,0 +1,49 @@
+#include "http/status_thread.h"
+
+#include <boost/asio/post.hpp>
+
+namespace penstock::http {
+
+namespace {
+
+constexpr uint32_t kConnections = 64;
+
+}  // namespace
+
+StatusThread::StatusThread(const Subject& subject, int socket)
+    : clock_(subject.clock),
+      ticker_(io_),
+      timers_(subject.clock.steady_now()),
+      shard_(own_.add_shard()),
+      routes_(subject.routes),
+      pages_(subject.clock, subject.metrics, subject.state, routes_, subject.subscription),
+      max_connections_(kConnections),
+      services_{subject.clock, subject.log,    subject.config, shard_,
+                subject.state, connections_,   ids_,           pages_,
+                subject.doors, subject.bodies, waiting_,       nullptr},
+      sessions_(io_, services_, subject.log),
+      listener_(io_, socket, max_connections_, sessions_, services_, timers_, subject.log) {
+  listener_.start();
+  tick();
+  thread_ = std::thread([this] { io_.run(); });
+}
+
+StatusThread::~StatusThread() {
+  asio::post(io_, [this] {
+    listener_.stop();
+    sessions_.abort();
+    ticker_.cancel();
+    asio::post(io_, [this] { io_.stop(); });
+  });
+  thread_.join();
+}
+
+void StatusThread::tick() {
+  timers_.advance(clock_.steady_now());
+  ticker_.expires_after(proxy::TimerWheel::kTick);
+  ticker_.async_wait([this](boost::system::error_code ec) {
+    if (!ec) tick();
+  });
+}
+
+}  // namespace penstock::http

@@ -1,0 +1,68 @@
+// /metrics, /livez and /readyz on a port of their own, served by a thread of their own: clients
+// cannot use it up, and what it renders holds up nobody's stream. Owned by main.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <memory>
+#include <thread>
+
+#include "base/metrics.h"
+#include "http/doors.h"
+#include "http/listener.h"
+#include "http/request_id.h"
+#include "http/session.h"
+#include "http/session_group.h"
+#include "http/status_pages.h"
+#include "proxy/body_budget.h"
+#include "proxy/gateway_state.h"
+#include "proxy/timer_wheel.h"
+#include "routing/route_table.h"
+
+namespace penstock::http {
+
+class StatusThread {
+ public:
+  // What it tells of. All outlive the thread.
+  struct Subject {
+    const base::Clock& clock;
+    base::Log& log;
+    const base::GatewayConfig& config;
+    const base::Metrics& metrics;
+    proxy::GatewayState& state;
+    const routing::RouteTable& routes;
+    const Doors& doors;
+    proxy::BodyBudget& bodies;
+    StatusPages::Subscription subscription;
+  };
+
+  // `socket`: from listen_on(), owned from now on.
+  StatusThread(const Subject& subject, int socket);
+  StatusThread(const StatusThread&) = delete;
+  StatusThread& operator=(const StatusThread&) = delete;
+  // Ends the thread and all its connections.
+  ~StatusThread();
+
+ private:
+  void tick();
+
+  const base::Clock& clock_;
+  asio::io_context io_{1};
+  asio::steady_timer ticker_;
+  proxy::TimerWheel timers_;
+  base::Metrics own_;  // of this port's connections, which are no clients'
+  base::MetricsShard& shard_;
+  routing::RouteReader routes_;
+  RequestIds ids_;
+  StatusPages pages_;
+  WaitingSessions waiting_;
+  std::atomic<uint32_t> connections_{0};
+  const std::atomic<uint32_t> max_connections_;
+  Services services_;
+  SessionGroup sessions_;
+  Listener listener_;
+  std::thread thread_;
+};
+
+}  // namespace penstock::http
