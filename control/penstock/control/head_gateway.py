@@ -53,6 +53,10 @@ def gateway_manager(
 
 def _flags(settings: HeadSettings) -> tuple[str, ...]:
     flags = ["--open"] if settings.open_gateway else []
+    if settings.cluster_token_file is not None:
+        flags += ["--cluster-token-file", str(settings.cluster_token_file.absolute())]
+    if settings.tls.ca is not None and settings.tls.cert is not None:  # rpc is served with TLS
+        flags += ["--tls-ca", str(settings.tls.ca.absolute())]
     for name in settings.allow_hosts:
         flags += ["--allow-host", name]
     return tuple(flags)

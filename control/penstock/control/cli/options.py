@@ -46,8 +46,8 @@ ClusterTokenFile = Annotated[
     typer.Option(
         envvar="PENSTOCK_CLUSTER_TOKEN_FILE",
         rich_help_panel=SECURITY_PANEL,
-        help="What the cluster's processes prove to each other that they belong together."
-        " Mode 0600.",
+        help="What the cluster's processes show to each other, mode 0600. Default: cluster.token in"
+        " --data-dir, which the head's first start makes.",
     ),
 ]
 TlsCert = Annotated[

@@ -25,6 +25,7 @@ from penstock.control.cli.options import (
     Verbosity,
 )
 from penstock.control.cli.outcome import explained, finish
+from penstock.control.data_dir import cluster_token_path
 from penstock.control.node_addresses import node_addresses
 from penstock.control.outside.process_tree import stop_with_parent
 from penstock.control.outside.sockets import outgoing_address
@@ -112,7 +113,7 @@ def head(
             run_gateway=not no_gateway,
             open_gateway=open_gateway,
             log_level=log_level,
-            cluster_token_file=cluster_token_file,
+            cluster_token_file=cluster_token_file or cluster_token_path(data_dir.resolve()),
             tls=TlsFiles(tls_cert, tls_key, tls_ca),
             allow_hosts=tuple(allow_host or ()),
             take_over=take_over,
@@ -174,9 +175,15 @@ def node(
             listen=addresses.listen,
             host=addresses.host,
             log_level=log_level,
-            cluster_token_file=cluster_token_file,
+            cluster_token_file=cluster_token_file or _token_beside(data_dir.resolve()),
             tls=TlsFiles(tls_cert, tls_key, tls_ca),
             allow_model_code=allow_model_code,
             start_limit=timedelta(seconds=start_limit),
         )
         finish(asyncio.run(run_node(settings)))
+
+
+def _token_beside(data_dir: Path) -> Path | None:
+    """The token of a head on the same data, or a copy of one that was put there."""
+    path = cluster_token_path(data_dir)
+    return path if path.exists() else None

@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from penstock.control import log_files
+from penstock.control.data_dir import cluster_token_path
 from penstock.control.errors import CannotStart, LaunchFailed
 from penstock.control.serving.options import ServeOptions, reachable
 from penstock.control.supervision.clock import Clock
@@ -171,4 +172,5 @@ def leftover_mark(data_dir: Path) -> list[str]:
 def _begin(role: str, options: ServeOptions) -> list[str]:
     command = [sys.executable, "-m", "penstock.control.main", role]
     command += [*leftover_mark(options.data_dir), str(os.getpid())]
+    command += ["--cluster-token-file", str(cluster_token_path(options.data_dir))]
     return [*command, "--log-level", options.log_level]
