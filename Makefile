@@ -3,7 +3,7 @@
 #   make serve                                   the default model on 127.0.0.1:8080
 #   make serve MODEL=path-or-hub-id REPLICAS=2   another model, twice
 #   make serve ENGINE=simulated ENGINE_ARGS="tokens_per_second=50 ttft_ms=20"
-#   make serve ARGS="--gateway 0.0.0.0:9000"     any option of `penstock serve --help`
+#   make serve ARGS="--open --gateway 0.0.0.0:9000"     any option of `penstock serve --help`
 PYTHON ?= $(or $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done),python3)
 ENGINE ?= vllm

@@ -41,7 +41,7 @@ HELP = """Serve a model on this machine: gateway, control plane and replicas, un
 \b
 Examples:
   penstock serve
-  penstock serve ./my-model --replicas 2 --gateway 0.0.0.0:8080
+  penstock serve ./my-model --replicas 2 --open --gateway 0.0.0.0:8080
   penstock serve Qwen/Qwen2.5-0.5B-Instruct --engine-arg max_model_len=4096
   penstock serve --engine simulated --engine-args "tokens_per_second=50"
 """
