@@ -24,6 +24,7 @@ from penstock.control.node_addresses import advertised
 from penstock.control.node_agent.agent import Agent, NodeIdentity
 from penstock.control.node_agent.allegiance import Allegiance
 from penstock.control.node_agent.dependencies import SupervisionTimings, SupervisorDependencies
+from penstock.control.node_agent.devices import NodeResourcesReader
 from penstock.control.node_agent.replica_command import (
     ReplicaHome,
     replica_command,
@@ -32,6 +33,7 @@ from penstock.control.node_agent.replica_command import (
 from penstock.control.node_agent.replica_table import ReplicaTable
 from penstock.control.node_agent.state_files import StateFiles
 from penstock.control.outside.clock import SystemClock
+from penstock.control.outside.devices import open_devices
 from penstock.control.outside.dialer import Dialer
 from penstock.control.outside.head_client import HeadClient
 from penstock.control.outside.logs import configure_logs
@@ -105,10 +107,11 @@ async def _run(
         identity = NodeIdentity(
             settings.node_id, address, settings.host, os.getpid(), settings.allow_model_code
         )
+        resources = NodeResourcesReader(read_resources, open_devices())
         allegiance = Allegiance(settings.data_dir / "node-agent.stamp")
         async with HeadClient(settings.head, dialer) as head, asyncio.TaskGroup() as tasks:
             replicas = ReplicaTable(dependencies, tasks)
-            agent = Agent(identity, head, replicas, read_resources, allegiance, changed)
+            agent = Agent(identity, head, replicas, resources.read, allegiance, changed)
             # Before serving: a replica that announces itself is to be known already.
             await replicas.adopt(ProcessLauncher(), ["--agent", local] if same_port else [])
             await server.serve(replicas, allegiance)

@@ -1,0 +1,81 @@
+"""The accelerators of this machine, as NVML tells of them: loaded by name, no package needed.
+
+NVML comes with NVIDIA's driver. A machine without it has no accelerators; one whose driver does not
+answer has none that could be used, and says so once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.control.node_agent.devices import DeviceFacts, DeviceLibrary, NoDevices
+
+log = logging.getLogger(__name__)
+
+LIBRARY = "libnvidia-ml.so.1"
+TEXT_BYTES = 96
+
+
+class _Memory(ctypes.Structure):
+    """nvmlMemory_t, in bytes."""
+
+    _fields_ = (
+        ("total", ctypes.c_ulonglong),
+        ("free", ctypes.c_ulonglong),
+        ("used", ctypes.c_ulonglong),
+    )
+
+
+class Nvml:
+    """A `DeviceLibrary` over NVML's C functions. Raises `NoDevices` where it cannot be used."""
+
+    def __init__(self, library: str = LIBRARY) -> None:
+        try:
+            self._nvml = ctypes.CDLL(library)
+        except OSError as error:
+            raise NoDevices(f"{library} cannot be loaded: {error}") from error
+        self._call("nvmlInit_v2")
+
+    def devices(self) -> Sequence[DeviceFacts]:
+        """Every accelerator, with its memory of this moment. Raises `NoDevices`."""
+        count = ctypes.c_uint()
+        self._call("nvmlDeviceGetCount_v2", ctypes.byref(count))
+        return [self._device(index) for index in range(count.value)]
+
+    def _device(self, index: int) -> DeviceFacts:
+        handle = ctypes.c_void_p()
+        self._call("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(handle))
+        memory = _Memory()
+        self._call("nvmlDeviceGetMemoryInfo", handle, ctypes.byref(memory))
+        return DeviceFacts(
+            index=index,
+            uuid=self._text("nvmlDeviceGetUUID", handle),
+            name=self._text("nvmlDeviceGetName", handle),
+            memory_bytes=memory.total,
+            memory_used_bytes=memory.used,
+        )
+
+    def _text(self, function: str, handle: ctypes.c_void_p) -> str:
+        text = ctypes.create_string_buffer(TEXT_BYTES)
+        self._call(function, handle, text, ctypes.c_uint(TEXT_BYTES))
+        return text.value.decode("utf-8", "replace")
+
+    def _call(self, function: str, *arguments: Any) -> None:
+        try:
+            status = int(getattr(self._nvml, function)(*arguments))
+        except AttributeError as error:
+            raise NoDevices(f"this driver's NVML has no {function}: it is too old") from error
+        if status != 0:
+            raise NoDevices(f"{function} says {status}: `nvidia-smi` may tell more")
+
+
+def open_devices() -> DeviceLibrary | None:
+    """NVML, or None on a machine that has none."""
+    try:
+        return Nvml()
+    except NoDevices as error:
+        log.info("no accelerators: %s", error)
+        return None

@@ -1,0 +1,49 @@
+"""The accelerators of a machine, told by an NVML that has two."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from penstock.control.node_agent.devices import DeviceFacts, NoDevices
+from penstock.control.outside.devices import Nvml
+
+GIB = 1 << 30
+SOURCE = Path(__file__).parents[2] / "fakes" / "nvml.c"
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> str:
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    assert compiler, "building Penstock needs a C compiler, and so does this test"
+    built = tmp_path_factory.mktemp("nvml") / "libnvidia-ml.so.1"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", built, SOURCE], check=True)
+    return str(built)
+
+
+def test_every_device_is_told_with_its_memory(library: str) -> None:
+    assert Nvml(library).devices() == [
+        DeviceFacts(0, "GPU-0", "NVIDIA H200", 150 * GIB, 1 * GIB),
+        DeviceFacts(1, "GPU-1", "NVIDIA H200", 150 * GIB, 2 * GIB),
+    ]
+
+
+def test_a_driver_that_does_not_answer_is_told_with_its_status(
+    library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_NVML_BROKEN", "1")
+    with pytest.raises(NoDevices, match="nvmlInit_v2 says 999"):
+        Nvml(library)
+
+
+def test_a_machine_without_nvml_has_no_devices() -> None:
+    with pytest.raises(NoDevices, match="libno-such-library"):
+        Nvml("libno-such-library.so.1")
+
+
+def test_a_library_without_the_functions_is_no_nvml() -> None:
+    with pytest.raises(NoDevices, match="too old"):
+        Nvml("libc.so.6")

@@ -1,0 +1,40 @@
+/* An NVML with two accelerators, as a driver ships it; FAKE_NVML_BROKEN makes every call fail. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+  unsigned long long total, free, used;
+} memory_t;
+
+static int status(void) { return getenv("FAKE_NVML_BROKEN") ? 999 : 0; }
+
+int nvmlInit_v2(void) { return status(); }
+
+int nvmlDeviceGetCount_v2(unsigned* count) {
+  *count = 2;
+  return status();
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** handle) {
+  *handle = (void*)(size_t)(index + 1);
+  return status();
+}
+
+int nvmlDeviceGetMemoryInfo(void* handle, memory_t* memory) {
+  memory->total = 150ULL << 30;
+  memory->used = (unsigned long long)(size_t)handle << 30;
+  memory->free = memory->total - memory->used;
+  return status();
+}
+
+int nvmlDeviceGetUUID(void* handle, char* text, unsigned size) {
+  snprintf(text, size, "GPU-%zu", (size_t)handle - 1);
+  return status();
+}
+
+int nvmlDeviceGetName(void* handle, char* text, unsigned size) {
+  (void)handle;
+  snprintf(text, size, "NVIDIA H200");
+  return status();
+}
