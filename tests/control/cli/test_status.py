@@ -52,8 +52,10 @@ def test_tables_show_states_counts_and_reasons() -> None:
         assert words in text
 
 
-def test_ids_and_states_stay_whole_on_a_narrow_terminal() -> None:
+def test_ids_states_and_addresses_stay_whole_on_a_narrow_terminal() -> None:
     text = shown(EVERYTHING, width=80)
+    for shown_whole in (*EVERYTHING.replicas, *EVERYTHING.nodes, *EVERYTHING.gateways):
+        assert shown_whole.address in text
     assert "mini-2" in text
     assert "backoff" in text
 

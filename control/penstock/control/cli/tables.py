@@ -25,13 +25,15 @@ COLOURS = {
     "quarantined": "red",
 }
 INDENT = 2  # columns
+# Never broken, as ids and states are not: they are there to be copied.
+WHOLE = frozenset({"address"})
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """The first two columns, id and state, are never broken; the state has its colour."""
+    """The first column names the row; the second is its state, and has its colour."""
     made = Table(title=title, title_justify="left", title_style="bold")
     for position, column in enumerate(columns):
-        made.add_column(column, no_wrap=position < 2, overflow="fold")
+        made.add_column(column, no_wrap=position < 2 or column in WHOLE, overflow="fold")
     for row in rows:
         cells = [Text(cell) for cell in row]
         cells[1].stylize(COLOURS.get(row[1], ""))
