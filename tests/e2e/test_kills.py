@@ -61,7 +61,7 @@ async def test_a_killed_node_agent_costs_nothing_and_comes_back(two_simulated: S
         await asyncio.to_thread(
             eventually,
             lambda: two_simulated.processes(" node ") and two_simulated.pid_of("node") != agent,
-            within=20,
+            within=60,
             what="a new node agent",
         )
         for _ in range(10):
@@ -78,7 +78,7 @@ async def test_an_adopted_replica_that_is_killed_comes_back_too(two_simulated: S
     await asyncio.to_thread(
         eventually,
         lambda: two_simulated.processes(" node ") and two_simulated.pid_of("node") != agent,
-        within=20,
+        within=60,
         what="a new node agent",
     )
     await asyncio.to_thread(two_simulated.wait_ready, 2, within=30)

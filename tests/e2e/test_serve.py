@@ -39,7 +39,7 @@ def test_ctrl_c_leaves_nothing_and_a_second_start_serves_again(tmp_path: Path) -
         with running(tmp_path, *SIMULATED, within=60) as system:
             said = eventually(
                 lambda s=system: "curl" in (text := s.log.read_text()) and text,  # type: ignore[misc]
-                within=20,
+                within=60,
                 what="the snippets",
             )
             assert system.base_url in said
@@ -100,7 +100,7 @@ def test_killing_serve_itself_leaves_nothing_once_it_starts_again(
     system.wait_ready(within=60)
     system.kill(system.process.pid)
     system.process.wait(timeout=10)
-    eventually(lambda: not system.processes(), within=20, what="every process gone")
+    eventually(lambda: not system.processes(), within=60, what="every process gone")
     system.process = system.start()
     system.wait_ready(within=60)
     system.stop()

@@ -9,7 +9,7 @@ from typing import TypeVar
 _T = TypeVar("_T")
 
 
-async def eventually(look: Callable[[], Awaitable[_T]], what: str, seconds: float = 15) -> _T:
+async def eventually(look: Callable[[], Awaitable[_T]], what: str, seconds: float = 60) -> _T:
     """The first true value that `look` gives; fails with `what` and the last value."""
     found: object = None
     try:

@@ -9,7 +9,7 @@ from typing import TypeVar
 _T = TypeVar("_T")
 
 
-async def until(look: Callable[[], _T | None], what: str, *, seconds: float = 20) -> _T:
+async def until(look: Callable[[], _T | None], what: str, *, seconds: float = 60) -> _T:
     """The first true value of `look`; fails with `what` and the last value when time is up."""
     found: object = None
     try:

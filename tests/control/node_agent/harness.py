@@ -121,7 +121,7 @@ class Node:
         await self.call("StopReplica", request)
 
     async def becomes(
-        self, replica_id: str, condition: Callable[[Status], bool], seconds: float = 15.0
+        self, replica_id: str, condition: Callable[[Status], bool], seconds: float = 60.0
     ) -> Status:
         def good() -> bool:
             status = self.head.last().get(replica_id)

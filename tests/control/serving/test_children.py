@@ -26,7 +26,8 @@ from tests.fakes.waiting import until
 # Runs until it is killed; the alarm is for a test run that is itself killed.
 # Ctrl-C ends it as the kernel does: Python's own handler could run just before `pause`, in vain.
 IDLE = (
-    "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL); signal.alarm(60); signal.pause()"
+    "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL); signal.alarm(60);"
+    "print('idle', flush=True); signal.pause()"
 )
 DEAF = (
     "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); signal.alarm(60);"
@@ -52,6 +53,8 @@ async def test_a_child_that_worked_is_started_again_when_it_dies(tmp_path: Path)
         head.proven()
         os.kill(first, signal.SIGKILL)
         await until(lambda: head.pid not in (0, first), "another head runs")
+        # A job in a shell's background ignores Ctrl-C, and its child does until it says otherwise.
+        await until(lambda: "idle" in _text(head.log_path), "it can be stopped")
         running.cancel()
     await head.stop(timedelta(seconds=20))
     assert told == ["the head was killed by SIGKILL: started again"]
