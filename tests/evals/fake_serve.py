@@ -69,7 +69,7 @@ class Handler(BaseHTTPRequestHandler):
 def main() -> None:
     """Serves until a signal."""
     parser = argparse.ArgumentParser()
-    for name in ("engine", "name", "engine-args", "gateway", "admin", "rpc", "data-dir"):
+    for name in ("engine", "name", "engine-args", "gateway", "admin", "rpc", "metrics", "data-dir"):
         parser.add_argument(f"--{name}", required=True)
     args = parser.parse_args()
     data = Path(args.data_dir)
