@@ -141,7 +141,11 @@ class Watcher:
             async with grpc.aio.insecure_channel(head.rpc, options=options) as channel:
                 stub = routes_pb2_grpc.RoutesStub(channel)  # type: ignore[no-untyped-call]
                 have = self.snapshots[-1].version if self.snapshots else 0
-                request = routes_pb2.WatchRoutesRequest(gateway_id="gw-t", have_version=have)
+                request = routes_pb2.WatchRoutesRequest(
+                    gateway_id="gw-t",
+                    have_version=have,
+                    stamp=self.snapshots[-1].stamp if self.snapshots else None,
+                )
                 try:
                     async for snapshot in stub.Watch(request):
                         self.snapshots.append(snapshot)

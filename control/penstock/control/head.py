@@ -206,8 +206,9 @@ async def _run(head: _Head, settings: HeadSettings) -> None:
 
 async def _look_around_then_act(head: _Head, settings: HeadSettings) -> None:
     """Routes are told, and replicas started and stopped, only once what the store remembers was
-    checked against the replicas."""
+    checked against the replicas, and nodes have said whether they know more."""
     await head.health.check_remembered()
+    await head.health.hear_expected(settings.timings.expect_nodes_for)
     if settings.take_over:
         await _take_over(head, settings.timings.take_over_after)
     await head.routes.open()

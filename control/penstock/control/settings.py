@@ -44,6 +44,8 @@ class HeadTimings:
     min_ready: timedelta = timedelta(seconds=5)
     # Each ready replica is asked for a few tokens so often; 0: never. Twice none: it is replaced.
     deep_check_every: timedelta = timedelta(seconds=60)
+    # How long a restarted head waits for the nodes that it knows before it tells routes.
+    expect_nodes_for: timedelta = timedelta(seconds=3)
     # How long a head that takes over listens to nodes and gateways first.
     take_over_after: timedelta = timedelta(seconds=5)
     # What running calls get when a replica is drained.

@@ -171,3 +171,14 @@ async def test_a_step_of_the_wall_clock_makes_no_node_silent() -> None:
         await eventually(asleep, "a sweep")
         task.cancel()
     assert world.view.nodes[node().id].state is NodeState.READY
+
+
+async def test_a_restarted_head_waits_for_the_nodes_that_it_knows_but_not_for_ever() -> None:
+    world = World(node_state=NodeState.EXPECTED)
+    await world.hold()
+    await world.health.hear_expected(timedelta(milliseconds=1))
+    async with asyncio.TaskGroup() as tasks:
+        waiting = tasks.create_task(world.health.hear_expected(timedelta(seconds=60)))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        await world.health.node_registered(node().facts, [])

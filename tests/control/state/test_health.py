@@ -42,8 +42,13 @@ def view_with(*replicas: Replica) -> ClusterView:
     return view
 
 
+def known() -> Liveness:
+    """A head that has heard the node."""
+    return Liveness(nodes={N1: HeardNode(NOON, Resources())})
+
+
 def beat(view: ClusterView, *reports: ReplicaStatus, live: Liveness | None = None) -> ClusterView:
-    return heard(view, live or Liveness(), N1, Resources(), reports, NOON + SECOND)
+    return heard(view, live or known(), N1, Resources(), reports, NOON + SECOND)
 
 
 def test_a_node_that_never_registered_is_unknown() -> None:
@@ -114,7 +119,7 @@ def test_a_replica_is_not_gone_for_ever_once_its_agent_says_that_it_is_ready() -
 def test_a_heartbeat_that_says_nothing_new_makes_no_new_view() -> None:
     view = beat(view_with(replica()), report("r1"))
     cluster = Cluster(view)
-    live = Liveness()
+    live = known()
     used = Resources(memory_available_bytes=5, devices=(Device("g", memory_used_bytes=7),))
     for moment in (NOON, NOON + SECOND):
         view = heard(view, live, N1, used, [report("r1")], moment)

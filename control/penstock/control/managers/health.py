@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from penstock.control.managers.changes import watching
 from penstock.control.managers.clock import Clock
 from penstock.control.managers.errands import Errands
 from penstock.control.managers.gateway_reports import with_suspects
@@ -24,6 +26,7 @@ from penstock.control.state.replica import (
     NodeFacts,
     NodeId,
     NodeIntent,
+    NodeState,
     Replica,
     ReplicaId,
     ReplicaState,
@@ -102,6 +105,15 @@ class HealthManager:
         async with asyncio.TaskGroup() as tasks:
             for replica in self._to_ping():
                 tasks.create_task(self._look_at(replica))
+
+    async def hear_expected(self, at_most: timedelta) -> None:
+        """Returns when every node of the store has registered, at the latest after this: they know
+        whether the store is the newest."""
+        cluster = self._keeper.cluster
+        with suppress(TimeoutError), watching(cluster, lambda view: (view.nodes,)) as changed:
+            async with asyncio.timeout(at_most.total_seconds()):
+                while any(n.state is NodeState.EXPECTED for n in cluster.view().nodes.values()):
+                    await changed.wait()
 
     async def run(self) -> None:
         """Pings and sweeps until cancelled."""

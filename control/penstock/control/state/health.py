@@ -74,7 +74,7 @@ def heard(
 ) -> ClusterView:
     """A heartbeat. Raises UnknownNode where the agent has to register (again) first."""
     node = view.nodes.get(node_id)
-    if node is None or node.state is NodeState.EXPECTED:
+    if node is None or node_id not in live.nodes:
         raise UnknownNode(f"node {node_id!r} has not registered with this head: register first")
     live.nodes[node_id] = HeardNode(now, resources)
     facts = replace(node.facts, resources=_lasting(resources))
@@ -94,6 +94,7 @@ def swept(view: ClusterView, live: Liveness, now: datetime, patience: Patience) 
         silence = now - live.node_heard_at(node.id, node.since)
         lost = node.state is NodeState.LOST and silence > patience.forget_after
         if lost and node.id not in used and not node.draining:
+            live.nodes.pop(node.id, None)
             view = view.without_node(node.id)
     for gateway in view.gateways.values():
         view = _sweep_gateway(view, live, gateway, now, patience)
