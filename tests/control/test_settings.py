@@ -38,6 +38,15 @@ def test_a_gateway_without_threads_is_refused() -> None:
         HeadSettings(DATA, gateway_threads=0)
 
 
+def test_a_node_that_strangers_reach_needs_a_token(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSetting, match=r"--listen is 10\.0\.0\.7:1,.*--cluster-token-file"):
+        NodeSettings(head="a:1", data_dir=DATA, node_id="n", listen="10.0.0.7:1")
+    token = tmp_path / "cluster.token"
+    listen = "10.0.0.7:1"
+    NodeSettings("a:1", DATA, "n", listen=listen, cluster_token_file=token)
+    NodeSettings("a:1", DATA, "n", listen="[::1]:0")
+
+
 def test_a_node_needs_a_name() -> None:
     with pytest.raises(InvalidSetting, match="--node-id is empty"):
         NodeSettings(head="a:1", data_dir=DATA, node_id="")

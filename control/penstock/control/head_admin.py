@@ -7,7 +7,7 @@ import socket
 from importlib import metadata
 
 from penstock.control.admin.app import admin_app
-from penstock.control.admin.hosts import LOOPBACK, bracketed
+from penstock.control.admin.hosts import bracketed
 from penstock.control.admin.server import AdminServer
 from penstock.control.admin.services import AdminServices
 from penstock.control.data_dir import admin_token_path
@@ -17,7 +17,7 @@ from penstock.control.managers.proxies import GatewayManager
 from penstock.control.managers.routes import RouteManager
 from penstock.control.managers.tokens import TokenManager, new_secret
 from penstock.control.secrets_files import made_or_read
-from penstock.control.settings import HeadSettings, split_address
+from penstock.control.settings import LOOPBACK, HeadSettings, split_address
 from penstock.control.store.store import Store
 
 log = logging.getLogger(__name__)

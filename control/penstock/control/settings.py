@@ -18,6 +18,7 @@ RPC_ADDRESS = "127.0.0.1:8082"
 METRICS_ADDRESS = "127.0.0.1:8083"
 DATA_DIR = ".penstock"
 GATEWAY_ID = "gw-1"
+LOOPBACK = frozenset(("localhost", "127.0.0.1", "[::1]"))
 START_LIMIT = timedelta(minutes=30)
 
 
@@ -132,7 +133,13 @@ class NodeSettings:
 
     def __post_init__(self) -> None:
         split_address(self.head, flag="--head")
-        split_address(self.listen, flag="--listen")
+        host, _ = split_address(self.listen, flag="--listen")
+        if host not in LOOPBACK and self.cluster_token_file is None:
+            raise InvalidSetting(
+                f"--listen is {self.listen}, so that anybody who reaches it could start processes "
+                "here: give --cluster-token-file, a copy of the head's cluster.token of mode 0600, "
+                "or put it into --data-dir"
+            )
         if not self.node_id:
             raise InvalidSetting("--node-id is empty: give this machine a name")
         if self.start_limit <= timedelta(0):

@@ -12,8 +12,8 @@ from collections.abc import Collection
 from urllib.parse import urlsplit
 
 from penstock.control.errors import Forbidden, Misdirected
+from penstock.control.settings import LOOPBACK
 
-LOOPBACK = frozenset(("localhost", "127.0.0.1", "[::1]"))
 _AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)\.?(?::([0-9]{1,5}))?")
 
 
