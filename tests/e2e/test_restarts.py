@@ -64,3 +64,19 @@ async def test_an_agent_that_is_told_to_stop_hands_its_replicas_over(
     await asyncio.to_thread(two_simulated.wait_ready, 2, within=30)
     assert {r["pid"] for r in two_simulated.replicas()} == replicas
     assert len(two_simulated.processes("penstock.replica")) == 2, "replacements or orphans"
+
+
+async def test_a_gateway_gives_way_to_another_on_its_port(two_simulated: System) -> None:
+    before = two_simulated.gateway()
+    async with load(two_simulated):
+        fresh = await asyncio.to_thread(two_simulated.replace_gateway, before["id"])
+        assert fresh["pid"] != before["pid"]
+        shown = {each["id"]: each["state"] for each in two_simulated.admin("gateways")}
+        assert shown == {before["id"]: "draining", fresh["id"]: "ready"}
+    await asyncio.to_thread(
+        eventually,
+        lambda: [each["id"] for each in two_simulated.admin("gateways")] == [fresh["id"]],
+        within=40,
+        what="the end of the old gateway",
+    )
+    assert await ask(two_simulated)
