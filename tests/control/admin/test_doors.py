@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -12,7 +13,7 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from penstock.control.admin.doors import BODY_LIMIT
@@ -80,9 +81,11 @@ def test_the_address_that_a_connection_reached_is_a_name_of_ours() -> None:
 
 
 @given(st.text(max_size=30))
+@example("[::1]")
+@example("localhost.:1")
 def test_no_text_but_our_names_is_a_host_of_ours(text: str) -> None:
-    name = text.lower().rpartition(":")[0] or text.lower()
-    if name.rstrip(".") in ("localhost", "127.0.0.1", "[::1]"):
+    name = re.sub(r":[0-9]+\Z", "", text.lower()).rstrip(".")
+    if name in ("localhost", "127.0.0.1", "[::1]", "10.0.0.1"):
         return
     with pytest.raises(Misdirected):
         check_host(text, "10.0.0.1", ())
@@ -151,6 +154,21 @@ async def test_headers_without_end_are_cut_off(admin: Admin) -> None:
 async def test_a_stranger_is_refused_before_the_body_is_read(admin: Admin) -> None:
     async with served(admin) as port, connected(port) as (reader, writer):
         writer.write(head(port, "Content-Length: 1000", secret="pst_other"))
+        async with asyncio.timeout(10):
+            assert b" 401 " in await reader.readline()
+
+
+async def test_an_upgrade_to_a_websocket_is_a_request_like_any_other(admin: Admin) -> None:
+    async with served(admin) as port, connected(port) as (reader, writer):
+        lines = [
+            f"GET {DEPLOYMENTS} HTTP/1.1",
+            f"Host: localhost:{port}",
+            "Connection: Upgrade",
+            "Upgrade: websocket",
+            "Sec-WebSocket-Version: 13",
+            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        ]
+        writer.write("\r\n".join([*lines, "", ""]).encode())
         async with asyncio.timeout(10):
             assert b" 401 " in await reader.readline()
 

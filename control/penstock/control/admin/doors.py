@@ -42,8 +42,6 @@ class Doors:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hands the request on, or answers with the reason why not."""
-        if scope["type"] != "http":  # websockets: there are none
-            return
         headers = Headers(scope=scope)
         try:
             self._check_names(scope, headers)

@@ -27,6 +27,7 @@ class AdminServer(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
+                ws="none",
                 http="h11",  # the one whose limit on headers can be set
                 h11_max_incomplete_event_size=HEAD_LIMIT,
                 ssl_certfile=tls.cert,
