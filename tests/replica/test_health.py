@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from typing import Literal
 
 import pytest
 
@@ -28,10 +29,17 @@ _PATIENCE = Patience(idle=0.01, busy=60)
 
 
 class FakeEngine:
-    """Answers every call with `events`; `probes` says what each probe does."""
+    """Answers every call with `events`; `probes` says what each probe does, `tokens` how many it
+    has made once it was asked."""
 
-    def __init__(self, events: tuple[Event, ...] = (), probes: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        events: tuple[Event | Literal["waits"], ...] = (),
+        probes: tuple[str, ...] = (),
+        tokens: int = 0,
+    ) -> None:
         self._events = events
+        self._tokens = tokens
         self._probes = iter(probes)
         self.calls: list[Call] = []
 
@@ -41,10 +49,13 @@ class FakeEngine:
     async def answer(self, call: Call) -> AsyncIterator[Event]:
         self.calls.append(call)
         for event in self._events:
-            yield event
+            if event == "waits":
+                await asyncio.Event().wait()
+            else:
+                yield event
 
     def load(self) -> LoadFigures:
-        return LoadFigures()
+        return LoadFigures(tokens=self._tokens if self.calls else 0)
 
     async def probe(self) -> None:
         match next(self._probes, "hangs"):
@@ -91,6 +102,26 @@ async def test_anything_else_is_not_and_says_why(events: tuple[Event, ...], deta
     verdict = await Health(FakeEngine(events), "m").deep()
     assert not verdict.ok
     assert verdict.detail == detail
+
+
+_NO_ROOM = Failed(503, "server_error", "overloaded", "the queue is full", retryable=True)
+
+
+@pytest.mark.parametrize("events", [(_NO_ROOM,), ("waits",)])
+@pytest.mark.parametrize(("made", "ok"), [(0, False), (7, True)])
+async def test_an_engine_that_is_full_is_well_while_it_makes_tokens_for_others(
+    events: tuple[Event | Literal["waits"], ...], made: int, *, ok: bool
+) -> None:
+    engine = FakeEngine(events, tokens=made)
+    verdict = await Health(engine, "m", patience=0.05).deep()
+    assert verdict.ok is ok
+    assert verdict.detail
+
+
+async def test_a_deep_check_goes_before_all_that_waits() -> None:
+    engine = FakeEngine((Finished(1, 5),))
+    await Health(engine, "m").deep()
+    assert engine.calls[0].priority < -1_000_000
 
 
 async def test_an_engine_whose_probe_does_not_return_hangs() -> None:

@@ -91,7 +91,9 @@ async def _run(
         address = f"{advertised(host, settings.host)}:{server.port}"
         # Where the replicas of this node register.
         local = f"{LOOPBACK}:{server.local_port}" if security.server else address
-        home = ReplicaHome(local, settings.host, settings.cluster_token_file)
+        home = ReplicaHome(
+            local, settings.host, settings.cluster_token_file, settings.allow_model_code
+        )
         changed = asyncio.Event()
         dependencies = SupervisorDependencies(
             launcher=ProcessLauncher(),

@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 
 _DEEP_TIMEOUT = 10.0  # seconds
 _DEEP_TOKENS = 5
+_BEFORE_ALL = -(1 << 31)  # vLLM takes the lowest first
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,25 +31,39 @@ class Verdict:
     latency_us: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """Why a deep check had no tokens; `busy`: it may be that others were before it."""
+
+    detail: str
+    busy: bool = False
+
+
 class Health:
     """Checks one engine. Deep checks wait for each other."""
 
-    def __init__(self, engine: Engine, served_name: str) -> None:
+    def __init__(
+        self, engine: Engine, served_name: str, *, patience: float = _DEEP_TIMEOUT
+    ) -> None:
+        """`patience`: seconds that a deep check may take."""
         self._engine = engine
+        self._patience = patience
         self._served_name = served_name
         self._turn = asyncio.Lock()
 
     async def deep(self) -> Verdict:
-        """Asks the engine for five greedy tokens."""
+        """Asks the engine for five greedy tokens, before all that waits.
+
+        A full engine may let them wait nevertheless; it is well while it makes tokens for others.
+        """
         async with self._turn:
-            began = time.monotonic()
-            try:
-                async with asyncio.timeout(_DEEP_TIMEOUT):
-                    detail = await self._generate()
-            except TimeoutError:
-                detail = f"no answer within {_DEEP_TIMEOUT:g} s"
+            began, tokens = time.monotonic(), self._engine.load().tokens
+            failure = await self._ask()
             latency_us = int((time.monotonic() - began) * 1e6)
-            return Verdict(not detail, detail, latency_us)
+            if failure and failure.busy and self._engine.load().tokens > tokens:
+                detail = "the engine is full, and makes tokens for the calls that it has"
+                return Verdict(ok=True, detail=detail, latency_us=latency_us)
+            return Verdict(not failure, failure.detail if failure else "", latency_us)
 
     async def watch(self, every: float, patience: Patience) -> None:
         """Looks at the engine each `every` seconds. Raises `EngineHung` when patience is over."""
@@ -77,8 +92,15 @@ class Health:
             log.warning("probe failed: %s", error)
         return True
 
-    async def _generate(self) -> str:
-        """Empty, or why there were no tokens."""
+    async def _ask(self) -> _Failure | None:
+        try:
+            async with asyncio.timeout(self._patience):
+                return await self._generate()
+        except TimeoutError:
+            return _Failure(f"no answer within {self._patience:g} s", busy=True)
+
+    async def _generate(self) -> _Failure | None:
+        """Why there were no tokens, if there were none."""
         body = {
             "model": self._served_name,
             "prompt": "Hello",
@@ -86,14 +108,14 @@ class Health:
             "temperature": 0,
         }
         payload = json.dumps(body).encode()
-        call = Call("health", "/v1/completions", payload, self._served_name)
-        detail = "the answer had no end"
+        name = self._served_name
+        call = Call("health", "/v1/completions", payload, name, priority=_BEFORE_ALL)
         async for event in self._engine.answer(call):
             if isinstance(event, Failed):
-                detail = event.message
-            elif isinstance(event, Finished):
-                detail = "" if event.completion_tokens > 0 else "the answer had no tokens"
-        return detail
+                return _Failure(event.message, busy=event.code == "overloaded")
+            if isinstance(event, Finished):
+                return None if event.completion_tokens > 0 else _Failure("the answer had no tokens")
+        return _Failure("the answer had no end")
 
 
 __all__ = ["Health", "Verdict"]

@@ -199,7 +199,13 @@ def make_engine(settings: Settings, inbox: Inbox) -> Engine:
         )
     from penstock.replica.vllm.engine import VllmEngine
 
-    return VllmEngine(settings.model, settings.served_name, settings.adapters, settings.engine_args)
+    return VllmEngine(
+        settings.model,
+        settings.served_name,
+        settings.adapters,
+        settings.engine_args,
+        allow_model_code=settings.allow_model_code,
+    )
 
 
 def _print_ready(address: str) -> None:

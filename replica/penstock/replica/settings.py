@@ -35,6 +35,7 @@ class Settings:
     probe_every: float = 2.0  # between checks that the engine makes progress
     hung_after: float = 10.0  # without a step, an answer or CPU time
     stuck_after: float = 600.0  # at work on one step
+    allow_model_code: bool = False  # engine arguments may make it run code that comes with a model
     drain: float = 30.0  # that running calls get after SIGTERM
 
 
@@ -63,6 +64,7 @@ def parse_settings(argv: Sequence[str] | None = None) -> Settings:
         probe_every=options.probe_every,
         hung_after=_patience(engine_args, "engine_hung_after", options.probe_timeout),
         stuck_after=_patience(engine_args, "engine_stuck_after", 600.0),
+        allow_model_code=options.allow_model_code,
         drain=options.drain,
     )
 
@@ -88,6 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--log-level", default=os.environ.get("PENSTOCK_LOG_LEVEL", "info"), choices=_LEVELS)
     add("--probe-every", type=_seconds, default=2.0, metavar="SECONDS")
     add("--probe-timeout", type=_seconds, default=10.0, metavar="SECONDS")
+    add("--allow-model-code", action="store_true", help="engine arguments may run a model's code")
     add("--drain", type=_seconds, default=30.0, metavar="SECONDS")
     return parser
 

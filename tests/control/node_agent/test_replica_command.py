@@ -50,3 +50,10 @@ def test_a_replica_sees_the_devices_of_its_spec_and_no_others() -> None:
 
 def test_a_spec_without_devices_changes_nothing_of_the_environment() -> None:
     assert replica_environment(nodes_pb2.ReplicaSpec(replica_id="r")) == {}
+
+
+def test_leave_to_run_a_models_code_is_the_nodes_to_give() -> None:
+    spec = nodes_pb2.ReplicaSpec(replica_id="r", deployment="d", engine="vllm", model="m")
+    home = ReplicaHome("h:1", "127.0.0.1", allow_model_code=True)
+    assert "--allow-model-code" in replica_command(spec, home)
+    assert "--allow-model-code" not in replica_command(spec, ReplicaHome("h:1", "127.0.0.1"))

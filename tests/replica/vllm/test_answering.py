@@ -150,6 +150,15 @@ async def test_an_app_that_breaks_is_a_failure() -> None:
     assert failed.status == 500
 
 
+async def test_a_request_that_memory_does_not_suffice_for_may_be_tried_elsewhere() -> None:
+    async def script(tap: CallTap, send: Send) -> None:
+        raise MemoryError
+
+    (failed,) = await events_of(FakeApp(script))
+    assert isinstance(failed, Failed)
+    assert (failed.status, failed.code, failed.retryable) == (503, "oom_contained", True)
+
+
 async def test_a_passed_deadline_ends_the_call_and_tells_the_app_to_stop() -> None:
     async def script(tap: CallTap, send: Send) -> None:
         await asyncio.Event().wait()

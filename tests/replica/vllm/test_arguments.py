@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from penstock.replica.engine import CannotLoad
-from penstock.replica.vllm.arguments import UNIPROC, Circumstances, Option, command_line
+from penstock.replica.vllm.arguments import (
+    UNIPROC,
+    Circumstances,
+    Option,
+    check_early,
+    command_line,
+)
 
 _VALUES = [
     "scheduling_policy",
@@ -100,3 +106,45 @@ def test_a_setting_that_cannot_be_is_named(setting: str, value: str, words: str)
     with pytest.raises(CannotLoad, match=words) as caught:
         _line(CPU, **{setting: value})
     assert setting in str(caught.value)
+
+
+_CODE = {
+    "trust_remote_code": "true",
+    "trust-remote-code": "",
+    "logits_processors": "my.module:Processor",
+    "tool_parser_plugin": "/tmp/plugin.py",
+    "worker_cls": "my.Worker",
+    "speculative_config": '{"method": "custom_class", "model": "my.Proposer"}',
+    "distributed_executor_backend": "my.module.Executor",
+    "kv_transfer_config": '{"kv_connector_module_path": "my.module"}',
+}
+
+
+@pytest.mark.parametrize("key", _CODE)
+def test_flags_that_run_a_models_code_need_leave(key: str) -> None:
+    with pytest.raises(CannotLoad, match="--allow-model-code"):
+        check_early({key: _CODE[key]}, allow_model_code=False)
+    check_early({key: _CODE[key]}, allow_model_code=True)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("trust_remote_code", "false"),
+        ("speculative_config", '{"method": "ngram", "num_speculative_tokens": 3}'),
+        ("distributed_executor_backend", "mp"),
+        ("max_model_len", "2048"),
+    ],
+)
+def test_flags_that_run_none_need_none(key: str, value: str) -> None:
+    check_early({key: value}, allow_model_code=False)
+
+
+@pytest.mark.parametrize(
+    "engine_args", [{"port": "1"}, {"cpu_threads": "many"}, {"untested_vllm": "perhaps"}]
+)
+def test_what_is_wrong_without_vllm_is_told_before_it_is_imported(
+    engine_args: dict[str, str],
+) -> None:
+    with pytest.raises(CannotLoad, match=next(iter(engine_args))):
+        check_early(engine_args, allow_model_code=True)

@@ -91,3 +91,10 @@ def test_a_hub_id_that_cannot_be_had_tells_of_the_other_way(model: Path) -> None
     said = checks.find_model("someone/some-model").failure("the hub is away.")
     assert "the hub is away. To serve a model from disk, give its directory's path" in said
     assert checks.find_model(str(model)).failure("broken") == f"model {model}: broken"
+
+
+def test_a_vllm_that_was_not_tested_is_refused_with_both_versions_and_a_way_out() -> None:
+    checks.check_version("0.32.4", untested=False)
+    with pytest.raises(CannotLoad, match=r"vLLM 0\.33\.0 .* with 0\.32\.x .*untested_vllm=true"):
+        checks.check_version("0.33.0", untested=False)
+    checks.check_version("0.33.0", untested=True)

@@ -20,6 +20,7 @@ class ReplicaHome:
     agent: str  # host:port, where they register
     host: str  # the interface that they listen on
     cluster_token_file: Path | None = None  # what they ask of callers and show to the agent
+    allow_model_code: bool = False  # their engine arguments may run code that comes with a model
 
 
 def replica_command(spec: nodes_pb2.ReplicaSpec, home: ReplicaHome) -> list[str]:
@@ -36,6 +37,8 @@ def replica_command(spec: nodes_pb2.ReplicaSpec, home: ReplicaHome) -> list[str]
         command += ["--max-ongoing", str(spec.max_ongoing)]
     if home.cluster_token_file is not None:
         command += ["--cluster-token-file", str(home.cluster_token_file)]
+    if home.allow_model_code:
+        command += ["--allow-model-code"]
     return [*command, "--listen", f"{home.host}:0", "--agent", home.agent]
 
 

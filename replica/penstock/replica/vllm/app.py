@@ -16,6 +16,7 @@ from vllm.entrypoints.launchers.api_server.app_state import init_app_state
 from vllm.entrypoints.launchers.app import build_app
 from vllm.exceptions import VLLMValidationError
 
+from penstock.replica.vllm import errors
 from penstock.replica.vllm.asgi import App
 from penstock.replica.vllm.client import TappedLLM
 from penstock.replica.vllm.controls import ENDPOINTS, NotOffered, take_over
@@ -51,7 +52,13 @@ def _controlled(create: Create, most_sequences: int) -> Create:
                 take_over(request, tap.call, most_sequences)
             except NotOffered as error:
                 raise VLLMValidationError(str(error), parameter=error.parameter) from None
-        return await create(request, raw_request)
+        try:
+            return await create(request, raw_request)
+        except MemoryError:
+            # vLLM's handlers would make it an answer like any other error's.
+            if tap is not None:
+                tap.lost = errors.oom_contained()
+            raise
 
     return controlled
 

@@ -7,6 +7,7 @@ is a flag that vLLM does not have: `CannotLoad` names it. Pure: `launch.py` brin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -59,6 +60,26 @@ OWNED: Final = frozenset(
 )
 """Flags that the replica sets, or that would open vLLM's own server."""
 
+MODEL_CODE: Final = {
+    "trust_remote_code": r"(?i)^(true|1|)$",
+    "tool_parser_plugin": ".",
+    "reasoning_parser_plugin": ".",
+    "io_processor_plugin": ".",
+    "logits_processors": ".",
+    "worker_cls": ".",
+    "scheduler_cls": ".",
+    "model_class_overrides": ".",
+    "kv_transfer_config": ".",
+    "ec_transfer_config": ".",
+    "ec_manager_config": ".",
+    "compilation_config": ".",
+    "speculative_config": "custom_class|trust_remote_code",
+    "spec_method": "custom_class",
+    "distributed_executor_backend": r"\.",
+}
+"""Flags by which vLLM runs code from the model's directory or from a module that they name, and for
+which values: a pattern that is looked for in the value."""
+
 UNIPROC: Final = "vllm.v1.executor.uniproc_executor.UniProcExecutor"
 """Runs the worker inside the engine's process. By its path, since vLLM's CPU platform turns the
 short name "uni" into "mp", which costs a second process and some 5 s of start."""
@@ -82,6 +103,7 @@ class OwnSettings:
 
     kv_cache_bytes: int = _GIB
     threads: int = 0
+    untested_vllm: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +118,21 @@ class Circumstances:
 def own_settings(engine_args: Mapping[str, str]) -> OwnSettings:
     """The settings of our own in `engine_args`. Raises `CannotLoad` for bad values."""
     gib = _number(engine_args, "cpu_kvcache_gib", 1.0)
-    return OwnSettings(int(gib * _GIB), int(_number(engine_args, "cpu_threads", 0)))
+    untested = _truth("untested_vllm", engine_args.get("untested_vllm", "false"))
+    return OwnSettings(int(gib * _GIB), int(_number(engine_args, "cpu_threads", 0)), untested)
+
+
+def check_early(engine_args: Mapping[str, str], *, allow_model_code: bool) -> None:
+    """Refuses what can be refused without vLLM, whose import takes seconds. Raises `CannotLoad`."""
+    own_settings(engine_args)
+    for key, value in _named(engine_args).items():
+        _check_owner(key)
+        pattern = MODEL_CODE.get(key)
+        if pattern and not allow_model_code and re.search(pattern, value):
+            raise CannotLoad(
+                f"engine setting {key}: it runs code that comes with a model or a file, which this "
+                "node does not allow; leave it out, or start the node with --allow-model-code"
+            )
 
 
 def command_line(
@@ -104,8 +140,7 @@ def command_line(
 ) -> list[str]:
     """vLLM's command line: the defaults, with what `engine_args` says put over them."""
     own = own_settings(engine_args)
-    given = {key.replace("-", "_"): value for key, value in engine_args.items()}
-    given = {key: value for key, value in given.items() if key not in _OWN_KEYS}
+    given = _named(engine_args)
     for key in given:
         _check_key(key, options)
     settings = defaults(circumstances, given, own) | given
@@ -158,9 +193,19 @@ def _lora_defaults(circumstances: Circumstances) -> dict[str, str]:
     }
 
 
-def _check_key(key: str, options: Mapping[str, Option]) -> None:
+def _named(engine_args: Mapping[str, str]) -> dict[str, str]:
+    """The settings that are vLLM's, by the names that it knows them by."""
+    given = {key.replace("-", "_"): value for key, value in engine_args.items()}
+    return {key: value for key, value in given.items() if key not in _OWN_KEYS}
+
+
+def _check_owner(key: str) -> None:
     if key in OWNED:
         raise CannotLoad(f"engine setting {key}: the replica sets this itself; leave it out")
+
+
+def _check_key(key: str, options: Mapping[str, Option]) -> None:
+    _check_owner(key)
     if key not in options:
         raise CannotLoad(
             f"engine setting {key}: vLLM has no flag --{key.replace('_', '-')}; "
@@ -197,14 +242,16 @@ def _number(engine_args: Mapping[str, str], key: str, default: float) -> float:
     return number
 
 
-_OWN_KEYS: Final = frozenset(("cpu_kvcache_gib", "cpu_threads"))
+_OWN_KEYS: Final = frozenset(("cpu_kvcache_gib", "cpu_threads", "untested_vllm"))
 
 __all__ = [
+    "MODEL_CODE",
     "OWNED",
     "UNIPROC",
     "Circumstances",
     "Option",
     "OwnSettings",
+    "check_early",
     "command_line",
     "defaults",
     "own_settings",

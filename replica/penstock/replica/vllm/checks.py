@@ -16,6 +16,9 @@ import psutil
 from penstock.replica.default_model import shipped
 from penstock.replica.engine import CannotLoad
 
+TESTED_VLLM: Final = "0.32."
+"""The versions of vLLM that the touch points in this folder's README were read and tested in."""
+
 _TOKENIZERS: Final = ("tokenizer.json", "tokenizer.model", "vocab.json", "tekken.json", "vocab.txt")
 _WEIGHTS: Final = ("*.safetensors", "*.bin", "*.pt", "*.gguf")
 _HUB_ID: Final = re.compile(r"[\w.-]+(/[\w.-]+)?")
@@ -73,6 +76,15 @@ def weight_files(directory: Path) -> list[Path]:
         if files := sorted(directory.glob(pattern)):
             return files
     return []
+
+
+def check_version(found: str, *, untested: bool) -> None:
+    """Refuses a vLLM whose inside nobody has looked at, unless the deployment says it may be."""
+    if not found.startswith(TESTED_VLLM) and not untested:
+        raise CannotLoad(
+            f"vLLM {found} is installed, this replica was tested with {TESTED_VLLM}x and reaches "
+            f"into it; install {TESTED_VLLM}x, or set the engine setting untested_vllm=true"
+        )
 
 
 def check_device(*, found: bool) -> None:
@@ -153,8 +165,11 @@ def read_json(path: Path, who: str) -> dict[str, Any]:
 
 
 __all__ = [
+    "TESTED_VLLM",
     "ModelPlace",
+    "check_device",
     "check_memory",
+    "check_version",
     "find_model",
     "fitting_threads",
     "free_memory",

@@ -23,9 +23,10 @@ from penstock.replica.engine import (
     Failed,
     LoadFigures,
 )
-from penstock.replica.vllm import checks, environment, errors, facts
+from penstock.replica.vllm import checks, collector, environment, errors, facts
 from penstock.replica.vllm.adapter_files import AdapterFacts, find_adapter
 from penstock.replica.vllm.answering import answer
+from penstock.replica.vllm.arguments import check_early
 from penstock.replica.vllm.asgi import App
 from penstock.replica.vllm.controls import ENDPOINTS
 from penstock.replica.vllm.launch import Launched, Launcher, Order
@@ -46,7 +47,10 @@ class _Up:
 
 
 class VllmEngine:
-    """One model and its adapters in vLLM. `engine_args`: vLLM's flags without dashes in front."""
+    """One model and its adapters in vLLM. `engine_args`: vLLM's flags without dashes in front.
+
+    `allow_model_code`: they may make vLLM run code that comes with a model.
+    """
 
     def __init__(
         self,
@@ -54,17 +58,25 @@ class VllmEngine:
         served_name: str,
         adapters: tuple[AdapterSource, ...],
         engine_args: Mapping[str, str],
+        *,
+        allow_model_code: bool = False,
     ) -> None:
         self._model = model
         self._served_name = served_name
         self._wanted = adapters
         self._engine_args = engine_args
+        self._allow_model_code = allow_model_code
         self._launcher: Launcher | None = None
         self._up: _Up | None = None
         self._stopping = False
 
     async def start(self) -> EngineFacts:
         """Loads the model and its adapters and warms up. Raises `CannotLoad`."""
+        with collector.kept_off_what_stays():
+            return await self._start()
+
+    async def _start(self) -> EngineFacts:
+        check_early(self._engine_args, allow_model_code=self._allow_model_code)
         place = await asyncio.to_thread(checks.find_model, self._model)
         found = [await asyncio.to_thread(find_adapter, a, place) for a in self._wanted]
         order = Order(place, self._served_name, tuple(one.rank for one in found), self._engine_args)

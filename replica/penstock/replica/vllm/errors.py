@@ -12,6 +12,7 @@ import json
 import re
 from typing import Any, Final
 
+from penstock.replica.endings import first_cause
 from penstock.replica.engine import Call, Failed
 
 _TOO_LONG: Final = re.compile(
@@ -87,9 +88,20 @@ def nothing_allowed() -> Failed:
     return client_error(400, "invalid_value", message, "response_format")
 
 
-def internal(error: Exception) -> Failed:
+def oom_contained() -> Failed:
+    """There was not enough memory for this one request; the replica goes on."""
+    message = "This replica had not enough memory for the request; another may have."
+    return Failed(
+        503, "server_error", "oom_contained", message, retryable=True, retry_after_ms=_BUSY_RETRY_MS
+    )
+
+
+def internal(error: BaseException) -> Failed:
     """Something broke that no handler knew."""
-    return Failed(500, "server_error", "internal_error", f"{type(error).__name__}: {error}")
+    cause = first_cause(error)
+    if isinstance(cause, MemoryError):
+        return oom_contained()
+    return Failed(500, "server_error", "internal_error", f"{type(cause).__name__}: {cause}")
 
 
 def not_generated(error: BaseException, *, begun: bool) -> Failed:
@@ -100,7 +112,7 @@ def not_generated(error: BaseException, *, begun: bool) -> Failed:
     """
     if isinstance(error, ValueError | TypeError | OverflowError) and not begun:
         return client_error(400, "invalid_value", str(error))
-    return Failed(500, "server_error", "internal_error", f"{type(error).__name__}: {error}")
+    return internal(error)
 
 
 def too_late(deadline_ms: int) -> Failed:
@@ -179,6 +191,7 @@ __all__ = [
     "internal",
     "not_generated",
     "nothing_allowed",
+    "oom_contained",
     "too_late",
     "unknown_adapter",
 ]

