@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Protocol
 
+from penstock.control.supervision import clock
 
-class Clock(Protocol):
-    """Time as the managers see it, so that tests can move it."""
 
-    def now(self) -> datetime:
-        """Wall-clock time, in UTC."""
+class Clock(clock.Clock, Protocol):
+    """Time as the managers see it: they measure what must not jump with the wall clock, too."""
 
     def steady(self) -> datetime:
         """A time that passes evenly, in UTC: durations are measured by it, whatever happens to the
         wall clock. Near to `now` while nobody sets that."""
-
-    def monotonic(self) -> float:
-        """Seconds since some fixed moment, never set back."""
-
-    async def sleep(self, duration: timedelta) -> None:
-        """Returns after the duration."""
