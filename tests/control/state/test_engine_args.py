@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 
 import pytest
@@ -14,6 +15,7 @@ from penstock.control.state.engine_args import (
     runs_model_code,
 )
 from penstock.replica.simulated_engine import SimulatedSettings
+from penstock.replica.vllm.arguments import MODEL_CODE
 
 
 def template(key: str, value: str, engine: str = "vllm") -> Template:
@@ -27,6 +29,7 @@ def template(key: str, value: str, engine: str = "vllm") -> Template:
         ("trust-remote-code", "1"),
         ("Trust_Remote_Code", "True"),
         ("trust_remote_code", "false "),
+        ("trust_remote_code", ""),
         ("logits_processors", "mine:Processor"),
         ("worker_cls", "mine.Worker"),
         ("tool_parser_plugin", "/tmp/x.py"),
@@ -47,12 +50,22 @@ def test_arguments_that_run_code_are_known(key: str, value: str) -> None:
         ("trust_remote_code", "0"),
         ("max_model_len", "2048"),
         ("distributed_executor_backend", "mp"),
-        ("compilation_config", '{"level": 3, "share": 0.5}'),
-        ("kv_transfer_config", '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}'),
+        ("speculative_config", '{"method": "ngram", "num_speculative_tokens": 4}'),
+        ("additional_config", '{"level": 3, "share": 0.5}'),
     ],
 )
 def test_arguments_that_run_the_engines_own_code_are_free(key: str, value: str) -> None:
     assert not runs_model_code(template(key, value))
+
+
+@pytest.mark.parametrize("key", sorted(MODEL_CODE))
+@pytest.mark.parametrize(
+    "value",
+    ["", "1", "true", "TRUE", "x", "a.b", "custom_class", "trust_remote_code", "module_path"],
+)
+def test_whatever_a_replica_takes_for_code_of_a_model_is_known_here(key: str, value: str) -> None:
+    if re.search(MODEL_CODE[key], value):
+        assert runs_model_code(template(key, value))
 
 
 def test_the_simulated_engines_settings_are_those_that_it_has() -> None:

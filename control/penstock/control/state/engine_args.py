@@ -11,35 +11,33 @@ import re
 from penstock.control.errors import InvalidSpec
 from penstock.control.state.deployment import Template
 
-# Each makes the engine run code that comes with a model, or that an operator names.
-MODEL_CODE_ARGS = frozenset(
-    {
-        "trust_remote_code",
-        "tool_parser_plugin",
-        "reasoning_parser_plugin",
-        "io_processor_plugin",
-        "logits_processors",
-        "model_class_overrides",
-        "scheduler_cls",
-        "worker_cls",
-        "worker_extension_cls",
-        "middleware",
-    }
-)
-# These do where their value names a Python module, beside the names that the engine brings.
-MODULE_ARGS = frozenset(
-    {
-        "distributed_executor_backend",
-        "compilation_config",
-        "kv_transfer_config",
-        "ec_transfer_config",
-        "ec_manager_config",
-        "weight_transfer_config",
-        "additional_config",
-    }
-)
+# Each makes the engine run code that comes with a model, or that an operator names, where its value
+# has this pattern. Never less than the replica's own list: what it refuses is to be placed where it
+# is allowed.
+_ANY = re.compile("")
+_ON = re.compile(r"(?i)^(?!(false|0)$)")  # an empty value switches on, too
 _MODULE = re.compile(r"[A-Za-z_]\w*\.[A-Za-z_]\w*|module_path")
-_OFF = ("", "false", "0")
+MODEL_CODE_ARGS = {
+    "trust_remote_code": _ON,
+    "tool_parser_plugin": _ANY,
+    "reasoning_parser_plugin": _ANY,
+    "io_processor_plugin": _ANY,
+    "logits_processors": _ANY,
+    "model_class_overrides": _ANY,
+    "scheduler_cls": _ANY,
+    "worker_cls": _ANY,
+    "worker_extension_cls": _ANY,
+    "middleware": _ANY,
+    "kv_transfer_config": _ANY,
+    "ec_transfer_config": _ANY,
+    "ec_manager_config": _ANY,
+    "compilation_config": _ANY,
+    "speculative_config": re.compile("custom_class|trust_remote_code"),
+    "spec_method": re.compile("custom_class"),
+    "distributed_executor_backend": re.compile(r"\."),
+    "weight_transfer_config": _MODULE,
+    "additional_config": _MODULE,
+}
 
 SIMULATED_ARGS = (
     "ttft_ms",
@@ -71,10 +69,11 @@ def check_engine_args(template: Template) -> None:
 
 
 def _runs_code(key: str, value: str) -> bool:
-    name = key.replace("-", "_").lower().partition(".")[0]
-    if name in MODULE_ARGS:
-        return _MODULE.search(f"{key}={value}") is not None
-    return name in MODEL_CODE_ARGS and value.lower() not in _OFF
+    name, _, inner = key.replace("-", "_").lower().partition(".")
+    pattern = MODEL_CODE_ARGS.get(name)
+    return (
+        pattern is not None and pattern.search(f"{inner}={value}" if inner else value) is not None
+    )
 
 
 def _is_number(text: str) -> bool:
