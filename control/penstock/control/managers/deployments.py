@@ -17,8 +17,8 @@ from penstock.control.errors import (
 )
 from penstock.control.managers.changes import watching
 from penstock.control.managers.clock import Clock
-from penstock.control.managers.errands import Errands
 from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.single_flight import SingleFlight
 from penstock.control.placement.placement import Placement, order_for
 from penstock.control.state.actions import Call, Start, Stop, told
 from penstock.control.state.cluster import ClusterView
@@ -57,13 +57,13 @@ class DeploymentManager:
     async def run(self) -> None:
         """Reconciles until cancelled. Begun once what the store remembers was checked."""
         async with asyncio.TaskGroup() as tasks:
-            errands = Errands(tasks)
+            flight = SingleFlight(tasks)
             with watching(self._keeper.cluster, _what_plans_follow_from) as changed:
                 while True:
                     await changed.wait(LOOK_AGAIN)
-                    await self._tick(errands)
+                    await self._tick(flight)
 
-    async def _tick(self, errands: Errands) -> None:
+    async def _tick(self, flight: SingleFlight) -> None:
         """One plan: made and applied under one lock, in one transaction, then its calls sent."""
         now = self._clock.steady()
 
@@ -80,14 +80,14 @@ class DeploymentManager:
             log.error("decisions not stored", extra={"error": str(error)})
             return
         for call in calls(view, now, self._deadlines):
-            self._send(call, errands)
+            self._send(call, flight)
 
-    def _send(self, call: Call, errands: Errands) -> None:
+    def _send(self, call: Call, flight: SingleFlight) -> None:
         match call:
             case Start(replica_id):
-                errands.send(call, self._start(replica_id))
+                flight.start(call, self._start(replica_id))
             case Stop(replica_id):
-                errands.send(call, self._stop(replica_id))
+                flight.start(call, self._stop(replica_id))
 
     async def _start(self, replica_id: ReplicaId) -> None:
         view = self._keeper.cluster.view()

@@ -15,9 +15,9 @@ from typing import Protocol
 
 from penstock.control.managers.changes import watching
 from penstock.control.managers.clock import Clock
-from penstock.control.managers.errands import Errands
 from penstock.control.managers.gateway_reports import with_suspects
 from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.single_flight import SingleFlight
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.health import Patience, heard, registered, swept, vouched_for
 from penstock.control.state.pings import Ping, deeply_checked, pinged
@@ -118,15 +118,15 @@ class HealthManager:
     async def run(self) -> None:
         """Pings and sweeps until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            errands = Errands(tasks)
+            flight = SingleFlight(tasks)
             while True:
                 await self._keeper.observe(self._time_passed, "time passed")
                 now, replicas = self._clock.steady(), self._to_ping()
                 for replica in self._due(replicas, now):
                     self._pinged_at[replica.id] = now
-                    errands.send(replica.id, self._look_once(replica))
+                    flight.start(replica.id, self._look_once(replica))
                 for replica in self._due_for_deep_check(replicas, now):
-                    errands.send(("deep", replica.id), self._check_deeply(replica))
+                    flight.start(("deep", replica.id), self._check_deeply(replica))
                 await self._clock.sleep(self._ping_every)
 
     def _time_passed(self, view: ClusterView) -> ClusterView:
