@@ -101,18 +101,16 @@ async def _run(
             clock=SystemClock(),
             files=StateFiles(settings.data_dir),
             command=lambda spec: command(spec, home),
-            environment=lambda spec: replica_environment(spec),
+            environment=replica_environment,
             on_change=changed.set,
             policy=policy,
             timings=timings,
-        )
-        identity = NodeIdentity(
-            settings.node_id, address, settings.host, os.getpid(), settings.allow_model_code
         )
         resources = NodeResourcesReader(read_resources, open_devices())
         allegiance = Allegiance(settings.data_dir / "node-agent.stamp")
         async with HeadClient(settings.head, dialer) as head, asyncio.TaskGroup() as tasks:
             replicas = ReplicaTable(dependencies, tasks)
+            identity = _identity(settings, address)
             agent = Agent(identity, head, replicas, resources.read, allegiance, changed)
             # Before serving: a replica that announces itself is to be known already.
             await replicas.adopt(ProcessLauncher(), ["--agent", local] if same_port else [])
@@ -122,6 +120,12 @@ async def _run(
         await server.stop()
     finally:
         lock.release()
+
+
+def _identity(settings: NodeSettings, address: str) -> NodeIdentity:
+    return NodeIdentity(
+        settings.node_id, address, settings.host, os.getpid(), settings.allow_model_code
+    )
 
 
 class _Stop:
