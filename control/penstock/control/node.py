@@ -89,11 +89,7 @@ async def _run(
         server, same_port = _bind(settings, security)
         host = split_address(settings.listen, flag="--listen")[0]
         address = f"{advertised(host, settings.host)}:{server.port}"
-        # Where the replicas of this node register.
-        local = f"{LOOPBACK}:{server.local_port}" if security.server else address
-        home = ReplicaHome(
-            local, settings.host, settings.cluster_token_file, settings.allow_model_code
-        )
+        home = _home(settings, server, address)
         changed = asyncio.Event()
         dependencies = SupervisorDependencies(
             launcher=ProcessLauncher(),
@@ -113,7 +109,7 @@ async def _run(
             identity = _identity(settings, address)
             agent = Agent(identity, head, replicas, resources.read, allegiance, changed)
             # Before serving: a replica that announces itself is to be known already.
-            await replicas.adopt(ProcessLauncher(), ["--agent", local] if same_port else [])
+            await replicas.adopt(ProcessLauncher(), ["--agent", home.agent] if same_port else [])
             await server.serve(replicas, allegiance)
             log.info("node agent %s serves on %s", settings.node_id, address)
             await _live(agent, replicas, tasks, stop)
@@ -157,6 +153,12 @@ async def _live(
         await replicas.hand_over()
     reporting.cancel()
     await agent.say_goodbye(LEAVING if stop.replicas_too else HANDING_OVER)
+
+
+def _home(settings: NodeSettings, server: NodeAgentServer, address: str) -> ReplicaHome:
+    """How this node's replicas run; they register at a port without TLS."""
+    local = f"{LOOPBACK}:{server.local_port}" if settings.tls.cert else address
+    return ReplicaHome(local, settings.host, settings.cluster_token_file, settings.allow_model_code)
 
 
 def _bind(settings: NodeSettings, security: ClusterSecurity) -> tuple[NodeAgentServer, bool]:
