@@ -141,6 +141,11 @@ TEST(Request, OtherPathsAndMethodsAreRefused) {
   EXPECT_EQ(error_of(request).status(), 405u);
 }
 
+TEST(Request, OfAFieldThatStandsTwiceTheLastCounts) {
+  EXPECT_TRUE(read_fields(R"("stream":false,"stream":true)").stream);
+  EXPECT_FALSE(read_fields(R"("stream":true,"stream":false)").stream);
+}
+
 TEST(Request, MayOverrideTheBehaviourWhereTheDeploymentAllowsIt) {
   Settings settings;
   settings.per_request = true;
