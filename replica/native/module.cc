@@ -15,12 +15,14 @@
 #include "inbox.h"
 #include "inference_server.h"
 #include "python_handler.h"
+#include "python_writes.h"
 #include "simulated/simulated_engine.h"
 
 namespace py = pybind11;
+using penstock::replica::Delivered;
 using penstock::replica::Inbox;
 using penstock::replica::InferenceServer;
-using penstock::replica::WrittenEvent;
+using penstock::replica::Written;
 using penstock::replica::simulated::Settings;
 using penstock::replica::simulated::SimulatedEngine;
 namespace v1 = penstock::v1;
@@ -52,15 +54,15 @@ py::list drain(Inbox& inbox) {
 }
 
 // The list keeps the bytes alive while the GIL is released.
-std::vector<uint64_t> write_many(InferenceServer& server, const py::list& written) {
-  std::vector<WrittenEvent> events;
-  events.reserve(written.size());
-  for (const py::handle item : written) {
-    const auto pair = py::reinterpret_borrow<py::tuple>(item);
-    events.emplace_back(pair[0].cast<uint64_t>(), pair[1].cast<std::string_view>());
+py::tuple write_many(InferenceServer& server, const py::list& writes) {
+  std::vector<Written> batch;
+  const std::vector<uint64_t> broken = penstock::replica::read_writes(writes, &batch);
+  Delivered delivered;
+  {
+    py::gil_scoped_release unlocked;
+    delivered = penstock::replica::write_many(&server.switchboard(), batch);
   }
-  py::gil_scoped_release unlocked;
-  return penstock::replica::write_many(&server.switchboard(), events);
+  return py::make_tuple(delivered.full, delivered.gone, broken);
 }
 
 Settings settings(const py::dict& values) {

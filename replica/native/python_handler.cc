@@ -1,28 +1,23 @@
 #include "python_handler.h"
 
-#include <stdexcept>
-#include <string>
-
 #include "delivery.h"
 #include "switchboard.h"
 
 namespace penstock::replica {
 namespace {
 
-void to_news(v1::CallEvent* event, News* news) {
-  if (event->has_head()) {
-    news->has_head = true;
-    news->head.Swap(event->mutable_head());
+void to_news(Written* written, News* news) {
+  if (!written->other) {
+    news->body.assign(written->body);
+    news->add_piece(news->body.size(), written->events,
+                    static_cast<uint32_t>(written->groups.size()));
+    news->groups.swap(written->groups);
+    return;
   }
-  if (event->has_chunk()) {
-    v1::Chunk* chunk = event->mutable_chunk();
-    news->body.swap(*chunk->mutable_body());
-    news->add_piece(news->body.size(), chunk->events(),
-                    static_cast<uint32_t>(chunk->groups_size()));
-    for (v1::TokenGroup& group : *chunk->mutable_groups()) news->groups.push_back(std::move(group));
-  }
-  if (event->has_finished()) news->end.mutable_finished()->Swap(event->mutable_finished());
-  if (event->has_failed()) news->end.mutable_failed()->Swap(event->mutable_failed());
+  v1::CallEvent& event = *written->other;
+  news->has_head = event.has_head();
+  if (news->has_head) news->head.Swap(event.mutable_head());
+  if (event.has_finished() || event.has_failed()) news->end.Swap(&event);
 }
 
 }  // namespace
@@ -41,22 +36,22 @@ void PythonHandler::room(std::span<const CallPtr> calls) {
   for (const CallPtr& call : calls) inbox_->post(Inbox::Kind::kRoom, call->key);
 }
 
-std::vector<uint64_t> write_many(Switchboard* switchboard, std::span<const WrittenEvent> events) {
-  std::vector<uint64_t> full;
+Delivered write_many(Switchboard* switchboard, std::span<Written> batch) {
+  Delivered delivered;
   Delivery delivery;
-  v1::CallEvent event;
   News news;
-  for (const auto& [key, bytes] : events) {
-    const CallPtr call = switchboard->find(key);
-    if (!call) continue;
-    if (!event.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-      throw std::invalid_argument("write_many: not a serialised CallEvent for call " +
-                                  std::to_string(key));
+  for (Written& written : batch) {
+    const CallPtr call = switchboard->find(written.key);
+    if (!call) {
+      delivered.gone.push_back(written.key);
+      continue;
     }
-    to_news(&event, &news);
-    if (delivery.push(call, news).full) full.push_back(key);
+    to_news(&written, &news);
+    const TokenQueue::Pushed pushed = delivery.push(call, news);
+    if (pushed.full) delivered.full.push_back(written.key);
+    if (pushed.closed) delivered.gone.push_back(written.key);
   }
-  return full;
+  return delivered;
 }
 
 }  // namespace penstock::replica

@@ -10,6 +10,7 @@
 
 #include "call.h"
 #include "inbox.h"
+#include "penstock/v1/inference.pb.h"
 
 namespace penstock::replica {
 
@@ -27,12 +28,22 @@ class PythonHandler final : public CallHandler {
   const std::shared_ptr<Inbox> inbox_;
 };
 
-// One event of a call, serialised as a CallEvent. The bytes stay the caller's.
-using WrittenEvent = std::pair<uint64_t, std::string_view>;
+// What Python wrote for one call: a chunk, or something rarer. The chunk's bytes stay Python's.
+struct Written {
+  uint64_t key = 0;
+  std::string_view body;
+  uint32_t events = 0;
+  std::vector<v1::TokenGroup> groups;
+  std::unique_ptr<v1::CallEvent> other;  // a head, or an end; then there is no chunk
+};
 
-// Hands a loop turn's events to their calls, which are then flushed together. Events of unknown
-// calls are dropped: their clients are gone. Returns the keys whose queue is full: no more events
-// for these until their room is posted.
-std::vector<uint64_t> write_many(Switchboard* switchboard, std::span<const WrittenEvent> events);
+// What Python is told of its calls after a batch.
+struct Delivered {
+  std::vector<uint64_t> full;  // write no more until their room is posted
+  std::vector<uint64_t> gone;  // nobody will read more of these
+};
+
+// Hands a loop turn's writes to their calls, which are then flushed together.
+Delivered write_many(Switchboard* switchboard, std::span<Written> batch);
 
 }  // namespace penstock::replica

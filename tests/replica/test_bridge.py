@@ -3,121 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
-import grpc.aio
-
-from penstock.replica import _server
+from penstock.replica import wire
 from penstock.replica.bridge import Bridge
 from penstock.replica.engine import (
-    AdapterSource,
     Call,
     Chunk,
-    EngineFacts,
     Event,
     Failed,
-    Finished,
-    Head,
-    LoadFigures,
+    Sink,
     TokenGroup,
 )
-from penstock.replica.inbox import Inbox, Kind
-from penstock.replica.presence import READY, Presence
-from penstock.v1 import inference_pb2, inference_pb2_grpc
-
-FACTS = EngineFacts("fake", "1.2", "weights-7", 128, 4, "hash")
-HEAD = Head(200, "text/event-stream", prompt_tokens=3)
-END = Finished(prompt_tokens=3, completion_tokens=2, finish_reasons=("stop",))
-
-Answer = Callable[["FakeEngine", Call], AsyncIterator[Event]]
-
-
-class FakeEngine:
-    """An engine whose answers a test writes; tells how far each was pulled, and which closed."""
-
-    def __init__(self, answer: Answer) -> None:
-        self._answer = answer
-        self.calls: list[Call] = []
-        self.pulled = 0
-        self.closed = asyncio.Event()
-
-    async def start(self) -> EngineFacts:
-        return FACTS
-
-    async def answer(self, call: Call) -> AsyncIterator[Event]:
-        self.calls.append(call)
-        try:
-            async for event in self._answer(self, call):
-                self.pulled += 1
-                yield event
-        finally:
-            self.closed.set()
-
-    def load(self) -> LoadFigures:
-        return LoadFigures()
-
-    async def probe(self) -> None:
-        return
-
-    async def died(self) -> str:
-        await asyncio.Event().wait()
-        return ""
-
-    async def add_adapter(self, adapter: AdapterSource) -> None:
-        raise NotImplementedError
-
-    async def remove_adapter(self, name: str) -> None:
-        raise NotImplementedError
-
-    def adapters(self) -> tuple[AdapterSource, ...]:
-        return ()
-
-    async def stop(self) -> None:
-        return
-
-
-@contextlib.asynccontextmanager
-async def serving(engine: FakeEngine) -> AsyncIterator[Any]:
-    """A client of a server whose calls the engine answers."""
-    inbox = Inbox()
-    server = _server.InferenceServer("127.0.0.1:0", inbox.native)
-    inbox.open()
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            Bridge(server, engine, FACTS, tasks).attach(inbox)
-            Presence(server, engine).enter(READY, FACTS)
-            async with grpc.aio.insecure_channel(server.address) as channel:
-                yield inference_pb2_grpc.InferenceStub(channel)  # type: ignore[no-untyped-call]
-    finally:
-        inbox.close()
-        await asyncio.to_thread(server.stop, 0)
-
-
-def request(**fields: object) -> inference_pb2.CallRequest:
-    """A call with some fields set."""
-    return inference_pb2.CallRequest(
-        request_id="req_1",
-        method="POST",
-        path="/v1/chat/completions",
-        body=b"{}",
-        **fields,  # type: ignore[arg-type]
-    )
-
-
-async def all_events(stub: Any, **fields: object) -> list[inference_pb2.CallEvent]:
-    """The events of one call."""
-    return [event async for event in stub.Call(request(**fields), timeout=20)]
-
-
-async def two_chunks(engine: FakeEngine, call: Call) -> AsyncIterator[Event]:
-    yield HEAD
-    yield Chunk(b"data: one\n\n", groups=(TokenGroup(0, (5, 6)),))
-    yield Chunk(b"data: two\n\ndata: three\n\n", events=2, groups=(TokenGroup(0, (7,), "stop"),))
-    yield END
+from penstock.replica.inbox import Kind
+from penstock.v1 import inference_pb2
+from tests.fakes.bridged import (
+    END,
+    FACTS,
+    HEAD,
+    FakeEngine,
+    Paper,
+    all_events,
+    request,
+    serving,
+    two_chunks,
+)
 
 
 async def test_an_answer_reaches_the_client_with_what_made_it() -> None:
@@ -172,7 +84,7 @@ async def test_a_call_without_resume_resumes_nothing() -> None:
 
 
 async def test_a_failure_keeps_its_fields() -> None:
-    async def fails(engine: FakeEngine, call: Call) -> AsyncIterator[Event]:
+    async def fails(call: Call) -> AsyncIterator[Event]:
         yield Failed(429, "rate_limit_error", "busy", "later", "p", "client", True, 250)
 
     async with serving(FakeEngine(fails)) as stub:
@@ -182,32 +94,8 @@ async def test_a_failure_keeps_its_fields() -> None:
     assert (error.message, error.param, error.retry_after_ms) == ("later", "p", 250)
 
 
-async def test_an_engine_that_raises_fails_only_its_call() -> None:
-    async def raises(engine: FakeEngine, call: Call) -> AsyncIterator[Event]:
-        if call.adapter:
-            raise RuntimeError("a bug")
-        async for event in two_chunks(engine, call):
-            yield event
-
-    async with serving(FakeEngine(raises)) as stub:
-        (event,) = await all_events(stub, adapter="x@1")
-        assert (event.failed.error.status, event.failed.error.code) == (500, "engine_error")
-        assert "a bug" in event.failed.error.message
-        assert (await all_events(stub))[-1].HasField("finished")
-
-
-async def test_an_answer_that_stops_half_way_does_not_end_cleanly() -> None:
-    async def stops(engine: FakeEngine, call: Call) -> AsyncIterator[Event]:
-        yield HEAD
-        yield Chunk(b"data: one\n\n")
-
-    async with serving(FakeEngine(stops)) as stub:
-        events = await all_events(stub)
-    assert events[-1].failed.error.code == "engine_error"
-
-
 async def test_a_client_that_leaves_closes_the_engines_answer() -> None:
-    async def endless(engine: FakeEngine, call: Call) -> AsyncIterator[Event]:
+    async def endless(call: Call) -> AsyncIterator[Event]:
         yield HEAD
         yield Chunk(b"data: one\n\n")
         await asyncio.Event().wait()
@@ -223,7 +111,7 @@ async def test_a_client_that_leaves_closes_the_engines_answer() -> None:
 
 
 async def test_a_client_without_credit_holds_the_engine_back() -> None:
-    async def flood(engine: FakeEngine, call: Call) -> AsyncIterator[Event]:
+    async def flood(call: Call) -> AsyncIterator[Event]:
         yield HEAD
         for _ in range(10_000):
             yield Chunk(b"x" * 1024)
@@ -242,7 +130,7 @@ async def test_a_client_without_credit_holds_the_engine_back() -> None:
         stream = stub.Session(outgoing())
         received = len((await stream.read()).events[0].chunk.body)
         await _settled(engine)
-        assert 64 <= engine.pulled < 200, "a queue of 64 KiB, and a turn's events over it"
+        assert 64 <= engine.written < 400, "a queue of 64 KiB, and a turn's writes over it"
         credit = inference_pb2.Credit(call_id=1, bytes=1 << 30)
         frames.put_nowait(inference_pb2.ClientFrame(credits=[credit]))
         finished = False
@@ -255,16 +143,16 @@ async def test_a_client_without_credit_holds_the_engine_back() -> None:
 
 
 async def _settled(engine: FakeEngine) -> None:
-    """Returns when the engine was not pulled for a thousand turns of the loop."""
+    """Returns when the engine wrote nothing for a thousand turns of the loop."""
     quiet = 0
     while quiet < 1000:
-        before = engine.pulled
+        before = engine.written
         await asyncio.sleep(0)
-        quiet = quiet + 1 if engine.pulled == before else 0
+        quiet = quiet + 1 if engine.written == before else 0
 
 
 async def test_many_calls_at_once_each_get_their_own_answer() -> None:
-    async def echo(engine: FakeEngine, call: Call) -> AsyncIterator[Event]:
+    async def echo(call: Call) -> AsyncIterator[Event]:
         yield HEAD
         for _ in range(20):
             await asyncio.sleep(0)
@@ -278,21 +166,39 @@ async def test_many_calls_at_once_each_get_their_own_answer() -> None:
 
 
 async def test_what_one_turn_brings_is_written_at_once() -> None:
-    class Counting:
-        def __init__(self) -> None:
-            self.batches: list[int] = []
-
-        def write_many(self, events: object) -> list[int]:
-            self.batches.append(len(events))  # type: ignore[arg-type]
-            return []
-
-    writer = Counting()
-    engine = FakeEngine(two_chunks)
+    paper = Paper()
     async with asyncio.TaskGroup() as tasks:
-        bridge = Bridge(writer, engine, FACTS, tasks)
+        bridge = Bridge(paper, FakeEngine(two_chunks), FACTS, tasks)
         for key in range(10):
             bridge._start(key, request().SerializeToString())
-    assert writer.batches == [40]
+    assert [len(batch) for batch in paper.batches] == [40]
+
+
+async def test_an_engine_that_asks_for_it_is_told_that_the_client_is_gone() -> None:
+    class Gentle(FakeEngine):
+        async def answer(self, call: Call, sink: Sink) -> None:
+            gone = asyncio.Event()
+            sink.when_gone(gone.set)
+            sink.head(HEAD)
+            sink.write(b"data: one\n\n")
+            await gone.wait()
+            self.closed.set()
+
+    engine = Gentle(two_chunks)
+    async with serving(engine) as stub:
+        call = stub.Call(request())
+        await call.read()
+        call.cancel()
+        async with asyncio.timeout(10):
+            await engine.closed.wait()
+
+
+def test_kinds_of_writes_are_numbered_as_in_the_native_header() -> None:
+    header = Path(__file__).parents[2] / "replica/native/python_writes.h"
+    named = dict(re.findall(r"k(\w+) = (\d+),", header.read_text()))
+    assert {name.upper(): int(number) for name, number in named.items()} == {
+        name: getattr(wire, name) for name in ("CHUNK", "HEAD", "FINISHED", "FAILED")
+    }
 
 
 def test_kinds_are_numbered_as_in_the_native_header() -> None:

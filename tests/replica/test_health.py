@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from typing import Literal
 
 import pytest
@@ -21,9 +20,11 @@ from penstock.replica.engine import (
     Finished,
     Head,
     LoadFigures,
+    Sink,
 )
 from penstock.replica.health import Health
 from penstock.replica.progress import Patience
+from tests.fakes.sinks import write
 
 _PATIENCE = Patience(idle=0.01, busy=60)
 
@@ -46,13 +47,13 @@ class FakeEngine:
     async def start(self) -> EngineFacts:
         raise NotImplementedError
 
-    async def answer(self, call: Call) -> AsyncIterator[Event]:
+    async def answer(self, call: Call, sink: Sink) -> None:
         self.calls.append(call)
         for event in self._events:
             if event == "waits":
                 await asyncio.Event().wait()
             else:
-                yield event
+                write(event, sink)
 
     def load(self) -> LoadFigures:
         return LoadFigures(tokens=self._tokens if self.calls else 0)
@@ -95,7 +96,7 @@ async def test_tokens_that_come_out_are_health() -> None:
     [
         ((Failed(500, "server_error", "x", "broken"),), "broken"),
         ((Finished(1, 0),), "the answer had no tokens"),
-        ((Chunk(b"{}"),), "the answer had no end"),
+        ((Chunk(b"{}"),), "The engine's answer stopped half-way."),
     ],
 )
 async def test_anything_else_is_not_and_says_why(events: tuple[Event, ...], detail: str) -> None:

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from penstock.replica.answers import events_of
 from penstock.replica.engine import (
     AdapterSource,
     Call,
@@ -73,7 +74,7 @@ def test_an_unknown_setting_is_answered_with_the_known_ones() -> None:
 
 async def test_a_call_of_the_replica_itself_is_answered() -> None:
     async with running() as engine:
-        events = [event async for event in engine.answer(call(max_tokens=5))]
+        events = [event async for event in events_of(engine.answer, call(max_tokens=5))]
     assert [type(event) for event in events] == [Head, Chunk, Finished]
     assert isinstance(events[-1], Finished)
     assert events[-1].completion_tokens == 5
@@ -82,7 +83,7 @@ async def test_a_call_of_the_replica_itself_is_answered() -> None:
 
 async def test_a_bad_call_fails_with_the_clients_fault() -> None:
     async with running() as engine:
-        (event,) = [event async for event in engine.answer(call(max_tokens=0))]
+        (event,) = [event async for event in events_of(engine.answer, call(max_tokens=0))]
     assert isinstance(event, Failed)
     assert (event.status, event.fault, event.retryable) == (400, "client", False)
 

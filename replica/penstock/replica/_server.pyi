@@ -1,6 +1,10 @@
 """Types of the native extension; see native/module.cc. Messages travel serialised."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import Any
+
+Write = tuple[Any, ...]
+"""A call's key, the write's kind, its fields; kinds and fields as in native/python_writes.h."""
 
 class Inbox:
     """What the asyncio loop has to hear of; readable when there is something."""
@@ -36,8 +40,9 @@ class InferenceServer:
         """host:port as bound."""
     def answer_with(self, engine: SimulatedEngine) -> None:
         """Calls go to this engine instead of the inbox. Only before the replica is ready."""
-    def write_many(self, events: Sequence[tuple[int, bytes]]) -> list[int]:
-        """Hands `CallEvent`s to their calls by key; returns the keys whose queue is full."""
+    def write_many(self, writes: list[Write]) -> tuple[list[int], list[int], list[int]]:
+        """Hands writes to their calls by key. Returns the keys whose queue is full, those that
+        nobody reads any more, and those that were failed since a write was not as it should be."""
     def set_load(self, load: bytes) -> None:
         """Publishes a `Load`; its state decides whether calls are taken."""
     def running(self) -> int:

@@ -1,44 +1,136 @@
-"""Native calls to asyncio tasks, and the engine's events back.
+"""Native calls to asyncio tasks, and what the engine writes back.
 
-A task for each call runs `engine.answer`. What all tasks have to say in one turn of the loop goes
-to the native side by one `write_many`. A call whose queue is full there pulls nothing from the
-engine until its room is posted; a call whose client is gone is cancelled, which closes the engine's
-iterator.
+One task for each call runs `engine.answer` with a sink of its own. What all sinks were given in one
+turn of the loop goes to the native side by one `write_many`, as plain tuples. A call whose queue is
+full there is told to wait until its room is posted; a call whose client is gone is told to leave.
+Whatever goes wrong in one call fails that call alone.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol, cast
+from collections.abc import Callable
+from typing import Final, Protocol
 
 from penstock.replica import wire
-from penstock.replica.engine import Call, Engine, EngineFacts, Event, Failed, Finished
+from penstock.replica.answers import UNFINISHED
+from penstock.replica.engine import (
+    Call,
+    Engine,
+    EngineFacts,
+    Failed,
+    Finished,
+    Head,
+    TokenGroup,
+)
 from penstock.replica.inbox import Inbox, Kind
 from penstock.v1 import inference_pb2
 
 log = logging.getLogger(__name__)
 
-# Events of one call in one turn, of an engine that has them all at hand.
-_EVENTS_PER_TURN = 16
+_MOST_WRITES: Final = 256
+"""Of one turn: more, by engines that never wait, are handed on at once, to hear who has to."""
 
 
 class Writer(Protocol):
-    """Takes events by key, serialised, and tells which keys are to pause."""
+    """Takes writes by key, and tells which keys are to pause, to leave, or wrote nonsense."""
 
-    def write_many(self, events: Sequence[tuple[int, bytes]]) -> list[int]:
+    def write_many(self, writes: list[wire.Write]) -> tuple[list[int], list[int], list[int]]:
         """See `_server.InferenceServer`."""
         ...
 
 
-@dataclass(slots=True)
-class _Running:
-    room: asyncio.Event = field(default_factory=asyncio.Event)
-    unflushed: int = 0
-    task: asyncio.Task[None] | None = None
+class _Batch:
+    """What the calls of one turn of the loop have written."""
+
+    def __init__(self, flush: Callable[[], None]) -> None:
+        self.writes: list[wire.Write] = []
+        self._flush = flush
+
+    def add(self, write: wire.Write) -> None:
+        self.writes.append(write)
+        self.see_to_flush()
+
+    def see_to_flush(self) -> None:
+        """After each write that is the first of a turn, or more than a turn should bring."""
+        if len(self.writes) == 1:
+            asyncio.get_running_loop().call_soon(self._flush)
+        elif len(self.writes) >= _MOST_WRITES:
+            self._flush()
+
+
+class _Answer:
+    """The sink of one native call. It ends once, and that is decided here alone."""
+
+    __slots__ = ("_batch", "_facts", "_key", "_leave", "_open", "_paused", "_room", "task")
+
+    def __init__(self, key: int, batch: _Batch, facts: EngineFacts) -> None:
+        self._key = key
+        self._batch = batch
+        self._facts = facts
+        self._open = True
+        self._paused = False
+        self._room: asyncio.Event | None = None
+        self._leave: Callable[[], None] | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    def head(self, head: Head) -> None:
+        if self._open:
+            self._batch.add(wire.head_write(self._key, head))
+
+    def write(self, body: bytes, events: int = 1, groups: tuple[TokenGroup, ...] = ()) -> bool:
+        if not self._open:
+            return True
+        writes = self._batch.writes
+        writes.append((self._key, wire.CHUNK, body, events, groups))
+        if not 1 < len(writes) < _MOST_WRITES:
+            self._batch.see_to_flush()
+        return self._paused
+
+    async def room(self) -> None:
+        if self._paused:
+            self._room = self._room or asyncio.Event()
+            await self._room.wait()
+        else:
+            await asyncio.sleep(0)
+
+    def finish(self, finished: Finished) -> None:
+        if self._open:
+            self._batch.add(wire.finished_write(self._key, finished, self._facts))
+        self._close()
+
+    def fail(self, failed: Failed) -> None:
+        if self._open:
+            self._batch.add(wire.failed_write(self._key, failed))
+        self._close()
+
+    def when_gone(self, leave: Callable[[], None]) -> None:
+        self._leave = leave
+
+    def pause(self) -> None:
+        """The native queue is full."""
+        self._paused = self._open
+
+    def resume(self) -> None:
+        """The native queue has room, or nobody cares any more."""
+        self._paused = False
+        if self._room is not None:
+            self._room.set()
+            self._room = None
+
+    def gone(self) -> None:
+        """The client is gone."""
+        self._close()
+        leave, self._leave = self._leave, None
+        if leave is not None:
+            leave()
+        elif self.task is not None:
+            self.task.cancel()
+
+    def _close(self) -> None:
+        self._open = False
+        self.resume()
 
 
 class Bridge:
@@ -51,8 +143,8 @@ class Bridge:
         self._engine = engine
         self._facts = facts
         self._tasks = tasks
-        self._running: dict[int, _Running] = {}
-        self._outgoing: list[tuple[int, bytes]] = []
+        self._running: dict[int, _Answer] = {}
+        self._batch = _Batch(self._flush)
 
     def attach(self, inbox: Inbox) -> None:
         """Takes the calls that the inbox brings from now on."""
@@ -61,75 +153,64 @@ class Bridge:
         inbox.listen(Kind.ROOM, self._room)
 
     def _start(self, key: int, payload: bytes) -> None:
-        call = wire.call_of(inference_pb2.CallRequest.FromString(payload))
-        running = _Running()
-        running.room.set()
-        self._running[key] = running
-        running.task = self._tasks.create_task(self._run(key, running, call))
+        answer = _Answer(key, self._batch, self._facts)
+        try:
+            call = wire.call_of(inference_pb2.CallRequest.FromString(payload))
+        except Exception as error:
+            answer.fail(_failure_of(error))
+            return
+        self._running[key] = answer
+        answer.task = self._tasks.create_task(self._run(answer, call))
+        # Not in `_run`, which never begins where the cancel comes along with the start.
+        answer.task.add_done_callback(lambda _: self._running.pop(key))
 
     def _cancel(self, key: int, _: bytes) -> None:
-        if (running := self._running.get(key)) and running.task:
-            running.task.cancel()
+        if answer := self._running.get(key):
+            answer.gone()
 
     def _room(self, key: int, _: bytes) -> None:
-        if running := self._running.get(key):
-            running.room.set()
+        if answer := self._running.get(key):
+            answer.resume()
 
-    async def _run(self, key: int, running: _Running, call: Call) -> None:
+    async def _run(self, answer: _Answer, call: Call) -> None:
         try:
-            if not await self._answer(key, running, call):
-                await self._write(key, running, _unfinished())
+            await self._engine.answer(call, answer)
+            answer.fail(UNFINISHED)
         except Exception as error:
             log.exception("call broke", extra={"request_id": call.request_id})
-            await self._write(key, running, _broken(error))
-        finally:
-            del self._running[key]
-
-    async def _answer(self, key: int, running: _Running, call: Call) -> bool:
-        """Whether the engine's answer ended as answers do."""
-        answer = cast("AsyncGenerator[Event, None]", self._engine.answer(call))
-        async with contextlib.aclosing(answer) as events:
-            async for event in events:
-                await self._write(key, running, event)
-                if isinstance(event, Finished | Failed):
-                    return True
-        return False
-
-    async def _write(self, key: int, running: _Running, event: Event) -> None:
-        if not self._outgoing:
-            asyncio.get_running_loop().call_soon(self._flush)
-        self._outgoing.append((key, self._serialised(event)))
-        running.unflushed += 1
-        if running.unflushed >= _EVENTS_PER_TURN:
-            await asyncio.sleep(0)
-        await running.room.wait()
-
-    def _serialised(self, event: Event) -> bytes:
-        if isinstance(event, Finished):
-            facts = self._facts
-            return wire.finished_message(
-                event, facts.backend, facts.backend_version, facts.model_version
-            ).SerializeToString()
-        return wire.event_message(event).SerializeToString()
+            answer.fail(_failure_of(error))
 
     def _flush(self) -> None:
-        events, self._outgoing = self._outgoing, []
-        for key, _ in events:
-            if running := self._running.get(key):
-                running.unflushed = 0
-        for key in self._writer.write_many(events):
-            if running := self._running.get(key):
-                running.room.clear()
+        if not self._batch.writes:
+            return
+        writes, self._batch.writes = self._batch.writes, []
+        full, gone, broken = self._writer.write_many(writes)
+        for key in full:
+            if answer := self._running.get(key):
+                answer.pause()
+        for key in gone:
+            if answer := self._running.get(key):
+                answer.gone()
+        for key in broken:
+            log.error("an engine wrote what cannot be sent", extra={"key": key})
+            self._cancel(key, b"")
 
 
-def _unfinished() -> Failed:
-    return Failed(500, "server_error", "engine_error", "The engine's answer stopped half-way.")
+def _failure_of(error: Exception) -> Failed:
+    """How a call ends that raised."""
+    if isinstance(error, MemoryError):
+        return _OUT_OF_MEMORY
+    message = f"The engine failed: {type(error).__name__}: {error}"
+    return Failed(500, "server_error", "engine_error", message)
 
 
-def _broken(error: Exception) -> Failed:
-    return Failed(
-        500, "server_error", "engine_error", f"The engine failed: {type(error).__name__}: {error}"
-    )
-
+_OUT_OF_MEMORY: Final = Failed(
+    503,
+    "server_error",
+    "oom_contained",
+    "The replica had no memory left for this request; nothing else was harmed.",
+    retryable=True,
+    retry_after_ms=1000,
+)
 
 __all__ = ["Bridge", "Writer"]

@@ -12,7 +12,8 @@ from penstock.adapters.adapter import AdapterRef, BadAdapterRef
 from penstock.replica.engine import AdapterSource, Engine, EngineError
 from penstock.replica.health import Health
 from penstock.replica.inbox import Inbox, Kind
-from penstock.replica.presence import DRAINING, Presence
+from penstock.replica.life import Happening
+from penstock.replica.presence import Presence
 from penstock.v1 import inference_pb2
 
 log = logging.getLogger(__name__)
@@ -84,7 +85,7 @@ class Controls:
         verdict = await self._health.deep()
         return inference_pb2.HealthReply(
             ok=verdict.ok,
-            state=self._presence.state,
+            state=self._presence.wire_state,
             detail=verdict.detail,
             latency_us=verdict.latency_us,
         ).SerializeToString()
@@ -107,7 +108,7 @@ class Controls:
     async def _drain(self, payload: bytes) -> bytes:
         request = inference_pb2.DrainRequest.FromString(payload)
         log.info("draining", extra={"deadline_ms": request.deadline_ms})
-        self._presence.enter(DRAINING)
+        self._presence.hear(Happening.DRAIN)
         left = await self.drained(request.deadline_ms / 1000)
         return inference_pb2.DrainReply(left=left).SerializeToString()
 

@@ -1,12 +1,13 @@
-"""What a replica needs of an engine, as values and one Protocol.
+"""What a replica needs of an engine, as values and two Protocols.
 
-Values only: no I/O, no grpc, no vllm. `bridge.py` turns native calls into `Call`s and the events
-of `Engine.answer` back into native events; `vllm/` implements the Protocol with the real engine.
+An engine writes each answer into the `Sink` that comes with the call. Values only: no I/O, no grpc,
+no vllm. `bridge.py` turns native calls into `Call`s, and its sinks carry the answers back; `vllm/`
+implements `Engine` with the real one.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -146,6 +147,41 @@ class CannotLoad(EngineError):
     """The model or an adapter cannot be loaded, and trying again would not help."""
 
 
+class Sink(Protocol):
+    """Where an engine writes the answer to one call: a head, bodies, and one end.
+
+    The first `finish` or `fail` is the end; whatever is written after it is dropped, and so is
+    everything once the client is gone. All methods but `room` return at once. Used on the loop's
+    thread only.
+    """
+
+    def head(self, head: Head) -> None:
+        """The answer begins. Before the first `write`; not before a `fail` alone."""
+        ...
+
+    def write(self, body: bytes, events: int = 1, groups: tuple[TokenGroup, ...] = ()) -> bool:
+        """Answer bytes, verbatim: whole SSE events, or the whole unary body. True where the client
+        is slower than the engine, or gone: then await `room` before the next."""
+        ...
+
+    async def room(self) -> None:
+        """Returns when there is room for more, or nobody wants any; after a turn of the loop."""
+        ...
+
+    def finish(self, finished: Finished) -> None:
+        """The answer is complete."""
+        ...
+
+    def fail(self, failed: Failed) -> None:
+        """The answer ends here, for this reason."""
+        ...
+
+    def when_gone(self, leave: Callable[[], None]) -> None:
+        """Names what is to be done when the client is gone. `leave` has to bring `Engine.answer` to
+        its end soon. Without one the task that runs `Engine.answer` is cancelled."""
+        ...
+
+
 class Engine(Protocol):
     """An engine that answers calls in this process's asyncio loop.
 
@@ -156,12 +192,12 @@ class Engine(Protocol):
         """Loads the model and its adapters and warms up. Raises `CannotLoad`."""
         ...
 
-    def answer(self, call: Call) -> AsyncIterator[Event]:
-        """The call's events: Head, Chunks, then Finished or Failed; or Failed alone.
+    async def answer(self, call: Call, sink: Sink) -> None:
+        """Writes the answer into the sink; returns when it has ended it, or the client is gone.
 
-        Never raises for a bad request or a dead engine: both come as Failed. Closing the iterator
-        (`aclose`) or cancelling its consumer aborts the request in the engine at once. The engine
-        produces as fast as it is consumed; what it makes meanwhile is merged, not piled up.
+        Never raises for a bad request or a dead engine: both are a `fail`. An answer that returns
+        without an end, or raises, is failed by whoever owns the sink. When the client is gone the
+        engine works no longer on the call. While there is no room it makes no more than it must.
         """
         ...
 
@@ -209,5 +245,6 @@ __all__ = [
     "Head",
     "LoadFigures",
     "Resume",
+    "Sink",
     "TokenGroup",
 ]

@@ -6,11 +6,13 @@ Live and ready are answered by the native server, which knows the state.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import time
 from dataclasses import dataclass
 
+from penstock.replica.answers import events_of
 from penstock.replica.endings import EngineHung
 from penstock.replica.engine import Call, Engine, EngineError, Failed, Finished
 from penstock.replica.progress import Patience, Progress, Reading
@@ -110,12 +112,13 @@ class Health:
         payload = json.dumps(body).encode()
         name = self._served_name
         call = Call("health", "/v1/completions", payload, name, priority=_BEFORE_ALL)
-        async for event in self._engine.answer(call):
-            if isinstance(event, Failed):
-                return _Failure(event.message, busy=event.code == "overloaded")
-            if isinstance(event, Finished):
-                return None if event.completion_tokens > 0 else _Failure("the answer had no tokens")
-        return _Failure("the answer had no end")
+        async with contextlib.aclosing(events_of(self._engine.answer, call)) as events:
+            async for event in events:
+                if isinstance(event, Failed):
+                    return _Failure(event.message, busy=event.code == "overloaded")
+                if isinstance(event, Finished) and not event.completion_tokens:
+                    return _Failure("the answer had no tokens")
+        return None
 
 
 __all__ = ["Health", "Verdict"]

@@ -52,7 +52,11 @@ class Inbox:
     def _read(self) -> None:
         for kind, key, payload in self.native.drain():
             if listener := self._listeners.get(kind):
-                listener(key, payload)
+                try:
+                    listener(key, payload)
+                except Exception:
+                    # The other items of the batch are of other calls.
+                    log.exception("an item of the inbox broke", extra={"kind": kind})
 
 
 def _log_notice(_: int, line: bytes) -> None:

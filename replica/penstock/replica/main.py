@@ -27,8 +27,9 @@ from penstock.replica.endings import (
 from penstock.replica.engine import CannotLoad, Engine, EngineError, EngineFacts, Failed
 from penstock.replica.health import Health
 from penstock.replica.inbox import Inbox
+from penstock.replica.life import Happening, State
 from penstock.replica.logs import configure_logs, tell_end
-from penstock.replica.presence import DRAINING, READY, Presence
+from penstock.replica.presence import Presence
 from penstock.replica.progress import Patience
 from penstock.replica.registration import Registration
 from penstock.replica.settings import Settings, parse_settings
@@ -97,10 +98,7 @@ class Replica:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
-        self._inbox.open()
         try:
-            if self._settings.agent:
-                await self._registration.announce()
             await self._serve()
         finally:
             stopped = await self._close()
@@ -112,7 +110,11 @@ class Replica:
             background = [tasks.create_task(self._presence.keep_publishing())]
             controls = Controls(self._server, self._engine, self._health, self._presence, tasks)
             controls.attach(self._inbox)
+            # Only now: what the inbox brings before somebody listens is never answered.
+            self._inbox.open()
             try:
+                if self._settings.agent:
+                    await self._registration.announce()
                 if facts := await self._load(tasks):
                     background += self._open(facts, controls, tasks)
                     await self._stop.wait()
@@ -136,24 +138,31 @@ class Replica:
     def _open(
         self, facts: EngineFacts, controls: Controls, tasks: asyncio.TaskGroup
     ) -> list[asyncio.Task[None]]:
-        """Takes calls from now on; returns the tasks that watch over it."""
+        """Takes calls from now on, unless it was told to drain while it loaded; returns the tasks
+        that watch over it."""
         if isinstance(self._engine, SimulatedEngine):
             self._server.answer_with(self._engine.native)
         else:
             Bridge(self._server, self._engine, facts, tasks).attach(self._inbox)
-        self._presence.enter(READY, facts)
+        state = self._presence.loaded(facts)
+        watches = [self._watch_death(controls), self._watch_progress(controls)]
+        if state is State.READY:
+            watches.append(self._tell_ready(facts))
+        else:
+            log.info("loaded, and not ready", extra={"state": state.value})
+        return [tasks.create_task(watch) for watch in watches]
+
+    async def _tell_ready(self, facts: EngineFacts) -> None:
         capacity = self._settings.max_ongoing or facts.max_running
         log.info("ready", extra={"address": self._server.address, "capacity": capacity})
-        watches = [self._watch_death(controls), self._watch_progress(controls)]
         if self._settings.agent:
-            watches.append(self._registration.tell_ready(facts.max_model_len, capacity))
+            await self._registration.tell_ready(facts.max_model_len, capacity)
         else:
             _print_ready(self._server.address)
-        return [tasks.create_task(watch) for watch in watches]
 
     async def _watch_death(self, controls: Controls) -> None:
         reason = await self._engine.died()
-        await self._fail_all("engine_dead", f"The engine died: {reason}", controls)
+        await self._fail_all(_lost("engine_dead", f"The engine died: {reason}"), controls)
         raise EngineDied(reason)
 
     async def _watch_progress(self, controls: Controls) -> None:
@@ -161,26 +170,26 @@ class Replica:
             patience = Patience(self._settings.hung_after, self._settings.stuck_after)
             await self._health.watch(self._settings.probe_every, patience)
         except EngineHung as hung:
-            await self._fail_all("engine_hung", f"The engine hangs: {hung}.", controls)
+            await self._fail_all(_lost("engine_hung", f"The engine hangs: {hung}."), controls)
             raise
 
-    async def _fail_all(self, code: str, message: str, controls: Controls) -> None:
-        """Takes no more calls, and ends those that run, so that others can answer them."""
-        self._presence.enter(DRAINING)
-        failed = Failed(503, "server_error", code, message, retryable=True)
+    async def _fail_all(self, failed: Failed, controls: Controls) -> None:
+        """Takes no more calls, and ends those that run."""
+        self._presence.hear(Happening.DRAIN)
         self._server.fail_all(wire.error_detail(failed).SerializeToString())
         await controls.drained(_LAST_WORDS)
 
     async def _drain(self, controls: Controls) -> None:
         log.info("draining", extra={"running": self._server.running()})
-        self._presence.enter(DRAINING)
+        self._presence.hear(Happening.DRAIN)
         if left := await controls.drained(self._settings.drain):
             log.warning("calls are cut off", extra={"left": left})
-            await self._fail_all("draining", "The replica stopped before the end.", controls)
+            await self._fail_all(_CUT_OFF, controls)
 
     async def _close(self) -> bool:
         """Whether everything has ended."""
         self._inbox.close()
+        self._presence.hear(Happening.STOP)
         self._server.stop(_GRACE_MS)
         try:
             async with asyncio.timeout(_ENGINE_STOP):
@@ -206,6 +215,17 @@ def make_engine(settings: Settings, inbox: Inbox) -> Engine:
         settings.engine_args,
         allow_model_code=settings.allow_model_code,
     )
+
+
+def _lost(code: str, message: str) -> Failed:
+    """How calls end that an engine took along. Any of them may be what ended it: none is tried on
+    another engine, but for those that never got into this one (see `Switchboard::fail_all`)."""
+    return Failed(503, "server_error", code, message)
+
+
+_CUT_OFF = Failed(
+    503, "server_error", "draining", "The replica stopped before the end.", retryable=True
+)
 
 
 def _print_ready(address: str) -> None:

@@ -1,4 +1,4 @@
-"""What others see of the replica: its state and its load, published together."""
+"""What others see of the replica: its state (`life.py`) and its load, published together."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import asyncio
 from typing import Protocol
 
 from penstock.replica.engine import Engine, EngineFacts
+from penstock.replica.life import Happening, State, after
 from penstock.v1 import inference_pb2
 
 _PERIOD = 0.25  # seconds between looks at the engine; the server drops what has not changed
 
-STARTING = inference_pb2.REPLICA_STATE_STARTING
-READY = inference_pb2.REPLICA_STATE_READY
-DRAINING = inference_pb2.REPLICA_STATE_DRAINING
+_ON_THE_WIRE = {
+    State.STARTING: inference_pb2.REPLICA_STATE_STARTING,
+    State.READY: inference_pb2.REPLICA_STATE_READY,
+    State.DRAINING: inference_pb2.REPLICA_STATE_DRAINING,
+    State.STOPPED: inference_pb2.REPLICA_STATE_DRAINING,  # the last that anybody hears
+}
 
 
 class Board(Protocol):
@@ -24,25 +28,35 @@ class Board(Protocol):
 
 
 class Presence:
-    """The replica's state, and the engine's figures beside it. Starts in STARTING."""
+    """The replica's state, and the engine's figures beside it."""
 
     def __init__(self, board: Board, engine: Engine) -> None:
         self._board = board
         self._engine = engine
         self._facts: EngineFacts | None = None
-        self.state: inference_pb2.ReplicaState = STARTING
+        self.state = State.STARTING
 
-    def enter(self, state: inference_pb2.ReplicaState, facts: EngineFacts | None = None) -> None:
-        """Changes the state; it holds for calls that arrive from now on."""
-        self.state = state
-        self._facts = facts or self._facts
+    @property
+    def wire_state(self) -> inference_pb2.ReplicaState:
+        """The state as the contracts name it."""
+        return _ON_THE_WIRE[self.state]
+
+    def loaded(self, facts: EngineFacts) -> State:
+        """The engine is up; what the replica is now."""
+        self._facts = facts
+        return self.hear(Happening.LOADED)
+
+    def hear(self, happening: Happening) -> State:
+        """The state that follows; it holds for calls that arrive from now on."""
+        self.state = after(self.state, happening)
         self.publish()
+        return self.state
 
     def publish(self) -> None:
         """Publishes the state and the engine's figures of this moment."""
         figures = self._engine.load()
         load = inference_pb2.Load(
-            state=self.state,
+            state=self.wire_state,
             running=figures.running,
             waiting=figures.waiting,
             kv_usage=figures.kv_usage,
@@ -63,4 +77,4 @@ class Presence:
             await asyncio.sleep(_PERIOD)
 
 
-__all__ = ["DRAINING", "READY", "STARTING", "Board", "Presence"]
+__all__ = ["Board", "Presence"]

@@ -14,6 +14,7 @@ import sys
 import time
 from contextlib import aclosing
 
+from penstock.replica.answers import events_of
 from penstock.replica.engine import Call, Chunk, Engine
 
 
@@ -21,7 +22,7 @@ async def time_to_first_event(engine: Engine, call: Call) -> float:
     """Milliseconds from the call to its first event; the rest of the answer is read as well."""
     began = time.perf_counter()
     first = 0.0
-    async with aclosing(engine.answer(call)) as events:  # type: ignore[type-var]
+    async with aclosing(events_of(engine.answer, call)) as events:
         async for event in events:
             if isinstance(event, Chunk) and not first:
                 first = time.perf_counter() - began

@@ -11,22 +11,26 @@ import asyncio
 import hashlib
 import itertools
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from typing import Any
 
 from penstock.replica import _server, wire
+from penstock.replica.answers import events_of
 from penstock.replica.engine import (
     AdapterSource,
     Call,
     CannotLoad,
+    Chunk,
     EngineError,
     EngineFacts,
     Event,
     Failed,
     Finished,
+    Head,
     LoadFigures,
+    Sink,
 )
 from penstock.replica.inbox import Inbox, Kind
 from penstock.v1 import inference_pb2
@@ -123,17 +127,14 @@ class SimulatedEngine:
             config_hash=_digest([self._model_version, asdict(self._settings)]),
         )
 
-    async def answer(self, call: Call) -> AsyncIterator[Event]:
-        """The events of a call of this process; it takes no slot, and faults do not apply to it."""
+    async def answer(self, call: Call, sink: Sink) -> None:
+        """Answers a call of this process; it takes no slot, and faults do not apply to it."""
         key = next(self._keys)
         events = self._asked[key] = asyncio.Queue()
         try:
             self.native.ask(key, wire.request_of(call).SerializeToString())
-            while True:
-                event = await events.get()
-                yield event
-                if isinstance(event, Finished | Failed):
-                    return
+            while not await _pass_on(await events.get(), sink):
+                pass
         finally:
             del self._asked[key]
             self.native.cancel_asked(key)
@@ -149,7 +150,7 @@ class SimulatedEngine:
             raise EngineError(self._reason)
         body = json.dumps({"prompt": "Hello", "max_tokens": 1}).encode()
         call = Call("probe", "/v1/completions", body, self._served_name)
-        async for event in self.answer(call):
+        async for event in events_of(self.answer, call):
             if isinstance(event, Failed):
                 raise EngineError(event.message)
 
@@ -193,6 +194,21 @@ class SimulatedEngine:
     def _die(self, _: int, reason: bytes) -> None:
         self._reason = reason.decode()
         self._death.set()
+
+
+async def _pass_on(event: Event, sink: Sink) -> bool:
+    """Writes the event into the sink; whether it was the last."""
+    match event:
+        case Head():
+            sink.head(event)
+        case Chunk():
+            if sink.write(event.body, event.events, event.groups):
+                await sink.room()
+        case Finished():
+            sink.finish(event)
+        case Failed():
+            sink.fail(event)
+    return isinstance(event, Finished | Failed)
 
 
 def _digest(facts: object) -> str:

@@ -1,10 +1,17 @@
-"""The engine's values to messages of inference.proto, and back. Pure."""
+"""The engine's values as the native side and inference.proto have them, and back. Pure.
+
+Answers go to the native side as plain tuples, a `Write` for each thing that was written: call key,
+kind, then the fields in the order of native/python_writes.h, which makes the messages.
+"""
 
 from __future__ import annotations
+
+from typing import Any, Final
 
 from penstock.replica.engine import (
     Call,
     Chunk,
+    EngineFacts,
     Event,
     Failed,
     Finished,
@@ -13,6 +20,12 @@ from penstock.replica.engine import (
     TokenGroup,
 )
 from penstock.v1 import common_pb2, inference_pb2
+
+Write = tuple[Any, ...]
+CHUNK: Final = 0
+HEAD: Final = 1
+FINISHED: Final = 2
+FAILED: Final = 3
 
 _FAULTS = {"client": common_pb2.FAULT_CLIENT, "upstream": common_pb2.FAULT_UPSTREAM}
 
@@ -48,52 +61,56 @@ def request_of(call: Call) -> inference_pb2.CallRequest:
     )
 
 
-def event_message(event: Event) -> inference_pb2.CallEvent:
-    """An engine's event as the client hears it."""
-    match event:
-        case Chunk():
-            chunk = inference_pb2.Chunk(body=event.body, events=event.events)
-            chunk.groups.extend(_group_message(group) for group in event.groups)
-            return inference_pb2.CallEvent(chunk=chunk)
-        case Head():
-            return inference_pb2.CallEvent(
-                head=inference_pb2.Head(
-                    status=event.status,
-                    content_type=event.content_type,
-                    prompt_tokens=event.prompt_tokens,
-                    cached_tokens=event.cached_tokens,
-                    queue_wait_us=event.queue_wait_us,
-                )
-            )
-        case Failed():
-            return inference_pb2.CallEvent(failed=inference_pb2.Failed(error=error_detail(event)))
-        case Finished():
-            raise TypeError("a Finished needs the engine's facts: use finished_message")
-
-
-def finished_message(
-    finished: Finished, backend: str, backend_version: str, model_version: str
-) -> inference_pb2.CallEvent:
-    """The end of an answer, with what answered."""
-    message = inference_pb2.Finished(
-        finish_reasons=finished.finish_reasons,
-        backend=backend,
-        backend_version=backend_version,
-        model_version=model_version,
-        adapter=finished.adapter,
+def head_write(key: int, head: Head) -> Write:
+    """The head of the call's answer."""
+    return (
+        key,
+        HEAD,
+        head.status,
+        head.content_type,
+        head.prompt_tokens,
+        head.cached_tokens,
+        head.queue_wait_us,
     )
-    message.usage.prompt_tokens = finished.prompt_tokens
-    message.usage.completion_tokens = finished.completion_tokens
-    message.usage.cached_tokens = finished.cached_tokens
-    message.timings.queue_us = finished.queue_us
-    message.timings.prefill_us = finished.prefill_us
-    message.timings.decode_us = finished.decode_us
-    return inference_pb2.CallEvent(finished=message)
+
+
+def finished_write(key: int, finished: Finished, facts: EngineFacts) -> Write:
+    """The end of the call's answer, with what answered."""
+    return (
+        key,
+        FINISHED,
+        finished.prompt_tokens,
+        finished.completion_tokens,
+        finished.cached_tokens,
+        finished.queue_us,
+        finished.prefill_us,
+        finished.decode_us,
+        finished.finish_reasons,
+        finished.adapter,
+        facts.backend,
+        facts.backend_version,
+        facts.model_version,
+    )
+
+
+def failed_write(key: int, failed: Failed) -> Write:
+    """The call's failure."""
+    return (
+        key,
+        FAILED,
+        failed.status,
+        failed.type,
+        failed.code,
+        failed.message,
+        failed.param,
+        _FAULTS[failed.fault],
+        _retry_of(failed),
+        failed.retry_after_ms,
+    )
 
 
 def error_detail(failed: Failed) -> common_pb2.ErrorDetail:
     """A failure in the terms of the wire."""
-    retry = common_pb2.RETRY_BEFORE_FIRST_TOKEN if failed.retryable else common_pb2.RETRY_NEVER
     return common_pb2.ErrorDetail(
         status=failed.status,
         type=failed.type,
@@ -101,7 +118,7 @@ def error_detail(failed: Failed) -> common_pb2.ErrorDetail:
         param=failed.param,
         message=failed.message,
         fault=_FAULTS[failed.fault],
-        retry=retry,
+        retry=_retry_of(failed),
         retry_after_ms=failed.retry_after_ms,
     )
 
@@ -121,6 +138,10 @@ def events_of(message: inference_pb2.CallEvent) -> list[Event]:
     return events
 
 
+def _retry_of(failed: Failed) -> common_pb2.Retry:
+    return common_pb2.RETRY_BEFORE_FIRST_TOKEN if failed.retryable else common_pb2.RETRY_NEVER
+
+
 def _resume_of(message: inference_pb2.Resume) -> Resume:
     groups = tuple(_group_of(group) for group in message.groups)
     return Resume(groups, message.events, message.created, message.cached_tokens)
@@ -129,15 +150,6 @@ def _resume_of(message: inference_pb2.Resume) -> Resume:
 def _group_of(message: inference_pb2.TokenGroup) -> TokenGroup:
     return TokenGroup(
         message.choice, tuple(message.token_ids), message.finish_reason, message.stop_reason
-    )
-
-
-def _group_message(group: TokenGroup) -> inference_pb2.TokenGroup:
-    return inference_pb2.TokenGroup(
-        choice=group.choice,
-        token_ids=group.token_ids,
-        finish_reason=group.finish_reason,
-        stop_reason=group.stop_reason,
     )
 
 
@@ -178,10 +190,16 @@ def _failed_of(error: common_pb2.ErrorDetail) -> Failed:
 
 
 __all__ = [
+    "CHUNK",
+    "FAILED",
+    "FINISHED",
+    "HEAD",
+    "Write",
     "call_of",
     "error_detail",
-    "event_message",
     "events_of",
-    "finished_message",
+    "failed_write",
+    "finished_write",
+    "head_write",
     "request_of",
 ]

@@ -17,16 +17,18 @@ class PythonHandlerTest : public ::testing::Test {
     switchboard_.start({&call, 1});
     return call;
   }
-  std::vector<uint64_t> write(uint64_t key, const v1::CallEvent& event) {
-    const std::string bytes = event.SerializeAsString();
-    const WrittenEvent written{key, bytes};
+  Delivered write(uint64_t key, std::string_view body) {
+    Written written;
+    written.key = key;
+    written.body = body;
+    written.events = 1;
     return write_many(&switchboard_, {&written, 1});
   }
-  static v1::CallEvent chunk(const std::string& body) {
-    v1::CallEvent event;
-    event.mutable_chunk()->set_body(body);
-    event.mutable_chunk()->set_events(1);
-    return event;
+  Delivered write(uint64_t key, const v1::CallEvent& event) {
+    Written written;
+    written.key = key;
+    written.other = std::make_unique<v1::CallEvent>(event);
+    return write_many(&switchboard_, {&written, 1});
   }
 
   std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
@@ -44,27 +46,26 @@ TEST_F(PythonHandlerTest, ACallArrivesWithItsWholeRequest) {
   EXPECT_EQ(items[0].payload, request.SerializeAsString());
 }
 
-TEST_F(PythonHandlerTest, WrittenEventsReachTheCall) {
+TEST_F(PythonHandlerTest, WhatIsWrittenReachesTheCall) {
   const CallPtr call = start({});
   v1::CallEvent head;
   head.mutable_head()->set_status(200);
   write(call->key, head);
-  EXPECT_TRUE(write(call->key, chunk("hello")).empty());
+  EXPECT_TRUE(write(call->key, "hello").full.empty());
   v1::CallEvent end;
   end.mutable_finished()->set_backend("test");
-  write(call->key, end);
+  EXPECT_TRUE(write(call->key, end).gone.empty());
   EXPECT_EQ(recorder_->body(), "hello");
   EXPECT_EQ(recorder_->await_end().front().head().status(), 200u);
 }
 
-TEST_F(PythonHandlerTest, EventsOfUnknownCallsAreDropped) {
-  EXPECT_TRUE(write(999, chunk("nobody")).empty());
-}
-
-TEST_F(PythonHandlerTest, BytesThatAreNoEventAreRefused) {
-  const CallPtr call = start({});
-  const WrittenEvent written{call->key, "\xff\xff"};
-  EXPECT_THROW(write_many(&switchboard_, {&written, 1}), std::invalid_argument);
+TEST_F(PythonHandlerTest, CallsThatNobodyReadsAreNamed) {
+  EXPECT_EQ(write(999, "nobody").gone, std::vector<uint64_t>{999});
+  const CallPtr ended = start({});
+  v1::CallEvent end;
+  end.mutable_failed();
+  write(ended->key, end);
+  EXPECT_EQ(write(ended->key, "too late").gone, std::vector<uint64_t>{ended->key});
 }
 
 // Takes nothing, like a client without credit.
@@ -77,9 +78,9 @@ class Stuck final : public Outlet {
 TEST_F(PythonHandlerTest, AFullQueueIsNamed) {
   CallPtr call = switchboard_.make(0, 0, std::make_shared<Stuck>());
   switchboard_.start({&call, 1});
-  EXPECT_TRUE(write(call->key, chunk("small")).empty());
-  const std::vector<uint64_t> full = write(call->key, chunk(std::string(70 << 10, 'x')));
-  EXPECT_EQ(full, std::vector<uint64_t>{call->key});
+  EXPECT_TRUE(write(call->key, "small").full.empty());
+  const std::string large(70 << 10, 'x');
+  EXPECT_EQ(write(call->key, large).full, std::vector<uint64_t>{call->key});
 }
 
 TEST_F(PythonHandlerTest, ACancelIsToldOnce) {

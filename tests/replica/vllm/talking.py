@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from penstock.replica.answers import events_of
 from penstock.replica.engine import Call, Chunk, Engine, Failed, Finished, Head, TokenGroup
 
 CHAT: Final = "/v1/chat/completions"
@@ -83,7 +84,7 @@ async def ask(
 ) -> Answer:
     """Asks and listens to the end."""
     answer = Answer()
-    async for event in engine.answer(call(content, path, model, **more)):
+    async for event in events_of(engine.answer, call(content, path, model, **more)):
         match event:
             case Head():
                 answer.head = event

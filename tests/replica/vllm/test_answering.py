@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from penstock.replica.answers import events_of
 from penstock.replica.engine import Call, Chunk, Event, Failed, Finished, Head
 from penstock.replica.vllm import errors
 from penstock.replica.vllm.answering import answer
 from penstock.replica.vllm.asgi import Message
-from penstock.replica.vllm.outbox import CAPACITY
 from penstock.replica.vllm.tap import CURRENT, CallTap
 
 Send = Callable[[Message], Awaitable[None]]
@@ -74,8 +75,8 @@ def a_call(**more: Any) -> Call:
     return Call("req_1", "/v1/chat/completions", b'{"x": 1}', "mini", **more)
 
 
-async def events_of(app: FakeApp, call: Call | None = None) -> list[Event]:
-    return [event async for event in answer(app, call or a_call())]
+async def said_by(app: FakeApp, call: Call | None = None) -> list[Event]:
+    return [event async for event in events_of(partial(answer, app), call or a_call())]
 
 
 async def test_the_body_goes_in_and_the_bytes_come_out_as_they_are() -> None:
@@ -87,7 +88,7 @@ async def test_the_body_goes_in_and_the_bytes_come_out_as_they_are() -> None:
         await say(send, b"data: [DONE]\n\n")
 
     app = FakeApp(script)
-    head, *chunks, last = await events_of(app, a_call(token_groups=True))
+    head, *chunks, last = await said_by(app, a_call(token_groups=True))
     assert head == Head(200, "text/event-stream", prompt_tokens=2)
     assert b"".join(c.body for c in chunks if isinstance(c, Chunk)) == EVENT + b"data: [DONE]\n\n"
     groups = [g.token_ids for c in chunks if isinstance(c, Chunk) for g in c.groups]
@@ -103,7 +104,7 @@ async def test_a_stream_that_ends_before_the_engine_was_done_is_a_failure() -> N
         produce(tap, [7])
         await say(send)
 
-    *_, last = await events_of(FakeApp(script))
+    *_, last = await said_by(FakeApp(script))
     assert isinstance(last, Failed)
     assert (last.code, last.retryable) == ("engine_stopped", True)
 
@@ -113,22 +114,22 @@ async def test_vllms_own_error_event_and_its_done_are_never_passed_on() -> None:
         tap.begin(1)
         produce(tap, [7])
         await say(send)
-        tap.lost = errors.engine_dead("killed")
+        tap.lost = errors.engine_dead("killed", aboard=True)
         await say(send, b'data: {"error": {"message": "x", "code": 500}}\n\n')
         await say(send, b"data: [DONE]\n\n")
 
-    *said, last = await events_of(FakeApp(script))
+    *said, last = await said_by(FakeApp(script))
     assert b"".join(c.body for c in said if isinstance(c, Chunk)) == EVENT
     assert isinstance(last, Failed)
-    assert (last.status, last.code, last.retryable) == (503, "engine_dead", True)
+    assert (last.status, last.code, last.retryable) == (503, "engine_dead", False)
 
 
 async def test_a_death_before_the_first_byte_is_a_failure_alone() -> None:
     async def script(tap: CallTap, send: Send) -> None:
-        tap.lost = errors.engine_dead("killed")
+        tap.lost = errors.engine_dead("killed", aboard=True)
         await say(send, b'{"error": {"message": "x", "code": 500}}')
 
-    assert [type(e) for e in await events_of(FakeApp(script, 500))] == [Failed]
+    assert [type(e) for e in await said_by(FakeApp(script, 500))] == [Failed]
 
 
 async def test_an_error_status_becomes_a_failure_with_its_message() -> None:
@@ -136,7 +137,7 @@ async def test_an_error_status_becomes_a_failure_with_its_message() -> None:
         await say(send, b'{"error": {"message": "bad ')
         await say(send, b'thing", "code": 400, "param": "top_p"}}')
 
-    (failed,) = await events_of(FakeApp(script, 400))
+    (failed,) = await said_by(FakeApp(script, 400))
     assert isinstance(failed, Failed)
     assert (failed.message, failed.param, failed.fault) == ("bad thing", "top_p", "client")
 
@@ -145,7 +146,7 @@ async def test_an_app_that_breaks_is_a_failure() -> None:
     async def script(tap: CallTap, send: Send) -> None:
         raise KeyError("oops")
 
-    (failed,) = await events_of(FakeApp(script))
+    (failed,) = await said_by(FakeApp(script))
     assert isinstance(failed, Failed)
     assert failed.status == 500
 
@@ -164,7 +165,7 @@ async def test_a_passed_deadline_ends_the_call_and_tells_the_app_to_stop() -> No
         await asyncio.Event().wait()
 
     app = FakeApp(script)
-    (failed,) = await events_of(app, a_call(deadline_ms=20))
+    (failed,) = await said_by(app, a_call(deadline_ms=20))
     assert isinstance(failed, Failed)
     assert (failed.status, failed.code) == (504, "deadline_exceeded")
     assert app.left
@@ -180,7 +181,7 @@ async def _endless(tap: CallTap, send: Send) -> None:
 
 async def test_closing_the_iterator_tells_the_app_to_stop() -> None:
     app = FakeApp(_endless)
-    async with aclosing(answer(app, a_call())) as events:
+    async with aclosing(events_of(partial(answer, app), a_call())) as events:
         assert isinstance(await anext(events), Head)
         assert isinstance(await anext(events), Chunk)
     assert app.left
@@ -195,7 +196,7 @@ async def test_cancelling_the_consumer_tells_the_app_to_stop_before_it_says_a_wo
 
     app = FakeApp(script)
     async with asyncio.TaskGroup() as tasks:
-        consumer = tasks.create_task(events_of(app))
+        consumer = tasks.create_task(said_by(app))
         await reached.wait()
         consumer.cancel()
     assert consumer.cancelled()
@@ -213,11 +214,11 @@ async def test_a_consumer_that_stops_reading_holds_the_app_back() -> None:
             await say(send)
             said += 1
 
-    async with aclosing(answer(FakeApp(script), a_call())) as events:
+    async with aclosing(events_of(partial(answer, FakeApp(script)), a_call())) as events:
         await anext(events)
         for _ in range(100):
             await asyncio.sleep(0)
-        assert said <= 2 * CAPACITY
+        assert said <= 32
 
 
 @pytest.mark.parametrize("status", [200, 400])
@@ -225,5 +226,5 @@ async def test_an_empty_body_still_comes_to_an_end(status: int) -> None:
     async def script(tap: CallTap, send: Send) -> None:
         return
 
-    last = (await events_of(FakeApp(script, status)))[-1]
+    last = (await said_by(FakeApp(script, status)))[-1]
     assert isinstance(last, Finished if status == 200 else Failed)

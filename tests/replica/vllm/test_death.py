@@ -115,14 +115,15 @@ async def test_a_dying_engine_is_told_of_by_every_call_at_once_with_where_it_was
 
 
 async def test_a_dead_engine_refuses_new_calls_and_probes(mortal: VllmEngine) -> None:
-    _is_told_dead(await ask(mortal, chat()))
+    failed = (await ask(mortal, chat())).failed
+    assert (failed.code, failed.retryable) == ("engine_dead", True), "it was never aboard"
     with pytest.raises(EngineError, match="the engine died"):
         await mortal.probe()
 
 
 def _is_told_dead(answer: Answer) -> None:
     failed = answer.failed
-    assert (failed.status, failed.code, failed.retryable) == (503, "engine_dead", True)
+    assert (failed.status, failed.code, failed.retryable) == (503, "engine_dead", False)
     assert failed.fault == "upstream"
     assert b"[DONE]" not in answer.body
     assert b'"error"' not in answer.body

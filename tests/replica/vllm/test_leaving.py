@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
+from penstock.replica.answers import events_of
 from penstock.replica.engine import Chunk, Head
-from penstock.replica.vllm.answering import answer
-from penstock.replica.vllm.asgi import App
 from penstock.replica.vllm.engine import VllmEngine
 from tests.replica.vllm.talking import COMPLETIONS, ask, body, call, chat, until
 
@@ -39,7 +38,7 @@ async def _freed(engine: VllmEngine) -> None:
 
 
 async def test_closing_a_stream_frees_the_engine(engine: VllmEngine) -> None:
-    async with aclosing(answer(_app(engine), call(chat(stream=True, **_LONG)))) as events:
+    async with aclosing(events_of(engine.answer, call(chat(stream=True, **_LONG)))) as events:
         assert isinstance(await anext(events), Head)
         assert isinstance(await anext(events), Chunk)
         assert _unfinished(engine) == 1
@@ -89,7 +88,7 @@ async def test_a_slow_reader_gets_everything_in_fewer_pieces(engine: VllmEngine)
     whole = await ask(engine, chat(max_tokens=200, ignore_eos=True))
     text_events, ids = 0, 0
     content = chat(max_tokens=200, ignore_eos=True, stream=True)
-    async with aclosing(answer(_app(engine), call(content, token_groups=True))) as events:
+    async with aclosing(events_of(engine.answer, call(content, token_groups=True))) as events:
         async for event in events:
             if isinstance(event, Chunk):
                 text_events += event.events
@@ -99,8 +98,3 @@ async def test_a_slow_reader_gets_everything_in_fewer_pieces(engine: VllmEngine)
                 await until(lambda: _unfinished(engine) == 0, "the engine is done")
     assert ids == whole.finished.completion_tokens == 200
     assert text_events < 100
-
-
-def _app(engine: VllmEngine) -> App:
-    assert engine._up is not None
-    return engine._up.app

@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.vllm, pytest.mark.processes]
 
 _REPLICA = """
 import asyncio, json, sys
+from penstock.replica.answers import events_of
 from penstock.replica.engine import Call
 from penstock.replica.vllm.engine import VllmEngine
 
@@ -27,7 +28,8 @@ async def main():
     engine = VllmEngine(sys.argv[1], "m", (), {})
     await engine.start()
     body = {"prompt": "x", "max_tokens": 3000, "ignore_eos": True, "stream": True}
-    async for event in engine.answer(Call("r", "/v1/completions", json.dumps(body).encode(), "m")):
+    call = Call("r", "/v1/completions", json.dumps(body).encode(), "m")
+    async for event in events_of(engine.answer, call):
         print("event", flush=True)
 
 asyncio.run(main())

@@ -43,21 +43,21 @@ def test_several_prompts_number_their_choices_through() -> None:
     tap = _tap()
     firsts = [tap.begin(2), tap.begin(2)]
     tap.saw(firsts[1], _output(_part([4], "length", index=1)))
-    assert tap.take_groups() == [TokenGroup(3, (4,), "length")]
+    assert tap.take_groups() == (TokenGroup(3, (4,), "length"),)
     assert not tap.complete()
 
 
 def test_groups_are_handed_out_once_and_name_the_stop() -> None:
     tap = _tap()
     tap.saw(tap.begin(1), _output(_part([1, 2], "stop", stop=99)))
-    assert tap.take_groups() == [TokenGroup(0, (1, 2), "stop", "99")]
-    assert tap.take_groups() == []
+    assert tap.take_groups() == (TokenGroup(0, (1, 2), "stop", "99"),)
+    assert tap.take_groups() == ()
 
 
 def test_no_groups_are_kept_when_nobody_asked() -> None:
     tap = _tap(token_groups=False)
     tap.saw(tap.begin(1), _output(_part([1])))
-    assert tap.take_groups() == []
+    assert tap.take_groups() == ()
 
 
 @pytest.mark.parametrize(

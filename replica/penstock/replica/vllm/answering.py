@@ -3,72 +3,45 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
 from typing import Final
 
-from penstock.replica.engine import Call, Chunk, Event
+from penstock.replica.engine import Call, Sink
 from penstock.replica.vllm import errors
 from penstock.replica.vllm.asgi import App, Exchange
-from penstock.replica.vllm.outbox import Batch
 from penstock.replica.vllm.tap import CallTap
 
 _PARTING_S: Final = 2.0
 """How long vLLM gets to notice that the client is gone; it takes milliseconds."""
 
 
-async def answer(app: App, call: Call) -> AsyncGenerator[Event, None]:
-    """The call's events. Closing the generator, or cancelling who waits on it, aborts the call.
+async def answer(app: App, call: Call, sink: Sink) -> None:
+    """Writes the call's answer into the sink.
 
-    The app runs in a task of its own, since vLLM only learns that a client is gone by being told
-    so on its `receive`: cancelling the app's task leaves its request running in the engine.
+    vLLM only learns that a client is gone by being told so on its `receive`: cancelling the app
+    would leave its request running in the engine. Cancelled it is only if it does not listen.
     """
-    tap = CallTap(call)
-    exchange = Exchange(app, tap)
-    deadline = _deadline(exchange, call.deadline_ms)
-    async with asyncio.TaskGroup() as tasks:
-        task = tasks.create_task(exchange.run())
-        try:
-            first = True
-            while True:
-                batch = await exchange.outbox.take()
-                for event in _events(exchange, tap, batch, first=first):
-                    yield event
-                first = False
-                if batch.ended:
-                    return
-        except GeneratorExit:
-            # Not let out into the TaskGroup, which would wrap it up in an error.
-            return
-        finally:
-            if deadline is not None:
-                deadline.cancel()
-            await _part(exchange, task)
-
-
-def _events(exchange: Exchange, tap: CallTap, batch: Batch, *, first: bool) -> Iterator[Event]:
-    """What one batch means; the head goes before the first, unless that is a failure alone."""
-    if first and (batch.events or not batch.failure):
-        yield tap.head(exchange.status, exchange.content_type)
-    if batch.events:
-        yield Chunk(batch.body, batch.events, batch.groups)
-    if batch.ended:
-        yield batch.failure or tap.finished()
-
-
-async def _part(exchange: Exchange, task: asyncio.Task[None]) -> None:
-    exchange.hang_up()
-    try:
-        await asyncio.wait((task,), timeout=_PARTING_S)
-    finally:
-        task.cancel()
-
-
-def _deadline(exchange: Exchange, deadline_ms: int) -> asyncio.TimerHandle | None:
-    if not deadline_ms:
-        return None
+    exchange = Exchange(app, CallTap(call), sink)
     loop = asyncio.get_running_loop()
-    failure = errors.too_late(deadline_ms)
-    return loop.call_later(deadline_ms / 1000, exchange.outbox.fail, failure)
+    task = asyncio.current_task()
+    assert task is not None
+    timers: list[asyncio.TimerHandle] = []
+
+    def leave() -> None:
+        exchange.hang_up()
+        timers.append(loop.call_later(_PARTING_S, task.cancel))
+
+    def too_late() -> None:
+        sink.fail(errors.too_late(call.deadline_ms))
+        leave()
+
+    sink.when_gone(leave)
+    if call.deadline_ms:
+        timers.append(loop.call_later(call.deadline_ms / 1000, too_late))
+    try:
+        await exchange.run()
+    finally:
+        for timer in timers:
+            timer.cancel()
 
 
 __all__ = ["answer"]

@@ -1,4 +1,4 @@
-"""One request to an ASGI app without a socket: body in, verbatim bytes out into an `Outbox`.
+"""One request to an ASGI app without a socket: body in, verbatim bytes out into a `Sink`.
 
 What goes wrong on the way becomes a `Failed`: answers of status 400 and above, events by which the
 app tells of an error after its 200, an end before the engine was done. Knows ASGI, not vLLM.
@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+from penstock.replica.engine import Sink
 from penstock.replica.vllm import errors
-from penstock.replica.vllm.outbox import Outbox
 from penstock.replica.vllm.tap import CURRENT, CallTap
 
 Message = MutableMapping[str, Any]
@@ -22,45 +22,50 @@ App = Callable[
 
 
 class Exchange:
-    """The app's picture of one client. `run` it in a task; read `outbox` and `status` outside."""
+    """The app's picture of one client, whose answer goes into a sink. `run` it once."""
 
-    def __init__(self, app: App, tap: CallTap) -> None:
-        self.outbox = Outbox()
-        self.status = 0
-        self.content_type = ""
+    def __init__(self, app: App, tap: CallTap, sink: Sink) -> None:
         self._app = app
         self._tap = tap
+        self._sink = sink
+        self._status = 0
+        self._content_type = ""
+        self._begun = False
         self._body_read = False
         self._gone = asyncio.Event()
         self._error_body: list[bytes] = []
 
     async def run(self) -> None:
-        """The whole exchange; ends the outbox in every case, raises nothing but a cancellation."""
-        CURRENT.set(self._tap)
+        """The whole exchange; ends the sink in every case but a cancellation and a lack of memory,
+        which it raises."""
+        token = CURRENT.set(self._tap)
         try:
             await self._app(self._scope(), self._receive, self._send)
+            self._end()
+        except MemoryError:
+            raise
         except Exception as error:
             # The app's own handlers have answered already; what is left here is its last resort.
-            self.outbox.fail(self._tap.lost or errors.internal(error))
+            self._sink.fail(self._tap.lost or errors.internal(error))
         finally:
-            self._close()
+            CURRENT.reset(token)
 
     def hang_up(self) -> None:
         """The client is gone: the app stops, and aborts its requests in the engine."""
         self._tap.hung_up = True
         self._gone.set()
-        self.outbox.end()
 
-    def _close(self) -> None:
+    def _end(self) -> None:
         if self._tap.lost:
-            self.outbox.fail(self._tap.lost)
-        elif self.status >= 400:
+            self._sink.fail(self._tap.lost)
+        elif self._status >= 400:
             body = b"".join(self._error_body)
-            self.outbox.fail(errors.from_answer(self.status, body, self._tap.call.path))
+            self._sink.fail(errors.from_answer(self._status, body, self._tap.call.path))
         elif not self._tap.complete():
-            self.outbox.fail(errors.cut_short())
+            self._sink.fail(errors.cut_short())
         else:
-            self.outbox.end()
+            self._begin()
+            self._sink.finish(self._tap.finished())
 
     def _scope(self) -> Message:
         call = self._tap.call
@@ -94,21 +99,41 @@ class Exchange:
         return {"type": "http.disconnect"}
 
     async def _send(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.status = int(message["status"])
-            self.content_type = _content_type(message.get("headers", ()))
-        elif body := message.get("body"):
-            await self._send_body(body)
+        if message["type"] == "http.response.body":
+            body = message.get("body")
+            # Runs for every token of every stream.
+            if (
+                body
+                and (self._begun or self._begin_with(body))
+                and self._tap.lost is None
+                and not body.startswith(errors.STREAM_ERROR)
+            ):
+                if self._sink.write(body, 1, self._tap.take_groups()):
+                    await self._sink.room()
+            elif body:
+                self._keep_from_client(body)
+        elif message["type"] == "http.response.start":
+            self._status = int(message["status"])
+            self._content_type = _content_type(message.get("headers", ()))
 
-    async def _send_body(self, body: bytes) -> None:
-        if self.status >= 400:
+    def _begin_with(self, body: bytes) -> bool:
+        """Whether these are the first bytes of an answer that is none of an error."""
+        if self._status >= 400 or self._tap.lost or body.startswith(errors.STREAM_ERROR):
+            return False
+        self._begin()
+        return True
+
+    def _keep_from_client(self, body: bytes) -> None:
+        """The app's own words for an error, which the client gets in ours."""
+        if self._status >= 400:
             self._error_body.append(body)
-        elif self._tap.lost:
-            self.outbox.fail(self._tap.lost)
-        elif body.startswith(errors.STREAM_ERROR):
-            self.outbox.fail(errors.from_event(body, self._tap.call.path))
         else:
-            await self.outbox.put(body, self._tap.take_groups())
+            self._sink.fail(self._tap.lost or errors.from_event(body, self._tap.call.path))
+
+    def _begin(self) -> None:
+        if not self._begun:
+            self._begun = True
+            self._sink.head(self._tap.head(self._status, self._content_type))
 
 
 def _content_type(headers: Any) -> str:

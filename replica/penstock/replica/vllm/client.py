@@ -45,7 +45,7 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
                     tap.saw(first, output)
                     yield output
             except EngineDeadError:
-                tap.lost = errors.engine_dead(self.death())
+                tap.lost = errors.engine_dead(self.death(), aboard=True)
                 raise
             except EngineGenerateError as error:
                 tap.lost = errors.not_generated(error.__cause__ or error, begun=tap.head_known())

@@ -9,19 +9,20 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from penstock.replica.answers import events_of
 from penstock.replica.engine import (
     AdapterSource,
     Call,
     CannotLoad,
     EngineError,
     EngineFacts,
-    Event,
     Failed,
     LoadFigures,
+    Sink,
 )
 from penstock.replica.vllm import checks, collector, environment, errors, facts
 from penstock.replica.vllm.adapter_files import AdapterFacts, find_adapter
@@ -90,10 +91,12 @@ class VllmEngine:
         await self._warm_up()
         return await asyncio.to_thread(self._facts, place, launched)
 
-    def answer(self, call: Call) -> AsyncIterator[Event]:
-        """The call's events; see the Protocol."""
-        refusal = self._refusal(call)
-        return _alone(refusal) if refusal else answer(self._running().app, call)
+    async def answer(self, call: Call, sink: Sink) -> None:
+        """Writes the answer into the sink; see the Protocol."""
+        if refusal := self._refusal(call):
+            sink.fail(refusal)
+        else:
+            await answer(self._running().app, call, sink)
 
     def load(self) -> LoadFigures:
         """The newest figures; zeros before the engine is up."""
@@ -164,7 +167,7 @@ class VllmEngine:
         if call.adapter and call.adapter not in self._running().adapters:
             return errors.unknown_adapter(call)
         if self._launched().dead():
-            return errors.engine_dead(self._launched().death())
+            return errors.engine_dead(self._launched().death(), aboard=False)
         return None
 
     def _check_room(self, up: _Up, adapter: AdapterFacts) -> None:
@@ -190,7 +193,7 @@ class VllmEngine:
         for logprobs in (None, 1):
             body = {"prompt": "Hello", "max_tokens": 2, "temperature": 0, "logprobs": logprobs}
             call = Call("warm-up", "/v1/completions", json.dumps(body).encode(), self._served_name)
-            async for event in self.answer(call):
+            async for event in events_of(self.answer, call):
                 if isinstance(event, Failed):
                     raise CannotLoad(
                         f"model {self._model}: its first request failed: {event.message}"
@@ -244,10 +247,6 @@ async def _load_adapter(up: _Up, found: AdapterFacts) -> None:
     # An adapter that vLLM puts out is read again inside an engine step, where a file that has gone
     # meanwhile ends the engine.
     await up.launched.llm.pin_lora(up.models.lora_requests[found.name].lora_int_id)
-
-
-async def _alone(failure: Failed) -> AsyncIterator[Event]:
-    yield failure
 
 
 __all__ = ["VllmEngine"]

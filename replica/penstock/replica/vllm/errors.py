@@ -61,10 +61,10 @@ def unknown_adapter(call: Call) -> Failed:
     return client_error(404, "model_not_found", message, "model")
 
 
-def engine_dead(reason: str) -> Failed:
-    """The engine died; another replica may answer."""
+def engine_dead(reason: str, *, aboard: bool) -> Failed:
+    """The engine died. A call that was aboard may be what killed it, and is not tried elsewhere."""
     message = f"The engine of this replica died: {reason}."
-    return Failed(503, "server_error", "engine_dead", message, retryable=True)
+    return Failed(503, "server_error", "engine_dead", message, retryable=not aboard)
 
 
 def cut_short() -> Failed:

@@ -29,6 +29,7 @@ class CallTap:
         self.call = call
         self.hung_up = False
         self.lost: Failed | None = None
+        self._wants_groups = call.token_groups
         self._groups: list[TokenGroup] = []
         self._prompt_tokens: dict[int, int] = {}
         self._cached: dict[int, int] = {}
@@ -51,41 +52,40 @@ class CallTap:
 
     def saw(self, first: int, output: Any) -> None:
         """One output of the request that `begin` answered with `first`."""
+        if first not in self._prompt_tokens or first not in self._cached:
+            self._saw_beginning(first, output)
+        for part in output.outputs:
+            self._completion_tokens += len(part.token_ids)
+            if part.finish_reason is not None:
+                self._saw_end(first + part.index, part.finish_reason, output)
+            if self._wants_groups:
+                self._groups.append(_group_of(first + part.index, part))
+
+    def _saw_beginning(self, first: int, output: Any) -> None:
         if output.prompt_token_ids is not None:
             self._prompt_tokens[first] = len(output.prompt_token_ids)
         if output.num_cached_tokens is not None:
             self._cached.setdefault(first, output.num_cached_tokens)
-        if output.metrics is not None:
-            self._metrics = output.metrics
-        for part in output.outputs:
-            self._saw_choice(first + part.index, part)
+        self._metrics = output.metrics or self._metrics
 
-    def _saw_choice(self, choice: int, part: Any) -> None:
-        if part.finish_reason == "abort" and not self.hung_up:
+    def _saw_end(self, choice: int, reason: str, output: Any) -> None:
+        if reason == "abort" and not self.hung_up:
             self._lose(errors.cut_short())
-        if part.finish_reason == "error":
+        if reason == "error":
             self._lose(errors.nothing_allowed() if self._constrained else errors.engine_error())
-        self._completion_tokens += len(part.token_ids)
-        if part.finish_reason is not None:
-            self._reasons[choice] = part.finish_reason
-        if self.call.token_groups:
-            stop = part.stop_reason
-            self._groups.append(
-                TokenGroup(
-                    choice,
-                    tuple(part.token_ids),
-                    part.finish_reason or "",
-                    "" if stop is None else str(stop),
-                )
-            )
+        self._reasons[choice] = reason
+        self._metrics = output.metrics or self._metrics
 
     def _lose(self, failure: Failed) -> NoReturn:
         self.lost = failure
         raise RequestDropped
 
-    def take_groups(self) -> list[TokenGroup]:
+    def take_groups(self) -> tuple[TokenGroup, ...]:
         """The groups that came since the last time, for the event that first shows them."""
-        groups, self._groups = self._groups, []
+        if not self._groups:
+            return ()
+        groups = tuple(self._groups)
+        self._groups.clear()
         return groups
 
     def head_known(self) -> bool:
@@ -126,6 +126,11 @@ class CallTap:
         start: float = getattr(self._metrics, earlier)
         end: float = getattr(self._metrics, later)
         return max(0, round((end - start) * 1e6)) if start > 0 and end > 0 else 0
+
+
+def _group_of(choice: int, part: Any) -> TokenGroup:
+    stop = "" if part.stop_reason is None else str(part.stop_reason)
+    return TokenGroup(choice, tuple(part.token_ids), part.finish_reason or "", stop)
 
 
 CURRENT: Final[ContextVar[CallTap | None]] = ContextVar("penstock_call", default=None)

@@ -1,0 +1,131 @@
+"""The bridge between a fake engine, whose answers a test writes, and real gRPC clients."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import grpc.aio
+
+from penstock.replica import _server, wire
+from penstock.replica.bridge import Bridge
+from penstock.replica.engine import (
+    AdapterSource,
+    Call,
+    Chunk,
+    EngineFacts,
+    Event,
+    Finished,
+    Head,
+    LoadFigures,
+    Sink,
+    TokenGroup,
+)
+from penstock.replica.inbox import Inbox
+from penstock.replica.presence import Presence
+from penstock.v1 import inference_pb2, inference_pb2_grpc
+from tests.fakes.sinks import write
+
+FACTS = EngineFacts("fake", "1.2", "weights-7", 128, 4, "hash")
+HEAD = Head(200, "text/event-stream", prompt_tokens=3)
+END = Finished(prompt_tokens=3, completion_tokens=2, finish_reasons=("stop",))
+
+Answer = Callable[[Call], AsyncIterator[Event]]
+
+
+class FakeEngine:
+    """An engine whose answers a test writes; tells how far they came, and when one is over."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self.calls: list[Call] = []
+        self.written = 0
+        self.closed = asyncio.Event()
+
+    async def start(self) -> EngineFacts:
+        return FACTS
+
+    async def answer(self, call: Call, sink: Sink) -> None:
+        self.calls.append(call)
+        try:
+            async for event in self._answer(call):
+                self.written += 1
+                if write(event, sink):
+                    await sink.room()
+        finally:
+            self.closed.set()
+
+    def load(self) -> LoadFigures:
+        return LoadFigures()
+
+    async def probe(self) -> None:
+        return
+
+    async def died(self) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    async def add_adapter(self, adapter: AdapterSource) -> None:
+        raise NotImplementedError
+
+    async def remove_adapter(self, name: str) -> None:
+        raise NotImplementedError
+
+    def adapters(self) -> tuple[AdapterSource, ...]:
+        return ()
+
+    async def stop(self) -> None:
+        return
+
+
+@contextlib.asynccontextmanager
+async def serving(engine: FakeEngine) -> AsyncIterator[Any]:
+    """A client of a server whose calls the engine answers."""
+    inbox = Inbox()
+    server = _server.InferenceServer("127.0.0.1:0", inbox.native)
+    inbox.open()
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            Bridge(server, engine, FACTS, tasks).attach(inbox)
+            Presence(server, engine).loaded(FACTS)
+            async with grpc.aio.insecure_channel(server.address) as channel:
+                yield inference_pb2_grpc.InferenceStub(channel)  # type: ignore[no-untyped-call]
+    finally:
+        inbox.close()
+        await asyncio.to_thread(server.stop, 0)
+
+
+def request(**fields: object) -> inference_pb2.CallRequest:
+    """A call with some fields set."""
+    return inference_pb2.CallRequest(
+        request_id="req_1",
+        method="POST",
+        path="/v1/chat/completions",
+        body=b"{}",
+        **fields,  # type: ignore[arg-type]
+    )
+
+
+async def all_events(stub: Any, **fields: object) -> list[inference_pb2.CallEvent]:
+    """The events of one call."""
+    return [event async for event in stub.Call(request(**fields), timeout=20)]
+
+
+async def two_chunks(call: Call) -> AsyncIterator[Event]:
+    yield HEAD
+    yield Chunk(b"data: one\n\n", groups=(TokenGroup(0, (5, 6)),))
+    yield Chunk(b"data: two\n\ndata: three\n\n", events=2, groups=(TokenGroup(0, (7,), "stop"),))
+    yield END
+
+
+class Paper:
+    """A writer that keeps what it is given, and finds nothing wrong with it."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[wire.Write]] = []
+
+    def write_many(self, writes: list[wire.Write]) -> tuple[list[int], list[int], list[int]]:
+        self.batches.append(list(writes))
+        return [], [], []

@@ -1,0 +1,19 @@
+"""Events of a test, written as an engine writes them."""
+
+from __future__ import annotations
+
+from penstock.replica.engine import Chunk, Event, Failed, Finished, Head, Sink
+
+
+def write(event: Event, sink: Sink) -> bool:
+    """Writes the event; whether the sink wants to be waited for."""
+    match event:
+        case Head():
+            sink.head(event)
+        case Chunk():
+            return sink.write(event.body, event.events, event.groups)
+        case Finished():
+            sink.finish(event)
+        case Failed():
+            sink.fail(event)
+    return False
