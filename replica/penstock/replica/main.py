@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from penstock.replica import _server, wire
 from penstock.replica.bridge import Bridge
-from penstock.replica.controls import Controls
+from penstock.replica.control_requests import ControlRequests
 from penstock.replica.endings import (
     EngineDied,
     EngineHung,
@@ -108,7 +108,9 @@ class Replica:
     async def _serve(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             background = [tasks.create_task(self._presence.keep_publishing())]
-            controls = Controls(self._server, self._engine, self._health, self._presence, tasks)
+            controls = ControlRequests(
+                self._server, self._engine, self._health, self._presence, tasks
+            )
             controls.attach(self._inbox)
             # Only now: what the inbox brings before somebody listens is never answered.
             self._inbox.open()
@@ -136,7 +138,7 @@ class Replica:
         return None
 
     def _open(
-        self, facts: EngineFacts, controls: Controls, tasks: asyncio.TaskGroup
+        self, facts: EngineFacts, controls: ControlRequests, tasks: asyncio.TaskGroup
     ) -> list[asyncio.Task[None]]:
         """Takes calls from now on, unless it was told to drain while it loaded; returns the tasks
         that watch over it."""
@@ -160,12 +162,12 @@ class Replica:
         else:
             _print_ready(self._server.address)
 
-    async def _watch_death(self, controls: Controls) -> None:
+    async def _watch_death(self, controls: ControlRequests) -> None:
         reason = await self._engine.died()
         await self._fail_all(_lost("engine_dead", f"The engine died: {reason}"), controls)
         raise EngineDied(reason)
 
-    async def _watch_progress(self, controls: Controls) -> None:
+    async def _watch_progress(self, controls: ControlRequests) -> None:
         try:
             patience = Patience(self._settings.hung_after, self._settings.stuck_after)
             await self._health.watch(self._settings.probe_every, patience)
@@ -173,13 +175,13 @@ class Replica:
             await self._fail_all(_lost("engine_hung", f"The engine hangs: {hung}."), controls)
             raise
 
-    async def _fail_all(self, failed: Failed, controls: Controls) -> None:
+    async def _fail_all(self, failed: Failed, controls: ControlRequests) -> None:
         """Takes no more calls, and ends those that run."""
         self._presence.hear(Happening.DRAIN)
         self._server.fail_all(wire.error_detail(failed).SerializeToString())
         await controls.drained(_LAST_WORDS)
 
-    async def _drain(self, controls: Controls) -> None:
+    async def _drain(self, controls: ControlRequests) -> None:
         log.info("draining", extra={"running": self._server.running()})
         self._presence.hear(Happening.DRAIN)
         if left := await controls.drained(self._settings.drain):

@@ -155,7 +155,7 @@ async def test_a_request_that_memory_does_not_suffice_for_may_be_tried_elsewhere
     async def script(tap: CallTap, send: Send) -> None:
         raise MemoryError
 
-    (failed,) = await events_of(FakeApp(script))
+    (failed,) = await said_by(FakeApp(script))
     assert isinstance(failed, Failed)
     assert (failed.status, failed.code, failed.retryable) == (503, "oom_contained", True)
 

@@ -36,14 +36,11 @@ class Exchange:
         self._error_body: list[bytes] = []
 
     async def run(self) -> None:
-        """The whole exchange; ends the sink in every case but a cancellation and a lack of memory,
-        which it raises."""
+        """The whole exchange; ends the sink in every case but a cancellation, which it raises."""
         token = CURRENT.set(self._tap)
         try:
             await self._app(self._scope(), self._receive, self._send)
             self._end()
-        except MemoryError:
-            raise
         except Exception as error:
             # The app's own handlers have answered already; what is left here is its last resort.
             self._sink.fail(self._tap.lost or errors.internal(error))

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 _LOOK = 0.02  # seconds between looks at the number of running calls
 
 
-class Desk(Protocol):
+class Server(Protocol):
     """Where replies go, and where running calls are counted."""
 
     def reply(self, key: int, reply: bytes) -> None:
@@ -37,18 +37,18 @@ class Desk(Protocol):
         ...
 
 
-class Controls:
+class ControlRequests:
     """Answers control requests of the inbox, as tasks of the group it is given."""
 
     def __init__(
         self,
-        desk: Desk,
+        server: Server,
         engine: Engine,
         health: Health,
         presence: Presence,
         tasks: asyncio.TaskGroup,
     ) -> None:
-        self._desk = desk
+        self._server = server
         self._engine = engine
         self._health = health
         self._presence = presence
@@ -64,7 +64,7 @@ class Controls:
         """Waits until no call runs, at most so long; returns how many still do."""
         deadline = time.monotonic() + seconds
         while True:
-            left = self._desk.running()
+            left = self._server.running()
             if not left or time.monotonic() >= deadline:
                 return left
             await asyncio.sleep(_LOOK)
@@ -74,12 +74,12 @@ class Controls:
 
     async def _answer(self, key: int, work: Coroutine[Any, Any, bytes]) -> None:
         try:
-            self._desk.reply(key, await work)
+            self._server.reply(key, await work)
         except (EngineError, BadAdapterRef) as error:
-            self._desk.refuse(key, str(error))
+            self._server.refuse(key, str(error))
         except Exception as error:
             log.exception("a control request broke")
-            self._desk.refuse(key, f"{type(error).__name__}: {error}")
+            self._server.refuse(key, f"{type(error).__name__}: {error}")
 
     async def _deep(self) -> bytes:
         verdict = await self._health.deep()
@@ -113,4 +113,4 @@ class Controls:
         return inference_pb2.DrainReply(left=left).SerializeToString()
 
 
-__all__ = ["Controls", "Desk"]
+__all__ = ["ControlRequests", "Server"]
