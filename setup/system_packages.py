@@ -44,6 +44,8 @@ TEST = (
     Package(("clang-format",), "C++ format"),
     Package(("clang-tidy",), "C++ lint"),
     Package(("ccache",), "builds again what has not changed, at once"),
+    Package(("clang",), "compiles the fuzzers"),
+    Package(("libclang-rt-14-dev", "libclang-rt-18-dev"), "the fuzzers' runtime"),
 )
 BENCH = (Package(("nginx-light", "nginx"), "what the gateway is measured against"),)
 

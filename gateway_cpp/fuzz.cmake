@@ -1,0 +1,21 @@
+# One fuzzer for each reader of foreign bytes, with the few sources that it tries: clang 14 compiles
+# no coroutines, so none of the libraries are asked for.
+set(fuzz_root ${CMAKE_CURRENT_SOURCE_DIR}/../tests/gateway_cpp/fuzz)
+
+# penstock_fuzzer(name sources...): tests/gateway_cpp/fuzz/<name>_fuzz.cc
+function(penstock_fuzzer name)
+  list(TRANSFORM ARGN PREPEND src/)
+  add_executable(${name}_fuzz ${fuzz_root}/${name}_fuzz.cc ${ARGN})
+  target_include_directories(${name}_fuzz PRIVATE src)
+  target_compile_options(${name}_fuzz PRIVATE -Wall -Wextra -fsanitize=fuzzer)
+  target_link_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)
+  target_link_libraries(${name}_fuzz PRIVATE Boost::headers)
+endfunction()
+
+penstock_fuzzer(head http/strict_head.cc)
+penstock_fuzzer(chunks http/chunk_decoder.cc)
+penstock_fuzzer(json openai/request.cc openai/json_walk.cc base/error.cc)
+target_link_libraries(json_fuzz PRIVATE simdjson::simdjson)
+penstock_fuzzer(grpc upstream/grpc_codec.cc)
+find_library(NGHTTP2 nghttp2 REQUIRED)
+target_link_libraries(grpc_fuzz PRIVATE penstock_proto ${NGHTTP2})
