@@ -107,7 +107,11 @@ def test_an_ambiguous_framing_is_refused_and_the_connection_closed(
     second = b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with socket.create_connection(("127.0.0.1", two_simulated.gateway_port), timeout=10) as raw:
         raw.sendall(
-            b"POST " + CHAT.encode() + b" HTTP/1.1\r\nHost: localhost\r\n" + SMUGGLING[name] + second
+            b"POST "
+            + CHAT.encode()
+            + b" HTTP/1.1\r\nHost: localhost\r\n"
+            + SMUGGLING[name]
+            + second
         )
         answer = b""
         while part := raw.recv(65536):

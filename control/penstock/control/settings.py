@@ -37,8 +37,9 @@ class HeadTimings:
     # The head's own Health calls to each replica, and how long one may take.
     ping_every: timedelta = timedelta(seconds=1)
     ping_timeout: timedelta = timedelta(seconds=3)
-    # A replica that is not ready by then is stopped and tried anew: raise for huge models.
-    ready_deadline: timedelta = timedelta(minutes=15)
+    # A replica that is not ready by then is stopped and tried anew. Longer than the agents' own
+    # limit, which knows when the process began and says why.
+    ready_deadline: timedelta = 1.5 * START_LIMIT
     # A replica that its agent gave up on is tried anew after this.
     retry_failed_after: timedelta = timedelta(minutes=1)
     # A new replica takes an old one's place once it has been ready for so long.

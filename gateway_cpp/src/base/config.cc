@@ -220,7 +220,8 @@ std::span<const Flag> flags() {
       {"drain-ms", "MS", "what running streams get after SIGTERM (30000)", duration(&C::drain, 0)},
       {"cors-origin", "ORIGIN", "the web pages that may call; '*': any, empty: none (empty)",
        set_cors_origin},
-      {"allow-host", "NAME", "a further name in Host; repeatable; '*': any", add_allowed_host},
+      {"allow-host", "NAME", "a further name in Host, \".corp\" all below it; repeatable; '*': any",
+       add_allowed_host},
       {"log-level", "LEVEL", "debug, info, warning or error (info)", set_log_level},
   };
   return kFlags;

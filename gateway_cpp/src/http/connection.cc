@@ -21,6 +21,7 @@ constexpr size_t kKeptUnsentBytes = 64UL * 1024;
 constexpr std::chrono::milliseconds kLinger{2'000};
 constexpr std::chrono::milliseconds kHandOver{2'000};
 constexpr std::chrono::seconds kProbeInterval{1};
+constexpr unsigned kInterimProbes = 4;  // Go's client takes more interim answers for an attack
 constexpr size_t kLingerBytes = 64UL * 1024 * 1024;
 
 static_assert(Connection::kAheadBytes <= kReadBytes);
@@ -70,6 +71,8 @@ Awaitable<void> Connection::yield() {
 void Connection::begin_answer(std::string_view probe) {
   answering_ = true;
   probe_ = probe;
+  interim_probes_ = 0;
+  if (behind_since_ && unsent_.empty() && unacknowledged() == 0) behind_since_.reset();
   watch();
 }
 
@@ -117,7 +120,9 @@ void Connection::read_ahead() {
 void Connection::ask_whether_it_reads() {
   if (probe_.empty()) return lose();
   watch_for_reset();
-  if (unsent_.empty()) {
+  const bool interim = probe_.starts_with("HTTP/");
+  if (unsent_.empty() && (!interim || interim_probes_ < kInterimProbes)) {
+    if (interim) ++interim_probes_;
     const size_t sent = try_send(probe_);
     if (gone_) return lose();
     unsent_.assign(probe_.substr(sent));

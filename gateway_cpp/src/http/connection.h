@@ -125,6 +125,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   uint64_t behind_sent_ = 0;                      // sent_total_ then
   size_t turn_bytes_ = 0;
   unsigned turn_requests_ = 0;
+  unsigned interim_probes_ = 0;  // in this answer, before its head
   bool watching_ = false;
   bool watching_for_reset_ = false;
   bool waiting_writable_ = false;

@@ -25,6 +25,12 @@ bool is_address(std::string_view host) {
          ::inet_pton(AF_INET6, text.c_str(), address.data()) == 1;
 }
 
+constexpr std::string_view kLocal = ".localhost";  // for names below it no name server is asked
+
+bool is_below(std::string_view domain, std::string_view host) {
+  return host.size() > domain.size() && same_text(host.substr(host.size() - domain.size()), domain);
+}
+
 base::Error wrong_host(std::string_view host) {
   return base::make_error(base::Kind::kWrongHost,
                           "This gateway does not serve the host `" + std::string(host) +
@@ -60,9 +66,11 @@ std::optional<base::Error> Doors::refusal(const RequestHead& head) const {
 bool Doors::knows_host(std::string_view host) const {
   if (any_host_ || is_address(host)) return true;
   if (host.ends_with('.')) host.remove_suffix(1);
-  return std::any_of(names_.begin(), names_.end(), [host](const std::string& name) {
-    return !name.empty() && same_text(name, host);
-  });
+  return is_below(kLocal, host) ||
+         std::any_of(names_.begin(), names_.end(), [host](const std::string& name) {
+           return name.starts_with('.') ? is_below(name, host)
+                                        : !name.empty() && same_text(name, host);
+         });
 }
 
 bool Doors::knows_origin(const RequestHead& head) const {

@@ -22,6 +22,9 @@ constexpr int kBacklog = 4096;
 constexpr uint64_t kOwnDescriptors = 128;  // logs, event loops, the head, libraries
 // Of what waits unsent in the kernel for a slow client; set where it listens, inherited by all.
 constexpr int kUnsentInKernel = 128 * 1024;
+constexpr int kKeepaliveIdle = 30;  // seconds
+constexpr int kKeepaliveInterval = 10;
+constexpr int kKeepaliveProbes = 3;
 
 enum class Sharing : uint8_t { kAlone, kByPort };
 
@@ -58,6 +61,11 @@ int bound_socket(const Resolved& where, Sharing sharing) {
     ::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
   }
   ::setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsentInKernel, sizeof kUnsentInKernel);
+  // A client whose machine is gone says nothing: its engine's slot is not held for hours.
+  ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &kKeepaliveIdle, sizeof kKeepaliveIdle);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &kKeepaliveInterval, sizeof kKeepaliveInterval);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &kKeepaliveProbes, sizeof kKeepaliveProbes);
   const auto* address = reinterpret_cast<const sockaddr*>(&where.address);
   if (::bind(fd, address, where.size) == 0 && ::listen(fd, kBacklog) == 0) return fd;
   const int error = errno;

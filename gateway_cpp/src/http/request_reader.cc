@@ -11,9 +11,10 @@ namespace {
 constexpr std::string_view kHeadEnd = "\r\n\r\n";
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 constexpr size_t kKeptBufferBytes = 16UL * 1024;
-constexpr size_t kBlankBytes = 16;                  // before a request
-constexpr size_t kReadBytes = 64UL * 1024;          // what one read may bring
-constexpr size_t kParserPadding = 64;               // what the JSON parser wants behind a body
+constexpr size_t kBlankBytes = 16;          // before a request
+constexpr size_t kReadBytes = 64UL * 1024;  // what one read may bring
+constexpr size_t kParserPadding = 64;       // what the JSON parser wants behind a body
+constexpr std::chrono::milliseconds kHoldAndWait{2'000};
 constexpr std::chrono::milliseconds kRoomPoll{50};  // while the budget for bodies is used up
 
 base::Error bad_request(std::string_view fault) {
@@ -206,8 +207,11 @@ Awaitable<RequestReader::Failed> RequestReader::make_room(size_t bytes, size_t m
   if (wanted <= body.capacity()) co_return std::nullopt;
   const size_t capacity = std::max(wanted, std::min(2 * body.capacity(), most + kParserPadding));
   proxy::TimerWheel::Timer again(connection_.timers(), connection_.signal());
+  // Who holds a part of what all wait for gives it back soon, or nobody would get on.
+  proxy::TimerWheel::Timer patience(connection_.timers(), connection_.signal());
+  if (!body.empty()) patience.arm(kHoldAndWait);
   while (!share.grow_to(capacity)) {
-    if (timer_.fired()) co_return no_room();
+    if (timer_.fired() || patience.fired()) co_return no_room();
     if (connection_.gone() || connection_.cut_short()) co_return std::nullopt;
     again.arm(kRoomPoll);
     connection_.rest();

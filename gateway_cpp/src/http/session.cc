@@ -130,8 +130,9 @@ Awaitable<KeepAlive> Session::handle(const RequestHead& head) {
   connection_->end_answer();
   if (reply.progress() == Progress::kWhole && !connection_->gone()) co_return reply.keep_alive();
   const bool partly = reply.progress() == Progress::kBegun;
-  const bool cut = reply.progress() == Progress::kCut;
-  cut_off_ = partly || (cut && reply.ends_with_connection());
+  // Of an answer that was written whole, the rest was never handed over.
+  const bool lost = reply.progress() == Progress::kCut || connection_->gone();
+  cut_off_ = partly || (lost && reply.ends_with_connection());
   if (cut_off_) connection_->set_ending(Connection::Ending::kReset);
   co_return KeepAlive::kNo;
 }
@@ -216,6 +217,11 @@ Awaitable<void> Session::generate(const Found& found, const RequestHead& head, s
     services_.metrics.bad_requests.add();
     reply.close_after();
     co_return co_await refuse(*unreadable, reply);
+  }
+  if (connection_->cut_short()) {  // half a body is no request
+    reply.close_after();
+    const base::Error error = proxy::stop_error(proxy::Stop::kDraining);
+    co_return co_await refuse(error, reply);
   }
   reply.watch_client();
   ask.request_id = std::string(id);

@@ -98,9 +98,9 @@ Piece RequestFlow::last_piece(Exchange& x) {
     if (x.whole || x.done_now) return Piece::kLast;
   }
   const Failed fault = fault_of_end(x);
-  if (!fault) return Piece::kLast;
+  if (!fault || x.whole) return Piece::kLast;
   if (x.done_now) x.payload.drop_last(kDone.size());
-  if (!x.whole) x.payload.append(openai::error_event(*fault));
+  x.payload.append(openai::error_event(*fault));
   x.settlement.failed(*fault);
   return Piece::kCutOff;
 }

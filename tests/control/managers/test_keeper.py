@@ -12,6 +12,7 @@ from penstock.control.state.cluster import Cluster, ClusterView
 from penstock.control.state.deployment import AdapterBinding, created
 from penstock.control.state.replica import Evidence, NodeState, ReplicaState, Resources
 from penstock.control.state.snapshot import routes_of
+from penstock.control.state.stamp import Stamp
 from penstock.control.store.store import Author, Change, Key
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
@@ -134,3 +135,34 @@ async def test_a_contradicted_head_writes_nothing_more_and_a_restart_does_not_he
     again = keeper_of(store)
     await again.restore()
     assert (again.stamp.epoch, again.cluster.view().held) == (2, "")
+
+
+async def test_a_take_over_is_not_undone_by_who_stays_with_another_cluster() -> None:
+    store = MemoryStore()
+    keeper = keeper_of(store)
+    await keeper.restore()
+    stranger = Stamp("elsewhere", 7, 3)
+    await keeper.hear("node n1", keeper.stamp)
+    await keeper.hear("node n2", stranger)
+    assert "belongs to another cluster" in keeper.cluster.view().held
+    await keeper.take_over()
+    restarted = keeper_of(store)
+    await restarted.restore()
+    for head in (keeper, restarted):
+        await head.hear("node n2", stranger)
+        assert not head.cluster.view().held
+        await head.hear("node n3", Stamp("a third", 1, 1))
+        assert head.cluster.view().held
+
+
+async def test_what_was_seen_while_nothing_could_be_stored_is_stored_with_the_next_change() -> None:
+    store = MemoryStore()
+    keeper = keeper_of(store)
+    await keeper.desire(filled, ADMIN)
+    store.failing = True
+    await keeper.observe(lambda view: view.without_replica(replica("a").id), "test")
+    store.failing = False
+    await keeper.observe(lambda view: view.with_replica(replica("c")), "test")
+    restarted = keeper_of(store)
+    await restarted.restore()
+    assert sorted(restarted.cluster.view().replicas) == ["b", "c"]

@@ -21,8 +21,9 @@ base::GatewayConfig config(std::string cors_origin = {}) {
 
 TEST(Doors, KnowThisMachineByItsNamesAndAnyAddress) {
   const Doors doors(config(), "box.example.org");
-  for (const char* host : {"localhost", "LOCALHOST:8080", "127.0.0.1:8080", "[::1]:8080", "[::1]",
-                           "10.0.0.5", "box:80", "Box.Example.org", "box.example.org.:80", ""}) {
+  for (const char* host :
+       {"localhost", "LOCALHOST:8080", "127.0.0.1:8080", "[::1]:8080", "[::1]", "10.0.0.5",
+        "box:80", "Box.Example.org", "box.example.org.:80", "chat.localhost:8080", ""}) {
     EXPECT_EQ(status(doors, host), 200U) << host;
   }
   for (const char* host : {"attacker.example", "127.0.0.1.attacker.example", "localhost.a", "a:80",
@@ -37,6 +38,10 @@ TEST(Doors, KnowTheNamesThatTheyAreTold) {
   EXPECT_EQ(status(Doors(named, ""), "api.example:443"), 200U);
   EXPECT_EQ(status(Doors(named, ""), "other"), 200U);
   EXPECT_EQ(status(Doors(named, ""), "x.api.example"), 421U);
+  named.allow_hosts = {".corp.example"};
+  EXPECT_EQ(status(Doors(named, ""), "llm.corp.example:80"), 200U);
+  EXPECT_EQ(status(Doors(named, ""), "corp.example"), 421U);
+  EXPECT_EQ(status(Doors(named, ""), "xcorp.example"), 421U);
   named.allow_hosts = {"*"};
   EXPECT_EQ(status(Doors(named, ""), "anything"), 200U);
 }

@@ -152,6 +152,15 @@ TEST_F(AnswerTest, SaysNothingAfterDone) {
   EXPECT_EQ(totals().succeeded, 1U);
 }
 
+TEST_F(AnswerTest, EndsWellAfterDoneWhateverTheEngineSaysOfItLater) {
+  ask(kStream);
+  call().chunk("data: a\n\ndata: [DONE]\n\n", 2);
+  call().finish({"error"});
+  EXPECT_TRUE(done_);
+  EXPECT_EQ(reply_.text, "data: a\n\ndata: [DONE]\n\n");
+  EXPECT_FALSE(reply_.cut_off);
+}
+
 TEST_F(AnswerTest, CountsAClientThatLeftAfterDoneAsAnswered) {
   ask(kStream);
   call().chunk("data: a\n\ndata: [DONE]\n\n", 2);

@@ -100,6 +100,7 @@ def test_a_very_long_context_is_cut_to_what_a_cpus_cache_holds() -> None:
         ("enforce_eager", "maybe", "say true or false"),
         ("cpu_kvcache_gib", "much", "say a number"),
         ("cpu_threads", "-1", "say a number"),
+        ("allowed_media_domains", "a --trust-remote-code", "no word may begin with a dash"),
     ],
 )
 def test_a_setting_that_cannot_be_is_named(setting: str, value: str, words: str) -> None:
@@ -117,6 +118,8 @@ _CODE = {
     "speculative_config": '{"method": "custom_class", "model": "my.Proposer"}',
     "distributed_executor_backend": "my.module.Executor",
     "kv_transfer_config": '{"kv_connector_module_path": "my.module"}',
+    "speculative-config": r'{"trust\u005fremote_code": true}',
+    "structured_outputs_config": '{"reasoning_parser_plugin": "/tmp/plugin.py"}',
 }
 
 

@@ -39,6 +39,8 @@ class Keeper:
         self._clock = clock
         self._lock = asyncio.Lock()
         self._stamp = Stamp()
+        self._stored = ClusterView()  # as the store has it; behind what is seen while held
+        self._disowned: frozenset[str] = frozenset()  # clusters that a take-over left behind
 
     @property
     def cluster(self) -> Cluster:
@@ -64,6 +66,8 @@ class Keeper:
         view = view_of(contents, self._clock.steady())
         for document in view.unreadable:
             log.error("skipped a document of the store", extra={"document": document})
+        self._stored = view
+        self._disowned = frozenset(str(name) for name in found.get("disowned", ()))
         self._cluster.replace(replace(view, held=str(found.get("held", ""))))
 
     async def desire(self, step: Step, author: Author) -> ClusterView:
@@ -74,7 +78,7 @@ class Keeper:
             if old.held:
                 raise HoldsStill(f"this head holds still: {old.held}")
             new = step(old)
-            await self._write(changes_between(old, new), author)
+            await self._write_view(new, author)
             return self._cluster.replace(new)
 
     async def decide(self, decide: Callable[[ClusterView], Decided]) -> ClusterView:
@@ -83,14 +87,14 @@ class Keeper:
         async with self._lock:
             old = self._cluster.view()
             new, what = decide(old)
-            await self._write(changes_between(old, new), Author(HEAD, what))
+            await self._write_view(new, Author(HEAD, what))
             return self._cluster.replace(new)
 
     async def hear(self, who: str, stamp: Stamp) -> None:
         """Somebody told the newest stamp that they accepted; it may stop this head, for good: the
         store remembers it, or its own revisions would grow until nobody could tell."""
         self._cluster.liveness.stamps[who] = stamp
-        if not contradiction(self._stamp, stamp):
+        if stamp.cluster_id in self._disowned or not contradiction(self._stamp, stamp):
             return
         async with self._lock:
             view = heard_stamp(self._cluster.view(), self._stamp, who, stamp)
@@ -105,9 +109,12 @@ class Keeper:
         does not know. Raises StoreUnavailable."""
         async with self._lock:
             old = self._cluster.view()
-            taken = take_over(old, self._stamp, list(self._cluster.liveness.stamps.values()))
+            heard = list(self._cluster.liveness.stamps.values())
+            taken = take_over(old, self._stamp, heard)
             new = taken_over(old)
-            await self._write(changes_between(old, new), Author(HEAD, "take over"))
+            await self._write_view(new, Author(HEAD, "take over"))
+            self._disowned |= {stamp.cluster_id for stamp in heard if stamp}
+            self._disowned -= {taken.stamp.cluster_id}
             await self._write_identity(taken.stamp, held="")
             self._cluster.replace(new)
             return taken.differences
@@ -117,6 +124,7 @@ class Keeper:
             "cluster_id": stamp.cluster_id,
             "epoch": stamp.epoch,
             "held": held,
+            "disowned": sorted(self._disowned),
         }
         what = f"hold still: {held}" if held else f"take over: {stamp}"
         await self._write([Change(IDENTITY, document)], Author(HEAD, what))
@@ -129,7 +137,7 @@ class Keeper:
             new = step(old)
             try:
                 if not old.held:  # a store that may be the wrong one is left as it is
-                    await self._write(changes_between(old, new), Author(HEAD, what))
+                    await self._write_view(new, Author(HEAD, what))
             except StoreUnavailable as error:
                 log.error("observation not stored", extra={"what": what, "error": str(error)})
             return self._cluster.replace(new)
@@ -143,6 +151,10 @@ class Keeper:
         """Stores a counter's value."""
         document: Document = {"value": value}
         await self._write([Change(Key("counter", name), document)], Author(HEAD, f"raise {name}"))
+
+    async def _write_view(self, new: ClusterView, author: Author) -> None:
+        await self._write(changes_between(self._stored, new), author)
+        self._stored = new
 
     async def _write(self, changes: list[Change], author: Author) -> None:
         if changes:

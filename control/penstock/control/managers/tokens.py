@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 from dataclasses import replace
@@ -42,6 +43,7 @@ class TokenManager:
         self._store = store
         self._clock = clock
         self._tokens: dict[str, Token] = {}
+        self._lock = asyncio.Lock()  # one change at a time: else a late note of use undoes a revoke
 
     async def begin(self, secret: str, *, new: bool) -> None:
         """Takes up what is stored, and makes sure that this secret is a token of role admin.
@@ -69,33 +71,39 @@ class TokenManager:
         now = self._clock.now()
         if token.last_used_at is not None and now - token.last_used_at < USE_NOTED_EVERY:
             return
-        noted = self._tokens[token.id] = replace(token, last_used_at=now)
-        try:
-            await self._write([noted], Author("head", f"token {token.name} is used"))
-        except StoreUnavailable as error:
-            log.warning("use of a token not stored", extra={"error": str(error)})
+        async with self._lock:
+            current = self._tokens[token.id]
+            if current.revoked_at is not None or current.last_used_at != token.last_used_at:
+                return
+            noted = self._tokens[token.id] = replace(current, last_used_at=now)
+            try:
+                await self._write([noted], Author("head", f"token {token.name} is used"))
+            except StoreUnavailable as error:
+                log.warning("use of a token not stored", extra={"error": str(error)})
 
     async def create(self, name: str, role: Role, who: str) -> tuple[Token, str]:
         """Makes a token; returns it with the secret, which is known to nobody afterwards.
 
         Raises `InvalidInput`, `Conflict` and `StoreUnavailable`.
         """
-        check_new(self._tokens.values(), name)
-        secret = new_secret()
-        token = self._new(name, role, digest_of(secret))
-        await self._store_first([token], Author(who, f"create token {name} of role {role}"))
-        return token, secret
+        async with self._lock:
+            check_new(self._tokens.values(), name)
+            secret = new_secret()
+            token = self._new(name, role, digest_of(secret))
+            await self._store_first([token], Author(who, f"create token {name} of role {role}"))
+            return token, secret
 
     async def revoke(self, token_id: str, who: str) -> None:
         """From now on nobody gets in with it. Raises `NotFound`, `Conflict`, `StoreUnavailable`."""
-        token = self._tokens.get(token_id)
-        if token is None:
-            raise NotFound(f"no token {token_id!r}: GET /admin/v1/tokens lists them")
-        if token.revoked_at is not None:
-            return
-        check_revocable(self._tokens.values(), token)
-        revoked = replace(token, revoked_at=self._clock.now())
-        await self._store_first([revoked], Author(who, f"revoke token {token.name}"))
+        async with self._lock:
+            token = self._tokens.get(token_id)
+            if token is None:
+                raise NotFound(f"no token {token_id!r}: GET /admin/v1/tokens lists them")
+            if token.revoked_at is not None:
+                return
+            check_revocable(self._tokens.values(), token)
+            revoked = replace(token, revoked_at=self._clock.now())
+            await self._store_first([revoked], Author(who, f"revoke token {token.name}"))
 
     def _take_up(self, token_id: str, document: Document) -> None:
         try:

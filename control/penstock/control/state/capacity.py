@@ -71,6 +71,11 @@ class Room:
                 return len(free | set(freed)) >= devices_needed(template)
         return False
 
+    def has_unheld(self, deployment: Deployment) -> bool:
+        """Whether devices for it are given to nobody, whatever is in their memory."""
+        fitting = self._fitting(deployment.spec.template)
+        return any(self.would_fit(deployment, node.id, ()) for node in fitting)
+
     def _fitting(self, template: Template) -> list[Node]:
         """Nodes that could hold it if they were empty. Where some have accelerators for it, only
         those: on the others it would run on CPUs."""

@@ -16,7 +16,8 @@ from penstock.control.state.deployment import Template
 # is allowed.
 _ANY = re.compile("")
 _ON = re.compile(r"(?i)^(?!(false|0)$)")  # an empty value switches on, too
-_MODULE = re.compile(r"[A-Za-z_]\w*\.[A-Za-z_]\w*|module_path")
+# JSON can spell every letter by a backslash.
+_MODULE = re.compile(r"[A-Za-z_]\w*\.[A-Za-z_]\w*|module_path|\\")
 MODEL_CODE_ARGS = {
     "trust_remote_code": _ON,
     "tool_parser_plugin": _ANY,
@@ -32,7 +33,8 @@ MODEL_CODE_ARGS = {
     "ec_transfer_config": _ANY,
     "ec_manager_config": _ANY,
     "compilation_config": _ANY,
-    "speculative_config": re.compile("custom_class|trust_remote_code"),
+    "speculative_config": re.compile(r"custom_class|trust_remote_code|\\"),
+    "structured_outputs_config": re.compile(r"reasoning_parser_plugin|\\"),
     "spec_method": re.compile("custom_class"),
     "distributed_executor_backend": re.compile(r"\."),
     "weight_transfer_config": _MODULE,

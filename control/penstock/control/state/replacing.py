@@ -113,6 +113,8 @@ def _useless(fleet: Fleet, *, new_ones_work: bool) -> Iterator[Replica]:
 
 def _make_room(deployment: Deployment, fleet: Fleet, room: Room) -> Iterator[Drain]:
     """Takes one down before one is put up: there is no other way on nodes that are full."""
+    if len(fleet.current) + len(fleet.old) < fleet.wanted and room.has_unheld(deployment):
+        return  # one was taken down already: its device is free, the memory on it is not yet
     for victim in sorted(fleet.old, key=lambda r: (r.id in fleet.served, r.assigned_at)):
         beside = [d for r in fleet.old if r.node == victim.node for d in r.devices]
         if room.would_fit(deployment, victim.node, beside):

@@ -73,7 +73,9 @@ MODEL_CODE: Final = {
     "ec_transfer_config": ".",
     "ec_manager_config": ".",
     "compilation_config": ".",
-    "speculative_config": "custom_class|trust_remote_code",
+    # JSON can spell every letter by a backslash.
+    "speculative_config": r"custom_class|trust_remote_code|\\",
+    "structured_outputs_config": r"reasoning_parser_plugin|\\",
     "spec_method": "custom_class",
     "distributed_executor_backend": r"\.",
 }
@@ -217,7 +219,10 @@ def _words(key: str, value: str, option: Option) -> list[str]:
     if option.kind == "value":
         return [f"{option.flag}={value}"]
     if option.kind == "list":
-        return [option.flag, *value.split()]
+        words = value.split()
+        if any(word.startswith("-") for word in words):
+            raise CannotLoad(f"engine setting {key}={value}: no word may begin with a dash")
+        return [option.flag, *words]
     wanted = _truth(key, value)
     if option.kind == "pair" and not wanted:
         return ["--no-" + option.flag.removeprefix("--")]

@@ -1,7 +1,7 @@
 """vLLM's engine client with the tap on it: what the serving layer calls to generate.
 
-Touch point: `AsyncLLM.generate` (keyword arguments pass through), `EngineDeadError`,
-`EngineGenerateError`, `errored`.
+Touch points: `AsyncLLM.generate` (keyword arguments pass through), `AsyncLLM.abort`,
+`EngineDeadError`, `EngineGenerateError`, `errored`.
 Imports vLLM: only after `environment.prepare`.
 """
 
@@ -34,10 +34,11 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
         if tap is None:
             return outputs
         constrained = sampling_params.structured_outputs is not None
-        return self._tapped(tap, tap.begin(sampling_params.n, constrained=constrained), outputs)
+        first = tap.begin(sampling_params.n, constrained=constrained)
+        return self._tapped(tap, first, request_id, outputs)
 
     async def _tapped(
-        self, tap: CallTap, first: int, outputs: AsyncGenerator[Any, None]
+        self, tap: CallTap, first: int, request_id: str, outputs: AsyncGenerator[Any, None]
     ) -> AsyncGenerator[Any, None]:
         async with contextlib.aclosing(outputs):
             try:
@@ -49,6 +50,8 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
                 raise
             except EngineGenerateError as error:
                 tap.lost = errors.not_generated(error.__cause__ or error, begun=tap.head_known())
+                # vLLM keeps the state of a request that could not be handed to its engine.
+                await self.abort(request_id)
                 raise
 
     def __del__(self) -> None:
