@@ -99,12 +99,7 @@ def test_code_of_a_model_runs_only_on_nodes_that_allow_it() -> None:
 
 def test_an_update_takes_no_second_one_down_while_the_first_ones_memory_is_not_free() -> None:
     deployment = wanting(2)
-    node = machine("a", 2)
-    resources = node.facts.resources
-    busy = tuple(replace(d, memory_used_bytes=d.memory_bytes // 2) for d in resources.devices)
-    resources = replace(resources, devices=busy)
-    node = replace(node, facts=replace(node.facts, resources=resources))
-    view = ClusterView().with_deployment(deployment).with_node(node)
+    view = ClusterView().with_deployment(deployment).with_node(machine("a", 2, used=8 * GIB))
     view = view.with_replica(holding("r1", "a", "a-gpu1", digest="old"))
     assert plan(view, NOON, DEADLINES) == []
 
