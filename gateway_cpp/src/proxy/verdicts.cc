@@ -87,10 +87,7 @@ void RequestFlow::suspect(Exchange& x) {
                              .deaths = {},
                              .until = {}};
   std::vector<std::string> replicas;
-  auto deaths = x.failover.deaths();
-  // Losses may have one cause, such as a machine's end: those of one request count once.
-  if (!engine_died(x.call->failure())) deaths = deaths.last(1);
-  for (const auto& id : deaths) replicas.push_back(id.value);
+  for (const auto& id : x.failover.deaths()) replicas.push_back(id.value);
   parts_.log.warning("a request was aboard an engine that died",
                      {{"request_id", x.ask.request_id},
                       {"fingerprint", suspect.fingerprint.hex()},
