@@ -11,6 +11,7 @@
 #include <deque>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "admission/suspects.h"
@@ -29,8 +30,12 @@
 #include "http/status_thread.h"
 #include "proxy/body_budget.h"
 #include "proxy/gateway_state.h"
+#include "proxy/side_threads.h"
 #include "routing/least_loaded.h"
 #include "routing/route_table.h"
+#include "tls/credentials.h"
+#include "tls/credentials_table.h"
+#include "tls/credentials_watch.h"
 #include "upstream/load_watch.h"
 
 namespace penstock {
@@ -51,24 +56,42 @@ int say_error(const std::string& message, int exit_code) {
   return exit_code;
 }
 
+// What the port of the clients shows them, if it speaks TLS, and what keeps that fresh.
+struct Tls {
+  Tls(const base::GatewayConfig& config, std::shared_ptr<const tls::Credentials> credentials,
+      const base::Clock& clock, base::Log& log, proxy::SideThreads& aside)
+      : table(std::move(credentials)),
+        watch({config.tls_cert, config.tls_key}, table, clock, log),
+        port{table, aside} {}
+
+  tls::CredentialsTable table;
+  tls::CredentialsWatch watch;
+  const http::TlsPort port;
+};
+
 // Every object there is, in the order in which they are built; stopped in the reverse order.
 class Gateway {
  public:
-  Gateway(const base::GatewayConfig& config, const base::Address& address);
+  // `credentials`: null, and it speaks plain HTTP.
+  Gateway(const base::GatewayConfig& config, const base::Address& address,
+          std::shared_ptr<const tls::Credentials> credentials);
 
   // Empty: it listens; else why it cannot.
   std::string listen();
   void start();
   void wait_for_signal();
   void stop_accepting();
-  // False: requests were still running when its time was over.
+  // False: clients were still there when its time was over.
   bool wait_until_idle();
   void end_what_runs();
   void stop();
+  // Whether requests were running when their time was over; after stop().
+  bool cut_requests() const { return state_.requests_cut.load() > 0; }
 
  private:
   void turn(milliseconds at_most);
   void on_signal();
+  void on_hangup();
   void fill_report(v1::GatewayReport& report);
   void note_signal(int signal);
   void limit_connections();
@@ -82,9 +105,12 @@ class Gateway {
   routing::RouteTable routes_;
   const routing::LeastLoaded policy_;
   proxy::GatewayState state_;
+  http::WaitingRooms waiting_;
   admission::Suspects suspects_;
   proxy::BodyBudget bodies_;
+  const http::MachineName machine_{http::own_machine_name(), http::full_machine_name};
   const http::Doors doors_;
+  const http::Doors status_doors_;
   const uint64_t descriptors_;
   uint64_t limited_for_ = 0;  // the generation of routes that max_connections was set for
   control_plane::SnapshotFile snapshot_file_;
@@ -92,23 +118,28 @@ class Gateway {
   control_plane::RouteSubscription subscription_;
   control_plane::ReportClient reports_;
   upstream::LoadWatch loads_;
+  std::optional<Tls> tls_;
   std::deque<http::IoThread> threads_;
+  proxy::SideThreads aside_{1 + config_.threads / 4};
   std::unique_ptr<http::StatusThread> status_;
   base::SteadyTime next_status_{};
   boost::asio::io_context control_{1};  // of main's own thread
   boost::asio::signal_set signals_{control_, SIGTERM, SIGINT, SIGQUIT};
+  boost::asio::signal_set hangups_{control_, SIGHUP};
   int interrupts_ = 0;
   bool drains_ = false;
   bool cut_short_ = false;
 };
 
-Gateway::Gateway(const base::GatewayConfig& config, const base::Address& address)
+Gateway::Gateway(const base::GatewayConfig& config, const base::Address& address,
+                 std::shared_ptr<const tls::Credentials> credentials)
     : config_(config),
       address_(address),
       log_(clock_, config_.log_level),
       suspects_(config_.id, config_.quarantine, [this] { reports_.hurry(); }),
       bodies_(config_.body_budget_bytes),
-      doors_(config_, http::machine_name()),
+      doors_(config_, machine_),
+      status_doors_(config_, machine_, http::hosts_of_status_port(config_)),
       descriptors_(http::raise_descriptor_limit()),
       snapshot_file_(config_.data_dir, config_.id, log_),
       head_(
@@ -117,7 +148,9 @@ Gateway::Gateway(const base::GatewayConfig& config, const base::Address& address
       reports_(config_.id, head_, clock_,
                [this](v1::GatewayReport& report) { fill_report(report); }),
       loads_(config_.id, config_.cluster_token, routes_, clock_, log_) {
+  if (credentials) tls_.emplace(config_, std::move(credentials), clock_, log_, aside_);
   on_signal();
+  on_hangup();
 }
 
 std::string Gateway::listen() {
@@ -132,7 +165,10 @@ std::string Gateway::listen() {
                                       .policy = policy_,
                                       .doors = doors_,
                                       .bodies = bodies_,
-                                      .subscription = [this] { return subscription_.state(); }};
+                                      .waiting = waiting_,
+                                      .aside = aside_,
+                                      .subscription = [this] { return subscription_.state(); },
+                                      .tls = tls_ ? &tls_->port : nullptr};
   for (unsigned i = 0; i < config_.threads; ++i) {
     const int socket = http::listen_on(address_);
     if (socket < 0) return "cannot listen on " + address_.text() + ": " + std::strerror(errno);
@@ -159,7 +195,7 @@ base::Result<base::Address> Gateway::serve_status() {
       .metrics = metrics_,
       .state = state_,
       .routes = routes_,
-      .doors = doors_,
+      .doors = status_doors_,
       .bodies = bodies_,
       .subscription = [this] { return subscription_.state(); }};
   status_ = std::make_unique<http::StatusThread>(subject, socket);
@@ -188,6 +224,7 @@ void Gateway::start() {
                           {"pid", ::getpid()},
                           {"gateway_id", config_.id},
                           {"threads", config_.threads},
+                          {"tls", tls_.has_value()},
                           {"version", base::version()}});
 }
 
@@ -196,6 +233,15 @@ void Gateway::on_signal() {
     if (ec) return;
     note_signal(signal);
     on_signal();
+  });
+}
+
+// A terminal that closes says nothing about the clients; who means something by it means this.
+void Gateway::on_hangup() {
+  hangups_.async_wait([this](boost::system::error_code ec, int /*signal*/) {
+    if (ec) return;
+    if (tls_) tls_->watch.reload();
+    on_hangup();
   });
 }
 
@@ -210,6 +256,7 @@ void Gateway::note_signal(int signal) {
 // One turn of main's own thread: a signal, or the slow tick.
 void Gateway::turn(milliseconds at_most) {
   control_.run_one_for(at_most);
+  if (tls_) tls_->watch.look();
   loads_.tick();
   limit_connections();
   if (status_ || config_.metrics.host.empty() || clock_.steady_now() < next_status_) return;
@@ -240,13 +287,15 @@ bool Gateway::wait_until_idle() {
 
 void Gateway::end_what_runs() {
   log_.warning("ending what still runs", {{"connections", state_.connections.load()}});
+  state_.ending.store(true);
   for (auto& thread : threads_) thread.end_soon();
   const auto deadline = clock_.steady_now() + kLastWords;
   while (state_.connections.load() > 0 && clock_.steady_now() < deadline) turn(kDrainTick);
 }
 
 void Gateway::stop() {
-  log_.info("stopping", {{"connections_cut", state_.connections.load()}});
+  log_.info("stopping", {{"connections_cut", state_.connections.load()},
+                         {"requests_cut", state_.requests_cut.load()}});
   status_.reset();
   for (auto& thread : threads_) thread.join();
   reports_.stop();
@@ -265,20 +314,27 @@ void Gateway::fill_report(v1::GatewayReport& report) {
   control_plane::add_deployments(metrics_.totals(), report);
 }
 
+base::Result<std::shared_ptr<const tls::Credentials>> load_credentials(
+    const base::GatewayConfig& config) {
+  if (config.tls_cert.empty()) return std::shared_ptr<const tls::Credentials>();
+  return tls::Credentials::load({config.tls_cert, config.tls_key});
+}
+
 int run(const base::GatewayConfig& config) {
+  const auto credentials = load_credentials(config);
+  if (!credentials) return say_error(credentials.error().message, kBadFlags);
   const auto claim = config.share_port ? http::Claim::kBesideOthers : http::Claim::kAlone;
   const auto address = http::claim_address("--listen", config.listen, claim);
   if (!address) return say_error(address.error().message, kPortTaken);
-  Gateway gateway(config, *address);
+  Gateway gateway(config, *address, *credentials);
   const std::string cannot = gateway.listen();
   if (!cannot.empty()) return say_error(cannot, kPortTaken);
   gateway.start();
   gateway.wait_for_signal();
   gateway.stop_accepting();
-  const bool idle = gateway.wait_until_idle();
-  if (!idle) gateway.end_what_runs();
+  if (!gateway.wait_until_idle()) gateway.end_what_runs();
   gateway.stop();
-  return idle ? EXIT_SUCCESS : kCutShort;
+  return gateway.cut_requests() ? kCutShort : EXIT_SUCCESS;
 }
 
 }  // namespace
@@ -287,8 +343,7 @@ int run(const base::GatewayConfig& config) {
 int main(int argc, char** argv) {
   using namespace penstock;
   std::signal(SIGPIPE, SIG_IGN);
-  // A terminal that closes says nothing about the clients.
-  std::signal(SIGHUP, SIG_IGN);
+  std::signal(SIGHUP, SIG_IGN);  // until the gateway listens to it
   const auto config = base::parse_flags(argc, argv);
   if (!config) return say_error(config.error().message, kBadFlags);
   switch (config->action) {

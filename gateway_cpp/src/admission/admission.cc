@@ -73,9 +73,9 @@ base::Error to_error(const Ask& ask, const Reject& reject) {
                                     because(ask.why_unavailable) +
                                     "; it answers once an operator gives it replicas");
       case Reason::kFailed:
-        return base::make_error(base::Kind::kDeploymentFailed,
-                                "model " + model + " has failed and does not come back by itself" +
-                                    because(ask.why_unavailable) + "; ask its operator");
+        return base::make_error(
+            base::Kind::kDeploymentFailed,
+            "model " + model + " has failed" + because(ask.why_unavailable) + "; ask its operator");
       case Reason::kNoReadyReplica:
         break;
     }

@@ -22,7 +22,7 @@ struct Ask {
 
 // How things stand, at this moment.
 struct Load {
-  bool draining = false;            // the gateway is going away
+  bool draining = false;            // the gateway is going away, and its drain's time is over
   std::uint32_t in_flight = 0;      // requests in this gateway, this one not counted
   std::uint32_t max_in_flight = 0;  // 0: no limit
   std::uint32_t ready = 0;          // ready replicas of the deployment

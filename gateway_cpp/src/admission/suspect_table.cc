@@ -66,10 +66,11 @@ void SuspectTable::forget_old(base::WallTime now) {
   std::erase_if(entries_, [now](const auto& item) { return item.second.suspect.until <= now; });
 }
 
-Standing SuspectTable::standing(const Fingerprint& fingerprint) const {
+Standing SuspectTable::standing(const Fingerprint& fingerprint, base::WallTime now) const {
   const auto found = entries_.find(fingerprint);
   if (found == entries_.end()) return Standing::kClear;
   const Entry& entry = found->second;
+  if (entry.suspect.until <= now) return Standing::kClear;
   if (entry.own.size() + entry.shown.size() >= kTooMany) return Standing::kQuarantined;
   return entry.cleared ? Standing::kClear : Standing::kSuspect;
 }

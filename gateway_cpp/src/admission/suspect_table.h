@@ -35,7 +35,7 @@ struct Suspect {
   bool operator==(const Suspect&) const = default;
 };
 
-// How a request stands that may be a suspect.
+// How a request stands that may be a suspect, from good to bad.
 enum class Standing : std::uint8_t {
   kClear,        // not known, or it has been answered since its engine died
   kSuspect,      // one engine died under it: it runs where no other suspect does
@@ -56,7 +56,8 @@ class SuspectTable {
   void clear(const Fingerprint& fingerprint);
   void forget_old(base::WallTime now);
 
-  Standing standing(const Fingerprint& fingerprint) const;
+  // Whose term is over is clear, whether it was forgotten yet or not.
+  Standing standing(const Fingerprint& fingerprint, base::WallTime now) const;
   // When it is forgotten; meaningful for those that are known.
   base::WallTime until(const Fingerprint& fingerprint) const;
   // What no snapshot has shown yet.

@@ -3,9 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
+#include <functional>
 
 namespace penstock::admission {
 namespace {
+
+using std::chrono::seconds;
+
+constexpr seconds kForgetInterval{1};
+// What clients are asked to wait; more than that, and some never come back.
+constexpr seconds kShortestWait{1};
+constexpr seconds kLongestWait{60};
 
 std::string utc_text(base::WallTime time) {
   const std::time_t seconds = base::WallTime::clock::to_time_t(time);
@@ -27,13 +35,15 @@ base::Error quarantined(const Fingerprint& fingerprint, base::WallTime until) {
 
 }  // namespace
 
-base::Error suspect_must_wait() {
+base::Error suspect_must_wait(std::chrono::milliseconds free_in) {
+  const auto wait = std::clamp(std::chrono::ceil<seconds>(free_in), kShortestWait, kLongestWait);
   auto error = base::make_error(
       base::Kind::kOverloaded,
       "An engine died while it answered this very request, so it runs again only where no other "
-      "such request does, and there is no room for it now. Try again in a second.");
+      "such request does, and there is no room for it now. Try again in " +
+          std::to_string(wait.count()) + " s.");
   error.drop_reason = "suspect_must_wait";
-  error.retry_after = std::chrono::seconds(1);
+  error.retry_after = wait;
   return error;
 }
 
@@ -45,33 +55,57 @@ Suspects::Suspects(std::string gateway_id, std::chrono::milliseconds quarantine,
                    std::function<void()> changed)
     : gateway_id_(std::move(gateway_id)), quarantine_(quarantine), changed_(std::move(changed)) {}
 
+// Looking through all of them for each request that is judged would hold up the others.
+void Suspects::forget_old(base::WallTime now) {
+  const bool is_due = now - looked_for_old_ >= kForgetInterval || now < looked_for_old_;
+  if (!is_due) return;
+  looked_for_old_ = now;
+  table_.forget_old(now);
+  note_size();
+}
+
 void Suspects::note_size() { size_.store(table_.size(), std::memory_order_relaxed); }
 
 base::Result<Standing> Suspects::judge(const Fingerprint& fingerprint, base::WallTime now) {
   const std::lock_guard lock(mutex_);
-  table_.forget_old(now);
-  note_size();
-  const Standing standing = table_.standing(fingerprint);
+  forget_old(now);
+  const Standing standing = table_.standing(fingerprint, now);
   if (standing == Standing::kQuarantined)
     return quarantined(fingerprint, table_.until(fingerprint));
-  if (standing == Standing::kSuspect && aboard_.contains(fingerprint)) return suspect_must_wait();
   return standing;
 }
 
 bool Suspects::occupied(std::string_view replica_id) const {
   const std::lock_guard lock(mutex_);
-  return std::any_of(aboard_.begin(), aboard_.end(),
-                     [replica_id](const auto& item) { return item.second == replica_id; });
+  return std::any_of(aboard_.begin(), aboard_.end(), [replica_id](const auto& item) {
+    return item.second.replica_id == replica_id;
+  });
 }
 
-std::optional<Aboard> Suspects::board(const Fingerprint& fingerprint,
-                                      const std::string& replica_id) {
+std::optional<Aboard> Suspects::board(const Fingerprint& fingerprint, const std::string& replica_id,
+                                      base::SteadyTime now) {
   const std::lock_guard lock(mutex_);
-  for (const auto& [other, replica] : aboard_) {
-    if (other == fingerprint || replica == replica_id) return std::nullopt;
+  for (const auto& [other, place] : aboard_) {
+    if (other == fingerprint || place.replica_id == replica_id) return std::nullopt;
   }
-  aboard_.emplace(fingerprint, replica_id);
+  aboard_.emplace(fingerprint, Place{replica_id, now});
   return std::optional<Aboard>(std::in_place, this, fingerprint);
+}
+
+base::SteadyTime::duration Suspects::free_in(const Fingerprint& fingerprint,
+                                             std::span<const std::string_view> replica_ids,
+                                             base::SteadyTime now) const {
+  const std::lock_guard lock(mutex_);
+  if (const auto same = aboard_.find(fingerprint); same != aboard_.end()) {
+    return now - same->second.since;
+  }
+  auto shortest = base::SteadyTime::duration::max();
+  for (const auto& [other, place] : aboard_) {
+    const bool is_there =
+        std::find(replica_ids.begin(), replica_ids.end(), place.replica_id) != replica_ids.end();
+    if (is_there) shortest = std::min(shortest, now - place.since);
+  }
+  return shortest == base::SteadyTime::duration::max() ? kShortestWait : shortest;
 }
 
 void Suspects::leave(const Fingerprint& fingerprint) {
@@ -88,6 +122,7 @@ void Suspects::died(Suspect suspect, const std::vector<std::string>& replica_ids
     table_.add(suspect);
     note_size();
   }
+  findings_.fetch_add(1, std::memory_order_relaxed);
   changed_();
 }
 
@@ -98,16 +133,29 @@ void Suspects::answered(const Fingerprint& fingerprint) {
 
 void Suspects::merge(const std::vector<Suspect>& shown, base::WallTime now) {
   const std::lock_guard lock(mutex_);
+  const std::vector<Standing> before = standings(shown, now);
   table_.merge(shown);
-  table_.forget_old(now);
   note_size();
+  forget_old(now);
+  const std::vector<Standing> after = standings(shown, now);
+  const auto worse = std::mismatch(after.begin(), after.end(), before.begin(), std::less_equal{});
+  if (worse.first != after.end()) findings_.fetch_add(1, std::memory_order_relaxed);
+}
+
+std::vector<Standing> Suspects::standings(const std::vector<Suspect>& shown,
+                                          base::WallTime now) const {
+  std::vector<Standing> standings;
+  standings.reserve(shown.size());
+  for (const Suspect& suspect : shown) {
+    standings.push_back(table_.standing(suspect.fingerprint, now));
+  }
+  return standings;
 }
 
 std::vector<Suspect> Suspects::unshown(base::WallTime now) {
   if (empty()) return {};
   const std::lock_guard lock(mutex_);
-  table_.forget_old(now);
-  note_size();
+  forget_old(now);
   return table_.unshown();
 }
 

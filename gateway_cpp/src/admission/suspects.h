@@ -4,10 +4,12 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -56,13 +58,22 @@ class Suspects {
   // There are none: no request needs a fingerprint.
   bool empty() const { return size_.load(std::memory_order_relaxed) == 0; }
 
-  // May it run? A quarantined one and one that runs already are refused; otherwise, whether it is a
-  // suspect.
+  // How often any became known, or stood worse than before: when that has changed, requests that
+  // run may be among them.
+  std::uint64_t findings() const { return findings_.load(std::memory_order_relaxed); }
+
+  // May it run? A quarantined one is refused; otherwise, whether it is a suspect.
   base::Result<Standing> judge(const Fingerprint& fingerprint, base::WallTime now);
   // Another suspect runs on that replica.
   bool occupied(std::string_view replica_id) const;
   // Nothing if another suspect was faster, or the same one runs.
-  std::optional<Aboard> board(const Fingerprint& fingerprint, const std::string& replica_id);
+  std::optional<Aboard> board(const Fingerprint& fingerprint, const std::string& replica_id,
+                              base::SteadyTime now);
+  // When there may be a place for it on one of these replicas. Nobody knows how long an answer
+  // takes: one that runs is taken to be half done.
+  base::SteadyTime::duration free_in(const Fingerprint& fingerprint,
+                                     std::span<const std::string_view> replica_ids,
+                                     base::SteadyTime now) const;
 
   // Engines died under it, seen here and now. Its gateway, times and term are filled in.
   void died(Suspect suspect, const std::vector<std::string>& replica_ids, base::WallTime now);
@@ -73,20 +84,29 @@ class Suspects {
 
  private:
   friend class Aboard;
+  struct Place {
+    std::string replica_id;
+    base::SteadyTime since;
+  };
+
+  void forget_old(base::WallTime now);
   void note_size();
+  std::vector<Standing> standings(const std::vector<Suspect>& shown, base::WallTime now) const;
   void leave(const Fingerprint& fingerprint);
 
   const std::string gateway_id_;
   const std::chrono::milliseconds quarantine_;
   const std::function<void()> changed_;
   std::atomic<std::size_t> size_{0};
+  std::atomic<std::uint64_t> findings_{0};
 
   mutable std::mutex mutex_;  // guards all below
   SuspectTable table_;
-  std::map<Fingerprint, std::string> aboard_;  // suspects that run, and on which replica
+  base::WallTime looked_for_old_{};
+  std::map<Fingerprint, Place> aboard_;  // suspects that run
 };
 
-// What the client of a suspect that finds no place is told: it is to come back.
-base::Error suspect_must_wait();
+// What the client of a suspect that has found no place in time is told: it is to come back.
+base::Error suspect_must_wait(std::chrono::milliseconds free_in);
 
 }  // namespace penstock::admission

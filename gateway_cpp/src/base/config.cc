@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/file_text.h"
+#include "base/printable.h"
 
 namespace penstock::base {
 namespace {
@@ -127,7 +128,7 @@ std::string set_control(GatewayConfig& config, std::string_view value) {
 
 std::string set_cluster_token(GatewayConfig& config, std::string_view value) {
   auto token = read_token(std::string(value));
-  if (!token) return "a file with a token, one line of printable text";
+  if (!token) return token.error().message;
   config.cluster_token = std::move(*token);
   return {};
 }
@@ -153,11 +154,22 @@ std::string set_id(GatewayConfig& config, std::string_view value) {
   return {};
 }
 
-// The value becomes a header.
-std::string set_cors_origin(GatewayConfig& config, std::string_view value) {
-  const auto printable = [](char c) { return c > ' ' && c < '\x7f'; };
-  if (!std::all_of(value.begin(), value.end(), printable)) return "an origin, '*' or empty";
-  config.cors_origin = value;
+// An origin as browsers send it: a path, be it a slash, would match none.
+bool is_origin(std::string_view text) {
+  const std::size_t scheme = text.find("://");
+  if (scheme == 0 || scheme == std::string_view::npos) return text == "null";
+  const std::string_view host = text.substr(scheme + 3);
+  return !host.empty() && host.find_first_of("/?# ,") == std::string_view::npos &&
+         is_printable_ascii(text);
+}
+
+std::string add_cors_origin(GatewayConfig& config, std::string_view value) {
+  if (value.empty()) return {};
+  if (value != "*" && !is_origin(value)) {
+    return "scheme://host[:port] without a path, such as https://chat.example, '*' for any page, "
+           "nor empty";
+  }
+  config.cors_origins.emplace_back(value);
   return {};
 }
 
@@ -176,6 +188,10 @@ std::span<const Flag> flags() {
        set_listen},
       {"open", "", "serve whoever reaches it: needed to listen beyond loopback",
        turned_on(&C::open)},
+      {"tls-cert", "PATH", "serves HTTPS with this certificate and the chain behind it, in PEM",
+       text(&C::tls_cert)},
+      {"tls-key", "PATH", "its private key; both are read again when they change, and at SIGHUP",
+       text(&C::tls_key)},
       {"share-port", "", "listen beside another gateway on the same port, to take its place",
        turned_on(&C::share_port)},
       {"metrics", "HOST:PORT", "serves /metrics, /livez and /readyz there; empty: nowhere",
@@ -185,8 +201,8 @@ std::span<const Flag> flags() {
       {"id", "NAME", "this gateway's name, one for each gateway of a head (gateway)", set_id},
       {"data-dir", "DIR", "keeps the last route snapshot there; without it, none is kept",
        text(&C::data_dir)},
-      {"cluster-token-file", "PATH", "the token that head and replicas ask for; without it, none",
-       set_cluster_token},
+      {"cluster-token-file", "PATH",
+       "the token that head and replicas ask for, mode 0600; without it, none", set_cluster_token},
       {"tls-ca", "PATH", "certificates that prove the head; without it, no TLS to it", set_head_ca},
       {"threads", "N", "I/O threads (half of the cores)", number(&C::threads, 1U, 256U)},
       {"body-limit-bytes", "N", "largest request body (16777216)",
@@ -218,8 +234,8 @@ std::span<const Flag> flags() {
       {"quarantine-ms", "MS", "a request that killed engines is refused for so long (600000)",
        duration(&C::quarantine, 0)},
       {"drain-ms", "MS", "what running streams get after SIGTERM (30000)", duration(&C::drain, 0)},
-      {"cors-origin", "ORIGIN", "the web pages that may call; '*': any, empty: none (empty)",
-       set_cors_origin},
+      {"cors-origin", "ORIGIN", "web pages of that origin may call; repeatable; '*': any page's",
+       add_cors_origin},
       {"allow-host", "NAME", "a further name in Host, \".corp\" all below it; repeatable; '*': any",
        add_allowed_host},
       {"log-level", "LEVEL", "debug, info, warning or error (info)", set_log_level},
@@ -250,6 +266,13 @@ Result<GatewayConfig> validated(GatewayConfig config) {
                       "--listen " + config.listen.text() +
                           " is not a loopback address: whoever reaches it would be served without "
                           "a key; add --open if that is meant");
+  }
+  if (config.tls_cert.empty() != config.tls_key.empty()) {
+    const bool has_cert = !config.tls_cert.empty();
+    return make_error(Kind::kConfig, std::string(has_cert ? "--tls-cert" : "--tls-key") +
+                                         " is given without " +
+                                         (has_cert ? "--tls-key" : "--tls-cert") +
+                                         ": HTTPS takes both, plain HTTP neither");
   }
   config.body_budget_bytes =
       std::max(config.body_budget_bytes, config.body_limit_bytes + kBodySlackBytes);
@@ -339,6 +362,7 @@ std::string usage() {
   out += "  --help                          this text\n";
   out += "  --version                       the version\n\n";
   out +=
+      "SIGHUP: read --tls-cert and --tls-key again.\n"
       "SIGTERM, however often, and one SIGINT: drain; a second SIGINT or SIGQUIT: end at once.\n"
       "Exit codes: 0 stopped after a drain, 1 requests had to be cut short, 2 a flag is wrong,\n"
       "3 a port is taken.\n";

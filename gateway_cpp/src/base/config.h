@@ -32,6 +32,8 @@ struct GatewayConfig {
   Action action = Action::kRun;
   Address listen{"127.0.0.1", 8080};  // where clients connect
   bool open = false;        // listening beyond loopback is meant: anybody who gets there is served
+  std::string tls_cert;     // PEM: certificate and chain that clients see; empty: plain HTTP
+  std::string tls_key;      // PEM: its key; both are files that are read again when they change
   bool share_port = false;  // another gateway may listen there too: one takes the other's place
   Address metrics;          // /metrics, /livez, /readyz on a thread of their own; no host: none
   std::string control;      // host:port of the head's Routes; empty: only what data_dir holds
@@ -59,8 +61,8 @@ struct GatewayConfig {
   std::chrono::milliseconds quarantine{600'000};  // for requests under which engines died
   std::chrono::milliseconds drain{30'000};        // what running streams get after SIGTERM
 
-  std::string cors_origin;  // the web pages that may call: an origin, or '*' for any; empty: none
-  std::vector<std::string> allow_hosts;  // further names in Host; '*': any. Names it is reached by
+  std::vector<std::string> cors_origins;  // whose web pages may call: chat UIs; '*': any
+  std::vector<std::string> allow_hosts;   // further names in Host; '*': any. Names it is reached by
   Level log_level = Level::kInfo;
 };
 

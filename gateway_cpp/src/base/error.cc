@@ -26,6 +26,8 @@ constexpr std::array kTable = {
     KindTraits{"bad_request", 400, kInvalidRequest, "bad_request", Fault::kClient, kNo, false},
     KindTraits{"model_not_found", 404, kInvalidRequest, "model_not_found", Fault::kClient, kNo,
                false},
+    KindTraits{"unsupported_endpoint", 400, kInvalidRequest, "unsupported_endpoint", Fault::kClient,
+               kNo, false},
     KindTraits{"path_not_found", 404, kInvalidRequest, "not_found", Fault::kClient, kNo, false},
     KindTraits{"method_not_allowed", 405, kInvalidRequest, "method_not_allowed", Fault::kClient,
                kNo, false},

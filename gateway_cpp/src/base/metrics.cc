@@ -174,6 +174,8 @@ struct ProcessSum {
   std::uint64_t connections_total = 0;
   std::uint64_t connections_refused = 0;
   std::uint64_t connections_evicted = 0;
+  std::uint64_t tls_handshakes = 0;
+  std::uint64_t tls_handshakes_failed = 0;
   std::uint64_t bad_requests = 0;
   std::uint64_t broken_requests = 0;
   std::uint64_t heartbeats = 0;
@@ -185,6 +187,8 @@ struct ProcessSum {
     connections_total += shard.connections_total.value();
     connections_refused += shard.connections_refused.value();
     connections_evicted += shard.connections_evicted.value();
+    tls_handshakes += shard.tls_handshakes.value();
+    tls_handshakes_failed += shard.tls_handshakes_failed.value();
     bad_requests += shard.bad_requests.value();
     broken_requests += shard.broken_requests.value();
     heartbeats += shard.heartbeats.value();
@@ -206,6 +210,11 @@ void render_process(Page& page, const ProcessSum& sum) {
   single("connections_evicted_total", "counter",
          "Client connections without a request that gave way to others at the limit.",
          sum.connections_evicted);
+  single("tls_handshakes_total", "counter", "TLS handshakes that came to an end, good or bad.",
+         sum.tls_handshakes);
+  single("tls_handshakes_failed_total", "counter",
+         "TLS handshakes that failed, or whose client left, took too long or spoke plain HTTP.",
+         sum.tls_handshakes_failed);
   single("bad_requests_total", "counter", "HTTP requests that could not be read.",
          sum.bad_requests);
   single("broken_requests_total", "counter", "Requests that ended by a fault of the gateway's own.",

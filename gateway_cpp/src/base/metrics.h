@@ -120,10 +120,12 @@ class MetricsShard {
   Counter connections_total;
   Counter connections_refused;  // at the limit of connections
   Counter connections_evicted;  // that waited for a request and gave way to another
-  Counter broken_requests;      // that ended by an exception: our own faults
-  Gauge sessions;               // open sessions to replicas
-  Counter bad_requests;         // HTTP that could not be read at all
-  Counter heartbeats;           // SSE comments written in silence
+  Counter tls_handshakes;       // that came to an end, and of them
+  Counter tls_handshakes_failed;
+  Counter broken_requests;  // that ended by an exception: our own faults
+  Gauge sessions;           // open sessions to replicas
+  Counter bad_requests;     // HTTP that could not be read at all
+  Counter heartbeats;       // SSE comments written in silence
   std::array<Histogram, kPhases> phases;
 
   Histogram& phase(Phase which) { return phases[static_cast<std::size_t>(which)]; }

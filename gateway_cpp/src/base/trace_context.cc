@@ -7,6 +7,7 @@ namespace {
 
 // 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
 constexpr std::size_t kTraceId = 3;
+constexpr std::size_t kTraceIdDigits = 32;
 constexpr std::size_t kParentId = 36;
 constexpr std::size_t kFlags = 53;
 constexpr std::size_t kLength = 55;
@@ -37,14 +38,19 @@ bool is_trace_parent(std::string_view text) {
   const std::string_view version = text.substr(0, 2);
   if (!is_hex(version) || version == "ff") return false;
   if (text[2] != '-' || text[kParentId - 1] != '-' || text[kFlags - 1] != '-') return false;
-  if (!is_id(text.substr(kTraceId, 32)) || !is_id(text.substr(kParentId, 16))) return false;
+  if (!is_id(text.substr(kTraceId, kTraceIdDigits)) || !is_id(text.substr(kParentId, 16)))
+    return false;
   if (!is_hex(text.substr(kFlags, 2))) return false;
   const std::string_view rest = text.substr(kLength);
   return rest.empty() || (version != "00" && rest.front() == '-' && is_printable(rest));
 }
 
+std::string_view trace_id_of(std::string_view parent) {
+  return parent.substr(kTraceId, kTraceIdDigits);
+}
+
 std::string TraceParents::accept(std::string_view text) {
-  if (text.empty() || is_trace_parent(text)) return std::string(text);
+  if (is_trace_parent(text)) return std::string(text);
   return fresh();
 }
 

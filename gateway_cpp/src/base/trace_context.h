@@ -14,12 +14,15 @@ namespace penstock::base {
 // later version appends is taken too, as printable ASCII.
 bool is_trace_parent(std::string_view text);
 
+// The digits by which all that belongs to the trace is found. `parent`: from accept().
+std::string_view trace_id_of(std::string_view parent);
+
 // One for each thread: where a client's trace cannot be followed, a new one begins.
 class TraceParents {
  public:
   TraceParents() : random_(std::random_device{}()) {}
 
-  // `text` if it is a traceparent, nothing if it is empty, a new one otherwise.
+  // `text` if it is a traceparent, a new one otherwise.
   std::string accept(std::string_view text);
 
  private:

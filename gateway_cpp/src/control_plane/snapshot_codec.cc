@@ -52,7 +52,8 @@ routing::DeploymentRoute deployment_from(const penstock::v1::DeploymentRoute& wi
       .uid = wire.uid(),
       .availability = availability_from(wire.availability()),
       .availability_detail = wire.availability_detail(),
-      .expected_ready_at = base::WallTime(milliseconds(wire.expected_ready_at_ms()))};
+      .expected_ready_at = base::WallTime(milliseconds(wire.expected_ready_at_ms())),
+      .endpoints = {wire.endpoints().begin(), wire.endpoints().end()}};
   for (const auto& adapter : wire.adapters()) {
     deployment.adapters.push_back({adapter.alias(), adapter.adapter()});
   }

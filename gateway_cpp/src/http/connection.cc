@@ -1,7 +1,6 @@
 #include "http/connection.h"
 
 #include <linux/sockios.h>
-#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -20,13 +19,25 @@ constexpr size_t kReadBytes = 64UL * 1024;
 constexpr size_t kKeptUnsentBytes = 64UL * 1024;
 constexpr std::chrono::milliseconds kLinger{2'000};
 constexpr std::chrono::milliseconds kHandOver{2'000};
-constexpr std::chrono::seconds kProbeInterval{1};
-constexpr unsigned kInterimProbes = 4;  // Go's client takes more interim answers for an attack
 constexpr size_t kLingerBytes = 64UL * 1024 * 1024;
+constexpr size_t kSealedAtOnce = 64UL * 1024;
 
 static_assert(Connection::kAheadBytes <= kReadBytes);
 
 bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
+
+// Shared by the connections of a thread: an idle one then costs no buffer.
+std::array<char, kReadBytes>& read_memory() {
+  static thread_local std::array<char, kReadBytes> memory;
+  return memory;
+}
+
+// What TLS has made of bytes that go out at once; likewise.
+std::string& empty_wire_memory() {
+  static thread_local std::string memory;
+  memory.clear();
+  return memory;
+}
 
 }  // namespace
 
@@ -34,33 +45,78 @@ Connection::Connection(Socket socket, proxy::TimerWheel& timers,
                        std::chrono::milliseconds write_timeout)
     : socket_(std::move(socket)), timers_(timers), write_timeout_(write_timeout) {}
 
+void Connection::secure(std::unique_ptr<tls::Channel> channel, std::string_view behind_it) {
+  tls_ = std::move(channel);
+  if (behind_it.empty()) return;
+  std::string plain(behind_it.size() + tls::Channel::kMostHeld, '\0');
+  std::string& answers = empty_wire_memory();
+  plain.resize(tls_->open(behind_it, plain, answers).size());
+  ahead_ = std::move(plain);
+  put(answers);
+}
+
 std::string_view Connection::read() {
-  // Shared by the connections of a thread: an idle one then costs no buffer.
-  static thread_local std::array<char, kReadBytes> buffer;
   if (gone_) return {};
-  if (!ahead_.empty()) return take_ahead(buffer.data());
+  if (!ahead_.empty()) return take_ahead();
+  const Part part = receive(kReadBytes);
+  switch (part.received) {
+    case Received::kBytes:
+      return part.bytes;
+    case Received::kNothingYet:
+      watch();
+      return {};
+    case Received::kGoodbye:
+    case Received::kEnd:
+      say_goodbye();
+      break;
+    case Received::kBroken:
+      break;
+  }
+  gone_ = true;
+  return {};
+}
+
+Connection::Part Connection::receive(size_t most) {
+  return tls_ ? receive_sealed(most) : receive_raw(read_memory().data(), most);
+}
+
+Connection::Part Connection::receive_raw(char* memory, size_t most) {
   for (;;) {
-    const ssize_t got = ::recv(socket_.native_handle(), buffer.data(), buffer.size(), 0);
+    const ssize_t got = ::recv(socket_.native_handle(), memory, most, MSG_DONTWAIT);
     if (got > 0) {
       turn_bytes_ += static_cast<size_t>(got);
-      return {buffer.data(), static_cast<size_t>(got)};
+      return {Received::kBytes, {memory, static_cast<size_t>(got)}};
     }
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && would_block(errno)) {
-      watch();
-    } else {
-      gone_ = true;
-    }
-    return {};
+    if (got == 0) return {Received::kEnd, {}};
+    if (would_block(errno)) return {Received::kNothingYet, {}};
+    if (errno != EINTR) return {Received::kBroken, {}};
   }
 }
 
-std::string_view Connection::take_ahead(char* memory) {
+// Reads until a record has brought something, or the turn is over: a client can send records that
+// bring next to nothing for as long as it likes.
+Connection::Part Connection::receive_sealed(size_t most) {
+  using State = tls::Channel::State;
+  static thread_local std::array<char, kReadBytes - tls::Channel::kMostHeld> wire;
+  std::string& answers = empty_wire_memory();
+  while (tls_->state() == State::kOpen) {
+    const Part raw = receive_raw(wire.data(), std::min(most, wire.size()));
+    if (raw.received != Received::kBytes) return raw;
+    const std::string_view plain = tls_->open(raw.bytes, read_memory(), answers);
+    put(answers);
+    answers.clear();
+    if (!plain.empty()) return {Received::kBytes, plain};
+    if (turn_is_over()) return {Received::kNothingYet, {}};
+  }
+  return {tls_->state() == State::kEnded ? Received::kGoodbye : Received::kBroken, {}};
+}
+
+std::string_view Connection::take_ahead() {
   const size_t size = ahead_.size();
-  std::memcpy(memory, ahead_.data(), size);
+  std::memcpy(read_memory().data(), ahead_.data(), size);
   std::string().swap(ahead_);
   turn_bytes_ += size;
-  return {memory, size};
+  return {read_memory().data(), size};
 }
 
 Awaitable<void> Connection::yield() {
@@ -73,88 +129,14 @@ void Connection::begin_answer(std::string_view probe) {
   probe_ = probe;
   interim_probes_ = 0;
   if (behind_since_ && unsent_.empty() && unacknowledged() == 0) behind_since_.reset();
+  if (tls_ && tls_->state() != tls::Channel::State::kOpen) return lose();  // said with the request
   watch();
 }
 
-// One wait for readability at a time serves both a request that is awaited and a client that
-// leaves.
-void Connection::watch() {
-  if (watching_ || gone_) return;
-  watching_ = true;
-  socket_.async_wait(Socket::wait_read, [self = shared_from_this()](boost::system::error_code ec) {
-    self->watching_ = false;
-    if (!ec) self->on_readable();
-  });
-}
-
-void Connection::on_readable() {
-  if (answering_) {
-    read_ahead();
-  } else {
-    signal_.raise();
-  }
-}
-
-// What comes during an answer is a later request, kept for its turn, or the client's end. Without
-// reading it the end behind it would not be seen.
-void Connection::read_ahead() {
-  std::array<char, 4096> part;
-  while (!gone_) {
-    const size_t room = std::min(part.size(), kAheadBytes - ahead_.size());
-    if (room == 0) return watch_for_reset();
-    const ssize_t got = ::recv(socket_.native_handle(), part.data(), room, MSG_DONTWAIT);
-    if (got > 0) {
-      ahead_.append(part.data(), static_cast<size_t>(got));
-    } else if (got == 0) {
-      return ask_whether_it_reads();
-    } else if (would_block(errno)) {
-      return watch();
-    } else if (errno != EINTR) {
-      return lose();
-    }
-  }
-}
-
-// The client has ended its side. Asked again and again, since a proxy in between may take the first
-// probe and learn only then that nobody is behind it.
-void Connection::ask_whether_it_reads() {
-  if (probe_.empty()) return lose();
-  watch_for_reset();
-  const bool interim = probe_.starts_with("HTTP/");
-  if (unsent_.empty() && (!interim || interim_probes_ < kInterimProbes)) {
-    if (interim) ++interim_probes_;
-    const size_t sent = try_send(probe_);
-    if (gone_) return lose();
-    unsent_.assign(probe_.substr(sent));
-  }
-  if (!probing_) probing_ = std::make_unique<ProbeTimer>(socket_.get_executor());
-  probing_->expires_after(kProbeInterval);
-  probing_->async_wait([self = shared_from_this()](boost::system::error_code ec) {
-    if (!ec && self->answering_ && !self->gone_) self->ask_whether_it_reads();
-  });
-}
-
-void Connection::watch_for_reset() {
-  if (watching_for_reset_ || gone_) return;
-  watching_for_reset_ = true;
-  socket_.async_wait(Socket::wait_error, [self = shared_from_this()](boost::system::error_code ec) {
-    self->watching_for_reset_ = false;
-    if (ec || self->gone_) return;
-    pollfd state{self->socket_.native_handle(), 0, 0};
-    ::poll(&state, 1, 0);
-    if ((state.revents & (POLLERR | POLLHUP)) != 0) self->lose();
-  });
-}
-
-void Connection::lose() {
-  gone_ = true;
-  signal_.raise();
-}
-
-size_t Connection::try_send(std::string_view bytes) {
+size_t Connection::try_send(std::string_view wire_bytes) {
   for (;;) {
-    const ssize_t sent =
-        ::send(socket_.native_handle(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent = ::send(socket_.native_handle(), wire_bytes.data(), wire_bytes.size(),
+                                MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) {
       sent_total_ += static_cast<uint64_t>(sent);
       return static_cast<size_t>(sent);
@@ -167,15 +149,40 @@ size_t Connection::try_send(std::string_view bytes) {
 
 Sent Connection::send(std::string_view bytes) {
   if (gone_) return Sent::kGone;
+  return tls_ ? seal_and_put(bytes) : put(bytes);
+}
+
+Sent Connection::put(std::string_view wire_bytes) {
   if (!unsent_.empty()) {
-    unsent_.append(bytes);
+    unsent_.append(wire_bytes);
     return Sent::kBlocked;
   }
-  const size_t sent = try_send(bytes);
+  if (wire_bytes.empty()) return Sent::kAll;
+  const size_t sent = try_send(wire_bytes);
   if (gone_) return Sent::kGone;
-  if (sent == bytes.size()) return Sent::kAll;
-  unsent_.assign(bytes.substr(sent));
+  if (sent == wire_bytes.size()) return Sent::kAll;
+  unsent_.assign(wire_bytes.substr(sent));
   return Sent::kBlocked;
+}
+
+// In parts, so that a large answer is not held twice.
+Sent Connection::seal_and_put(std::string_view bytes) {
+  Sent sent = Sent::kAll;
+  while (!bytes.empty() && sent != Sent::kGone) {
+    std::string& sealed = empty_wire_memory();
+    gone_ = !tls_->seal(bytes.substr(0, kSealedAtOnce), sealed);
+    sent = gone_ ? Sent::kGone : put(sealed);
+    bytes.remove_prefix(std::min(bytes.size(), kSealedAtOnce));
+  }
+  return sent;
+}
+
+// Nothing of an answer is missing; where there is no TLS, there is nothing to say.
+void Connection::say_goodbye() {
+  if (!tls_) return;
+  std::string& sealed = empty_wire_memory();
+  tls_->say_goodbye(sealed);
+  put(sealed);
 }
 
 void Connection::send_unsent() {
@@ -241,13 +248,25 @@ void Connection::wait_writable() {
   });
 }
 
-Awaitable<void> Connection::linger() {
+Awaitable<void> Connection::flush(const proxy::TimerWheel::Timer& patience) {
+  while (!gone_ && !unsent_.empty() && !patience.fired()) {
+    send_unsent();
+    if (unsent_.empty() || gone_) break;
+    wait_writable();
+    co_await signal_.wait();
+  }
+}
+
+Awaitable<void> Connection::linger(Farewell farewell) {
   if (gone_) co_return;
-  boost::system::error_code ignored;
-  std::ignore = socket_.shutdown(Socket::shutdown_send, ignored);
   answering_ = false;
   proxy::TimerWheel::Timer patience(timers_, signal_);
   patience.arm(kLinger);
+  if (farewell == Farewell::kWhole) say_goodbye();
+  co_await flush(patience);
+  tls_.reset();  // nobody looks at what still comes
+  boost::system::error_code ignored;
+  std::ignore = socket_.shutdown(Socket::shutdown_send, ignored);
   size_t drained = 0;
   while (!gone_ && !cut_short_ && !patience.fired() && drained < kLingerBytes) {
     const auto bytes = read();

@@ -5,6 +5,10 @@
 // Whether a client that ended its side of the connection has left or still reads cannot be seen, so
 // it is asked: it is sent something that a reader passes over (the probe), to which the system of
 // one that has left answers with a reset.
+//
+// Under TLS all of this is said of the bytes on the wire; what is read and sent is deciphered and
+// sealed on its way. There a client can say that it leaves, and is believed: it may wait for an
+// answer to that with its socket open.
 #pragma once
 
 #include <boost/asio/basic_stream_socket.hpp>
@@ -18,6 +22,7 @@
 
 #include "proxy/reply.h"
 #include "proxy/timer_wheel.h"
+#include "tls/channel.h"
 #include "upstream/awaitable.h"
 #include "upstream/signal.h"
 
@@ -55,6 +60,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // end_soon() was called: the answer that is being made is to end with an error.
   bool cut_short() const { return cut_short_; }
 
+  // TLS from here on: the handshake is over, and `behind_it` is what has come behind it.
+  void secure(std::unique_ptr<tls::Channel> channel, std::string_view behind_it);
+
   // What is there now, in memory that the next read of any connection of this thread overwrites.
   // Empty: nothing now (the signal will tell) or gone().
   std::string_view read();
@@ -75,10 +83,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Sends what the socket takes and keeps the rest for flush().
   Sent send(std::string_view bytes);
   Awaitable<Sent> flush();
+  // Until `patience` has fired; what is left then stays unsent.
+  Awaitable<void> flush(const proxy::TimerWheel::Timer& patience);
 
+  // Whether a client of TLS is told that nothing was cut off.
+  enum class Farewell : uint8_t { kWhole, kCut };
   // Lets the client read everything before the connection goes: it may still be sending, and a
   // socket that is closed with bytes unread takes back what it sent.
-  Awaitable<void> linger();
+  Awaitable<void> linger(Farewell farewell);
 
   enum class Ending : uint8_t { kClean, kReset };
   // How the client is to see this connection end, however it does, the process's death included.
@@ -97,6 +109,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
       asio::basic_waitable_timer<std::chrono::steady_clock,
                                  asio::wait_traits<std::chrono::steady_clock>, upstream::Executor>;
 
+  // Like recv(): what came, in the memory that read() returns; else why there is nothing.
+  enum class Received : uint8_t { kBytes, kNothingYet, kEnd, kGoodbye, kBroken };
+  struct Part {
+    Received received;
+    std::string_view bytes;
+  };
+  Part receive(size_t most);
+  Part receive_raw(char* memory, size_t most);
+  Part receive_sealed(size_t most);
+
   void watch();
   void on_readable();
   void read_ahead();
@@ -104,9 +126,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void watch_for_reset();
   void lose();
   void wait_writable();
-  size_t try_send(std::string_view bytes);
+  Sent put(std::string_view wire_bytes);
+  Sent seal_and_put(std::string_view bytes);
+  void say_goodbye();
+  size_t try_send(std::string_view wire_bytes);
   void send_unsent();
-  std::string_view take_ahead(char* memory);
+  void look_for_the_end();
+  bool has_ended_its_side();
+  void in_a_while(void (Connection::*what)());
+  std::string_view take_ahead();
+  size_t room_ahead() const;
   bool is_too_slow();
   std::chrono::milliseconds rest_of_window() const;
   int unacknowledged();
@@ -115,11 +144,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   proxy::TimerWheel& timers_;
   const std::chrono::milliseconds write_timeout_;
   upstream::Signal signal_;
-  std::string unsent_;
-  size_t unsent_begin_ = 0;  // what is before it has been sent
-  std::string ahead_;        // of later requests
+  std::unique_ptr<tls::Channel> tls_;  // null: the bytes are those on the wire
+  std::string unsent_;                 // as on the wire
+  size_t unsent_begin_ = 0;            // what is before it has been sent
+  std::string ahead_;                  // of later requests
   std::string_view probe_;
-  std::unique_ptr<ProbeTimer> probing_;  // of a client that has ended its side
+  std::unique_ptr<ProbeTimer> probing_;  // of a client that has ended its side, or may unseen
   uint64_t sent_total_ = 0;
   std::optional<base::SteadyTime> behind_since_;  // the client has not caught up since
   uint64_t behind_sent_ = 0;                      // sent_total_ then

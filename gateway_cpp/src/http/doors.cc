@@ -1,7 +1,6 @@
 #include "http/doors.h"
 
 #include <arpa/inet.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -47,10 +46,11 @@ base::Error wrong_origin(std::string_view origin) {
 
 }  // namespace
 
-Doors::Doors(const base::GatewayConfig& config, std::string_view machine_name)
-    : names_{"localhost", config.listen.host, std::string(machine_name),
-             std::string(machine_name.substr(0, machine_name.find('.')))},
-      cors_origin_(config.cors_origin) {
+Doors::Doors(const base::GatewayConfig& config, const MachineName& machine, Hosts hosts)
+    : machine_(machine),
+      names_{"localhost", config.listen.host},
+      any_host_(hosts == Hosts::kAny),
+      origins_(config.cors_origins) {
   for (const std::string& name : config.allow_hosts) {
     any_host_ |= name == "*";
     names_.emplace_back(is_authority(name) ? without_port(name) : name);
@@ -66,7 +66,7 @@ std::optional<base::Error> Doors::refusal(const RequestHead& head) const {
 bool Doors::knows_host(std::string_view host) const {
   if (any_host_ || is_address(host)) return true;
   if (host.ends_with('.')) host.remove_suffix(1);
-  return is_below(kLocal, host) ||
+  return is_below(kLocal, host) || machine_.is(host) ||
          std::any_of(names_.begin(), names_.end(), [host](const std::string& name) {
            return name.starts_with('.') ? is_below(name, host)
                                         : !name.empty() && same_text(name, host);
@@ -74,17 +74,14 @@ bool Doors::knows_host(std::string_view host) const {
 }
 
 bool Doors::knows_origin(const RequestHead& head) const {
-  if (cors_origin_ == "*") return true;
-  if (!cors_origin_.empty() && same_text(head.origin, cors_origin_)) return true;
+  if (origins_.allow(head.origin)) return true;
   const size_t scheme = head.origin.find("://");
   if (scheme == std::string_view::npos) return false;
   return !head.host.empty() && same_text(head.origin.substr(scheme + 3), head.host);
 }
 
-std::string machine_name() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return {};
-  return name.data();
+Doors::Hosts hosts_of_status_port(const base::GatewayConfig& config) {
+  return config.metrics.is_loopback() ? Doors::Hosts::kOwn : Doors::Hosts::kAny;
 }
 
 bool is_json(const RequestHead& head) {

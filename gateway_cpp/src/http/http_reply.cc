@@ -4,6 +4,8 @@
 #include <array>
 #include <charconv>
 
+#include "openai/endpoints.h"
+
 namespace penstock::http {
 
 namespace {
@@ -14,11 +16,14 @@ constexpr std::string_view kLastChunk = "0\r\n\r\n";
 constexpr std::string_view kInterim = "HTTP/1.1 100 Continue\r\n\r\n";
 constexpr std::string_view kChunkedComment = "8\r\n: ping\n\n\r\n";
 constexpr std::string_view kComment = ": ping\n\n";
-constexpr size_t kLongestId = 128;
+// All that an answer may have and that a page sees only if it is named here.
 constexpr std::string_view kExposedHeaders =
-    "x-request-id, x-client-request-id, openai-processing-ms, retry-after, retry-after-ms, "
-    "x-should-retry, x-penstock-backend, x-penstock-replica, x-penstock-queue-ms, "
-    "x-penstock-adapter-version, x-penstock-drop-reason";
+    "x-request-id, request-id, x-client-request-id, openai-processing-ms, openai-version, "
+    "retry-after, "
+    "retry-after-ms, x-should-retry, x-penstock-backend, x-penstock-backend-version, "
+    "x-penstock-model-version, x-penstock-adapter-version, x-penstock-replica, "
+    "x-penstock-trace-id, x-penstock-queue-ms, x-penstock-prefix-hit, x-penstock-drop-reason, "
+    "allow, accept-encoding";
 
 void add_header(std::string& text, std::string_view name, std::string_view value) {
   text.append(name).append(": ").append(value).append("\r\n");
@@ -71,14 +76,15 @@ std::string HttpReply::head_text(const proxy::AnswerHead& head) const {
   text.append(reason_phrase(head.status)).append("\r\n");
   if (!head.content_type.empty()) add_header(text, "content-type", head.content_type);
   add_header(text, "x-request-id", frame_.request_id);
-  if (!frame_.head.request_id.empty()) {
-    add_header(text, "x-client-request-id", frame_.head.request_id.substr(0, kLongestId));
+  if (openai::dialect_at(frame_.head.target) == openai::Dialect::kAnthropic) {
+    add_header(text, "request-id", frame_.request_id);  // its SDKs look for it here
   }
+  if (!frame_.callers_id.empty()) add_header(text, "x-client-request-id", frame_.callers_id);
   for (const auto& header : head.headers) add_header(text, header.name, header.value);
-  if (!allow_.empty()) add_header(text, "allow", allow_);
-  if (!frame_.head.origin.empty() && !frame_.cors_origin.empty()) {
-    add_header(text, "access-control-allow-origin", frame_.cors_origin);
-    if (frame_.cors_origin != "*") add_header(text, "vary", "origin");
+  for (const auto& header : added_) add_header(text, header.name, header.value);
+  if (frame_.depends_on_origin) add_header(text, "vary", "origin");
+  if (!frame_.reader.empty()) {
+    add_header(text, "access-control-allow-origin", frame_.reader);
     add_header(text, "access-control-expose-headers", kExposedHeaders);
   }
   if (keep_alive_ == KeepAlive::kNo) {

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "http/connection.h"
 #include "http/strict_head.h"
@@ -14,8 +15,10 @@ namespace penstock::http {
 // What every answer to a request repeats or obeys.
 struct AnswerFrame {
   std::string_view request_id;
+  std::string_view callers_id;  // of the request; empty: it has none
   const RequestHead& head;
-  std::string_view cors_origin;  // empty: no CORS headers
+  std::string_view reader;         // the origin whose page may read the answer; empty: none
+  bool depends_on_origin = false;  // another origin's page would be told something else
 };
 
 class HttpReply final : public proxy::Reply {
@@ -36,9 +39,12 @@ class HttpReply final : public proxy::Reply {
   void watch_client();
   // The connection is not used again: set before the answer to say so in it.
   void close_after() { keep_alive_ = KeepAlive::kNo; }
-  // The methods that a 405 names.
-  void allow(std::string_view methods) { allow_ = methods; }
+  // What this answer says besides.
+  void add(std::string_view name, std::string_view value) {
+    added_.push_back({name, std::string(value)});
+  }
   KeepAlive keep_alive() const { return keep_alive_; }
+  const AnswerFrame& frame() const { return frame_; }
 
   // How far the answer has come.
   enum class Progress : uint8_t {
@@ -59,7 +65,7 @@ class HttpReply final : public proxy::Reply {
   Connection& connection_;
   const AnswerFrame frame_;
   KeepAlive keep_alive_;
-  std::string_view allow_;
+  std::vector<openai::Header> added_;
   Progress progress_ = Progress::kNone;
   bool streams_ = false;
   bool ends_with_connection_ = false;

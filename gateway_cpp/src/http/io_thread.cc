@@ -22,14 +22,17 @@ IoThread::IoThread(const Shared& shared, int socket)
           metrics_, shared.log),
       pages_(shared.clock, shared.metrics, shared.state, routes_, shared.subscription),
       flow_({shared.clock, shared.log, shared.config, metrics_, shared.state, shared.suspects,
-             timers_, parser_, routes_, shared.policy, pool_}),
+             timers_, parser_, routes_, shared.policy, pool_, shared.aside}),
       services_{shared.clock,  shared.log,   shared.config,
                 metrics_,      shared.state, shared.state.connections,
                 ids_,          pages_,       shared.doors,
-                shared.bodies, waiting_,     &flow_},
+                shared.bodies, waiting_,     &shared.waiting,
+                &flow_,        shared.tls},
       sessions_(io_, services_, shared.log),
       listener_(io_, socket, shared.state.max_connections, sessions_, services_, timers_,
-                shared.log) {}
+                shared.log) {
+  shared.waiting.add(io_, waiting_);
+}
 
 IoThread::~IoThread() { join(); }
 
@@ -65,6 +68,7 @@ void IoThread::join() {
 void IoThread::tick() {
   const auto now = clock_.steady_now();
   timers_.advance(now);
+  flow_.look_for_suspects();
   if (now >= next_sweep_) {
     next_sweep_ = now + kSweepInterval;
     pool_.sweep(*routes_.read());

@@ -18,10 +18,12 @@
 #include "http/session.h"
 #include "http/session_group.h"
 #include "http/status_pages.h"
+#include "http/waiting_sessions.h"
 #include "openai/request.h"
 #include "proxy/body_budget.h"
 #include "proxy/gateway_state.h"
 #include "proxy/request_flow.h"
+#include "proxy/side_threads.h"
 #include "proxy/timer_wheel.h"
 #include "routing/route_table.h"
 #include "routing/selection_policy.h"
@@ -43,7 +45,10 @@ class IoThread {
     const routing::SelectionPolicy& policy;
     const Doors& doors;
     proxy::BodyBudget& bodies;
+    WaitingRooms& waiting;
+    proxy::SideThreads& aside;
     StatusPages::Subscription subscription;
+    const TlsPort* tls;  // null: clients speak plain HTTP
   };
 
   // `socket`: from listen_on(), owned from now on.
@@ -78,7 +83,7 @@ class IoThread {
   RequestIds ids_;
   StatusPages pages_;
   proxy::RequestFlow flow_;
-  WaitingSessions waiting_;
+  WaitingSessions waiting_{timers_};
   Services services_;
   SessionGroup sessions_;
   Listener listener_;

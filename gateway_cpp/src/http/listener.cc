@@ -17,8 +17,8 @@ namespace penstock::http {
 
 namespace {
 
-constexpr uint32_t kRefusedAtOnce = 128;  // clients over the limit that are told why
-constexpr unsigned kTakenAtOnce = 64;     // before the clients that are there have their turn
+constexpr uint32_t kOverTheLimit = 128;  // clients that are told so, or wait for others' places
+constexpr unsigned kTakenAtOnce = 64;    // before the clients that are there have their turn
 constexpr std::chrono::milliseconds kRest{100};  // while not even a spare descriptor can be had
 
 int open_spare() { return ::open("/dev/null", O_RDONLY | O_CLOEXEC); }
@@ -96,7 +96,7 @@ Listener::Queue Listener::accept_some(unsigned at_most) {
     if (errno == EAGAIN || errno == EWOULDBLOCK) return Queue::kEmpty;
     if (errno == EINTR || errno == ECONNABORTED) continue;
     if (errno == EMFILE || errno == ENFILE) {
-      if (sessions_.make_room() || refuse_without_descriptor()) continue;
+      if (sessions_.make_room(Waiting::kAny) || refuse_without_descriptor()) continue;
     } else {
       log_.warning("accept failed", {{"errno", errno}});
     }
@@ -105,13 +105,24 @@ Listener::Queue Listener::accept_some(unsigned at_most) {
   return Queue::kMore;
 }
 
+// A place at another thread is free only a little later, so that not many may be asked for at once.
+bool Listener::find_room(uint32_t connections, uint32_t most) {
+  if (connections < most) return true;
+  const bool may_ask = connections < most + kOverTheLimit;
+  for (const Waiting who : {Waiting::kLong, Waiting::kAny}) {
+    if (sessions_.make_room(who)) return true;
+    if (may_ask && sessions_.make_room_elsewhere(who)) return true;
+  }
+  return false;
+}
+
 void Listener::take(int client) {
   const uint32_t most = max_connections_.load(std::memory_order_relaxed);
   const uint32_t connections = services_.connections.load(std::memory_order_relaxed);
-  const bool has_room = connections < most || sessions_.make_room();
+  const bool has_room = find_room(connections, most);
   const auto welcome = has_room ? Welcome::kYes : Welcome::kNo;
   if (welcome == Welcome::kNo) services_.metrics.connections_refused.add();
-  if (!has_room && connections >= most + kRefusedAtOnce) {
+  if (!has_room && connections >= most + kOverTheLimit) {
     ::close(client);
     return;
   }

@@ -1,7 +1,7 @@
 // Accepts clients for one I/O thread and starts a session for each. At the limit of connections
-// those that wait for a request give way; where none does, some more clients are taken to be told
-// so. Without descriptors they are taken and closed, so that they do not wait in vain. That thread
-// only.
+// those that wait for a request give way, this thread's first; where none does, some more clients
+// are taken to be told so. Without descriptors they are taken and closed, so that they do not wait
+// in vain. That thread only.
 #pragma once
 
 #include <atomic>
@@ -43,6 +43,7 @@ class Listener {
   void rest();
   Queue accept_some(unsigned at_most);
   void take(int client);
+  bool find_room(uint32_t connections, uint32_t most);
   bool refuse_without_descriptor();
 
   asio::io_context& io_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "http/chunk_decoder.h"
+#include "http/content_coding.h"
+#include "http/read_errors.h"
 
 namespace penstock::http {
 
@@ -17,36 +19,6 @@ constexpr size_t kParserPadding = 64;       // what the JSON parser wants behind
 constexpr std::chrono::milliseconds kHoldAndWait{2'000};
 constexpr std::chrono::milliseconds kRoomPoll{50};  // while the budget for bodies is used up
 
-base::Error bad_request(std::string_view fault) {
-  return base::make_error(base::Kind::kBadRequest,
-                          "This is not a well-formed HTTP request: " + std::string(fault) + ".");
-}
-
-base::Error too_slow(std::string_view part, std::chrono::milliseconds limit) {
-  return base::make_error(base::Kind::kRequestTimeout,
-                          "The request's " + std::string(part) + " did not arrive within " +
-                              std::to_string(limit.count()) + " ms. Send it again.");
-}
-
-base::Error headers_too_large(size_t limit) {
-  return base::make_error(base::Kind::kHeadersTooLarge, "The request's headers are larger than " +
-                                                            std::to_string(limit) + " bytes.");
-}
-
-base::Error body_too_large(size_t limit) {
-  return base::make_error(
-      base::Kind::kBodyTooLarge,
-      "The request body is larger than " + std::to_string(limit) + " bytes. Send a shorter one.");
-}
-
-base::Error no_room() {
-  auto error = base::make_error(base::Kind::kOverloaded,
-                                "This gateway holds as many bytes of request bodies as it may. Try "
-                                "again.");
-  error.retry_after = std::chrono::seconds(1);
-  return error;
-}
-
 // A line feed without its carriage return, which lenient readers take for a line's end.
 bool has_bare_line_feed(std::string_view text, size_t from) {
   for (size_t at = text.find('\n', from); at != std::string_view::npos;
@@ -54,16 +26,6 @@ bool has_bare_line_feed(std::string_view text, size_t from) {
     if (at == 0 || text[at - 1] != '\r') return true;
   }
   return false;
-}
-
-// A body of unknown length was given room for a read at least; what it does not need goes back.
-void fit(proxy::BodyShare& share, std::string& body) {
-  if (body.capacity() < 2 * (body.size() + kParserPadding)) return;
-  std::string fitted;
-  fitted.reserve(body.size() + kParserPadding);
-  fitted.append(body);
-  body.swap(fitted);
-  share.shrink_to(body.capacity());
 }
 
 }  // namespace
@@ -107,14 +69,14 @@ Awaitable<RequestReader::Outcome> RequestReader::head() {
     const size_t overlap = std::min(searched, kHeadEnd.size() - 1);
     const size_t end = bytes.find(kHeadEnd, searched - overlap);
     const size_t size = end == std::string_view::npos ? bytes.size() : end + kHeadEnd.size();
-    if (size > limits_.head_bytes) co_return headers_too_large(limits_.head_bytes);
+    if (size > limits_.head_bytes) co_return oversized_head(bytes.substr(0, size));
     if (has_bare_line_feed(bytes.substr(0, size), searched)) {
-      co_return bad_request("a line ends without a carriage return");
+      co_return Unreadable{bad_request("a line ends without a carriage return")};
     }
     if (end != std::string_view::npos) co_return take_head(size);
     searched = bytes.size();
     const auto filled = co_await fill();
-    if (filled == Filled::kTooLate) co_return too_slow("header", limits_.head_timeout);
+    if (filled == Filled::kTooLate) co_return Unreadable{too_slow("header", limits_.head_timeout)};
     if (filled == Filled::kGone) co_return NoMore{};
     keep(fresh_);
   }
@@ -124,8 +86,21 @@ RequestReader::Outcome RequestReader::take_head(size_t size) {
   head_.assign(unread().substr(0, size));
   use(size);
   auto read = read_head(head_);
-  if (const auto* fault = std::get_if<HeadFault>(&read)) return bad_request(fault->what);
+  if (const auto* fault = std::get_if<HeadFault>(&read))
+    return Unreadable{bad_request(fault->what)};
   return std::get<RequestHead>(read);
+}
+
+// A page is to see why it is refused: whose it is stands in the lines that have come whole.
+RequestReader::Outcome RequestReader::oversized_head(std::string_view begun) {
+  constexpr std::string_view kLineEnd = kHeadEnd.substr(2);
+  Unreadable unreadable{headers_too_large(limits_.head_bytes)};
+  const size_t last = begun.rfind(kLineEnd);
+  if (last == std::string_view::npos) return unreadable;
+  head_.assign(begun.substr(0, last)).append(kHeadEnd);
+  const auto read = read_head(head_);
+  if (const auto* head = std::get_if<RequestHead>(&read)) unreadable.head = *head;
+  return unreadable;
 }
 
 Awaitable<RequestReader::Failed> RequestReader::body(const RequestHead& head,
@@ -136,7 +111,9 @@ Awaitable<RequestReader::Failed> RequestReader::body(const RequestHead& head,
   timer_.arm(limits_.body_timeout);
   if (head.expects_continue && unread().empty()) co_await go_on();
   Failed failed;
-  if (head.is_chunked) {
+  if (coding_of(head) == Coding::kGzip) {
+    failed = co_await packed_body(head, share, body);
+  } else if (head.is_chunked) {
     failed = co_await chunked_body(share, body);
   } else {
     failed = co_await counted_body(length, share, body);
@@ -198,6 +175,16 @@ Awaitable<RequestReader::Failed> RequestReader::chunked_body(proxy::BodyShare& s
   }
 }
 
+void RequestReader::fit(proxy::BodyShare& share, std::string& body) {
+  if (body.capacity() >= 2 * (body.size() + kParserPadding)) {
+    std::string fitted;
+    fitted.reserve(body.size() + kParserPadding);
+    fitted.append(body);
+    body.swap(fitted);
+  }
+  share.shrink_to(body.capacity());
+}
+
 // Room for so many bytes more in a body of `most` bytes at most, waiting for others' bodies to go
 // if there is none.
 Awaitable<RequestReader::Failed> RequestReader::make_room(size_t bytes, size_t most,
@@ -210,7 +197,7 @@ Awaitable<RequestReader::Failed> RequestReader::make_room(size_t bytes, size_t m
   // Who holds a part of what all wait for gives it back soon, or nobody would get on.
   proxy::TimerWheel::Timer patience(connection_.timers(), connection_.signal());
   if (!body.empty()) patience.arm(kHoldAndWait);
-  while (!share.grow_to(capacity)) {
+  while (!share.grow_to(capacity + beside_)) {
     if (timer_.fired() || patience.fired()) co_return no_room();
     if (connection_.gone() || connection_.cut_short()) co_return std::nullopt;
     again.arm(kRoomPoll);

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "http/connection.h"
+#include "http/gunzip.h"
 #include "http/strict_head.h"
 #include "proxy/body_budget.h"
 
@@ -27,10 +28,15 @@ struct ReadLimits {
 // The connection ended, or was idle for too long: nothing to say.
 struct NoMore {};
 
+// What no request can be made of: to be told to the client, and then the connection closed.
+struct Unreadable {
+  base::Error error;
+  RequestHead head = {};  // what could be read of it, to know who will read the answer
+};
+
 class RequestReader {
  public:
-  // An Error is to be told to the client, and then the connection closed.
-  using Outcome = std::variant<RequestHead, base::Error, NoMore>;
+  using Outcome = std::variant<RequestHead, Unreadable, NoMore>;
   using Failed = std::optional<base::Error>;
 
   RequestReader(Connection& connection, const ReadLimits& limits)
@@ -42,8 +48,8 @@ class RequestReader {
   // skipped: ask no more of this connection then.
   Awaitable<Outcome> next();
 
-  // The body of the head that came last, whose share of the budget grows with it. The client may be
-  // gone afterwards.
+  // The body of the head that came last, unpacked, whose share of the budget grows with it. The
+  // client may be gone afterwards.
   Awaitable<Failed> body(const RequestHead& head, proxy::BodyShare& share, std::string& body);
 
   // Shortens the wait for the next request, from now.
@@ -58,12 +64,23 @@ class RequestReader {
   Awaitable<bool> first_bytes();
   Awaitable<Outcome> head();
   Outcome take_head(size_t size);
+  Outcome oversized_head(std::string_view begun);
   Awaitable<Filled> fill();
   Awaitable<Failed> counted_body(uint64_t length, proxy::BodyShare& share, std::string& body);
   Awaitable<Failed> chunked_body(proxy::BodyShare& share, std::string& body);
   Awaitable<Failed> make_room(size_t bytes, size_t most, proxy::BodyShare& share,
                               std::string& body);
+  // A body of unknown length was given room for a read at least; what it does not need goes back.
+  static void fit(proxy::BodyShare& share, std::string& body);
   Awaitable<void> go_on();
+
+  // A packed body: packed_body.cc
+  class PackedBytes;
+  Awaitable<Failed> packed_body(const RequestHead& head, proxy::BodyShare& share,
+                                std::string& body);
+  Awaitable<Failed> next_piece(PackedBytes& packed);
+  Awaitable<Failed> unpack(Gunzip& gunzip, std::string_view packed, proxy::BodyShare& share,
+                           std::string& body);
 
   std::string_view unread() const { return std::string_view(buffer_).substr(begin_); }
   void use(size_t bytes);
@@ -78,6 +95,7 @@ class RequestReader {
   size_t begin_ = 0;
   std::string_view fresh_;  // what fill() read: good until the next wait
   size_t blank_ = 0;        // bytes of blank lines before this request
+  size_t beside_ = 0;       // bytes that the body's share has to hold besides: what unpacks it
   bool idle_ = true;
   bool has_asked_ = false;
 };

@@ -1,7 +1,9 @@
 #include "http/router.h"
 
 #include <array>
+#include <utility>
 
+#include "http/syntax.h"
 #include "openai/models.h"
 
 namespace penstock::http {
@@ -10,40 +12,65 @@ namespace {
 
 constexpr std::string_view kModelPrefix = "/v1/models/";
 
+// As the Allow header names them.
+constexpr std::string_view kGet = "GET, HEAD, OPTIONS";
+constexpr std::string_view kPost = "POST, OPTIONS";
+constexpr std::string_view kGetAndPost = "GET, HEAD, POST, OPTIONS";
+
 struct Row {
   std::string_view path;
   Page page;
-  std::string_view method;
+  std::string_view methods;
 };
 
-constexpr std::array<Row, 7> kRows = {{{"/v1/chat/completions", Page::kChatCompletions, "POST"},
-                                       {"/v1/completions", Page::kCompletions, "POST"},
-                                       {"/v1/models", Page::kModels, "GET"},
-                                       {"/livez", Page::kLivez, "GET"},
-                                       {"/readyz", Page::kReadyz, "GET"},
-                                       {"/health", Page::kReadyz, "GET"},
-                                       {"/metrics", Page::kMetrics, "GET"}}};
+// The names of the status pages are those of Kubernetes and of vLLM.
+constexpr std::array<Row, 10> kRows = {{{"/v1/models", Page::kModels, kGet},
+                                        {"/livez", Page::kLivez, kGet},
+                                        {"/readyz", Page::kReadyz, kGet},
+                                        {"/ready", Page::kReadyz, kGet},
+                                        {"/startupz", Page::kStartupz, kGet},
+                                        {"/health", Page::kHealth, kGet},
+                                        {"/ping", Page::kHealth, kGetAndPost},
+                                        {"/version", Page::kVersion, kGet},
+                                        {"/openapi.json", Page::kOpenapi, kGet},
+                                        {"/metrics", Page::kMetrics, kGet}}};
 
-Match allow(std::string_view method, std::string_view allowed, Found found) {
-  if (method == allowed || (method == "HEAD" && allowed == "GET")) return found;
-  return WrongMethod{allowed == "GET" ? "GET, HEAD, OPTIONS" : "POST, OPTIONS"};
+// What is at a path, whatever is done there.
+struct Place {
+  Found found;
+  std::string_view methods;
+};
+
+std::optional<Place> find(std::string_view path) {
+  for (const Row& row : kRows) {
+    if (row.path == path) return Place{{row.page}, row.methods};
+  }
+  if (const auto* endpoint = openai::find_endpoint(path)) {
+    return Place{{Page::kEndpoint, endpoint}, kPost};
+  }
+  if (path.starts_with(kModelPrefix) && path.size() > kModelPrefix.size()) {
+    return Place{{Page::kModel, nullptr, openai::percent_decode(path.substr(kModelPrefix.size()))},
+                 kGet};
+  }
+  return std::nullopt;
+}
+
+bool takes(std::string_view methods, std::string_view method) {
+  bool taken = false;
+  each_element(methods, [&](std::string_view one) { taken |= one == method; });
+  return taken;
 }
 
 }  // namespace
 
 Match match(std::string_view method, std::string_view target) {
-  // Any path: a page that is told 404 before it may ask would show an error of another kind.
-  if (method == "OPTIONS") return Preflight{};
-  const std::string_view path = target.substr(0, target.find_first_of("?#"));
-  for (const Row& row : kRows) {
-    if (row.path == path) return allow(method, row.method, {row.page, row.path, {}});
+  auto place = find(target.substr(0, target.find_first_of("?#")));
+  if (method == "OPTIONS") {
+    return place ? Options{place->found.page, place->methods} : Options{};
   }
-  if (path.starts_with(kModelPrefix) && path.size() > kModelPrefix.size()) {
-    return allow(
-        method, "GET",
-        {Page::kModel, kModelPrefix, openai::percent_decode(path.substr(kModelPrefix.size()))});
-  }
-  return NotFound{};
+  if (!place) return NotFound{};
+  if (!takes(place->methods, method)) return WrongMethod{place->methods};
+  return std::move(place->found);
 }
 
 }  // namespace penstock::http

@@ -2,34 +2,44 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 
+#include "openai/endpoints.h"
+
 namespace penstock::http {
 
 enum class Page : uint8_t {
-  kChatCompletions,
-  kCompletions,
+  kEndpoint,  // one of openai/endpoints
   kModels,
   kModel,
   kLivez,
   kReadyz,
+  kStartupz,
+  kHealth,
+  kVersion,
+  kOpenapi,
   kMetrics,
 };
 
 struct Found {
   Page page;
-  std::string_view path;  // of the endpoint, static, as replicas know it
-  std::string model_id;   // of kModel: decoded
+  const openai::Endpoint* endpoint = nullptr;  // of kEndpoint: static
+  std::string model_id = {};                   // of kModel: decoded
 };
-struct Preflight {};  // a browser asks what it may do
+// What may be done at a path is asked for: by a browser, before it lets a page do it, of any path.
+struct Options {
+  std::optional<Page> page;  // none: nothing is there
+  std::string_view allow;    // for the Allow header; empty: nothing is there
+};
 struct WrongMethod {
   std::string_view allow;  // for the Allow header
 };
 struct NotFound {};
 
-using Match = std::variant<Found, Preflight, WrongMethod, NotFound>;
+using Match = std::variant<Found, Options, WrongMethod, NotFound>;
 
 // `target`: path and query, or "*".
 Match match(std::string_view method, std::string_view target);

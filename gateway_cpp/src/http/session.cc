@@ -1,8 +1,15 @@
 #include "http/session.h"
 
+#include <algorithm>
 #include <exception>
+#include <optional>
 #include <utility>
 
+#include "dialects/errors.h"
+#include "dialects/stream_end.h"
+#include "http/content_coding.h"
+#include "http/openapi.h"
+#include "http/waiting_sessions.h"
 #include "openai/errors.h"
 
 namespace penstock::http {
@@ -10,7 +17,7 @@ namespace penstock::http {
 namespace {
 
 constexpr std::string_view kJson = "application/json";
-constexpr size_t kLongestId = 128;
+constexpr std::string_view kAllMethods = "GET, HEAD, POST, OPTIONS";
 constexpr size_t kShown = 200;  // of a hostile path
 // What an idle connection still gets when the gateway drains: its next request may be on its way.
 constexpr std::chrono::milliseconds kDrainGrace{500};
@@ -23,17 +30,12 @@ ReadLimits limits_of(const base::GatewayConfig& config) {
           .idle_timeout = config.idle_timeout};
 }
 
-openai::Endpoint endpoint_of(Page page) {
-  return page == Page::kCompletions ? openai::Endpoint::kCompletions
-                                    : openai::Endpoint::kChatCompletions;
-}
-
-bool takes_a_body(Page page) {
-  return page == Page::kChatCompletions || page == Page::kCompletions;
-}
+// Made here, and not where it is awaited: GCC 12 destroys members of what is made there twice.
+PageText openapi_page() { return {200, kJson, std::string(openapi_document())}; }
 
 bool is_status_page(Page page) {
-  return page == Page::kLivez || page == Page::kReadyz || page == Page::kMetrics;
+  return page == Page::kLivez || page == Page::kReadyz || page == Page::kStartupz ||
+         page == Page::kHealth || page == Page::kVersion || page == Page::kMetrics;
 }
 
 base::Error wrong_method(const RequestHead& head, std::string_view allow) {
@@ -48,11 +50,25 @@ base::Error wrong_content_type(const RequestHead& head) {
                               "` is not taken here. Send application/json.");
 }
 
+base::Error wrong_coding(const RequestHead& head) {
+  return base::make_error(base::Kind::kUnsupportedMediaType,
+                          "The content encoding `" +
+                              std::string(head.content_encoding.substr(0, 100)) +
+                              "` is not taken here. Send the body as it is, or in gzip.");
+}
+
 base::Error too_many_clients() {
   auto error = base::make_error(base::Kind::kOverloaded,
                                 "This gateway has as many connections as it may. Try again.");
   error.retry_after = std::chrono::seconds(1);
   return error;
+}
+
+base::Error plain_http() {
+  return base::make_error(
+      base::Kind::kBadRequest,
+      "This port speaks HTTPS, and the request came as plain HTTP. Begin the URL "
+      "with https://.");
 }
 
 base::Error our_fault() {
@@ -62,44 +78,54 @@ base::Error our_fault() {
 
 }  // namespace
 
-bool WaitingSessions::make_room() {
-  for (List* list : {&never_asked, &idle}) {
-    if (list->empty()) continue;
-    Session& session = list->front();
-    list->pop_front();
-    session.give_way();
-    return true;
-  }
-  return false;
-}
-
 Session::Session(std::shared_ptr<Connection> connection, Services& services, Welcome welcome)
     : connection_(std::move(connection)),
       services_(services),
       welcome_(welcome),
-      reader_(*connection_, limits_of(services.config)) {}
+      reader_(*connection_, limits_of(services.config)) {
+  if (services.tls != nullptr) handshake_.emplace(*connection_, *services.tls);
+}
 
 Awaitable<void> Session::run() {
-  KeepAlive keep_alive = KeepAlive::kYes;
+  const bool agreed = co_await agree_on_tls();
+  KeepAlive keep_alive = agreed ? KeepAlive::kYes : KeepAlive::kNo;
   while (keep_alive == KeepAlive::kYes) {
     if (services_.state.draining.load(std::memory_order_relaxed)) reader_.hurry(kDrainGrace);
-    wait_in_line();
+    std::optional<WaitingSessions::Stay> stay(std::in_place, services_.waiting, *this);
     const auto outcome = co_await reader_.next();
-    waiting_link.unlink();
+    stay.reset();
     has_asked_ = true;
     if (std::holds_alternative<NoMore>(outcome)) break;
-    if (const auto* error = std::get_if<base::Error>(&outcome)) {
-      co_await refuse_unread(*error);
+    if (const auto* unreadable = std::get_if<Unreadable>(&outcome)) {
+      co_await refuse_unread(*unreadable);
       break;
     }
+    answering_ = true;
     keep_alive = co_await handle(std::get<RequestHead>(outcome));
+    answering_ = false;
   }
   co_await end();
 }
 
-void Session::wait_in_line() {
-  WaitingSessions& waiting = services_.waiting;
-  (has_asked_ ? waiting.idle : waiting.never_asked).push_back(*this);
+// False: there is nothing to read on this connection.
+Awaitable<bool> Session::agree_on_tls() {
+  if (!handshake_) co_return true;
+  if (welcome_ == Welcome::kNo) co_return false;  // a signature for each of a crowd costs too much
+  std::optional<WaitingSessions::Stay> stay(std::in_place, services_.waiting, *this);
+  const auto timeout = std::min(services_.config.idle_timeout, services_.config.header_timeout);
+  const auto outcome = co_await handshake_->run(timeout);
+  stay.reset();
+  const std::string fault = handshake_->fault();
+  handshake_.reset();
+  services_.metrics.tls_handshakes.add();
+  if (outcome == Handshake::Outcome::kSecure) co_return true;
+  services_.metrics.tls_handshakes_failed.add();
+  services_.log.debug("no TLS with a client", {{"fault", fault}});
+  if (outcome == Handshake::Outcome::kPlainHttp) {
+    const Unreadable unreadable{plain_http()};
+    co_await refuse_unread(unreadable);
+  }
+  co_return false;
 }
 
 // A client that must see its answer cut off gets a reset, once its system has what was sent.
@@ -108,17 +134,35 @@ Awaitable<void> Session::end() {
     co_await connection_->hand_over();
   } else {
     connection_->set_ending(Connection::Ending::kClean);
-    co_await connection_->linger();
+    co_await connection_->linger(farewell_);
   }
   connection_->close();
 }
 
-void Session::drain() { reader_.hurry(kDrainGrace); }
+void Session::drain() {
+  if (handshake_) handshake_->hurry(kDrainGrace);
+  reader_.hurry(kDrainGrace);
+}
+
+void Session::end_soon() {
+  if (answering_) services_.state.requests_cut.fetch_add(1, std::memory_order_relaxed);
+  const auto connection = connection_;  // the session may be gone when this returns
+  connection->end_soon();
+}
+
+AnswerFrame Session::frame_of(const RequestHead& head, std::string_view id) const {
+  const Origins& origins = services_.doors.origins();
+  return {.request_id = id,
+          .callers_id = callers_id(head),
+          .head = head,
+          .reader = origins.allow(head.origin) ? head.origin : std::string_view(),
+          .depends_on_origin = !origins.none()};
+}
 
 Awaitable<KeepAlive> Session::handle(const RequestHead& head) {
   using Progress = HttpReply::Progress;
   const std::string id = services_.ids.next();
-  HttpReply reply(*connection_, {id, head, services_.config.cors_origin});
+  HttpReply reply(*connection_, frame_of(head, id));
   if (services_.state.draining.load(std::memory_order_relaxed)) reply.close_after();
   std::string broken;
   try {
@@ -133,6 +177,7 @@ Awaitable<KeepAlive> Session::handle(const RequestHead& head) {
   // Of an answer that was written whole, the rest was never handed over.
   const bool lost = reply.progress() == Progress::kCut || connection_->gone();
   cut_off_ = partly || (lost && reply.ends_with_connection());
+  if (reply.progress() == Progress::kCut) farewell_ = Connection::Farewell::kCut;
   if (cut_off_) connection_->set_ending(Connection::Ending::kReset);
   co_return KeepAlive::kNo;
 }
@@ -142,41 +187,58 @@ Awaitable<void> Session::respond(const RequestHead& head, std::string_view id, H
   const Match matched = match(head.method, head.target);
   const auto refused = refusal(head, matched);
   const auto* found = std::get_if<Found>(&matched);
-  const bool reads = !refused && found != nullptr && takes_a_body(found->page);
+  const bool reads = !refused && found != nullptr && found->page == Page::kEndpoint;
   // A body that is not read ends no request.
   if (welcome_ == Welcome::kNo || (head.has_body() && !reads)) reply.close_after();
   if (refused) {
-    if (const auto* wrong = std::get_if<WrongMethod>(&matched)) reply.allow(wrong->allow);
+    if (const auto* wrong = std::get_if<WrongMethod>(&matched)) reply.add("allow", wrong->allow);
+    const bool wrong_type = refused->kind == base::Kind::kUnsupportedMediaType;
+    if (wrong_type) reply.add("accept-encoding", kTakenCodings);
     co_return co_await refuse(*refused, reply);
   }
-  if (found == nullptr) co_return co_await preflight(head, reply);
+  if (const auto* options = std::get_if<Options>(&matched)) {
+    co_return co_await tell_options(head, *options, reply);
+  }
   co_await dispatch(head, *found, id, reply);
+}
+
+// Whether the page is on this port.
+bool Session::has(Page page) const {
+  const bool is_status_port = services_.flow == nullptr;
+  return is_status_port ? is_status_page(page) : page != Page::kMetrics;
 }
 
 Session::Refused Session::refusal(const RequestHead& head, const Match& matched) const {
   if (welcome_ == Welcome::kNo) return too_many_clients();
   if (auto closed = services_.doors.refusal(head)) return closed;
-  if (std::holds_alternative<Preflight>(matched)) return std::nullopt;
+  if (const auto* options = std::get_if<Options>(&matched)) {
+    // A page that is told 404 before it may ask would show an error of another kind.
+    if (!head.origin.empty() || head.target == "*") return std::nullopt;
+    if (!options->page || !has(*options->page)) return no_such_page(head);
+    return std::nullopt;
+  }
   if (const auto* wrong = std::get_if<WrongMethod>(&matched)) {
     return wrong_method(head, wrong->allow);
   }
   const auto* found = std::get_if<Found>(&matched);
-  if (found == nullptr) return no_such_page(head);
-  const bool is_status_port = services_.flow == nullptr;
-  const bool is_here = is_status_port ? is_status_page(found->page) : found->page != Page::kMetrics;
-  if (!is_here) return no_such_page(head);
-  if (takes_a_body(found->page) && !is_json(head)) return wrong_content_type(head);
+  if (found == nullptr || !has(found->page)) return no_such_page(head);
+  if (found->page != Page::kEndpoint) return std::nullopt;
+  if (!is_json(head)) return wrong_content_type(head);
+  if (coding_of(head) == Coding::kUnknown) return wrong_coding(head);
   return std::nullopt;
 }
 
 base::Error Session::no_such_page(const RequestHead& head) const {
+  const base::Address& status = services_.config.metrics;
+  const bool is_status_port = services_.flow == nullptr;
+  if (!is_status_port && !head.target.starts_with("/metrics")) {
+    return base::make_error(base::Kind::kPathNotFound,
+                            openai::nothing_at(head.method, head.target));
+  }
   std::string message = "There is nothing at " + std::string(head.method) + " " +
                         std::string(head.target.substr(0, kShown)) + ". ";
-  const base::Address& status = services_.config.metrics;
-  if (services_.flow == nullptr) {
-    message += "This port has /metrics, /livez and /readyz.";
-  } else if (!head.target.starts_with("/metrics")) {
-    message += "The API begins with /v1, as in /v1/chat/completions.";
+  if (is_status_port) {
+    message += "This port has /metrics, /livez, /readyz, /startupz, /health, /ping and /version.";
   } else if (status.host.empty()) {
     message += "Start the gateway with --metrics HOST:PORT, and its metrics are there.";
   } else {
@@ -188,8 +250,7 @@ base::Error Session::no_such_page(const RequestHead& head) const {
 Awaitable<void> Session::dispatch(const RequestHead& head, const Found& found, std::string_view id,
                                   HttpReply& reply) {
   switch (found.page) {
-    case Page::kChatCompletions:
-    case Page::kCompletions:
+    case Page::kEndpoint:
       co_return co_await generate(found, head, id, reply);
     case Page::kModels:
       co_return co_await show(services_.pages.models(), reply);
@@ -202,6 +263,14 @@ Awaitable<void> Session::dispatch(const RequestHead& head, const Found& found, s
       co_return co_await show(services_.pages.live(), reply);
     case Page::kReadyz:
       co_return co_await show(services_.pages.ready(), reply);
+    case Page::kStartupz:
+      co_return co_await show(services_.pages.started(), reply);
+    case Page::kHealth:
+      co_return co_await show(services_.pages.health(), reply);
+    case Page::kVersion:
+      co_return co_await show(services_.pages.version(), reply);
+    case Page::kOpenapi:
+      co_return co_await show(openapi_page(), reply);
     case Page::kMetrics:
       co_return co_await show(services_.pages.metrics(), reply);
   }
@@ -225,10 +294,9 @@ Awaitable<void> Session::generate(const Found& found, const RequestHead& head, s
   }
   reply.watch_client();
   ask.request_id = std::string(id);
-  ask.client_request_id = std::string(head.request_id.substr(0, kLongestId));
-  ask.traceparent = std::string(head.traceparent.substr(0, kLongestId));
-  ask.endpoint = endpoint_of(found.page);
-  ask.path = found.path;
+  ask.client_request_id = std::string(callers_id(head));
+  ask.traceparent = std::string(head.traceparent);
+  ask.endpoint = found.endpoint;
   ask.received = services_.clock.steady_now();
   co_await services_.flow->run(std::move(ask), reply);
 }
@@ -242,18 +310,20 @@ Awaitable<void> Session::show(PageText page, HttpReply& reply) {
 Awaitable<void> Session::refuse(const base::Error& error, HttpReply& reply) {
   const proxy::AnswerHead head{
       .status = error.status, .content_type = kJson, .headers = openai::error_headers(error)};
-  const std::string body = openai::error_body(error);
+  const AnswerFrame& frame = reply.frame();
+  const auto dialect = openai::dialect_at(frame.head.target);
+  const std::string body = dialects::error_body(dialect, error, frame.request_id);
   co_await reply.answer(head, body);
 }
 
-// What was read is not to be trusted: nothing of it is used, and nothing after it is read.
-Awaitable<void> Session::refuse_unread(const base::Error& error) {
+// What was read is not to be trusted: nothing of it is used but for whom the answer is, and nothing
+// after it is read.
+Awaitable<void> Session::refuse_unread(const Unreadable& unreadable) {
   services_.metrics.bad_requests.add();
-  const RequestHead nothing{};
   const std::string id = services_.ids.next();
-  HttpReply reply(*connection_, {id, nothing, services_.config.cors_origin});
+  HttpReply reply(*connection_, frame_of(unreadable.head, id));
   reply.close_after();
-  co_await refuse(error, reply);
+  co_await refuse(unreadable.error, reply);
 }
 
 // The last resort, for a fault of our own: the client is told, by a status or in its stream.
@@ -266,16 +336,24 @@ Awaitable<void> Session::tell_broken(std::string_view what, HttpReply& reply) {
     co_return co_await refuse(error, reply);
   }
   if (!reply.streams() || reply.progress() > HttpReply::Progress::kBegun) co_return;
+  const AnswerFrame& frame = reply.frame();
+  const auto dialect = openai::dialect_at(frame.head.target);
   upstream::Payload payload;
-  payload.append(openai::error_event(error));
+  // What a response has told of itself so far, nobody knows here: it is only cut.
+  if (dialect != openai::Dialect::kResponses || reply.progress() == HttpReply::Progress::kNone) {
+    payload.append(dialects::StreamEnd(dialect).broken(error, {.request_id = frame.request_id}));
+  }
   if (reply.write(payload, proxy::Piece::kCutOff) == Sent::kBlocked) co_await reply.flush();
 }
 
-Awaitable<void> Session::preflight(const RequestHead& head, HttpReply& reply) {
+Awaitable<void> Session::tell_options(const RequestHead& head, const Options& options,
+                                      HttpReply& reply) {
   proxy::AnswerHead answer{.status = 204, .content_type = {}, .headers = {}};
-  answer.headers.push_back({"allow", "GET, HEAD, POST, OPTIONS"});
-  if (!services_.config.cors_origin.empty()) {
-    answer.headers.push_back({"access-control-allow-methods", "GET, POST, OPTIONS"});
+  const bool all = head.target == "*";
+  const std::string_view allow = all ? kAllMethods : options.allow;
+  if (!allow.empty()) answer.headers.push_back({"allow", std::string(allow)});
+  if (!head.origin.empty()) {
+    answer.headers.push_back({"access-control-allow-methods", std::string(kAllMethods)});
     answer.headers.push_back({"access-control-allow-headers",
                               head.asked_headers.empty() ? "*" : std::string(head.asked_headers)});
     answer.headers.push_back({"access-control-max-age", "86400"});

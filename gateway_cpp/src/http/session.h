@@ -6,6 +6,7 @@
 #include <atomic>
 #include <boost/intrusive/list.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -16,6 +17,7 @@
 #include "base/metrics.h"
 #include "http/connection.h"
 #include "http/doors.h"
+#include "http/handshake.h"
 #include "http/http_reply.h"
 #include "http/request_id.h"
 #include "http/request_reader.h"
@@ -27,7 +29,8 @@
 
 namespace penstock::http {
 
-struct WaitingSessions;
+class WaitingRooms;
+class WaitingSessions;
 
 // What all sessions of a thread share. All outlive the sessions.
 struct Services {
@@ -42,7 +45,9 @@ struct Services {
   const Doors& doors;
   proxy::BodyBudget& bodies;
   WaitingSessions& waiting;
-  proxy::RequestFlow* flow;  // null: a status port, which answers nobody's prompts
+  WaitingRooms* others_waiting;  // of all threads; null: there are no others
+  proxy::RequestFlow* flow;      // null: a status port, which answers nobody's prompts
+  const TlsPort* tls = nullptr;  // null: the port speaks plain HTTP
 };
 
 // Whether a client's requests are answered, or refused because the gateway has too many clients.
@@ -62,7 +67,7 @@ class Session {
   // The gateway drains: an idle connection ends soon, another after its answer.
   void drain();
   // The gateway ends: answers that are being made end with an error.
-  void end_soon() { connection_->end_soon(); }
+  void end_soon();
   // Ends it now, whatever runs.
   void abort() {
     const auto connection = connection_;  // the session may be gone when this returns
@@ -75,46 +80,42 @@ class Session {
     abort();
   }
 
-  WaitingLink waiting_link;  // of a session that waits for a request
+  // Whether there was a request before the one that it waits for.
+  bool has_asked() const { return has_asked_; }
+
+  WaitingLink waiting_link;        // of a session that waits for a request
+  base::SteadyTime waiting_since;  // set with the link
 
  private:
   using Refused = std::optional<base::Error>;
 
+  AnswerFrame frame_of(const RequestHead& head, std::string_view id) const;
+  Awaitable<bool> agree_on_tls();
   Awaitable<KeepAlive> handle(const RequestHead& head);
   Awaitable<void> respond(const RequestHead& head, std::string_view id, HttpReply& reply);
   Awaitable<void> dispatch(const RequestHead& head, const Found& found, std::string_view id,
                            HttpReply& reply);
+  bool has(Page page) const;
   Refused refusal(const RequestHead& head, const Match& matched) const;
   base::Error no_such_page(const RequestHead& head) const;
   Awaitable<void> generate(const Found& found, const RequestHead& head, std::string_view id,
                            HttpReply& reply);
   Awaitable<void> show(PageText page, HttpReply& reply);
   Awaitable<void> refuse(const base::Error& error, HttpReply& reply);
-  Awaitable<void> refuse_unread(const base::Error& error);
-  Awaitable<void> preflight(const RequestHead& head, HttpReply& reply);
+  Awaitable<void> refuse_unread(const Unreadable& unreadable);
+  Awaitable<void> tell_options(const RequestHead& head, const Options& options, HttpReply& reply);
   Awaitable<void> tell_broken(std::string_view what, HttpReply& reply);
   Awaitable<void> end();
-  void wait_in_line();
 
   const std::shared_ptr<Connection> connection_;
   Services& services_;
   const Welcome welcome_;
+  std::optional<Handshake> handshake_;  // until it is over, where there is one
   RequestReader reader_;
   bool has_asked_ = false;
-  bool cut_off_ = false;  // the last answer is not whole, and its client must see that
-};
-
-// The sessions of a thread that wait for a request, the longest first: who gives way when the
-// gateway has as many clients as it may.
-struct WaitingSessions {
-  using List = boost::intrusive::list<
-      Session, boost::intrusive::member_hook<Session, Session::WaitingLink, &Session::waiting_link>,
-      boost::intrusive::constant_time_size<false>>;
-  List never_asked;
-  List idle;
-
-  // Ends one, those that have never asked first. False: all are busy.
-  bool make_room();
+  bool answering_ = false;  // a request was read, and is not settled
+  bool cut_off_ = false;    // the last answer is not whole, and only a reset can tell its client
+  Connection::Farewell farewell_ = Connection::Farewell::kWhole;
 };
 
 }  // namespace penstock::http

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "http/session.h"
+#include "http/waiting_sessions.h"
 
 namespace penstock::http {
 
@@ -22,7 +23,12 @@ class SessionGroup {
 
   void start(std::shared_ptr<Connection> connection, Welcome welcome);
   // Ends one that waits for a request, so that another has its place. False: all are busy.
-  bool make_room() { return services_.waiting.make_room(); }
+  bool make_room(Waiting who) { return services_.waiting.make_room(who); }
+  // The same among other threads' sessions, a little later.
+  bool make_room_elsewhere(Waiting who) {
+    return services_.others_waiting != nullptr &&
+           services_.others_waiting->make_room_beside(services_.waiting, who);
+  }
   // Idle ones end soon, others after their answer.
   void drain();
   // Answers that are being made end with an error, and everything else ends.

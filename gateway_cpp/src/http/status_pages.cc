@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/config.h"
 #include "base/json_text.h"
 #include "openai/models.h"
 
@@ -105,6 +106,21 @@ PageText StatusPages::ready() const {
   body += subscription.connected ? "true" : "false";
   body += "}";
   return {no ? 503U : 200U, kJson, std::move(body)};
+}
+
+PageText StatusPages::started() const {
+  if (routes_.read()->known()) return {200, kJson, R"({"status":"started"})"};
+  return {503, kJson, R"({"status":"not_started","reason":"no_snapshot"})"};
+}
+
+PageText StatusPages::health() const {
+  PageText page = ready();
+  if (page.status == 200) page = {200, {}, {}};
+  return page;
+}
+
+PageText StatusPages::version() const {
+  return {200, kJson, R"({"version":)" + base::json_string(base::version()) + "}"};
 }
 
 PageText StatusPages::metrics() const {

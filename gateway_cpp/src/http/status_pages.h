@@ -1,4 +1,5 @@
-// What the gateway tells of itself: live, ready, its metrics, the models. One for each I/O thread.
+// What the gateway tells of itself: live, started, ready, its version, metrics, the models. One for
+// each I/O thread.
 #pragma once
 
 #include <functional>
@@ -33,6 +34,11 @@ class StatusPages {
   // 503 with a reason while draining, without routes, and when no replica can be sent anything. The
   // control plane's absence is told, and no reason.
   PageText ready() const;
+  // Whether there were ever routes to serve by.
+  PageText started() const;
+  // As vLLM tells it: nothing but the status; why it is not well is told as by ready().
+  PageText health() const;
+  PageText version() const;
   PageText metrics() const;
   PageText models() const;
   base::Result<PageText> model(std::string_view id) const;

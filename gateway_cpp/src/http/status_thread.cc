@@ -18,9 +18,9 @@ StatusThread::StatusThread(const Subject& subject, int socket)
       routes_(subject.routes),
       pages_(subject.clock, subject.metrics, subject.state, routes_, subject.subscription),
       max_connections_(kConnections),
-      services_{subject.clock, subject.log,    subject.config, shard_,
-                subject.state, connections_,   ids_,           pages_,
-                subject.doors, subject.bodies, waiting_,       nullptr},
+      services_{subject.clock, subject.log, subject.config, shard_,        subject.state,
+                connections_,  ids_,        pages_,         subject.doors, subject.bodies,
+                waiting_,      nullptr,     nullptr},
       sessions_(io_, services_, subject.log),
       listener_(io_, socket, max_connections_, sessions_, services_, timers_, subject.log) {
   listener_.start();

@@ -15,6 +15,7 @@
 #include "http/session.h"
 #include "http/session_group.h"
 #include "http/status_pages.h"
+#include "http/waiting_sessions.h"
 #include "proxy/body_budget.h"
 #include "proxy/gateway_state.h"
 #include "proxy/timer_wheel.h"
@@ -56,7 +57,7 @@ class StatusThread {
   routing::RouteReader routes_;
   RequestIds ids_;
   StatusPages pages_;
-  WaitingSessions waiting_;
+  WaitingSessions waiting_{timers_};
   std::atomic<uint32_t> connections_{0};
   const std::atomic<uint32_t> max_connections_;
   Services services_;

@@ -108,10 +108,12 @@ class HeadReader {
   }
 
   Fault note(std::string_view name, std::string_view value) {
-    static constexpr std::array<Kept, 5> kKept = {{
+    static constexpr std::array<Kept, 7> kKept = {{
         {"content-type", &RequestHead::content_type, Times::kOnce},
+        {"content-encoding", &RequestHead::content_encoding, Times::kOnce},
         {"origin", &RequestHead::origin, Times::kOnce},
         {"access-control-request-headers", &RequestHead::asked_headers, Times::kFirst},
+        {"x-client-request-id", &RequestHead::client_request_id, Times::kFirst},
         {"x-request-id", &RequestHead::request_id, Times::kFirst},
         {"traceparent", &RequestHead::traceparent, Times::kFirst},
     }};

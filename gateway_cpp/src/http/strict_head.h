@@ -25,9 +25,11 @@ struct RequestHead {
   bool expects_continue = false;
   std::optional<uint64_t> content_length;
   std::string_view content_type;
-  std::string_view origin;         // of a browser's page; empty: not a browser
-  std::string_view asked_headers;  // access-control-request-headers
-  std::string_view request_id;
+  std::string_view content_encoding;
+  std::string_view origin;             // of a browser's page; empty: not a browser
+  std::string_view asked_headers;      // access-control-request-headers
+  std::string_view client_request_id;  // x-client-request-id, as OpenAI has it
+  std::string_view request_id;         // x-request-id, as vLLM has it
   std::string_view traceparent;
 
   bool has_body() const { return is_chunked || content_length.value_or(0) > 0; }

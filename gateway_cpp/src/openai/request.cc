@@ -34,12 +34,27 @@ Error missing(std::string_view param, std::string_view wanted) {
       std::string(param));
 }
 
+// 3, and 3.0 as well: engines take it.
+std::optional<std::uint64_t> whole_number(std::string_view token) {
+  const char* end = token.data() + token.size();
+  std::uint64_t count = 0;
+  const auto whole = std::from_chars(token.data(), end, count);
+  if (whole.ec == std::errc() && whole.ptr == end) return count;
+  constexpr double kMost = 9e15;  // of what a double counts one by one
+  double number = 0;
+  const auto real = std::from_chars(token.data(), end, number);
+  if (real.ec != std::errc() || real.ptr != end || number < 0 || number > kMost)
+    return std::nullopt;
+  count = static_cast<std::uint64_t>(number);
+  return static_cast<double>(count) == number ? std::optional(count) : std::nullopt;
+}
+
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 // One pass over one body.
 class Reader {
  public:
-  Reader(Endpoint endpoint, std::string& body) : endpoint_(endpoint), body_(body) {}
+  Reader(const Endpoint& endpoint, std::string& body) : endpoint_(endpoint), body_(body) {}
 
   base::Result<Request> read(ondemand::parser& parser) {
     if (body_.empty()) {
@@ -87,15 +102,8 @@ class Reader {
   }
 
   error_code read_field(std::string_view key, ondemand::value& value) {
-    static constexpr std::array<FieldReader, 13> kFields = {{
+    static constexpr std::array<FieldReader, 6> kFields = {{
         {"model", &Reader::read_model},
-        {"messages", &Reader::read_messages},
-        {"prompt", &Reader::read_prompt},
-        {"stream", &Reader::read_stream},
-        {"stream_options", &Reader::read_stream_options},
-        {"max_tokens", &Reader::read_max_tokens},
-        {"max_completion_tokens", &Reader::read_max_completion_tokens},
-        {"n", &Reader::read_choices},
         {"user", &Reader::read_user},
         {"priority", &Reader::note<&Request::has_priority>},
         {"cache_salt", &Reader::note<&Request::has_cache_salt>},
@@ -105,6 +113,19 @@ class Reader {
     for (const FieldReader& field : kFields) {
       if (field.name == key) return (this->*field.read)(value);
     }
+    return read_own_field(key, value);
+  }
+
+  // A field that means something at this endpoint, and maybe something else at another.
+  error_code read_own_field(std::string_view key, ondemand::value& value) {
+    if (key.empty()) return walk(value, kFieldDepth);
+    if (key == endpoint_.prompt_field) return read_prompt(value);
+    if (key == "stream" && endpoint_.streams) return read_stream(value);
+    if (key == "stream_options" && endpoint_.streams) return read_stream_options(value);
+    for (std::size_t i = 0; i < limits_.size(); ++i) {
+      if (key == endpoint_.limits[i]) return read_count(value, key, 0, limits_[i]);
+    }
+    if (key == endpoint_.choices) return read_choices(value);
     return walk(value, kFieldDepth);
   }
 
@@ -145,24 +166,22 @@ class Reader {
     out.reset();
     json_type type{};
     if (const auto error = value.type().get(type)) return error;
-    if (type != json_type::number) {
-      if (type != json_type::null) error_ = wrong_type(param, "a whole number");
-      return error_ ? simdjson::SUCCESS : walk(value, kFieldDepth);
+    if (type == json_type::array || type == json_type::object) {
+      error_ = wrong_type(param, "a whole number");
+      return simdjson::SUCCESS;
     }
     if (const auto error = walk(value, kFieldDepth)) return error;
+    // Engines take a number in a string as well, and judge it.
+    if (type != json_type::number) return simdjson::SUCCESS;
     const std::string_view token = scalar_token(value);
-    std::uint64_t count = 0;
-    const auto [end, failure] = std::from_chars(token.data(), token.data() + token.size(), count);
-    if (failure != std::errc() || end != token.data() + token.size() || count < least) {
-      constexpr std::size_t kShown = 40;  // of a hostile number
-      error_ = base::make_error(
-          Kind::kInvalidValue,
-          "'" + std::string(param) + "' is " + std::string(token.substr(0, kShown)) +
-              ": it must be a whole number of at least " + std::to_string(least),
-          std::string(param));
-    } else {
-      out = count;
-    }
+    out = whole_number(token);
+    if (out && *out >= least) return simdjson::SUCCESS;
+    constexpr std::size_t kShown = 40;  // of a hostile number
+    error_ =
+        base::make_error(Kind::kInvalidValue,
+                         "'" + std::string(param) + "' is " + std::string(token.substr(0, kShown)) +
+                             ": it must be a whole number of at least " + std::to_string(least),
+                         std::string(param));
     return simdjson::SUCCESS;
   }
 
@@ -203,37 +222,38 @@ class Reader {
     return simdjson::SUCCESS;
   }
 
-  error_code read_max_tokens(ondemand::value& value) {
-    return read_count(value, "max_tokens", 0, max_tokens_);
-  }
-  error_code read_max_completion_tokens(ondemand::value& value) {
-    return read_count(value, "max_completion_tokens", 0, max_completion_tokens_);
-  }
   error_code read_choices(ondemand::value& value) {
     std::optional<std::uint64_t> choices;
-    const auto error = read_count(value, "n", 1, choices);
+    const auto error = read_count(value, endpoint_.choices, 1, choices);
     request_.choices = choices.value_or(1);
     return error;
   }
 
-  error_code read_messages(ondemand::value& value) {
-    if (endpoint_ != Endpoint::kChatCompletions) return walk(value, kFieldDepth);
+  error_code read_prompt(ondemand::value& value) {
+    has_prompt_ = false;
     json_type type{};
     if (const auto error = value.type().get(type)) return error;
     if (type == json_type::null) return walk(value, kFieldDepth);
-    if (type != json_type::array) {
-      error_ = wrong_type("messages", "a non-empty array of objects");
-      return simdjson::SUCCESS;
-    }
+    const bool is_array = type == json_type::array;
+    if (is_array && endpoint_.prompt == Prompt::kMessages) return read_messages(value);
+    has_prompt_ = endpoint_.prompt == Prompt::kText && (is_array || type == json_type::string);
+    if (has_prompt_) return walk(value, kFieldDepth);
+    error_ = wrong_type(endpoint_.prompt_field, wanted_prompt());
+    return simdjson::SUCCESS;
+  }
+
+  error_code read_messages(ondemand::value& value) {
     ondemand::array messages;
     if (const auto error = value.get_array().get(messages)) return error;
+    const std::string field(endpoint_.prompt_field);
     std::size_t count = 0;
     for (auto element : messages) {
       ondemand::value message;
       if (const auto error = element.get(message)) return error;
+      json_type type{};
       if (const auto error = message.type().get(type)) return error;
       if (type != json_type::object) {
-        error_ = wrong_type("messages[" + std::to_string(count) + "]", "an object");
+        error_ = wrong_type(field + "[" + std::to_string(count) + "]", "an object");
         return simdjson::SUCCESS;
       }
       if (const auto error = walk(message, kFieldDepth + 1)) return error;
@@ -241,38 +261,32 @@ class Reader {
     }
     if (count == 0) {
       error_ = base::make_error(Kind::kInvalidValue,
-                                "'messages' is empty: it needs at least one message", "messages");
+                                "'" + field + "' is empty: it needs at least one message", field);
     }
     has_prompt_ = true;
     return simdjson::SUCCESS;
   }
 
-  error_code read_prompt(ondemand::value& value) {
-    if (endpoint_ != Endpoint::kCompletions) return walk(value, kFieldDepth);
-    json_type type{};
-    if (const auto error = value.type().get(type)) return error;
-    has_prompt_ = type == json_type::string || type == json_type::array;
-    if (!has_prompt_ && type != json_type::null) {
-      error_ = wrong_type("prompt", "a string or an array");
-      return simdjson::SUCCESS;
-    }
-    return walk(value, kFieldDepth);
+  std::string_view wanted_prompt() const {
+    return endpoint_.prompt == Prompt::kMessages ? "a non-empty array of objects"
+                                                 : "a string or an array";
   }
 
   void check_presence() {
-    if (request_.model.empty()) {
-      error_ = missing("model", "the name of a model, as /v1/models lists them");
-    } else if (!has_prompt_ && endpoint_ == Endpoint::kChatCompletions) {
-      error_ = missing("messages", "a non-empty array of objects");
-    } else if (!has_prompt_) {
-      error_ = missing("prompt", "a string or an array");
+    if (!has_prompt_ && endpoint_.prompt != Prompt::kUnread) {
+      error_ = missing(endpoint_.prompt_field, wanted_prompt());
     }
-    request_.max_tokens = max_completion_tokens_ ? max_completion_tokens_ : max_tokens_;
+    request_.max_tokens = limits_[0] ? limits_[0] : limits_[1];
   }
 
   Error invalid_json(error_code error) {
     if (error == simdjson::INCORRECT_TYPE) {
       return base::make_error(Kind::kInvalidJson, "the body must be a JSON object");
+    }
+    if (error == simdjson::INCOMPLETE_ARRAY_OR_OBJECT) {
+      return base::make_error(Kind::kInvalidJson,
+                              "the body is not valid JSON: it ends before its object does, or "
+                              "something follows the object");
     }
     std::string message = "the body is not valid JSON: ";
     message += simdjson::error_message(error);
@@ -285,13 +299,12 @@ class Reader {
     return base::make_error(Kind::kInvalidJson, std::move(message));
   }
 
-  const Endpoint endpoint_;
+  const Endpoint& endpoint_;
   std::string& body_;
   ondemand::document document_;
   bool started_ = false;
   Request request_;
-  std::optional<std::uint64_t> max_tokens_;
-  std::optional<std::uint64_t> max_completion_tokens_;
+  std::array<std::optional<std::uint64_t>, 2> limits_;  // as the endpoint lists them
   bool has_prompt_ = false;
   std::optional<Error> error_;
 };
@@ -305,7 +318,7 @@ struct RequestParser::Impl {
 RequestParser::RequestParser() : impl_(std::make_unique<Impl>()) {}
 RequestParser::~RequestParser() = default;
 
-base::Result<Request> RequestParser::parse(Endpoint endpoint, std::string& body) {
+base::Result<Request> RequestParser::parse(const Endpoint& endpoint, std::string& body) {
   auto request = Reader(endpoint, body).read(impl_->parser);
   // The buffers are several times the body: those of a large one are not kept.
   if (impl_->parser.capacity() > kKeptBodyBytes) impl_->parser = ondemand::parser();

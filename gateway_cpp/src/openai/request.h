@@ -8,21 +8,20 @@
 #include <string>
 
 #include "base/error.h"
+#include "openai/endpoints.h"
 
 namespace penstock::openai {
-
-// The endpoints that carry a prompt.
-enum class Endpoint : std::uint8_t { kChatCompletions, kCompletions };
 
 // Whether the client gets server-sent events or one JSON object.
 enum class Delivery : std::uint8_t { kUnary, kStream };
 
 // A value. Views into the body are not kept.
 struct Request {
-  std::string model;  // as the client wrote it: "deployment" or "deployment:alias"
+  // As the client wrote it: "deployment" or "deployment:alias"; empty: it named none.
+  std::string model;
   Delivery delivery = Delivery::kUnary;
-  std::optional<std::uint64_t> max_tokens;  // max_completion_tokens, or max_tokens
-  std::uint64_t choices = 1;                // "n"
+  std::optional<std::uint64_t> max_tokens;  // of the endpoint's limits
+  std::uint64_t choices = 1;                // "n", where the endpoint has it
   std::string user;                         // the caller's own name for its user; empty: none
   bool include_usage = false;               // stream_options.include_usage
 
@@ -44,7 +43,7 @@ class RequestParser {
 
   // `body` keeps its bytes; its capacity may grow by the padding that simdjson reads into. Of a key
   // that comes twice the last one counts, as in the engine's own parser.
-  base::Result<Request> parse(Endpoint endpoint, std::string& body);
+  base::Result<Request> parse(const Endpoint& endpoint, std::string& body);
 
  private:
   struct Impl;

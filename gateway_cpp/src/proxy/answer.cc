@@ -3,6 +3,8 @@
 #include <chrono>
 #include <utility>
 
+#include "base/printable.h"
+#include "dialects/errors.h"
 #include "openai/errors.h"
 #include "proxy/exchange.h"
 #include "proxy/request_flow.h"
@@ -16,12 +18,31 @@ using std::chrono::milliseconds;
 constexpr std::string_view kEventStream = "text/event-stream";
 constexpr std::string_view kJson = "application/json";
 constexpr std::string_view kPing = ": ping\n\n";
-constexpr std::string_view kDone = "data: [DONE]\n\n";
-// A larger body gives way to its fingerprint while the answer runs.
-constexpr size_t kKeptBodyBytes = 64UL * 1024;
 
 bool is_event_stream(std::string_view content_type) {
   return content_type.substr(0, kEventStream.size()) == kEventStream;
+}
+
+// The version of OpenAI's API that answers follow; some clients ask for the header.
+constexpr std::string_view kOpenAiVersion = "2020-10-01";
+
+void add_if_told(AnswerHead& head, std::string_view name, const std::string& value) {
+  if (!value.empty() && base::is_printable_ascii(value)) head.headers.push_back({name, value});
+}
+
+// Who answered, and what it had not to compute. A head that counted no prompt says nothing of that.
+void add_facts(AnswerHead& head, const v1::Head& told) {
+  add_if_told(head, "x-penstock-backend-version", told.backend_version());
+  add_if_told(head, "x-penstock-model-version", told.model_version());
+  if (told.prompt_tokens() == 0) return;
+  head.headers.push_back({"x-penstock-prefix-hit", std::to_string(told.cached_tokens())});
+}
+
+// Of a replica that says it is done before its stream is.
+base::Error unended() {
+  return base::make_error(base::Kind::kUpstreamFailed,
+                          "The replica ended the stream before its last event: the answer is not "
+                          "complete. Send the request again.");
 }
 
 std::string milliseconds_text(std::chrono::nanoseconds duration) {
@@ -30,19 +51,16 @@ std::string milliseconds_text(std::chrono::nanoseconds duration) {
 
 }  // namespace
 
-Awaitable<void> RequestFlow::deliver(Exchange& x) {
+Awaitable<RequestFlow::Delivered> RequestFlow::deliver(Exchange& x) {
   x.settlement.enter(base::Phase::kStream);
   arm_unless_none(x.deadline, parts_.config.silence);
   x.last_heard = parts_.timers.now();
-  // No other replica will need it, but a dead engine's request is known by it.
-  if (x.ask.body.size() > kKeptBodyBytes) {
-    fingerprint(x);
-    std::string().swap(x.ask.body);
-    x.ask.share = BodyShare();
-  }
   const bool streamed = x.stream_begun || is_event_stream(x.call->head().content_type());
-  if (streamed) co_return co_await stream(x);
-  co_await unary(x);
+  if (!streamed) co_return co_await unary(x);
+  // No other replica will need it, but a dead engine's request is known by it.
+  if (x.large) co_await hash_aside(x);
+  co_await stream(x);
+  co_return Delivered::kYes;
 }
 
 // Bytes as they come, one write for all that came since the last. While the client is slow nothing
@@ -53,12 +71,13 @@ Awaitable<void> RequestFlow::stream(Exchange& x) {
   arm_unless_none(x.heartbeat, parts_.config.heartbeat);
   for (;;) {
     if (call.has_bytes() || call.ended()) {
+      if (call.failed()) co_await note_failure(x);
       const Piece piece = take_news(x);
       Sent sent = x.reply.write(x.payload, piece);
       if (sent == Sent::kBlocked) sent = co_await x.reply.flush();
       if (piece == Piece::kCutOff) co_return;
       if (sent == Sent::kGone) break;
-      x.whole = x.whole || x.done_now;
+      x.whole = x.whole || x.end.reached();
       note_written(x, x.taken);
       if (piece == Piece::kLast) co_return note_success(x);
       call.wrote(x.taken);
@@ -81,37 +100,47 @@ Piece RequestFlow::take_news(Exchange& x) {
   x.record().events += call.pending_events();
   call.take(x.payload);
   x.taken = x.payload.size();
-  x.done_now = x.payload.bytes().ends_with(kDone);
+  x.end.note(x.payload.bytes());
   const Piece piece = call.ended() ? last_piece(x) : Piece::kMore;
   x.answered = piece != Piece::kMore;
   if (x.taken > 0 && piece != Piece::kCutOff) x.settlement.first_byte();
   return piece;
 }
 
-// Nothing follows [DONE]: where it came before a failure, the client has the whole answer. An
-// engine that says [DONE] and then that it was none is believed, as long as the client has not
-// seen it.
+// Nothing follows the last event of a whole answer: where it came before a failure, the client has
+// all of it. An engine that says its last event and then that the answer is none is believed, as
+// long as the client has not seen it.
 Piece RequestFlow::last_piece(Exchange& x) {
   x.aboard.leave();
-  if (x.call->failed()) {
-    note_failure(x);
-    if (x.whole || x.done_now) return Piece::kLast;
-  }
-  const Failed fault = fault_of_end(x);
-  if (!fault || x.whole) return Piece::kLast;
-  if (x.done_now) x.payload.drop_last(kDone.size());
-  x.payload.append(openai::error_event(*fault));
+  if (x.whole || (x.call->failed() && x.end.reached())) return Piece::kLast;
+  Failed fault = fault_of_end(x);
+  if (!fault && !x.end.reached()) fault = unended();
+  if (!fault) return Piece::kLast;
+  x.payload.drop_last(x.end.bytes());
+  x.payload.append(broken(x, *fault));
   x.settlement.failed(*fault);
   return Piece::kCutOff;
 }
 
-Awaitable<void> RequestFlow::unary(Exchange& x) {
+// What the client of a stream that is not whole is told.
+std::string RequestFlow::broken(const Exchange& x, const base::Error& error) const {
+  using std::chrono::duration_cast;
+  const auto now = parts_.clock.wall_now().time_since_epoch();
+  return x.end.broken(error, {.request_id = x.ask.request_id,
+                              .model = x.request.model,
+                              .now = duration_cast<std::chrono::seconds>(now).count()});
+}
+
+// Nothing of it goes to the client before it is whole: until then another replica may be tried, as
+// before its first byte.
+Awaitable<RequestFlow::Delivered> RequestFlow::unary(Exchange& x) {
   upstream::Call& call = *x.call;
   std::string body;
   while (!call.ended()) {
     if (x.reply.stop() != Stop::kNo) {
       const base::Error error = stop_error(x.reply.stop());
-      co_return co_await fail(x, error);
+      co_await fail(x, error);
+      co_return Delivered::kYes;
     }
     if (call.has_bytes()) {
       call.take(x.payload);
@@ -122,13 +151,24 @@ Awaitable<void> RequestFlow::unary(Exchange& x) {
     }
     if (x.deadline.fired() && is_silent(x)) {
       const base::Error error = deadline_error(x);
-      co_return co_await fail(x, error);
+      co_await fail(x, error);
+      co_return Delivered::kYes;
     }
     co_await x.reply.signal().wait();
   }
-  if (call.failed()) note_failure(x);
+  auto next = Next::kGiveUp;
+  if (call.failed()) next = co_await note_failure(x);
   const Failed fault = fault_of_end(x);
-  if (fault) co_return co_await fail(x, *fault);
+  if (next == Next::kTryAnother) {
+    x.last = fault;
+    x.call.reset();
+    co_return Delivered::kNothing;
+  }
+  if (fault) {
+    co_await fail(x, *fault);
+    co_return Delivered::kYes;
+  }
+  x.large.reset();
   call.take(x.payload);
   body += x.payload.bytes();
   RequestRecord& record = x.record();
@@ -140,11 +180,13 @@ Awaitable<void> RequestFlow::unary(Exchange& x) {
   const Sent sent = co_await x.reply.answer(head, body);
   if (sent == Sent::kGone) {
     const base::Error error = stop_error(x.reply.stop());
-    co_return co_await fail(x, error);
+    co_await fail(x, error);
+    co_return Delivered::kYes;
   }
   record.events = 1;
   note_written(x, body.size());
   note_success(x);
+  co_return Delivered::kYes;
 }
 
 void RequestFlow::note_written(Exchange& x, uint64_t bytes) {
@@ -160,7 +202,7 @@ void RequestFlow::note_success(Exchange& x) {
   record.prompt_tokens = x.call->outcome().usage().prompt_tokens();
   record.completion_tokens = x.call->outcome().usage().completion_tokens();
   x.target->tracker->mark_up();
-  if (x.suspect) parts_.suspects.answered(fingerprint(x));
+  if (x.suspect) parts_.suspects.answered(*x.fingerprint);
 }
 
 // The client's answer is an error: as a status if it has seen none yet, else in the stream.
@@ -174,7 +216,7 @@ Awaitable<void> RequestFlow::fail(Exchange& x, const base::Error& error) {
   }
   if (error.kind == base::Kind::kClientGone || std::exchange(x.answered, true)) co_return;
   if (x.stream_begun) {
-    if (!x.whole) x.payload.append(openai::error_event(error));
+    if (!x.whole) x.payload.append(broken(x, error));
     const Piece end = x.whole ? Piece::kLast : Piece::kCutOff;
     if (x.reply.write(x.payload, end) == Sent::kBlocked) co_await x.reply.flush();
     co_return;
@@ -182,16 +224,18 @@ Awaitable<void> RequestFlow::fail(Exchange& x, const base::Error& error) {
   x.record().status = error.status;
   auto head = head_of(x, error.status, kJson);
   for (auto& header : openai::error_headers(error)) head.headers.push_back(std::move(header));
-  const std::string body = openai::error_body(error);
+  const std::string body = dialects::error_body(x.ask.endpoint->dialect, error, x.ask.request_id);
   co_await x.reply.answer(head, body);
 }
 
 AnswerHead RequestFlow::head_of(const Exchange& x, unsigned status,
                                 std::string_view content_type) const {
   AnswerHead head{.status = status, .content_type = content_type, .headers = {}};
-  head.headers.reserve(8);
-  head.headers.push_back({"openai-processing-ms", milliseconds_text(x.settlement.age())});
+  head.headers.reserve(16);
   const RequestRecord& record = x.settlement.record;
+  head.headers.push_back({"openai-processing-ms", milliseconds_text(x.settlement.age())});
+  head.headers.push_back({"openai-version", std::string(kOpenAiVersion)});
+  head.headers.push_back({"x-penstock-trace-id", record.trace_id});
   if (!record.replica.empty()) {
     head.headers.push_back({"x-penstock-backend", record.deployment});
     head.headers.push_back({"x-penstock-replica", record.replica});
@@ -200,6 +244,7 @@ AnswerHead RequestFlow::head_of(const Exchange& x, unsigned status,
   if (!record.adapter.empty()) {
     head.headers.push_back({"x-penstock-adapter-version", record.adapter});
   }
+  if (x.call && x.call->has_head()) add_facts(head, x.call->head());
   return head;
 }
 

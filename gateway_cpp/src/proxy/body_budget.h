@@ -16,15 +16,18 @@ class BodyBudget {
   BodyBudget(const BodyBudget&) = delete;
   BodyBudget& operator=(const BodyBudget&) = delete;
 
-  // All of them or none.
+  // All of them or none. Whoever gets what another thread gave back comes after it.
   bool take(size_t bytes) {
     size_t free = free_.load(std::memory_order_relaxed);
     while (free >= bytes) {
-      if (free_.compare_exchange_weak(free, free - bytes, std::memory_order_relaxed)) return true;
+      if (free_.compare_exchange_weak(free, free - bytes, std::memory_order_acquire,
+                                      std::memory_order_relaxed)) {
+        return true;
+      }
     }
     return false;
   }
-  void give_back(size_t bytes) { free_.fetch_add(bytes, std::memory_order_relaxed); }
+  void give_back(size_t bytes) { free_.fetch_add(bytes, std::memory_order_release); }
 
  private:
   std::atomic<size_t> free_;

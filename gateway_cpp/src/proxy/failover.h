@@ -23,6 +23,8 @@ class Failover {
 
   // The request goes to `replica`: it is never asked again.
   void sent_to(const routing::ReplicaId& replica) { tried_.push_back(replica); }
+  // It was called back from the last one before that had answered: it may go there again.
+  void recalled() { tried_.pop_back(); }
   // The last one it was sent to has failed.
   Next after(const upstream::CallFailure& failure);
 

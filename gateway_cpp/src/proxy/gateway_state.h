@@ -8,6 +8,8 @@ namespace penstock::proxy {
 
 struct GatewayState {
   std::atomic<bool> draining{false};         // set once, by the first SIGTERM
+  std::atomic<bool> ending{false};           // set once, when the drain's time is over
+  std::atomic<uint32_t> requests_cut{0};     // that were running then
   std::atomic<uint32_t> in_flight{0};        // requests from admit to settle
   std::atomic<uint32_t> connections{0};      // open client connections
   std::atomic<uint32_t> max_connections{0};  // as many as descriptors and flags allow now

@@ -27,7 +27,10 @@ void arm_unless_none(TimerWheel::Timer& timer, milliseconds after) {
 }
 
 Awaitable<void> RequestFlow::run(Ask ask, Reply& reply) {
-  Exchange x(parts_, std::move(ask), reply);
+  // A trace of our own is for logs and the client: what is sampled, the engine's operator says.
+  const std::string trace = traces_.accept(ask.traceparent);
+  if (trace != ask.traceparent) ask.traceparent.clear();
+  Exchange x(parts_, std::move(ask), base::trace_id_of(trace), reply);
   Failed broken;
   try {
     co_await phases(x);
@@ -43,38 +46,49 @@ Awaitable<void> RequestFlow::run(Ask ask, Reply& reply) {
 }
 
 Awaitable<void> RequestFlow::phases(Exchange& x) {
-  auto request = parse(x);
-  if (!request) co_return co_await fail(x, request.error());
-  auto route = resolve(x, *request);
-  if (!route) co_return co_await fail(x, route.error());
-  x.request = std::move(*request);
-  x.route = std::move(*route);
-  const auto no = admit(x);
-  if (no) co_return co_await fail(x, *no);
-  const auto lost = co_await open(x);
-  if (lost) co_return co_await fail(x, *lost);
-  co_await deliver(x);
-}
-
-base::Result<openai::Request> RequestFlow::parse(Exchange& x) {
-  return parts_.parser.parse(x.ask.endpoint, x.ask.body);
-}
-
-base::Result<routing::Route> RequestFlow::resolve(Exchange& x, const openai::Request& request) {
-  x.settlement.enter(base::Phase::kResolve);
-  auto route = parts_.routes.read()->resolve(request.model);
-  if (route) {
-    x.record().deployment = route->deployment->route.name;
-    x.record().adapter = route->adapter;
+  Failed no;
+  if (x.ask.body.size() > upstream::kLargeBodyBytes) {
+    no = co_await parse_aside(x);
+  } else {
+    no = parse(x);
   }
-  return route;
+  if (!no) no = resolve(x);
+  if (!no) no = admit(x);
+  if (!no && !parts_.suspects.empty()) no = co_await admit_suspect(x);
+  if (no) co_return co_await fail(x, *no);
+  x.admitted = parts_.clock.steady_now();
+  auto delivered = Delivered::kNothing;
+  while (delivered == Delivered::kNothing) {
+    no = co_await open(x);
+    if (no) co_return co_await fail(x, *no);
+    delivered = co_await deliver(x);
+  }
+}
+
+RequestFlow::Failed RequestFlow::parse(Exchange& x) {
+  auto request = parts_.parser.parse(*x.ask.endpoint, x.ask.body);
+  if (!request) return request.error();
+  x.request = std::move(*request);
+  return std::nullopt;
+}
+
+RequestFlow::Failed RequestFlow::resolve(Exchange& x) {
+  x.settlement.enter(base::Phase::kResolve);
+  auto route = parts_.routes.read()->resolve(x.request.model);
+  if (!route) return route.error();
+  x.record().deployment = route->deployment->route.name;
+  x.record().adapter = route->adapter;
+  x.route = std::move(*route);
+  // Who named no model is answered by the name of the one there is.
+  if (x.request.model.empty()) x.request.model = x.record().deployment;
+  return routing::refuses(x.route, x.ask.endpoint->path);
 }
 
 RequestFlow::Failed RequestFlow::admit(Exchange& x) {
   x.settlement.enter(base::Phase::kAdmit);
   const routing::DeploymentTargets& deployment = *x.route.deployment;
   const admission::Ask ask{deployment.route.name, deployment.route.availability_detail};
-  const admission::Load load{.draining = parts_.state.draining.load(std::memory_order_relaxed),
+  const admission::Load load{.draining = parts_.state.ending.load(std::memory_order_relaxed),
                              .in_flight = parts_.state.in_flight.load(std::memory_order_relaxed),
                              .max_in_flight = parts_.config.max_in_flight,
                              .ready = deployment.count(routing::ReplicaState::kReady),
@@ -86,18 +100,7 @@ RequestFlow::Failed RequestFlow::admit(Exchange& x) {
   if (const auto* no = std::get_if<admission::Reject>(&decision)) {
     return admission::to_error(ask, *no);
   }
-  if (!parts_.suspects.empty()) {
-    if (auto no = admit_suspect(x)) return no;
-  }
-  x.settlement.admitted();
-  x.admitted = parts_.clock.steady_now();
-  return std::nullopt;
-}
-
-RequestFlow::Failed RequestFlow::admit_suspect(Exchange& x) {
-  const auto standing = parts_.suspects.judge(fingerprint(x), parts_.clock.wall_now());
-  if (!standing) return standing.error();
-  x.suspect = *standing == admission::Standing::kSuspect;
+  x.settlement.admitted();  // before anything is waited for, or more come in than may
   return std::nullopt;
 }
 
@@ -105,13 +108,26 @@ const routing::Target* RequestFlow::select(Exchange& x) {
   x.settlement.enter(base::Phase::kSelect);
   routing::view_replicas(x.route, x.failover.tried(), parts_.clock.steady_now(), views_);
   const auto& replicas = x.route.deployment->replicas;
+  x.must_wait = false;
   for (size_t i = 0; x.suspect && i < views_.size(); ++i) {
-    views_[i].eligible =
-        views_[i].eligible && !parts_.suspects.occupied(replicas[i].route.id.value);
+    if (!views_[i].eligible || !parts_.suspects.occupied(replicas[i].route.id.value)) continue;
+    views_[i].eligible = false;
+    x.must_wait = true;
   }
   const auto chosen = parts_.policy.choose(views_);
   return chosen ? &replicas[*chosen] : nullptr;
 }
+
+class RequestFlow::Listed {
+ public:
+  Listed(Openings& openings, Opening& opening) : opening_(opening) { openings.push_back(opening); }
+  Listed(const Listed&) = delete;
+  Listed& operator=(const Listed&) = delete;
+  ~Listed() { opening_.unlink(); }
+
+ private:
+  Opening& opening_;
+};
 
 // Tries replicas until one has begun to answer.
 Awaitable<RequestFlow::Failed> RequestFlow::open(Exchange& x) {
@@ -121,31 +137,40 @@ Awaitable<RequestFlow::Failed> RequestFlow::open(Exchange& x) {
     arm_unless_none(x.heartbeat, parts_.config.heartbeat);
   }
   x.last_write = parts_.timers.now();
-  Failed last;
+  const Listed listed(openings_, x.opening);
   for (;;) {
-    const routing::Target* target = select(x);
-    if (target == nullptr || !board(x, *target)) break;
-    send(x, *target);
-    auto over = co_await first_news(x);
+    Failed over;
+    if (x.last) over = co_await reconsider(x);
     if (over) co_return over;
-    if (!x.call->failed()) co_return std::nullopt;
-    const Next next = note_failure(x);
-    last = failure_error(x);
+    const routing::Target* target = select(x);
+    if (target != nullptr && board(x, *target)) {
+      send(x, *target);
+      over = co_await first_news(x);
+      if (!over && x.call && !x.call->failed()) co_return std::nullopt;
+    } else if (x.must_wait) {
+      over = co_await wait_for_place(x);
+    } else {
+      break;
+    }
+    if (over) co_return over;
+    if (!x.call) continue;
+    const Next next = co_await note_failure(x);
+    x.last = failure_error(x);
     if (next == Next::kGiveUp) break;
+    x.call.reset();
   }
-  if (!last && x.suspect) last = admission::suspect_must_wait();
-  if (!last) {
-    const admission::Ask ask{x.route.deployment->route.name};
-    last = admission::to_error(ask, {admission::Reason::kReplicasFull, std::chrono::seconds(1)});
-  }
-  co_return last;
+  if (x.last) co_return x.last;
+  const admission::Ask ask{x.route.deployment->route.name};
+  co_return admission::to_error(ask, {admission::Reason::kReplicasFull, std::chrono::seconds(1)});
 }
 
 // A suspect takes its place on the replica; false: another one was faster.
 bool RequestFlow::board(Exchange& x, const routing::Target& target) {
   if (!x.suspect) return true;
   x.aboard.leave();
-  auto aboard = parts_.suspects.board(fingerprint(x), target.route.id.value);
+  auto aboard =
+      parts_.suspects.board(*x.fingerprint, target.route.id.value, parts_.clock.steady_now());
+  x.must_wait = !aboard;
   if (!aboard) return false;
   x.aboard = std::move(*aboard);
   return true;
@@ -153,7 +178,7 @@ bool RequestFlow::board(Exchange& x, const routing::Target& target) {
 
 void RequestFlow::send(Exchange& x, const routing::Target& target) {
   x.settlement.enter(base::Phase::kOpen);
-  if (x.failover.attempts() == 0) {
+  if (x.sent == base::SteadyTime{}) {
     x.sent = parts_.clock.steady_now();
     x.queue_wait = x.sent - x.admitted;
     x.settlement.opening().queue_wait.observe(x.queue_wait);
@@ -164,7 +189,7 @@ void RequestFlow::send(Exchange& x, const routing::Target& target) {
   x.record().attempts = x.failover.attempts();
   x.call.reset();
   x.call = parts_.upstream.open({target.route.id.value, target.route.address}, call_request(x),
-                                x.reply.signal());
+                                x.reply.signal(), x.large ? LargeBody::bytes_of(x.large) : nullptr);
   x.call->occupy(routing::InFlight(target.tracker));
 }
 
@@ -173,10 +198,10 @@ void RequestFlow::send(Exchange& x, const routing::Target& target) {
 v1::CallRequest RequestFlow::call_request(const Exchange& x) {
   v1::CallRequest request;
   request.set_request_id(x.ask.request_id);
-  request.set_traceparent(traces_.accept(x.ask.traceparent));
+  request.set_traceparent(x.ask.traceparent);
   request.set_method("POST");
-  request.set_path(x.ask.path.data(), x.ask.path.size());
-  // A copy: the next replica may need it.
+  request.set_path(x.ask.endpoint->path.data(), x.ask.endpoint->path.size());
+  // A copy: the next replica may need it. Empty where the body is large.
   request.set_body(x.ask.body);
   request.set_model(x.request.model);
   request.set_adapter(x.route.adapter);
@@ -188,6 +213,11 @@ Awaitable<RequestFlow::Failed> RequestFlow::first_news(Exchange& x) {
   for (;;) {
     if (x.reply.stop() != Stop::kNo) co_return stop_error(x.reply.stop());
     if (x.call->has_head() || x.call->has_bytes() || x.call->ended()) co_return std::nullopt;
+    if (x.opening.look_again) {
+      auto no = co_await recall(x);
+      if (no || !x.call) co_return no;
+      continue;
+    }
     if (x.deadline.fired()) co_return deadline_error(x);
     if (x.heartbeat.fired() && !beat(x)) co_return stop_error(x.reply.stop());
     co_await x.reply.signal().wait();

@@ -3,6 +3,8 @@
 // of a request between calls.
 #pragma once
 
+#include <boost/intrusive/list.hpp>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +23,7 @@
 #include "proxy/failover.h"
 #include "proxy/gateway_state.h"
 #include "proxy/reply.h"
+#include "proxy/side_threads.h"
 #include "proxy/timer_wheel.h"
 #include "routing/route_table.h"
 #include "routing/selection_policy.h"
@@ -33,8 +36,7 @@ struct Ask {
   std::string request_id;         // ours
   std::string client_request_id;  // the caller's own; empty: none
   std::string traceparent;        // as the client wrote it, whatever that is; empty: none
-  openai::Endpoint endpoint = openai::Endpoint::kChatCompletions;
-  std::string_view path;  // of the endpoint, static
+  const openai::Endpoint* endpoint = nullptr;  // that it came to: static, never null
   std::string body;
   BodyShare share;            // what the body holds of the budget; given back with it
   base::SteadyTime received;  // when the last byte of it had been read
@@ -55,6 +57,7 @@ class RequestFlow {
     routing::RouteReader& routes;
     const routing::SelectionPolicy& policy;
     upstream::Upstream& upstream;
+    SideThreads& aside;
   };
 
   explicit RequestFlow(const Parts& parts) : parts_(parts) {}
@@ -64,16 +67,29 @@ class RequestFlow {
   // Answers the request through `reply`, whatever happens, unless the client leaves.
   Awaitable<void> run(Ask ask, Reply& reply);
 
+  // Requests that wait for a replica's first word are looked at once more when there are new
+  // suspects: they may be the same. About once each tick of the timers; of many, some in each.
+  void look_for_suspects();
+
  private:
   struct Exchange;
   using Failed = std::optional<base::Error>;
 
+  // A request that is with a replica, or waits for one, and has no answer yet.
+  struct Opening : boost::intrusive::list_base_hook<
+                       boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
+    upstream::Signal* news = nullptr;
+    size_t bytes = 0;  // to be hashed on this thread
+    bool look_again = false;
+  };
+  using Openings = boost::intrusive::list<Opening, boost::intrusive::constant_time_size<false>>;
+  class Listed;
+
   // The phases up to the first news of a replica: request_flow.cc
   Awaitable<void> phases(Exchange& x);
-  base::Result<openai::Request> parse(Exchange& x);
-  base::Result<routing::Route> resolve(Exchange& x, const openai::Request& request);
+  Failed parse(Exchange& x);
+  Failed resolve(Exchange& x);
   Failed admit(Exchange& x);
-  Failed admit_suspect(Exchange& x);
   const routing::Target* select(Exchange& x);
   Awaitable<Failed> open(Exchange& x);
   Awaitable<Failed> first_news(Exchange& x);
@@ -81,13 +97,25 @@ class RequestFlow {
   void send(Exchange& x, const routing::Target& target);
   v1::CallRequest call_request(const Exchange& x);
 
+  // What suspects and large bodies take besides: aside.cc
+  Awaitable<Failed> parse_aside(Exchange& x);
+  Awaitable<void> hash_aside(Exchange& x);
+  Awaitable<void> know_fingerprint(Exchange& x);
+  Awaitable<Failed> admit_suspect(Exchange& x);
+  Awaitable<Failed> wait_for_place(Exchange& x);
+  std::chrono::milliseconds place_in(const Exchange& x) const;
+  Awaitable<Failed> reconsider(Exchange& x);
+  Awaitable<Failed> recall(Exchange& x);
+
   // The answer's way to the client: answer.cc
-  Awaitable<void> deliver(Exchange& x);
+  enum class Delivered : uint8_t { kYes, kNothing };
+  Awaitable<Delivered> deliver(Exchange& x);
   Awaitable<void> stream(Exchange& x);
-  Awaitable<void> unary(Exchange& x);
+  Awaitable<Delivered> unary(Exchange& x);
   Awaitable<void> fail(Exchange& x, const base::Error& error);
   Piece take_news(Exchange& x);
   Piece last_piece(Exchange& x);
+  std::string broken(const Exchange& x, const base::Error& error) const;
   void note_written(Exchange& x, uint64_t bytes);
   void note_success(Exchange& x);
   AnswerHead head_of(const Exchange& x, unsigned status, std::string_view content_type) const;
@@ -96,18 +124,20 @@ class RequestFlow {
   bool is_silent(Exchange& x);
 
   // What failures mean for the replica, the request and the client: verdicts.cc
-  Next note_failure(Exchange& x);
+  Awaitable<Next> note_failure(Exchange& x);
   void blame(Exchange& x, routing::Blame blame, std::string_view error);
   void suspect(Exchange& x);
   base::Error failure_error(const Exchange& x);
   Failed fault_of_end(const Exchange& x);
   base::Error deadline_error(Exchange& x);
   std::chrono::milliseconds back_in(const Exchange& x);
-  const admission::Fingerprint& fingerprint(Exchange& x);
 
   const Parts parts_;
   base::TraceParents traces_;
   std::vector<routing::ReplicaView> views_;  // memory for select
+  Openings openings_;
+  Openings to_look_at_;    // of them, once more, since there are new suspects
+  uint64_t findings_ = 0;  // of the suspects, that were heard of
 };
 
 // Sets it to fire after so long; 0: never.

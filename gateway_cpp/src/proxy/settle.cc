@@ -95,6 +95,8 @@ void Settlement::log_line(std::chrono::nanoseconds duration) {
   log_.info("request settled",
             {{"request_id", record.request_id},
              {"client_request_id", record.client_request_id},
+             {"trace_id", record.trace_id},
+             {"path", record.path},
              {"deployment", record.deployment},
              {"adapter", record.adapter},
              {"replica", record.replica},

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -20,6 +21,8 @@ namespace penstock::proxy {
 struct RequestRecord {
   std::string request_id;
   std::string client_request_id;  // the caller's own; empty: none
+  std::string trace_id;           // of the trace that it belongs to
+  std::string_view path;          // of the endpoint: its first name, static
   std::string deployment;         // empty: never resolved
   std::string adapter;            // "name@version"; empty: base model
   std::string replica;            // the last one that it was sent to

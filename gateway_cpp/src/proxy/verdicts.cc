@@ -49,16 +49,17 @@ base::Error stop_error(Stop stop) {
   return base::make_error(base::Kind::kClientGone, "the client closed the connection");
 }
 
-Next RequestFlow::note_failure(Exchange& x) {
+Awaitable<Next> RequestFlow::note_failure(Exchange& x) {
   const upstream::CallFailure& failure = x.call->failure();
   if (const auto against = blame_of(failure)) blame(x, *against, failure.error.message());
   const Next next = x.failover.after(failure);
   const bool lost = failure.source == upstream::CallFailure::Source::kLost;
   const bool twice = x.failover.deaths().size() >= Failover::kMaxDeaths;
   const bool guilty = engine_died(failure) || (lost && (twice || x.suspect));
-  if (!guilty) return next;
-  suspect(x);
-  return Next::kGiveUp;
+  if (!guilty) co_return next;
+  co_await know_fingerprint(x);
+  if (x.fingerprint) suspect(x);
+  co_return Next::kGiveUp;
 }
 
 // One that answers badly is still better than none.
@@ -80,10 +81,10 @@ void RequestFlow::blame(Exchange& x, routing::Blame blame, std::string_view erro
 // The request was on board when engines died: all gateways are to know it.
 void RequestFlow::suspect(Exchange& x) {
   const routing::DeploymentRoute& route = x.route.deployment->route;
-  admission::Suspect suspect{.fingerprint = fingerprint(x),
+  admission::Suspect suspect{.fingerprint = *x.fingerprint,
                              .deployment = route.name,
                              .deployment_uid = route.uid,
-                             .path = std::string(x.ask.path),
+                             .path = std::string(x.ask.endpoint->path),
                              .deaths = {},
                              .until = {}};
   std::vector<std::string> replicas;
@@ -95,14 +96,6 @@ void RequestFlow::suspect(Exchange& x) {
                       {"replica_id", x.target->route.id.value},
                       {"deaths", replicas.size()}});
   parts_.suspects.died(std::move(suspect), replicas, parts_.clock.wall_now());
-}
-
-const admission::Fingerprint& RequestFlow::fingerprint(Exchange& x) {
-  if (!x.fingerprint) {
-    x.fingerprint =
-        admission::fingerprint_of(x.route.deployment->route.uid, x.ask.path, x.ask.body);
-  }
-  return *x.fingerprint;
 }
 
 base::Error RequestFlow::failure_error(const Exchange& x) {

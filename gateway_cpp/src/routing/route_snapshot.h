@@ -44,8 +44,9 @@ struct DeploymentRoute {
   std::uint64_t generation = 0;  // grows with each change of its spec
   std::string uid = {};          // tells namesakes apart; empty: an older head
   base::Availability availability = base::Availability::kUnknown;
-  std::string availability_detail = {};   // for a person: why it cannot answer
-  base::WallTime expected_ready_at = {};  // where it is loading; the epoch: not known
+  std::string availability_detail = {};     // for a person: why it cannot answer
+  base::WallTime expected_ready_at = {};    // where it is loading; the epoch: not known
+  std::vector<std::string> endpoints = {};  // paths that it serves; empty: not known
   bool operator==(const DeploymentRoute&) const = default;
 };
 

@@ -47,6 +47,12 @@ base::Result<Route> Routes::resolve(std::string_view model) const {
     error.retry_after = std::chrono::seconds(1);
     return error;
   }
+  if (!model.empty()) return find(model);
+  if (deployments_.size() == 1) return Route{deployments_.begin()->second, {}};
+  return missing_model();
+}
+
+base::Result<Route> Routes::find(std::string_view model) const {
   // The whole name first: a deployment may have a colon in its own.
   if (const auto exact = deployments_.find(model); exact != deployments_.end()) {
     return Route{exact->second, {}};
@@ -76,21 +82,42 @@ std::vector<ModelName> Routes::names() const {
 base::Error Routes::unknown_model(std::string_view model) const {
   constexpr std::size_t kShown = 200;  // of a hostile name
   std::string message = "The model `" + std::string(model.substr(0, kShown)) + "` does not exist. ";
-  const std::vector<ModelName> known = names();
-  if (known.empty()) {
-    message += "No deployment exists yet.";
-  } else {
-    message += "These do: ";
-    for (std::size_t i = 0; i < known.size() && i < kNamesShown; ++i) {
-      if (i > 0) message += ", ";
-      message += known[i].name;
-    }
-    if (known.size() > kNamesShown) {
-      message += " and " + std::to_string(known.size() - kNamesShown) + " more";
-    }
-    message += ".";
-  }
+  const std::string names = names_text();
+  message += names.empty() ? "No deployment exists yet." : "These do: " + names + ".";
   return base::make_error(base::Kind::kModelNotFound, std::move(message), "model");
+}
+
+base::Error Routes::missing_model() const {
+  std::string message = "'model' is missing. ";
+  const std::string names = names_text();
+  message += names.empty() ? "No deployment exists yet." : "Name one of these: " + names + ".";
+  return base::make_error(base::Kind::kMissingParameter, std::move(message), "model");
+}
+
+std::string Routes::names_text() const {
+  const std::vector<ModelName> known = names();
+  std::string text;
+  for (std::size_t i = 0; i < known.size() && i < kNamesShown; ++i) {
+    if (i > 0) text += ", ";
+    text += known[i].name;
+  }
+  if (known.size() > kNamesShown) {
+    text += " and " + std::to_string(known.size() - kNamesShown) + " more";
+  }
+  return text;
+}
+
+std::optional<base::Error> refuses(const Route& route, std::string_view endpoint) {
+  const DeploymentRoute& deployment = route.deployment->route;
+  const auto& served = deployment.endpoints;
+  if (served.empty() || std::ranges::find(served, endpoint) != served.end()) return std::nullopt;
+  std::string message = "The model `" + deployment.name + "` does not answer at ";
+  message.append(endpoint).append(". It serves ");
+  for (const std::string& path : served) {
+    if (&path != served.data()) message += ", ";
+    message += path;
+  }
+  return base::make_error(base::Kind::kUnsupportedEndpoint, message + ".", "model");
 }
 
 RouteTable::RouteTable() : current_(std::make_shared<const Routes>()) {}

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -42,6 +43,10 @@ struct Route {
   std::string adapter;  // "pirate@1"; empty: the base model
 };
 
+// Why the route's deployment cannot answer at `endpoint`, as its replicas say: kUnsupportedEndpoint
+// that names what it serves. Nothing where it can, or where nobody knows.
+std::optional<base::Error> refuses(const Route& route, std::string_view endpoint);
+
 // A name that clients may use.
 struct ModelName {
   std::string name;                       // "deployment" or "deployment:alias"
@@ -63,8 +68,8 @@ class Routes {
   std::uint64_t version() const { return version_; }
   const Deployments& deployments() const { return deployments_; }
 
-  // "deployment" or "deployment:alias". Unknown: kModelNotFound that names what exists; with no
-  // snapshot at all: kNoRoutes.
+  // "deployment" or "deployment:alias"; empty: the deployment, where there is but one. Unknown:
+  // kModelNotFound that names what exists; with no snapshot at all: kNoRoutes.
   base::Result<Route> resolve(std::string_view model) const;
 
   // Every name that can answer now or soon, in the order of the deployments, each followed by its
@@ -72,7 +77,10 @@ class Routes {
   std::vector<ModelName> names() const;
 
  private:
+  base::Result<Route> find(std::string_view model) const;
   base::Error unknown_model(std::string_view model) const;
+  base::Error missing_model() const;
+  std::string names_text() const;
 
   std::uint64_t version_ = 0;
   bool known_ = false;

@@ -9,11 +9,11 @@
 #include "penstock/v1/inference.pb.h"
 #include "routing/replica_tracker.h"
 #include "upstream/payload.h"
-#include "upstream/signal.h"
 
 namespace penstock::upstream {
 
 class Call;
+class Signal;
 
 // What a call asks of what carries it.
 class CallLink {

@@ -157,19 +157,54 @@ std::string GrpcCodec::status_text() const {
   return text;
 }
 
-char* GrpcCodec::add_message(uint32_t bytes) {
+char* GrpcCodec::add_message(uint32_t bytes, SharedBody tail) {
   if (given_ > outbox_.size() / 2) outbox_.erase(0, std::exchange(given_, 0));
-  append_message_prefix(outbox_, bytes);
+  const size_t tail_bytes = tail ? tail->size() : 0;
+  append_message_prefix(outbox_, bytes + static_cast<uint32_t>(tail_bytes));
   outbox_.resize(outbox_.size() + bytes);
+  if (tail) {
+    size_t before = outbox_.size() - given_;
+    for (const Tail& other : tails_) before -= other.before;
+    tail_bytes_ += tail_bytes;
+    tails_.push_back({before, std::move(tail), tail_bytes, added()});
+  }
   nghttp2_session_resume_data(http2_.get(), stream_);
   return outbox_.data() + outbox_.size() - bytes;
 }
 
 size_t GrpcCodec::give(char* room, size_t size) {
-  const size_t given = std::min(size, outbox_.size() - given_);
+  const bool tail = !tails_.empty() && tails_.front().before == 0;
+  const size_t given = tail ? give_tail(room, size) : give_text(room, size);
+  total_given_ += given;
+  return given;
+}
+
+size_t GrpcCodec::give_tail(char* room, size_t size) {
+  Tail& tail = tails_.front();
+  const size_t given = std::min(size, tail.left);
+  if (tail.body) {
+    tail.body->copy(room, given, tail.body->size() - tail.left);
+  } else {
+    std::memset(room, 0, given);
+  }
+  tail.left -= given;
+  tail_bytes_ -= given;
+  if (tail.left == 0) tails_.pop_front();
+  return given;
+}
+
+void GrpcCodec::blank_tail(uint64_t end) {
+  const auto is_at = [](const Tail& tail, uint64_t wanted) { return tail.end < wanted; };
+  const auto found = std::lower_bound(tails_.begin(), tails_.end(), end, is_at);
+  if (found != tails_.end() && found->end == end) found->body.reset();
+}
+
+size_t GrpcCodec::give_text(char* room, size_t size) {
+  const size_t left = outbox_.size() - given_;
+  const size_t given = std::min(size, tails_.empty() ? left : tails_.front().before);
   std::memcpy(room, outbox_.data() + given_, given);
   given_ += given;
-  total_given_ += given;
+  if (!tails_.empty()) tails_.front().before -= given;
   if (given_ == outbox_.size()) {
     given_ = 0;
     outbox_.clear();
@@ -182,6 +217,13 @@ void GrpcCodec::ping() { nghttp2_submit_ping(http2_.get(), NGHTTP2_FLAG_NONE, nu
 
 void GrpcCodec::cancel() {
   nghttp2_submit_rst_stream(http2_.get(), NGHTTP2_FLAG_NONE, stream_, NGHTTP2_CANCEL);
+}
+
+void GrpcCodec::drop() {
+  tails_.clear();
+  tail_bytes_ = 0;
+  outbox_ = {};
+  given_ = 0;
 }
 
 void GrpcCodec::produce(std::string& out, size_t most) {

@@ -7,12 +7,14 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "upstream/grpc_messages.h"
+#include "upstream/large_body.h"
 
 struct nghttp2_session;
 
@@ -42,12 +44,18 @@ class GrpcCodec {
   GrpcCodec& operator=(const GrpcCodec&) = delete;
   ~GrpcCodec();
 
-  // Room for a message of `bytes` bytes, to be filled before anything else is called.
-  char* add_message(uint32_t bytes);
+  // Room for the first `bytes` bytes of a message, to be filled before anything else is called; the
+  // rest of it, if any, is `tail`, which is not copied here.
+  char* add_message(uint32_t bytes, SharedBody tail = nullptr);
+  // Lets go of the tail of the message that ends there, counted as in added(): nobody wants it any
+  // more. What the peer has not got of it goes as zeros, since its length was announced.
+  void blank_tail(uint64_t end);
   // Asks the peer for a sign of life.
   void ping();
   // Tells the peer that the call is not wanted any more.
   void cancel();
+  // Lets go of all messages that it still holds: their connection is gone.
+  void drop();
 
   // Appends what is ready to be written until `out` holds about `most` bytes: what the peer's flow
   // control allows, and everything that HTTP/2 itself has to say.
@@ -56,7 +64,7 @@ class GrpcCodec {
   void feed(std::string_view bytes);
 
   // Bytes of messages that the peer's flow control holds back.
-  size_t backlog() const { return outbox_.size() - given_; }
+  size_t backlog() const { return outbox_.size() - given_ + tail_bytes_; }
   // Bytes of messages that it has let through since the beginning.
   uint64_t given() const { return total_given_; }
   // Bytes of messages that were ever added, prefixes included.
@@ -76,8 +84,18 @@ class GrpcCodec {
     void operator()(nghttp2_session* session) const;
   };
 
+  // The end of a message, which lies elsewhere.
+  struct Tail {
+    size_t before;    // bytes of the outbox that go first, those behind the tail before it
+    SharedBody body;  // null: zeros
+    size_t left;      // not yet given
+    uint64_t end;     // of its message, counted as in added()
+  };
+
   void open(const CallTarget& target);
   size_t give(char* room, size_t size);
+  size_t give_text(char* room, size_t size);
+  size_t give_tail(char* room, size_t size);
   void look_for_end();
   void note_header(std::string_view name, std::string_view value);
   void note_goaway(int32_t last_stream, uint32_t error);
@@ -87,8 +105,10 @@ class GrpcCodec {
   OnMessage on_message_;
   std::unique_ptr<nghttp2_session, Close> http2_;
   MessageReader reader_;
-  std::string outbox_;  // messages with their prefixes
-  size_t given_ = 0;    // of outbox_
+  std::string outbox_;      // messages with their prefixes, without their tails
+  size_t given_ = 0;        // of outbox_
+  std::deque<Tail> tails_;  // not yet given whole
+  size_t tail_bytes_ = 0;   // of them, not yet given
   uint64_t total_given_ = 0;
   int32_t stream_ = 0;
   std::string http_status_;   // ":status"

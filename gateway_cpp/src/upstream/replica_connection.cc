@@ -223,6 +223,9 @@ void ReplicaConnection::end(std::string_view why) {
   timer_.cancel();
   Owner* const owner = std::exchange(owner_, nullptr);
   if (owner != nullptr) owner->on_end(codec_.over() ? std::string_view(codec_.why_over()) : why);
+  // Not before: the owner asks how much was sent. Not later: bodies hold their share of a budget,
+  // and the connection may stay for long.
+  codec_.drop();
 }
 
 }  // namespace penstock::upstream

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "upstream/awaitable.h"
 #include "upstream/grpc_codec.h"
@@ -45,7 +46,11 @@ class ReplicaConnection final : public std::enable_shared_from_this<ReplicaConne
                                                   Owner& owner, ConnectionPatience patience = {});
 
   // Room for a message, see GrpcCodec; it leaves with the next flush().
-  char* add_message(uint32_t bytes) { return codec_.add_message(bytes); }
+  char* add_message(uint32_t bytes, SharedBody tail = nullptr) {
+    return codec_.add_message(bytes, std::move(tail));
+  }
+  // Lets go of a message's tail, see GrpcCodec.
+  void blank_tail(uint64_t end) { codec_.blank_tail(end); }
   void flush();
   // Bytes of messages that were ever added, and of these, those that the socket may have taken: a
   // message that ends after them was never sent.

@@ -20,7 +20,7 @@ ReplicaPool::ReplicaPool(asio::io_context& io, const base::Clock& clock, Session
     : io_(io), clock_(clock), settings_(std::move(settings)), metrics_(metrics), log_(log) {}
 
 std::unique_ptr<Call> ReplicaPool::open(const ReplicaAddress& replica, v1::CallRequest request,
-                                        Signal& news) {
+                                        Signal& news, SharedBody large) {
   Key key{replica.replica_id, replica.address};
   const auto now = clock_.steady_now();
   auto found = entries_.find(key);
@@ -31,7 +31,7 @@ std::unique_ptr<Call> ReplicaPool::open(const ReplicaAddress& replica, v1::CallR
   Entry& entry = found->second;
   entry.used = now;
   if (!entry.session || entry.session->closed_to_calls()) renew(found->first, entry, now);
-  return entry.session->open(std::move(request), news);
+  return entry.session->open(std::move(request), news, std::move(large));
 }
 
 // Within the backoff the ended session stays: it fails calls at once. One that goes away lives on

@@ -1,14 +1,17 @@
 #include "upstream/session.h"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <utility>
+
+#include "upstream/signal.h"
+#include "upstream/start_frame.h"
 
 namespace penstock::upstream {
 
 namespace {
 
 constexpr const char* kMethod = "/penstock.v1.Inference/Session";
-constexpr int kReadsPerFrame = 256;
 constexpr size_t kKeptFrameBytes = 64UL * 1024;
 // More bodies than that go in frames of their own: all that a dead replica had may come at once.
 constexpr size_t kFullFrameBytes = 1024UL * 1024;
@@ -33,7 +36,8 @@ Session::~Session() {
   if (connection_) connection_->close();
 }
 
-std::unique_ptr<Call> Session::open(v1::CallRequest request, Signal& news) {
+std::unique_ptr<Call> Session::open(v1::CallRequest request, Signal& news, SharedBody large) {
+  if (large) flush();  // what was said before goes before
   const uint64_t id = ++last_id_;
   auto call = std::make_unique<Call>(shared_from_this(), id, credit_bytes_, news);
   if (closed_to_calls()) {
@@ -41,11 +45,16 @@ std::unique_ptr<Call> Session::open(v1::CallRequest request, Signal& news) {
     news.raise();
     return call;
   }
-  calls_.emplace(id, call.get());
-  v1::Start& start = *outgoing_.add_starts();
+  calls_.add(*call);
+  v1::Start alone;
+  v1::Start& start = large ? alone : *outgoing_.add_starts();
   start.set_call_id(id);
   start.set_initial_credit_bytes(credit_bytes_);
   *start.mutable_request() = std::move(request);
+  if (large) {
+    send_large(start, std::move(large));
+    return call;
+  }
   outgoing_bodies_ += start.request().body().size();
   if (outgoing_bodies_ > kFullFrameBytes) flush();
   flush_later();
@@ -61,23 +70,16 @@ void Session::grant(uint64_t call_id, uint64_t bytes) {
 }
 
 void Session::release(Call& call) {
-  if (call.listed) {
-    for (Call*& listed : to_wake_) {
-      if (listed == &call) listed = nullptr;
-    }
-  }
-  if (calls_.erase(call.id()) == 0 || ended_) return;
+  if (!calls_.remove(call) || ended_) return;
+  let_go_of_body(call.id());
   outgoing_.add_cancels(call.id());
   flush_later();
 }
 
 bool Session::on_message(std::string_view message) {
-  // Slots keep the memory of the largest event they held: not for ever.
-  if (++reads_ % kReadsPerFrame == 0) incoming_ = v1::ServerFrame();
-  if (!incoming_.ParseFromArray(message.data(), static_cast<int>(message.size()))) return false;
-  heard_ = true;
-  deliver(incoming_);
-  return true;
+  const bool good = calls_.take_in(message);
+  heard_ = heard_ || good;
+  return good;
 }
 
 void Session::on_turn() {
@@ -89,27 +91,18 @@ void Session::on_end(std::string_view why) {
   const auto self = shared_from_this();
   log_end(why);
   fail_all();
+  outgoing_ = {};  // it may hold bodies, and nothing sends it any more
   wake_listed();
-}
-
-void Session::deliver(v1::ServerFrame& frame) {
-  for (v1::CallEvent& event : *frame.mutable_events()) {
-    const auto found = calls_.find(event.call_id());
-    if (found == calls_.end()) continue;  // cancelled here while it was on its way
-    Call& call = *found->second;
-    call.deliver(event);
-    if (call.ended()) calls_.erase(found);
-    list(call);
-  }
 }
 
 void Session::fail_all() {
   ended_ = true;
   note_sent();
-  for (const auto& [id, call] : std::exchange(calls_, {})) {
-    call->fail(failure_of(id));
-    list(*call);
-  }
+  calls_.fail_all([this](uint64_t id) { return failure_of(id); });
+}
+
+void Session::wake_listed() {
+  calls_.wake_listed([](Call& call) { call.news().raise(); });
 }
 
 // A call counts as sent once the socket may have taken the last byte of its frame.
@@ -124,21 +117,6 @@ void Session::note_sent() {
 void Session::log_end(std::string_view why) const {
   log_.warning("session to a replica ended",
                {{"replica_id", replica_id_}, {"reason", why}, {"calls", calls_.size()}});
-}
-
-void Session::list(Call& call) {
-  if (std::exchange(call.listed, true)) return;
-  to_wake_.push_back(&call);
-}
-
-// A woken request may open and release calls, its own listed one included.
-void Session::wake_listed() {
-  for (size_t i = 0; i < to_wake_.size(); ++i) {
-    if (to_wake_[i] == nullptr) continue;
-    to_wake_[i]->listed = false;
-    to_wake_[i]->news().raise();
-  }
-  to_wake_.clear();
 }
 
 // Everything that one turn of the I/O thread has to say goes out in one frame.
@@ -165,6 +143,23 @@ void Session::flush() {
   if (starts) flushed_.push_back({last_id_, connection_->added()});
   connection_->flush();
   if (starts) note_sent();
+}
+
+void Session::send_large(v1::Start& start, SharedBody large) {
+  const std::string frame = start_frame_before_body(start, large->size());
+  char* room = connection_->add_message(static_cast<uint32_t>(frame.size()), std::move(large));
+  frame.copy(room, frame.size());
+  flushed_.push_back({start.call_id(), connection_->added()});
+  connection_->flush();
+  note_sent();
+}
+
+// A replica that does not read would hold the share of a large body for nobody.
+void Session::let_go_of_body(uint64_t call_id) {
+  note_sent();
+  const auto is_before = [](const Flushed& one, uint64_t id) { return one.last_call < id; };
+  const auto found = std::lower_bound(flushed_.begin(), flushed_.end(), call_id, is_before);
+  if (found != flushed_.end() && found->last_call == call_id) connection_->blank_tail(found->end);
 }
 
 CallFailure Session::failure_of(uint64_t call_id) const {

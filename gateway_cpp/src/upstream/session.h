@@ -11,13 +11,13 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <vector>
 
 #include "base/log.h"
 #include "penstock/v1/inference.pb.h"
 #include "upstream/call.h"
+#include "upstream/large_body.h"
 #include "upstream/replica_connection.h"
+#include "upstream/session_calls.h"
 
 namespace penstock::upstream {
 
@@ -39,7 +39,8 @@ class Session final : public CallLink,
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  std::unique_ptr<Call> open(v1::CallRequest request, Signal& news);
+  // `large`: the request's body, where it is not in `request`.
+  std::unique_ptr<Call> open(v1::CallRequest request, Signal& news, SharedBody large = nullptr);
 
   bool ended() const { return ended_; }
   // It takes no further calls: it has ended, or the replica goes away and finishes what it has.
@@ -62,29 +63,26 @@ class Session final : public CallLink,
   bool on_message(std::string_view message) override;
   void on_turn() override;
   void on_end(std::string_view why) override;
-  void deliver(v1::ServerFrame& frame);
   void fail_all();
   void note_sent();
   void log_end(std::string_view why) const;
   CallFailure failure_of(uint64_t call_id) const;
   void wake_listed();
-  void list(Call& call);
   void flush_later();
   void flush();
+  void send_large(v1::Start& start, SharedBody large);
+  void let_go_of_body(uint64_t call_id);
 
   asio::io_context& io_;
   const std::string replica_id_;
   const uint64_t credit_bytes_;
   base::Log& log_;
   std::shared_ptr<ReplicaConnection> connection_;
-  std::unordered_map<uint64_t, Call*> calls_;
-  std::vector<Call*> to_wake_;  // null: released in the meantime
-  v1::ServerFrame incoming_;
+  SessionCalls calls_;
   v1::ClientFrame outgoing_;
   size_t outgoing_bodies_ = 0;   // bytes of bodies in it
   std::deque<Flushed> flushed_;  // frames with starts that the socket may not have taken yet
   uint64_t sent_through_ = 0;    // the last call that was sent
-  uint64_t reads_ = 0;
   uint64_t last_id_ = 0;
   bool flush_posted_ = false;
   bool heard_ = false;

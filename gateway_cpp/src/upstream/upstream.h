@@ -7,6 +7,7 @@
 
 #include "penstock/v1/inference.pb.h"
 #include "upstream/call.h"
+#include "upstream/large_body.h"
 
 namespace penstock::upstream {
 
@@ -20,9 +21,10 @@ class Upstream {
  public:
   virtual ~Upstream() = default;
   // Never fails at once: an unreachable replica is a call that fails. `news` is raised on every
-  // change of the call and must outlive it.
+  // change of the call and must outlive it. `large`: the request's body, where it is not in
+  // `request`; null otherwise.
   virtual std::unique_ptr<Call> open(const ReplicaAddress& replica, v1::CallRequest request,
-                                     Signal& news) = 0;
+                                     Signal& news, SharedBody large) = 0;
 };
 
 }  // namespace penstock::upstream

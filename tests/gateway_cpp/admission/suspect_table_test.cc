@@ -34,35 +34,36 @@ TEST(Fingerprint, IsSha256OfUidPathAndBodyWithNulBetween) {
 
 TEST(SuspectTable, SuspectsAfterOneDeathAndQuarantinesAfterTwo) {
   SuspectTable table;
-  EXPECT_EQ(table.standing(kOne), Standing::kClear);
+  EXPECT_EQ(table.standing(kOne, kNow), Standing::kClear);
   table.add(suspect(kOne, {death("r1")}));
-  EXPECT_EQ(table.standing(kOne), Standing::kSuspect);
-  EXPECT_EQ(table.standing(kTwo), Standing::kClear);
+  EXPECT_EQ(table.standing(kOne, kNow), Standing::kSuspect);
+  EXPECT_EQ(table.standing(kTwo, kNow), Standing::kClear);
   table.add(suspect(kOne, {death("r2", seconds(30))}));
-  EXPECT_EQ(table.standing(kOne), Standing::kQuarantined);
+  EXPECT_EQ(table.standing(kOne, kNow), Standing::kQuarantined);
 }
 
 TEST(SuspectTable, TakesTwoReportsOfOneDeathForOne) {
   SuspectTable table;
   table.add(suspect(kOne, {death("r1")}));
   table.add(suspect(kOne, {death("r1", seconds(9))}));
-  EXPECT_EQ(table.standing(kOne), Standing::kSuspect);
+  EXPECT_EQ(table.standing(kOne, kNow), Standing::kSuspect);
   table.add(suspect(kOne, {death("r1", seconds(19))}));
-  EXPECT_EQ(table.standing(kOne), Standing::kQuarantined) << "it was started again and died again";
+  EXPECT_EQ(table.standing(kOne, kNow), Standing::kQuarantined)
+      << "it was started again and died again";
 }
 
 TEST(SuspectTable, KeepsWhatItFoundUntilASnapshotShowsIt) {
   SuspectTable table;
   table.add(suspect(kOne, {death("r1")}));
   table.merge({});
-  EXPECT_EQ(table.standing(kOne), Standing::kSuspect);
+  EXPECT_EQ(table.standing(kOne, kNow), Standing::kSuspect);
   ASSERT_EQ(table.unshown().size(), 1U);
   EXPECT_EQ(table.unshown()[0].deaths.size(), 1U);
   table.merge({suspect(kOne, {death("r1", seconds(1))})});
-  EXPECT_EQ(table.standing(kOne), Standing::kSuspect);
+  EXPECT_EQ(table.standing(kOne, kNow), Standing::kSuspect);
   EXPECT_TRUE(table.unshown().empty());
   table.merge({});
-  EXPECT_EQ(table.standing(kOne), Standing::kClear) << "released";
+  EXPECT_EQ(table.standing(kOne, kNow), Standing::kClear) << "released";
   EXPECT_TRUE(table.empty());
 }
 
@@ -70,8 +71,8 @@ TEST(SuspectTable, AddsWhatOtherGatewaysSaw) {
   SuspectTable table;
   table.add(suspect(kOne, {death("r1")}));
   table.merge({suspect(kOne, {death("r2")}), suspect(kTwo, {death("r1"), death("r2")})});
-  EXPECT_EQ(table.standing(kOne), Standing::kQuarantined);
-  EXPECT_EQ(table.standing(kTwo), Standing::kQuarantined);
+  EXPECT_EQ(table.standing(kOne, kNow), Standing::kQuarantined);
+  EXPECT_EQ(table.standing(kTwo, kNow), Standing::kQuarantined);
   ASSERT_EQ(table.unshown().size(), 1U);
   EXPECT_EQ(table.unshown()[0].deaths, std::vector<EngineDeath>{death("r1")});
 }
@@ -89,11 +90,11 @@ TEST(SuspectTable, ClearsOneThatWasAnsweredUntilAnotherEngineDies) {
   SuspectTable table;
   table.add(suspect(kOne, {death("r1")}));
   table.clear(kOne);
-  EXPECT_EQ(table.standing(kOne), Standing::kClear);
+  EXPECT_EQ(table.standing(kOne, kNow), Standing::kClear);
   table.merge({suspect(kOne, {death("r1")})});
-  EXPECT_EQ(table.standing(kOne), Standing::kClear) << "the same death, told again";
+  EXPECT_EQ(table.standing(kOne, kNow), Standing::kClear) << "the same death, told again";
   table.add(suspect(kOne, {death("r2")}));
-  EXPECT_EQ(table.standing(kOne), Standing::kQuarantined);
+  EXPECT_EQ(table.standing(kOne, kNow), Standing::kQuarantined);
 }
 
 TEST(SuspectTable, StaysBoundedWhenEnginesDieUnderManyRequests) {
@@ -104,7 +105,7 @@ TEST(SuspectTable, StaysBoundedWhenEnginesDieUnderManyRequests) {
     table.add(one);
   }
   EXPECT_EQ(table.size(), 4096U);
-  EXPECT_EQ(table.standing(fingerprint_of("uid", "/p", "4999")), Standing::kSuspect);
+  EXPECT_EQ(table.standing(fingerprint_of("uid", "/p", "4999"), kNow), Standing::kSuspect);
 }
 
 }  // namespace

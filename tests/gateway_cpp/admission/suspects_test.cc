@@ -9,6 +9,7 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 
 const base::WallTime kNow{std::chrono::hours(500'000)};
+const base::SteadyTime kThen{std::chrono::hours(1)};
 
 class SuspectsTest : public testing::Test {
  protected:
@@ -60,16 +61,81 @@ TEST_F(SuspectsTest, LetsASuspectRunOnlyOnceAndWhereNoOtherDoes) {
   die(one_, {"r1"});
   die(two_, {"r1"});
   ASSERT_EQ(*suspects_.judge(one_, kNow), Standing::kSuspect);
-  auto aboard = suspects_.board(one_, "r1");
+  auto aboard = suspects_.board(one_, "r1", kThen);
   ASSERT_TRUE(aboard.has_value());
   EXPECT_TRUE(suspects_.occupied("r1"));
   EXPECT_FALSE(suspects_.occupied("r2"));
-  EXPECT_FALSE(suspects_.board(two_, "r1").has_value()) << "another suspect is there";
-  EXPECT_FALSE(suspects_.board(one_, "r2").has_value()) << "never on two engines";
-  EXPECT_EQ(suspects_.judge(one_, kNow).error().status, 503U);
-  EXPECT_EQ(suspects_.judge(one_, kNow).error().retry_after, seconds(1));
+  EXPECT_FALSE(suspects_.board(two_, "r1", kThen).has_value()) << "another suspect is there";
+  EXPECT_FALSE(suspects_.board(one_, "r2", kThen).has_value()) << "never on two engines";
   aboard->leave();
-  EXPECT_TRUE(suspects_.board(two_, "r1").has_value());
+  EXPECT_TRUE(suspects_.board(two_, "r1", kThen).has_value());
+}
+
+TEST_F(SuspectsTest, TakesAnAnswerThatRunsToBeHalfDone) {
+  const auto here = suspects_.board(one_, "r1", kThen);
+  const auto there = suspects_.board(two_, "r2", kThen + seconds(20));
+  const auto now = kThen + seconds(30);
+  const auto third = fingerprint_of("uid", "/p", "three");
+  const std::vector<std::string_view> both = {"r1", "r2"};
+  const std::vector<std::string_view> first = {"r1"};
+  const std::vector<std::string_view> others = {"r9"};
+  EXPECT_EQ(suspects_.free_in(third, both, now), seconds(10)) << "the first that is done";
+  EXPECT_EQ(suspects_.free_in(third, first, now), seconds(30));
+  EXPECT_EQ(suspects_.free_in(two_, others, now), seconds(10)) << "it runs itself, elsewhere";
+  EXPECT_EQ(suspects_.free_in(third, others, now), seconds(1)) << "nobody is in its way";
+}
+
+TEST_F(SuspectsTest, TellsAClientToComeBackWhenThereMayBeAPlace) {
+  const auto error = suspect_must_wait(std::chrono::milliseconds(12'100));
+  EXPECT_EQ(error.status, 503U);
+  EXPECT_EQ(error.retry_after, seconds(13));
+  EXPECT_NE(error.message.find("in 13 s"), std::string::npos);
+  EXPECT_EQ(suspect_must_wait(std::chrono::milliseconds(0)).retry_after, seconds(1));
+  EXPECT_EQ(suspect_must_wait(minutes(9)).retry_after, seconds(60));
+}
+
+TEST_F(SuspectsTest, ForgetsOnceASecondAndJudgesByTheTermAtOnce) {
+  die(one_, {"r1"});
+  die(two_, {"r1"}, kNow + std::chrono::milliseconds(500));
+  const auto end = kNow + minutes(10);
+  EXPECT_EQ(*suspects_.judge(one_, end), Standing::kClear);
+  EXPECT_EQ(*suspects_.judge(two_, end + std::chrono::milliseconds(500)), Standing::kClear);
+  EXPECT_FALSE(suspects_.empty()) << "looked for a moment ago";
+  EXPECT_EQ(*suspects_.judge(one_, end + seconds(1)), Standing::kClear);
+  EXPECT_TRUE(suspects_.empty());
+}
+
+TEST_F(SuspectsTest, CountsFindingsSoThatRequestsThatRunCanBeLookedAtOnceMore) {
+  const auto before = suspects_.findings();
+  die(one_, {"r1"});
+  EXPECT_EQ(suspects_.findings(), before + 1);
+  const auto ours = suspects_.unshown(kNow);
+  suspects_.merge(ours, kNow);
+  EXPECT_EQ(suspects_.findings(), before + 1) << "known before";
+  Suspect theirs = ours.front();
+  theirs.fingerprint = two_;
+  suspects_.merge({theirs}, kNow);
+  EXPECT_EQ(suspects_.findings(), before + 2);
+}
+
+TEST_F(SuspectsTest, CountsAFindingWhenASnapshotShowsThatOneStandsWorse) {
+  die(one_, {"r1"});
+  Suspect shown = suspects_.unshown(kNow).front();
+  const auto before = suspects_.findings();
+  shown.deaths.push_back({"r2", kNow, "gw-2"});
+  suspects_.merge({shown}, kNow);
+  EXPECT_EQ(suspects_.findings(), before + 1) << "quarantined now";
+  suspects_.merge({shown}, kNow);
+  EXPECT_EQ(suspects_.findings(), before + 1) << "known before";
+}
+
+TEST_F(SuspectsTest, CountsNoFindingsForOneThatWasAnsweredAndStaysClear) {
+  die(one_, {"r1"});
+  const auto ours = suspects_.unshown(kNow);
+  suspects_.answered(one_);
+  const auto before = suspects_.findings();
+  suspects_.merge(ours, kNow);
+  EXPECT_EQ(suspects_.findings(), before);
 }
 
 TEST_F(SuspectsTest, HearsFromSnapshotsWhomOthersSuspect) {

@@ -39,7 +39,7 @@ TEST(Config, TakesValuesAfterASpaceOrAnEqualsSign) {
   EXPECT_EQ(config->threads, 3U);
   EXPECT_EQ(config->heartbeat.count(), 0);
   EXPECT_EQ(config->log_level, Level::kDebug);
-  EXPECT_EQ(config->cors_origin, "");
+  EXPECT_TRUE(config->cors_origins.empty());
 }
 
 TEST(Config, NamesTheFlagAndTheValueThatAreWrong) {
@@ -64,8 +64,20 @@ TEST(Config, RefusesAnIdThatWouldLeaveItsDirectory) {
   EXPECT_EQ(message({"--control", "h:1", "--id", "gw_1.a-b"}), "accepted");
 }
 
-TEST(Config, RefusesAnOriginThatWouldBreakTheHeader) {
-  EXPECT_NE(message({"--control", "h:1", "--cors-origin", "a\r\nx: y"}), "accepted");
+TEST(Config, TakesOriginsAsBrowsersSendThem) {
+  const auto config = parse({"--control", "h:1", "--cors-origin", "https://a.example",
+                             "--cors-origin", "http://localhost:3000", "--cors-origin", "null"});
+  ASSERT_TRUE(config.has_value()) << config.error().message;
+  EXPECT_EQ(config->cors_origins,
+            (std::vector<std::string>{"https://a.example", "http://localhost:3000", "null"}));
+  EXPECT_EQ(message({"--control", "h:1", "--cors-origin", "*"}), "accepted");
+}
+
+TEST(Config, RefusesAnOriginThatWouldMatchNoPageOrBreakAHeader) {
+  for (const char* origin : {"https://a.example/", "a.example", "https://", "https://a\r\nx: y",
+                             "https://a,https://b", "://a", "https://a b", "https://\xc3\xa9"}) {
+    EXPECT_NE(message({"--control", "h:1", "--cors-origin", origin}), "accepted") << origin;
+  }
 }
 
 TEST(Config, ListensBeyondLoopbackOnlyWhenThatIsMeant) {

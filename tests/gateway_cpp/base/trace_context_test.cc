@@ -35,10 +35,14 @@ TEST(TraceContext, KnowsATraceParentByItsGrammar) {
 TEST(TraceContext, BeginsANewTraceWhereAClientsMakesNoSense) {
   TraceParents parents;
   EXPECT_EQ(parents.accept(kGood), kGood);
-  EXPECT_EQ(parents.accept(""), "");
+  EXPECT_TRUE(is_trace_parent(parents.accept("")));
   const std::string fresh = parents.accept("\xff");
   EXPECT_TRUE(is_trace_parent(fresh)) << fresh;
   EXPECT_NE(parents.accept("\xff"), fresh);
+}
+
+TEST(TraceContext, IsFoundByTheTracesId) {
+  EXPECT_EQ(trace_id_of(kGood), "0af7651916cd43dd8448eb211c80319c");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from tests.fakes.fake_replica import FakeReplica, Script, hello
 from tests.fakes.gateway_process import GatewayProcess
 from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.raw_http import RawClient, Response, request
+from tests.gateway_cpp.blackbox.wires import WIRES, Wire
 
 MINI = deployment(adapters={"pirate": "pirate@1"})
 
@@ -25,12 +27,17 @@ class System:
     """What one test has."""
 
     gateway: GatewayProcess
+    wire: Wire
     control: FakeControl
     replicas: list[FakeReplica]
 
     def client(self) -> RawClient:
         """A new connection, for `async with`."""
-        return RawClient(self.gateway.port)
+        return RawClient(self.gateway.port, tls=self.wire.context)
+
+    def connect(self) -> socket.socket:
+        """A plain blocking socket: its close() is what a client's process does."""
+        return self.wire.wrap(socket.create_connection(("127.0.0.1", self.gateway.port), 20))
 
     async def ask(self, data: bytes, method: str = "POST") -> Response:
         """One request on a connection of its own."""
@@ -67,7 +74,13 @@ class Start(Protocol):
 
 
 @pytest.fixture
-async def start(tmp_path: Path) -> AsyncIterator[Start]:
+def wire(request: pytest.FixtureRequest) -> Wire:
+    """Plain HTTP, unless a test asks for others: `@OVER_BOTH_WIRES`."""
+    return WIRES[getattr(request, "param", "plain")]
+
+
+@pytest.fixture
+async def start(tmp_path: Path, wire: Wire) -> AsyncIterator[Start]:
     """Starts systems that end with the test."""
     async with AsyncExitStack() as stack:
 
@@ -90,11 +103,12 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
                     *("--data-dir", str(tmp_path)),
                     *("--threads", "2"),
                     *("--metrics", "127.0.0.1:0"),
+                    *wire.flags(tmp_path),
                     *flags,
                 )
             )
             await gateway.start()
-            system = System(gateway, control, replicas)
+            system = System(gateway, wire, control, replicas)
             await system.has_routes(version)
             return system
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import ssl
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -56,8 +57,11 @@ def chat(headers: str = "", **fields: object) -> bytes:
 class RawClient:
     """One connection."""
 
-    def __init__(self, port: int, *, receive_buffer: int = 0) -> None:
+    def __init__(
+        self, port: int, *, receive_buffer: int = 0, tls: ssl.SSLContext | None = None
+    ) -> None:
         self._port = port
+        self._tls = tls
         self._receive_buffer = receive_buffer  # bytes; 0: what the system gives
         self._reader: asyncio.StreamReader
         self._writer: asyncio.StreamWriter
@@ -69,7 +73,10 @@ class RawClient:
             link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer)
         await asyncio.get_running_loop().sock_connect(link, ("127.0.0.1", self._port))
         # A small limit: what the test does not read stays in the kernel, as with a slow client.
-        self._reader, self._writer = await asyncio.open_connection(sock=link, limit=4096)
+        name = "127.0.0.1" if self._tls else None
+        self._reader, self._writer = await asyncio.open_connection(
+            sock=link, limit=4096, ssl=self._tls, server_hostname=name
+        )
         return self
 
     async def __aexit__(
@@ -81,7 +88,7 @@ class RawClient:
         self._writer.close()
         try:
             await self._writer.wait_closed()
-        except ConnectionError:
+        except (ConnectionError, ssl.SSLError):
             return  # the gateway was faster
 
     async def send(self, data: bytes) -> None:

@@ -7,9 +7,9 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from tests.fakes.fake_replica import DONE, FakeCall, delta, hang
+from tests.fakes.fake_replica import DONE, FakeCall, delta, hang, hello
 from tests.fakes.waiting import until
-from tests.gateway_cpp.blackbox.conftest import Start
+from tests.gateway_cpp.blackbox.conftest import Start, System
 from tests.gateway_cpp.blackbox.raw_http import RawClient, chat
 
 MIB = 1 << 20
@@ -91,17 +91,31 @@ def slow_client(port: int) -> RawClient:
     return RawClient(port, receive_buffer=64 << 10)
 
 
-async def stalled(call: FakeCall) -> bool:
-    """Whether the replica has been held back: nothing sent for half a second."""
-    before = call.sent_bytes
-    await asyncio.sleep(0.5)
-    return call.sent_bytes == before
+async def endless_or_hello(call: FakeCall) -> None:
+    """Endless, but for the user "quick"."""
+    await (hello(call) if call.json.get("user") == "quick" else endless(call))
+
+
+async def held_back(system: System, *calls: FakeCall) -> None:
+    """Waits until these calls have no credit left, and get none while others are answered.
+
+    Of two requests one after the other, the second reaches the replica behind every grant for what
+    came to the gateway before the first one's answer.
+    """
+    async with asyncio.timeout(60):
+        while True:
+            await until(lambda: all(call.credit <= 0 for call in calls), "no call has credit")
+            before = [call.sent_bytes for call in calls]
+            for _ in range(2):
+                assert (await system.ask(chat(user="quick"))).status == 200
+            if before == [call.sent_bytes for call in calls]:
+                return
 
 
 async def test_a_slow_client_holds_its_replica_back_and_costs_bounded_memory(
     start: Start,
 ) -> None:
-    system = await start("--threads", "1", scripts=(endless,))
+    system = await start("--threads", "1", scripts=(endless_or_hello,))
     async with system.client() as warm:
         await warm.send(chat(stream=True))
         await warm.head()
@@ -115,9 +129,7 @@ async def test_a_slow_client_holds_its_replica_back_and_costs_bounded_memory(
             await client.send(chat(stream=True))
             assert (await client.head())[0] == 200
         calls = system.replicas[0].calls[1:]
-        async with asyncio.timeout(60):
-            while not all(await asyncio.gather(*(stalled(call) for call in calls))):
-                continue
+        await held_back(system, *calls)
         # What a client's socket takes, plus the credit.
         assert max(call.sent_bytes for call in calls) < 16 * MIB
         assert system.gateway.resident_bytes() - before < 40 * MIB
@@ -132,23 +144,15 @@ async def test_a_slow_client_holds_its_replica_back_and_costs_bounded_memory(
 
 
 async def test_a_slow_client_slows_nobody_else(start: Start) -> None:
-    async def flood_or_hello(call: FakeCall) -> None:
-        if call.json.get("user") == "slow":
-            await endless(call)
-        await call.send(delta("hi") + DONE, events=2)
-        await call.finish()
-
-    system = await start("--threads", "1", scripts=(flood_or_hello,))
+    system = await start("--threads", "1", scripts=(endless_or_hello,))
     async with slow_client(system.gateway.port) as slow:
-        await slow.send(chat(stream=True, user="slow"))
+        await slow.send(chat(stream=True))
         await slow.head()
         call = system.replicas[0].calls[0]
-        async with asyncio.timeout(60):
-            while not await stalled(call):
-                continue
+        await held_back(system, call)
         for _ in range(20):
-            answer = await system.ask(chat(stream=True))
-            assert answer.body == delta("hi") + DONE
+            answer = await system.ask(chat(stream=True, user="quick"))
+            assert answer.body.endswith(DONE)
         slow.leave()
 
 
@@ -206,9 +210,12 @@ async def test_a_unary_answer_has_no_comments(start: Start) -> None:
         await call.finish()
 
     system = await start("--heartbeat-ms", "50", scripts=(late,))
-    async with system.client() as client:
+    async with system.client() as client, system.client() as streaming:
         await client.send(chat())
         await until(lambda: system.replicas[0].calls, "the call arrives")
-        await asyncio.sleep(0.3)
+        await streaming.send(chat(stream=True))
+        await streaming.head()
+        for _ in range(3):  # as often as the other would have had one
+            assert (await streaming.chunk() or b"").startswith(b":")
         released.set()
         assert (await client.response()).body == b"{}"

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import time
+from contextlib import AsyncExitStack
+
+import pytest
 
 from tests.fakes.fake_replica import FakeCall, hang, unary_chat
 from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.conftest import Start, System
-from tests.gateway_cpp.blackbox.raw_http import CHAT, chat, request
+from tests.gateway_cpp.blackbox.raw_http import CHAT, RawClient, chat, request
 
 BODY = json.dumps(CHAT).encode()
 PAGE = "Origin: https://chat.example\r\n"
@@ -93,35 +98,6 @@ async def test_head_gets_the_headers_alone(system: System) -> None:
         assert (await client.ask(request("GET", "/livez"))).status == 200
 
 
-async def test_a_browser_may_ask_before_it_posts(start: Start) -> None:
-    system = await start("--cors-origin", "*")
-    headers = (
-        "Origin: https://chat.example\r\nAccess-Control-Request-Method: POST\r\n"
-        "Access-Control-Request-Headers: authorization, content-type\r\n"
-    )
-    answer = await system.ask(request("OPTIONS", headers=headers), "OPTIONS")
-    assert answer.status in (200, 204)
-    assert answer.headers["access-control-allow-origin"] == "*"
-    assert "POST" in answer.headers["access-control-allow-methods"]
-    assert "authorization" in answer.headers["access-control-allow-headers"]
-    asked = await system.ask(chat(headers="Origin: https://chat.example\r\n"))
-    assert asked.headers["access-control-allow-origin"] == "*"
-    assert "x-request-id" in asked.headers["access-control-expose-headers"]
-
-
-async def test_no_page_may_read_answers_unless_it_is_named(system: System) -> None:
-    for data in (
-        chat(headers=PAGE),
-        request("OPTIONS", headers=PAGE),
-        request("GET", "/livez", headers=PAGE),
-    ):
-        answer = await system.ask(data)
-        assert answer.status == 403
-        assert answer.error["code"] == "origin_not_allowed"
-        assert "access-control-allow-origin" not in answer.headers
-    assert not system.replicas[0].calls
-
-
 async def test_every_answer_has_a_request_id(system: System) -> None:
     for data in (
         request("GET", "/livez"),
@@ -198,6 +174,8 @@ async def test_who_waits_gives_way_at_the_limit_and_the_silent_first(start: Star
         assert (await idle.ask(request("GET", "/livez"))).status == 200
         await busy.send(chat())
         await until(lambda: system.replicas[0].calls, "the call arrives")
+        connected = time.monotonic()
+        await until(lambda: time.monotonic() > connected + 1.2, "the silent one is no newcomer")
         async with system.client() as fourth:
             assert (await fourth.ask(request("GET", "/livez"))).status == 200
             assert await silent.closed()
@@ -205,6 +183,21 @@ async def test_who_waits_gives_way_at_the_limit_and_the_silent_first(start: Star
                 assert (await fifth.ask(request("GET", "/livez"))).status == 200
                 assert await idle.closed()
         assert not system.replicas[0].calls[0].cancelled.is_set()
+
+
+@pytest.mark.parametrize("threads", ["1", "4"])
+async def test_at_the_limit_a_burst_of_newcomers_takes_the_places_of_idle_clients(
+    start: Start, threads: str
+) -> None:
+    system = await start("--threads", threads, "--max-connections", "20")
+    async with AsyncExitStack() as stack:
+        idle = [await stack.enter_async_context(system.client()) for _ in range(20)]
+        for client in idle:
+            assert (await client.ask(request("GET", "/livez"))).status == 200
+        newcomers = [await stack.enter_async_context(system.client()) for _ in range(20)]
+        answers = [await client.ask(chat()) for client in newcomers]
+        assert [answer.status for answer in answers] == [200] * 20
+        assert all([await client.closed() for client in idle])
 
 
 async def test_a_connection_that_never_asks_is_closed_soon(start: Start) -> None:
@@ -247,18 +240,6 @@ async def test_no_descriptor_is_lost(start: Start) -> None:
     await until(lambda: system.gateway.open_files() < before + 10, "all sockets are closed")
 
 
-async def test_a_named_page_may_call_and_is_told_so_on_any_path(start: Start) -> None:
-    system = await start("--cors-origin", "https://chat.example")
-    for path in ("/v1/chat/completions", "/no/such/path"):
-        asked = await system.ask(request("OPTIONS", path, headers=PAGE), "OPTIONS")
-        assert asked.status == 204
-        assert asked.headers["access-control-allow-origin"] == "https://chat.example"
-        assert asked.headers["vary"] == "origin"
-    assert (await system.ask(chat(headers=PAGE))).status == 200
-    other = PAGE.replace("chat", "evil")
-    assert (await system.ask(chat(headers=other))).status == 403
-
-
 async def test_a_request_for_another_host_is_421_and_its_body_is_not_taken(start: Start) -> None:
     system = await start("--allow-host", "api.example")
     data = chat().replace(b"Host: localhost", b"Host: attacker.example")
@@ -273,9 +254,30 @@ async def test_a_request_for_another_host_is_421_and_its_body_is_not_taken(start
         assert (await system.ask(named)).status == 200
 
 
-async def test_a_page_may_not_leave_the_content_type_out(start: Start) -> None:
-    system = await start("--cors-origin", "https://chat.example")
-    bare = chat().replace(b"Content-Type: application/json\r\n", b"")
-    assert (await system.ask(bare)).status == 200
-    from_page = bare.replace(b"Host:", PAGE.encode() + b"Host:")
-    assert (await system.ask(from_page)).status == 415
+def full_name() -> str:
+    """What the system's resolver calls this machine."""
+    found = socket.getaddrinfo(socket.gethostname(), None, flags=socket.AI_CANONNAME)
+    return found[0][3]
+
+
+async def test_the_machines_full_name_is_served(system: System) -> None:
+    named = chat().replace(b"Host: localhost", b"Host: " + full_name().encode())
+
+    async def is_served() -> bool:
+        return (await system.ask(named)).status == 200
+
+    async with asyncio.timeout(20):  # it is looked up beside the start
+        while not await is_served():
+            continue
+
+
+@pytest.mark.parametrize(("metrics", "status"), [("127.0.0.1:0", 421), ("0.0.0.0:0", 200)])
+async def test_the_status_port_is_scraped_under_any_name_only_beyond_loopback(
+    start: Start, metrics: str, status: int
+) -> None:
+    system = await start("--metrics", metrics)
+    scrape = request("GET", "/metrics").replace(b"localhost", b"gateway.prod.svc.cluster.local")
+    async with RawClient(system.gateway.status_port) as client:
+        assert (await client.ask(scrape)).status == status
+        assert (await client.ask(request("GET", "/metrics", headers=PAGE))).status == 403
+    assert (await system.ask(scrape)).status == 421

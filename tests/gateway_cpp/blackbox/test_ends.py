@@ -10,206 +10,45 @@ import asyncio
 import json
 import os
 import signal
-import socket
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import replace
+from typing import Any
 
 import openai
 import pytest
 
-from penstock.v1 import common_pb2 as common
-from tests.fakes.fake_replica import DONE, FakeCall, Script, delta, last_delta, unary_chat
+from tests.fakes.fake_replica import DONE, FakeCall, delta
+from tests.fakes.spoken import CHAT, MESSAGES, RESPONSES
 from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.conftest import Start, System
-from tests.gateway_cpp.blackbox.raw_http import CHAT
+from tests.gateway_cpp.blackbox.ends import (
+    DIALECTS,
+    ENDS,
+    FLAGS,
+    WAYS,
+    End,
+    Released,
+    Seen,
+    Way,
+    answer_well,
+    ended_by_engine,
+    ended_too_early,
+    half_an_answer,
+    see,
+)
+from tests.gateway_cpp.blackbox.wires import OVER_BOTH_WIRES
 
-FLAGS = ("--drain-ms", "300", "--write-timeout-ms", "700")
-BIG = delta("x" * 60_000)
-MIB = 1 << 20
+pytestmark = OVER_BOTH_WIRES
+
 CLOSE = b"GET /the-end HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+every_way = pytest.mark.parametrize("way", WAYS)
+every_dialect = pytest.mark.parametrize("dialect", DIALECTS)
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What came on a connection up to its end."""
-
-    data: bytes
-    reset: bool
-
-    @property
-    def body(self) -> bytes:
-        """Everything behind the head, still framed."""
-        return self.data.partition(b"\r\n\r\n")[2]
-
-    @property
-    def status(self) -> int:
-        """Of the answer; 0: there was none."""
-        return int(self.data.split()[1]) if self.data.startswith(b"HTTP/1.1 ") else 0
-
-    @property
-    def whole(self) -> bool:
-        """By HTTP's rules for the end of a body; without chunks or length a reset tells."""
-        head = self.data.partition(b"\r\n\r\n")[0].lower()
-        if b"transfer-encoding: chunked" in head:
-            return self.body.endswith(b"\r\n0\r\n\r\n") or self.body == b"0\r\n\r\n"
-        if b"content-length: " in head:
-            length = int(head.partition(b"content-length: ")[2].split(b"\r\n")[0])
-            return len(self.body) == length
-        return bool(head) and not self.reset
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """How the client asks."""
-
-    stream: bool
-    version: str = "1.1"
-    headers: str = ""
-
-    def request(self) -> bytes:
-        """The whole request."""
-        body = json.dumps(CHAT | {"stream": self.stream}).encode()
-        head = f"POST /v1/chat/completions HTTP/{self.version}\r\nHost: localhost\r\n{self.headers}"
-        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        return head.encode() + body
-
-
-WAYS = {
-    "chunked": Way(stream=True),
-    "HTTP/1.0": Way(stream=True, version="1.0"),
-    "Connection: close": Way(stream=True, headers="Connection: close\r\n"),
-    "unary": Way(stream=False, headers="Connection: close\r\n"),
-}
-
-
-def read_to_the_end(link: socket.socket) -> Seen:
-    """A naive reader."""
-    data = b""
-    try:
-        while part := link.recv(65536):
-            data += part
-    except ConnectionResetError:
-        return Seen(data, reset=True)
-    return Seen(data, reset=False)
-
-
-Released = asyncio.Event
-Scripted = Callable[[Released], Script]  # what it waits for once its client has the first event
-
-
-def half_an_answer(_: Released) -> Script:
-    """The first event, or nothing of a unary answer, and then silence."""
-
-    async def script(call: FakeCall) -> None:
-        if call.streamed:
-            await call.send(delta("first"))
-        await call.cancelled.wait()
-
-    return script
-
-
-async def answer_well(call: FakeCall) -> None:
-    """A whole answer."""
-    await call.send(delta("first") + last_delta() + DONE if call.streamed else unary_chat("first"))
-    await call.finish()
-
-
-def flood(_: Released) -> Script:
-    """More than any socket takes."""
-
-    async def script(call: FakeCall) -> None:
-        while call.streamed:
-            await call.send(BIG)
-        for _ in range(100):
-            await call.send(b" " * MIB)
-        await call.finish()
-
-    return script
-
-
-def ended_by_engine(code: str) -> Scripted:
-    """Half an answer, and then the engine is gone."""
-    error = common.ErrorDetail(
-        status=503,
-        type="server_error",
-        code=code,
-        message="the engine ended",
-        fault=common.FAULT_UPSTREAM,
-        retry=common.RETRY_NEVER,
-    )
-
-    def scripted(released: Released) -> Script:
-        async def script(call: FakeCall) -> None:
-            if call.streamed:
-                await call.send(delta("first"))
-            await released.wait()
-            await call.fail(error)
-
-        return script
-
-    return scripted
-
-
-async def nothing(system: System) -> None:
-    """The replica does it all by itself."""
-
-
-async def lose_replica(system: System) -> None:
-    """Its process is gone."""
-    await system.replicas[0].die()
-
-
-async def drain(system: System) -> None:
-    """Longer than the gateway waits."""
-    system.gateway.terminate()
-
-
-async def kill(system: System) -> None:
-    """Without a word."""
-    os.kill(system.gateway.pid, signal.SIGKILL)
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """How the answer ends."""
-
-    scripted: Scripted
-    then: Callable[[System], Awaitable[None]] = nothing
-    told: bool = True  # the client can still be told: an error event, or a status
-    reads_late: bool = False
-
-
-ENDS = {
-    "replica lost": End(half_an_answer, lose_replica),
-    "engine dead": End(ended_by_engine("engine_dead")),
-    "engine hung": End(ended_by_engine("engine_hung")),
-    "drain deadline": End(half_an_answer, drain),
-    "gateway killed": End(half_an_answer, kill, told=False),
-    "client slow": End(flood, told=False, reads_late=True),
-}
-
-
-async def see(system: System, way: Way, end: End, released: Released) -> Seen:
-    """One answer, from the request to the end of its connection."""
-    with socket.create_connection(("127.0.0.1", system.gateway.port), timeout=20) as link:
-        link.sendall(way.request())
-        await until(lambda: system.replicas[0].calls, "the call arrives")
-        begun = b""
-        while way.stream and b"first" not in begun and not end.reads_late:
-            begun += await asyncio.to_thread(link.recv, 65536)
-        released.set()
-        await end.then(system)
-        if end.reads_late:
-            settled = "request settled"
-            await until(lambda: system.gateway.find_log(settled), "the gateway gives up")
-        rest = await asyncio.to_thread(read_to_the_end, link)
-        return Seen(begun + rest.data, rest.reset)
-
-
-@pytest.mark.parametrize("way", WAYS)
-async def test_a_finished_answer_is_whole(start: Start, way: str) -> None:
+@every_dialect
+@every_way
+async def test_a_finished_answer_is_whole(start: Start, way: str, dialect: str) -> None:
     system = await start(*FLAGS, scripts=(answer_well,))
-    how = WAYS[way]
+    how = replace(WAYS[way], spoken=DIALECTS[dialect])
     async with system.client() as client:
         await client.send(how.request() + CLOSE)
         data = b""
@@ -218,37 +57,107 @@ async def test_a_finished_answer_is_whole(start: Start, way: str) -> None:
     first = data.partition(b"HTTP/1.1 404")[0]
     seen = Seen(first, reset=False)
     assert seen.whole
-    assert b'"error"' not in first
-    assert (DONE in first) == how.stream
+    assert how.spoken.broken not in first
+    assert (how.spoken.last in first) == how.stream
 
 
+def error_type(seen: Seen, how: Way) -> str:
+    """Of a unary error, in the words of its endpoint."""
+    body = json.loads(seen.body)
+    if how.spoken is MESSAGES:
+        assert body.keys() == {"type", "error", "request_id"}
+        assert body["request_id"].startswith("req_")
+    return str(body["error"]["type"])
+
+
+@every_dialect
 @pytest.mark.parametrize("name", ENDS)
-@pytest.mark.parametrize("way", WAYS)
-async def test_an_answer_that_is_cut_is_seen_to_be_cut(start: Start, name: str, way: str) -> None:
-    end, how = ENDS[name], WAYS[way]
+@every_way
+async def test_an_answer_that_is_cut_is_seen_to_be_cut(
+    start: Start, name: str, way: str, dialect: str
+) -> None:
+    end, how = ENDS[name], replace(WAYS[way], spoken=DIALECTS[dialect])
     released = Released()
     system = await start(*FLAGS, scripts=(end.scripted(released),))
     seen = await see(system, how, end, released)
-    assert b"[DONE]" not in seen.data
+    assert how.spoken.last not in seen.data
     if not how.stream and end.told:
         assert seen.status >= 500
         assert seen.whole
-        assert json.loads(seen.body)["error"]["type"] == "server_error"
+        assert error_type(seen, how) in ("server_error", "api_error", "overloaded_error")
         return
     assert not seen.whole, seen
+    # TLS tells it whatever the framing.
+    assert seen.reset or system.wire.context is None
     if end.told:
         assert seen.status == 200
-        assert b'data: {"error":{' in seen.body
-        assert seen.body.rstrip(b"\r\n").endswith(b"}}")
+        assert seen.body.count(how.spoken.broken) == 1
+        assert seen.body.rstrip(b"\r\n").endswith(b"}")
+
+
+@every_dialect
+async def test_a_stream_that_ends_before_its_last_event_is_cut(start: Start, dialect: str) -> None:
+    released = Released()
+    system = await start(*FLAGS, scripts=(ended_too_early(released),))
+    how = replace(WAYS["chunked"], spoken=DIALECTS[dialect])
+    seen = await see(system, how, End(ended_too_early), released)
+    assert not seen.whole
+    assert how.spoken.broken in seen.body
+    assert b"before its last event" in seen.body
+
+
+def failed_response(body: bytes) -> dict[str, Any]:
+    """The data of the event that says so."""
+    data = body.partition(b"event: response.failed\ndata: ")[2].partition(b"\n\n")[0]
+    failed: dict[str, Any] = json.loads(data)
+    return failed
+
+
+async def test_a_response_that_breaks_is_told_whole_and_failed(start: Start) -> None:
+    end = ENDS["engine dead"]
+    released = Released()
+    system = await start(*FLAGS, scripts=(end.scripted(released),))
+    seen = await see(system, replace(WAYS["chunked"], spoken=RESPONSES), end, released)
+    failed = failed_response(seen.body)
+    assert failed["sequence_number"] == 4
+    response = failed["response"]
+    assert response["id"] == "resp_1"
+    assert response["status"] == "failed"
+    assert response["error"]["code"] == "engine_dead"
+    (item,) = response["output"]
+    assert item["status"] == "incomplete"
+    assert item["content"][0]["text"] == "first"
+
+
+async def test_a_response_of_which_nothing_came_is_told_as_failed(start: Start) -> None:
+    async def silent(call: FakeCall) -> None:
+        await call.cancelled.wait()
+
+    system = await start(*FLAGS, "--heartbeat-ms", "50", scripts=(silent,))
+    async with openai.AsyncOpenAI(
+        base_url=system.gateway.base_url + "/v1",
+        api_key="none",
+        max_retries=0,
+        http_client=system.wire.httpx(),
+    ) as client:
+        stream = await client.responses.create(model="mini", input="hi", stream=True)
+        await system.replicas[0].die()
+        events = [await anext(stream), await anext(stream)]
+    assert [event.type for event in events] == ["response.created", "response.failed"]
+    assert [event.sequence_number for event in events] == [0, 1]
+    assert events[1].type == "response.failed"
+    assert events[1].response.status == "failed"
+    assert events[1].response.error is not None
+    assert events[1].response.model == "mini"
 
 
 async def curl(
     system: System, *options: str, on_first: Released | None = None
 ) -> tuple[int, bytes]:
     """curl's exit code and what it wrote; `on_first` is set when it has written something."""
-    body = json.dumps(CHAT | {"stream": True})
+    body = json.dumps(CHAT.body | {"stream": True})
     command = ["curl", "-sN", "--max-time", "20", *options, "-d", body]
-    command += ["-H", "Content-Type: application/json"]
+    command += ["-H", "Content-Type: application/json", *system.wire.curl()]
     command += [f"{system.gateway.base_url}/v1/chat/completions"]
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     assert process.stdout is not None
@@ -280,7 +189,10 @@ async def test_the_openai_sdk_raises_at_a_cut_stream(start: Start, name: str) ->
     released = Released()
     system = await start(*FLAGS, scripts=(end.scripted(released),))
     async with openai.AsyncOpenAI(
-        base_url=system.gateway.base_url + "/v1", api_key="none", max_retries=0
+        base_url=system.gateway.base_url + "/v1",
+        api_key="none",
+        max_retries=0,
+        http_client=system.wire.httpx(),
     ) as client:
         stream = await client.chat.completions.create(
             model="mini", messages=[{"role": "user", "content": "hi"}], stream=True

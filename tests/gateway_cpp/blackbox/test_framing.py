@@ -8,6 +8,9 @@ import pytest
 
 from tests.gateway_cpp.blackbox.conftest import System
 from tests.gateway_cpp.blackbox.raw_http import CHAT, chat, request
+from tests.gateway_cpp.blackbox.wires import OVER_BOTH_WIRES
+
+pytestmark = OVER_BOTH_WIRES
 
 BODY = json.dumps(CHAT).encode()
 LENGTH = f"Content-Length: {len(BODY)}\r\n"

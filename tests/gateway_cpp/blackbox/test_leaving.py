@@ -11,13 +11,11 @@ from tests.fakes.fake_replica import DONE, FakeCall, delta, hang, unary_chat
 from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.conftest import Start
 from tests.gateway_cpp.blackbox.raw_http import chat, request
+from tests.gateway_cpp.blackbox.wires import OVER_BOTH_WIRES, half_close
 
+pytestmark = OVER_BOTH_WIRES
 
-def connect(port: int) -> socket.socket:
-    """A plain blocking socket: its close() is what a client's process does."""
-    link = socket.create_connection(("127.0.0.1", port), timeout=20)
-    link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return link
+LATER = request("GET", "/livez")  # 3,000 of them are more than is read ahead
 
 
 def read_all(link: socket.socket) -> bytes:
@@ -28,13 +26,13 @@ def read_all(link: socket.socket) -> bytes:
     return data
 
 
-@pytest.mark.parametrize("after", [b"", b"x", request("GET", "/livez") * 100], ids=len)
+@pytest.mark.parametrize("after", [b"", b"x", LATER * 100, LATER * 3000], ids=len)
 @pytest.mark.parametrize("stream", [True, False])
 async def test_a_client_that_closes_cancels_whatever_it_sent_after_its_request(
     start: Start, stream: bool, after: bytes
 ) -> None:
     system = await start(scripts=(hang,))
-    link = connect(system.gateway.port)
+    link = system.connect()
     link.sendall(chat(stream=stream))
     await until(lambda: system.replicas[0].calls, "the call arrives")
     if after:
@@ -51,7 +49,7 @@ async def test_a_client_that_closes_mid_stream_cancels_behind_pipelined_bytes(
         await call.cancelled.wait()
 
     system = await start(scripts=(drip,))
-    link = connect(system.gateway.port)
+    link = system.connect()
     link.sendall(chat(stream=True) + b"GET /livez")
     await until(lambda: system.replicas[0].calls, "the call arrives")
     assert await asyncio.to_thread(link.recv, 65536)
@@ -73,10 +71,10 @@ async def test_a_client_that_only_stops_sending_gets_its_answer(start: Start, st
         await call.finish()
 
     system = await start(scripts=(late,))
-    with connect(system.gateway.port) as link:
+    with system.connect() as link:
         link.sendall(chat(stream=stream))
         await until(lambda: system.replicas[0].calls, "the call arrives")
-        link.shutdown(socket.SHUT_WR)
+        half_close(link)
         # What the gateway asks with: an interim answer, which every reader passes over.
         interim = await asyncio.to_thread(link.recv, 65536)
         assert interim == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -99,11 +97,11 @@ async def test_a_client_that_stops_sending_mid_stream_gets_the_rest(start: Start
         await call.finish()
 
     system = await start(scripts=(two,))
-    with connect(system.gateway.port) as link:
+    with system.connect() as link:
         link.sendall(chat(stream=True))
         while b"one" not in await asyncio.to_thread(link.recv, 65536):
             continue
-        link.shutdown(socket.SHUT_WR)
+        half_close(link)
         assert await asyncio.to_thread(link.recv, 65536) == b"8\r\n: ping\n\n\r\n"
         go_on.set()
         rest = await asyncio.to_thread(read_all, link)
@@ -115,8 +113,8 @@ async def test_pipelined_requests_are_answered_though_the_client_has_stopped_sen
     start: Start,
 ) -> None:
     system = await start()
-    with connect(system.gateway.port) as link:
+    with system.connect() as link:
         link.sendall(chat() + request("GET", "/livez") + chat(headers="Connection: close\r\n"))
-        link.shutdown(socket.SHUT_WR)
+        half_close(link)
         answers = await asyncio.to_thread(read_all, link)
     assert answers.count(b"HTTP/1.1 200 OK\r\n") == 3

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from penstock.v1 import inference_pb2 as inference
 from tests.fakes.fake_control import FakeControl, deployment, route
-from tests.fakes.fake_replica import DONE, FakeCall, FakeReplica, delta, hang
+from tests.fakes.fake_replica import DONE, FakeCall, FakeReplica, delta, hang, last_delta
 from tests.fakes.gateway_process import GatewayProcess, binary
 from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.conftest import Start, System
@@ -46,6 +46,17 @@ def test_a_wrong_flag_is_one_line_and_exit_code_2() -> None:
         assert named in done.stderr
 
 
+def test_a_cluster_token_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    token = tmp_path / "cluster.token"
+    token.write_text("5ecre7\n")
+    token.chmod(0o640)
+    done = run("--cluster-token-file", str(token), "--control", "127.0.0.1:1")
+    assert done.returncode == 2
+    assert f"--cluster-token-file: '{token}' is not private: it has mode 0640" in done.stderr
+    assert f"`chmod 600 {token}`" in done.stderr
+    assert "5ecre7" not in done.stderr
+
+
 def test_a_taken_port_is_one_line_and_exit_code_3() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
@@ -69,7 +80,7 @@ def readyz(answer: Response) -> dict[str, object]:
 
 
 async def test_readyz_says_where_the_routes_are_from(system: System) -> None:
-    for path in ("/readyz", "/health"):
+    for path in ("/readyz", "/ready"):
         answer = await system.ask(request("GET", path))
         assert answer.status == 200
         told = readyz(answer)
@@ -224,10 +235,52 @@ async def test_an_open_connection_may_ask_once_more_while_it_drains(system: Syst
         system.gateway.terminate()
         await until(lambda: system.gateway.find_log("draining"), "it drains")
         answer = await client.ask(chat())
-        assert answer.status in (200, 503)
+        assert answer.status == 200
         assert answer.headers["connection"] == "close"
         assert await client.closed()
     assert await system.gateway.exit_code() == 0
+
+
+async def test_a_connection_whose_stream_outlives_the_signal_may_ask_once_more(
+    start: Start,
+) -> None:
+    released = asyncio.Event()
+
+    async def wait(call: FakeCall) -> None:
+        await call.send(delta("a"))
+        await released.wait()
+        await call.send(last_delta() + DONE, events=2)
+        await call.finish()
+
+    system = await start(scripts=(wait,))
+    async with system.client() as client:
+        await client.send(chat(stream=True))
+        await client.head()
+        assert await client.chunk() == delta("a")
+        system.gateway.terminate()
+        await until(lambda: system.gateway.find_log("draining"), "it drains")
+        released.set()
+        assert await client.chunk() == last_delta() + DONE
+        assert await client.chunk() == b""
+        answer = await client.ask(chat(stream=True))
+        assert answer.status == 200
+        assert answer.headers["connection"] == "close"
+        assert answer.body.endswith(DONE)
+        assert await client.closed()
+    assert await system.gateway.exit_code() == 0
+
+
+async def test_a_client_that_only_keeps_its_side_open_makes_no_drain_a_failure(
+    start: Start,
+) -> None:
+    system = await start("--drain-ms", "0")
+    async with system.client() as lingering:
+        answer = await lingering.ask(chat(headers="Connection: close\r\n"))
+        assert answer.status == 200
+        assert await lingering.closed()
+        system.gateway.terminate()
+        assert await system.gateway.exit_code() == 0
+    assert system.gateway.find_log("ending what still runs"), "it was there at the deadline"
 
 
 async def test_a_drain_ends_at_its_deadline_with_an_error_in_the_stream(start: Start) -> None:

@@ -158,6 +158,7 @@ async def test_nothing_is_sent_to_a_replica_of_a_namesake(system: System) -> Non
 async def test_every_call_proves_that_it_is_of_the_cluster(start: Start, tmp_path: Path) -> None:
     token = tmp_path / "cluster.token"
     token.write_text("5ecre7\n")
+    token.chmod(0o600)
     system = await start("--cluster-token-file", str(token))
     assert (await system.ask(chat())).status == 200
     replica, control = system.replicas[0], system.control

@@ -19,6 +19,7 @@ TEST(SnapshotCodec, KeepsEveryFieldThatRoutingKnows) {
   wire.mutable_deployments(0)->set_availability(penstock::v1::AVAILABILITY_LOADING);
   wire.mutable_deployments(0)->set_availability_detail("it starts");
   wire.mutable_deployments(0)->set_expected_ready_at_ms(8);
+  wire.mutable_deployments(0)->add_endpoints("/v1/completions");
   wire.mutable_replicas(0)->set_deployment_uid("uid-1");
   const routing::RouteSnapshot expected{
       .version = 9,
@@ -35,7 +36,8 @@ TEST(SnapshotCodec, KeepsEveryFieldThatRoutingKnows) {
                        .uid = "uid-1",
                        .availability = base::Availability::kLoading,
                        .availability_detail = "it starts",
-                       .expected_ready_at = base::WallTime(std::chrono::milliseconds(8))}},
+                       .expected_ready_at = base::WallTime(std::chrono::milliseconds(8)),
+                       .endpoints = {"/v1/completions"}}},
       .replicas = {{.id = {"mini-1"},
                     .deployment = "mini",
                     .address = "127.0.0.1:1",

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace penstock::http {
 namespace {
 
@@ -13,14 +15,33 @@ Page page_of(std::string_view method, std::string_view target) {
 }
 
 TEST(Router, FindsEveryEndpoint) {
-  EXPECT_EQ(page_of("POST", "/v1/chat/completions"), Page::kChatCompletions);
-  EXPECT_EQ(page_of("POST", "/v1/completions"), Page::kCompletions);
   EXPECT_EQ(page_of("GET", "/v1/models"), Page::kModels);
   EXPECT_EQ(page_of("GET", "/livez"), Page::kLivez);
   EXPECT_EQ(page_of("GET", "/readyz"), Page::kReadyz);
-  EXPECT_EQ(page_of("GET", "/health"), Page::kReadyz);
+  EXPECT_EQ(page_of("GET", "/ready"), Page::kReadyz);
+  EXPECT_EQ(page_of("GET", "/startupz"), Page::kStartupz);
+  EXPECT_EQ(page_of("GET", "/health"), Page::kHealth);
+  EXPECT_EQ(page_of("GET", "/ping"), Page::kHealth);
+  EXPECT_EQ(page_of("POST", "/ping"), Page::kHealth);
+  EXPECT_EQ(page_of("GET", "/version"), Page::kVersion);
   EXPECT_EQ(page_of("GET", "/metrics"), Page::kMetrics);
   EXPECT_EQ(page_of("HEAD", "/livez"), Page::kLivez);
+}
+
+TEST(Router, FindsWhatModelsServeByAllNames) {
+  for (const openai::Endpoint& endpoint : openai::endpoints()) {
+    std::vector<std::string_view> names = {endpoint.path};
+    for (const auto alias : endpoint.aliases) {
+      if (!alias.empty()) names.push_back(alias);
+    }
+    for (const auto name : names) {
+      const Match matched = match("POST", name);
+      ASSERT_TRUE(std::holds_alternative<Found>(matched)) << name;
+      EXPECT_EQ(std::get<Found>(matched).page, Page::kEndpoint) << name;
+      EXPECT_EQ(std::get<Found>(matched).endpoint, &endpoint) << name;
+      EXPECT_EQ(std::get<WrongMethod>(match("GET", name)).allow, "POST, OPTIONS") << name;
+    }
+  }
 }
 
 TEST(Router, LooksPastTheQuery) { EXPECT_EQ(page_of("GET", "/readyz?verbose=1"), Page::kReadyz); }
@@ -40,15 +61,22 @@ TEST(Router, NamesTheMethodsOfAPath) {
   EXPECT_EQ(std::get<WrongMethod>(other).allow, "GET, HEAD, OPTIONS");
 }
 
-TEST(Router, AnswersBrowsersThatAskFirst) {
-  for (const char* target : {"/v1/chat/completions", "/nothing", "*"}) {
-    EXPECT_TRUE(std::holds_alternative<Preflight>(match("OPTIONS", target))) << target;
-  }
+TEST(Router, TellsWhatMayBeDoneAtAPath) {
+  const auto allowed = [](std::string_view target) {
+    return std::get<Options>(match("OPTIONS", target)).allow;
+  };
+  EXPECT_EQ(allowed("/v1/chat/completions"), "POST, OPTIONS");
+  EXPECT_EQ(allowed("/v1/models?x=1"), "GET, HEAD, OPTIONS");
+  EXPECT_EQ(allowed("/v1/models/org/one"), "GET, HEAD, OPTIONS");
+  EXPECT_EQ(allowed("/ping"), "GET, HEAD, POST, OPTIONS");
+  EXPECT_EQ(allowed("/nothing"), "");
 }
 
 TEST(Router, KnowsNothingElse) {
-  for (const char* target : {"/", "/v1", "/v1/models/", "/v1/chat", "/v1/chat/completions/x", "*",
-                             "", "/v1/chat/completions/", "http://host"}) {
+  for (const char* target :
+       {"/", "/v1", "/v1/models/", "/v1/chat", "/v1/chat/completions/x", "*", "",
+        "/v1/chat/completions/", "http://host", "/v1/responses/resp_1",
+        "/v1/responses/resp_1/cancel", "/v1/messages/batches", "/v1/audio/speech", "/v1/files"}) {
     EXPECT_TRUE(std::holds_alternative<NotFound>(match("POST", target))) << target;
   }
 }

@@ -1,129 +1,12 @@
-// Sessions over real sockets, in front of replicas that the test plays.
 #include "http/session.h"
 
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 
-#include <boost/asio/basic_socket_acceptor.hpp>
-#include <boost/asio/connect.hpp>
-
-#include "event_loop.h"
-#include "http/session_group.h"
-#include "log_capture.h"
-#include "proxy/fake_upstream.h"
-#include "routing/least_loaded.h"
-#include "routing/snapshots.h"
+#include "http/gzip_text.h"
+#include "http/session_fixture.h"
 
 namespace penstock::http {
 namespace {
-
-using Tcp = asio::ip::tcp;
-
-const std::string kBody = R"({"model":"mini","stream":true,"messages":[{}]})";
-
-std::string post(const std::string& body, const std::string& headers = "") {
-  return "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n" +
-         headers + "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
-}
-
-class SessionTest : public testing::Test {
- protected:
-  SessionTest() {
-    table_.replace({.version = 1,
-                    .deployments = {routing::deployment("mini")},
-                    .replicas = {routing::replica("r1", "mini")}});
-    connect();
-  }
-  ~SessionTest() override {
-    group_.abort();
-    loop_.run_until([this] { return group_.size() == 0; });
-  }
-
-  // Makes `client_` a new connection with a session behind it.
-  void connect(Welcome welcome = Welcome::kYes) {
-    Tcp::acceptor acceptor(loop_.io(), Tcp::endpoint(asio::ip::address_v4::loopback(), 0));
-    client_.connect(acceptor.local_endpoint());
-    Connection::Socket socket(loop_.io().get_executor());
-    acceptor.accept(socket);
-    socket.non_blocking(true);
-    client_.non_blocking(true);
-    group_.start(std::make_shared<Connection>(std::move(socket), timers_, config_.write_timeout),
-                 welcome);
-  }
-
-  void send(const std::string& bytes) {
-    ASSERT_EQ(::send(client_.native_handle(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
-              static_cast<ssize_t>(bytes.size()));
-  }
-
-  // Everything the client has read so far.
-  const std::string& got() {
-    std::array<char, 65536> part{};
-    for (ssize_t n = 0; (n = ::recv(client_.native_handle(), part.data(), part.size(), 0)) >= 0;) {
-      if (n == 0) {
-        closed_ = true;
-        break;
-      }
-      got_.append(part.data(), static_cast<size_t>(n));
-    }
-    return got_;
-  }
-
-  bool gets(const std::string& text) {
-    return loop_.run_until([&] { return got().find(text) != std::string::npos; });
-  }
-  bool sees_the_end() {
-    return loop_.run_until([&] { return static_cast<void>(got()), closed_; });
-  }
-  bool opens(size_t calls) {
-    return loop_.run_until([&] { return upstream_.calls.size() == calls; });
-  }
-  void pass(std::chrono::nanoseconds time) {
-    clock_.advance(time);
-    timers_.advance(clock_.steady_now());
-    loop_.poll();
-  }
-  proxy::FakeUpstream::Opened& call(size_t i = 0) { return *upstream_.calls.at(i); }
-
-  test::EventLoop loop_;
-  test::FixedClock clock_;
-  static base::GatewayConfig config() {
-    base::GatewayConfig config;
-    config.allow_hosts = {"a"};
-    config.cors_origin = "*";
-    return config;
-  }
-
-  test::LogCapture log_;
-  base::GatewayConfig config_ = config();
-  base::Metrics metrics_;
-  base::MetricsShard& shard_ = metrics_.add_shard();
-  proxy::GatewayState state_;
-  admission::Suspects suspects_{"gw-1", std::chrono::minutes(10)};
-  proxy::TimerWheel timers_{clock_.steady_now()};
-  openai::RequestParser parser_;
-  routing::RouteTable table_;
-  routing::RouteReader routes_{table_};
-  routing::LeastLoaded policy_;
-  proxy::FakeUpstream upstream_;
-  bool broken_ = false;  // the pages throw, as nothing should
-  proxy::RequestFlow flow_{{clock_, log_.log(), config_, shard_, state_, suspects_, timers_,
-                            parser_, routes_, policy_, upstream_}};
-  RequestIds ids_;
-  StatusPages pages_{clock_, metrics_, state_, routes_, [this] {
-                       if (broken_) throw std::runtime_error("broken");
-                       return control_plane::SubscriptionState();
-                     }};
-  Doors doors_{config_, "box"};
-  proxy::BodyBudget bodies_{64UL << 20U};
-  WaitingSessions waiting_;
-  Services services_{clock_, log_.log(), config_, shard_,  state_,   state_.connections,
-                     ids_,   pages_,     doors_,  bodies_, waiting_, &flow_};
-  SessionGroup group_{loop_.io(), services_, log_.log()};
-  Tcp::socket client_{loop_.io()};
-  std::string got_;
-  bool closed_ = false;
-};
 
 TEST_F(SessionTest, FramesTheEventsOfOneWriteAsOneChunk) {
   send(post(kBody, "X-Request-Id: mine\r\nOrigin: http://page\r\n"));
@@ -134,7 +17,7 @@ TEST_F(SessionTest, FramesTheEventsOfOneWriteAsOneChunk) {
   EXPECT_NE(got_.find("\r\nx-request-id: req_"), std::string::npos);
   EXPECT_NE(got_.find("\r\nx-client-request-id: mine\r\n"), std::string::npos);
   EXPECT_NE(got_.find("\r\ntransfer-encoding: chunked\r\n"), std::string::npos);
-  EXPECT_NE(got_.find("\r\naccess-control-allow-origin: *\r\n"), std::string::npos);
+  EXPECT_NE(got_.find("\r\naccess-control-allow-origin: http://page\r\n"), std::string::npos);
   call().chunk("data: [DONE]\n\n");
   call().finish();
   ASSERT_TRUE(gets("e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"));
@@ -145,7 +28,7 @@ TEST_F(SessionTest, AnswersPipelinedRequestsInTheirOrder) {
        "GET /v1/models/other HTTP/1.1\r\nHost: a\r\n\r\n");
   ASSERT_TRUE(opens(1));
   call().chunk("data: [DONE]\n\n");
-  EXPECT_EQ(got().find("404"), std::string::npos) << "the stream before it has not ended";
+  EXPECT_EQ(got().find("HTTP/1.1 404"), std::string::npos) << "the stream before it has not ended";
   EXPECT_FALSE(call().cancelled) << "a pipelined request is no disconnect";
   call().finish();
   ASSERT_TRUE(gets("model_not_found"));
@@ -162,19 +45,16 @@ TEST_F(SessionTest, CancelsTheCallOfAClientThatLeaves) {
 }
 
 TEST_F(SessionTest, HoldsTheReplicaBackWhileTheClientReadsNothing) {
+  connect_with_buffer(256 << 10);
   send(post(kBody));
   ASSERT_TRUE(opens(1));
   const std::string event = "data: " + std::string(1 << 20, 'x') + "\n\n";
-  uint64_t sent = 0;
-  // Until the sockets are full: from then on no credit comes back.
-  for (int i = 0; i < 64 && call().granted == sent; ++i) {
+  for (int i = 0; i < 16; ++i) {
     call().chunk(event);
-    sent += event.size();
+    loop_.poll();
   }
-  const uint64_t granted = call().granted;
-  ASSERT_LT(granted, sent);
-  call().chunk(event);
-  EXPECT_EQ(call().granted, granted);
+  EXPECT_LT(call().granted, 8UL << 20U) << "no more than what the sockets hold";
+  call().chunk("data: [DONE]\n\n");
   call().finish();
   ASSERT_TRUE(gets("0\r\n\r\n"));
 }
@@ -184,15 +64,15 @@ TEST_F(SessionTest, GivesUpOnAClientThatTakesNothingForTooLong) {
   ASSERT_TRUE(opens(1));
   const std::string event = "data: " + std::string(1 << 20, 'x') + "\n\n";
   for (uint64_t sent = 0; call().granted == sent; sent += event.size()) call().chunk(event);
-  pass(config_.write_timeout + std::chrono::seconds(1));
-  EXPECT_TRUE(loop_.run_until([&] { return group_.size() == 0; }));
+  // Its system may take a little more after the first time that it took nothing.
+  EXPECT_TRUE(loop_.run_until([&] {
+    pass(config_.write_timeout + std::chrono::seconds(1));
+    return group_.size() == 0;
+  }));
 }
 
 TEST_F(SessionTest, GivesUpOnAClientThatTakesNextToNothing) {
-  client_.close();
-  client_ = Tcp::socket(loop_.io(), Tcp::v4());
-  client_.set_option(asio::socket_base::receive_buffer_size(4096));
-  connect();
+  connect_with_buffer(4096);
   send(post(kBody));
   ASSERT_TRUE(opens(1));
   const std::string event = "data: " + std::string(1 << 20, 'x') + "\n\n";
@@ -249,6 +129,44 @@ TEST_F(SessionTest, EndsAStreamToAnOldClientWithTheConnection) {
   ASSERT_TRUE(sees_the_end());
   EXPECT_TRUE(got_.ends_with("\r\n\r\ndata: [DONE]\n\n"));
   EXPECT_EQ(got_.find("chunked"), std::string::npos);
+}
+
+const std::string kGzip = "Content-Encoding: gzip\r\n";
+
+TEST_F(SessionTest, UnpacksABodyThatComesInPieces) {
+  const std::string data = post(gzip(kBody), kGzip);
+  send(data.substr(0, data.size() - 20));
+  loop_.poll();
+  send(data.substr(data.size() - 20));
+  ASSERT_TRUE(opens(1));
+  EXPECT_EQ(call().request.body(), kBody);
+}
+
+TEST_F(SessionTest, RefusesABombAndGivesItsRoomBack) {
+  send(post(gzip(std::string(32UL << 20U, '0')), kGzip));
+  ASSERT_TRUE(gets("HTTP/1.1 413 "));
+  EXPECT_NE(got_.find("unpacks to more than"), std::string::npos) << got_;
+  EXPECT_TRUE(loop_.run_until([&] { return bodies_.take(64UL << 20U); }));
+  bodies_.give_back(64UL << 20U);
+}
+
+TEST_F(SessionTest, StopsUnpackingForAClientThatLeaves) {
+  const std::string data = post(gzip(std::string(8UL << 20U, '0')), kGzip);
+  send(data.substr(0, data.size() - 500));
+  loop_.poll();
+  client_.close();
+  EXPECT_TRUE(loop_.run_until([&] { return group_.size() == 0; }));
+  EXPECT_TRUE(bodies_.take(64UL << 20U)) << "its room is free";
+  bodies_.give_back(64UL << 20U);
+}
+
+TEST_F(SessionTest, SaysThatItEndsAndNothingOfAPackedBodyThatIsHalfThere) {
+  const std::string data = post(gzip(kBody), kGzip);
+  send(data.substr(0, data.size() - 5));
+  loop_.poll();
+  group_.end_soon();
+  ASSERT_TRUE(gets("\"code\":\"draining\""));
+  EXPECT_TRUE(got_.starts_with("HTTP/1.1 503 ")) << got_;
 }
 
 TEST_F(SessionTest, ReadsABodyThatComesInPiecesAndInChunks) {
@@ -328,6 +246,40 @@ TEST_F(SessionTest, FinishesWhatRunsWhenItDrainsAndThenCloses) {
   ASSERT_TRUE(gets("[DONE]"));
   pass(std::chrono::seconds(1));
   ASSERT_TRUE(sees_the_end());
+}
+
+TEST_F(SessionTest, CountsTheRequestsThatItCutsShortAndNoOtherConnections) {
+  Tcp::socket idle(loop_.io());
+  connect(idle);
+  loop_.poll();
+  group_.end_soon();
+  EXPECT_TRUE(loop_.run_until([&] { return group_.size() == 0; }));
+  EXPECT_EQ(state_.requests_cut, 0U);
+  client_ = Tcp::socket(loop_.io());
+  connect();
+  send(post(kBody));
+  ASSERT_TRUE(opens(1));
+  group_.end_soon();
+  EXPECT_EQ(state_.requests_cut, 1U);
+}
+
+TEST_F(SessionTest, ServesARequestThatComesWhileItDrainsAndSaysThatItIsTheLast) {
+  loop_.poll();
+  state_.draining = true;
+  group_.drain();
+  send(post(kBody));
+  ASSERT_TRUE(opens(1));
+  call().chunk("data: [DONE]\n\n");
+  call().finish();
+  ASSERT_TRUE(gets("[DONE]"));
+  EXPECT_NE(got_.find("\r\nconnection: close\r\n"), std::string::npos);
+}
+
+TEST_F(SessionTest, NoticesAClientThatLeavesBehindMoreThanIsReadAhead) {
+  send(post(kBody) + std::string(2 * Connection::kAheadBytes, 'x'));
+  ASSERT_TRUE(opens(1));
+  client_.close();
+  EXPECT_TRUE(loop_.run_until([&] { return call().cancelled; }));
 }
 
 TEST_F(SessionTest, EndsEverythingWhenItIsToldTo) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/config.h"
 #include "fixed_clock.h"
 #include "routing/snapshots.h"
 
@@ -73,6 +74,28 @@ TEST_F(StatusPagesTest, StayReadyWithoutTheHeadAndSaySo) {
   EXPECT_EQ(page.status, 200U);
   EXPECT_EQ(page.body, R"({"status":"ready","snapshot_version":7,"snapshot_source":"disk",)"
                        R"("control_connected":false})");
+}
+
+TEST_F(StatusPagesTest, HaveStartedOnceThereWereRoutes) {
+  EXPECT_EQ(pages_.started().status, 503U);
+  table_.replace({.version = 1, .deployments = {}, .replicas = {}});
+  EXPECT_EQ(pages_.started().status, 200U);
+}
+
+TEST_F(StatusPagesTest, TellTheirHealthAsVllmDoes) {
+  const auto sick = pages_.health();
+  EXPECT_EQ(sick.status, 503U);
+  EXPECT_EQ(sick.body, pages_.ready().body);
+  announce({routing::replica("r1", "mini")});
+  const auto well = pages_.health();
+  EXPECT_EQ(well.status, 200U);
+  EXPECT_EQ(well.content_type, "");
+  EXPECT_EQ(well.body, "");
+}
+
+TEST_F(StatusPagesTest, TellTheirVersion) {
+  const auto page = pages_.version();
+  EXPECT_EQ(page.body, "{\"version\":\"" + std::string(base::version()) + "\"}");
 }
 
 TEST_F(StatusPagesTest, ListDeploymentsAndTheirAdapters) {

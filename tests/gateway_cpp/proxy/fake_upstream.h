@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "upstream/signal.h"
 #include "upstream/upstream.h"
 
 namespace penstock::proxy {
@@ -36,6 +37,7 @@ class FakeUpstream final : public upstream::Upstream {
     void chunk(const std::string& body, uint32_t events = 1) {
       v1::CallEvent event;
       if (!begun_) event.mutable_head()->set_content_type(content_type);
+      if (!begun_) event.mutable_head()->MergeFrom(facts);
       if (!begun_) event.mutable_head()->set_status(200);
       begun_ = true;
       event.mutable_chunk()->set_body(body);
@@ -73,6 +75,7 @@ class FakeUpstream final : public upstream::Upstream {
     }
 
     std::string content_type = "text/event-stream";
+    v1::Head facts;  // what its head says besides
 
    private:
     void deliver(v1::CallEvent& event) {
@@ -83,11 +86,13 @@ class FakeUpstream final : public upstream::Upstream {
   };
 
   std::unique_ptr<upstream::Call> open(const upstream::ReplicaAddress& replica,
-                                       v1::CallRequest request, upstream::Signal& news) override {
+                                       v1::CallRequest request, upstream::Signal& news,
+                                       upstream::SharedBody large) override {
     if (broken) throw std::runtime_error("the test broke the upstream");
     auto opened = std::make_shared<Opened>();
     opened->replica = replica.replica_id;
     opened->request = std::move(request);
+    if (large) opened->request.set_body(*large);
     auto call = std::make_unique<upstream::Call>(opened, calls.size() + 1, kCredit, news);
     opened->call = call.get();
     calls.push_back(std::move(opened));

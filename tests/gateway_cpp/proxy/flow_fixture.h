@@ -37,6 +37,7 @@ class RequestFlowTest : public testing::Test {
     deployment.availability = availability_;
     deployment.availability_detail = "the test wants it so";
     deployment.expected_ready_at = expected_ready_at_;
+    deployment.endpoints = endpoints_;
     routing::RouteSnapshot snapshot{.version = 1, .deployments = {deployment}, .replicas = {}};
     for (const auto& id : replicas) {
       snapshot.replicas.push_back(routing::replica(id, "mini", state));
@@ -49,7 +50,7 @@ class RequestFlowTest : public testing::Test {
     ask.traceparent = traceparent;
     ask.request_id = "req_1";
     ask.client_request_id = "theirs";
-    ask.path = "/v1/chat/completions";
+    ask.endpoint = endpoint_;
     ask.body = body;
     ask.received = clock_.steady_now();
     loop_.spawn(run(std::move(ask)));
@@ -61,9 +62,21 @@ class RequestFlowTest : public testing::Test {
     done_ = true;
   }
 
+  // Another client asks. `reply` must leave or be answered before it goes.
+  void ask_as(FakeReply& reply, const std::string& body) {
+    Ask ask;
+    ask.request_id = "req_other";
+    ask.endpoint = endpoint_;
+    ask.body = body;
+    ask.received = clock_.steady_now();
+    loop_.spawn(flow_.run(std::move(ask), reply));
+    loop_.poll();
+  }
+
   void pass(std::chrono::nanoseconds time) {
     clock_.advance(time);
     timers_.advance(clock_.steady_now());
+    flow_.look_for_suspects();
     loop_.poll();
   }
 
@@ -96,12 +109,15 @@ class RequestFlowTest : public testing::Test {
   routing::Limits limits_;
   base::Availability availability_ = base::Availability::kUnknown;
   base::WallTime expected_ready_at_{};
+  std::vector<std::string> endpoints_;  // that the deployment serves
+  const openai::Endpoint* endpoint_ = openai::find_endpoint("/v1/chat/completions");
   routing::RouteTable table_;
   routing::RouteReader routes_{table_};
   routing::LeastLoaded policy_;
   FakeUpstream upstream_;
+  SideThreads aside_{1};
   RequestFlow flow_{{clock_, log_.log(), config_, shard_, state_, suspects_, timers_, parser_,
-                     routes_, policy_, upstream_}};
+                     routes_, policy_, upstream_, aside_}};
   FakeReply reply_;
   bool done_ = false;
 };

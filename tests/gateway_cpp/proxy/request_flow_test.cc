@@ -86,7 +86,7 @@ TEST_F(RequestFlowTest, TriesAnotherReplicaWhenOneCannotBeReached) {
   ASSERT_EQ(upstream_.calls.size(), 2U);
   EXPECT_NE(call(1).replica, first);
   EXPECT_EQ(call(1).request.body(), kStream);
-  call(1).chunk("data: a\n\n");
+  call(1).chunk("data: a\n\ndata: [DONE]\n\n", 2);
   call(1).finish();
   EXPECT_TRUE(done_);
   EXPECT_EQ(reply_.status, 200U);
@@ -243,8 +243,8 @@ TEST_F(RequestFlowTest, HasNoDeadlineAfterTheFirstEvent) {
   EXPECT_FALSE(done_);
 }
 
-TEST_F(RequestFlowTest, RefusesNewRequestsWhileItDrains) {
-  state_.draining = true;
+TEST_F(RequestFlowTest, RefusesNewRequestsOnceItsDrainIsOver) {
+  state_.ending = true;
   ask(kStream);
   EXPECT_EQ(reply_.status, 503U);
   EXPECT_NE(reply_.text.find("draining"), std::string::npos);
@@ -257,6 +257,36 @@ TEST_F(RequestFlowTest, CountsCallsOnTheReplicaAsLongAsTheyLast) {
   call().chunk("data: a\n\n");
   call().finish();
   EXPECT_EQ(tracker->in_flight(), 0U);
+}
+
+TEST_F(RequestFlowTest, MeansTheOnlyDeploymentWhereNoModelIsNamed) {
+  ask(R"({"messages":[{}]})");
+  ASSERT_EQ(upstream_.calls.size(), 1U);
+  EXPECT_EQ(call().request.model(), "mini");
+  EXPECT_EQ(call().request.body(), R"({"messages":[{}]})");
+}
+
+TEST_F(RequestFlowTest, SendsTheFirstNameOfEachEndpoint) {
+  for (const openai::Endpoint& endpoint : openai::endpoints()) {
+    endpoint_ = &endpoint;
+    FakeReply client;
+    ask_as(client, R"({"model":"mini","messages":[{}],"prompt":"a","input":"a"})");
+    EXPECT_EQ(upstream_.calls.back()->request.path(), endpoint.path);
+    client.leave();
+    loop_.poll();
+  }
+}
+
+TEST_F(RequestFlowTest, RefusesWhatTheModelCannotDoInTheEndpointsWords) {
+  endpoints_ = {"/v1/embeddings"};
+  serve_from({"r1"});
+  endpoint_ = openai::find_endpoint("/v1/messages");
+  ask(kUnary);
+  EXPECT_EQ(reply_.status, 400U);
+  EXPECT_TRUE(reply_.text.starts_with(R"({"type":"error","error":{"type":"invalid_request_error")"))
+      << reply_.text;
+  EXPECT_TRUE(reply_.text.ends_with(R"("request_id":"req_1"})")) << reply_.text;
+  EXPECT_TRUE(upstream_.calls.empty());
 }
 
 }  // namespace

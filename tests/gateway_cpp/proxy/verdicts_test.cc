@@ -1,4 +1,7 @@
 // What failures mean for replicas, requests and clients.
+#include <algorithm>
+#include <deque>
+
 #include "base/trace_context.h"
 #include "flow_fixture.h"
 
@@ -23,6 +26,15 @@ class VerdictsTest : public RequestFlowTest {
   admission::Fingerprint fingerprint(const std::string& body) {
     return admission::fingerprint_of("", "/v1/chat/completions", body);
   }
+  void die_elsewhere(const std::vector<std::string>& replicas, const std::string& body = kUnary) {
+    suspects_.died({.fingerprint = fingerprint(body),
+                    .deployment = "mini",
+                    .deployment_uid = "",
+                    .path = "/p",
+                    .deaths = {},
+                    .until = {}},
+                   replicas, clock_.wall_now());
+  }
 };
 
 TEST_F(VerdictsTest, GivesTheReplicaNoTraceThatIsNone) {
@@ -34,7 +46,8 @@ TEST_F(VerdictsTest, GivesTheReplicaNoTraceThatIsNone) {
   call().finish();
   done_ = false;
   ask(kUnary, "\xff");
-  EXPECT_TRUE(base::is_trace_parent(call(1).request.traceparent()));
+  EXPECT_EQ(call(1).request.traceparent(), "");
+  EXPECT_EQ(reply_.header("x-penstock-trace-id").size(), 32U);
   v1::CallRequest read;
   EXPECT_TRUE(read.ParseFromString(call(1).request.SerializeAsString()));
 }
@@ -76,8 +89,10 @@ TEST_F(VerdictsTest, KnowsALargeRequestByItsFingerprintAlone) {
   const std::string large = R"({"model":"mini","stream":true,"messages":[{}],"user":")" +
                             std::string(100'000, 'x') + "\"}";
   ask(large);
+  ASSERT_TRUE(loop_.run_until([this] { return !upstream_.calls.empty(); }));
   call().chunk("data: a\n\n");
   engine_dies();
+  ASSERT_TRUE(loop_.run_until([this] { return done_; }));
   EXPECT_EQ(*suspects_.judge(fingerprint(large), clock_.wall_now()), Standing::kSuspect);
 }
 
@@ -113,11 +128,11 @@ TEST_F(VerdictsTest, RunsASuspectWhereNoOtherOneDoesAndOnlyOnce) {
                   .until = {}},
                  {"r9"}, clock_.wall_now());
   pass(seconds(2));
-  auto aboard = suspects_.board(other, "r2");
+  auto aboard = suspects_.board(other, "r2", clock_.steady_now());
   ask_again(kUnary);
   ASSERT_EQ(upstream_.calls.size(), 2U);
   EXPECT_EQ(call(1).replica, "r1") << "another suspect runs on the other";
-  EXPECT_EQ(suspects_.judge(fingerprint(kUnary), clock_.wall_now()).error().status, 503U)
+  EXPECT_FALSE(suspects_.board(fingerprint(kUnary), "r3", clock_.steady_now()))
       << "never on two engines at once";
   call(1).content_type = "application/json";
   call(1).chunk("{}");
@@ -128,15 +143,20 @@ TEST_F(VerdictsTest, RunsASuspectWhereNoOtherOneDoesAndOnlyOnce) {
       << "it was answered";
 }
 
-TEST_F(VerdictsTest, LetsASuspectWaitOutsideWhereOthersRunEverywhere) {
+TEST_F(VerdictsTest, LetsASuspectWaitWhereOthersRunEverywhereAndSendsItAwayInTheEnd) {
   ask(kUnary);
   engine_dies();
   pass(seconds(2));
-  auto aboard = suspects_.board(fingerprint("other"), "r1");
+  auto aboard = suspects_.board(fingerprint("other"), "r1", clock_.steady_now());
   ask_again(kUnary);
   EXPECT_EQ(upstream_.calls.size(), 1U);
+  for (int i = 0; i < 12; ++i) {
+    EXPECT_EQ(done_, i >= 10) << i;
+    pass(seconds(1));
+  }
+  EXPECT_EQ(upstream_.calls.size(), 1U);
   EXPECT_EQ(reply_.status, 503U);
-  EXPECT_EQ(reply_.header("retry-after"), "1");
+  EXPECT_EQ(reply_.header("retry-after"), "10") << "the other one has run for as long";
   EXPECT_EQ(reply_.header("x-should-retry"), "true");
 }
 
@@ -150,6 +170,147 @@ TEST_F(VerdictsTest, TakesTheLossOfOneReplicaForChanceAndOfTwoForTheRequestsDoin
   EXPECT_TRUE(done_);
   EXPECT_EQ(upstream_.calls.size(), 2U);
   EXPECT_EQ(suspects_.judge(fingerprint(kUnary), clock_.wall_now()).error().code, "quarantined");
+}
+
+TEST_F(VerdictsTest, GivesAWaitingSuspectThePlaceThatBecomesFree) {
+  ask(kUnary);
+  engine_dies();
+  pass(seconds(2));
+  auto aboard = suspects_.board(fingerprint("other"), "r1", clock_.steady_now());
+  ask_again(kUnary);
+  pass(seconds(1));
+  aboard.reset();
+  pass(seconds(1));
+  EXPECT_EQ(upstream_.calls.size(), 2U);
+  EXPECT_TRUE(suspects_.occupied("r1"));
+}
+
+TEST_F(VerdictsTest, CountsAWaitingSuspectOnceAsInFlight) {
+  serve_from({"r1", "r2"});
+  ask(kUnary);
+  die_elsewhere({"r9"});
+  auto elsewhere = suspects_.board(fingerprint(kUnary), "r9", clock_.steady_now());
+  pass(seconds(1));
+  EXPECT_EQ(totals().in_flight, 1U) << "it has been called back and waits";
+  elsewhere.reset();
+  pass(seconds(1));
+  EXPECT_EQ(upstream_.calls.size(), 2U);
+  EXPECT_EQ(totals().in_flight, 1U);
+}
+
+TEST_F(VerdictsTest, CallsBackTheSameRequestFromOtherReplicasWhenAnEngineDiesOfIt) {
+  serve_from({"r1", "r2", "r3"});
+  FakeReply second;
+  FakeReply third;
+  ask(kUnary);
+  ask_as(second, kUnary);
+  ask_as(third, kStream);
+  ASSERT_EQ(upstream_.calls.size(), 3U);
+  auto elsewhere = suspects_.board(fingerprint(kUnary), "r9",
+                                   clock_.steady_now());  // at another thread of this gateway
+  engine_dies(0);
+  pass(seconds(1));
+  EXPECT_TRUE(call(1).cancelled) << "never on two engines at once";
+  EXPECT_FALSE(call(2).cancelled) << "another request";
+  EXPECT_EQ(second.status, 0U) << "it waits for its place";
+  elsewhere.reset();
+  pass(seconds(1));
+  ASSERT_EQ(upstream_.calls.size(), 4U);
+  EXPECT_EQ(call(3).replica, "r2") << "it may go where it was before";
+  call(3).content_type = "application/json";
+  call(3).chunk("{}");
+  call(3).finish();
+  EXPECT_EQ(second.status, 200U);
+  third.leave();
+}
+
+TEST_F(VerdictsTest, LetsOneCopyOfARequestGoOnAloneWhenAnEngineDiesOfIt) {
+  serve_from({"r1", "r2", "r3", "r4"});
+  FakeReply second;
+  FakeReply begun;
+  FakeReply fourth;
+  ask(kStream);
+  ask_as(second, kStream);
+  ask_as(begun, kStream);
+  ask_as(fourth, kStream);
+  call(2).chunk("data: a\n\n");
+  engine_dies(0);
+  pass(seconds(1));
+  EXPECT_FALSE(call(2).cancelled) << "its answer has begun";
+  EXPECT_EQ(call(1).cancelled + call(3).cancelled, 1) << "one of them goes on, as a suspect";
+  for (FakeReply* reply : {&second, &begun, &fourth}) reply->leave();
+}
+
+TEST_F(VerdictsTest, RefusesTheCopyThatRunsWhenTwoEnginesHaveDied) {
+  serve_from({"r1", "r2", "r3"});
+  FakeReply second;
+  FakeReply third;
+  ask(kUnary);
+  ask_as(second, kUnary);
+  ask_as(third, kUnary);
+  engine_dies(0);
+  engine_dies(1);
+  pass(seconds(1));
+  EXPECT_TRUE(call(2).cancelled);
+  EXPECT_EQ(third.status, 400U);
+}
+
+TEST_F(VerdictsTest, LooksAtMuchThatRunsOverSeveralTicks) {
+  const std::string body =
+      R"({"model":"mini","messages":[{}],"user":")" + std::string(60'000, 'x') + "\"}";
+  std::deque<FakeReply> clients(40);
+  for (FakeReply& client : clients) ask_as(client, body);
+  ASSERT_EQ(upstream_.calls.size(), clients.size());
+  die_elsewhere({"r8", "r9"}, body);
+  const auto refused = [&] {
+    return std::count_if(clients.begin(), clients.end(),
+                         [](const FakeReply& client) { return client.status == 400; });
+  };
+  pass(milliseconds(50));
+  const auto at_once = refused();
+  EXPECT_GT(at_once, 0);
+  EXPECT_LT(at_once, 20) << "others of the thread have their turn";
+  for (int i = 0; i < 3; ++i) pass(milliseconds(50));
+  EXPECT_EQ(refused(), 40);
+}
+
+TEST_F(VerdictsTest, RefusesASuspectThatRunsAloneOnceItIsQuarantined) {
+  die_elsewhere({"r8"});
+  ask(kUnary);
+  ASSERT_EQ(upstream_.calls.size(), 1U);
+  die_elsewhere({"r9"});
+  pass(seconds(1));
+  EXPECT_TRUE(call().cancelled);
+  EXPECT_EQ(reply_.status, 400U);
+  EXPECT_FALSE(suspects_.occupied("r1"));
+}
+
+TEST_F(VerdictsTest, LetsASuspectThatRunsAloneGoOnWhenAnotherRequestIsFound) {
+  die_elsewhere({"r8"});
+  ask(kUnary);
+  die_elsewhere({"r9"}, "other");
+  pass(seconds(1));
+  EXPECT_FALSE(call().cancelled);
+  EXPECT_TRUE(suspects_.occupied("r1"));
+}
+
+TEST_F(VerdictsTest, JudgesARequestAgainBeforeItsNextAttempt) {
+  serve_from({"r1", "r2"});
+  ask(kUnary);
+  die_elsewhere({"r8", "r9"});
+  call().lose(Source::kUnreachable);
+  EXPECT_EQ(upstream_.calls.size(), 1U) << "it is quarantined by now";
+  EXPECT_EQ(reply_.status, 400U);
+}
+
+TEST_F(VerdictsTest, TriesTheReplicasOfTheMomentAfterAFailure) {
+  ask(kUnary);
+  call().content_type = "application/json";
+  call().chunk("{");
+  serve_from({"r1", "r2"});
+  call().lose(Source::kLost);
+  ASSERT_EQ(upstream_.calls.size(), 2U);
+  EXPECT_EQ(call(1).replica, "r2");
 }
 
 TEST_F(VerdictsTest, EjectsAReplicaThatFailsFast) {

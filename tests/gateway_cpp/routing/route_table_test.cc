@@ -82,7 +82,7 @@ TEST(Routes, ADeploymentMayHaveAColonInItsName) {
 TEST(Routes, AnUnknownNameIsAnsweredWithTheNamesThatExist) {
   RouteTable table;
   table.replace(two_deployments());
-  for (const char* name : {"maxi", "mini:", "mini:nobody", ":pirate", "maxi:pirate", "Mini", ""}) {
+  for (const char* name : {"maxi", "mini:", "mini:nobody", ":pirate", "maxi:pirate", "Mini"}) {
     const auto route = table.current()->resolve(name);
     ASSERT_FALSE(route.has_value()) << name;
     EXPECT_EQ(route.error().status, 404U);
@@ -92,6 +92,45 @@ TEST(Routes, AnUnknownNameIsAnsweredWithTheNamesThatExist) {
               std::string::npos)
         << route.error().message;
   }
+}
+
+TEST(Routes, NoNameMeansTheOnlyDeployment) {
+  RouteTable table;
+  auto snapshot = two_deployments();
+  table.replace(snapshot);
+  const auto unclear = table.current()->resolve("");
+  ASSERT_FALSE(unclear.has_value());
+  EXPECT_EQ(unclear.error().status, 400U);
+  EXPECT_EQ(unclear.error().code, "missing_required_parameter");
+  EXPECT_EQ(unclear.error().param, "model");
+  EXPECT_NE(unclear.error().message.find("mini, mini:pirate"), std::string::npos)
+      << unclear.error().message;
+  snapshot.deployments.pop_back();
+  table.replace(snapshot);
+  const auto clear = table.current()->resolve("");
+  ASSERT_TRUE(clear.has_value());
+  EXPECT_EQ(clear->deployment->route.name, "mini");
+  EXPECT_EQ(clear->adapter, "");
+  table.replace({.version = 3, .deployments = {}, .replicas = {}});
+  EXPECT_EQ(table.current()->resolve("").error().status, 400U);
+}
+
+TEST(Routes, ADeploymentRefusesOnlyWhatItsReplicasSayTheyCannot) {
+  RouteTable table;
+  RouteSnapshot snapshot{.version = 1, .deployments = {deployment("mini")}, .replicas = {}};
+  table.replace(snapshot);
+  EXPECT_FALSE(refuses(*table.current()->resolve("mini"), "/pooling")) << "nobody knows";
+  snapshot.deployments[0].endpoints = {"/tokenize", "/v1/embeddings"};
+  table.replace(snapshot);
+  EXPECT_FALSE(refuses(*table.current()->resolve("mini"), "/tokenize"));
+  const auto error = refuses(*table.current()->resolve("mini"), "/v1/chat/completions");
+  ASSERT_TRUE(error.has_value());
+  EXPECT_EQ(error->status, 400U);
+  EXPECT_EQ(error->code, "unsupported_endpoint");
+  EXPECT_EQ(error->param, "model");
+  EXPECT_NE(error->message.find("`mini` does not answer at /v1/chat/completions"),
+            std::string::npos);
+  EXPECT_NE(error->message.find("/tokenize, /v1/embeddings"), std::string::npos) << error->message;
 }
 
 TEST(Routes, AHugeUnknownNameIsCutAndALongListToo) {

@@ -71,6 +71,76 @@ TEST_F(GrpcCodecTest, SendsMessagesInTheirOrder) {
   EXPECT_EQ(peer_.body, framed("one") + framed("two") + framed(""));
 }
 
+TEST_F(GrpcCodecTest, SendsTheEndOfAMessageFromWhereItLiesAndLetsGoOfIt) {
+  const auto body = std::make_shared<const std::string>(5'000, 'b');
+  exchange();
+  send("one");
+  std::memcpy(codec_.add_message(4, body), "head", 4);
+  std::memcpy(codec_.add_message(5, body), "other", 5);
+  send("two");
+  EXPECT_EQ(codec_.backlog(), 8 + 9 + 10 + 8 + 2 * body->size());
+  EXPECT_EQ(body.use_count(), 3);
+  std::string expected;
+  for (const std::string& message :
+       {std::string("one"), "head" + *body, "other" + *body, std::string("two")}) {
+    expected += framed(message);
+  }
+  while (peer_.body.size() < expected.size()) {
+    const size_t before = peer_.body.size();
+    exchange();
+    EXPECT_EQ(codec_.added(), expected.size());
+    peer_.consume();
+    ASSERT_GT(peer_.body.size(), before);
+  }
+  EXPECT_EQ(peer_.body, expected);
+  EXPECT_EQ(body.use_count(), 1);
+  EXPECT_EQ(codec_.given(), expected.size());
+}
+
+TEST_F(GrpcCodecTest, SendsZerosForTheEndOfAMessageThatNobodyWantsAnyMore) {
+  const auto body = std::make_shared<const std::string>(5'000, 'b');
+  exchange();
+  send("one");
+  std::memcpy(codec_.add_message(4, body), "head", 4);
+  const uint64_t end = codec_.added();
+  std::memcpy(codec_.add_message(5, body), "other", 5);
+  send("two");
+  exchange();
+  const size_t sent = peer_.body.size();  // some of the first body, as much as there was room for
+  const size_t backlog = codec_.backlog();
+  codec_.blank_tail(end - 1);
+  EXPECT_EQ(body.use_count(), 3) << "no message ends there";
+  codec_.blank_tail(end);
+  EXPECT_EQ(body.use_count(), 2);
+  EXPECT_EQ(codec_.backlog(), backlog);
+  std::string expected = framed("one") + framed("head" + *body);
+  ASSERT_LT(sent, expected.size());
+  std::fill(expected.begin() + static_cast<ptrdiff_t>(sent), expected.end(), '\0');
+  expected += framed("other" + *body) + framed("two");
+  while (peer_.body.size() < expected.size()) {
+    const size_t before = peer_.body.size();
+    peer_.consume();
+    exchange();
+    ASSERT_GT(peer_.body.size(), before);
+  }
+  EXPECT_EQ(peer_.body, expected);
+}
+
+TEST_F(GrpcCodecTest, LetsGoOfWhatItHoldsAndSaysNothingOfItAnyMore) {
+  const auto body = std::make_shared<const std::string>(5'000, 'b');
+  exchange();
+  std::memcpy(codec_.add_message(4, body), "head", 4);
+  send("more");
+  exchange();
+  codec_.drop();
+  EXPECT_EQ(body.use_count(), 1);
+  EXPECT_EQ(codec_.backlog(), 0U);
+  const size_t before = peer_.body.size();
+  peer_.consume();
+  exchange();
+  EXPECT_EQ(peer_.body.size(), before);
+}
+
 TEST_F(GrpcCodecTest, HoldsBackWhatThePeerHasNoRoomFor) {
   exchange();
   std::string expected;

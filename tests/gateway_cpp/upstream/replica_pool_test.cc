@@ -8,6 +8,7 @@
 #include "log_capture.h"
 #include "raw_peer.h"
 #include "routing/route_table.h"
+#include "upstream/signal.h"
 
 namespace penstock::upstream {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 class ReplicaPoolTest : public testing::Test {
  protected:
   std::unique_ptr<Call> open(Signal& news) {
-    return pool_.open({"r1", replica_.address()}, v1::CallRequest(), news);
+    return pool_.open({"r1", replica_.address()}, v1::CallRequest(), news, nullptr);
   }
 
   FakeReplica replica_;
@@ -65,7 +66,7 @@ TEST_F(ReplicaPoolTest, FailsCallsAtOnceWithinTheBackoff) {
 TEST_F(ReplicaPoolTest, OpensANewSessionBesideOneThatGoesAway) {
   RawPeer peer(loop_.io());
   const ReplicaAddress address{"r1", peer.address()};
-  const auto running = pool_.open(address, v1::CallRequest(), news_);
+  const auto running = pool_.open(address, v1::CallRequest(), news_, nullptr);
   ASSERT_TRUE(loop_.run_until([&] {
     peer.talk();
     return !peer.http2.body.empty();
@@ -74,7 +75,7 @@ TEST_F(ReplicaPoolTest, OpensANewSessionBesideOneThatGoesAway) {
   Signal more_news;
   ASSERT_TRUE(loop_.run_until([&] {
     clock_.advance(std::chrono::seconds(2));
-    const auto next = pool_.open(address, v1::CallRequest(), more_news);
+    const auto next = pool_.open(address, v1::CallRequest(), more_news, nullptr);
     return peer.accepted_another();
   }));
   EXPECT_FALSE(running->failed()) << "what it has is finished";

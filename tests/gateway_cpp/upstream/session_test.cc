@@ -6,6 +6,7 @@
 #include "fake_replica.h"
 #include "log_capture.h"
 #include "raw_peer.h"
+#include "upstream/signal.h"
 
 namespace penstock::upstream {
 namespace {
@@ -72,6 +73,71 @@ TEST_F(SessionTest, SendsManyLargeBodiesInSeveralFrames) {
   }
   ASSERT_TRUE(loop_.run_until([&] { return replica_.starts().size() == calls.size(); }));
   for (const auto& frame : replica_.frames()) EXPECT_LE(frame.starts_size(), 2);
+}
+
+TEST_F(SessionTest, SendsALargeBodyInItsPlaceAmongOthers) {
+  const auto body = std::make_shared<const std::string>(3'000'000, 'x');
+  auto session = session_to(replica_.address());
+  const auto first = session->open(request("a"), news_);
+  v1::CallRequest bare;
+  bare.set_request_id("b");
+  const auto second = session->open(std::move(bare), more_news_, body);
+  const auto third = session->open(request("c"), news_);
+  ASSERT_TRUE(loop_.run_until([&] { return replica_.starts().size() == 3; }));
+  const auto starts = replica_.starts();
+  EXPECT_EQ(starts[0].request().request_id(), "a");
+  EXPECT_EQ(starts[1].request().request_id(), "b");
+  EXPECT_EQ(starts[1].request().body(), *body);
+  EXPECT_EQ(starts[1].initial_credit_bytes(), kCredit);
+  EXPECT_EQ(starts[2].call_id(), third->id());
+  EXPECT_TRUE(loop_.run_until([&] { return body.use_count() == 1; }));
+}
+
+TEST_F(SessionTest, LetsGoOfTheBodiesThatItNeverSentWhenItEnds) {
+  RawPeer peer(loop_.io(), 1'000);
+  peer.reads = false;
+  const auto body = std::make_shared<const std::string>(3'000'000, 'x');
+  auto session = session_to(peer.address());
+  const auto call = session->open(request("a"), news_, body);
+  ASSERT_TRUE(talk_until(peer, [&] { return !peer.http2.body.empty(); }));
+  EXPECT_GT(body.use_count(), 1);
+  peer.hang_up();
+  ASSERT_TRUE(loop_.run_until([&] { return session->ended(); }));
+  EXPECT_TRUE(call->failed());
+  EXPECT_EQ(body.use_count(), 1) << "they hold their shares of a budget";
+}
+
+TEST_F(SessionTest, LetsGoOfTheBodyOfACancelledCallThatTheReplicaDoesNotRead) {
+  RawPeer peer(loop_.io(), 1'000);
+  peer.reads = false;
+  const auto body = std::make_shared<const std::string>(3'000'000, 'x');
+  auto session = session_to(peer.address());
+  auto first = session->open(request("a"), news_, body);
+  auto second = session->open(request("b"), more_news_, body);
+  const auto third = session->open(request("c"), news_);
+  ASSERT_TRUE(talk_until(peer, [&] { return !peer.http2.body.empty(); }));
+  second->cancel();
+  EXPECT_EQ(body.use_count(), 2) << "the other call has it yet";
+  first->cancel();
+  EXPECT_EQ(body.use_count(), 1) << "it holds its share of a budget";
+  peer.reads = true;
+  std::vector<std::string> ids;
+  std::vector<uint64_t> cancels;
+  MessageReader reader;
+  size_t read = 0;
+  ASSERT_TRUE(talk_until(peer, [&] {
+    const auto bytes =
+        std::string_view(peer.http2.body).substr(std::exchange(read, peer.http2.body.size()));
+    EXPECT_TRUE(reader.feed(bytes, 1UL << 30U, [&](std::string_view message) {
+      v1::ClientFrame frame;
+      EXPECT_TRUE(frame.ParseFromString(std::string(message)));
+      for (const auto& start : frame.starts()) ids.push_back(start.request().request_id());
+      cancels.insert(cancels.end(), frame.cancels().begin(), frame.cancels().end());
+      return true;
+    }));
+    return cancels.size() == 2;
+  }));
+  EXPECT_EQ(ids, (std::vector<std::string>{"a", "b", "c"}));
 }
 
 TEST_F(SessionTest, HandsEachCallItsOwnEventsOfAFrame) {

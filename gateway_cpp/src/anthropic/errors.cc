@@ -1,0 +1,46 @@
+#include "anthropic/errors.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/json_text.h"
+
+namespace penstock::anthropic {
+namespace {
+
+struct Row {
+  unsigned status;
+  std::string_view type;
+};
+
+constexpr std::array kTypes = {
+    Row{401, "authentication_error"}, Row{403, "permission_error"},  Row{404, "not_found_error"},
+    Row{408, "timeout_error"},        Row{413, "request_too_large"}, Row{429, "rate_limit_error"},
+    Row{503, "overloaded_error"},     Row{504, "timeout_error"},     Row{529, "overloaded_error"},
+};
+
+std::string_view type_of(unsigned status) {
+  const auto row =
+      std::ranges::find_if(kTypes, [status](const Row& row) { return row.status == status; });
+  if (row != kTypes.end()) return row->type;
+  return status >= 500 ? "api_error" : "invalid_request_error";
+}
+
+}  // namespace
+
+std::string error_body(const base::Error& error, std::string_view request_id) {
+  std::string out = R"({"type":"error","error":{"type":)";
+  base::append_json_string(out, type_of(error.status));
+  out += R"(,"message":)";
+  base::append_json_string(out, error.message);
+  out += R"(},"request_id":)";
+  base::append_json_string(out, request_id);
+  out += '}';
+  return out;
+}
+
+std::string error_event(const base::Error& error, std::string_view request_id) {
+  return "event: error\ndata: " + error_body(error, request_id) + "\n\n";
+}
+
+}  // namespace penstock::anthropic

@@ -1,0 +1,79 @@
+#include "openai/endpoints.h"
+
+#include <algorithm>
+
+namespace penstock::openai {
+namespace {
+
+constexpr std::size_t kShown = 200;  // of a hostile path
+constexpr std::string_view kResponses = "/v1/responses/";
+
+constexpr std::array kTable = {
+    Endpoint{.path = "/v1/chat/completions",
+             .prompt = Prompt::kMessages,
+             .prompt_field = "messages",
+             .streams = true,
+             .limits = {"max_completion_tokens", "max_tokens"},
+             .choices = "n"},
+    Endpoint{.path = "/v1/completions",
+             .prompt = Prompt::kText,
+             .prompt_field = "prompt",
+             .streams = true,
+             .limits = {"max_tokens"},
+             .choices = "n"},
+    Endpoint{.path = "/v1/responses",
+             .dialect = Dialect::kResponses,
+             .prompt = Prompt::kText,
+             .prompt_field = "input",
+             .streams = true,
+             .limits = {"max_output_tokens"}},
+    Endpoint{.path = "/v1/messages",
+             .dialect = Dialect::kAnthropic,
+             .prompt = Prompt::kMessages,
+             .prompt_field = "messages",
+             .streams = true,
+             .limits = {"max_tokens"}},
+    Endpoint{.path = "/v1/messages/count_tokens", .dialect = Dialect::kAnthropic},
+    Endpoint{.path = "/v1/embeddings"},
+    Endpoint{.path = "/v1/score", .aliases = {"/score"}},
+    Endpoint{.path = "/v1/rerank", .aliases = {"/rerank", "/v2/rerank"}},
+    Endpoint{.path = "/classify", .aliases = {"/v1/classify"}},
+    Endpoint{.path = "/pooling", .aliases = {"/v1/pooling"}},
+    Endpoint{.path = "/tokenize", .aliases = {"/v1/tokenize"}},
+    Endpoint{.path = "/detokenize", .aliases = {"/v1/detokenize"}},
+};
+
+bool is_called(const Endpoint& endpoint, std::string_view path) {
+  return endpoint.path == path || (!path.empty() && std::ranges::count(endpoint.aliases, path) > 0);
+}
+
+}  // namespace
+
+std::span<const Endpoint> endpoints() { return kTable; }
+
+const Endpoint* find_endpoint(std::string_view path) {
+  const auto row =
+      std::ranges::find_if(kTable, [path](const Endpoint& row) { return is_called(row, path); });
+  return row == kTable.end() ? nullptr : &*row;
+}
+
+Dialect dialect_at(std::string_view path) {
+  const std::string_view bare = path.substr(0, path.find_first_of("?#"));
+  if (const Endpoint* endpoint = find_endpoint(bare)) return endpoint->dialect;
+  return bare.starts_with("/v1/messages/") ? Dialect::kAnthropic : Dialect::kOpenAi;
+}
+
+std::string nothing_at(std::string_view method, std::string_view path) {
+  std::string message = "There is nothing at " + std::string(method) + " ";
+  message.append(path.substr(0, kShown)).append(". ");
+  if (path.starts_with(kResponses)) {
+    return message +
+           "This gateway keeps no responses, whatever `store` says: take what POST /v1/responses "
+           "answers, and send the whole conversation with each request.";
+  }
+  message += "Served are POST ";
+  for (const Endpoint& endpoint : kTable) message.append(endpoint.path).append(", ");
+  return message + "and GET /v1/models, /v1/models/{id}.";
+}
+
+}  // namespace penstock::openai

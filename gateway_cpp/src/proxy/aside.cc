@@ -1,0 +1,164 @@
+// What large bodies and suspects take besides the phases that all requests go through: work beside
+// the I/O threads, fingerprints, and waiting for a place.
+#include <algorithm>
+#include <boost/asio/this_coro.hpp>
+#include <chrono>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "proxy/exchange.h"
+#include "proxy/request_flow.h"
+
+namespace penstock::proxy {
+
+namespace {
+
+namespace asio = boost::asio;
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kPlacePoll{100};
+// A suspect waits for its place so long: most answers are shorter, and no stream has to be opened
+// to keep its client waiting.
+constexpr milliseconds kPlacePatience{10'000};
+// What requests are looked at in one tick, in bytes that are hashed: some milliseconds. Looking at
+// one costs as much as hashing kLook besides.
+constexpr size_t kLooksPerTick = 1024UL * 1024;
+constexpr size_t kLook = 1024;
+
+}  // namespace
+
+// The request goes on when its body has been read, or ends at once when its client has left.
+Awaitable<RequestFlow::Failed> RequestFlow::parse_aside(Exchange& x) {
+  const upstream::Executor io = co_await asio::this_coro::executor;
+  x.large = std::make_shared<LargeBody>(
+      LargeBody{.bytes = std::move(x.ask.body), .share = std::move(x.ask.share)});
+  x.opening.bytes = 0;  // it is hashed at the side, too
+  x.job = BodyJob::reading(*x.ask.endpoint, x.large);
+  BodyJob::start(x.job, parts_.aside, io, x.reply.signal());
+  while (!x.job->done()) {
+    if (x.reply.stop() != Stop::kNo) co_return stop_error(x.reply.stop());
+    co_await x.reply.signal().wait();
+  }
+  const auto job = std::exchange(x.job, nullptr);
+  if (!*job->request) co_return job->request->error();
+  x.request = std::move(**job->request);
+  co_return std::nullopt;
+}
+
+// Lets go of the body; its fingerprint will be there when it is asked for.
+Awaitable<void> RequestFlow::hash_aside(Exchange& x) {
+  auto body = std::exchange(x.large, nullptr);
+  if (x.fingerprint) co_return;
+  const upstream::Executor io = co_await asio::this_coro::executor;
+  x.job = BodyJob::hashing(x.route.deployment->route.uid, x.ask.endpoint->path, std::move(body));
+  BodyJob::start(x.job, parts_.aside, io, x.reply.signal());
+}
+
+// Also for a client that has left: what an engine died of is to be known. Only the end of the
+// gateway waits for none.
+Awaitable<void> RequestFlow::know_fingerprint(Exchange& x) {
+  if (x.fingerprint) co_return;
+  if (!x.large && !x.job) {
+    x.fingerprint =
+        admission::fingerprint_of(x.route.deployment->route.uid, x.ask.endpoint->path, x.ask.body);
+    co_return;
+  }
+  if (!x.job) {
+    const auto body = x.large;  // another replica may need it yet
+    co_await hash_aside(x);
+    x.large = body;
+  }
+  while (!x.job->done()) {
+    if (x.reply.cut_short()) co_return;
+    co_await x.reply.signal().wait();
+  }
+  x.fingerprint = x.job->fingerprint;
+  x.job.reset();
+}
+
+Awaitable<RequestFlow::Failed> RequestFlow::admit_suspect(Exchange& x) {
+  co_await know_fingerprint(x);
+  if (!x.fingerprint) co_return stop_error(Stop::kDraining);
+  const auto standing = parts_.suspects.judge(*x.fingerprint, parts_.clock.wall_now());
+  if (!standing) co_return standing.error();
+  x.suspect = *standing == admission::Standing::kSuspect;
+  co_return std::nullopt;
+}
+
+// Before another attempt: the client may have left by now, there may be other replicas, and the
+// request may be quarantined.
+Awaitable<RequestFlow::Failed> RequestFlow::reconsider(Exchange& x) {
+  if (x.reply.stop() != Stop::kNo) co_return stop_error(x.reply.stop());
+  x.target = nullptr;  // of routes that may be gone now
+  const auto gone = resolve(x);
+  if (gone || parts_.suspects.empty()) co_return gone;
+  co_return co_await admit_suspect(x);
+}
+
+// Others have their turn meanwhile. By the next look there may be other replicas, and the request
+// may be quarantined, or clear.
+Awaitable<RequestFlow::Failed> RequestFlow::wait_for_place(Exchange& x) {
+  x.aboard.leave();
+  const auto now = parts_.clock.steady_now();
+  if (!x.waits_since) x.waits_since = now;
+  if (now - *x.waits_since >= kPlacePatience || x.deadline.fired()) {
+    co_return admission::suspect_must_wait(place_in(x));
+  }
+  TimerWheel::Timer again(parts_.timers, x.reply.signal());
+  again.arm(kPlacePoll);
+  while (!again.fired()) {
+    if (x.reply.stop() != Stop::kNo) co_return stop_error(x.reply.stop());
+    co_await x.reply.signal().wait();
+  }
+  co_return co_await reconsider(x);
+}
+
+// Until a suspect that has waited in vain may find its place: on a replica that is there, or on one
+// that is expected sooner.
+milliseconds RequestFlow::place_in(const Exchange& x) const {
+  std::vector<std::string_view> ids;
+  for (const auto& target : x.route.deployment->replicas) ids.push_back(target.route.id.value);
+  const auto wait = std::chrono::ceil<milliseconds>(
+      parts_.suspects.free_in(*x.fingerprint, ids, parts_.clock.steady_now()));
+  const auto ready = std::chrono::ceil<milliseconds>(x.route.deployment->route.expected_ready_at -
+                                                     parts_.clock.wall_now());
+  return ready.count() > 0 ? std::min(wait, ready) : wait;
+}
+
+void RequestFlow::look_for_suspects() {
+  const uint64_t findings = parts_.suspects.findings();
+  if (findings != findings_) to_look_at_.splice(to_look_at_.end(), openings_);
+  findings_ = findings;
+  // Whoever is woken may end, and others with it.
+  for (size_t work = 0; work < kLooksPerTick && !to_look_at_.empty();) {
+    Opening& opening = to_look_at_.front();
+    to_look_at_.pop_front();
+    openings_.push_back(opening);
+    work += kLook + opening.bytes;
+    opening.look_again = true;
+    opening.news->raise();
+  }
+}
+
+// Calls back what turns out to be a suspect that must not run where it is, because the same request
+// runs elsewhere or another suspect is there, and refuses what is quarantined by now. One whose
+// answer has begun stays, and so does a suspect that was known as one: it keeps its place.
+Awaitable<RequestFlow::Failed> RequestFlow::recall(Exchange& x) {
+  x.opening.look_again = false;
+  const bool was_suspect = x.suspect;
+  const auto no = co_await admit_suspect(x);
+  if (no || was_suspect) co_return no;
+  const bool begun = x.call->has_head() || x.call->has_bytes() || x.call->ended();
+  if (!x.suspect || begun || board(x, *x.target)) co_return std::nullopt;
+  x.call.reset();
+  x.failover.recalled();
+  parts_.log.info("a request was called back: an engine died of the same one elsewhere",
+                  {{"request_id", x.ask.request_id},
+                   {"fingerprint", x.fingerprint->hex()},
+                   {"replica_id", x.target->route.id.value}});
+  co_return std::nullopt;
+}
+
+}  // namespace penstock::proxy

@@ -1,0 +1,56 @@
+// The calls of one session by their ids, and what a replica's frames do to them: what it sends is
+// foreign, whatever its ids, order and sizes. Knows no sockets and no coroutines; one I/O thread.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "penstock/v1/inference.pb.h"
+#include "upstream/call.h"
+
+namespace penstock::upstream {
+
+class SessionCalls {
+ public:
+  size_t size() const { return calls_.size(); }
+
+  void add(Call& call) { calls_.emplace(call.id(), &call); }
+  // Its owner has no use for it any more. False: it was over already.
+  bool remove(Call& call);
+
+  // Takes a frame; false: it is none.
+  bool take_in(std::string_view message);
+  // All end: failure_of(call id) says why.
+  template <class FailureOf>
+  void fail_all(const FailureOf& failure_of) {
+    for (const auto& [id, call] : std::exchange(calls_, {})) {
+      call->fail(failure_of(id));
+      list(*call);
+    }
+  }
+  // Hands every call that has news to wake(Call&), once. Whoever is woken may add and remove calls,
+  // listed ones included.
+  template <class Wake>
+  void wake_listed(const Wake& wake) {
+    for (size_t i = 0; i < to_wake_.size(); ++i) {
+      if (to_wake_[i] == nullptr) continue;
+      to_wake_[i]->listed = false;
+      wake(*to_wake_[i]);
+    }
+    to_wake_.clear();
+  }
+
+ private:
+  void deliver(v1::ServerFrame& frame);
+  void list(Call& call);
+
+  std::unordered_map<uint64_t, Call*> calls_;
+  std::vector<Call*> to_wake_;  // null: removed in the meantime
+  v1::ServerFrame incoming_;
+  uint64_t reads_ = 0;
+};
+
+}  // namespace penstock::upstream

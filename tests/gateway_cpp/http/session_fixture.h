@@ -1,0 +1,143 @@
+// Sessions over real sockets, in front of replicas that the test plays.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/connect.hpp>
+#include <memory>
+#include <string>
+
+#include "event_loop.h"
+#include "http/session.h"
+#include "http/session_group.h"
+#include "http/waiting_sessions.h"
+#include "log_capture.h"
+#include "proxy/fake_upstream.h"
+#include "routing/least_loaded.h"
+#include "routing/snapshots.h"
+
+namespace penstock::http {
+
+using Tcp = asio::ip::tcp;
+
+inline const std::string kBody = R"({"model":"mini","stream":true,"messages":[{}]})";
+
+inline std::string post(const std::string& body, const std::string& headers = "") {
+  return "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n" +
+         headers + "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+}
+
+class SessionTest : public testing::Test {
+ protected:
+  SessionTest() {
+    table_.replace({.version = 1,
+                    .deployments = {routing::deployment("mini")},
+                    .replicas = {routing::replica("r1", "mini")}});
+    connect();
+  }
+  ~SessionTest() override {
+    group_.abort();
+    loop_.run_until([this] { return group_.size() == 0; });
+  }
+
+  // Makes `client_` a new connection with a session behind it.
+  void connect(Welcome welcome = Welcome::kYes) { connect(client_, welcome); }
+  // The same, with a client whose system takes so much at most before it reads.
+  void connect_with_buffer(int bytes) {
+    client_.close();
+    client_ = Tcp::socket(loop_.io(), Tcp::v4());
+    client_.set_option(asio::socket_base::receive_buffer_size(bytes));
+    connect();
+  }
+  void connect(Tcp::socket& client, Welcome welcome = Welcome::kYes) {
+    Tcp::acceptor acceptor(loop_.io(), Tcp::endpoint(asio::ip::address_v4::loopback(), 0));
+    client.connect(acceptor.local_endpoint());
+    Connection::Socket socket(loop_.io().get_executor());
+    acceptor.accept(socket);
+    socket.non_blocking(true);
+    client.non_blocking(true);
+    group_.start(std::make_shared<Connection>(std::move(socket), timers_, config_.write_timeout),
+                 welcome);
+  }
+
+  void send(const std::string& bytes) {
+    ASSERT_EQ(::send(client_.native_handle(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+  }
+
+  // Everything the client has read so far.
+  const std::string& got() {
+    std::array<char, 65536> part{};
+    for (ssize_t n = 0; (n = ::recv(client_.native_handle(), part.data(), part.size(), 0)) >= 0;) {
+      if (n == 0) {
+        closed_ = true;
+        break;
+      }
+      got_.append(part.data(), static_cast<size_t>(n));
+    }
+    return got_;
+  }
+
+  bool gets(const std::string& text) {
+    return loop_.run_until([&] { return got().find(text) != std::string::npos; });
+  }
+  bool sees_the_end() {
+    return loop_.run_until([&] { return static_cast<void>(got()), closed_; });
+  }
+  bool opens(size_t calls) {
+    return loop_.run_until([&] { return upstream_.calls.size() == calls; });
+  }
+  void pass(std::chrono::nanoseconds time) {
+    clock_.advance(time);
+    timers_.advance(clock_.steady_now());
+    loop_.poll();
+  }
+  proxy::FakeUpstream::Opened& call(size_t i = 0) { return *upstream_.calls.at(i); }
+
+  test::EventLoop loop_;
+  test::FixedClock clock_;
+  static base::GatewayConfig config() {
+    base::GatewayConfig config;
+    config.allow_hosts = {"a"};
+    config.cors_origins = {"*"};
+    return config;
+  }
+
+  test::LogCapture log_;
+  base::GatewayConfig config_ = config();
+  base::Metrics metrics_;
+  base::MetricsShard& shard_ = metrics_.add_shard();
+  proxy::GatewayState state_;
+  admission::Suspects suspects_{"gw-1", std::chrono::minutes(10)};
+  proxy::TimerWheel timers_{clock_.steady_now()};
+  openai::RequestParser parser_;
+  routing::RouteTable table_;
+  routing::RouteReader routes_{table_};
+  routing::LeastLoaded policy_;
+  proxy::FakeUpstream upstream_;
+  proxy::SideThreads aside_{1};
+  bool broken_ = false;  // the pages throw, as nothing should
+  proxy::RequestFlow flow_{{clock_, log_.log(), config_, shard_, state_, suspects_, timers_,
+                            parser_, routes_, policy_, upstream_, aside_}};
+  RequestIds ids_;
+  StatusPages pages_{clock_, metrics_, state_, routes_, [this] {
+                       if (broken_) throw std::runtime_error("broken");
+                       return control_plane::SubscriptionState();
+                     }};
+  MachineName machine_{"", full_machine_name};
+  Doors doors_{config_, machine_};
+  proxy::BodyBudget bodies_{64UL << 20U};
+  WaitingSessions waiting_{timers_};
+  Services services_{clock_, log_.log(), config_, shard_,  state_,   state_.connections,
+                     ids_,   pages_,     doors_,  bodies_, waiting_, nullptr,
+                     &flow_};
+  SessionGroup group_{loop_.io(), services_, log_.log()};
+  Tcp::socket client_{loop_.io()};
+  std::string got_;
+  bool closed_ = false;
+};
+
+}  // namespace penstock::http

@@ -1,0 +1,130 @@
+#include "http/waiting_sessions.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <new>
+
+#include "http/session_fixture.h"
+
+namespace penstock::http {
+namespace {
+
+const std::string kAsk = "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n";
+
+class WaitingSessionsTest : public SessionTest {
+ protected:
+  // A client that has said nothing yet; its session waits.
+  Tcp::socket newcomer() {
+    Tcp::socket client(loop_.io());
+    connect(client);
+    loop_.poll();
+    return client;
+  }
+  bool is_open(Tcp::socket& client) {
+    loop_.poll();
+    char byte = 0;
+    return ::recv(client.native_handle(), &byte, 1, MSG_PEEK) < 0 && errno == EAGAIN;
+  }
+  bool ends(Tcp::socket& client) {
+    return loop_.run_until([&] { return !is_open(client); });
+  }
+  // `client_` has asked and waits again.
+  void make_idle() {
+    send(kAsk);
+    ASSERT_TRUE(gets("\"live\""));
+    loop_.poll();
+  }
+};
+
+TEST_F(WaitingSessionsTest, LetAnIdleOneGoBeforeOnesThatHaveJustCome) {
+  make_idle();
+  Tcp::socket young = newcomer();
+  ASSERT_TRUE(waiting_.make_room(Waiting::kAny));
+  EXPECT_TRUE(ends(client_));
+  EXPECT_TRUE(is_open(young));
+  ASSERT_TRUE(waiting_.make_room(Waiting::kAny)) << "where nobody is idle";
+  EXPECT_TRUE(ends(young));
+  EXPECT_FALSE(waiting_.make_room(Waiting::kAny));
+}
+
+TEST_F(WaitingSessionsTest, LetTheLongSilentGoFirst) {
+  make_idle();
+  Tcp::socket silent = newcomer();
+  pass(std::chrono::milliseconds(1200));
+  Tcp::socket young = newcomer();
+  ASSERT_TRUE(waiting_.make_room(Waiting::kAny));
+  EXPECT_TRUE(ends(silent));
+  EXPECT_TRUE(is_open(client_));
+  ASSERT_TRUE(waiting_.make_room(Waiting::kAny));
+  EXPECT_TRUE(ends(client_));
+  EXPECT_TRUE(is_open(young));
+}
+
+TEST_F(WaitingSessionsTest, AreAskedForAnotherThreadsIdleOnesBeforeTheirOwnNewcomers) {
+  loop_.poll();
+  EXPECT_FALSE(waiting_.make_room(Waiting::kLong)) << "it has just come";
+  EXPECT_FALSE(waiting_.claim(Waiting::kLong));
+  make_idle();
+  EXPECT_TRUE(waiting_.claim(Waiting::kLong));
+  EXPECT_FALSE(waiting_.claim(Waiting::kLong)) << "the only one is spoken for";
+  waiting_.give_way(Waiting::kLong);
+  EXPECT_TRUE(ends(client_));
+}
+
+TEST_F(WaitingSessionsTest, LetNoNewcomerGoForAnIdleOneThatHasAskedMeanwhile) {
+  make_idle();
+  Tcp::socket young = newcomer();
+  ASSERT_TRUE(waiting_.claim(Waiting::kLong));
+  send(post(kBody));
+  ASSERT_TRUE(opens(1));
+  waiting_.give_way(Waiting::kLong);
+  EXPECT_TRUE(is_open(young));
+  EXPECT_TRUE(is_open(client_));
+  ASSERT_TRUE(waiting_.claim(Waiting::kAny));
+  waiting_.give_way(Waiting::kAny);
+  EXPECT_TRUE(ends(young)) << "where newcomers were asked, too";
+}
+
+TEST_F(WaitingSessionsTest, WaitNoMoreWhenTheirReadingThrows) {
+  loop_.poll();
+  ASSERT_TRUE(waiting_.make_room(Waiting::kAny));
+  ASSERT_TRUE(ends(client_));
+  const auto connection = std::make_shared<Connection>(
+      Connection::Socket(loop_.io().get_executor()), timers_, config_.write_timeout);
+  Session session(connection, services_, Welcome::kYes);
+  const auto read = [&] {
+    const WaitingSessions::Stay stay(waiting_, session);
+    EXPECT_TRUE(session.waiting_link.is_linked());
+    throw std::bad_alloc();
+  };
+  EXPECT_THROW(read(), std::bad_alloc);
+  EXPECT_FALSE(session.waiting_link.is_linked());
+  EXPECT_FALSE(waiting_.claim(Waiting::kAny)) << "nobody waits";
+}
+
+TEST_F(WaitingSessionsTest, AreNotThoseThatAreAnswered) {
+  send(post(kBody));
+  ASSERT_TRUE(opens(1));
+  EXPECT_FALSE(waiting_.make_room(Waiting::kAny));
+  EXPECT_FALSE(waiting_.claim(Waiting::kAny));
+}
+
+TEST_F(WaitingSessionsTest, GiveWayForAnotherThreadOnceForEachThatWaits) {
+  loop_.poll();
+  WaitingSessions none(timers_);
+  WaitingRooms rooms;
+  rooms.add(loop_.io(), waiting_);
+  rooms.add(loop_.io(), none);
+  EXPECT_FALSE(rooms.make_room_beside(waiting_, Waiting::kAny)) << "nobody waits at the other one";
+  for (int i = 0; i < 2; ++i) {
+    Tcp::socket& client = client_;
+    ASSERT_TRUE(rooms.make_room_beside(none, Waiting::kAny));
+    EXPECT_FALSE(rooms.make_room_beside(none, Waiting::kAny)) << "the only one is spoken for";
+    EXPECT_TRUE(ends(client));
+    client_ = newcomer();
+  }
+}
+
+}  // namespace
+}  // namespace penstock::http
