@@ -51,6 +51,8 @@ void read_head(PyObject* tuple, v1::Head* head) {
   head->set_prompt_tokens(number(PyTuple_GET_ITEM(tuple, 4)));
   head->set_cached_tokens(number(PyTuple_GET_ITEM(tuple, 5)));
   head->set_queue_wait_us(number(PyTuple_GET_ITEM(tuple, 6)));
+  head->set_backend_version(text(PyTuple_GET_ITEM(tuple, 7)));
+  head->set_model_version(text(PyTuple_GET_ITEM(tuple, 8)));
 }
 
 void read_finished(PyObject* tuple, v1::Finished* finished) {
@@ -89,7 +91,7 @@ Py_ssize_t length_of(WriteKind kind) {
     case WriteKind::kChunk:
       return 5;
     case WriteKind::kHead:
-      return 7;
+      return 9;
     case WriteKind::kFinished:
       return 13;
     case WriteKind::kFailed:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ import grpc
 import pytest
 
 from penstock.v1 import inference_pb2, nodes_pb2, nodes_pb2_grpc
+from tests.fakes.ports import free_address
 from tests.fakes.replica_process import ReplicaProcess, chat_request, inference_stub
 
 pytestmark = pytest.mark.processes
@@ -51,11 +51,6 @@ def _slow_agent() -> Iterator[tuple[_SlowAgent, str]]:
         server.stop(None).wait()
 
 
-def _free_address() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return f"127.0.0.1:{probe.getsockname()[1]}"
-
-
 def _await_line(replica: ReplicaProcess, words: str) -> None:
     deadline = time.monotonic() + 20
     while words not in replica.log():
@@ -66,7 +61,7 @@ def _await_line(replica: ReplicaProcess, words: str) -> None:
 def test_a_drain_before_it_is_ready_is_answered_and_not_undone_by_the_end_of_loading(
     tmp_path: Path,
 ) -> None:
-    address = _free_address()
+    address = free_address()
     arguments = ("--engine", "simulated", "--model", "m", "--listen", address)
     with _slow_agent() as (agent, agent_address):
         replica = ReplicaProcess(tmp_path / "log", *arguments, "--agent", agent_address)

@@ -15,6 +15,7 @@ from penstock.replica.engine import (
     Chunk,
     EngineError,
     EngineFacts,
+    EngineKind,
     Event,
     Failed,
     Finished,
@@ -31,14 +32,16 @@ _PATIENCE = Patience(idle=0.01, busy=60)
 
 class FakeEngine:
     """Answers every call with `events`; `probes` says what each probe does, `tokens` how many it
-    has made once it was asked."""
+    has made once it was asked. With `numbers` it pools: so many come out, or it says why not."""
 
     def __init__(
         self,
         events: tuple[Event | Literal["waits"], ...] = (),
         probes: tuple[str, ...] = (),
         tokens: int = 0,
+        numbers: int | str | None = None,
     ) -> None:
+        self._numbers = numbers
         self._events = events
         self._tokens = tokens
         self._probes = iter(probes)
@@ -57,6 +60,14 @@ class FakeEngine:
 
     def load(self) -> LoadFigures:
         return LoadFigures(tokens=self._tokens if self.calls else 0)
+
+    def kind(self) -> EngineKind:
+        return EngineKind.TEXT if self._numbers is None else EngineKind.VECTORS
+
+    async def pool(self, text: str, *, priority: int = 0) -> int:
+        if isinstance(self._numbers, int):
+            return self._numbers
+        raise EngineError(self._numbers or "it generates")
 
     async def probe(self) -> None:
         match next(self._probes, "hangs"):
@@ -103,6 +114,19 @@ async def test_anything_else_is_not_and_says_why(events: tuple[Event, ...], deta
     verdict = await Health(FakeEngine(events), "m").deep()
     assert not verdict.ok
     assert verdict.detail == detail
+
+
+@pytest.mark.parametrize(
+    ("numbers", "ok", "detail"),
+    [(384, True, ""), (0, False, "the answer had no numbers"), ("it broke", False, "it broke")],
+)
+async def test_a_model_that_pools_is_asked_for_numbers_and_for_no_tokens(
+    numbers: int | str, detail: str, *, ok: bool
+) -> None:
+    engine = FakeEngine((_NO_ROOM,), numbers=numbers)
+    verdict = await Health(engine, "m").deep()
+    assert (verdict.ok, verdict.detail) == (ok, detail)
+    assert engine.calls == []
 
 
 _NO_ROOM = Failed(503, "server_error", "overloaded", "the queue is full", retryable=True)

@@ -143,7 +143,7 @@ def test_a_hanging_engine_fails_deep_health_but_is_live(log: Path) -> None:
         (("--adapter", "pirate@1"), "must be NAME@VERSION=SOURCE"),
         (("--no-such-flag",), "--no-such-flag"),
         (("--cluster-token-file", "/no/such/token"), "/no/such/token"),
-        (("--cluster-token-file", "/dev/null"), "/dev/null is empty"),
+        (("--cluster-token-file", "/dev/null"), "/dev/null has mode 0666"),
         (("--max-ongoing", "-1"), "-1"),
         (("--engine", "magic"), "magic"),
         (("--listen", "no-such-host.invalid:0"), "no-such-host.invalid:0"),
@@ -163,6 +163,7 @@ def test_a_replica_of_a_cluster_serves_its_own_alone_and_keeps_the_secret(
 ) -> None:
     token = tmp_path / "token"
     token.write_text("top-secret\n")
+    token.chmod(0o600)
     with (
         running_replica(log, *_SIMULATED, "--cluster-token-file", str(token)) as replica,
         inference_stub(replica.address) as stub,

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from penstock.replica.engine import CannotLoad
 from penstock.replica.settings import Settings, parse_settings
 
+_WORDS = ("--replica-id", "r", "--deployment", "d", "--engine", "simulated", "--model", "none")
+
 
 def _parsed(*engine_args: str) -> Settings:
-    words = ["--replica-id", "r", "--deployment", "d", "--engine", "simulated", "--model", "none"]
+    words = [*_WORDS]
     for one in engine_args:
         words += ["--engine-arg", one]
     return parse_settings(words)
@@ -30,3 +34,15 @@ def test_an_engine_may_be_silent_for_ten_seconds_and_at_work_for_ten_minutes() -
 def test_a_silence_that_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(CannotLoad, match=f"engine_hung_after={text}: say seconds"):
         _parsed(f"engine_hung_after={text}")
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620])
+def test_a_token_file_that_others_can_use_is_refused(tmp_path: Path, mode: int) -> None:
+    file = tmp_path / "token"
+    file.write_text("secret\n")
+    file.chmod(mode)
+    words = [*_WORDS, "--cluster-token-file", str(file)]
+    with pytest.raises(CannotLoad, match=f"has mode {mode:04o}.*chmod 600 {file}"):
+        parse_settings(words)
+    file.chmod(0o600)
+    assert parse_settings(words).cluster_token == "secret"

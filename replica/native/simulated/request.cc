@@ -250,10 +250,13 @@ Endpoint endpoint_of(const v1::CallRequest& request) {
   }
   if (request.path() == "/v1/chat/completions") return Endpoint::kChat;
   if (request.path() == "/v1/completions") return Endpoint::kCompletion;
-  throw BadRequest{client_error(404, "unknown_url", "",
-                                "The simulated engine answers /v1/chat/completions and "
-                                "/v1/completions, not " +
-                                    request.path() + ".")};
+  v1::ErrorDetail error =
+      client_error(400, "unsupported_endpoint", "model",
+                   "The simulated engine serves /v1/chat/completions and /v1/completions, not " +
+                       request.path() + ".");
+  // Another replica of the deployment may have a model that does.
+  error.set_retry(v1::RETRY_BEFORE_FIRST_TOKEN);
+  throw BadRequest{std::move(error)};
 }
 
 void read_body(dom::object body, const Settings& settings, const std::string& adapter, Ask* ask) {

@@ -321,7 +321,11 @@ void SimulatedEngine::produce(const StreamPtr& stream, uint64_t count, Time now,
   for (uint64_t fault : {s.behaviour.die_after_tokens, s.behaviour.hang_after_tokens}) {
     if (fault > 0 && !s.call->internal) upto = std::min(upto, fault);
   }
-  if (!std::exchange(s.begun, true)) s.answer.add_begin(&news_);
+  if (!std::exchange(s.begun, true)) {
+    s.answer.add_begin(&news_);
+    news_.head.set_backend_version(settings_.backend_version);
+    news_.head.set_model_version(settings_.model_version);
+  }
   if (!s.unary) s.answer.add_words(s.sent, upto - s.sent, &news_);
   if (!s.call->internal) figures_.tokens += upto - s.sent;
   s.sent = upto;

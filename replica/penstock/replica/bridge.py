@@ -77,7 +77,7 @@ class _Answer:
 
     def head(self, head: Head) -> None:
         if self._open:
-            self._batch.add(wire.head_write(self._key, head))
+            self._batch.add(wire.head_write(self._key, head, self._facts))
 
     def write(self, body: bytes, events: int = 1, groups: tuple[TokenGroup, ...] = ()) -> bool:
         if not self._open:

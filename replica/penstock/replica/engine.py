@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Literal, Protocol
 
 
@@ -101,6 +102,13 @@ class Failed:
 Event = Head | Chunk | Finished | Failed
 
 
+class EngineKind(StrEnum):
+    """What comes out of an engine. Each kind has a deep check of its own (`health.py`)."""
+
+    TEXT = "text"  # it generates tokens
+    VECTORS = "vectors"  # it pools: embeddings, scores, classes; it cannot generate
+
+
 @dataclass(frozen=True, slots=True)
 class EngineFacts:
     """What is known of an engine once it is loaded."""
@@ -111,6 +119,7 @@ class EngineFacts:
     max_model_len: int
     max_running: int
     config_hash: str
+    endpoints: tuple[str, ...] = ()  # paths that the model serves, by their first names
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +214,15 @@ class Engine(Protocol):
         """Instant, callable at any time."""
         ...
 
+    def kind(self) -> EngineKind:
+        """What comes out of it; known once it is loaded."""
+        ...
+
+    async def pool(self, text: str, *, priority: int = 0) -> int:
+        """Runs one text through a model that pools, before all of a higher priority; returns how
+        many finite numbers came out. Raises `EngineError`, also where the model only generates."""
+        ...
+
     async def probe(self) -> None:
         """Returns soon if the engine makes progress. Raises `EngineError` if it is dead; the caller
         times it, since a hung engine never answers."""
@@ -239,6 +257,7 @@ __all__ = [
     "Engine",
     "EngineError",
     "EngineFacts",
+    "EngineKind",
     "Event",
     "Failed",
     "Finished",

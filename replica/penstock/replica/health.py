@@ -10,11 +10,12 @@ import contextlib
 import json
 import logging
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from penstock.replica.answers import events_of
 from penstock.replica.endings import EngineHung
-from penstock.replica.engine import Call, Engine, EngineError, Failed, Finished
+from penstock.replica.engine import Call, Engine, EngineError, EngineKind, Failed, Finished
 from penstock.replica.progress import Patience, Progress, Reading
 
 log = logging.getLogger(__name__)
@@ -35,7 +36,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """Why a deep check had no tokens; `busy`: it may be that others were before it."""
+    """Why nothing came out of a deep check; `busy`: it may be that others were before it."""
 
     detail: str
     busy: bool = False
@@ -52,18 +53,24 @@ class Health:
         self._patience = patience
         self._served_name = served_name
         self._turn = asyncio.Lock()
+        # An engine of another kind brings its own way to see that it does its work.
+        self._checks: dict[EngineKind, Callable[[], Awaitable[_Failure | None]]] = {
+            EngineKind.TEXT: self._generate,
+            EngineKind.VECTORS: self._pool,
+        }
 
     async def deep(self) -> Verdict:
-        """Asks the engine for five greedy tokens, before all that waits.
+        """Asks the engine for a little of what it is there for, before all that waits: five greedy
+        tokens, or the vector of one word.
 
-        A full engine may let them wait nevertheless; it is well while it makes tokens for others.
+        A full engine may let that wait nevertheless; it is well while it works for others.
         """
         async with self._turn:
-            began, tokens = time.monotonic(), self._engine.load().tokens
+            began, made = time.monotonic(), self._made()
             failure = await self._ask()
             latency_us = int((time.monotonic() - began) * 1e6)
-            if failure and failure.busy and self._engine.load().tokens > tokens:
-                detail = "the engine is full, and makes tokens for the calls that it has"
+            if failure and failure.busy and self._made() > made:
+                detail = "the engine is full, and works for the calls that it has"
                 return Verdict(ok=True, detail=detail, latency_us=latency_us)
             return Verdict(not failure, failure.detail if failure else "", latency_us)
 
@@ -97,9 +104,22 @@ class Health:
     async def _ask(self) -> _Failure | None:
         try:
             async with asyncio.timeout(self._patience):
-                return await self._generate()
+                return await self._checks[self._engine.kind()]()
         except TimeoutError:
             return _Failure(f"no answer within {self._patience:g} s", busy=True)
+
+    def _made(self) -> int:
+        """What shows that the engine works: it grows with all that it does."""
+        figures = self._engine.load()
+        return figures.tokens if self._engine.kind() is EngineKind.TEXT else figures.steps
+
+    async def _pool(self) -> _Failure | None:
+        """Why there were no numbers, if there were none."""
+        try:
+            numbers = await self._engine.pool("Hello", priority=_BEFORE_ALL)
+        except EngineError as error:
+            return _Failure(str(error))
+        return None if numbers else _Failure("the answer had no numbers")
 
     async def _generate(self) -> _Failure | None:
         """Why there were no tokens, if there were none."""

@@ -7,12 +7,14 @@ ends (`endings.py`).
 from __future__ import annotations
 
 import asyncio
+import atexit
 import json
 import logging
 import os
 import signal
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
 
 from penstock.replica import _server, wire
 from penstock.replica.bridge import Bridge
@@ -35,6 +37,9 @@ from penstock.replica.registration import Registration
 from penstock.replica.settings import Settings, parse_settings
 from penstock.replica.simulated_engine import SimulatedEngine
 
+if TYPE_CHECKING:
+    from penstock.replica.vllm.preload import ForkedEngine
+
 log = logging.getLogger(__name__)
 
 _LAST_WORDS = 1.0  # seconds for failed calls to reach their clients
@@ -43,22 +48,40 @@ _GRACE_MS = 200  # that frames under way get when the server stops
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a replica; returns its exit code, or ends the process with it."""
+    """Runs a replica and ends the process; returns an exit code where nothing could begin."""
     try:
         settings = parse_settings(argv)
     except CannotLoad as error:
         return _tell(error)
     configure_logs(settings.replica_id, settings.log_level)
-    asyncio.run(run(settings))
-    return ExitCode.STOPPED
+    signal.signal(signal.SIGTERM, _end_at_once)
+    forked = preload(settings)
+    asyncio.run(run(settings, forked))
+    _leave()
 
 
-async def run(settings: Settings) -> None:
+def _leave() -> NoReturn:
+    """Ends the process without the interpreter's own end: a thread that still imports or loads
+    would abort it there, in C++ that cannot be unwound, and libraries tell what they leaked."""
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(ExitCode.STOPPED)
+
+
+def _end_at_once(number: int, frame: object) -> None:
+    """Told to stop before there is anything to stop; a forked engine process ends with this one."""
+    os._exit(ExitCode.STOPPED)
+
+
+async def run(settings: Settings, forked: ForkedEngine | None = None) -> None:
     """Serves until told to stop. Any other end ends the process here: threads of a broken engine
     may never end, and asyncio would wait for them."""
     try:
-        await Replica(settings).live()
+        await Replica(settings, forked).live()
     except Exception as error:
+        if forked is not None:  # its process ends with this one
+            forked.files.cleanup()
         os._exit(_tell(first_cause(error)))
 
 
@@ -72,11 +95,11 @@ def _tell(cause: BaseException) -> ExitCode:
 class Replica:
     """One replica, once."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, forked: ForkedEngine | None = None) -> None:
         self._settings = settings
         self._stop = asyncio.Event()
         self._inbox = Inbox()
-        self._engine = make_engine(settings, self._inbox)
+        self._engine = make_engine(settings, self._inbox, forked)
         try:
             self._server = _server.InferenceServer(
                 settings.listen, self._inbox.native, settings.cluster_token
@@ -158,7 +181,7 @@ class Replica:
         capacity = self._settings.max_ongoing or facts.max_running
         log.info("ready", extra={"address": self._server.address, "capacity": capacity})
         if self._settings.agent:
-            await self._registration.tell_ready(facts.max_model_len, capacity)
+            await self._registration.tell_ready(facts.max_model_len, capacity, facts.endpoints)
         else:
             _print_ready(self._server.address)
 
@@ -202,7 +225,18 @@ class Replica:
         return True
 
 
-def make_engine(settings: Settings, inbox: Inbox) -> Engine:
+def preload(settings: Settings) -> ForkedEngine | None:
+    """What of the engine has to come before the first thread; gRPC has some."""
+    if settings.engine == "simulated":
+        return None
+    from penstock.replica.vllm import preload as vllm
+
+    return vllm.preload(
+        settings.model, settings.engine_args, allow_model_code=settings.allow_model_code
+    )
+
+
+def make_engine(settings: Settings, inbox: Inbox, forked: ForkedEngine | None = None) -> Engine:
     """The engine that the settings name. Only the real one brings vLLM with it."""
     if settings.engine == "simulated":
         return SimulatedEngine(
@@ -216,6 +250,7 @@ def make_engine(settings: Settings, inbox: Inbox) -> Engine:
         settings.adapters,
         settings.engine_args,
         allow_model_code=settings.allow_model_code,
+        forked=forked,
     )
 
 

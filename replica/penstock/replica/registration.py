@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 
 import grpc
 import grpc.aio
@@ -41,10 +42,13 @@ class Registration:
                 f"{error.code().name}: {error.details()}"
             ) from None
 
-    async def tell_ready(self, max_model_len: int, capacity: int) -> None:
+    async def tell_ready(
+        self, max_model_len: int, capacity: int, endpoints: Sequence[str] = ()
+    ) -> None:
         """The second word. Tries until it is heard: an agent may be down, and comes back."""
         self._hello.max_model_len = max_model_len
         self._hello.capacity = capacity
+        self._hello.endpoints[:] = endpoints
         while True:
             try:
                 return await self._register()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import NoReturn
 
 from penstock.adapters.adapter import AdapterRef, BadAdapterRef
@@ -54,7 +54,7 @@ def parse_settings(argv: Sequence[str] | None = None) -> Settings:
         engine=options.engine,
         model=options.model,
         served_name=options.served_name or options.deployment,
-        engine_args={key: engine_args[key] for key in engine_args if key not in _PATIENCE},
+        engine_args={key: engine_args[key] for key in engine_args if key not in PATIENCE},
         adapters=tuple(_adapter(text) for text in options.adapter),
         max_ongoing=options.max_ongoing,
         listen=options.listen,
@@ -95,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-_PATIENCE = ("engine_hung_after", "engine_stuck_after")
+PATIENCE = ("engine_hung_after", "engine_stuck_after")
 """Settings that a deployment gives among its engine's arguments, but are the replica's."""
 
 
@@ -125,12 +125,21 @@ def _seconds(text: str) -> float:
 
 
 def _token(path: str) -> str:
+    """The secret in this file, which nobody but its owner may use, as everywhere in the cluster."""
     if not path:
         return ""
     try:
-        token = Path(path).read_text(encoding="ascii").strip()
+        with open(path, encoding="ascii") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            token = file.read().strip()
     except (OSError, UnicodeDecodeError) as error:
         raise CannotLoad(f"settings: cannot read the cluster token: {error}") from None
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise CannotLoad(
+            f"settings: the cluster token file {path} has mode {stat.S_IMODE(mode):04o}, so that "
+            f"others than its owner can use it: make the token anew, or `chmod 600 {path}` if "
+            "nobody has read it"
+        )
     if not token:
         raise CannotLoad(f"settings: the cluster token file {path} is empty")
     return token
@@ -158,4 +167,4 @@ def _adapter(text: str) -> AdapterSource:
         raise CannotLoad(f"settings: {error}") from error
 
 
-__all__ = ["ENGINES", "Settings", "parse_settings"]
+__all__ = ["ENGINES", "PATIENCE", "Settings", "parse_settings"]

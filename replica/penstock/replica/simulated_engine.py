@@ -25,6 +25,7 @@ from penstock.replica.engine import (
     Chunk,
     EngineError,
     EngineFacts,
+    EngineKind,
     Event,
     Failed,
     Finished,
@@ -37,6 +38,7 @@ from penstock.v1 import inference_pb2
 
 MAX_MODEL_LEN = 1 << 20
 _MOST = 1_000_000_000
+_ENDPOINTS = ("/v1/chat/completions", "/v1/completions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,7 @@ class SimulatedEngine:
             max_model_len=MAX_MODEL_LEN,
             max_running=self._settings.max_running,
             config_hash=_digest([self._model_version, asdict(self._settings)]),
+            endpoints=_ENDPOINTS,
         )
 
     async def answer(self, call: Call, sink: Sink) -> None:
@@ -143,6 +146,14 @@ class SimulatedEngine:
         """Exact at any time."""
         running, waiting, tokens = self.native.figures()
         return LoadFigures(running=running, waiting=waiting, tokens=tokens)
+
+    def kind(self) -> EngineKind:
+        """It generates."""
+        return EngineKind.TEXT
+
+    async def pool(self, text: str, *, priority: int = 0) -> int:
+        """It cannot."""
+        raise EngineError("the simulated engine generates, it does not pool")
 
     async def probe(self) -> None:
         """One token; never comes from an engine that hangs."""

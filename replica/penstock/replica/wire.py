@@ -61,8 +61,8 @@ def request_of(call: Call) -> inference_pb2.CallRequest:
     )
 
 
-def head_write(key: int, head: Head) -> Write:
-    """The head of the call's answer."""
+def head_write(key: int, head: Head, facts: EngineFacts) -> Write:
+    """The head of the call's answer, with what answers."""
     return (
         key,
         HEAD,
@@ -71,6 +71,8 @@ def head_write(key: int, head: Head) -> Write:
         head.prompt_tokens,
         head.cached_tokens,
         head.queue_wait_us,
+        facts.backend_version,
+        facts.model_version,
     )
 
 

@@ -6,10 +6,11 @@ import json
 
 import pytest
 
-from penstock.replica.default_model import WEIGHTS, record, shipped
+from penstock.replica.default_model import WEIGHTS, engine_args, record, shipped
 
 _TEN_MEGABYTES = 10_000_000
-_SHIPPED = ("penstock-mini", "penstock-mini/pirate", "penstock-mini/json")
+_MINI = ("penstock-mini", "penstock-mini/pirate", "penstock-mini/json")
+_SHIPPED = (*_MINI, "penstock-embed")
 
 
 @pytest.mark.parametrize("name", _SHIPPED)
@@ -22,6 +23,11 @@ def test_a_shipped_name_is_a_directory_with_weights(name: str) -> None:
 @pytest.mark.parametrize("name", ["", "penstock", "penstock-mini/", "penstock-mini/../model", "/"])
 def test_any_other_name_is_not_shipped(name: str) -> None:
     assert shipped(name) is None
+
+
+def test_only_the_model_that_talks_brings_settings_for_tools() -> None:
+    assert engine_args("penstock-mini")["tool_call_parser"] == "hermes"
+    assert engine_args("penstock-embed") == engine_args("someone/some-model") == {}
 
 
 def test_the_weights_are_under_ten_megabytes() -> None:

@@ -135,7 +135,10 @@ INSTANTIATE_TEST_SUITE_P(
 #undef MESSAGES
 
 TEST(Request, OtherPathsAndMethodsAreRefused) {
-  EXPECT_EQ(error_of_body("{}", "/v1/embeddings").status(), 404u);
+  const v1::ErrorDetail lacking = error_of_body("{}", "/v1/embeddings");
+  EXPECT_EQ(lacking.status(), 400u);
+  EXPECT_EQ(lacking.code(), "unsupported_endpoint");
+  EXPECT_EQ(lacking.retry(), v1::RETRY_BEFORE_FIRST_TOKEN);
   v1::CallRequest request = chat_request("");
   request.set_method("GET");
   EXPECT_EQ(error_of(request).status(), 405u);

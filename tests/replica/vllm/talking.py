@@ -14,6 +14,8 @@ from penstock.replica.engine import Call, Chunk, Engine, Failed, Finished, Head,
 
 CHAT: Final = "/v1/chat/completions"
 COMPLETIONS: Final = "/v1/completions"
+RESPONSES: Final = "/v1/responses"
+MESSAGES: Final = "/v1/messages"
 SERVED: Final = "penstock-mini"
 
 _ids = itertools.count()
@@ -63,10 +65,42 @@ def _words(choice: Any, place: str) -> str:
     return words or ""
 
 
+def typed_events(answer: Answer) -> tuple[list[str], list[Any]]:
+    """Names and objects of a stream whose events have names."""
+    *events, rest = answer.body.decode().split("\n\n")
+    assert rest == ""
+    pairs = [event.split("\ndata: ", 1) for event in events]
+    names = [name.removeprefix("event: ") for name, _ in pairs]
+    objects = [json.loads(data) for _, data in pairs]
+    assert names == [one["type"] for one in objects]
+    return names, objects
+
+
 def chat(question: str = "What is a gateway?", **fields: Any) -> bytes:
     """A greedy chat request."""
     messages = [{"role": "user", "content": question}]
     return body(messages=messages, **fields)
+
+
+def long_request(path: str, *, stream: bool) -> bytes:
+    """A request to any endpoint that generates, for thousands of tokens."""
+    question = {"role": "user", "content": "Count from 1."}
+    own: dict[str, Any] = {
+        CHAT: {"messages": [question], "max_tokens": 3000, "ignore_eos": True},
+        COMPLETIONS: {"prompt": "Count", "max_tokens": 3000, "ignore_eos": True},
+        RESPONSES: {"input": "Count", "max_output_tokens": 3000, "ignore_eos": True},
+        # It has no way to go on after an end, but for one that no token makes.
+        MESSAGES: {"messages": [question], "max_tokens": 3000, "output_config": _ENDLESS},
+    }[path]
+    return json.dumps(own | {"stream": stream, "temperature": 0}).encode()
+
+
+_ENDLESS: Final = {
+    "format": {
+        "type": "json_schema",
+        "schema": {"type": "array", "items": {"type": "integer"}, "minItems": 2000},
+    }
+}
 
 
 def body(**fields: Any) -> bytes:

@@ -132,14 +132,34 @@ async def test_a_death_before_the_first_byte_is_a_failure_alone() -> None:
     assert [type(e) for e in await said_by(FakeApp(script, 500))] == [Failed]
 
 
-async def test_an_error_status_becomes_a_failure_with_its_message() -> None:
+async def test_an_error_status_becomes_the_failure_that_was_kept() -> None:
     async def script(tap: CallTap, send: Send) -> None:
-        await say(send, b'{"error": {"message": "bad ')
-        await say(send, b'thing", "code": 400, "param": "top_p"}}')
+        tap.refused = errors.client_error(400, "invalid_value", "bad thing", "top_p")
+        await say(send, b"whatever")
 
     (failed,) = await said_by(FakeApp(script, 400))
     assert isinstance(failed, Failed)
     assert (failed.message, failed.param, failed.fault) == ("bad thing", "top_p", "client")
+
+
+async def test_an_error_status_of_which_nothing_was_kept_keeps_its_status() -> None:
+    async def script(tap: CallTap, send: Send) -> None:
+        await say(send, b"whatever")
+
+    (failed,) = await said_by(FakeApp(script, 413))
+    assert isinstance(failed, Failed)
+    assert (failed.status, failed.fault) == (413, "client")
+
+
+async def test_an_error_in_a_stream_keeps_its_own_status() -> None:
+    async def script(tap: CallTap, send: Send) -> None:
+        await say(send, EVENT)
+        tap.refused = errors.client_error(422, "invalid_value", "bad thing")
+        await say(send, b'data: {"error": {}}\n\n')
+
+    *_, failed = await said_by(FakeApp(script))
+    assert isinstance(failed, Failed)
+    assert (failed.status, failed.message) == (422, "bad thing")
 
 
 async def test_an_app_that_breaks_is_a_failure() -> None:

@@ -65,10 +65,17 @@ def test_what_the_deployment_says_goes_over_the_defaults() -> None:
     assert "--kv-cache-memory-bytes=536870912" in line
 
 
+def test_no_media_is_fetched_unless_a_deployment_says_from_where() -> None:
+    line = command_line({}, OPTIONS, CPU)
+    (domain,) = [word for word in line if "allowed_media_domains" in word]
+    assert domain.endswith(".invalid")
+
+
 def test_dashes_and_lists_are_understood() -> None:
     line = command_line({"max-num-seqs": "9", "allowed_media_domains": "a b"}, OPTIONS, CPU)
     assert "--max-num-seqs=9" in line
-    assert line[-3:] == ["--allowed-media-domains", "a", "b"]
+    first = line.index("--allowed-media-domains")
+    assert line[first + 1 : first + 3] == ["a", "b"]
 
 
 def test_several_workers_get_vllms_own_executor() -> None:
@@ -84,6 +91,15 @@ def test_one_adapter_slot_stays_empty_on_a_cpu() -> None:
 
 def test_without_adapters_there_is_no_lora() -> None:
     assert "--enable-lora" not in _line()
+
+
+def test_what_a_model_brings_gives_way_to_what_the_deployment_says() -> None:
+    brought = {"max_num_seqs": "7", "dtype": "half"}
+    circumstances = Circumstances(cpu=True, ranks=(), brought=brought)
+    assert {"--max-num-seqs=7", "--dtype=half"} <= set(_line(circumstances))
+    line = _line(circumstances, **{"max-num-seqs": "9"})
+    assert "--max-num-seqs=9" in line
+    assert "--max-num-seqs=7" not in line
 
 
 def test_a_very_long_context_is_cut_to_what_a_cpus_cache_holds() -> None:

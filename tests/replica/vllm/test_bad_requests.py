@@ -18,37 +18,64 @@ pytestmark = [
 ]
 
 _LONG = "word " * 20000
-_TOOL = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object"}}}
+_POISON = "((a{0,100}){0,100}){0,100}"
+_POISONED = {
+    "type": "json_schema",
+    "json_schema": {"name": "x", "schema": {"type": "string", "pattern": _POISON}},
+}
+_ENDLESS = {
+    "type": "json_schema",
+    "json_schema": {
+        "name": "x",
+        "schema": {"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]},
+    },
+}
+_COSTLY_TOOL = {
+    "type": "function",
+    "function": {"name": "f", "parameters": {"type": "string", "pattern": _POISON}},
+}
+_CALL_IT = {"type": "function", "function": {"name": "f"}}
 
 
 @pytest.mark.parametrize(
     ("content", "code", "param"),
     [
         (b"{bad", "invalid_json", ""),
-        (b"", "missing_required_parameter", ""),
-        (b"[]", "invalid_value", ""),
+        (b"", "invalid_json", ""),
+        (b"[]", "invalid_json", ""),
         (b"{}", "missing_required_parameter", "messages"),
         (body(), "missing_required_parameter", "messages"),
-        (body(messages="hello"), "invalid_value", "messages"),
-        (chat(temperature="hot"), "invalid_value", "temperature"),
+        (body(messages="hello"), "invalid_type", "messages"),
+        (chat(temperature="hot"), "invalid_type", "temperature"),
         (chat(temperature=-1), "invalid_value", "temperature"),
         (chat(max_tokens=0), "invalid_value", "max_tokens"),
         (chat(top_p=2), "invalid_value", "top_p"),
         (chat(n=1000), "invalid_value", "n"),
-        (chat(_LONG), "context_length_exceeded", "messages"),
+        (chat(_LONG), "context_length_exceeded", "input_text"),
         (chat(logprobs=True, top_logprobs=99), "invalid_value", None),
         (chat(logit_bias={"99999999": 1}), "invalid_value", None),
-        (chat(use_beam_search=True), "invalid_value", "use_beam_search"),
+        (chat(use_beam_search=True), "unsupported_parameter", "use_beam_search"),
         (
             chat(response_format={"type": "json_schema", "json_schema": {"name": "x"}}),
             "invalid_value",
             None,
         ),
         (chat(structured_outputs={"regex": "("}), "invalid_value", None),
-        (chat(structured_outputs={"grammar": "root ::= root"}), "invalid_value", "response_format"),
+        (chat(max_tokens=1_000_000), "invalid_value", "max_tokens"),
+        (chat(response_format={"type": "xml"}), "invalid_value", "response_format.type"),
+        (chat(response_format=_ENDLESS), "invalid_value", "response_format"),
+        (body(messages=[{"content": "x"}]), "missing_required_parameter", "messages.0.role"),
+        (
+            chat(structured_outputs={"grammar": "root ::= root"}),
+            "invalid_value",
+            "structured_outputs",
+        ),
+        (chat(structured_outputs={"regex": _POISON}), "invalid_value", "structured_outputs"),
+        (chat(response_format=_POISONED), "invalid_value", "response_format"),
+        (chat(tools=[_COSTLY_TOOL], tool_choice=_CALL_IT), "invalid_value", "tools"),
+        (chat(stop=["x"] * 65), "invalid_value", "stop"),
         (chat(temperature=1, top_k=2**70), "invalid_value", None),
         (chat(tools=[{"type": "function"}]), "missing_required_parameter", None),
-        (chat(tools=[_TOOL], tool_choice="required"), "invalid_value", None),
         (chat(chat_template="{{ 1 }}"), "invalid_value", None),
     ],
 )
@@ -71,7 +98,7 @@ async def test_a_bad_chat_request_is_refused_in_the_apis_terms(
 @pytest.mark.parametrize(
     ("fields", "param"),
     [
-        ({"prompt": _LONG}, "prompt"),
+        ({"prompt": _LONG}, "input_text"),
         ({"prompt": ["x"] * 300}, "prompt"),
         ({"prompt": [10**9]}, None),
         ({"prompt": [-1]}, None),
@@ -79,6 +106,8 @@ async def test_a_bad_chat_request_is_refused_in_the_apis_terms(
         ({"prompt": "half a pair: \ud83d"}, None),
         ({"prompt": "x", "bad_words": ["\ud83d"]}, None),
         ({"prompt": ""}, None),
+        ({"prompt": "x", "structured_outputs": {"regex": _POISON}}, "structured_outputs"),
+        ({"prompt": "x", "response_format": _POISONED}, "response_format"),
         ({"prompt": "x", "stop_token_ids": ["x"]}, None),
         ({"prompt": "x", "allowed_token_ids": [10**9]}, None),
         ({"prompt": "x", "min_tokens": 99, "max_tokens": 2}, None),

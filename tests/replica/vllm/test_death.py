@@ -17,7 +17,16 @@ from penstock.replica.engine import AdapterSource, CannotLoad, EngineError
 from penstock.replica.health import Health
 from penstock.replica.progress import Patience
 from penstock.replica.vllm.engine import VllmEngine
-from tests.replica.vllm.talking import Answer, ask, chat, until
+from tests.replica.vllm.talking import (
+    CHAT,
+    MESSAGES,
+    RESPONSES,
+    Answer,
+    ask,
+    chat,
+    long_request,
+    until,
+)
 
 pytestmark = [
     pytest.mark.vllm,
@@ -99,10 +108,14 @@ async def test_an_engine_that_is_stopped_half_way_hangs(mortal: VllmEngine) -> N
 async def test_a_dying_engine_is_told_of_by_every_call_at_once_with_where_it_was(
     mortal: VllmEngine,
 ) -> None:
-    long = {"max_tokens": 3000, "ignore_eos": True}
+    paths = (CHAT, RESPONSES, MESSAGES)
     async with asyncio.TaskGroup() as tasks:
         death = tasks.create_task(mortal.died())
-        calls = [tasks.create_task(ask(mortal, chat(stream=s, **long))) for s in (True, False) * 3]  # type: ignore[arg-type]
+        calls = [
+            tasks.create_task(ask(mortal, long_request(path, stream=stream), path))
+            for path in paths
+            for stream in (True, False)
+        ]
         await until(lambda: mortal.load().running == 6, "all calls run")
         began = time.monotonic()
         _process(mortal).send_signal(signal.SIGILL)
@@ -125,5 +138,6 @@ def _is_told_dead(answer: Answer) -> None:
     failed = answer.failed
     assert (failed.status, failed.code, failed.retryable) == (503, "engine_dead", False)
     assert failed.fault == "upstream"
-    assert b"[DONE]" not in answer.body
+    for end in (b"[DONE]", b"event: message_stop", b"event: response.completed", b"event: error"):
+        assert end not in answer.body
     assert b'"error"' not in answer.body

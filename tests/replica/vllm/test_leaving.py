@@ -12,7 +12,17 @@ import pytest
 from penstock.replica.answers import events_of
 from penstock.replica.engine import Chunk, Head
 from penstock.replica.vllm.engine import VllmEngine
-from tests.replica.vllm.talking import COMPLETIONS, ask, body, call, chat, until
+from tests.replica.vllm.talking import (
+    COMPLETIONS,
+    MESSAGES,
+    RESPONSES,
+    ask,
+    body,
+    call,
+    chat,
+    long_request,
+    until,
+)
 
 pytestmark = [
     pytest.mark.vllm,
@@ -52,6 +62,18 @@ async def test_cancelling_before_the_first_byte_frees_the_engine(
     async with asyncio.TaskGroup() as tasks:
         consumer = tasks.create_task(ask(engine, chat(stream=stream, **_LONG)))
         await until(lambda: _unfinished(engine) == 1, "the request is in the engine")
+        consumer.cancel()
+    await _freed(engine)
+
+
+@pytest.mark.parametrize("path", [COMPLETIONS, RESPONSES, MESSAGES])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_leaving_frees_the_engine_on_every_endpoint_that_generates(
+    engine: VllmEngine, path: str, *, stream: bool
+) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        consumer = tasks.create_task(ask(engine, long_request(path, stream=stream), path))
+        await until(lambda: engine.load().running == 1, "the request is in the engine")
         consumer.cancel()
     await _freed(engine)
 

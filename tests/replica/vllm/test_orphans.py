@@ -23,22 +23,26 @@ import asyncio, json, sys
 from penstock.replica.answers import events_of
 from penstock.replica.engine import Call
 from penstock.replica.vllm.engine import VllmEngine
+from penstock.replica.vllm.preload import preload
 
-async def main():
-    engine = VllmEngine(sys.argv[1], "m", (), {})
+async def main(forked):
+    engine = VllmEngine(sys.argv[1], "m", (), {}, forked=forked)
     await engine.start()
     body = {"prompt": "x", "max_tokens": 3000, "ignore_eos": True, "stream": True}
     call = Call("r", "/v1/completions", json.dumps(body).encode(), "m")
     async for event in events_of(engine.answer, call):
         print("event", flush=True)
 
-asyncio.run(main())
+model, how = sys.argv[1:]
+asyncio.run(main(preload(model, {}, allow_model_code=False) if how == "forked" else None))
 """
+
+either_way = pytest.mark.parametrize("how", ["forked", "spawned"])
 
 
 @contextmanager
-def _replica() -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-c", _REPLICA, str(shipped("penstock-mini"))]
+def _replica(how: str) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-c", _REPLICA, str(shipped("penstock-mini")), how]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield process
@@ -74,8 +78,9 @@ def _wait(condition: Callable[[], bool], what: str, seconds: float) -> None:
         time.sleep(0.02)
 
 
-def test_a_replica_killed_while_it_streams_takes_its_engine_along() -> None:
-    with _replica() as replica:
+@either_way
+def test_a_replica_killed_while_it_streams_takes_its_engine_along(how: str) -> None:
+    with _replica(how) as replica:
         assert replica.stdout is not None
         assert replica.stdout.readline() == "event\n"
         engine = _engine_processes(replica)
@@ -84,8 +89,9 @@ def test_a_replica_killed_while_it_streams_takes_its_engine_along() -> None:
         _wait(lambda: all(map(_gone, engine)), "the engine is gone", 5)
 
 
-def test_a_replica_killed_while_it_loads_takes_its_engine_along() -> None:
-    with _replica() as replica:
+@either_way
+def test_a_replica_killed_while_it_loads_takes_its_engine_along(how: str) -> None:
+    with _replica(how) as replica:
         _wait(lambda: bool(_engine_processes(replica)), "an engine process", 60)
         engine = _engine_processes(replica)
         replica.kill()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from types import SimpleNamespace
 from typing import Any
 
@@ -75,11 +76,14 @@ def test_what_the_engine_drops_is_no_end_and_may_be_tried_again(
     assert (tap.lost.status, tap.lost.code, tap.lost.retryable) == (status, code, True)
 
 
-def test_an_error_of_what_must_follow_a_grammar_is_the_requests_own() -> None:
+@pytest.mark.parametrize("field", ["", "response_format", "tools"])
+def test_an_error_of_what_must_follow_a_grammar_is_the_requests_own(field: str) -> None:
     tap = _tap()
+    tap.grammar_field = field
     with pytest.raises(RequestDropped):
         tap.saw(tap.begin(1, constrained=True), _output(_part([], "error")))
     assert tap.lost is not None
+    assert tap.lost.param == field
     assert (tap.lost.status, tap.lost.fault, tap.lost.retryable) == (400, "client", False)
 
 
@@ -87,4 +91,59 @@ def test_an_abort_after_hanging_up_is_as_it_should_be() -> None:
     tap = _tap()
     tap.hung_up = True
     tap.saw(tap.begin(1), _output(_part([], "abort")))
+    assert tap.complete()
+
+
+async def _breaking(ended: list[str]) -> AsyncGenerator[str, None]:
+    try:
+        yield "output"
+    finally:
+        ended.append("breaks")
+        raise KeyError("lost")
+
+
+async def _ending(ended: list[str]) -> AsyncGenerator[str, None]:
+    try:
+        yield "output"
+    finally:
+        ended.append("ends")
+
+
+async def test_outputs_that_cannot_be_ended_keep_no_others_in_the_engine(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    tap, ended = _tap(), list[str]()
+    for outputs in (_breaking(ended), _ending(ended)):
+        await anext(tap.opened(outputs))
+    await tap.close()
+    assert ended == ["breaks", "ends"]
+    assert "lost" in caplog.text
+
+
+def _pooled(numbers: int) -> Any:
+    data = SimpleNamespace(numel=lambda: numbers)
+    return SimpleNamespace(
+        error=None,
+        prompt_token_ids=[0],
+        num_cached_tokens=0,
+        finished=True,
+        outputs=SimpleNamespace(data=data),
+    )
+
+
+def test_a_call_ends_once_its_answer_would_hold_too_many_numbers() -> None:
+    tap = _tap()
+    tap.most_numbers = 100
+    tap.saw_pooled(tap.begin(1), _pooled(60))
+    assert tap.complete()
+    with pytest.raises(RequestDropped):
+        tap.saw_pooled(tap.begin(1), _pooled(60))
+    assert tap.lost is not None
+    assert (tap.lost.status, tap.lost.fault, tap.lost.retryable) == (400, "client", False)
+    assert "120 numbers, at most 100" in tap.lost.message
+
+
+def test_an_answer_that_does_not_hold_the_numbers_may_be_of_any_many() -> None:
+    tap = _tap()
+    tap.saw_pooled(tap.begin(1), _pooled(10**9))
     assert tap.complete()

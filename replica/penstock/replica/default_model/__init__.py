@@ -1,28 +1,47 @@
-"""penstock-mini: the chat model that comes with Penstock, and where its weights lie.
+"""The models that come with Penstock: where their weights lie, and how vLLM is to run them.
 
-This module knows paths and nothing else, so that anybody may import it without torch. `grammar/`
-holds what the model says, `make.py` trains it from there; README.md tells how.
+penstock-mini talks, penstock-embed makes embeddings. This module knows paths and settings and
+nothing else, so that anybody may import it without torch. `grammar/` holds what penstock-mini says,
+`make.py` trains it from there; penstock-embed is made in `embed/`. README.md tells how.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 WEIGHTS: Final = Path(__file__).parent / "weights"
-"""Where the shipped weights lie: the model, and a directory for each adapter."""
+"""Where penstock-mini lies: the model, and a directory for each adapter."""
+EMBED_WEIGHTS: Final = Path(__file__).parent / "embed" / "weights"
+"""Where penstock-embed lies."""
 
 _SHIPPED: Final = {
-    "penstock-mini": "model",
-    "penstock-mini/pirate": "adapters/pirate",
-    "penstock-mini/json": "adapters/json",
+    "penstock-mini": WEIGHTS / "model",
+    "penstock-mini/pirate": WEIGHTS / "adapters" / "pirate",
+    "penstock-mini/json": WEIGHTS / "adapters" / "json",
+    "penstock-embed": EMBED_WEIGHTS / "model",
+}
+_ENGINE_ARGS: Final = {
+    "penstock-mini": {
+        "enable_auto_tool_choice": "true",
+        "tool_call_parser": "hermes",
+        # Names and arguments of every call keep to the tool's schema: a model this small errs.
+        "tool_strict_level": "parameter",
+        # It has learnt JSON without whitespace, and could fill a page with it where it may.
+        "structured_outputs_config": '{"backend":"xgrammar","disable_any_whitespace":true}',
+    }
 }
 
 
 def shipped(name: str) -> Path | None:
     """The directory of a model or adapter that comes with Penstock; None for any other name."""
-    place = _SHIPPED.get(name)
-    return WEIGHTS / place if place else None
+    return _SHIPPED.get(name)
 
 
-__all__ = ["WEIGHTS", "shipped"]
+def engine_args(name: str) -> Mapping[str, str]:
+    """What vLLM is told for a model that comes with Penstock, unless the deployment says else."""
+    return _ENGINE_ARGS.get(name, {})
+
+
+__all__ = ["EMBED_WEIGHTS", "WEIGHTS", "engine_args", "shipped"]

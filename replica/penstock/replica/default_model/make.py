@@ -35,7 +35,8 @@ def main() -> None:
     for name in STYLES:
         course = replace(ADAPTER_COURSE, steps=args.adapter_steps)
         make_adapter(name, args.out, tokenizer, args.seed, course, _report)
-    record.write(args.out, seed=args.seed, steps=args.steps, adapter_steps=args.adapter_steps)
+    numbers = {"seed": args.seed, "steps": args.steps, "adapter_steps": args.adapter_steps}
+    record.write(args.out, record.LIBRARIES, **numbers)
 
 
 def _report(what: str, line: str) -> None:

@@ -13,18 +13,17 @@ from pathlib import Path
 from typing import Final
 
 FILE: Final = "made.json"
-LIBRARIES: Final = ("torch", "transformers", "tokenizers", "safetensors", "numpy", "peft")
+ENCODER: Final = ("torch", "transformers", "tokenizers", "safetensors", "numpy")
+LIBRARIES: Final = (*ENCODER, "peft")
 
 
-def write(out: Path, *, seed: int, steps: int, adapter_steps: int) -> None:
-    """Writes `FILE` beside the weights in `out`."""
+def write(out: Path, libraries: tuple[str, ...], **numbers: int) -> None:
+    """Writes `FILE` beside the weights in `out`; the numbers are seed, steps and their like."""
     made = {
-        "seed": seed,
-        "steps": steps,
-        "adapter_steps": adapter_steps,
+        **numbers,
         "python": platform.python_version(),
         "machine": platform.machine(),
-        "versions": {name: metadata.version(name) for name in LIBRARIES},
+        "versions": {name: metadata.version(name) for name in libraries},
         "sha256": digests(out),
     }
     (out / FILE).write_text(json.dumps(made, indent=2) + "\n")

@@ -41,6 +41,8 @@ def settle(seed: int) -> None:
     torch.manual_seed(seed)
     torch.set_num_threads(THREADS)
     torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # nothing here reads such memory
+    torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(True)  # as autocast wishes; also on CPUs
 
 
 def train(

@@ -8,6 +8,7 @@ from typing import Final
 from penstock.replica.engine import Call, Sink
 from penstock.replica.vllm import errors
 from penstock.replica.vllm.asgi import App, Exchange
+from penstock.replica.vllm.endpoints import ENDPOINTS
 from penstock.replica.vllm.tap import CallTap
 
 _PARTING_S: Final = 2.0
@@ -20,7 +21,7 @@ async def answer(app: App, call: Call, sink: Sink) -> None:
     vLLM only learns that a client is gone by being told so on its `receive`: cancelling the app
     would leave its request running in the engine. Cancelled it is only if it does not listen.
     """
-    exchange = Exchange(app, CallTap(call), sink)
+    exchange = Exchange(app, ENDPOINTS[call.path].path, CallTap(call), sink)
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     assert task is not None

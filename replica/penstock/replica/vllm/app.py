@@ -1,66 +1,152 @@
 """vLLM's own OpenAI server, built in this process and never given a socket.
 
-Touch points: `build_app`, `init_app_state`, the app's state, and the two `create_...` methods of
-its serving objects, which get our engine controls put on the parsed request.
+Touch points: `build_app`, `init_app_state`, the app's state and routes, and those methods of its
+serving objects that `endpoints.py` names, which get our engine controls put on the parsed request.
 Imports vLLM: only after `environment.prepare`.
 """
 
 from __future__ import annotations
 
+import logging
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Final
 
 from vllm.entrypoints.launchers.api_server.app_state import init_app_state
 from vllm.entrypoints.launchers.app import build_app
 from vllm.exceptions import VLLMValidationError
 
-from penstock.replica.vllm import errors
-from penstock.replica.vllm.asgi import App
+from penstock.replica.vllm import costs, endpoints, errors, limits, messages, responses
+from penstock.replica.vllm.asgi import App, Message
 from penstock.replica.vllm.client import TappedLLM
-from penstock.replica.vllm.controls import ENDPOINTS, NotOffered, take_over
+from penstock.replica.vllm.controls import NotOffered, take_over
+from penstock.replica.vllm.fail_fast import stop_at_first_errors
+from penstock.replica.vllm.handlers import keep_errors
+from penstock.replica.vllm.limits import Capacity
 from penstock.replica.vllm.models import CallModels, call_models
-from penstock.replica.vllm.tap import CURRENT
+from penstock.replica.vllm.tap import CURRENT, CallTap
+from penstock.replica.vllm.turns import Turns
+
+log = logging.getLogger(__name__)
 
 Create = Callable[[Any, Any], Awaitable[Any]]
+Mend = Callable[[Any, CallTap], Any]
+
+_MENDS: Final[dict[tuple[str, str], Mend]] = {
+    ("openai_serving_responses", "create_responses"): responses.mended,
+    ("anthropic_serving_messages", "create_chat_completion"): messages.mended,
+}
+"""What is done to an answer of a method before the next one of vLLM's gets it."""
 
 
-async def make_app(llm: TappedLLM, args: Namespace) -> tuple[App, CallModels]:
-    """The app for an engine that is up, and its table of models."""
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The app, its table of models, and first names of the endpoints that the model serves."""
+
+    app: App
+    models: CallModels
+    endpoints: tuple[str, ...]
+
+
+async def make_app(llm: TappedLLM, args: Namespace) -> Made:
+    """vLLM's app for an engine that is up."""
     tasks = await llm.get_supported_tasks()
     app = build_app(args, tasks, llm.model_config)
     with call_models():
         await init_app_state(llm, app.state, args, tasks)
+    await know_thinking_effort(app.state)
     # vLLM's error handlers tell its server to stop; here nobody listens, the replica watches.
     app.state.server = SimpleNamespace(should_exit=False)
-    most = llm.vllm_config.scheduler_config.max_num_seqs
-    for place, method in ENDPOINTS.values():
-        serving = getattr(app.state, place, None)
-        if serving is not None:
-            setattr(serving, method, _controlled(getattr(serving, method), most))
-    return app, app.state.openai_serving_models
+    messages.let_model_be_missing(app.router)
+    served = endpoints.served(app.state, {getattr(route, "path", "") for route in app.routes})
+    stop_at_first_errors(app.routes, {endpoints.ENDPOINTS[name].path for name in served})
+    turns = tokenize_in_turns(llm.renderer)
+    control(app.state, served, _capacity(llm))
+    keep_errors(app)
+    app.add_middleware(Forgetting, turns=turns)
+    return Made(app, app.state.openai_serving_models, served)
 
 
-def _controlled(create: Create, most_sequences: int) -> Create:
+async def know_thinking_effort(state: Any) -> None:
+    """Has vLLM try how the model's template takes efforts now. It would do so within the first call
+    that turns thinking off, and what the template refuses would be that call's error."""
+    serving = getattr(state, "anthropic_serving_messages", None)
+    if serving is None:
+        return
+    try:
+        await serving._get_disabled_thinking_effort()
+    except Exception:
+        log.exception("vLLM cannot try the template; it will again for a call that needs it")
+
+
+def _capacity(llm: TappedLLM) -> Capacity:
+    model = llm.model_config
+    width = model.embedding_size if model.runner_type == "pooling" else 0
+    return Capacity(llm.vllm_config.scheduler_config.max_num_seqs, model.max_model_len, width)
+
+
+def tokenize_in_turns(renderer: Any) -> Turns:
+    """Lets calls take turns at the threads that tokenize."""
+    swappable = renderer._executor
+    turns = Turns(swappable._inner, CURRENT.get, swappable._max_workers)
+    swappable._inner = turns
+    return turns
+
+
+class Forgetting:
+    """The app, leaving nothing of a call with those threads when it has answered it."""
+
+    def __init__(self, app: App, turns: Turns) -> None:
+        self._app = app
+        self._turns = turns
+
+    async def __call__(self, scope: Message, receive: Any, send: Any) -> None:
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            if (tap := CURRENT.get()) is not None:
+                self._turns.forget(tap)
+
+
+def control(state: Any, served: tuple[str, ...], capacity: Capacity) -> None:
+    """Has everything that gets a request of these endpoints get it with the call's controls."""
+    rows = [endpoints.ENDPOINTS[name] for name in served]
+    for place, method in {(row.place, one) for row in rows for one in row.methods}:
+        serving = getattr(state, place)
+        create = getattr(serving, method)
+        setattr(serving, method, _controlled(create, capacity, _MENDS.get((place, method))))
+    for place in {row.place for row in rows if not row.methods}:
+        setattr(state, place, _controlled(getattr(state, place), capacity))
+
+
+def _controlled(create: Create, capacity: Capacity, mend: Mend | None = None) -> Create:
     """`create`, with the engine controls of the request set from the call."""
 
     async def controlled(request: Any, raw_request: Any = None) -> Any:
         tap = CURRENT.get()
-        if tap is not None:
-            try:
-                take_over(request, tap.call, most_sequences)
-            except NotOffered as error:
-                raise VLLMValidationError(str(error), parameter=error.parameter) from None
-        try:
+        if tap is None:
             return await create(request, raw_request)
+        if not tap.parsed:
+            # The client's own request, of which vLLM may make another one for the next method.
+            tap.grammar_field = costs.grammar_field(request)
+        tap.parsed = True
+        try:
+            take_over(request, tap.call, capacity)
+            if endpoints.ENDPOINTS[tap.call.path].numbers:
+                tap.most_numbers = limits.most_numbers(request)
+        except NotOffered as error:
+            raise VLLMValidationError(str(error), parameter=error.parameter) from None
+        try:
+            answer = await create(request, raw_request)
         except MemoryError:
             # vLLM's handlers would make it an answer like any other error's.
-            if tap is not None:
-                tap.lost = errors.oom_contained()
+            tap.lost = errors.oom_contained()
             raise
+        return answer if mend is None else mend(answer, tap)
 
     return controlled
 
 
-__all__ = ["make_app"]
+__all__ = ["Forgetting", "Made", "control", "make_app"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from penstock.replica.engine import CannotLoad
@@ -43,6 +43,7 @@ OWNED: Final = frozenset(
         "lora_modules",
         "enable_log_requests",
         "enable_log_outputs",
+        "tool_server",
         "worker_extension_cls",
         "logging_config",
         "log_level",
@@ -110,11 +111,15 @@ class OwnSettings:
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What the defaults depend on. `longest`: tokens that the model's config allows, 0 unknown."""
+    """What the defaults depend on. `longest`: tokens that the model's config allows, 0 unknown.
+
+    `brought`: what a model that comes with Penstock is run with.
+    """
 
     cpu: bool
     ranks: tuple[int, ...]  # of the adapters to load
     longest: int = 0
+    brought: Mapping[str, str] = field(default_factory=dict)
 
 
 def own_settings(engine_args: Mapping[str, str]) -> OwnSettings:
@@ -159,12 +164,14 @@ def defaults(
         "disable_log_stats": "true",  # its own log lines; the gauges are still fed
         "use_tqdm_on_load": "false",
         "worker_extension_cls": "penstock.replica.vllm.worker.Extension",
+        # A replica fetches nothing that a client names; the name stands in what the client is told.
+        "allowed_media_domains": "none-unless-allowed_media_domains-is-set.invalid",
     }
     if circumstances.cpu:
         chosen |= _cpu_defaults(circumstances, given, own)
     if circumstances.ranks or given.get("enable_lora") == "true":
         chosen |= _lora_defaults(circumstances)
-    return chosen
+    return chosen | dict(circumstances.brought)
 
 
 def _cpu_defaults(
@@ -198,7 +205,7 @@ def _lora_defaults(circumstances: Circumstances) -> dict[str, str]:
 def _named(engine_args: Mapping[str, str]) -> dict[str, str]:
     """The settings that are vLLM's, by the names that it knows them by."""
     given = {key.replace("-", "_"): value for key, value in engine_args.items()}
-    return {key: value for key, value in given.items() if key not in _OWN_KEYS}
+    return {key: value for key, value in given.items() if key not in OWN_KEYS}
 
 
 def _check_owner(key: str) -> None:
@@ -247,11 +254,13 @@ def _number(engine_args: Mapping[str, str], key: str, default: float) -> float:
     return number
 
 
-_OWN_KEYS: Final = frozenset(("cpu_kvcache_gib", "cpu_threads", "untested_vllm"))
+OWN_KEYS: Final = frozenset(("cpu_kvcache_gib", "cpu_threads", "untested_vllm"))
+"""Settings of our own among vLLM's."""
 
 __all__ = [
     "MODEL_CODE",
     "OWNED",
+    "OWN_KEYS",
     "UNIPROC",
     "Circumstances",
     "Option",

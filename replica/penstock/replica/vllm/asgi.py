@@ -22,10 +22,14 @@ App = Callable[
 
 
 class Exchange:
-    """The app's picture of one client, whose answer goes into a sink. `run` it once."""
+    """The app's picture of one client, whose answer goes into a sink. `run` it once.
 
-    def __init__(self, app: App, tap: CallTap, sink: Sink) -> None:
+    `path`: what the app calls the endpoint.
+    """
+
+    def __init__(self, app: App, path: str, tap: CallTap, sink: Sink) -> None:
         self._app = app
+        self._path = path
         self._tap = tap
         self._sink = sink
         self._status = 0
@@ -33,7 +37,6 @@ class Exchange:
         self._begun = False
         self._body_read = False
         self._gone = asyncio.Event()
-        self._error_body: list[bytes] = []
 
     async def run(self) -> None:
         """The whole exchange; ends the sink in every case but a cancellation, which it raises."""
@@ -43,9 +46,10 @@ class Exchange:
             self._end()
         except Exception as error:
             # The app's own handlers have answered already; what is left here is its last resort.
-            self._sink.fail(self._tap.lost or errors.internal(error))
+            self._sink.fail(self._tap.lost or self._tap.refused or errors.internal(error))
         finally:
             CURRENT.reset(token)
+            await self._tap.close()
 
     def hang_up(self) -> None:
         """The client is gone: the app stops, and aborts its requests in the engine."""
@@ -56,8 +60,7 @@ class Exchange:
         if self._tap.lost:
             self._sink.fail(self._tap.lost)
         elif self._status >= 400:
-            body = b"".join(self._error_body)
-            self._sink.fail(errors.from_answer(self._status, body, self._tap.call.path))
+            self._sink.fail(self._tap.refused or errors.unexplained(self._status))
         elif not self._tap.complete():
             self._sink.fail(errors.cut_short())
         else:
@@ -78,8 +81,8 @@ class Exchange:
             "http_version": "1.1",
             "method": call.method,
             "scheme": "http",
-            "path": call.path,
-            "raw_path": call.path.encode(),
+            "path": self._path,
+            "raw_path": self._path.encode(),
             "query_string": b"",
             "root_path": "",
             "headers": headers,
@@ -103,29 +106,28 @@ class Exchange:
                 body
                 and (self._begun or self._begin_with(body))
                 and self._tap.lost is None
-                and not body.startswith(errors.STREAM_ERROR)
+                and not body.startswith(errors.STREAM_ERRORS)
             ):
                 if self._sink.write(body, 1, self._tap.take_groups()):
                     await self._sink.room()
             elif body:
-                self._keep_from_client(body)
+                self._keep_from_client()
         elif message["type"] == "http.response.start":
             self._status = int(message["status"])
             self._content_type = _content_type(message.get("headers", ()))
 
     def _begin_with(self, body: bytes) -> bool:
         """Whether these are the first bytes of an answer that is none of an error."""
-        if self._status >= 400 or self._tap.lost or body.startswith(errors.STREAM_ERROR):
+        if self._status >= 400 or self._tap.lost or body.startswith(errors.STREAM_ERRORS):
             return False
         self._begin()
         return True
 
-    def _keep_from_client(self, body: bytes) -> None:
+    def _keep_from_client(self) -> None:
         """The app's own words for an error, which the client gets in ours."""
-        if self._status >= 400:
-            self._error_body.append(body)
-        else:
-            self._sink.fail(self._tap.lost or errors.from_event(body, self._tap.call.path))
+        if self._status < 400:
+            tap = self._tap
+            self._sink.fail(tap.lost or tap.refused or errors.unexplained(500))
 
     def _begin(self) -> None:
         if not self._begun:

@@ -1,7 +1,10 @@
-"""vLLM's engine client with the tap on it: what the serving layer calls to generate.
+"""vLLM's engine client with the tap on it: what the serving layer calls to generate or to pool.
 
 Touch points: `AsyncLLM.generate` (keyword arguments pass through), `AsyncLLM.abort`,
-`EngineDeadError`, `EngineGenerateError`, `errored`.
+`AsyncLLM.encode` (the same) and its outputs' `data`, `PoolingParams`, `EngineDeadError`,
+`EngineGenerateError`, `errored`; that the task which takes the engine's outputs, started by
+`_run_output_handler`, ends for good by an exception that it gives to
+`output_processor.propagate_error`.
 Imports vLLM: only after `environment.prepare`.
 """
 
@@ -9,13 +12,24 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncGenerator, Callable
-from typing import Any
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from typing import Any, Final
+from uuid import uuid4
 
+from vllm.pooling_params import PoolingParams
 from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
-from penstock.replica.vllm import errors
+from penstock.replica.engine import EngineError
+from penstock.replica.vllm import errors, exceptions
 from penstock.replica.vllm.tap import CURRENT, CallTap
+
+_STEPS_AHEAD: Final = 4
+"""Steps of the engine that one call's texts may fill while others of its texts wait."""
+
+Saw = Callable[[Any], None]
+"""What a tap does with an output of one request."""
 
 
 class TappedLLM(AsyncLLM):  # type: ignore[misc]
@@ -23,6 +37,21 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
 
     death: Callable[[], str]
     """Says in one line why the engine is dead."""
+
+    fault: BaseException | None = None
+    """What ended the taking of the engine's outputs, where it was not the engine's death."""
+
+    def _run_output_handler(self) -> None:
+        if self.output_handler is None:
+            propagate = self.output_processor.propagate_error
+
+            def kept(error: BaseException) -> None:
+                if not isinstance(error, EngineDeadError):
+                    self.fault = error
+                propagate(error)
+
+            self.output_processor.propagate_error = kept
+        super()._run_output_handler()
 
     def generate(
         self, prompt: Any, sampling_params: Any, request_id: str, **more: Any
@@ -35,21 +64,50 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
             return outputs
         constrained = sampling_params.structured_outputs is not None
         first = tap.begin(sampling_params.n, constrained=constrained)
-        return self._tapped(tap, first, request_id, outputs)
+        return tap.opened(self._tapped(tap, request_id, outputs, partial(tap.saw, first)))
+
+    def encode(
+        self, prompt: Any, pooling_params: Any, request_id: str, **more: Any
+    ) -> AsyncGenerator[Any, None]:
+        outputs: AsyncGenerator[Any, None] = super().encode(
+            prompt, pooling_params, request_id, **more
+        )
+        tap = CURRENT.get()
+        if tap is None:
+            return outputs
+        room = tap.room(_STEPS_AHEAD * self.vllm_config.scheduler_config.max_num_batched_tokens)
+        taken = room.taken(len(prompt.get("prompt_token_ids") or ()))
+        saw = partial(tap.saw_pooled, tap.begin(1))
+        tapped = self._tapped(tap, request_id, outputs, saw)
+        return tap.opened(self._in_turn(taken, tapped))
+
+    async def _in_turn(
+        self, taken: AbstractAsyncContextManager[None], outputs: AsyncGenerator[Any, None]
+    ) -> AsyncGenerator[Any, None]:
+        """The outputs, once the call has room in the engine for one more of its texts."""
+        async with taken, contextlib.aclosing(outputs):
+            async for output in outputs:
+                yield output
 
     async def _tapped(
-        self, tap: CallTap, first: int, request_id: str, outputs: AsyncGenerator[Any, None]
+        self, tap: CallTap, request_id: str, outputs: AsyncGenerator[Any, None], saw: Saw
     ) -> AsyncGenerator[Any, None]:
         async with contextlib.aclosing(outputs):
             try:
                 async for output in outputs:
-                    tap.saw(first, output)
+                    saw(output)
                     yield output
             except EngineDeadError:
                 tap.lost = errors.engine_dead(self.death(), aboard=True)
                 raise
             except EngineGenerateError as error:
-                tap.lost = errors.not_generated(error.__cause__ or error, begun=tap.head_known())
+                if self.fault is not None:
+                    # No answer comes any more, and any request aboard may be what did it.
+                    tap.lost = errors.engine_dead(self.death(), aboard=True)
+                    raise
+                cause = error.__cause__ or error
+                body, begun = tap.call.body, tap.head_known()
+                tap.lost = exceptions.not_generated(cause, body, begun=begun)
                 # vLLM keeps the state of a request that could not be handed to its engine.
                 await self.abort(request_id)
                 raise
@@ -60,4 +118,20 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
         pass
 
 
-__all__ = ["TappedLLM"]
+async def pooled(llm: TappedLLM, text: str, task: str, *, priority: int) -> int:
+    """Runs one text through a model that pools; returns how many finite numbers came out. Raises
+    `EngineError`."""
+    numbers = 0
+    parameters = PoolingParams(task=task)
+    name = f"pool-{uuid4().hex}"
+    try:
+        async for output in llm.encode(text, parameters, name, priority=priority):
+            numbers += int(output.outputs.data.isfinite().sum())
+    except EngineDeadError as error:
+        raise EngineError(f"the engine died: {llm.death()}") from error
+    except (EngineGenerateError, ValueError) as error:
+        raise EngineError(f"the model pools nothing: {error.__cause__ or error}") from error
+    return numbers
+
+
+__all__ = ["TappedLLM", "pooled"]

@@ -10,13 +10,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from penstock.replica.engine import Call
-from penstock.replica.vllm.environment import MAX_CHOICES
-
-ENDPOINTS: Final = {
-    "/v1/chat/completions": ("openai_serving_chat", "create_chat_completion"),
-    "/v1/completions": ("openai_serving_completion", "create_completion"),
-}
-"""What the replica answers: for each path, where vLLM keeps what serves it, and its method."""
+from penstock.replica.vllm import costs, limits, texts
+from penstock.replica.vllm.endpoints import ENDPOINTS, Endpoint
+from penstock.replica.vllm.limits import Capacity
 
 NEUTRAL: Final[dict[str, Any]] = {
     # Where the request's KV blocks come from and go to.
@@ -33,8 +29,26 @@ NEUTRAL: Final[dict[str, Any]] = {
     # Arguments of the processors of images and sound, run before any limit.
     "mm_processor_kwargs": None,
     "media_io_kwargs": None,
+    # Nothing of an answer is kept after it.
+    "store": False,
 }
 """Fields that are put back to what they are when a client does not name them."""
+
+REFUSED: Final = {
+    "use_beam_search": "Beam search is not offered; leave use_beam_search out.",
+    "background": "Answers are not kept, so none can be made in the background; leave "
+    "background out.",
+    "conversation": "Conversations are not kept; leave conversation out, and send all of it in "
+    "input.",
+    "previous_response_id": "Answers are not kept, so none can be gone on with; leave "
+    "previous_response_id out, and send the whole conversation in input.",
+}
+"""Fields that refuse a request which sets them, and what to do."""
+
+NULLS: Final[dict[str, Any]] = {"background": False, "truncation": "disabled"}
+"""Fields whose null means what leaving them out does, and for which vLLM's answer has no null."""
+
+_BYTES: Final = ("bytes", "bytes_only")
 
 
 class NotOffered(ValueError):
@@ -45,38 +59,57 @@ class NotOffered(ValueError):
         self.parameter = parameter
 
 
-def take_over(request: Any, call: Call, most_sequences: int) -> None:
+def take_over(request: Any, call: Call, capacity: Capacity) -> None:
     """Sets the engine controls of vLLM's parsed request as the call says. Raises `NotOffered`."""
-    _refuse(request, most_sequences)
-    fields = type(request).model_fields
-    for name, value in NEUTRAL.items():
-        if name in fields:
-            setattr(request, name, value)
-    request.priority = call.priority
-    request.cache_salt = call.tenant_salt or None
-    request.request_id = call.request_id
+    _refuse(request)
+    endpoint = ENDPOINTS[call.path]
+    try:
+        _measure(request, call.body, endpoint, capacity)
+    except costs.TooCostly as error:
+        raise NotOffered(str(error), error.parameter) from None
+    _drop_unknown(request)
+    own = {
+        "priority": call.priority,
+        "cache_salt": call.tenant_salt or None,
+        "request_id": endpoint.id_prefix + call.request_id,
+    }
+    for name, value in (NEUTRAL | own).items():
+        _set(request, name, value)
+    for name, value in NULLS.items():
+        if getattr(request, name, value) is None:
+            _set(request, name, value)
 
 
-def _refuse(request: Any, most_sequences: int) -> None:
-    if request.use_beam_search:
+def _measure(request: Any, body: bytes, endpoint: Endpoint, capacity: Capacity) -> None:
+    limits.check(request, endpoint.several, capacity)
+    if endpoint is ENDPOINTS["/v1/embeddings"]:
+        limits.check_numbers(request, endpoint.several, capacity.width)
+    texts.check(request, body, endpoint.several, capacity.context)
+    costs.check(request)
+
+
+def _refuse(request: Any) -> None:
+    for name, why in REFUSED.items():
+        if getattr(request, name, None):
+            raise NotOffered(why, name)
+    if getattr(request, "encoding_format", None) in _BYTES:
         raise NotOffered(
-            "Beam search is not offered; leave use_beam_search out.", "use_beam_search"
-        )
-    if (request.n or 1) > MAX_CHOICES:
-        raise NotOffered(f"n is {request.n}, at most {MAX_CHOICES} choices are possible.", "n")
-    wanted = _prompts(getattr(request, "prompt", None)) * (request.n or 1)
-    if wanted > most_sequences:
-        raise NotOffered(
-            f"The request asks for {wanted} sequences, {most_sequences} are possible at once; "
-            "send fewer prompts.",
-            "prompt",
+            f"encoding_format {request.encoding_format!r} is not offered, since its shape is told "
+            "in a header; use float or base64.",
+            "encoding_format",
         )
 
 
-def _prompts(prompt: Any) -> int:
-    """How many prompts a completion request has: a list of texts or of token lists has several."""
-    several = isinstance(prompt, list) and prompt and not isinstance(prompt[0], int)
-    return len(prompt) if several else 1
+def _drop_unknown(request: Any) -> None:
+    """Fields that the model does not have, which vLLM keeps, and of which it reads some."""
+    unknown = request.__pydantic_extra__
+    if unknown:
+        unknown.clear()
 
 
-__all__ = ["ENDPOINTS", "NEUTRAL", "NotOffered", "take_over"]
+def _set(request: Any, name: str, value: Any) -> None:
+    if name in type(request).model_fields:
+        setattr(request, name, value)
+
+
+__all__ = ["NEUTRAL", "NULLS", "REFUSED", "NotOffered", "take_over"]

@@ -20,6 +20,7 @@ from penstock.replica.engine import (
     CannotLoad,
     EngineError,
     EngineFacts,
+    EngineKind,
     Failed,
     LoadFigures,
     Sink,
@@ -29,12 +30,15 @@ from penstock.replica.vllm.adapter_files import AdapterFacts, find_adapter
 from penstock.replica.vllm.answering import answer
 from penstock.replica.vllm.arguments import check_early
 from penstock.replica.vllm.asgi import App
-from penstock.replica.vllm.controls import ENDPOINTS
+from penstock.replica.vllm.endpoints import ENDPOINTS
 from penstock.replica.vllm.launch import Launched, Launcher, Order
+from penstock.replica.vllm.preload import ForkedEngine
 
 log = logging.getLogger(__name__)
 
 _DEATH_POLL_S: Final = 0.05
+# What models do that pool, the commonest first; vLLM's names of it.
+_POOLING: Final = ("embed", "classify", "token_embed", "token_classify")
 
 
 @dataclass(slots=True)
@@ -44,13 +48,16 @@ class _Up:
     launched: Launched
     app: App
     models: Any
+    pooling: str  # what a model does that pools, in vLLM's words; empty: it generates
+    endpoints: tuple[str, ...]  # by their first names
     adapters: dict[str, AdapterSource] = field(default_factory=dict)
 
 
 class VllmEngine:
     """One model and its adapters in vLLM. `engine_args`: vLLM's flags without dashes in front.
 
-    `allow_model_code`: they may make vLLM run code that comes with a model.
+    `allow_model_code`: they may make vLLM run code that comes with a model. `forked`: what is to
+    be the engine's process, see `preload.py`; it is ended by `stop`.
     """
 
     def __init__(
@@ -61,12 +68,14 @@ class VllmEngine:
         engine_args: Mapping[str, str],
         *,
         allow_model_code: bool = False,
+        forked: ForkedEngine | None = None,
     ) -> None:
         self._model = model
         self._served_name = served_name
         self._wanted = adapters
         self._engine_args = engine_args
         self._allow_model_code = allow_model_code
+        self._forked = forked
         self._launcher: Launcher | None = None
         self._up: _Up | None = None
         self._stopping = False
@@ -81,7 +90,7 @@ class VllmEngine:
         place = await asyncio.to_thread(checks.find_model, self._model)
         found = [await asyncio.to_thread(find_adapter, a, place) for a in self._wanted]
         order = Order(place, self._served_name, tuple(one.rank for one in found), self._engine_args)
-        self._launcher = Launcher(order)
+        self._launcher = Launcher(order, self._forked)
         launched = await self._launcher.start()
         self._up = await self._open(launched)
         for adapter in self._wanted:
@@ -104,6 +113,25 @@ class VllmEngine:
             return LoadFigures()
         launched = self._up.launched
         return replace(launched.gauges.figures(), cpu_seconds=launched.cpu_seconds())
+
+    @property
+    def launched(self) -> Launched:
+        """What runs beneath: vLLM's engine client and its settings, for who compares with it."""
+        return self._running().launched
+
+    def kind(self) -> EngineKind:
+        """As vLLM runs the model."""
+        return EngineKind.VECTORS if self._running().pooling else EngineKind.TEXT
+
+    async def pool(self, text: str, *, priority: int = 0) -> int:
+        """Runs one text through a model that pools; see the Protocol."""
+        from penstock.replica.vllm.client import pooled
+
+        up = self._running()
+        self._raise_if_dead()
+        if not up.pooling:
+            raise EngineError(f"model {self._model} generates, it does not pool")
+        return await pooled(up.launched.llm, text, up.pooling, priority=priority)
 
     async def probe(self) -> None:
         """A round trip through the engine's own loop; raises `EngineError` if it is dead."""
@@ -149,19 +177,27 @@ class VllmEngine:
         self._stopping = True
         if self._launcher is not None:
             await self._launcher.stop()
+        elif self._forked is not None:
+            self._forked.stop()
 
     async def _open(self, launched: Launched) -> _Up:
         with environment.root_logger_kept():
             from penstock.replica.vllm.app import make_app
 
         await launched.llm.reset_mm_cache()
-        app, models = await make_app(launched.llm, launched.args)
-        return _Up(launched, app, models)
+        made = await make_app(launched.llm, launched.args)
+        tasks = await launched.llm.get_supported_tasks()
+        pooling = next((task for task in _POOLING if task in tasks), "")
+        if "generate" in tasks:
+            pooling = ""
+        return _Up(launched, made.app, made.models, pooling, made.endpoints)
 
     def _refusal(self, call: Call) -> Failed | None:
         """Why the call never gets to vLLM."""
         if call.path not in ENDPOINTS:
             return errors.client_error(404, "not_found", f"There is no endpoint {call.path} here.")
+        if call.path not in self._running().endpoints:
+            return errors.unsupported_endpoint(call, self._running().endpoints)
         if call.resume is not None:
             return errors.client_error(400, "unsupported", "This replica cannot resume an answer.")
         if call.adapter and call.adapter not in self._running().adapters:
@@ -189,7 +225,12 @@ class VllmEngine:
             )
 
     async def _warm_up(self) -> None:
-        """One plain request and one with logprobs, whose first one is slow."""
+        """One plain request and one with logprobs, whose first one is slow; of a model that pools,
+        one text."""
+        if self.kind() is EngineKind.VECTORS:
+            if not await self.pool("Hello"):
+                raise CannotLoad(f"model {self._model}: nothing comes out of its first request")
+            return
         for logprobs in (None, 1):
             body = {"prompt": "Hello", "max_tokens": 2, "temperature": 0, "logprobs": logprobs}
             call = Call("warm-up", "/v1/completions", json.dumps(body).encode(), self._served_name)
@@ -220,6 +261,7 @@ class VllmEngine:
             max_model_len=config.model_config.max_model_len,
             max_running=config.scheduler_config.max_num_seqs,
             config_hash=facts.config_hash(settings),
+            endpoints=self._running().endpoints,
         )
 
     def _raise_if_dead(self) -> None:

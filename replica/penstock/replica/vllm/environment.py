@@ -1,7 +1,7 @@
 """Everything that vLLM, torch and the hub client take from the environment, set in one place.
 
 They read it as they are imported, and the engine's processes inherit it, so `prepare` comes before
-the first import of any of them. This is the only module of the replica that writes `os.environ`.
+the first import of any of them. In the replica's process only this module writes `os.environ`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,13 @@ _ALWAYS: Final = {
     "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "0",
     # Those of vLLM's own code, in its processes.
     "PYTHONWARNINGS": "ignore::FutureWarning,ignore::UserWarning,ignore::DeprecationWarning",
+    # Nothing of an answer is kept after it.
+    "VLLM_ENABLE_RESPONSES_API_STORE": "0",
+    # A media domain that is allowed cannot send the replica to another one.
+    "VLLM_MEDIA_URL_ALLOW_REDIRECTS": "0",
+    # Zero: none. It would count the wait for other calls' texts, and then answer later ones without
+    # letting calls take turns.
+    "VLLM_CHAT_TEMPLATE_RENDER_TIMEOUT": "0",
     # The debug endpoints can stop the engine.
     "VLLM_SERVER_DEV_MODE": "0",
 }
@@ -69,6 +76,11 @@ def prepare_engine(*, log_config: Path, faults: Path) -> None:
     os.environ["VLLM_LOGGING_CONFIG_PATH"] = str(log_config)
 
 
+def as_it_is() -> dict[str, str]:
+    """All of it, for an engine's process that was forked before it was complete."""
+    return dict(os.environ)
+
+
 def never_compile() -> None:
     """Turns torch.compile off for the engine's process.
 
@@ -99,6 +111,7 @@ def _cache_directory() -> Path:
 
 __all__ = [
     "MAX_CHOICES",
+    "as_it_is",
     "log_level",
     "never_compile",
     "prepare",

@@ -1,53 +1,25 @@
-"""vLLM's error answers in the terms of the OpenAI API.
+"""The errors of a call that vLLM serves, as values.
 
-vLLM puts the HTTP status into `code` and names of its own into `type`. Its message is kept, it says
-what was wrong; type, code and param are put as the OpenAI API has them, so that clients may switch
-on them. Pure: bytes in, values out.
+Here are those that the replica itself knows of; `exceptions.py` has what vLLM's exceptions mean.
+Pure.
 """
 
 from __future__ import annotations
 
-import ast
-import json
-import re
-from typing import Any, Final
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
 
 from penstock.replica.endings import first_cause
 from penstock.replica.engine import Call, Failed
 
-_TOO_LONG: Final = re.compile(
-    r"maximum (context|model) length|context length|longer than the maximum|max_model_len", re.I
-)
-_MISSING: Final = re.compile(r"'type': 'missing'")
-_NOT_JSON: Final = re.compile(r"'type': 'json_invalid'")
-_FIELD: Final = re.compile(r" \(parameter=.*\)$", re.S)
 _BUSY_RETRY_MS: Final = 1000
 
 STREAM_ERROR: Final = b'data: {"error":'
 """How an event begins by which vLLM tells of an error after its 200."""
 
-
-def from_answer(status: int, body: bytes, path: str) -> Failed:
-    """An error answer of vLLM's, by its HTTP status and body, to a request for `path`."""
-    error = _error_object(body)
-    told = str(error.get("message") or "the engine gave no reason")
-    message = _readable(told)
-    param = str(error.get("param") or "").removeprefix("body.")
-    if status >= 500:
-        return _server_error(status, message)
-    if status == 404 and param == "model":
-        return client_error(404, "model_not_found", message, "model")
-    if _TOO_LONG.search(message):
-        field = "messages" if "chat" in path else "prompt"
-        return client_error(400, "context_length_exceeded", message, field)
-    return client_error(status, _client_code(status, told), message, _clean_param(param))
-
-
-def from_event(event: bytes, path: str) -> Failed:
-    """The same, of an event that begins with `STREAM_ERROR`."""
-    body = event.removeprefix(b"data: ").strip()
-    code = _error_object(body).get("code")
-    return from_answer(code if isinstance(code, int) and 400 <= code < 600 else 500, body, path)
+STREAM_ERRORS: Final = (STREAM_ERROR, b"event: error\n")
+"""The same, in any of the dialects."""
 
 
 def client_error(status: int, code: str, message: str, param: str = "") -> Failed:
@@ -59,6 +31,13 @@ def unknown_adapter(call: Call) -> Failed:
     """The call's adapter is not loaded here."""
     message = f"The model `{call.model}` does not exist: adapter {call.adapter} is not loaded here."
     return client_error(404, "model_not_found", message, "model")
+
+
+def unsupported_endpoint(call: Call, served: Iterable[str]) -> Failed:
+    """The model cannot do this; a replica of the deployment with another model may."""
+    message = f"The model `{call.model}` does not serve {call.path}; it serves {', '.join(served)}."
+    failed = client_error(400, "unsupported_endpoint", message, "model")
+    return replace(failed, retryable=True)
 
 
 def engine_dead(reason: str, *, aboard: bool) -> Failed:
@@ -73,19 +52,38 @@ def cut_short() -> Failed:
     return Failed(503, "server_error", "engine_stopped", message, retryable=True)
 
 
-def engine_error() -> Failed:
+def engine_error(status: int = 500) -> Failed:
     """The engine gave this one request up; what it was may not be so elsewhere."""
     message = "The engine could not finish this answer for an error of its own."
-    return Failed(500, "server_error", "engine_error", message, retryable=True)
+    return Failed(status, "server_error", "engine_error", message, retryable=True)
 
 
-def nothing_allowed() -> Failed:
-    """The engine gave the request up since its grammar, as it is, has no answer."""
+def unreadable() -> Failed:
+    """What vLLM makes of the body broke its own code, before it looked at any field by itself."""
+    message = (
+        "The request cannot be read: one of its fields has a type or a shape that the API does not "
+        "know; compare it with the description of the endpoint."
+    )
+    return client_error(400, "invalid_value", message)
+
+
+def nothing_allowed(field: str) -> Failed:
+    """The engine gave the request up since its grammar, as it is, has no answer. `field`: where the
+    grammar comes from; empty where that is not known."""
     message = (
         "The structured output that was asked for allows no further token: its grammar or schema "
         "has no finite answer, or other fields of the request forbid it."
     )
-    return client_error(400, "invalid_value", message, "response_format")
+    return client_error(400, "invalid_value", message, field)
+
+
+def too_many_numbers(numbers: int, most: int) -> Failed:
+    """The model makes more numbers of the request's texts than one answer may hold."""
+    message = (
+        f"The answer would hold at least {numbers} numbers, at most {most} are possible; send "
+        "fewer or shorter texts at once, or, where the endpoint has it, use encoding_format base64."
+    )
+    return client_error(400, "invalid_value", message, "input")
 
 
 def oom_contained() -> Failed:
@@ -97,22 +95,26 @@ def oom_contained() -> Failed:
 
 
 def internal(error: BaseException) -> Failed:
-    """Something broke that no handler knew."""
-    cause = first_cause(error)
-    if isinstance(cause, MemoryError):
+    """Something broke that no handler knew; what it was is for the log, not for the client."""
+    if isinstance(first_cause(error), MemoryError):
         return oom_contained()
-    return Failed(500, "server_error", "internal_error", f"{type(cause).__name__}: {cause}")
+    message = "The replica could not answer for an error of its own; its log says which."
+    return Failed(500, "server_error", "internal_error", message)
 
 
-def not_generated(error: BaseException, *, begun: bool) -> Failed:
-    """An exception inside vLLM's `generate`, whose reason vLLM keeps from its answer.
+def unexplained(status: int) -> Failed:
+    """vLLM answered with an error and said nothing by which it could be known."""
+    message = f"The engine answered with status {status} and gave no reason."
+    if status < 500:
+        return client_error(status, "invalid_value", message)
+    return Failed(status, "server_error", "internal_error", message)
 
-    Before the first output it comes of reading the request, and a wrong value there is the
-    client's: say, half a surrogate pair among the bad words.
-    """
-    if isinstance(error, ValueError | TypeError | OverflowError) and not begun:
-        return client_error(400, "invalid_value", str(error))
-    return internal(error)
+
+def overloaded(message: str) -> Failed:
+    """The engine takes no more for now; another replica may."""
+    return Failed(
+        503, "server_error", "overloaded", message, retryable=True, retry_after_ms=_BUSY_RETRY_MS
+    )
 
 
 def too_late(deadline_ms: int) -> Failed:
@@ -121,77 +123,21 @@ def too_late(deadline_ms: int) -> Failed:
     return Failed(504, "timeout_error", "deadline_exceeded", message)
 
 
-def _server_error(status: int, message: str) -> Failed:
-    if status == 501:
-        return client_error(400, "unsupported_parameter", message)
-    if status == 503:
-        return _overloaded(message)
-    return Failed(status, "server_error", "internal_error", message)
-
-
-def _overloaded(message: str) -> Failed:
-    return Failed(
-        503,
-        "server_error",
-        "overloaded",
-        message,
-        retryable=True,
-        retry_after_ms=_BUSY_RETRY_MS,
-    )
-
-
-def _client_code(status: int, message: str) -> str:
-    if status in (404, 405):
-        return "not_found" if status == 404 else "method_not_allowed"
-    if _NOT_JSON.search(message):
-        return "invalid_json"
-    return "missing_required_parameter" if _MISSING.search(message) else "invalid_value"
-
-
-def _readable(message: str) -> str:
-    """vLLM's message; of its list of pydantic errors, which are Python dicts, what they say."""
-    first, *lines = message.splitlines() or [""]
-    if "validation error" not in first:
-        return _FIELD.sub("", message)
-    return "; ".join(_finding(line.strip()) for line in lines) or message
-
-
-def _finding(line: str) -> str:
-    try:
-        error = ast.literal_eval(line)
-        field = _clean_param(str(error["loc"]).removeprefix("body.")) or "body"
-        more = error.get("ctx", {}).get("error", "")
-        return f"{field}: {error['msg']}" + (f": {more}" if more else "")
-    except (ValueError, SyntaxError, TypeError, KeyError):
-        return line
-
-
-def _clean_param(param: str) -> str:
-    """The field's path; a position in the text of the body ("body.17") names no field."""
-    return "" if param.isdigit() or param == "body" else param
-
-
-def _error_object(body: bytes) -> dict[str, Any]:
-    try:
-        parsed = json.loads(body)
-    except ValueError:
-        return {}
-    error = parsed.get("error") if isinstance(parsed, dict) else None
-    return error if isinstance(error, dict) else {}
-
-
 __all__ = [
     "STREAM_ERROR",
+    "STREAM_ERRORS",
     "client_error",
     "cut_short",
     "engine_dead",
     "engine_error",
-    "from_answer",
-    "from_event",
     "internal",
-    "not_generated",
     "nothing_allowed",
     "oom_contained",
+    "overloaded",
     "too_late",
+    "too_many_numbers",
+    "unexplained",
     "unknown_adapter",
+    "unreadable",
+    "unsupported_endpoint",
 ]

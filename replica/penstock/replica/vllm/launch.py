@@ -25,10 +25,12 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from penstock.replica.default_model import engine_args as shipped_args
 from penstock.replica.engine import CannotLoad, EngineError
 from penstock.replica.vllm import causes, checks, engine_process, environment
 from penstock.replica.vllm.arguments import Circumstances, Option, command_line, own_settings
 from penstock.replica.vllm.causes import Causes
+from penstock.replica.vllm.preload import ForkedEngine
 
 if TYPE_CHECKING:
     from penstock.replica.vllm.client import TappedLLM
@@ -71,13 +73,18 @@ class Launched:
 class Launcher:
     """Owns the engine's thread and processes. Use it from one loop; `stop` it in every case."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: Order, forked: ForkedEngine | None = None) -> None:
+        """`forked`: what is to be the engine's process; without it vLLM spawns one."""
         self._order = order
-        self._files = tempfile.TemporaryDirectory(prefix="penstock-vllm-")
+        self._forked = forked
+        new_files = tempfile.TemporaryDirectory
+        self._files = forked.files if forked else new_files(prefix="penstock-vllm-")
         self._causes = Causes(Path(self._files.name))
         self._stopped = threading.Event()
         self._ended = threading.Event()
         self._strangers = set(multiprocessing.active_children())
+        if forked:
+            self._strangers.discard(forked.process)
         self._launched: Launched | None = None
 
     async def start(self) -> Launched:
@@ -108,6 +115,9 @@ class Launcher:
 
     def death(self) -> str:
         """Why the engine is dead, in one line."""
+        if self._launched is not None and (fault := self._launched.llm.fault):
+            what = f"{type(fault).__name__}: {fault}".removesuffix(": ")
+            return f"its outputs could not be taken: {causes.shortened(what)}"
         return self._causes.death(self._exit_codes)
 
     def _live(self, outcome: asyncio.Future[Launched]) -> None:
@@ -152,8 +162,9 @@ class Launcher:
         order = self._order
         parser = make_arg_parser(FlexibleArgumentParser(prog="vllm"))
         parser.error = _refuse
-        circumstances = Circumstances(cpu, order.ranks, checks.longest_context(order.place))
-        words = command_line(order.engine_args, _options(parser), circumstances)
+        longest, brought = checks.longest_context(order.place), shipped_args(order.place.name)
+        circumstances = Circumstances(cpu, order.ranks, longest, brought)
+        words = command_line(order.engine_args, options_of(parser), circumstances)
         fixed = ["--model", order.place.argument, "--served-model-name", order.served_name]
         args: Namespace = parser.parse_args([*fixed, *words])
         return args
@@ -172,7 +183,7 @@ class Launcher:
             raise EngineError("the engine was stopped while it loaded")
         log.info("loading the model")
         environment.prepare_engine(log_config=log_engine, faults=self._causes.faults)
-        with _own_process_target():
+        with self._forked.adopted() if self._forked else _own_process_target():
             llm = TappedLLM.from_vllm_config(
                 config, usage_context=usage, stat_loggers=[Gauges], disable_log_stats=True
             )
@@ -228,8 +239,8 @@ def _refuse(message: str) -> None:
     raise CannotLoad(f"engine settings: {causes.shortened(message)}")
 
 
-def _options(parser: Any) -> dict[str, Option]:
-    """vLLM's options by name."""
+def options_of(parser: Any) -> dict[str, Option]:
+    """The options of vLLM's parser, by name."""
     options: dict[str, Option] = {}
     for action in parser._actions:
         flags = [flag for flag in action.option_strings if flag.startswith("--")]
@@ -257,4 +268,4 @@ def _own_process_target() -> Iterator[None]:
         EngineCoreProc.run_engine_core = original
 
 
-__all__ = ["Launched", "Launcher", "Order"]
+__all__ = ["Launched", "Launcher", "Order", "options_of"]

@@ -1,17 +1,23 @@
 """What one call does inside the engine, watched between the engine and vLLM's serving layer.
 
 `CURRENT` names the call on whose behalf code runs: tasks that vLLM starts for it inherit the
-variable. `client.py` feeds the tap with the engine's outputs, `models.py` and `controls.py` read
-the call from it. The outputs are vLLM's `RequestOutput`s, used by their attributes alone.
+variable. `client.py` feeds the tap with the engine's outputs, `models.py` and `app.py` read the
+call from it. The outputs are vLLM's `RequestOutput`s, and `PoolingRequestOutput`s of models that
+pool, used by their attributes alone.
 """
 
 from __future__ import annotations
 
+import logging
+from collections.abc import AsyncGenerator
 from contextvars import ContextVar
 from typing import Any, Final, NoReturn
 
 from penstock.replica.engine import Call, Failed, Finished, Head, TokenGroup
 from penstock.replica.vllm import errors
+from penstock.replica.vllm.turns import Room
+
+log = logging.getLogger(__name__)
 
 
 class RequestDropped(Exception):
@@ -22,13 +28,20 @@ class CallTap:
     """The figures of one call, growing as its outputs pass. One asyncio loop, no locks.
 
     `hung_up`: the client left, so an abort is expected. `lost`: the engine dropped the call, and
-    whatever the serving layer makes of that is not an answer.
+    whatever the serving layer makes of that is not an answer. `parsed`: vLLM has made its request
+    of the body. `grammar_field`: the field of that which binds the answer. `refused`: what the
+    serving layer met, and where it answers with an error, why.
+    `most_numbers`: how many pooled numbers the answer may hold; none: it holds few of them.
     """
 
     def __init__(self, call: Call) -> None:
         self.call = call
         self.hung_up = False
         self.lost: Failed | None = None
+        self.parsed = False
+        self.grammar_field = ""
+        self.refused: Failed | None = None
+        self.most_numbers: int | None = None
         self._wants_groups = call.token_groups
         self._groups: list[TokenGroup] = []
         self._prompt_tokens: dict[int, int] = {}
@@ -36,8 +49,36 @@ class CallTap:
         self._completion_tokens = 0
         self._reasons: dict[int, str] = {}
         self._choices = 0
+        self._pooled = 0
+        self._numbers = 0
         self._constrained = False
         self._metrics: Any = None
+        self._room: Room | None = None
+        self._opened: list[AsyncGenerator[Any, None]] = []
+
+    def room(self, tokens: int) -> Room:
+        """Bounds what of the call is in the engine at once to so many tokens, so that others need
+        not wait for all of a long list of texts."""
+        if self._room is None:
+            self._room = Room(tokens)
+        return self._room
+
+    def opened(self, outputs: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:
+        """Keeps what the engine gives to the call, for `close`."""
+        self._opened.append(outputs)
+        return outputs
+
+    async def close(self) -> None:
+        """Takes out of the engine what is left of the call: vLLM drops its generators where a
+        client has left, and leaves it to the garbage collector to end them."""
+        for outputs in self._opened:
+            try:
+                await outputs.aclose()
+            except RuntimeError:
+                # One that runs is being cancelled by vLLM.
+                log.debug("call %s: vLLM ends its outputs itself", self.call.request_id)
+            except Exception:
+                log.exception("call %s: its outputs cannot be ended", self.call.request_id)
 
     def begin(self, choices: int, *, constrained: bool = False) -> int:
         """A request of the call goes to the engine; returns the index of its first choice.
@@ -61,6 +102,18 @@ class CallTap:
             if self._wants_groups:
                 self._groups.append(_group_of(first + part.index, part))
 
+    def saw_pooled(self, choice: int, output: Any) -> None:
+        """The only output of a request that pools, and that `begin` answered with `choice`."""
+        if output.error is not None:
+            self._lose(errors.engine_error())
+        else:
+            self._numbers += output.outputs.data.numel()
+        if self.most_numbers is not None and self._numbers > self.most_numbers:
+            self._lose(errors.too_many_numbers(self._numbers, self.most_numbers))
+        self._prompt_tokens[choice] = len(output.prompt_token_ids)
+        self._cached[choice] = output.num_cached_tokens
+        self._pooled += int(output.finished)
+
     def _saw_beginning(self, first: int, output: Any) -> None:
         if output.prompt_token_ids is not None:
             self._prompt_tokens[first] = len(output.prompt_token_ids)
@@ -72,9 +125,14 @@ class CallTap:
         if reason == "abort" and not self.hung_up:
             self._lose(errors.cut_short())
         if reason == "error":
-            self._lose(errors.nothing_allowed() if self._constrained else errors.engine_error())
+            self._lose(self._dropped())
         self._reasons[choice] = reason
         self._metrics = output.metrics or self._metrics
+
+    def _dropped(self) -> Failed:
+        if self._constrained:
+            return errors.nothing_allowed(self.grammar_field)
+        return errors.engine_error()
 
     def _lose(self, failure: Failed) -> NoReturn:
         self.lost = failure
@@ -94,7 +152,7 @@ class CallTap:
 
     def complete(self) -> bool:
         """Whether every choice that was begun came to its end."""
-        return len(self._reasons) == self._choices
+        return len(self._reasons) + self._pooled == self._choices
 
     def head(self, status: int, content_type: str) -> Head:
         """The answer's head, with what is known by its first byte."""

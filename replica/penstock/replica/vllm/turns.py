@@ -1,0 +1,131 @@
+"""What calls share, taken in turns: the tokenizer's thread, and the engine's steps.
+
+One call may bring thousands of texts. vLLM would tokenize all of them before the next call's first,
+and give them all to its engine at once. Pure: threads and asyncio, no vLLM.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Hashable
+from concurrent.futures import Executor, Future
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+from weakref import WeakSet
+
+
+class Turns(Executor):
+    """Runs what is submitted on another executor, one piece of each owner in turn.
+
+    `owner`: asked at each submission, on whose behalf it is. `workers`: pieces at once.
+    """
+
+    def __init__(self, inner: Executor, owner: Callable[[], Hashable], workers: int) -> None:
+        self._inner = inner
+        self._owner = owner
+        self._idle = workers
+        self._lock = threading.Lock()
+        self._waiting: dict[Hashable, deque[tuple[Future[Any], Callable[[], Any]]]] = {}
+        self._forgotten = WeakSet[Hashable]()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """See `Executor`."""
+        future: Future[Any] = Future()
+        owner = self._owner()
+        with self._lock:
+            if owner in self._forgotten:
+                future.cancel()
+                return future
+            pieces = self._waiting.setdefault(owner, deque())
+            pieces.append((future, partial(fn, *args, **kwargs)))
+            wake = self._idle > 0
+            self._idle -= wake
+        if wake:
+            self._inner.submit(self._work)
+        return future
+
+    def forget(self, owner: Hashable) -> None:
+        """The owner has ended: what waits of it is cancelled, and so is all that it still submits.
+
+        vLLM gives up on a request at the first of its texts that is wrong, and leaves the others.
+        """
+        with self._lock:
+            self._forgotten.add(owner)
+            pieces = self._waiting.pop(owner, ())
+        for future, _ in pieces:
+            future.cancel()
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """See `Executor`."""
+        self._inner.shutdown(wait=wait, cancel_futures=cancel_futures)
+
+    def _work(self) -> None:
+        while (piece := self._next()) is not None:
+            future, run = piece
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                future.set_result(run())
+            except BaseException as error:
+                future.set_exception(error)
+
+    def _next(self) -> tuple[Future[Any], Callable[[], Any]] | None:
+        """The first piece of whose turn it is, who then stands last."""
+        with self._lock:
+            if not self._waiting:
+                self._idle += 1
+                return None
+            owner = next(iter(self._waiting))
+            pieces = self._waiting.pop(owner)
+            piece = pieces.popleft()
+            if pieces:
+                self._waiting[owner] = pieces
+            return piece
+
+
+class Room:
+    """Room for so many tokens; what finds none waits for what came before it. One loop.
+
+    A text that is larger than all of it gets in alone.
+    """
+
+    def __init__(self, tokens: int) -> None:
+        self._most = tokens
+        self._inside = 0
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    @asynccontextmanager
+    async def taken(self, tokens: int) -> AsyncIterator[None]:
+        """Waits for room for so many tokens, and gives it back."""
+        if self._waiting or not self._fits(tokens):
+            turn = asyncio.get_running_loop().create_future()
+            self._waiting.append((tokens, turn))
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if turn.done() and not turn.cancelled():
+                    self._leave(tokens)
+                raise
+        else:
+            self._inside += tokens
+        try:
+            yield
+        finally:
+            self._leave(tokens)
+
+    def _fits(self, tokens: int) -> bool:
+        return self._inside == 0 or self._inside + tokens <= self._most
+
+    def _leave(self, tokens: int) -> None:
+        self._inside -= tokens
+        while self._waiting and self._fits(self._waiting[0][0]):
+            wanted, turn = self._waiting.popleft()
+            if not turn.done():
+                self._inside += wanted
+                turn.set_result(None)
+
+
+__all__ = ["Room", "Turns"]

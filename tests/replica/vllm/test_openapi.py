@@ -1,0 +1,65 @@
+"""The description of the API says what is served: by the replica, and by vLLM's models."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.replica.vllm.controls import NEUTRAL, REFUSED
+from penstock.replica.vllm.endpoints import ENDPOINTS
+
+pytestmark = [
+    pytest.mark.vllm,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
+]
+
+_KEPT = Path(__file__).parents[3] / "gateway_cpp" / "openapi.json"
+_MAKE = "make it anew: .venv/bin/python -m penstock.replica.vllm.openapi gateway_cpp/openapi.json"
+
+
+@pytest.fixture(scope="module")
+def kept() -> Any:
+    return json.loads(_KEPT.read_text())
+
+
+def test_the_kept_description_is_the_one_that_is_made(kept: Any) -> None:
+    from penstock.replica.vllm.openapi import document
+
+    assert document() == kept, _MAKE
+
+
+def test_every_endpoint_of_the_table_is_described(kept: Any) -> None:
+    from penstock.replica.vllm.described import DESCRIBED
+
+    assert DESCRIBED.keys() == ENDPOINTS.keys()
+    names = {name for path, row in DESCRIBED.items() for name in (path, *row.aliases)}
+    posted = {path for path, item in kept["paths"].items() if "post" in item}
+    assert names == posted - {"/ping"}, _MAKE
+
+
+def test_no_field_is_described_that_is_not_a_clients(kept: Any) -> None:
+    schema = kept["components"]["schemas"]["ChatCompletionRequest"]["properties"]
+    assert {"messages", "max_completion_tokens", "tools"} <= schema.keys()
+    not_theirs = {*NEUTRAL, *REFUSED, "priority", "cache_salt", "request_id"} - {"store"}
+    assert schema.keys() & not_theirs == set()
+
+
+def test_everything_that_is_referred_to_is_there(kept: Any) -> None:
+    text = json.dumps(kept)
+    for part in text.split('"$ref": "')[1:]:
+        place = kept
+        for name in part.partition('"')[0].removeprefix("#/").split("/"):
+            place = place[name]
+        assert place
+
+
+def test_errors_are_described_in_the_dialect_of_their_endpoint(kept: Any) -> None:
+    def schema(path: str) -> str:
+        error = kept["paths"][path]["post"]["responses"]["4XX"]
+        return str(error["content"]["application/json"]["schema"]["$ref"])
+
+    assert schema("/v1/messages").endswith("/AnthropicErrorBody")
+    assert schema("/v1/responses").endswith("/OpenAIErrorBody")

@@ -1,0 +1,123 @@
+"""Taking turns: at the tokenizer, and for room in the engine."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from penstock.replica.vllm.turns import Room, Turns
+
+
+def test_owners_take_turns_whoever_came_first_with_how_much() -> None:
+    owner, done = "", list[str]()
+    gate = threading.Event()
+    turns = Turns(ThreadPoolExecutor(1), lambda: owner, 1)
+    first = turns.submit(gate.wait)
+    owner = "long"
+    long = [turns.submit(done.append, f"long {i}") for i in range(3)]
+    owner = "short"
+    short = turns.submit(done.append, "short")
+    gate.set()
+    for future in (first, *long, short):
+        future.result(timeout=10)
+    assert done == ["long 0", "short", "long 1", "long 2"]
+    turns.shutdown()
+
+
+def test_a_piece_that_breaks_says_so_and_the_next_one_runs() -> None:
+    turns = Turns(ThreadPoolExecutor(1), lambda: None, 1)
+    broken = turns.submit(lambda: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        broken.result(timeout=10)
+    assert turns.submit(lambda: 7).result(timeout=10) == 7
+    turns.shutdown()
+
+
+def test_a_piece_that_nobody_waits_for_any_more_is_left_out() -> None:
+    gate = threading.Event()
+    turns = Turns(ThreadPoolExecutor(1), lambda: None, 1)
+    turns.submit(gate.wait)
+    dropped, after = turns.submit(lambda: 1), turns.submit(lambda: 2)
+    assert dropped.cancel()
+    gate.set()
+    assert after.result(timeout=10) == 2
+    turns.shutdown()
+
+
+class _Owner:
+    """Somebody who may end."""
+
+
+def test_what_waits_of_an_owner_who_ended_is_cancelled_and_so_is_what_comes_later() -> None:
+    gone = _Owner()
+    owner: _Owner | None = None
+    gate = threading.Event()
+    turns = Turns(ThreadPoolExecutor(1), lambda: owner, 1)
+    turns.submit(gate.wait)
+    other = turns.submit(lambda: 1)
+    owner = gone
+    waiting = [turns.submit(lambda: 2) for _ in range(3)]
+    turns.forget(gone)
+    late = turns.submit(lambda: 3)
+    assert all(one.cancelled() for one in (*waiting, late))
+    gate.set()
+    assert other.result(timeout=10) == 1
+    turns.shutdown()
+
+
+async def test_an_owner_whose_piece_runs_can_end_and_others_go_on() -> None:
+    gone = _Owner()
+    owner: _Owner | None = gone
+    begun, gate = threading.Event(), threading.Event()
+    turns = Turns(ThreadPoolExecutor(1), lambda: owner, 1)
+    loop = asyncio.get_running_loop()
+
+    def run() -> None:
+        begun.set()
+        gate.wait()
+
+    running = loop.run_in_executor(turns, run)
+    waiting = loop.run_in_executor(turns, lambda: 1)
+    await asyncio.to_thread(begun.wait)
+    turns.forget(gone)
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    with pytest.raises(asyncio.CancelledError):
+        await loop.run_in_executor(turns, lambda: 2)
+    gate.set()
+    await running
+    owner = None
+    assert await loop.run_in_executor(turns, lambda: 3) == 3
+    turns.shutdown()
+
+
+async def _inside(room: Room, tokens: int, seen: list[int], leave: asyncio.Event) -> None:
+    async with room.taken(tokens):
+        seen.append(tokens)
+        await leave.wait()
+
+
+async def test_what_finds_no_room_waits_in_order_and_one_that_is_too_large_gets_in_alone() -> None:
+    room, seen, leave = Room(10), list[int](), asyncio.Event()
+    async with asyncio.TaskGroup() as tasks:
+        for tokens in (4, 6, 50, 1):
+            tasks.create_task(_inside(room, tokens, seen, leave))
+        await asyncio.sleep(0)
+        assert seen == [4, 6]
+        leave.set()
+    assert seen == [4, 6, 50, 1]
+
+
+async def test_one_that_leaves_while_it_waits_takes_no_room() -> None:
+    room, seen, leave = Room(10), list[int](), asyncio.Event()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(_inside(room, 10, seen, leave))
+        waiting = tasks.create_task(_inside(room, 9, seen, leave))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        tasks.create_task(_inside(room, 8, seen, leave))
+        leave.set()
+    assert seen == [10, 8]
