@@ -20,6 +20,7 @@ import pytest
 from penstock.v1 import nodes_pb2, nodes_pb2_grpc
 from tests.fakes.control_tokens import bearer
 from tests.fakes.control_waiting import eventually
+from tests.fakes.ports import free_address
 
 pytestmark = pytest.mark.processes
 TLS = Path(__file__).parents[1] / "fakes" / "tls"
@@ -102,6 +103,39 @@ async def test_an_agent_needs_a_copy_of_the_heads_token(tmp_path: Path, started:
     await eventually(registered, "the agent with the token registers")
     said = "".join(started.log_of(role) for role in ("head", "node"))
     assert token.read_text().strip() not in said
+
+
+async def test_an_agent_takes_up_the_token_of_a_head_that_starts_after_it(
+    tmp_path: Path, started: Started
+) -> None:
+    data = tmp_path / "data"
+    address = free_address()
+    agent = started.penstock("node", data, "--head", address, "--node-id", "n1")
+
+    async def waits() -> bool:
+        return "the head does not answer" in started.log_of("node")
+
+    await eventually(waits, "the agent asks for its head")
+    assert not (data / "cluster.token").exists()
+    rpc = ("--rpc", address, "--admin", "127.0.0.1:0")
+    started.penstock("head", data, "--no-gateway", *rpc)
+
+    async def ready() -> bool:
+        if not (data / "head.json").exists():
+            return False
+        url = "http://" + json.loads((data / "head.json").read_text())["admin"]
+        return [n["state"] for n in await nodes(url, data)] == ["ready"]
+
+    await eventually(ready, "the agent registers")
+    assert agent.poll() is None
+    said = started.log_of("node")
+    assert said.count("is taken up as the cluster token") == 1
+    port_of_agent = (data / "node-agent.port").read_text().strip()
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port_of_agent}") as channel:
+        stub = nodes_pb2_grpc.NodeAgentStub(channel)  # type: ignore[no-untyped-call]
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await stub.ListReplicas(nodes_pb2.ListReplicasRequest(), timeout=10)
+    assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
 async def test_the_head_takes_nothing_from_strangers(tmp_path: Path, started: Started) -> None:

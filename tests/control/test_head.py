@@ -342,8 +342,12 @@ async def test_a_restored_backup_changes_nothing_until_it_takes_over(head: HeadP
         await eventually(head.is_held, "the head holds still and says so")
         with pytest.raises(AssertionError, match="holds still"):
             await head.put("old", model="x")
-        states = {r["id"]: r["state"] for r in await head.get("replicas")}
-        assert sorted(states.values()) == ["foreign", "foreign", "ready"]
+
+        async def shown() -> bool:  # the gateway may have been heard before the agent was
+            states = sorted(r["state"] for r in await head.get("replicas"))
+            return states == ["foreign", "foreign", "ready"]
+
+        await eventually(shown, "what the backup does not know is shown")
         head.end(signal.SIGKILL)
         await head.start()
         assert await head.is_held()

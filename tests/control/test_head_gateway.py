@@ -18,6 +18,7 @@ import pytest
 from tests.fakes import control_gateway_process
 from tests.fakes.control_tokens import bearer
 from tests.fakes.control_waiting import eventually
+from tests.fakes.ports import free_address
 
 pytestmark = pytest.mark.processes
 
@@ -30,15 +31,10 @@ from penstock.control.settings import HeadSettings
 data_dir, admin, rpc, gateway, metrics, binary = sys.argv[1:]
 settings = HeadSettings(
     data_dir=Path(data_dir), admin=admin, rpc=rpc, gateway=gateway, metrics=metrics,
-    gateway_binary=Path(binary),
+    gateway_binary=Path(binary), cors_origins=("https://a.example", "https://b.example"),
 )
 sys.exit(asyncio.run(run_head(settings)))
 """
-
-
-def free_address() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return f"127.0.0.1:{free.getsockname()[1]}"
 
 
 class HeadWithGateway:
@@ -101,6 +97,12 @@ async def head(tmp_path: Path) -> AsyncIterator[HeadWithGateway]:
         for pid in pids - {0}:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+
+
+async def test_the_gateway_is_told_which_pages_may_call(head: HeadWithGateway) -> None:
+    pid = (await head.ready_gateway())["pid"]
+    command = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    assert "--cors-origin https://a.example --cors-origin https://b.example" in command
 
 
 async def test_kill_9_of_the_gateway_it_is_started_again(head: HeadWithGateway) -> None:

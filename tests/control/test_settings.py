@@ -10,6 +10,7 @@ from penstock.control.errors import InvalidSetting
 from penstock.control.settings import (
     HeadSettings,
     NodeSettings,
+    gateway_tls,
     split_address,
 )
 
@@ -31,6 +32,17 @@ def test_a_gateway_without_a_port_is_refused_unless_there_is_none() -> None:
     with pytest.raises(InvalidSetting, match="name a port"):
         HeadSettings(DATA, gateway="127.0.0.1:0")
     assert not HeadSettings(DATA, gateway="127.0.0.1:0", run_gateway=False).run_gateway
+
+
+def test_https_takes_certificate_and_key() -> None:
+    assert gateway_tls(None, None) is None
+    with pytest.raises(InvalidSetting, match="--tls-cert is given without --tls-key"):
+        gateway_tls(Path("c.pem"), None)
+    with pytest.raises(InvalidSetting, match="--gateway-tls-key is given without --gateway-tls-ce"):
+        gateway_tls(None, Path("k.pem"), prefix="--gateway-")
+    both = gateway_tls(Path("c.pem"), Path("/k.pem"))
+    assert both is not None
+    assert (both.cert, both.key) == (Path.cwd() / "c.pem", Path("/k.pem"))
 
 
 def test_a_gateway_without_threads_is_refused() -> None:

@@ -16,6 +16,7 @@ from penstock.replica.engine import (
     Call,
     Chunk,
     EngineFacts,
+    EngineKind,
     Event,
     Finished,
     Head,
@@ -59,6 +60,12 @@ class FakeEngine:
 
     def load(self) -> LoadFigures:
         return LoadFigures()
+
+    def kind(self) -> EngineKind:
+        return EngineKind.TEXT
+
+    async def pool(self, text: str, *, priority: int = 0) -> int:
+        raise NotImplementedError
 
     async def probe(self) -> None:
         return

@@ -88,5 +88,5 @@ class FakeProbe:
         self.lives = True
         self.silent: set[str] = set()
 
-    async def alive(self, address: str) -> bool:
+    async def alive(self, address: str, *, tls: bool = False) -> bool:
         return self.lives and address not in self.silent

@@ -21,10 +21,11 @@ from penstock.control.store.store import (
 class MemoryStore:
     """Documents in a dict; passes the Store contract. `failing` makes every write fail."""
 
-    def __init__(self) -> None:
+    def __init__(self, contents: Contents | None = None) -> None:
         self.failing = False
-        self._version = 0
-        self._documents: dict[Key, Stored] = {}
+        self.refused = 0  # writes
+        self._version = contents.version if contents else 0
+        self._documents: dict[Key, Stored] = dict(contents.documents) if contents else {}
         self._audit: list[AuditEntry] = []
 
     @property
@@ -37,6 +38,7 @@ class MemoryStore:
 
     async def apply(self, changes: Sequence[Change], author: Author, at: datetime) -> int:
         if self.failing:
+            self.refused += 1
             raise StoreUnavailable("the store was told to fail")
         for change in changes:
             stored = self._documents.get(change.key)

@@ -143,7 +143,7 @@ def make(folder: Path) -> FakeMachine:
         ROOT / "setup", machine.checkout / "setup", ignore=shutil.ignore_patterns("__pycache__")
     )
     locks = machine.checkout / "setup" / "locks"
-    for name in ("core", "cpu", "cuda", "dev", "torch-ordinary"):
+    for name in ("clients", "core", "cpu", "cuda", "dev", "torch-ordinary"):
         (locks / f"{name}.txt").write_text(f"one==1 \\\n    --hash=sha256:{'0' * 64}\n")
     wheel = uv_wheel(folder / "wheels")
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()

@@ -118,7 +118,13 @@ class FakeCall:
             return None
         self._started = True
         kind = "text/event-stream" if self.streamed else "application/json"
-        return v1.Head(status=200, content_type=kind)
+        return v1.Head(
+            status=200,
+            content_type=kind,
+            prompt_tokens=3,
+            backend_version="fake 1.0",
+            model_version="weights-1",
+        )
 
 
 Script = Callable[[FakeCall], Awaitable[None]]

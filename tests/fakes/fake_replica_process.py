@@ -5,7 +5,10 @@ It takes the command line of `python -m penstock.replica` and behaves as its eng
     load_ms=N        ready after N milliseconds (0)
     exit_code=N      says "penstock-replica: error: the fake exits with N" instead of becoming ready
     silent_while=F   does not answer Health while the file F exists
+    refuses_while=F  refuses every call as one of another cluster token while the file F exists
     deaf=1           ignores SIGTERM
+    lingers_ms=N     takes N milliseconds to end after SIGTERM, then writes "ended" to its output
+    drains=F         has calls that never end: Drain lasts its deadline, which it adds to the file F
     engine_pid=F     starts a child that outlives it, and writes the child's pid to F
 """
 
@@ -20,6 +23,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import grpc
 import grpc.aio
 
 from penstock.v1 import inference_pb2, inference_pb2_grpc, nodes_pb2, nodes_pb2_grpc
@@ -31,13 +35,18 @@ CAPACITY = 8
 class FakeInference(inference_pb2_grpc.InferenceServicer):
     """Answers Health and Drain."""
 
-    def __init__(self, silent_while: Path | None) -> None:
+    def __init__(
+        self, silent_while: Path | None, refuses_while: Path | None, drains: Path | None
+    ) -> None:
+        self._drains = drains
+        self._refuses_while = refuses_while
         self.state = inference_pb2.REPLICA_STATE_STARTING
         self._silent_while = silent_while
 
     async def Health(
         self, request: inference_pb2.HealthRequest, context: Any
     ) -> inference_pb2.HealthReply:
+        await self._check_token(context)
         while self._silent_while and self._silent_while.exists():
             await asyncio.sleep(0.05)
         ready = self.state == inference_pb2.REPLICA_STATE_READY
@@ -46,8 +55,17 @@ class FakeInference(inference_pb2_grpc.InferenceServicer):
     async def Drain(
         self, request: inference_pb2.DrainRequest, context: Any
     ) -> inference_pb2.DrainReply:
+        await self._check_token(context)
         self.state = inference_pb2.REPLICA_STATE_DRAINING
+        if self._drains:
+            with self._drains.open("a") as file:
+                file.write(f"{request.deadline_ms}\n")
+            await asyncio.sleep(request.deadline_ms / 1000)
         return inference_pb2.DrainReply()
+
+    async def _check_token(self, context: Any) -> None:
+        if self._refuses_while and self._refuses_while.exists():
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, "another cluster token")
 
 
 async def serve(options: argparse.Namespace, behaviour: dict[str, str]) -> int:
@@ -57,8 +75,11 @@ async def serve(options: argparse.Namespace, behaviour: dict[str, str]) -> int:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     else:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    silent = behaviour.get("silent_while")
-    service = FakeInference(Path(silent) if silent else None)
+    silent, refuses, drains = (
+        Path(behaviour[name]) if name in behaviour else None
+        for name in ("silent_while", "refuses_while", "drains")
+    )
+    service = FakeInference(silent, refuses, drains)
     server = grpc.aio.server()
     inference_pb2_grpc.add_InferenceServicer_to_server(service, server)  # type: ignore[no-untyped-call]
     address = f"127.0.0.1:{server.add_insecure_port(options.listen)}"
@@ -81,6 +102,8 @@ async def serve(options: argparse.Namespace, behaviour: dict[str, str]) -> int:
         hello.max_model_len, hello.capacity = MAX_MODEL_LEN, CAPACITY
         await agent.RegisterReplica(hello, timeout=5)
     await stop.wait()
+    await asyncio.sleep(int(behaviour.get("lingers_ms", 0)) / 1000)
+    sys.stdout.write("ended\n")
     await server.stop(grace=None)
     return 0
 

@@ -56,7 +56,8 @@ class GatewayProcess:
     @property
     def base_url(self) -> str:
         """Where it listens."""
-        return f"http://127.0.0.1:{self.port}"
+        scheme = "https" if "--tls-cert" in self.flags else "http"
+        return f"{scheme}://127.0.0.1:{self.port}"
 
     @property
     def status_port(self) -> int:

@@ -7,7 +7,8 @@ PenstockError (500)
  > PreconditionFailed (412) > RevisionMismatch
  > Refused                 > Unauthenticated (401), Forbidden (403), BodyTooSlow (408),
                            BodyTooLarge (413), UnsupportedMediaType (415), Misdirected (421)
- > Unavailable (503)       > NodeUnreachable, StoreUnavailable, HoldsStill
+ > Unavailable (503)       > NodeUnreachable, NoHeadAnswers, StoreUnavailable, HoldsStill,
+                           TokenRefused
  > ReplicaRefused (500)
  > ImpossibleTransition (500)
  > CannotStart (500)       > AddressTaken, DataDirInUse, StoreCorrupted, LaunchFailed,
@@ -180,6 +181,18 @@ class HoldsStill(Unavailable):
     """This head, or the head that asks, is not in command of the cluster."""
 
     kind = "holds-still"
+
+
+class TokenRefused(Unavailable):
+    """Whom this process calls does not take its cluster token, or asks for one that it has not."""
+
+    kind = "token-refused"
+
+
+class NoHeadAnswers(Unavailable):
+    """Nobody speaks for a head at its address, or it cannot be reached."""
+
+    kind = "no-head-answers"
 
 
 class StoreUnavailable(Unavailable):

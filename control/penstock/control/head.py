@@ -36,6 +36,7 @@ from penstock.control.managers.gateway_reports import GatewayReports
 from penstock.control.managers.gateway_signs import GatewaySigns
 from penstock.control.managers.health import HealthManager
 from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.opening import look_around_then_act
 from penstock.control.managers.proxies import GatewayManager
 from penstock.control.managers.routes import RouteManager
 from penstock.control.outside.clock import SystemClock
@@ -205,14 +206,17 @@ async def _run(head: _Head, settings: HeadSettings) -> None:
 
 
 async def _look_around_then_act(head: _Head, settings: HeadSettings) -> None:
-    """Routes are told, and replicas started and stopped, only once what the store remembers was
-    checked against the replicas, and nodes have said whether they know more."""
-    await head.health.check_remembered()
-    await head.health.hear_expected(settings.timings.expect_nodes_for)
-    if settings.take_over:
-        await _take_over(head, settings.timings.take_over_after)
-    await head.routes.open()
-    await head.deployments.run()
+    async def before_acting() -> None:
+        if settings.take_over:
+            await _take_over(head, settings.timings.take_over_after)
+
+    await look_around_then_act(
+        head.health,
+        head.routes,
+        head.deployments,
+        expect_nodes_for=settings.timings.expect_nodes_for,
+        before_acting=before_acting,
+    )
 
 
 async def _take_over(head: _Head, listen_for: timedelta) -> None:

@@ -11,7 +11,6 @@ from penstock.control.admin.hosts import bracketed
 from penstock.control.admin.server import AdminServer
 from penstock.control.admin.services import AdminServices
 from penstock.control.data_dir import admin_token_path
-from penstock.control.managers.clock import Clock
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.proxies import GatewayManager
 from penstock.control.managers.routes import RouteManager
@@ -19,6 +18,7 @@ from penstock.control.managers.tokens import TokenManager, new_secret
 from penstock.control.secrets_files import made_or_read
 from penstock.control.settings import LOOPBACK, HeadSettings, split_address
 from penstock.control.store.store import Store
+from penstock.control.supervision.clock import Clock
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ async def admin_server(
 ) -> AdminServer:
     """The server, idle. Raises `SecretUnusable`."""
     _warn_of_plain_tokens(settings)
-    tokens = TokenManager(store, clock)
+    tokens = TokenManager(keeper, clock)
     await _begin(tokens, settings)
     services = AdminServices(keeper, routes, tokens, clock, store, gateways)
     app = admin_app(services, metadata.version("penstock"), hosts=_hosts(settings))

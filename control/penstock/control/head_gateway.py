@@ -44,6 +44,7 @@ def gateway_manager(
         control=_reachable(control),
         data_dir=settings.data_dir.absolute(),
         metrics=settings.metrics,
+        tls=settings.gateway_tls,
         threads=settings.gateway_threads,
         log_level=settings.log_level,
         flags=_flags(settings),
@@ -59,6 +60,8 @@ def _flags(settings: HeadSettings) -> tuple[str, ...]:
         flags += ["--tls-ca", str(settings.tls.ca.absolute())]
     for name in settings.allow_hosts:
         flags += ["--allow-host", name]
+    for origin in settings.cors_origins:
+        flags += ["--cors-origin", origin]
     return tuple(flags)
 
 

@@ -19,6 +19,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from penstock.control.cluster_security import ClusterSecurity, cluster_security
+from penstock.control.data_dir import cluster_token_path
 from penstock.control.errors import AddressTaken, CannotStart
 from penstock.control.node_addresses import advertised
 from penstock.control.node_agent.agent import Agent, NodeIdentity
@@ -32,6 +33,7 @@ from penstock.control.node_agent.replica_command import (
 )
 from penstock.control.node_agent.replica_table import ReplicaTable
 from penstock.control.node_agent.state_files import StateFiles
+from penstock.control.node_agent.token_watch import TokenWatch
 from penstock.control.outside.clock import SystemClock
 from penstock.control.outside.devices import open_devices
 from penstock.control.outside.dialer import Dialer
@@ -70,8 +72,13 @@ async def run_node(
     `command`."""
     configure_logs("node", settings.log_level)
     timings = replace(timings, start_limit=settings.start_limit)
+    stop = _Stop()
     try:
-        await _run(settings, command, policy, timings)
+        await _run(settings, command, policy, timings, stop)
+        while stop.begins_again():
+            if _token_file(settings).exists():
+                settings = replace(settings, cluster_token_file=_token_file(settings))
+            await _run(settings, command, policy, timings, stop)
     except CannotStart as error:
         sys.stderr.write(f"penstock node: error: {error}\n")
         return 1
@@ -79,9 +86,12 @@ async def run_node(
 
 
 async def _run(
-    settings: NodeSettings, command: Command, policy: RestartPolicy, timings: SupervisionTimings
+    settings: NodeSettings,
+    command: Command,
+    policy: RestartPolicy,
+    timings: SupervisionTimings,
+    stop: _Stop,
 ) -> None:
-    stop = _Stop()
     lock = DirectoryLock(settings.data_dir / "node-agent.lock", what="a node agent")
     try:
         security = cluster_security(settings.cluster_token_file, settings.tls)
@@ -107,7 +117,10 @@ async def _run(
         async with HeadClient(settings.head, dialer) as head, asyncio.TaskGroup() as tasks:
             replicas = ReplicaTable(dependencies, tasks)
             identity = _identity(settings, address)
-            agent = Agent(identity, head, replicas, resources.read, allegiance, changed)
+            watch = TokenWatch(_token_file(settings), security.token, stop.begin_again)
+            agent = Agent(
+                identity, head, replicas, resources.read, allegiance, changed, watch.refused
+            )
             # Before serving: a replica that announces itself is to be known already.
             await replicas.adopt(ProcessLauncher(), ["--agent", home.agent] if same_port else [])
             await server.serve(replicas, allegiance)
@@ -124,19 +137,50 @@ def _identity(settings: NodeSettings, address: str) -> NodeIdentity:
     )
 
 
+def _token_file(settings: NodeSettings) -> Path:
+    """Where the cluster's token is, or would be."""
+    return settings.cluster_token_file or cluster_token_path(settings.data_dir)
+
+
 class _Stop:
-    """What the signals asked for."""
+    """Why the agent is to stop: signals, or to begin again with another token."""
 
     def __init__(self) -> None:
         self.requested = asyncio.Event()
         self.replicas_too = False
+        self._for_good = False
+        self._replicas_ended = False
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGTERM, self.requested.set)
-        loop.add_signal_handler(signal.SIGINT, self._replicas_too)
+        loop.add_signal_handler(signal.SIGTERM, self._end)
+        loop.add_signal_handler(signal.SIGINT, self._end_all)
 
-    def _replicas_too(self) -> None:
-        self.replicas_too = True
+    def begin_again(self) -> None:
+        """Everything is to be built anew, in this process."""
         self.requested.set()
+
+    def ends_replicas(self) -> bool:
+        """Whether the replicas end with this run; whoever asks acts on it."""
+        self._replicas_ended = self.replicas_too
+        return self._replicas_ended
+
+    def begins_again(self) -> bool:
+        """Whether the agent is to run once more; asked once it has stopped.
+
+        Also where Ctrl-C came when the replicas were handed over already: to take them and end
+        them.
+        """
+        if self._for_good:
+            return self.replicas_too and not self._replicas_ended
+        self.requested.clear()
+        return True
+
+    def _end(self) -> None:
+        self._for_good = True
+        self.requested.set()
+
+    def _end_all(self) -> None:
+        self.replicas_too = True
+        self._end()
 
 
 async def _live(
@@ -145,14 +189,15 @@ async def _live(
     """Reports to the head until it is to stop, and then tells it what becomes of the replicas."""
     reporting = tasks.create_task(agent.report())
     await stop.requested.wait()
-    if stop.replicas_too:
+    ends_replicas = stop.ends_replicas()
+    if ends_replicas:
         log.info("node agent stops its replicas")
         await replicas.stop_all(LAST_DRAIN, STOP_DEADLINE)
     else:
         log.info("node agent leaves its replicas to the next one")
         await replicas.hand_over()
     reporting.cancel()
-    await agent.say_goodbye(LEAVING if stop.replicas_too else HANDING_OVER)
+    await agent.say_goodbye(LEAVING if ends_replicas else HANDING_OVER)
 
 
 def _home(settings: NodeSettings, server: NodeAgentServer, address: str) -> ReplicaHome:

@@ -20,6 +20,7 @@ DATA_DIR = ".penstock"
 GATEWAY_ID = "gw-1"
 LOOPBACK = frozenset(("localhost", "127.0.0.1", "[::1]"))
 START_LIMIT = timedelta(minutes=30)
+DEEP_CHECK_EVERY = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,9 @@ class HeadTimings:
     retry_failed_after: timedelta = timedelta(minutes=1)
     # A new replica takes an old one's place once it has been ready for so long.
     min_ready: timedelta = timedelta(seconds=5)
-    # Each ready replica is asked for a few tokens so often; 0: never. Twice none: it is replaced.
-    deep_check_every: timedelta = timedelta(seconds=60)
+    # Each ready replica shows so often that it does its work: a few tokens, or a vector; 0: never.
+    # Twice nothing: it is replaced. Raise where even that little is felt.
+    deep_check_every: timedelta = DEEP_CHECK_EVERY
     # How long a restarted head waits for the nodes that it knows before it tells routes.
     expect_nodes_for: timedelta = timedelta(seconds=3)
     # How long a head that takes over listens to nodes and gateways first.
@@ -71,6 +73,28 @@ class TlsFiles:
 
 
 @dataclass(frozen=True, slots=True)
+class GatewayTls:
+    """PEM files of the port that clients of a gateway reach. The gateway reads them, and reads them
+    again when they change."""
+
+    cert: Path
+    key: Path
+
+
+def gateway_tls(cert: Path | None, key: Path | None, *, prefix: str = "--") -> GatewayTls | None:
+    """HTTPS with both files, None (plain HTTP) without any. `prefix`: of the flags that named them.
+    Raises `InvalidSetting` for one alone."""
+    if cert is None and key is None:
+        return None
+    if cert is None or key is None:
+        given, missing = ("tls-cert", "tls-key") if cert else ("tls-key", "tls-cert")
+        raise InvalidSetting(
+            f"{prefix}{given} is given without {prefix}{missing}: HTTPS takes both, HTTP neither"
+        )
+    return GatewayTls(cert.expanduser().absolute(), key.expanduser().absolute())
+
+
+@dataclass(frozen=True, slots=True)
 class HeadSettings:
     """Everything `penstock head` is told.
 
@@ -87,6 +111,8 @@ class HeadSettings:
     # Let the gateway listen beyond the loopback, for whoever reaches it.
     open_gateway: bool = False
     run_gateway: bool = True
+    # What the local gateway shows its clients; None: it speaks plain HTTP.
+    gateway_tls: GatewayTls | None = None
     gateway_id: str = GATEWAY_ID
     log_level: str = "info"
     # Shown to agents, gateways and replicas and asked of them; None: neither shown nor asked for.
@@ -95,6 +121,7 @@ class HeadSettings:
     tls: TlsFiles = TlsFiles()
     # Names, beside the loopback's and its own addresses, that admin API and gateway answer to.
     allow_hosts: tuple[str, ...] = ()
+    cors_origins: tuple[str, ...] = ()  # of web pages that may call the gateway; "*": any
     timings: HeadTimings = HeadTimings()
     take_over: bool = False  # go on with this store, whatever nodes and gateways know
 
@@ -108,6 +135,11 @@ class HeadSettings:
             split_address(address, flag=flag)
         if self.run_gateway and split_address(self.gateway, flag="--gateway")[1] == 0:
             raise InvalidSetting(f"--gateway is {self.gateway!r}: name a port, clients have to")
+        if self.timings.deep_check_every < timedelta(0):
+            seconds = self.timings.deep_check_every.total_seconds()
+            raise InvalidSetting(
+                f"--deep-check-every is {seconds:g}: it must be 0 seconds, for never, or more"
+            )
         if self.gateway_threads is not None and self.gateway_threads < 1:
             raise InvalidSetting(
                 f"--gateway-threads is {self.gateway_threads}: it must be 1 or more"

@@ -56,7 +56,7 @@ async def running_admin(*, hosts: tuple[str, ...] = ()) -> AsyncIterator[Admin]:
     """An app that has just been made."""
     clock, store = ManualClock(), MemoryStore()
     keeper = Keeper(Cluster(), store, clock)
-    tokens = TokenManager(store, clock)
+    tokens = TokenManager(keeper, clock)
     await tokens.begin(SECRET, new=True)
     services = AdminServices(keeper, RouteManager(keeper, clock), tokens, clock, store)
     app = admin_app(services, "1.2.3", hosts=hosts)

@@ -38,7 +38,7 @@ async def send(client: httpx.AsyncClient, method: str, path: str, body: object) 
 
 
 async def test_a_created_deployment_is_shown_and_stored(admin: Admin) -> None:
-    engine_args = {"ttft_ms": 20, "per_request": True, "share": 0.5, "x": "y"}
+    engine_args = {"max_num_seqs": 20, "enable_lora": True, "cpu-threads": 0.5, "dtype": "y"}
     reply = await admin.client.post(
         "/admin/v1/deployments",
         json={**MINI, "engine": "vllm", "replicas": 2, "engine_args": engine_args},
@@ -47,10 +47,10 @@ async def test_a_created_deployment_is_shown_and_stored(admin: Admin) -> None:
     body = reply.json()
     assert (body["name"], body["generation"], body["status"]["wanted"]) == ("mini", 1, 2)
     assert body["spec"]["engine_args"] == {
-        "per_request": "true",
-        "share": "0.5",
-        "ttft_ms": "20",
-        "x": "y",
+        "cpu-threads": "0.5",
+        "dtype": "y",
+        "enable_lora": "true",
+        "max_num_seqs": "20",
     }
     assert (await admin.client.get("/admin/v1/deployments/mini")).json() == body
     assert (await admin.client.get("/admin/v1/deployments")).json() == [body]
@@ -149,6 +149,7 @@ async def test_an_if_match_that_is_no_generation_is_refused(admin: Admin) -> Non
         ({"max_queued": 2**40}, "max_queued"),
         ({"engine_args": {"--x": "1"}}, "without dashes"),
         ({"engine_args": {"token_per_second": 5}}, "tokens_per_second"),
+        ({"engine": "vllm", "engine_args": {"max_model_length": 5}}, "max_model_len"),
         ({"engine_args": {"x": "a\ud800"}}, "x"),
         ({"adapters": [{"alias": "p", "adapter": "p", "source": "s"}]}, "name@version"),
         ({"labels": {"a": "\x00"}}, "printable"),
@@ -232,6 +233,40 @@ async def test_the_documents_load_nothing_from_elsewhere(admin: Admin) -> None:
         assert (await admin.client.get(f"/static-offline-docs/{path}")).status_code == 200
     document = (await admin.client.get("/openapi.json")).json()
     assert "/admin/v1/deployments/{name}/scale" in document["paths"]
+
+
+async def test_what_the_documents_offer_to_send_is_taken_and_small(admin: Admin) -> None:
+    schemas = (await admin.client.get("/openapi.json")).json()["components"]["schemas"]
+    offered = _offered(schemas, "NewDeployment")
+    made = await send(admin.client, "POST", "", offered)
+    assert made.status_code == 201, made.text
+    assert (made.json()["spec"]["replicas"], made.json()["spec"]["labels"]) == (
+        1,
+        {"team": "search"},
+    )
+    scale = _offered(schemas, "ScaleModel")
+    scaled = await send(admin.client, "POST", f"/{offered['name']}/scale", scale)
+    assert scaled.json()["spec"]["replicas"] == 2
+
+
+async def test_the_documents_tell_the_refusals_that_a_caller_has_to_reckon_with(
+    admin: Admin,
+) -> None:
+    paths = (await admin.client.get("/openapi.json")).json()["paths"]
+    put = paths["/admin/v1/deployments/{name}"]["put"]["responses"]
+    assert {"200", "201", "400", "401", "403", "404", "409", "412", "422", "503"} <= put.keys()
+    assert put["409"]["content"].keys() == {"application/problem+json"}
+    listed = paths["/admin/v1/deployments"]["get"]["responses"]
+    assert not {"404", "409", "412", "422"} & listed.keys()
+
+
+def _offered(schemas: dict[str, Any], name: str) -> dict[str, Any]:
+    """The body that a page made of the documents offers for trying out."""
+    body = {}
+    for field, schema in schemas[name]["properties"].items():
+        if "$ref" not in schema.get("items", {}):
+            body[field] = schema["examples"][0] if "examples" in schema else schema["default"]
+    return body
 
 
 async def test_the_version_is_told(admin: Admin) -> None:

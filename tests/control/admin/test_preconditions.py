@@ -67,7 +67,7 @@ async def test_a_wrong_method_is_told_all_the_right_ones(admin: Admin) -> None:
 async def test_the_document_tells_of_every_answer(admin: Admin) -> None:
     document = (await admin.client.get("/openapi.json")).json()
     put = document["paths"]["/admin/v1/deployments/{name}"]["put"]
-    assert set(put["responses"]) == {"200", "201", "4XX", "5XX"}
+    assert {"200", "201", "412", "4XX", "5XX"} <= put["responses"].keys()
     assert put["responses"]["201"]["content"]["application/json"]["schema"]["$ref"].endswith(
         "DeploymentModel"
     )

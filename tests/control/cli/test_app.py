@@ -62,6 +62,7 @@ def test_no_verb_shows_help(runner: CliRunner) -> None:
         (["serve", "--engine", "simulated", "--gateway", "8080"], "--gateway"),
         (["node", "--head", "nowhere"], "--head"),
         (["head", "--admin", "nowhere"], "--admin"),
+        (["head", "--deep-check-every", "-1"], "--deep-check-every"),
         (["status", "--admin", "127.0.0.1:1"], "http://127.0.0.1:1"),
         (["status", "--admin", "http://[oops"], "--admin"),
     ],
@@ -75,6 +76,22 @@ def test_a_mistake_is_one_line_that_names_it_and_exit_code_1(
     assert len(lines) == 1
     assert lines[0].startswith(f"penstock {arguments[0]}: error: ")
     assert words in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["mini", "-1"], "'replicas': Input should be greater than or equal to 0"),
+        (["mini", "two"], "'replicas': Input should be a valid integer"),
+        (["mini", "1", "--nonsense"], "--nonsense"),
+    ],
+)
+def test_what_is_no_number_of_replicas_is_said(
+    runner: CliRunner, words: list[str], message: str
+) -> None:
+    reply = runner.invoke(app, ["scale", *words])
+    assert reply.exit_code == 2
+    assert message in reply.stderr
 
 
 def test_an_unknown_engine_is_refused_with_the_known_ones(runner: CliRunner) -> None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import json
 from typing import Any
 
-from rich.console import Console
-
 from penstock.control.admin.models import DeploymentModel
 from penstock.control.admin.version_api import VersionModel
-from penstock.control.cli.status import Everything, to_json, to_tables
+from penstock.control.cli.status import (
+    DEPLOYMENT_COLUMNS,
+    GATEWAY_COLUMNS,
+    NODE_COLUMNS,
+    REPLICA_COLUMNS,
+    Everything,
+    to_json,
+    to_parts,
+)
+from tests.control.cli.drawn import drawn
 from tests.control.serving.pictures import NOW, gateway, node, replica
 
 
@@ -39,11 +45,7 @@ EVERYTHING = Everything(
 
 
 def shown(everything: Everything, width: int = 160) -> str:
-    out = io.StringIO()
-    console = Console(file=out, width=width)
-    for part in to_tables(everything):
-        console.print(part)
-    return out.getvalue()
+    return drawn(*to_parts(everything), width=width)
 
 
 def test_tables_show_states_counts_and_reasons() -> None:
@@ -84,8 +86,23 @@ def test_a_head_that_holds_still_is_told_first() -> None:
     assert "deployment/odd" in text
 
 
-def test_nothing_at_all_is_shown_as_empty_tables() -> None:
-    assert "Deployments" in shown(Everything([], [], [], []))
+def test_where_nothing_is_it_says_so() -> None:
+    assert "Deployments: none" in shown(Everything([], [], [], []))
+
+
+def test_at_80_columns_every_list_is_a_table_whose_headers_are_whole() -> None:
+    lines = shown(EVERYTHING, width=80).splitlines()
+    for columns in (DEPLOYMENT_COLUMNS, REPLICA_COLUMNS, NODE_COLUMNS, GATEWAY_COLUMNS):
+        assert " ".join(columns) in [" ".join(line.split()) for line in lines]
+    assert max(map(len, lines)) <= 80
+
+
+def test_at_40_columns_each_row_has_lines_of_its_own() -> None:
+    lines = shown(EVERYTHING, width=40).splitlines()
+    told = [" ".join(line.split()) for line in lines]
+    for words in ("mini-2 backoff", "address 127.0.0.1:1", "restarts 3", "in flight 7"):
+        assert words in told
+    assert max(map(len, lines)) <= 40
 
 
 def test_json_is_what_the_admin_api_says() -> None:

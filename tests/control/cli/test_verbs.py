@@ -55,7 +55,7 @@ def test_a_new_deployment_does_not_overwrite(asked_head: AskedHead) -> None:
         (("deploy", "mini", "--model", "m", "--engine-arg", "oops"), "key=value"),
         (("deploy", "mini", "-f", "nothing.json"), "nothing.json"),
         (("scale", "none", "1"), "no deployment 'none'"),
-        (("delete", "../nodes"), "../nodes: Not Found"),
+        (("delete", "../nodes"), "nothing is named '../nodes'"),
         (("tokens", "create", "a b"), "name is 'a b'"),
         (("tokens", "revoke", "nobody"), "'nobody'"),
     ],

@@ -59,15 +59,15 @@ class World:
     def gateway(self) -> Gateway:
         return self.cluster.view().gateways["gw-1"]
 
-    async def report(self, gateway_id: str, **facts: object) -> None:
-        report = GatewayReport(self.clock.now(), 1, **facts)  # type: ignore[arg-type]
+    async def report(self, gateway_id: str, version: int = 1, **facts: object) -> None:
+        report = GatewayReport(self.clock.now(), version, **facts)  # type: ignore[arg-type]
         await self.reports.take(gateway_id, report)
 
     async def reporting(self, gateway_id: str) -> None:
-        """Reports, as a real gateway does, until cancelled."""
+        """Reports each second of the test's clock, until cancelled."""
         while True:
             await self.report(gateway_id)
-            await asyncio.sleep(0.02)
+            await self.clock.sleep(timedelta(seconds=1))
 
     async def shown(self, gateways: dict[str, GatewayState]) -> None:
         async def look() -> bool:
@@ -123,9 +123,9 @@ async def settled() -> None:
 
 async def turning(world: World, task: asyncio.Task[Gateway]) -> Gateway:
     """The task's result; the clock goes on meanwhile."""
-    while not task.done():
-        await world.pass_time(0.1)
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(60):
+        while not task.done():
+            await world.pass_time(0.1)
     return task.result()
 
 

@@ -16,6 +16,7 @@ from penstock.control.placement.placement import ReplicaOrder
 from penstock.control.state.cluster import Cluster, ClusterView, Published
 from penstock.control.state.deployment import created
 from penstock.control.state.replica import NodeFacts, ReplicaId, ReplicaState, ReplicaStatus
+from penstock.control.state.stamp import Stamp
 from penstock.control.store.store import Author
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
@@ -144,7 +145,12 @@ async def test_a_decision_that_cannot_be_stored_is_not_acted_on() -> None:
         await world.keeper.observe(
             lambda view: view.without_replica(ReplicaId("mini-1")), "the replica vanished"
         )
-        await asyncio.sleep(0)
+        before = world.store.refused
+
+        async def refused() -> bool:
+            return world.store.refused > before
+
+        await eventually(refused, "the next replica cannot be stored")
         assert not world.view.replicas
         world.store.failing = False
         await world.states("starting")
@@ -156,3 +162,14 @@ async def _asleep(world: World) -> None:
         return world.clock.sleepers > 0
 
     await eventually(look, "the errand waits")
+
+
+async def test_a_head_that_holds_still_repeats_no_call() -> None:
+    world = World(ScriptedPlacement(errors=[NodeUnreachable("gone")]))
+    async with world.running():
+        await _asleep(world)  # the first call failed, and is to be repeated
+        await world.keeper.hear("node n1", Stamp("elsewhere", 1, 1))
+        for _ in range(3):
+            world.clock.advance(LOOK_AGAIN)
+            await world.states("pending")
+    assert len(world.placement.started) == 1

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from penstock.control.managers.health import HealthManager
+from penstock.control.managers.health import PINGS_PER_SECOND, HealthManager
 from penstock.control.managers.keeper import Keeper
 from penstock.control.state.cluster import Cluster, ClusterView
 from penstock.control.state.liveness import HeardNode
@@ -14,7 +14,7 @@ from penstock.control.state.pings import Ping
 from penstock.control.state.replica import Evidence, NodeState, Replica, ReplicaState, Resources
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
-from tests.fakes.control_values import PATIENCE, node, replica
+from tests.fakes.control_values import PATIENCE, node, replica, report
 from tests.fakes.control_waiting import eventually
 
 SECOND = timedelta(seconds=1)
@@ -179,6 +179,49 @@ async def test_a_restarted_head_waits_for_the_nodes_that_it_knows_but_not_for_ev
     await world.health.hear_expected(timedelta(milliseconds=1))
     async with asyncio.TaskGroup() as tasks:
         waiting = tasks.create_task(world.health.hear_expected(timedelta(seconds=60)))
-        await asyncio.sleep(0)
+        await world.health.node_registered(node("n9").facts, [])  # wakes it, and is not the one
         assert not waiting.done()
         await world.health.node_registered(node().facts, [])
+
+
+async def test_a_deep_check_that_failed_counts_against_that_process_alone() -> None:
+    world = World()
+    world.pinger.answers = {"r:9000": Ping.ANSWERED, "r:9001": Ping.ANSWERED}
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(world.health.run())
+        for number, address in enumerate(("r:9000", "r:9001"), start=1):
+            status = report("r", address=address, pid=number)
+            await world.hold(replace(replica("r"), status=status))
+
+            async def checked(address: str = address) -> bool:
+                world.clock.advance(SECOND)
+                return address in world.pinger.checked
+
+            await eventually(checked, f"{address} is checked")
+        pings = len(world.pinger.asked)
+
+        async def pinged() -> bool:
+            world.clock.advance(SECOND)
+            return len(world.pinger.asked) > pings + 1
+
+        await eventually(pinged, "what the check came to is known")
+        task.cancel()
+    assert world.view.replicas[replica("r").id].evidence is not Evidence.WEDGED
+
+
+async def test_replicas_in_doubt_take_no_pings_from_the_others_for_ever() -> None:
+    world = World()
+    many = [replica(f"a{number:03}") for number in range(3 * PINGS_PER_SECOND)]
+    await world.hold(*many, replica("z"))
+    world.pinger.answers = {f"{r.id}:9000": Ping.TIMED_OUT for r in many}
+    world.pinger.answers["z:9000"] = Ping.ANSWERED
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(world.health.run())
+
+        async def reached() -> bool:
+            world.clock.advance(SECOND)
+            return "z:9000" in world.pinger.asked
+
+        await eventually(reached, "the last one is asked")
+        task.cancel()
+    assert world.clock.monotonic() < 10

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -53,6 +54,18 @@ async def test_a_drain_that_nobody_confirmed_is_asked_for_again() -> None:
     restored = second.cluster.view().replicas[draining.id]
     assert restored.state is ReplicaState.DRAINING
     assert restored.status.state is not ReplicaState.DRAINING
+
+
+async def test_a_replica_that_starts_has_its_whole_time_anew_under_a_restarted_head() -> None:
+    store, clock = MemoryStore(), ManualClock()
+    keeper = Keeper(Cluster(), store, clock)
+    await keeper.observe(
+        lambda view: view.with_replica(replica(state=ReplicaState.STARTING)), "test"
+    )
+    clock.advance(timedelta(days=1))
+    cluster = Cluster()
+    await Keeper(cluster, store, clock).restore()
+    assert cluster.view().replicas[replica().id].since == clock.steady()
 
 
 async def test_a_desire_that_cannot_be_stored_changes_nothing() -> None:
@@ -166,3 +179,54 @@ async def test_what_was_seen_while_nothing_could_be_stored_is_stored_with_the_ne
     restarted = keeper_of(store)
     await restarted.restore()
     assert sorted(restarted.cluster.view().replicas) == ["b", "c"]
+
+
+async def test_a_hold_that_could_not_be_stored_is_stored_as_soon_as_it_can_be() -> None:
+    store = MemoryStore()
+    keeper = keeper_of(store)
+    await keeper.restore()
+    stranger = Stamp("elsewhere", 1, 1)
+    store.failing = True
+    await keeper.hear("node n1", stranger)
+    await keeper.hear("node n1", stranger)
+    held = keeper.cluster.view().held
+    assert "belongs to another cluster" in held
+    store.failing = False
+    await keeper.hear("node n2", keeper.stamp)
+    restarted = keeper_of(store)
+    await restarted.restore()
+    assert restarted.cluster.view().held == held
+    version = (await store.load()).version
+    await keeper.hear("node n1", stranger)
+    assert (await store.load()).version == version
+
+
+async def test_a_take_over_that_cannot_be_stored_changes_nothing() -> None:
+    store = MemoryStore()
+    keeper = keeper_of(store)
+    await keeper.restore()
+    before = keeper.stamp
+    await keeper.hear("node n1", Stamp("elsewhere", 7, 3))
+    store.failing = True
+    with pytest.raises(StoreUnavailable):
+        await keeper.take_over()
+    assert keeper.cluster.view().held
+    assert keeper.stamp.epoch == before.epoch
+    store.failing = False
+    await keeper.hear("node n2", Stamp("elsewhere", 7, 3))
+    await keeper.take_over()
+    assert not keeper.cluster.view().held
+
+
+async def test_a_head_that_holds_still_decides_nothing_and_stores_nothing_that_it_has_seen() -> (
+    None
+):
+    store = MemoryStore()
+    keeper = keeper_of(store)
+    await keeper.restore()
+    await keeper.hear("node n1", Stamp("elsewhere", 1, 1))
+    before = dict(store.documents)
+    await keeper.observe(filled, "test")
+    seen = await keeper.decide(lambda view: (view.with_replica(replica("c")), "test"))
+    assert sorted(seen.replicas) == ["a", "b"]
+    assert store.documents == before

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 
 import pytest
 
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.routes import RESERVED_AT_ONCE, RouteManager
 from penstock.control.state.cluster import Cluster
-from penstock.control.state.replica import ReplicaState
+from penstock.control.state.replica import ReplicaId, ReplicaState
 from penstock.control.state.snapshot import RouteSnapshot
 from penstock.control.state.stamp import Stamp
+from penstock.control.store.store import Author, Change
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
 from tests.fakes.control_values import deployment, replica
@@ -140,3 +142,73 @@ async def test_versions_go_on_though_the_store_fails() -> None:
     await routes.open()
     store.failing = True
     assert (await first(routes.watch(RESERVED_AT_ONCE * 2))).version == RESERVED_AT_ONCE * 2 + 1
+
+
+class SlowStore(MemoryStore):
+    """Each write waits until it is let through."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.writing = asyncio.Event()
+
+    async def apply(self, changes: Sequence[Change], author: Author, at: datetime) -> int:
+        self.writing.set()
+        await self.gate.wait()
+        return await super().apply(changes, author, at)
+
+
+async def test_versions_do_not_go_back_while_others_are_being_reserved() -> None:
+    store = SlowStore()
+    routes, _ = manager_of(store)
+    await routes.open()
+    store.gate.clear()
+    store.writing.clear()
+    async with asyncio.TaskGroup() as tasks, running(routes):
+        far = tasks.create_task(first(routes.watch(1_000_000)))
+        await store.writing.wait()
+        further = tasks.create_task(first(routes.watch(1_000_005)))
+        near = tasks.create_task(first(routes.watch(2)))
+        store.gate.set()
+        told = [(await each).version for each in (far, further, near)]
+        assert routes.current().version >= max(told)
+        assert (await further).version > 1_000_005
+    restarted, _ = manager_of(store)
+    await restarted.open()
+    assert restarted.current().version > max(told)
+
+
+async def test_what_changes_while_a_version_is_reserved_is_told_with_it() -> None:
+    store = SlowStore()
+    routes, keeper = manager_of(store)
+    await keeper.observe(
+        lambda view: view.with_deployment(deployment()).with_replica(replica("a")), "test"
+    )
+    store.gate.clear()
+    store.writing.clear()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(keeper.raise_counter("another", 1))
+        await store.writing.wait()
+        tasks.create_task(keeper.observe(lambda view: view.without_replica(ReplicaId("a")), "test"))
+        tasks.create_task(routes.open())
+        for _ in range(10):  # all three are under way, one behind the other
+            await asyncio.sleep(0)
+        store.gate.set()
+    assert routes.current().routes.replicas == ()
+
+
+async def test_a_version_that_could_not_be_reserved_is_reserved_with_the_next() -> None:
+    store = MemoryStore()
+    routes, keeper = manager_of(store)
+    store.failing = True
+    await routes.open()
+    store.failing = False
+    async with running(routes):
+        watching = routes.watch(0)
+        assert (await first(watching)).version == 1
+        await keeper.observe(lambda view: view.with_deployment(deployment()), "test")
+        assert (await first(watching)).version == 2
+    restarted, _ = manager_of(store)
+    await restarted.open()
+    assert restarted.current().version > 2

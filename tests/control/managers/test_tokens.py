@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
+from penstock.control.errors import HoldsStill
+from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.tokens import TokenManager, new_secret
+from penstock.control.state.cluster import Cluster
+from penstock.control.state.stamp import Stamp
 from penstock.control.state.tokens import Role
 from penstock.control.store.store import Author, Change, Key
 from tests.fakes.control_clock import ManualClock
@@ -15,7 +21,8 @@ from tests.fakes.control_values import NOON
 async def started(
     store: MemoryStore, secret: str, *, new: bool = False, clock: ManualClock | None = None
 ) -> TokenManager:
-    tokens = TokenManager(store, clock or ManualClock())
+    clock = clock or ManualClock()
+    tokens = TokenManager(Keeper(Cluster(), store, clock), clock)
     await tokens.begin(secret, new=new)
     return tokens
 
@@ -90,3 +97,31 @@ def test_no_two_secrets_are_alike_and_each_says_what_it_is() -> None:
     made = {new_secret() for _ in range(100)}
     assert len(made) == 100
     assert all(secret.startswith("pst_") and len(secret) >= 47 for secret in made)
+
+
+async def test_a_head_that_holds_still_writes_no_token_and_keeps_nobody_out() -> None:
+    store, clock = MemoryStore(), ManualClock()
+    keeper = Keeper(Cluster(), store, clock)
+    await keeper.restore()
+    tokens = TokenManager(keeper, clock)
+    await tokens.begin("pst_a", new=True)
+    eve, _ = await tokens.create("eve", Role.VIEWER, "test")
+    await keeper.hear("node n1", Stamp("elsewhere", 1, 1))
+    version = (await store.load()).version
+    await tokens.used(eve)
+    with pytest.raises(HoldsStill, match="--take-over"):
+        await tokens.create("bob", Role.ADMIN, "test")
+    with pytest.raises(HoldsStill, match="--take-over"):
+        await tokens.revoke(eve.id, "bob")
+    assert sorted(t.name for t in tokens.all()) == ["admin", "eve"]
+    await tokens.begin("pst_b", new=True)  # the operator took the file away and started it again
+    assert tokens.holder("pst_b")
+    assert (await store.load()).version == version
+
+
+async def test_a_written_token_counts_among_the_revisions_that_others_are_told_of() -> None:
+    store, clock = MemoryStore(), ManualClock()
+    keeper = Keeper(Cluster(), store, clock)
+    await keeper.restore()
+    await TokenManager(keeper, clock).begin("pst_a", new=True)
+    assert keeper.stamp.revision == (await store.load()).version

@@ -16,9 +16,11 @@ import grpc.aio
 import psutil
 
 from penstock.v1 import common_pb2, nodes_pb2, nodes_pb2_grpc
+from tests.fakes import waiting
 
 READY = nodes_pb2.REPLICA_PHASE_READY
 STARTING = nodes_pb2.REPLICA_PHASE_STARTING
+DRAINING = nodes_pb2.REPLICA_PHASE_DRAINING
 BACKOFF = nodes_pb2.REPLICA_PHASE_BACKOFF
 FAILED = nodes_pb2.REPLICA_PHASE_FAILED
 Status = nodes_pb2.ReplicaStatus
@@ -32,6 +34,7 @@ class FakeHead(nodes_pb2_grpc.NodesServicer):
     registrations: list[nodes_pb2.RegisterNodeRequest] = field(default_factory=list)
     heartbeats: list[nodes_pb2.HeartbeatRequest] = field(default_factory=list)
     forgetful: bool = False
+    slow_at_goodbye: bool = False  # it answers no farewell in time
     stamp: common_pb2.ClusterStamp = field(default_factory=common_pb2.ClusterStamp)
     _server: grpc.aio.Server | None = None
 
@@ -45,6 +48,8 @@ class FakeHead(nodes_pb2_grpc.NodesServicer):
         self, request: nodes_pb2.HeartbeatRequest, context: Any
     ) -> nodes_pb2.HeartbeatReply:
         self.heartbeats.append(request)
+        if self.slow_at_goodbye and request.intent != nodes_pb2.NODE_INTENT_SERVING:
+            await asyncio.Event().wait()
         forgot, self.forgetful = self.forgetful, False
         return nodes_pb2.HeartbeatReply(unknown=forgot, stamp=self.stamp)
 
@@ -114,9 +119,9 @@ class Node:
         status: Status = await self.call("StartReplica", request)
         return status
 
-    async def stop_replica(self, replica_id: str) -> None:
+    async def stop_replica(self, replica_id: str, drain_ms: int = 200) -> None:
         request = nodes_pb2.StopReplicaRequest(
-            replica_id=replica_id, drain_ms=200, stamp=self.head.stamp
+            replica_id=replica_id, drain_ms=drain_ms, stamp=self.head.stamp
         )
         await self.call("StopReplica", request)
 
@@ -135,9 +140,7 @@ class Node:
 
 
 async def until(condition: Callable[[], bool], seconds: float = 15.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():
-            await asyncio.sleep(0.02)
+    await waiting.until(condition, "what the test waits for", seconds=seconds)
 
 
 def running(pid: int) -> bool:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import grpc.aio
 import pytest
 
-from penstock.v1 import nodes_pb2
+from penstock.v1 import inference_pb2, inference_pb2_grpc, nodes_pb2
 from tests.control.node_agent.harness import (
     READY,
     STARTING,
@@ -86,6 +87,55 @@ async def test_a_stop_that_was_cut_short_is_finished_by_the_successor(
     await until(lambda: head.last() == {})
 
 
+async def test_running_calls_keep_the_time_they_were_given_when_the_agent_is_succeeded(
+    node: Node, head: FakeHead, tmp_path: Path
+) -> None:
+    deadlines = tmp_path / "deadlines"
+    await node.start_replica("r-1", f"drains={deadlines}")
+    await node.ready("r-1")
+    await node.stop_replica("r-1", drain_ms=60_000)
+    await until(deadlines.exists)
+    node.signal(signal.SIGTERM)
+    assert await node.ended(8.0) == 0
+    node.start()
+    await until(lambda: len(deadlines.read_text().splitlines()) == 2)
+    first, second = map(int, deadlines.read_text().splitlines())
+    assert first == 60_000
+    assert 30_000 < second <= 60_000
+
+
+async def test_a_replica_that_drains_though_no_agent_was_asked_is_not_stopped_by_the_next(
+    node: Node, head: FakeHead
+) -> None:
+    await node.start_replica("r-1")
+    before = await node.ready("r-1")
+    async with grpc.aio.insecure_channel(before.address) as channel:
+        stub = inference_pb2_grpc.InferenceStub(channel)  # type: ignore[no-untyped-call]
+        await stub.Drain(inference_pb2.DrainRequest(), timeout=5)
+    await node.becomes("r-1", lambda it: it.phase == nodes_pb2.REPLICA_PHASE_DRAINING)
+    node.signal(signal.SIGKILL)
+    await node.ended()
+    node.start()
+    await until(lambda: len(head.registrations) == 2)
+    beats = len(head.heartbeats)
+    await until(lambda: len(head.heartbeats) > beats + 10)
+    assert running(before.pid)
+    os.kill(before.pid, signal.SIGKILL)
+    after = await node.ready("r-1")
+    assert after.pid != before.pid
+
+
+async def test_a_replica_that_is_told_to_drain_while_it_loads_is_not_shown_as_loading(
+    node: Node,
+) -> None:
+    await node.start_replica("r-1", "load_ms=60000")
+    loading = await node.becomes("r-1", lambda it: it.address != "")
+    async with grpc.aio.insecure_channel(loading.address) as channel:
+        stub = inference_pb2_grpc.InferenceStub(channel)  # type: ignore[no-untyped-call]
+        await stub.Drain(inference_pb2.DrainRequest(), timeout=5)
+    await node.becomes("r-1", lambda it: it.phase == nodes_pb2.REPLICA_PHASE_DRAINING, 10)
+
+
 async def test_a_replica_that_nobody_can_name_is_killed(node: Node) -> None:
     await node.start_replica("r-1")
     before = await node.ready("r-1")
@@ -122,6 +172,19 @@ async def test_ctrl_c_stops_all_replicas_and_exits_with_zero(node: Node, head: F
     assert not any(running(pid) for pid in pids)
     assert head.last() == {}
     assert head.heartbeats[-1].intent == nodes_pb2.NODE_INTENT_LEAVING
+
+
+async def test_ctrl_c_stops_all_replicas_of_an_agent_that_hands_them_over_just_then(
+    node: Node, head: FakeHead
+) -> None:
+    await node.start_replica("r-1")
+    pid = (await node.ready("r-1")).pid
+    head.slow_at_goodbye = True
+    node.signal(signal.SIGTERM)
+    await until(lambda: head.heartbeats[-1].intent == nodes_pb2.NODE_INTENT_HANDING_OVER)
+    node.signal(signal.SIGINT)
+    assert await node.ended(20.0) == 0
+    assert not running(pid)
 
 
 async def test_a_stopping_agent_starts_nothing_new(node: Node) -> None:

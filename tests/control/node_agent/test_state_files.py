@@ -35,10 +35,12 @@ RECORD = ReplicaRecord(
     address="127.0.0.1:5000",
     max_model_len=2048,
     capacity=8,
+    endpoints=("/v1/completions",),
     restarts=2,
     failures=1,
     exit_code=-9,
     last_error="was killed by SIGKILL",
+    stop_by=datetime(2030, 5, 6, 7, 9, tzinfo=UTC),
 )
 
 
@@ -73,10 +75,12 @@ def test_files_of_older_and_of_newer_agents_are_read(tmp_path: Path) -> None:
         "exit_code": 0,
         "last_error": "",
     }
+    stopping = {**older, "spec": {"replica_id": "stopping-1"}, "phase": "draining"}
     newer = {**older, "spec": {"replica_id": "new-1", "moon": "full"}, "tide": "high"}
-    for name, content in (("old-1", older), ("new-1", newer)):
+    for name, content in (("old-1", older), ("new-1", newer), ("stopping-1", stopping)):
         (tmp_path / "replicas" / f"{name}.json").write_text(json.dumps(content))
-    new, old = files.load()
+    new, old, stopped = files.load()
+    assert (old.stop_by, stopped.stop_by is not None) == (None, True)
     assert (old.pid, old.phase, old.restarts, old.spec.revision) == (4321, Phase.READY, 2, 3)
     assert (new.spec.replica_id, new.address, new.ready_at) == ("new-1", "127.0.0.1:5000", None)
 

@@ -11,6 +11,7 @@ import pytest
 
 from penstock.v1 import nodes_pb2
 from tests.control.node_agent.harness import (
+    DRAINING,
     FAILED,
     READY,
     FakeHead,
@@ -98,6 +99,34 @@ async def test_a_stopped_process_counts_as_hung(node: Node) -> None:
     status = await node.becomes("r-1", lambda it: "hung for" in it.last_error)
     assert "no answer to Health" in status.last_error
     assert not running(first.pid)
+
+
+async def test_a_replica_of_another_cluster_token_lives_on_and_takes_no_new_requests(
+    node: Node,
+) -> None:
+    exchanged = node.data_dir / "exchanged"
+    await node.start_replica("r-1", f"refuses_while={exchanged}")
+    first = await node.ready("r-1")
+    exchanged.touch()
+    status = await node.becomes("r-1", lambda it: it.phase == DRAINING)
+    assert "another cluster token" in status.last_error
+    said = len(node.head.heartbeats)
+    await until(lambda: len(node.head.heartbeats) > said + 20)  # twice as long as hangs last
+    assert running(first.pid)
+    assert node.head.last()["r-1"].restarts == 0
+
+
+async def test_a_replica_of_another_cluster_token_gets_its_drain_after_a_signal(
+    node: Node, head: FakeHead
+) -> None:
+    exchanged = node.data_dir / "exchanged"
+    exchanged_args = (f"refuses_while={exchanged}", "lingers_ms=2000")
+    await node.start_replica("r-1", *exchanged_args)
+    first = await node.ready("r-1")
+    exchanged.touch()
+    await node.stop_replica("r-1", drain_ms=20_000)
+    await until(lambda: "r-1" not in head.last())
+    assert "ended" in Path(first.log_path).read_text()
 
 
 async def test_a_replica_that_cannot_load_fails_with_its_own_words(node: Node) -> None:

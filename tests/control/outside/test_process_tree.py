@@ -95,7 +95,9 @@ def test_dead_orphans_are_buried_and_own_children_left_to_their_owner() -> None:
 
 def test_a_follower_stops_when_its_parent_is_killed() -> None:
     follower = (
-        IMPORTS + "process_tree.stop_with_parent(os.getppid()); print(os.getpid(), flush=True);"
+        # What a shell starts in the background is started deaf to SIGINT.
+        IMPORTS + "signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "process_tree.stop_with_parent(os.getppid()); print(os.getpid(), flush=True);"
         "time.sleep(60)"
     )
     parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {follower!r}])"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -17,6 +16,7 @@ from penstock.control.outside.replica_pinger import GrpcReplicaPinger
 from penstock.control.state.pings import Ping
 from penstock.v1 import inference_pb2, inference_pb2_grpc
 from tests.fakes.control_agent import AnsweringReplica
+from tests.fakes.ports import free_address
 
 
 class HangingReplica(AnsweringReplica):
@@ -77,8 +77,7 @@ async def test_a_ping_tells_an_answer_from_a_hang(servicer: AnsweringReplica, fo
 
 
 async def test_only_what_the_machine_itself_refuses_is_refused() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = free_address()
     async with pinger() as replicas:
         assert await replicas.ping(address) is Ping.REFUSED
         assert await replicas.ping("no.such.host.invalid:1") is Ping.TIMED_OUT

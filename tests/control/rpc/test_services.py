@@ -96,6 +96,7 @@ def status(phase: nodes_pb2.ReplicaPhase, replica_id: str = "r1") -> nodes_pb2.R
         log_path="/log",
         max_model_len=512,
         capacity=3,
+        endpoints=["/v1/completions"],
         adapters=["pirate@1"],
     )
 
@@ -116,6 +117,7 @@ async def test_a_registered_node_stands_in_the_view_with_its_replicas(served: Se
     assert (one.state, one.node, found.pid, found.restarts) == (ReplicaState.READY, "n1", 7, 2)
     assert (found.exit_code, found.last_error, found.log_path) == (-9, "ouch", "/log")
     assert (found.max_model_len, found.capacity, found.adapters) == (512, 3, ("pirate@1",))
+    assert found.endpoints == ("/v1/completions",)
 
 
 async def test_a_node_without_a_name_or_address_is_refused(served: Served) -> None:
@@ -147,7 +149,7 @@ async def test_every_phase_has_its_state(
 ) -> None:
     await served.nodes.Register(registration())
     await served.nodes.Heartbeat(nodes_pb2.HeartbeatRequest(node_id="n1", replicas=[status(phase)]))
-    assert [r.state for r in served.view.replicas.values()] == [state]
+    assert [r.status.state for r in served.view.replicas.values()] == [state]
 
 
 async def test_a_stopped_replica_leaves_the_view(served: Served) -> None:
@@ -168,6 +170,7 @@ async def test_a_watcher_gets_every_field_of_the_routes(served: Served) -> None:
     assert (deployment.name, deployment.model, deployment.generation) == (MINI, "penstock-mini", 1)
     assert (deployment.uid, deployment.template_digest) == (UID, WITH_PIRATE)
     assert (deployment.max_model_len, deployment.created) == (512, int(NOON.timestamp()))
+    assert list(deployment.endpoints) == ["/v1/completions"]
     assert [(a.alias, a.adapter) for a in deployment.adapters] == [("pirate", "pirate@1")]
     limits = deployment.limits
     assert (limits.max_ongoing, limits.max_queued) == (4, 1)

@@ -31,6 +31,7 @@ def replica(replica_id: str = "r-1", **changes: Any) -> ReplicaModel:
         "log_path": "",
         "max_model_len": 0,
         "capacity": 0,
+        "endpoints": [],
         "adapters": [],
     }
     return ReplicaModel.model_validate(fields | changes)

@@ -12,7 +12,7 @@ import pytest
 from penstock.control.errors import AddressTaken, CannotStart, InvalidSetting
 from penstock.control.serving.checks import GIB, available_memory, check_memory, check_ports
 from penstock.control.serving.options import ServeOptions
-from tests.e2e.system import free_ports
+from tests.fakes.ports import free_ports
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from penstock.control.serving.children import (
     node_command,
 )
 from penstock.control.serving.options import ServeOptions
+from penstock.control.settings import GatewayTls
 from tests.fakes.waiting import until
 
 # Runs until it is killed; the alarm is for a test run that is itself killed.
@@ -124,10 +125,14 @@ def test_what_is_opened_is_handed_on() -> None:
         Path("/data"),
         open_gateway=True,
         allow_hosts=("llm.lan",),
+        cors_origins=("https://a.example", "https://b.example"),
         allow_model_code=True,
+        gateway_tls=GatewayTls(Path("/c.pem"), Path("/k.pem")),
     )
     head = " ".join(head_command(options))
+    assert "--gateway-tls-cert /c.pem --gateway-tls-key /k.pem" in head
     assert "--open --allow-host llm.lan" in head
+    assert "--cors-origin https://a.example --cors-origin https://b.example" in head
     assert node_command(options)[-1] == "--allow-model-code"
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from penstock.control.serving.options import Adapter, ServeOptions
 from penstock.control.serving.panel import admin_curl, curl, python, ready_text
+from penstock.control.settings import GatewayTls
 
 WISH = ServeOptions(
     "penstock-mini",
@@ -36,6 +37,16 @@ def test_the_text_names_every_address_and_model() -> None:
     assert admin_curl(WISH) in text
 
 
+def test_a_gateway_with_a_certificate_is_called_by_https() -> None:
+    secret = replace(WISH, gateway_tls=GatewayTls(Path("/c.pem"), Path("/k.pem")))
+    text = ready_text(secret, seconds=1)
+    assert "https://127.0.0.1:9000/v1" in text
+    assert "/c.pem" in text
+    assert "https://127.0.0.1:9000/v1/chat/completions" in curl(secret)
+    assert "http://127.0.0.1:9001/admin/v1" in text
+    assert "Certificate" not in ready_text(WISH, seconds=1)
+
+
 def test_the_curl_snippet_is_a_command_with_a_json_body() -> None:
     words = shlex.split(curl(WISH))
     assert words[0] == "curl"
@@ -45,6 +56,15 @@ def test_the_curl_snippet_is_a_command_with_a_json_body() -> None:
 
 def test_the_python_snippet_is_python() -> None:
     compile(python(WISH), "snippet", "exec")
+
+
+def test_the_snippets_of_an_embedding_model_ask_for_an_embedding() -> None:
+    embeds = replace(WISH, model="penstock-embed", name="embed", adapters=())
+    words = shlex.split(curl(embeds))
+    assert words[1] == "http://127.0.0.1:9000/v1/embeddings"
+    assert json.loads(words[words.index("-d") + 1])["model"] == "embed"
+    compile(python(embeds), "snippet", "exec")
+    assert "client.embeddings.create" in python(embeds)
 
 
 def test_the_admin_snippet_reads_the_token_from_its_file() -> None:

@@ -76,4 +76,42 @@ def test_the_simulated_engines_settings_are_those_that_it_has() -> None:
 def test_what_the_simulated_engine_refuses_is_refused_at_once(key: str, value: str) -> None:
     with pytest.raises(InvalidSpec, match=key):
         check_engine_args(template(key, value, engine="simulated"))
-    check_engine_args(template(key, value))  # vLLM's own are for vLLM to judge
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["max_model_len", "max-model-len", "cpu_threads", "engine_hung_after", "trust_remote_code"],
+)
+def test_a_setting_that_vllm_has_is_taken_whatever_its_value(key: str) -> None:
+    check_engine_args(template(key, "for vLLM to judge"))
+
+
+@pytest.mark.parametrize(
+    ("key", "named"),
+    [
+        ("max_model_length", "max_model_len"),
+        ("Max-Num-Seqs", "max_num_seqs"),
+        ("enable_loras", "enable_lora"),
+        ("xyzzy", "vllm serve --help=all"),
+        ("port", "the replica sets this itself"),
+        ("kv_transfer_config.kv_connector", "kv_transfer_config"),
+    ],
+)
+def test_a_setting_that_vllm_has_not_is_refused_with_the_nearest_that_it_has(
+    key: str, named: str
+) -> None:
+    with pytest.raises(InvalidSpec) as refused:
+        check_engine_args(template(key, "1"))
+    assert key.replace("-", "_") in str(refused.value)
+    assert named in str(refused.value)
+
+
+@pytest.mark.parametrize(("untested", "taken"), [("true", True), ("", True), ("False", False)])
+def test_a_vllm_that_nobody_has_looked_at_may_have_others(*, untested: str, taken: bool) -> None:
+    args = (("brand_new", "1"), ("untested_vllm", untested))
+    spec = Template(engine="vllm", model="m", engine_args=args)
+    if taken:
+        check_engine_args(spec)
+    else:
+        with pytest.raises(InvalidSpec, match="brand_new"):
+            check_engine_args(spec)

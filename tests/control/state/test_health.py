@@ -10,7 +10,8 @@ import pytest
 from penstock.control.errors import UnknownNode
 from penstock.control.state.cluster import Cluster, ClusterView, Gateway, GatewayState
 from penstock.control.state.health import STABLE_AFTER, heard, registered, swept
-from penstock.control.state.liveness import HeardNode, Liveness
+from penstock.control.state.liveness import TIMEOUTS_ARE_DOUBT, HeardNode, Liveness
+from penstock.control.state.pings import Ping, pinged
 from penstock.control.state.replica import (
     Device,
     Evidence,
@@ -191,3 +192,36 @@ def test_lost_replicas_and_nodes_are_forgotten_after_a_while() -> None:
     view = swept(view, Liveness(), NOON + timedelta(minutes=12), PATIENCE)
     assert not view.replicas
     assert not view.nodes
+
+
+def test_a_drain_that_the_head_did_not_ask_for_is_none_and_may_end_again() -> None:
+    view = beat(view_with(replica()), report("r1", ReplicaState.DRAINING))
+    assert view.replicas[replica().id].state is ReplicaState.STARTING
+    assert view.replicas[replica().id].status.state is ReplicaState.DRAINING
+    restarted = beat(view, report("r1", ReplicaState.BACKOFF))
+    assert restarted.replicas[replica().id].state is ReplicaState.BACKOFF
+    asked = beat(view_with(replica(state=ReplicaState.DRAINING)), report("r1"))
+    assert asked.replicas[replica().id].state is ReplicaState.DRAINING
+
+
+def test_a_draining_replica_that_the_head_has_forgotten_counts_as_not_asked_for() -> None:
+    view = beat(view_with(), report("r1", ReplicaState.DRAINING))
+    assert view.replicas[replica().id].state is ReplicaState.STARTING
+
+
+def test_a_wedged_replica_on_a_lost_node_is_lost_once_it_answers_no_more() -> None:
+    wedged = replace(replica(), evidence=Evidence.WEDGED)
+    live, late = Liveness(), NOON + timedelta(hours=1)
+    view = swept(view_with(wedged), live, late, PATIENCE)
+    assert view.replicas[wedged.id].state is ReplicaState.READY  # it may be stopped yet
+    for _ in range(TIMEOUTS_ARE_DOUBT):
+        view = pinged(view, live, wedged.id, wedged.status.address, Ping.TIMED_OUT, late)
+    assert swept(view, live, late, PATIENCE).replicas[wedged.id].state is ReplicaState.LOST
+
+
+def test_former_crashes_keep_no_replica_of_a_lost_node_in_the_routes() -> None:
+    gone = replace(replica(), evidence=Evidence.GONE, crashes=2)
+    soon = NOON + PATIENCE.lost_after + SECOND
+    view = view_with(gone).with_node(node(state=NodeState.SILENT))
+    assert soon - gone.since < STABLE_AFTER
+    assert swept(view, Liveness(), soon, PATIENCE).replicas[gone.id].state is ReplicaState.LOST

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from penstock.control.state.actions import Drain, Place, Start, Stop
+from penstock.control.state.actions import Abandon, Drain, Place, Start, Stop
 from penstock.control.state.cluster import (
     ClusterView,
     Gateway,
@@ -14,9 +14,20 @@ from penstock.control.state.cluster import (
     Published,
 )
 from penstock.control.state.deployment import Departed, created
-from penstock.control.state.reconcile import CRASH_LOOP, calls, plan
+from penstock.control.state.placing import applied, stop_taken
+from penstock.control.state.reconcile import CRASH_LOOP, calls, decisions, plan
 from penstock.control.state.replica import Evidence, NodeIntent, NodeState, Replica, ReplicaState
-from tests.fakes.control_values import DEADLINES, MINI, NOON, SECOND, UID, node, replica, spec
+from tests.fakes.control_values import (
+    DEADLINES,
+    MINI,
+    NOON,
+    SECOND,
+    UID,
+    node,
+    replica,
+    report,
+    spec,
+)
 
 PROVEN = NOON - timedelta(minutes=1)
 
@@ -68,8 +79,7 @@ def test_a_draining_replica_is_stopped_until_its_agent_drains_it() -> None:
     published = Published(3, frozenset({"r1"}), {"old": 3})
     view = replace(view_with(draining, replica()), published=published)
     assert plan(view, NOON, DEADLINES) == [Stop(draining.id)]
-    obeyed = replace(draining, status=replace(draining.status, state=ReplicaState.DRAINING))
-    assert plan(view.with_replica(obeyed), NOON, DEADLINES) == []
+    assert plan(stop_taken(view, draining.id), NOON, DEADLINES) == []
 
 
 def test_a_draining_replica_is_stopped_when_every_gateway_routes_without_it_or_took_too_long() -> (
@@ -214,3 +224,65 @@ def test_a_head_that_reaches_nobody_replaces_nobody() -> None:
         replace(replica(name), evidence=Evidence.DOUBTED, evidence_since=NOON) for name in "ab"
     ]
     assert plan(view_with(*doubted, wanted=2), NOON + timedelta(hours=1), DEADLINES) == []
+
+
+def test_a_replica_that_a_live_agent_never_starts_is_given_up_and_put_elsewhere() -> None:
+    pending = replica(state=ReplicaState.PENDING)
+    view = view_with(pending).with_node(node("n2"))
+    assert plan(view, NOON + DEADLINES.obeyed - SECOND, DEADLINES) == [Start(pending.id)]
+    later = NOON + DEADLINES.obeyed
+    (given_up,) = decisions(view, later, DEADLINES)
+    assert given_up == Abandon(pending.id, "n1 did not start r1 in 60 s")
+    view = applied(view, [given_up], lambda: "x", later)
+    assert view.deployments[MINI].trouble == "n1 did not start r1 in 60 s"
+    assert plan(view, later, DEADLINES) == [Place(MINI, node("n2").id)]
+
+
+def test_an_agent_that_was_away_gets_its_time_to_obey_from_its_return_on() -> None:
+    pending = replica(state=ReplicaState.PENDING)
+    back = replace(node(), since=NOON + DEADLINES.obeyed)
+    view = view_with(pending).with_node(back)
+    assert decisions(view, NOON + DEADLINES.obeyed, DEADLINES) == []
+    assert decisions(view, back.since + DEADLINES.obeyed, DEADLINES) != []
+
+
+def drained_by_others() -> Replica:
+    """It was ready; then its agent reports that it drains, and nobody here had asked for that."""
+    status = report("r1", ReplicaState.DRAINING)
+    return replace(replica(state=ReplicaState.STARTING), status=status)
+
+
+def test_a_replica_that_drains_unasked_is_replaced_and_stopped_after_its_grace() -> None:
+    view = view_with(drained_by_others())
+    assert plan(view, NOON + DEADLINES.unasked - SECOND, DEADLINES) == []
+    later = NOON + DEADLINES.unasked
+    (drain,) = plan(view, later, DEADLINES)
+    assert isinstance(drain, Drain)
+    assert "this head did not ask" in drain.trouble
+    view = replace(
+        applied(view, [drain], lambda: "x", later),
+        published=Published(3, frozenset(), {"r1": 3}),
+    )
+    assert plan(view, later, DEADLINES) == [Place(MINI, node().id), Stop(drain.replica_id)]
+    assert Stop(drain.replica_id) not in plan(stop_taken(view, drain.replica_id), later, DEADLINES)
+
+
+def test_a_replica_of_a_former_template_that_drains_unasked_is_stopped_too() -> None:
+    status = report("old", ReplicaState.DRAINING, digest="old")
+    old = replace(replica("old", ReplicaState.STARTING, digest="old"), status=status)
+    found = decisions(view_with(replica(), old), NOON + DEADLINES.unasked, DEADLINES)
+    assert "old" in [a.replica_id for a in found if isinstance(a, Drain)]
+
+
+def test_a_foreign_replica_that_drains_is_left_alone() -> None:
+    stray = replace(drained_by_others(), deployment_uid="of another store")
+    later = NOON + timedelta(hours=1)
+    assert plan(view_with(stray, wanted=0), later, DEADLINES) == []
+
+
+def test_a_replica_that_no_agent_ever_stops_holds_up_no_update_for_ever() -> None:
+    stuck = replace(replica("stuck"), state=ReplicaState.DRAINING)
+    view = view_with(stuck, replica("old", digest="old"))
+    soon, late = NOON + SECOND, NOON + DEADLINES.stopped
+    assert [a for a in decisions(view, soon, DEADLINES) if isinstance(a, Place)] == []
+    assert [a for a in decisions(view, late, DEADLINES) if isinstance(a, Place)] != []

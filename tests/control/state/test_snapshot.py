@@ -87,3 +87,12 @@ def test_a_deployment_tells_its_adapters_and_the_shortest_known_context() -> Non
     assert route.adapters == (("pirate", "pirate@1"),)
     assert (route.max_model_len, route.max_ongoing) == (512, 7)
     assert route.created == int(NOON.timestamp())
+
+
+def test_a_deployment_serves_what_any_of_its_replicas_serves() -> None:
+    view = ClusterView().with_deployment(created(spec(), NOON, uid=UID))
+    for name, endpoints in (("a", ()), ("b", ("/v1/rerank", "/pooling")), ("c", ("/pooling",))):
+        one = replica(name)
+        view = view.with_replica(replace(one, status=replace(one.status, endpoints=endpoints)))
+    (route,) = routes_of(view).deployments
+    assert route.endpoints == ("/pooling", "/v1/rerank")

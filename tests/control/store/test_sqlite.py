@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -152,3 +153,22 @@ async def test_what_is_asked_of_a_closed_store_is_refused_in_words(tmp_path: Pat
     await store.close()
     with pytest.raises(StoreUnavailable, match=f"the store {path} is closed"):
         await store.load()
+
+
+async def test_a_store_that_found_no_room_writes_again_once_there_is_some(tmp_path: Path) -> None:
+    path = tmp_path / "full.db"
+    await (await SqliteStore.open(path)).close()
+    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    store = SqliteStore(path, ThreadPoolExecutor(1), db)
+    key, author = Key("node", "n"), Author("test", "test")
+    large = Change(key, {"text": "x" * 1_000_000})
+    (pages,) = db.execute("PRAGMA page_count").fetchone()
+    db.execute(f"PRAGMA max_page_count = {pages + 3}")
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable, match="is full"):
+            await store.apply([Change(Key("node", "small"), {}), large], author, NOON)
+    assert (await store.load()).documents == {}
+    db.execute("PRAGMA max_page_count = 100000")
+    await store.apply([large], author, NOON)
+    assert list((await store.load()).documents) == [key]
+    await store.close()

@@ -15,7 +15,11 @@ SCHEME = "bearer"
 HELP = "send `Authorization: Bearer TOKEN`; the head's first start wrote one to admin.token in its "
 HELP += "data directory"
 # Declared for the documents, whose Authorize button it makes; the check itself is in `doors.py`.
-_BEARER = HTTPBearer(auto_error=False, description="A token: `penstock tokens create` makes them.")
+_BEARER = HTTPBearer(
+    auto_error=False,
+    description="A token, such as the one that the head's first start wrote to `admin.token` in "
+    "its data directory; `penstock tokens create` makes more.",
+)
 
 
 def bearer_of(authorization: Sequence[str]) -> str:

@@ -18,7 +18,6 @@ from penstock.control.admin.preconditions import (
     etag,
 )
 from penstock.control.errors import DeploymentExists, Forbidden
-from penstock.control.managers.clock import Clock
 from penstock.control.managers.keeper import Keeper
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.deployment import (
@@ -31,6 +30,7 @@ from penstock.control.state.deployment import (
 from penstock.control.state.engine_args import runs_model_code
 from penstock.control.state.tokens import Role, Token
 from penstock.control.store.store import Author
+from penstock.control.supervision.clock import Clock
 
 CREATED: dict[int | str, dict[str, Any]] = {
     status.HTTP_201_CREATED: {"model": DeploymentModel, "description": "Created"}

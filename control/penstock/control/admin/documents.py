@@ -12,21 +12,53 @@ PROBLEM = {"$ref": "#/components/schemas/Problem"}
 FOREIGN_SCHEMAS = ("HTTPValidationError", "ValidationError")
 
 
+# Doors that stand before every handler.
+DOORS = {"401": "No token, or one that is not known", "403": "The token's role is too low"}
+BODY = {
+    "400": "The body is no JSON",
+    "413": "The body is larger than 1 MiB",
+    "415": "The body is not application/json",
+    "422": "A value cannot be used",
+}
+NAMED = {"404": "Nothing has this name"}
+CHANGE = {"409": "Another one is in the way", "503": "The head cannot store it, or holds still"}
+CONDITION = {"412": "It is not as the caller read it"}
+
+
 def with_problems(document: dict[str, Any]) -> dict[str, Any]:
-    """Every error answer is a problem body."""
+    """Every error answer is a problem body, those that have to be reckoned with by their status."""
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
     schemas["Problem"] = Problem.model_json_schema()
     for name in FOREIGN_SCHEMAS:
         schemas.pop(name, None)
-    for responses in _responses(document):
-        responses.pop("422", None)  # in 4XX
-        for status in ("4XX", "5XX"):
-            if status in responses:
-                responses[status]["content"] = {MEDIA_TYPE: {"schema": PROBLEM}}
+    for method, operation in _operations(document):
+        responses = operation["responses"]
+        if responses.pop("422", None) and not operation.get("requestBody"):
+            responses["422"] = {"description": BODY["422"]}
+        if operation.get("security"):
+            for status, description in _refusals(method, operation).items():
+                responses[status] = {"description": description}
+        for status, response in responses.items():
+            if status[0] in "45":
+                response["content"] = {MEDIA_TYPE: {"schema": PROBLEM}}
     return document
 
 
-def _responses(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _refusals(method: str, operation: dict[str, Any]) -> dict[str, str]:
+    """Statuses and what they mean for an operation, as far as its own document tells."""
+    parameters = operation.get("parameters", ())
+    found = dict(DOORS)
+    if operation.get("requestBody"):
+        found |= BODY
+    if any(each["in"] == "path" for each in parameters):
+        found |= NAMED
+    if method != "get":
+        found |= CHANGE
+    if any(each["in"] == "header" for each in parameters):
+        found |= CONDITION
+    return found
+
+
+def _operations(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     for methods in document["paths"].values():
-        for operation in methods.values():
-            yield operation["responses"]
+        yield from methods.items()

@@ -85,7 +85,12 @@ class SpecModel(BaseModel):
     first_event_deadline_ms: Count = Field(
         0, description="milliseconds from send to the first event; 0: no limit"
     )
-    labels: dict[Text, Text] = Field(default_factory=dict, max_length=100)
+    labels: dict[Text, Text] = Field(
+        default_factory=dict,
+        max_length=100,
+        description="for people and programs: Penstock gives them no meaning",
+        examples=[{"team": "search"}],
+    )
     start_limit_ms: Count = Field(
         0,
         description="milliseconds from a replica's start to ready, after which it is started anew; "
@@ -141,7 +146,7 @@ class SpecModel(BaseModel):
 class NewDeployment(SpecModel):
     """A deployment to create."""
 
-    name: Text = Field(description='what clients say as "model"', examples=["penstock-mini"])
+    name: Text = Field(description='what clients say as "model"', examples=["my-model"])
 
 
 class ScaleModel(BaseModel):
@@ -149,7 +154,7 @@ class ScaleModel(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    replicas: Annotated[StrictInt, Field(ge=0, le=MAX_REPLICAS)]
+    replicas: Annotated[StrictInt, Field(ge=0, le=MAX_REPLICAS, examples=[2])]
 
 
 class StatusModel(BaseModel):
@@ -217,6 +222,7 @@ class ReplicaModel(BaseModel):
     log_path: str
     max_model_len: int
     capacity: int
+    endpoints: list[str]
     adapters: list[str]
 
     @classmethod
@@ -242,6 +248,7 @@ class ReplicaModel(BaseModel):
             log_path=status.log_path,
             max_model_len=status.max_model_len,
             capacity=status.capacity,
+            endpoints=list(status.endpoints),
             adapters=list(status.adapters),
         )
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.control.admin.gateways_api import GatewayReplacer
-from penstock.control.managers.clock import Clock
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.routes import RouteManager
 from penstock.control.managers.tokens import TokenManager
 from penstock.control.store.store import Store
+from penstock.control.supervision.clock import Clock
 
 
 @dataclass(frozen=True, slots=True)

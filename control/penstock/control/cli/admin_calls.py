@@ -7,10 +7,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from penstock.control.data_dir import admin_token_path
-from penstock.control.errors import Unavailable
+from penstock.control.errors import InvalidSetting, NoHeadAnswers, Unauthenticated
 from penstock.control.outside.admin_client import AdminClient, token_in
+from penstock.control.settings import split_address
 
 T = TypeVar("T")
 
@@ -28,7 +30,9 @@ class Head:
     def url(self) -> str:
         """Where its admin API is."""
         if "://" in self.admin:
+            _check_url(self.admin)
             return self.admin
+        split_address(self.admin, flag="--admin")
         return f"{'https' if self.ca else 'http'}://{self.admin}"
 
     def ask(self, question: Callable[[AdminClient], Awaitable[T]]) -> T:
@@ -36,14 +40,30 @@ class Head:
         return asyncio.run(self._ask(question))
 
     async def _ask(self, question: Callable[[AdminClient], Awaitable[T]]) -> T:
-        token = token_in(self.token_file or admin_token_path(self.data_dir))
-        async with AdminClient(self.url, token, ca=self.ca) as admin:
+        file = self.token_file or admin_token_path(self.data_dir)
+        async with AdminClient(self.url, token_in(file), ca=self.ca) as admin:
             try:
                 return await question(admin)
-            except Unavailable as error:
-                if not str(error).startswith("no head answers"):
-                    raise
-                raise Unavailable(
+            except NoHeadAnswers as error:
+                raise NoHeadAnswers(
                     f"{error}; start it with `penstock serve` or `penstock head`,"
                     " or name another one with --admin"
                 ) from error
+            except Unauthenticated as error:
+                raise Unauthenticated(
+                    f"the head at {self.url} does not know the token in {file}, or it was revoked:"
+                    " name the head's data directory with --data-dir, or a file with another token"
+                    " by --admin-token-file"
+                ) from error
+
+
+def _check_url(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        if not parts.hostname or parts.port == 0:
+            raise ValueError("it names no host")
+    except ValueError as error:
+        raise InvalidSetting(
+            f"--admin is {url!r}: it must be host:port or a URL, such as http://127.0.0.1:8081 "
+            f"({error})"
+        ) from error

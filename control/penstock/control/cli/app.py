@@ -45,7 +45,10 @@ def root(
 
 app.command(rich_help_panel="On one machine", help=SERVE_HELP)(serve)
 app.command(rich_help_panel="Looking")(status)
-for verb in (deploy, scale, delete, drain, replace):
+app.command(rich_help_panel="Changing")(deploy)
+# "-1" is a number that is too small, and no option.
+app.command(rich_help_panel="Changing", context_settings={"ignore_unknown_options": True})(scale)
+for verb in (delete, drain, replace):
     app.command(rich_help_panel="Changing")(verb)
 app.add_typer(quarantine, name="quarantine", rich_help_panel="Changing")
 app.add_typer(tokens, name="tokens", rich_help_panel="Changing")

@@ -19,7 +19,8 @@ from penstock.control.serving.options import parse_adapter, parse_engine_args
 
 Name = Annotated[str, typer.Argument(help='What clients say as "model".')]
 Model = Annotated[
-    str | None, typer.Option(help="A path on the nodes, a Hugging Face id, or penstock-mini.")
+    str | None,
+    typer.Option(help="A path on the nodes, a Hugging Face id, penstock-mini or penstock-embed."),
 ]
 Engine = Annotated[str | None, typer.Option(help="vllm or simulated.")]
 Replicas = Annotated[int | None, typer.Option(min=0, help="Processes that answer.")]

@@ -72,6 +72,12 @@ TlsCa = Annotated[
         help="PEM file: who signed the certificates of those that this process calls.",
     ),
 ]
+GATEWAY_TLS_CERT = "PENSTOCK_GATEWAY_TLS_CERT"
+GATEWAY_TLS_KEY = "PENSTOCK_GATEWAY_TLS_KEY"
+CERT_OF_CLIENTS = (
+    "PEM file: the certificate, with those above it, that the gateway shows its clients. With it"
+    " the gateway speaks HTTPS; it is read again when it changes."
+)
 OpenGateway = Annotated[
     bool,
     typer.Option(
@@ -79,6 +85,17 @@ OpenGateway = Annotated[
         envvar="PENSTOCK_OPEN",
         rich_help_panel=SECURITY_PANEL,
         help="Let the gateway serve whoever reaches it: needed to listen beyond the loopback.",
+    ),
+]
+CorsOrigins = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--cors-origin",
+        envvar="PENSTOCK_CORS_ORIGIN",
+        metavar="ORIGIN",
+        rich_help_panel=SECURITY_PANEL,
+        help="Web pages of this origin, https://chat.example, may call the gateway; '*': any"
+        " page. Repeatable.",
     ),
 ]
 AllowHosts = Annotated[

@@ -11,10 +11,14 @@ from typing import Annotated
 import typer
 
 from penstock.control.cli.options import (
+    CERT_OF_CLIENTS,
+    GATEWAY_TLS_CERT,
+    GATEWAY_TLS_KEY,
     START_SECONDS,
     AllowHosts,
     AllowModelCode,
     ClusterTokenFile,
+    CorsOrigins,
     DataDir,
     LogLevel,
     OpenGateway,
@@ -32,12 +36,15 @@ from penstock.control.outside.sockets import outgoing_address
 from penstock.control.settings import (
     ADMIN_ADDRESS,
     DATA_DIR,
+    DEEP_CHECK_EVERY,
     GATEWAY_ADDRESS,
     METRICS_ADDRESS,
     RPC_ADDRESS,
     HeadSettings,
+    HeadTimings,
     NodeSettings,
     TlsFiles,
+    gateway_tls,
 )
 
 GatewayBinary = Annotated[
@@ -46,6 +53,10 @@ GatewayBinary = Annotated[
 ]
 GatewayThreads = Annotated[
     int | None, typer.Option(envvar="PENSTOCK_GATEWAY_THREADS", min=1, help="Its I/O threads.")
+]
+GatewayTlsCert = Annotated[Path | None, typer.Option(envvar=GATEWAY_TLS_CERT, help=CERT_OF_CLIENTS)]
+GatewayTlsKey = Annotated[
+    Path | None, typer.Option(envvar=GATEWAY_TLS_KEY, help="PEM file: its private key.")
 ]
 NoGateway = Annotated[bool, typer.Option("--no-gateway", help="Run no gateway on this machine.")]
 TakeOver = Annotated[
@@ -56,6 +67,15 @@ TakeOver = Annotated[
         " says what it does not know, and makes them follow. For once, after a restored backup.",
     ),
 ]
+DeepCheckEvery = Annotated[
+    float,
+    typer.Option(
+        envvar="PENSTOCK_DEEP_CHECK_EVERY",
+        metavar="SECONDS",
+        help="How often each replica has to show that its engine does its work; 0: never.",
+    ),
+]
+DEEP_SECONDS = DEEP_CHECK_EVERY.total_seconds()
 # Given by `penstock serve`: see outside/process_tree.py.
 WithParent = Annotated[int, typer.Option(hidden=True)]
 
@@ -80,6 +100,8 @@ def head(
     ] = METRICS_ADDRESS,
     gateway_binary: GatewayBinary = None,
     gateway_threads: GatewayThreads = None,
+    gateway_tls_cert: GatewayTlsCert = None,
+    gateway_tls_key: GatewayTlsKey = None,
     no_gateway: NoGateway = False,
     open_gateway: OpenGateway = False,
     log_level: Verbosity = LogLevel.INFO,
@@ -88,6 +110,8 @@ def head(
     tls_key: TlsKey = None,
     tls_ca: TlsCa = None,
     allow_host: AllowHosts = None,
+    cors_origin: CorsOrigins = None,
+    deep_check_every: DeepCheckEvery = DEEP_SECONDS,
     take_over: TakeOver = False,
     with_parent: WithParent = 0,
 ) -> None:
@@ -111,11 +135,14 @@ def head(
             gateway_binary=gateway_binary,
             gateway_threads=gateway_threads,
             run_gateway=not no_gateway,
+            gateway_tls=gateway_tls(gateway_tls_cert, gateway_tls_key, prefix="--gateway-"),
             open_gateway=open_gateway,
             log_level=log_level,
             cluster_token_file=cluster_token_file or cluster_token_path(data_dir.resolve()),
             tls=TlsFiles(tls_cert, tls_key, tls_ca),
             allow_hosts=tuple(allow_host or ()),
+            cors_origins=tuple(cors_origin or ()),
+            timings=HeadTimings(deep_check_every=timedelta(seconds=deep_check_every)),
             take_over=take_over,
         )
         finish(asyncio.run(run_head(settings)))

@@ -11,7 +11,7 @@ from penstock.control.admin.quarantine_api import SuspectModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, say_json_list
 from penstock.control.cli.options import AsJson
-from penstock.control.cli.tables import show, table
+from penstock.control.cli.tables import listing, show
 from penstock.control.errors import NotFound
 from penstock.control.outside.admin_client import AdminClient
 
@@ -33,7 +33,7 @@ def list_quarantine(head: Head, as_json: AsJson = False) -> None:
     if as_json:
         say_json_list(found)
         return
-    show(table("Quarantine", COLUMNS, map(_row, found)))
+    show(listing("Quarantine", COLUMNS, map(_row, found)))
 
 
 @quarantine.command()

@@ -12,9 +12,14 @@ from typing import Annotated
 import typer
 
 from penstock.control.cli.options import (
+    CERT_OF_CLIENTS,
+    GATEWAY_TLS_CERT,
+    GATEWAY_TLS_KEY,
+    SECURITY_PANEL,
     START_SECONDS,
     AllowHosts,
     AllowModelCode,
+    CorsOrigins,
     DataDir,
     LogLevel,
     OpenGateway,
@@ -30,6 +35,7 @@ from penstock.control.settings import (
     GATEWAY_ADDRESS,
     METRICS_ADDRESS,
     RPC_ADDRESS,
+    gateway_tls,
 )
 
 ENGINE_PANEL = "The engine"
@@ -58,7 +64,8 @@ Model = Annotated[
     str,
     typer.Argument(
         envvar="PENSTOCK_MODEL",
-        help="A directory, a Hugging Face id, or penstock-mini, which comes with Penstock.",
+        help="A directory, a Hugging Face id, or what comes with Penstock: penstock-mini, "
+        "which talks, or penstock-embed, which makes embeddings.",
     ),
 ]
 Engine = Annotated[
@@ -153,6 +160,16 @@ GatewayBinary = Annotated[
         help="The gateway program. Default: the one built in this checkout, or on PATH.",
     ),
 ]
+TlsCert = Annotated[
+    Path | None,
+    typer.Option(envvar=GATEWAY_TLS_CERT, rich_help_panel=SECURITY_PANEL, help=CERT_OF_CLIENTS),
+]
+TlsKey = Annotated[
+    Path | None,
+    typer.Option(
+        envvar=GATEWAY_TLS_KEY, rich_help_panel=SECURITY_PANEL, help="PEM file: its private key."
+    ),
+]
 
 
 def serve(
@@ -170,8 +187,11 @@ def serve(
     data_dir: DataDir = Path(DATA_DIR),
     gateway_threads: GatewayThreads = None,
     gateway_binary: GatewayBinary = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
     open_gateway: OpenGateway = False,
     allow_host: AllowHosts = None,
+    cors_origin: CorsOrigins = None,
     allow_model_code: AllowModelCode = False,
     start_limit: StartLimit = START_SECONDS,
     log_level: Verbosity = LogLevel.INFO,
@@ -197,8 +217,10 @@ def serve(
             admin=admin,
             rpc=rpc,
             metrics=metrics,
+            gateway_tls=gateway_tls(tls_cert, tls_key),
             open_gateway=open_gateway,
             allow_hosts=tuple(allow_host or ()),
+            cors_origins=tuple(cors_origin or ()),
             allow_model_code=allow_model_code,
             start_limit=timedelta(seconds=start_limit),
             gateway_threads=gateway_threads,

@@ -8,15 +8,13 @@ from dataclasses import dataclass
 
 import typer
 from pydantic import BaseModel
-from rich.padding import Padding
-from rich.table import Table
 
 from penstock.control.admin.models import DeploymentModel, GatewayModel, NodeModel, ReplicaModel
 from penstock.control.admin.version_api import VersionModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head
 from penstock.control.cli.options import AsJson
-from penstock.control.cli.tables import notes, show, table
+from penstock.control.cli.tables import Note, Part, listing, notes, show
 from penstock.control.outside.admin_client import AdminClient
 
 GIB = 1024**3
@@ -47,7 +45,7 @@ def status(head: Head, as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps(to_json(everything), indent=2))
         return
-    show(*to_tables(everything))
+    show(*to_parts(everything))
 
 
 def to_json(everything: Everything) -> dict[str, object]:
@@ -66,22 +64,22 @@ def to_json(everything: Everything) -> dict[str, object]:
     }
 
 
-def to_tables(everything: Everything) -> list[Table | Padding]:
-    """One table for each list, with what a person wants to know first; reasons stand below."""
+def to_parts(everything: Everything) -> list[Part]:
+    """Each list, with what a person wants to know first; reasons stand below."""
     deployments, replicas = everything.deployments, everything.replicas
     return [
         *_alarms(everything.head),
-        table("Deployments", DEPLOYMENT_COLUMNS, map(_deployment, deployments)),
+        listing("Deployments", DEPLOYMENT_COLUMNS, map(_deployment, deployments)),
         *notes((it.name, it.status.message) for it in deployments),
-        table("Replicas", REPLICA_COLUMNS, map(_replica, replicas)),
+        listing("Replicas", REPLICA_COLUMNS, map(_replica, replicas)),
         *notes((it.id, it.last_error) for it in replicas),
-        table("Nodes", NODE_COLUMNS, map(_node, everything.nodes)),
-        table("Gateways", GATEWAY_COLUMNS, map(_gateway, everything.gateways)),
+        listing("Nodes", NODE_COLUMNS, map(_node, everything.nodes)),
+        listing("Gateways", GATEWAY_COLUMNS, map(_gateway, everything.gateways)),
         *notes((it.id, it.last_error) for it in everything.gateways),
     ]
 
 
-def _alarms(head: VersionModel | None) -> list[Padding]:
+def _alarms(head: VersionModel | None) -> list[Note]:
     """What an operator has to know before anything else."""
     if head is None:
         return []

@@ -1,10 +1,16 @@
-"""Tables for people: ids and states stay whole, what is long stands below in lines of its own."""
+"""Lists for people: as a table where that fits, else row by row; as plain lines into a pipe.
+
+Ids, states, addresses and numbers are never broken: they are there to be copied. A table may break
+what reads on well on the next line; where even that does not fit, each row gets lines of its own.
+A pipe has no width: there nothing is broken, and lines are columns for `awk` and `grep`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -24,35 +30,130 @@ COLOURS = {
     "foreign": "red",
     "quarantined": "red",
 }
-INDENT = 2  # columns
-# Never broken, as ids and states are not: they are there to be copied.
-WHOLE = frozenset({"address"})
+INDENT, GAP = 2, 2  # columns
+# Columns, behind the first two, that may be broken; to no less than this.
+SOFT = frozenset({"model", "adapters", "name", "deployment", "path"})
+SOFT_WIDTH = 14
+NUMBERS = frozenset({"pid", "restarts", "in flight", "queued", "requests", "cores", "GPUs"})
+WIDE = 1 << 20  # a pipe's width
 
 
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """The first column names the row; the second is its state, and has its colour."""
-    made = Table(title=title, title_justify="left", title_style="bold")
-    for position, column in enumerate(columns):
-        made.add_column(column, no_wrap=position < 2 or column in WHOLE, overflow="fold")
-    for row in rows:
-        cells = [Text(cell) for cell in row]
-        cells[1].stylize(COLOURS.get(row[1], ""))
-        made.add_row(*cells)
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Rows under a title. The first column names the row; the second is its state, in colour."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What is to be said of one row, or before all."""
+
+    about: str
+    words: str
+
+
+Part = Listing | Note
+
+
+def listing(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Listing:
+    """A list of all these rows."""
+    return Listing(title, columns, tuple(rows))
+
+
+def notes(pairs: Iterable[tuple[str, str]]) -> list[Note]:
+    """Notes for those rows of which there is something to say."""
+    return [Note(about, words) for about, words in pairs if words]
+
+
+def show(*parts: Part, console: Console | None = None) -> None:
+    """Prints them to the terminal, or wherever stdout goes."""
+    console = console or Console()
+    for position, part in enumerate(parts):
+        if position and isinstance(part, Listing):
+            console.print()
+        if console.is_terminal:
+            console.print(_drawn(part, console.width))
+        else:
+            console.out(*_plain(part), sep="\n", highlight=False)
+
+
+def _plain(part: Part) -> list[str]:
+    if isinstance(part, Note):
+        return [" " * INDENT + line for line in f"{part.about}: {part.words}".splitlines()]
+    console = Console(width=WIDE, no_color=True, force_terminal=False)
+    with console.capture() as captured:
+        console.print(_drawn(part, WIDE))
+    return [line.rstrip() for line in captured.get().splitlines()]
+
+
+def _drawn(part: Part, width: int) -> RenderableType:
+    if isinstance(part, Note):
+        return Padding(Text.assemble((part.about, "bold"), ": ", part.words), (0, 0, 0, INDENT))
+    if not part.rows:
+        return Text.assemble((part.title, "bold"), ": none")
+    return _table(part, width) if _least_width(part) <= width else _row_by_row(part)
+
+
+def _table(part: Listing, width: int) -> Table:
+    made = Table(
+        title=part.title,
+        title_justify="left",
+        title_style="bold",
+        header_style="dim",
+        box=None,
+        pad_edge=False,
+        padding=(0, GAP, 0, 0),
+    )
+    for position, column in enumerate(part.columns):
+        soft = _is_soft(position, column)
+        made.add_column(
+            column,
+            no_wrap=not soft or width == WIDE,
+            min_width=_least(part, position),
+            overflow="fold",
+            justify="right" if column in NUMBERS else "left",
+        )
+    for row in part.rows:
+        made.add_row(*_cells(row))
     return made
 
 
-def note(about: str, words: str) -> Padding:
-    """What is to be said of one row: broken between words, at the terminal's width."""
-    return Padding(Text.assemble((about, "bold"), ": ", words), (0, 0, 0, INDENT))
+def _row_by_row(part: Listing) -> Table:
+    made = Table.grid()
+    made.add_row(Text(part.title, style="bold"))
+    for row in part.rows:
+        name, state, *others = _cells(row)
+        made.add_row(Padding(Text("  ").join([name, state]), (0, 0, 0, INDENT)))
+        fields = Table.grid(padding=(0, GAP, 0, 0))
+        fields.add_column(no_wrap=True, style="dim")
+        fields.add_column(overflow="fold")
+        for column, cell in zip(part.columns[2:], others, strict=True):
+            if cell:
+                fields.add_row(column, cell)
+        made.add_row(Padding(fields, (0, 0, 0, 2 * INDENT)))
+    return made
 
 
-def notes(pairs: Iterable[tuple[str, str]]) -> list[Padding]:
-    """Notes for those rows of which there is something to say."""
-    return [note(about, words) for about, words in pairs if words]
+def _cells(row: Sequence[str]) -> list[Text]:
+    cells = [Text(cell, overflow="fold") for cell in row]
+    cells[1].stylize(COLOURS.get(row[1], ""))
+    return cells
 
 
-def show(*parts: Table | Padding) -> None:
-    """Prints them to the terminal, or wherever stdout goes."""
-    console = Console()
-    for part in parts:
-        console.print(part)
+def _is_soft(position: int, column: str) -> bool:
+    return position > 1 and column in SOFT
+
+
+def _least_width(part: Listing) -> int:
+    """What a table needs at least."""
+    columns = range(len(part.columns))
+    return sum(_least(part, position) for position in columns) + GAP * (len(columns) - 1)
+
+
+def _least(part: Listing, position: int) -> int:
+    column = part.columns[position]
+    natural = max(len(text) for text in (column, *(row[position] for row in part.rows)))
+    return min(natural, max(SOFT_WIDTH, len(column))) if _is_soft(position, column) else natural

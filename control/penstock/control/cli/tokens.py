@@ -12,7 +12,7 @@ from penstock.control.admin.models import TokenModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, say_json, say_json_list
 from penstock.control.cli.options import AsJson
-from penstock.control.cli.tables import show, table
+from penstock.control.cli.tables import listing, show
 from penstock.control.errors import NotFound
 from penstock.control.outside.admin_client import AdminClient
 from penstock.control.state.tokens import Role
@@ -55,7 +55,7 @@ def list_tokens(head: Head, as_json: AsJson = False) -> None:
     if as_json:
         say_json_list(found)
         return
-    show(table("Tokens", COLUMNS, map(_row, found)))
+    show(listing("Tokens", COLUMNS, map(_row, found)))
 
 
 @tokens.command()

@@ -16,17 +16,17 @@ from penstock.control.errors import (
     StoreUnavailable,
 )
 from penstock.control.managers.changes import watching
-from penstock.control.managers.clock import Clock
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.single_flight import SingleFlight
 from penstock.control.placement.placement import Placement, order_for
 from penstock.control.state.actions import Call, Start, Stop, told
 from penstock.control.state.cluster import ClusterView
-from penstock.control.state.placing import answered, applied
+from penstock.control.state.placing import answered, applied, stop_taken
 from penstock.control.state.reconcile import calls, decisions
 from penstock.control.state.replacing import Deadlines
 from penstock.control.state.replica import NodeFacts, ReplicaId, ReplicaState, ReplicaStatus
 from penstock.control.state.serving import is_current
+from penstock.control.supervision.clock import Clock
 
 log = logging.getLogger(__name__)
 
@@ -94,9 +94,11 @@ class DeploymentManager:
         replica = view.replicas.get(replica_id)
         node = replica and view.nodes.get(replica.node)
         deployment = replica and view.owner(replica)
-        # Between plan and here the template may have changed: what was placed is never started
-        # from another one.
-        if not replica or not node or not deployment or not is_current(deployment, replica):
+        # Between plan and here it may have been given up, or its template changed: what was placed
+        # is never started from another one.
+        if view.held or not replica or replica.state is not ReplicaState.PENDING:
+            return
+        if not node or not deployment or not is_current(deployment, replica):
             return
         order = order_for(deployment, replica)
         try:
@@ -112,14 +114,16 @@ class DeploymentManager:
         view = self._keeper.cluster.view()
         replica = view.replicas.get(replica_id)
         node = replica and view.nodes.get(replica.node)
-        if not replica or not node:
+        if view.held or not replica or not node:
             return
         try:
             await self._placement.stop(node.facts, replica_id, self._drain)
         except (NodeUnreachable, HoldsStill) as error:
             await self._not_obeyed(node.facts, error)
             return
-        await self._note(replace(replica.status, state=ReplicaState.DRAINING))
+        await self._keeper.observe(
+            lambda view: stop_taken(view, replica_id), f"{replica_id}: told to stop"
+        )
 
     async def _note(self, status: ReplicaStatus) -> None:
         now = self._clock.steady()

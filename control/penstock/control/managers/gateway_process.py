@@ -14,6 +14,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Protocol
 
+from penstock.control.settings import GatewayTls
+
 log = logging.getLogger(__name__)
 
 SHARE_PORT = "--share-port"
@@ -22,8 +24,8 @@ SHARE_PORT = "--share-port"
 class LivenessProbe(Protocol):
     """Asks a gateway whether it lives."""
 
-    async def alive(self, address: str) -> bool:
-        """Whether /livez at this address answered 200 in time."""
+    async def alive(self, address: str, *, tls: bool = False) -> bool:
+        """Whether /livez at this address answered 200 in time, over TLS where that is spoken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class GatewayCommand:
     control: str  # host:port of the head's Routes service
     data_dir: Path
     metrics: str = ""  # host:port of metrics and status pages; empty: none
+    tls: GatewayTls | None = None  # of `listen`
     threads: int | None = None
     log_level: str = "info"
     flags: tuple[str, ...] = ()  # further ones, handed on as they are
@@ -52,6 +55,8 @@ class GatewayCommand:
         argv += [*gateway_mark(self.data_dir), self.id, "--log-level", self.log_level]
         if self.metrics:
             argv += ["--metrics", self.metrics]
+        if self.tls is not None:
+            argv += ["--tls-cert", str(self.tls.cert), "--tls-key", str(self.tls.key)]
         if self.threads is not None:
             argv += ["--threads", str(self.threads)]
         return [*argv, *self.flags]

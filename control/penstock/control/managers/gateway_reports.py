@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from penstock.control.managers.clock import Clock
 from penstock.control.managers.gateway_signs import GatewaySigns
 from penstock.control.managers.keeper import Keeper
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayReport, GatewayState
 from penstock.control.state.stamp import Stamp
 from penstock.control.state.suspects import Suspect, Suspects, merged
+from penstock.control.supervision.clock import Clock
 
 
 class GatewayReports:

@@ -27,7 +27,10 @@ class GatewaySigns:
         if signs := self._signs.get(gateway_id):
             now = self._clock.monotonic()
             self._signs[gateway_id] = signs.reported(
-                report.bytes_sent, now, draining=report.draining
+                report.bytes_sent,
+                now,
+                draining=report.draining,
+                has_routes=report.snapshot_version > 0,
             )
 
     def probed(self, gateway_id: str, *, answered: bool) -> None:
@@ -35,6 +38,10 @@ class GatewaySigns:
         signs = self._signs[gateway_id]
         now = self._clock.monotonic()
         self._signs[gateway_id] = signs.answered(now) if answered else signs.missed()
+
+    def one_of_two_answered(self, gateway_id: str) -> None:
+        """A probe of a port that it shares was answered: by it, or by the other one."""
+        self._signs[gateway_id] = self._signs[gateway_id].not_missed()
 
     def told_to_drain(self, gateway_id: str) -> None:
         """It was sent the SIGTERM that asks it to drain."""

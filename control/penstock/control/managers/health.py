@@ -2,7 +2,7 @@
 
 Each ready replica is pinged about once a second while there are few; where there are many, or its
 agent vouches for it, less often, so that all pings together stay below `PINGS_PER_SECOND`. A deep
-check now and then asks each for a few tokens: one that answers but generates nothing is wedged.
+check now and then makes each engine do a little work: one of which nothing comes out is wedged.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from penstock.control.managers.changes import watching
-from penstock.control.managers.clock import Clock
 from penstock.control.managers.gateway_reports import with_suspects
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.single_flight import SingleFlight
@@ -35,9 +34,11 @@ from penstock.control.state.replica import (
 )
 from penstock.control.state.stamp import Stamp
 from penstock.control.state.suspects import remaining
+from penstock.control.supervision.clock import Clock
 
 _PINGED = (ReplicaState.READY, ReplicaState.DRAINING)
 PINGS_PER_SECOND = 100
+NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 class ReplicaPinger(Protocol):
@@ -47,7 +48,7 @@ class ReplicaPinger(Protocol):
         """One Health call to the Inference service at this address."""
 
     async def deep_check(self, address: str) -> bool:
-        """Whether a few tokens came out of the engine; true where it cannot be asked now."""
+        """Whether the engine did a little work; true where it cannot be asked now."""
 
 
 class HealthManager:
@@ -71,7 +72,8 @@ class HealthManager:
         self._deep_every = deep_every
         self._pinged_at: dict[ReplicaId, datetime] = {}
         self._deep_at: dict[ReplicaId, datetime] = {}
-        self._deep_failures: dict[ReplicaId, int] = {}
+        # In a row, and the address of the process that they were of.
+        self._deep_failures: dict[ReplicaId, tuple[str, int]] = {}
 
     async def node_registered(
         self, facts: NodeFacts, reports: Sequence[ReplicaStatus], stamp: Stamp | None = None
@@ -140,7 +142,8 @@ class HealthManager:
         return [r for r in replicas if r.state in _PINGED and r.status.address]
 
     def _due(self, replicas: list[Replica], now: datetime) -> list[Replica]:
-        """All of them, while they are few; else each in its turn, those in doubt at once."""
+        """All of them, while they are few; else each in its turn, those in doubt more often. Who
+        was not asked for longest goes first: or many in doubt would take all turns."""
         view = self._keeper.cluster.view()
         for gone in self._pinged_at.keys() - view.replicas.keys():
             del self._pinged_at[gone]
@@ -154,6 +157,7 @@ class HealthManager:
             or not vouched_for(view, r)
             or now - self._pinged_at.get(r.id, now - rest) >= rest
         ]
+        due.sort(key=lambda r: self._pinged_at.get(r.id, NEVER))
         return due[: int(PINGS_PER_SECOND * max(self._ping_every.total_seconds(), 0.01)) * 2]
 
     def _due_for_deep_check(self, replicas: list[Replica], now: datetime) -> list[Replica]:
@@ -192,8 +196,9 @@ class HealthManager:
         address = replica.status.address
         generated = await self._pinger.deep_check(address)
         now = self._clock.steady()
-        failures = 0 if generated else self._deep_failures.get(replica.id, 0) + 1
-        self._deep_at[replica.id], self._deep_failures[replica.id] = now, failures
+        of, before = self._deep_failures.get(replica.id, (address, 0))
+        failures = 0 if generated else (before if of == address else 0) + 1
+        self._deep_at[replica.id], self._deep_failures[replica.id] = now, (address, failures)
         await self._keeper.observe(
             lambda view: deeply_checked(view, replica.id, address, failures, now),
             f"deep check of {replica.id}",

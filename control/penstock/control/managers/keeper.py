@@ -9,17 +9,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from penstock.control.errors import HoldsStill, StoreUnavailable
-from penstock.control.managers.clock import Clock
 from penstock.control.state.cluster import Cluster, ClusterView
 from penstock.control.state.command import heard_stamp, take_over, taken_over
 from penstock.control.state.stamp import Stamp, contradiction
 from penstock.control.store.documents import changes_between, digest_of, view_of
 from penstock.control.store.migration import migrations
 from penstock.control.store.store import Author, Change, Document, Key, Store
+from penstock.control.supervision.clock import Clock
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +41,7 @@ class Keeper:
         self._stamp = Stamp()
         self._stored = ClusterView()  # as the store has it; behind what is seen while held
         self._disowned: frozenset[str] = frozenset()  # clusters that a take-over left behind
+        self._hold_unstored = False  # a restart would forget that this head holds still
 
     @property
     def cluster(self) -> Cluster:
@@ -74,18 +75,18 @@ class Keeper:
         """Applies what an operator decided; raises StoreUnavailable or HoldsStill, then nothing is
         changed. Errors that the step raises pass through."""
         async with self._lock:
-            old = self._cluster.view()
-            if old.held:
-                raise HoldsStill(f"this head holds still: {old.held}")
+            old = self._commanding()
             new = step(old)
             await self._write_view(new, author)
             return self._cluster.replace(new)
 
     async def decide(self, decide: Callable[[ClusterView], Decided]) -> ClusterView:
         """Applies what a manager decides on the view as it is, in one transaction; raises
-        StoreUnavailable, then nothing is changed."""
+        StoreUnavailable, then nothing is changed. While this head holds still nobody is asked."""
         async with self._lock:
             old = self._cluster.view()
+            if old.held:
+                return old
             new, what = decide(old)
             await self._write_view(new, Author(HEAD, what))
             return self._cluster.replace(new)
@@ -94,15 +95,11 @@ class Keeper:
         """Somebody told the newest stamp that they accepted; it may stop this head, for good: the
         store remembers it, or its own revisions would grow until nobody could tell."""
         self._cluster.liveness.stamps[who] = stamp
-        if stamp.cluster_id in self._disowned or not contradiction(self._stamp, stamp):
-            return
-        async with self._lock:
-            view = heard_stamp(self._cluster.view(), self._stamp, who, stamp)
-            if view is self._cluster.view():
-                return
-            log.error("this head holds still", extra={"reason": view.held})
-            self._cluster.replace(view)
-            await self._write_identity(self._stamp, held=view.held)
+        if self._contradicts(stamp) or self._hold_unstored:
+            async with self._lock:
+                if self._contradicts(stamp):
+                    self._hold(heard_stamp(self._cluster.view(), self._stamp, who, stamp))
+                await self._store_hold()
 
     async def take_over(self) -> tuple[str, ...]:
         """In command from now on, under a higher epoch than anybody knows; returns what the store
@@ -112,23 +109,43 @@ class Keeper:
             heard = list(self._cluster.liveness.stamps.values())
             taken = take_over(old, self._stamp, heard)
             new = taken_over(old)
-            await self._write_view(new, Author(HEAD, "take over"))
-            self._disowned |= {stamp.cluster_id for stamp in heard if stamp}
-            self._disowned -= {taken.stamp.cluster_id}
-            await self._write_identity(taken.stamp, held="")
+            left = {stamp.cluster_id for stamp in heard if stamp} - {taken.stamp.cluster_id}
+            disowned = (self._disowned | left) - {taken.stamp.cluster_id}
+            changes = changes_between(self._stored, new)
+            changes.append(_identity(taken.stamp, "", disowned))
+            await self._write(changes, Author(HEAD, f"take over: {taken.stamp}"))
+            self._stamp = replace(taken.stamp, revision=self._stamp.revision)
+            self._stored, self._disowned, self._hold_unstored = new, disowned, False
             self._cluster.replace(new)
             return taken.differences
 
-    async def _write_identity(self, stamp: Stamp, *, held: str) -> None:
-        document: Document = {
-            "cluster_id": stamp.cluster_id,
-            "epoch": stamp.epoch,
-            "held": held,
-            "disowned": sorted(self._disowned),
-        }
-        what = f"hold still: {held}" if held else f"take over: {stamp}"
-        await self._write([Change(IDENTITY, document)], Author(HEAD, what))
-        self._stamp = replace(stamp, revision=self._stamp.revision)
+    def _contradicts(self, stamp: Stamp) -> bool:
+        return stamp.cluster_id not in self._disowned and bool(contradiction(self._stamp, stamp))
+
+    def _hold(self, view: ClusterView) -> None:
+        if view is not self._cluster.view():
+            log.error("this head holds still", extra={"reason": view.held})
+            self._cluster.replace(view)
+            self._hold_unstored = True
+
+    async def _store_hold(self) -> None:
+        """Tried again with whatever is heard next, until it is stored."""
+        if not self._hold_unstored:
+            return
+        held = self._cluster.view().held
+        change = _identity(self._stamp, held, self._disowned)
+        try:
+            await self._write([change], Author(HEAD, f"hold still: {held}"))
+            self._hold_unstored = False
+        except StoreUnavailable as error:
+            log.error("not stored that this head holds still", extra={"error": str(error)})
+
+    def _commanding(self) -> ClusterView:
+        """The view of a head that may change things; raises HoldsStill."""
+        view = self._cluster.view()
+        if view.held:
+            raise HoldsStill(f"this head holds still: {view.held}")
+        return view
 
     async def observe(self, step: Step, what: str) -> ClusterView:
         """Applies what was seen, stored if that is possible."""
@@ -142,15 +159,27 @@ class Keeper:
                 log.error("observation not stored", extra={"what": what, "error": str(error)})
             return self._cluster.replace(new)
 
+    async def documents(self, kind: str) -> Mapping[str, Document]:
+        """The stored documents of a kind that is not part of the view, by name."""
+        found = (await self._store.load()).documents
+        return {key.name: stored.document for key, stored in found.items() if key.kind == kind}
+
+    async def write(self, changes: list[Change], author: Author) -> None:
+        """Stores documents that are not part of the view; raises StoreUnavailable or HoldsStill,
+        then nothing is changed."""
+        async with self._lock:
+            self._commanding()
+            await self._write(changes, author)
+
     async def counter(self, name: str) -> int:
         """The stored value of a counter; 0 where it was never raised."""
-        stored = (await self._store.load()).documents.get(Key("counter", name))
-        return int(stored.document["value"]) if stored else 0
+        document = (await self.documents("counter")).get(name)
+        return int(document["value"]) if document else 0
 
     async def raise_counter(self, name: str, value: int) -> None:
-        """Stores a counter's value."""
+        """Stores a counter's value; raises as `write` does."""
         document: Document = {"value": value}
-        await self._write([Change(Key("counter", name), document)], Author(HEAD, f"raise {name}"))
+        await self.write([Change(Key("counter", name), document)], Author(HEAD, f"raise {name}"))
 
     async def _write_view(self, new: ClusterView, author: Author) -> None:
         await self._write(changes_between(self._stored, new), author)
@@ -160,3 +189,13 @@ class Keeper:
         if changes:
             version = await self._store.apply(changes, author, self._clock.now())
             self._stamp = replace(self._stamp, revision=version)
+
+
+def _identity(stamp: Stamp, held: str, disowned: Collection[str]) -> Change:
+    document: Document = {
+        "cluster_id": stamp.cluster_id,
+        "epoch": stamp.epoch,
+        "held": held,
+        "disowned": sorted(disowned),
+    }
+    return Change(IDENTITY, document)

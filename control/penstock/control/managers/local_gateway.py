@@ -13,7 +13,7 @@ from penstock.control.managers.gateway_process import GatewayCommand, LivenessPr
 from penstock.control.managers.gateway_signs import GatewaySigns
 from penstock.control.managers.keeper import Keeper
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
-from penstock.control.state.gateway_liveness import GatewayPatience, Verdict, judge
+from penstock.control.state.gateway_liveness import GatewayPatience, Verdict, is_mute, judge
 from penstock.control.supervision.clock import Clock
 from penstock.control.supervision.process import Launcher, Process
 
@@ -71,13 +71,15 @@ class LocalGateway:
         is_alone: Callable[[], bool],
     ) -> None:
         self.command = command
-        self.ready = asyncio.Event()  # it was seen working
+        # It was seen working; beside another one: with routes, or it could not take its place.
+        self.ready = asyncio.Event()
         self.exit_code: int | None = None
         self._process = process
         self._needs = needs
         # Two gateways share their ports while one replaces the other: whose answer is it then?
         self._is_alone = is_alone
         self._ended = asyncio.Event()
+        self._told_mute = False
         needs.signs.begin(command.id)
 
     @property
@@ -89,6 +91,11 @@ class LocalGateway:
     def argv(self) -> Sequence[str]:
         """Its command line."""
         return self._process.argv
+
+    @property
+    def drains(self) -> bool:
+        """Whether it said that it does, or was told to."""
+        return self._needs.signs.of(self.command.id).draining
 
     @property
     def has_ended(self) -> bool:
@@ -142,19 +149,47 @@ class LocalGateway:
 
     async def _look(self) -> Verdict:
         needs, gateway_id = self._needs, self.command.id
-        needs.signs.probed(gateway_id, answered=await self._answers())
+        await self._probe()
         verdict = judge(needs.signs.of(gateway_id), needs.clock.monotonic(), needs.patience)
         if verdict is Verdict.READY:
-            self.ready.set()
+            if self._is_alone() or needs.signs.of(gateway_id).has_routes:
+                self.ready.set()
             await needs.show(self.command, state=GatewayState.READY, last_error="")
         else:
             await needs.show(self.command, state=SHOWN_AS[verdict])
+        self._tell_mute()
         return verdict
+
+    def _tell_mute(self) -> None:
+        """Says once what to do about a gateway that this head never hears from."""
+        needs, gateway_id = self._needs, self.command.id
+        if self._told_mute:
+            return
+        if is_mute(needs.signs.of(gateway_id), needs.clock.monotonic(), needs.patience):
+            self._told_mute = True
+            log.error(
+                "gateway runs, but does not report to this head and gets no routes from it: it may"
+                " have been started with another cluster token; `penstock replace %s` starts one"
+                " with today's, and cuts no stream",
+                gateway_id,
+            )
+
+    async def _probe(self) -> None:
+        """Takes note of what a probe says. Of two that share their ports, an answer says that one
+        of them lives, and only silence is known to be of both."""
+        signs, gateway_id, alone = self._needs.signs, self.command.id, self._is_alone()
+        if signs.of(gateway_id).draining and not alone:
+            signs.probed(gateway_id, answered=False)  # it listens no longer: the port is another's
+        elif not await self._answers():
+            signs.probed(gateway_id, answered=False)
+        elif alone:
+            signs.probed(gateway_id, answered=True)
+        else:
+            signs.one_of_two_answered(gateway_id)
 
     async def _answers(self) -> bool:
         """On its status port, or else on that of its clients, whose silence says nothing."""
-        addresses = [self.command.metrics, self.command.listen] if self._is_alone() else []
-        for address in filter(None, addresses):
-            if await self._needs.probe.alive(address):
-                return True
-        return False
+        command, probe = self.command, self._needs.probe
+        if command.metrics and await probe.alive(command.metrics):
+            return True
+        return await probe.alive(command.listen, tls=command.tls is not None)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 from datetime import timedelta
+from typing import Any
 
 from penstock.control import log_files
 from penstock.control.errors import (
@@ -56,6 +58,7 @@ class GatewayManager:
         self._needs = needs
         self._current: LocalGateway | None = None
         self._living: set[LocalGateway] = set()  # that one, and those that it replaced
+        self._older: list[LocalGateway] = []  # adopted ones that serve until the current one works
         self._tasks: asyncio.TaskGroup
         self._changed = asyncio.Event()  # a gateway ended, or another one is current
         self._replacing = asyncio.Lock()
@@ -129,21 +132,35 @@ class GatewayManager:
     # ---- steps
 
     async def _adopt(self) -> LocalGateway | None:
-        """The newest gateway that an earlier head left; older ones finish what they carry. One
-        with other settings than today's serves until its replacement does."""
+        """The newest gateway that an earlier head left. Older ones serve until it works, one with
+        other settings than today's until its replacement does."""
         found = [
             (generation_of(process.argv, self._command.name), process)
             for process in self._needs.launcher.find(gateway_mark(self._command.data_dir))
         ]
         for generation, process in sorted(found, key=_newest_last):
-            if self._current is not None:
-                await self._current.drain()
-            self._command = self._command.of_generation(generation)
+            before, self._command = self._current, self._command.of_generation(generation)
+            if before is not None and before.command.id == self._command.id:
+                await before.drain()  # nothing tells the reports of these two apart
+            elif before is not None:
+                self._older.append(before)
             self._current = await self._watch(self._command, process)
             log.info("gateway adopted", extra={"pid": process.pid, "gateway": self._command.id})
-        if self._current is not None and not self._command.runs(self._current.argv):
-            self._tasks.create_task(self._renew(self._command.successor()))
+        if self._current is not None:
+            self._tasks.create_task(self._settle())
         return self._current
+
+    async def _settle(self) -> None:
+        """One gateway is to be left of those that were adopted, and it is to run as today's command
+        says."""
+        while self._older and (newest := self._current):
+            await self._first_of(newest.ready.wait(), newest.ended())
+            if newest.ready.is_set():
+                older, self._older = self._older, []
+                for gateway in older:
+                    await gateway.drain()
+        if self._current is not None and not self._command.runs(self._current.argv):
+            await self._renew(self._command.successor())
 
     async def _renew(self, command: GatewayCommand) -> None:
         log.info("gateway runs with other settings: replaced")
@@ -151,6 +168,15 @@ class GatewayManager:
             await self._replace_with(command)
         except PenstockError as error:
             log.error("gateway goes on with its old settings: %s", error)
+
+    def _fall_back(self, ended: LocalGateway) -> None:
+        """An older gateway that still serves is the current one again."""
+        self._older = [each for each in self._older if each is not ended]
+        serving = [each for each in self._older if not each.drains]
+        if ended is self._current and serving:
+            self._current, self._command = serving[-1], serving[-1].command
+            self._older.remove(serving[-1])
+            log.error("gateway ended before it worked: the one before it goes on")
 
     async def _replace_with(self, command: GatewayCommand) -> Gateway:
         if self._replacing.locked():
@@ -171,19 +197,20 @@ class GatewayManager:
 
     async def _until_ready(self, gateway: LocalGateway) -> None:
         """Raises GatewayNotReplaced."""
-        waiting = [
-            self._tasks.create_task(gateway.ready.wait()),
-            self._tasks.create_task(gateway.ended()),
-            self._tasks.create_task(self._needs.clock.sleep(REPLACEMENT_DEADLINE)),
-        ]
+        deadline = self._needs.clock.sleep(REPLACEMENT_DEADLINE)
+        await self._first_of(gateway.ready.wait(), gateway.ended(), deadline)
+        if not gateway.ready.is_set():
+            why = _last_words(gateway.command) or f"not ready after {REPLACEMENT_DEADLINE}"
+            raise GatewayNotReplaced(f"the new gateway does not work, the old one goes on: {why}")
+
+    async def _first_of(self, *moments: Coroutine[Any, Any, object]) -> None:
+        """Returns when the first of them does."""
+        waiting = [self._tasks.create_task(moment) for moment in moments]
         try:
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in waiting:
                 task.cancel()
-        if not gateway.ready.is_set():
-            why = _last_words(gateway.command) or f"not ready after {REPLACEMENT_DEADLINE}"
-            raise GatewayNotReplaced(f"the new gateway does not work, the old one goes on: {why}")
 
     async def _launch(self, command: GatewayCommand, *flags: str) -> LocalGateway:
         process = await self._needs.launcher.start(
@@ -204,6 +231,7 @@ class GatewayManager:
     async def _live(self, gateway: LocalGateway) -> None:
         await gateway.live()
         self._living.discard(gateway)
+        self._fall_back(gateway)
         if gateway.command.id != self._command.id:
             forget_routes(gateway.command)
             await self._needs.forget(gateway.command)

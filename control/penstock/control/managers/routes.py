@@ -11,13 +11,13 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 
-from penstock.control.errors import StoreUnavailable
+from penstock.control.errors import Unavailable
 from penstock.control.managers.changes import ChangeSignal, watching
-from penstock.control.managers.clock import Clock
 from penstock.control.managers.keeper import Keeper
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.snapshot import Routes, RouteSnapshot, routes_of, with_published
 from penstock.control.state.withholding import withheld
+from penstock.control.supervision.clock import Clock
 
 log = logging.getLogger(__name__)
 
@@ -35,8 +35,10 @@ class RouteManager:
         self._clock = clock
         self._opened = asyncio.Event()
         self._snapshot = RouteSnapshot(0, clock.now(), Routes())
-        self._floor = self._reserved = 0
+        self._floor: int | None = None  # the last version of earlier heads; None: not asked yet
+        self._reserved = 0
         self._withheld = ""
+        self._moving = asyncio.Lock()  # reserving versions takes a while, and none may go back
         self._watchers: set[ChangeSignal] = set()
 
     async def open(self) -> None:
@@ -46,10 +48,8 @@ class RouteManager:
         go on with the routes that they have.
         """
         if not self._keeper.cluster.view().held:
-            last = await self._keeper.counter(COUNTER)
-            await self._keeper.raise_counter(COUNTER, last + RESERVED_AT_ONCE)
-            self._floor, self._reserved = last, last + RESERVED_AT_ONCE
-            await self._move_to(last + 1)
+            self._floor = await self._keeper.counter(COUNTER)
+            await self._move_to(self._floor + 1)
         self._opened.set()
 
     async def run(self) -> None:
@@ -58,7 +58,7 @@ class RouteManager:
         with watching(self._keeper.cluster, _what_routes_follow_from) as changed:
             while True:
                 await changed.wait()
-                if not self._reserved:
+                if self._floor is None:
                     await self.open()  # it held still so far
                 elif self._is_news(routes_of(self._keeper.cluster.view())):
                     await self._move_to(self._snapshot.version + 1)
@@ -96,23 +96,41 @@ class RouteManager:
             self._watchers.discard(signal)
 
     async def _move_to(self, version: int) -> None:
+        async with self._moving:
+            await self._publish_from(version)
+
+    async def _publish_from(self, version: int) -> None:
+        """Tells the view's routes under this version or a higher one."""
+        if self._routes_to_tell() is None:
+            return
+        version = max(version, self._snapshot.version + 1, (self._floor or 0) + 1)
+        await self._reserve(version)
+        routes = self._routes_to_tell()  # of the view by now
+        if routes is None or self._keeper.cluster.view().held:
+            return
+        self._publish(version, routes)
+        await self._note_published()
+
+    def _routes_to_tell(self) -> Routes | None:
+        """What follows from the view; None, and why, where it is withheld."""
         view = self._keeper.cluster.view()
         routes = routes_of(view)
         why = withheld(view, self._snapshot.routes, routes)
         if why != self._withheld and why:
             log.error("routes not told", extra={"reason": why})
         self._withheld = why
-        if why:
+        return None if why else routes
+
+    async def _reserve(self, version: int) -> None:
+        """Sees to it that no head after this one begins below the version."""
+        if version <= self._reserved:
             return
-        version = max(version, self._snapshot.version + 1, self._floor + 1)
-        if version > self._reserved:
-            self._reserved = version + RESERVED_AT_ONCE
-            try:
-                await self._keeper.raise_counter(COUNTER, self._reserved)
-            except StoreUnavailable as error:  # routes matter more than their numbers
-                log.error("snapshot versions not reserved", extra={"error": str(error)})
-        self._publish(version, routes)
-        await self._note_published()
+        block = version - 1 + RESERVED_AT_ONCE
+        try:
+            await self._keeper.raise_counter(COUNTER, block)
+            self._reserved = block
+        except Unavailable as error:  # routes matter more than their numbers
+            log.error("snapshot versions not reserved", extra={"error": str(error)})
 
     def _publish(self, version: int, routes: Routes) -> None:
         self._snapshot = RouteSnapshot(version, self._clock.now(), routes, self._keeper.stamp)

@@ -8,8 +8,8 @@ import secrets
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from penstock.control.errors import NotFound, StoreUnavailable
-from penstock.control.managers.clock import Clock
+from penstock.control.errors import NotFound, Unavailable
+from penstock.control.managers.keeper import Keeper
 from penstock.control.state.tokens import (
     Role,
     Token,
@@ -18,7 +18,8 @@ from penstock.control.state.tokens import (
     digest_of,
     holder,
 )
-from penstock.control.store.store import Author, Change, Document, Key, Store
+from penstock.control.store.store import Author, Change, Document, Key
+from penstock.control.supervision.clock import Clock
 
 log = logging.getLogger(__name__)
 
@@ -39,8 +40,8 @@ class TokenManager:
     """All tokens, in memory and in the store. One event loop; changes are stored before they
     count."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store = store
+    def __init__(self, keeper: Keeper, clock: Clock) -> None:
+        self._keeper = keeper
         self._clock = clock
         self._tokens: dict[str, Token] = {}
         self._lock = asyncio.Lock()  # one change at a time: else a late note of use undoes a revoke
@@ -51,9 +52,8 @@ class TokenManager:
         `new`: it was made just now, with the first start or because an operator took its file away
         to get another. The one before it is revoked then.
         """
-        for key, stored in (await self._store.load()).documents.items():
-            if key.kind == KIND:
-                self._take_up(key.name, stored.document)
+        for token_id, document in (await self._keeper.documents(KIND)).items():
+            self._take_up(token_id, document)
         digest = digest_of(secret)
         if new or all(token.digest != digest for token in self._tokens.values()):
             await self._take_first(digest)
@@ -78,13 +78,13 @@ class TokenManager:
             noted = self._tokens[token.id] = replace(current, last_used_at=now)
             try:
                 await self._write([noted], Author("head", f"token {token.name} is used"))
-            except StoreUnavailable as error:
+            except Unavailable as error:
                 log.warning("use of a token not stored", extra={"error": str(error)})
 
     async def create(self, name: str, role: Role, who: str) -> tuple[Token, str]:
         """Makes a token; returns it with the secret, which is known to nobody afterwards.
 
-        Raises `InvalidInput`, `Conflict` and `StoreUnavailable`.
+        Raises `InvalidInput`, `Conflict`, `StoreUnavailable` and `HoldsStill`.
         """
         async with self._lock:
             check_new(self._tokens.values(), name)
@@ -94,7 +94,8 @@ class TokenManager:
             return token, secret
 
     async def revoke(self, token_id: str, who: str) -> None:
-        """From now on nobody gets in with it. Raises `NotFound`, `Conflict`, `StoreUnavailable`."""
+        """From now on nobody gets in with it. Raises `NotFound`, `Conflict`, `StoreUnavailable` and
+        `HoldsStill`."""
         async with self._lock:
             token = self._tokens.get(token_id)
             if token is None:
@@ -124,7 +125,7 @@ class TokenManager:
             self._tokens[token.id] = token
         try:
             await self._write(changed, Author("head", "take up the token of role admin"))
-        except StoreUnavailable as error:  # the next start takes it up again
+        except Unavailable as error:  # the next start takes it up again
             log.error("token of role admin not stored", extra={"error": str(error)})
 
     def _new(self, name: str, role: Role, digest: str) -> Token:
@@ -137,7 +138,7 @@ class TokenManager:
 
     async def _write(self, tokens: list[Token], author: Author) -> None:
         changes = [Change(Key(KIND, token.id), _from_token(token)) for token in tokens]
-        await self._store.apply(changes, author, self._clock.now())
+        await self._keeper.write(changes, author)
 
 
 def _from_token(token: Token) -> Document:

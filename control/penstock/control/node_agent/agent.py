@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
-from penstock.control.errors import Unavailable
+from penstock.control.errors import TokenRefused, Unavailable
 from penstock.control.node_agent.allegiance import Allegiance
 from penstock.v1 import nodes_pb2
 
@@ -26,7 +26,8 @@ GOODBYE_LIMIT = timedelta(seconds=0.5)
 
 
 class HeadLink(Protocol):
-    """Calls to the head. Both raise `Unavailable` when it cannot be reached."""
+    """Calls to the head. Both raise `Unavailable` when it cannot be reached, and `TokenRefused`
+    when it does not take this agent's token."""
 
     async def register(self, request: nodes_pb2.RegisterNodeRequest) -> nodes_pb2.RegisterNodeReply:
         """Makes this node known."""
@@ -67,6 +68,7 @@ class Agent:
         resources: Callable[[], nodes_pb2.NodeResources],
         allegiance: Allegiance,
         changed: asyncio.Event,
+        token_refused: Callable[[], str],
     ) -> None:
         self._identity = identity
         self._head = head
@@ -74,6 +76,8 @@ class Agent:
         self._resources = resources
         self._allegiance = allegiance
         self._changed = changed  # set by whoever changes a replica: the head hears of it at once
+        self._token_refused = token_refused  # what is done about it, in one line for the log
+        self._told = ""  # what was logged last of a head that could not be talked to
 
     async def report(self) -> None:
         """Registers and sends heartbeats; begins anew whenever the head is lost or forgets."""
@@ -81,13 +85,21 @@ class Agent:
         while True:
             try:
                 interval = await self._register()
-                retry = FIRST_RETRY
+                retry, self._told = FIRST_RETRY, ""
                 await self._beat(interval)
             except Unavailable as error:
-                if retry == FIRST_RETRY:  # once for each time that it is away
-                    log.warning("the head does not answer, asking again: %s", error)
+                self._tell(error)
                 await asyncio.sleep(retry.total_seconds())
                 retry = min(LONGEST_RETRY, retry * 2)
+
+    def _tell(self, error: Unavailable) -> None:
+        """Says once for each time that the head is away why, and what to do about its refusal."""
+        what = "the head does not answer, asking again"
+        if isinstance(error, TokenRefused):
+            what = f"the head refuses this node: {self._token_refused()}"
+        if what != self._told:
+            self._told = what
+            log.warning("%s: %s", what, error)
 
     async def _register(self) -> timedelta:
         who = self._identity

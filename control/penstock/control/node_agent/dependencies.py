@@ -49,7 +49,10 @@ class ReplicaProbe(Protocol):
         ...
 
     async def drain(self, address: str, deadline: timedelta) -> None:
-        """Lets running calls finish; returns when they have, at the deadline, or if it is gone."""
+        """Lets running calls finish; returns when they have, at the deadline, or if it is gone.
+
+        Raises `TokenRefused` where it takes no order of ours.
+        """
         ...
 
 

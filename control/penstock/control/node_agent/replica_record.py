@@ -49,10 +49,12 @@ class ReplicaRecord:
     address: str = ""  # host:port of its Inference service; empty: not registered yet
     max_model_len: int = 0  # tokens; 0: not known yet
     capacity: int = 0  # calls it runs at once; 0: not known yet
+    endpoints: tuple[str, ...] = ()  # paths that its model serves; empty: not known yet
     restarts: int = 0
     failures: int = 0  # in a row: what the restart policy counts
     exit_code: int = 0  # of the last process that ended
     last_error: str = ""  # why the last process ended; stays when the next one is ready
+    stop_by: datetime | None = None  # until when running calls have time; None: not to be stopped
 
     def advance(self, phase: Phase) -> ReplicaRecord:
         """The record in another phase. Refuses a step that the table does not have."""
@@ -84,6 +86,7 @@ def to_status(record: ReplicaRecord, log_path: Path) -> nodes_pb2.ReplicaStatus:
         log_path=str(log_path),
         max_model_len=record.max_model_len,
         capacity=record.capacity,
+        endpoints=record.endpoints,
         adapters=[adapter.name for adapter in record.spec.adapters] if serving else [],
         ready_at_ms=_milliseconds(record.ready_at),
     )

@@ -23,8 +23,9 @@ log = logging.getLogger(__name__)
 
 # How long an adopted replica may take to prove that it is what the file says.
 ADOPTION_PING = timedelta(seconds=2)
-# What running calls of an adopted replica get that was being stopped.
-ADOPTED_DRAIN = timedelta(seconds=3)
+# What running calls of an adopted replica get at the least and at the most that was being stopped:
+# the clock of the wall, by which they got their time, may have been set since.
+LEAST_DRAIN, LONGEST_DRAIN = timedelta(seconds=3), timedelta(minutes=10)
 
 
 class ReplicaTable:
@@ -109,11 +110,11 @@ class ReplicaTable:
     async def _adopt(self, record: ReplicaRecord, launcher: Launcher) -> None:
         replica_id = record.spec.replica_id
         process = launcher.adopt(record.pid, record.process_started_at) if record.pid else None
-        if process is None and record.phase is Phase.DRAINING:
+        if process is None and record.stop_by is not None:
             self._needs.files.forget(replica_id)
             return
         if process is None:
-            if record.phase in (Phase.STARTING, Phase.READY):
+            if record.phase in (Phase.STARTING, Phase.READY, Phase.DRAINING):
                 log.warning("replica %s died while no agent ran: starts again", replica_id)
                 restarts = record.restarts + 1
                 record = replace(record, phase=Phase.STARTING, pid=0, restarts=restarts)
@@ -123,8 +124,9 @@ class ReplicaTable:
             return
         log.info("replica %s adopted: process %d at %s", replica_id, record.pid, record.address)
         self._supervise(await self._as_it_is(record), process)
-        if record.phase is Phase.DRAINING:  # its stop was cut short by the end of the last agent
-            self.stop(replica_id, ADOPTED_DRAIN)
+        if record.stop_by is not None:  # its stop was cut short by the end of the last agent
+            left = record.stop_by - self._needs.clock.now()
+            self.stop(replica_id, min(max(left, LEAST_DRAIN), LONGEST_DRAIN))
 
     async def _as_it_is(self, record: ReplicaRecord) -> ReplicaRecord:
         """The record in the phase that the replica itself tells, so that the head hears no less."""

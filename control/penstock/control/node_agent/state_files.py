@@ -11,7 +11,7 @@ import logging
 import os
 import re
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ PLAIN_FIELDS = (
     "exit_code",
     "last_error",
 )
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 # Ids become file names.
 REPLICA_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
@@ -91,6 +92,8 @@ def _to_json(record: ReplicaRecord) -> dict[str, object]:
         "phase": record.phase,
         "started_at": record.started_at.isoformat() if record.started_at else None,
         "ready_at": record.ready_at.isoformat() if record.ready_at else None,
+        "stop_by": record.stop_by.isoformat() if record.stop_by else None,
+        "endpoints": list(record.endpoints),
         **{name: getattr(record, name) for name in PLAIN_FIELDS},
     }
 
@@ -104,8 +107,17 @@ def _from_json(data: dict[str, Any]) -> ReplicaRecord:
         phase=Phase(data["phase"]),
         started_at=_moment(data.get("started_at")),
         ready_at=_moment(data.get("ready_at")),
+        stop_by=_stop_by(data),
+        endpoints=tuple(data.get("endpoints", ())),
         **{name: data[name] for name in PLAIN_FIELDS if name in data},
     )
+
+
+def _stop_by(data: dict[str, Any]) -> datetime | None:
+    """Older agents did not write it down: whatever drained there was taken for asked to stop."""
+    if "stop_by" not in data and data["phase"] == Phase.DRAINING:
+        return LONG_AGO
+    return _moment(data.get("stop_by"))
 
 
 def _moment(text: str | None) -> datetime | None:

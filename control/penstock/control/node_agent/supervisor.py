@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.control import log_files
-from penstock.control.errors import InvalidInput, LaunchFailed, UnknownReplica
+from penstock.control.errors import InvalidInput, LaunchFailed, TokenRefused, UnknownReplica
 from penstock.control.node_agent import replica_log
 from penstock.control.node_agent.dependencies import Pulse, SupervisorDependencies
 from penstock.control.node_agent.replica_record import Phase, ReplicaRecord
@@ -103,6 +103,7 @@ class ReplicaSupervisor:
             address=call.address,
             max_model_len=call.max_model_len or self._record.max_model_len,
             capacity=call.capacity or self._record.capacity,
+            endpoints=tuple(call.endpoints) or self._record.endpoints,
         )
         self._registered.set()
 
@@ -207,6 +208,8 @@ class ReplicaSupervisor:
                 self._ready_at = self._needs.clock.monotonic()
                 self._become(Phase.READY, ready_at=self._needs.clock.now())
                 log.info("replica %s is ready at %s", self._id, self._record.address)
+            elif pulse.draining:
+                self._drains_unasked(pulse)  # it loads no longer towards anything
             else:
                 await self._needs.clock.sleep(self._needs.timings.loading_ping_every)
 
@@ -220,7 +223,7 @@ class ReplicaSupervisor:
             asked_at = clock.monotonic()
             pulse = await self._pulse()
             if pulse.draining and self._record.phase is Phase.READY:
-                self._become(Phase.DRAINING)
+                self._drains_unasked(pulse)
             if pulse.ok or pulse.draining:
                 silent_since = None
                 continue
@@ -228,6 +231,11 @@ class ReplicaSupervisor:
             silent_for = clock.monotonic() - silent_since
             if silent_for >= timings.hang_after.total_seconds():
                 return f"hung for {silent_for:.0f} s: {pulse.detail}"
+
+    def _drains_unasked(self, pulse: Pulse) -> None:
+        """It takes no new requests; the head replaces it in order, and its streams go on."""
+        log.warning("replica %s takes no new requests: %s", self._id, pulse.detail)
+        self._become(Phase.DRAINING, last_error=pulse.detail or self._record.last_error)
 
     async def _pulse(self) -> Pulse:
         pulse = await self._needs.probe.pulse(
@@ -238,11 +246,15 @@ class ReplicaSupervisor:
     async def _stop_when_asked(self, process: Process) -> None:
         await self._stopping.wait()
         serves = self._record.phase in (Phase.READY, Phase.DRAINING)
-        self._become(Phase.DRAINING)
+        self._become(Phase.DRAINING, stop_by=self._needs.clock.now() + self._drain)
+        patience = self._needs.timings.stop_grace
         if serves and self._drain:
-            await self._needs.probe.drain(self._record.address, self._drain)
+            try:
+                await self._needs.probe.drain(self._record.address, self._drain)
+            except TokenRefused:
+                patience += self._drain  # the signal asks it to drain
         process.terminate()
-        await self._needs.clock.sleep(self._needs.timings.stop_grace)
+        await self._needs.clock.sleep(patience)
         process.kill_group()
 
     # ---- what follows an end

@@ -23,7 +23,15 @@ from penstock.control.admin.models import (
 )
 from penstock.control.admin.quarantine_api import SuspectModel
 from penstock.control.admin.version_api import VersionModel
-from penstock.control.errors import InvalidInput, InvalidSetting, Unavailable
+from penstock.control.errors import (
+    InvalidInput,
+    InvalidSetting,
+    NoHeadAnswers,
+    NotFound,
+    SecretUnusable,
+    Unauthenticated,
+    Unavailable,
+)
 from penstock.control.secrets_files import read_secret
 from penstock.control.state.tokens import Role
 
@@ -40,12 +48,15 @@ def token_in(file: Path) -> Callable[[], str]:
     """
 
     def read() -> str:
-        if not file.exists():
+        try:
+            return read_secret(file)
+        except SecretUnusable as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
             raise Unavailable(
                 f"no admin token in {file}: the head writes it to its data directory; name that "
                 "with --data-dir, or a file with a token by --admin-token-file"
-            )
-        return read_secret(file)
+            ) from error
 
     return read
 
@@ -65,7 +76,7 @@ class AdminClient:
                 base_url=f"{self.url}/admin/v1",
                 timeout=TIMEOUT.total_seconds(),
                 trust_env=False,
-                verify=ssl.create_default_context(cafile=str(ca) if ca else None),
+                verify=_trusting(ca),
             )
         except httpx.InvalidURL as error:
             raise InvalidSetting(f"--admin is {url!r}: {error}") from error
@@ -167,7 +178,15 @@ class AdminClient:
         reply = await self._request(method, path, **more)
         if reply.is_success:
             return reply
-        detail = _detail(reply)
+        try:
+            detail = str(reply.json()["detail"])
+        except (ValueError, KeyError, TypeError):
+            raise Unavailable(
+                f"what answers at {self.url} is not a Penstock head: it says {reply.status_code} "
+                f"to {method} {reply.request.url.path}; name the head's address with --admin"
+            ) from None
+        if reply.status_code == httpx.codes.UNAUTHORIZED:
+            raise Unauthenticated(f"the head at {self.url} does not take this token: {detail}")
         if reply.is_client_error:
             raise InvalidInput(detail)
         raise Unavailable(f"the head at {self.url} answers {reply.status_code}: {detail}")
@@ -181,21 +200,35 @@ class AdminClient:
             missing = error
         try:
             reply = await self._http.request(method, path, headers=headers, **more)
-        except httpx.HTTPError as error:
-            reason = str(error) or type(error).__name__
-            raise Unavailable(f"no head answers at {self.url}: {reason}") from error
+        except (httpx.HTTPError, UnicodeError) as error:
+            raise NoHeadAnswers(f"no head answers at {self.url}: {_reason(error)}") from error
         if missing and reply.status_code == httpx.codes.UNAUTHORIZED:
             raise missing
         return reply
 
 
 def quote(name: str) -> str:
-    """A name as one part of a path, whatever is in it."""
+    """A name as one part of a path. Raises `NotFound` for what is no part, and so nobody's name."""
+    if name in ("", ".", "..") or "/" in name:
+        raise NotFound(f"nothing is named {name!r}: `penstock status` shows the names")
     return urllib.parse.quote(name, safe="")
 
 
-def _detail(reply: httpx.Response) -> str:
+def _trusting(ca: Path | None) -> ssl.SSLContext:
     try:
-        return str(reply.json()["detail"])
-    except (ValueError, KeyError, TypeError):
-        return reply.text[:200]
+        return ssl.create_default_context(cafile=str(ca) if ca else None)
+    except OSError as error:  # of which SSLError is one
+        reason = error.strerror if error.filename or error.errno else str(error)
+        raise InvalidSetting(
+            f"--tls-ca is {str(ca)!r}, which holds no certificate that can be read: {reason}"
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, httpx.TimeoutException):
+        return "it does not say anything in time"
+    if isinstance(error, httpx.RemoteProtocolError):
+        return f"what listens there does not speak HTTP as a head does ({error})"
+    if isinstance(error, httpx.ReadError):
+        return "it hangs up without an answer"
+    return str(error) or type(error).__name__

@@ -7,7 +7,7 @@ from typing import Self
 import grpc
 import grpc.aio
 
-from penstock.control.errors import Unavailable
+from penstock.control.errors import TokenRefused, Unavailable
 from penstock.control.outside.dialer import Dialer
 from penstock.v1 import nodes_pb2, nodes_pb2_grpc
 
@@ -36,7 +36,7 @@ class HeadClient:
         await self._channel.close(grace=None)
 
     async def register(self, request: nodes_pb2.RegisterNodeRequest) -> nodes_pb2.RegisterNodeReply:
-        """Makes this node known. Raises `Unavailable`."""
+        """Makes this node known. Raises `Unavailable`, or of that kind `TokenRefused`."""
         try:
             reply: nodes_pb2.RegisterNodeReply = await self._nodes.Register(
                 request, timeout=TIMEOUT_SECONDS, metadata=self._metadata
@@ -46,7 +46,7 @@ class HeadClient:
         return reply
 
     async def heartbeat(self, request: nodes_pb2.HeartbeatRequest) -> nodes_pb2.HeartbeatReply:
-        """Tells how the node is. Raises `Unavailable`."""
+        """Tells how the node is. Raises as `register` does."""
         try:
             reply: nodes_pb2.HeartbeatReply = await self._nodes.Heartbeat(
                 request, timeout=TIMEOUT_SECONDS, metadata=self._metadata
@@ -56,4 +56,6 @@ class HeadClient:
         return reply
 
     def _unavailable(self, error: grpc.aio.AioRpcError) -> Unavailable:
-        return Unavailable(f"head at {self._address}: {error.code().name}: {error.details()}")
+        refused = error.code() is grpc.StatusCode.UNAUTHENTICATED
+        kind = TokenRefused if refused else Unavailable
+        return kind(f"head at {self._address}: {error.code().name}: {error.details()}")

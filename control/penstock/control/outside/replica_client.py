@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from datetime import timedelta
 
 import grpc
 import grpc.aio
 
+from penstock.control.errors import TokenRefused
 from penstock.control.node_agent.dependencies import Pulse
 from penstock.control.outside.dialer import Dialer
 from penstock.v1 import inference_pb2, inference_pb2_grpc
 
 # What the answer to Drain may take beyond the deadline that it was given.
 MARGIN = timedelta(seconds=1)
+OTHER_TOKEN = (
+    "it lives with another cluster token than this node's, so no gateway with this one can use it:"
+    " it is to be replaced; `penstock status` shows how far that is"
+)
 
 
 class ReplicaClient:
@@ -24,15 +28,18 @@ class ReplicaClient:
         self._dialer = dialer
 
     async def pulse(self, address: str, *, within: timedelta) -> Pulse | None:
-        """Asks whether the replica is ready; None if there is no answer in time."""
+        """Asks whether the replica is ready; None if there is no answer in time.
+
+        One that refuses our token lives, may have streams, and takes nothing new from us.
+        """
         request = inference_pb2.HealthRequest(depth=inference_pb2.HEALTH_DEPTH_READY)
         try:
             async with self._dialer.plain_channel(address) as channel:
                 reply = await _stub(channel).Health(
                     request, timeout=within.total_seconds(), metadata=self._dialer.metadata
                 )
-        except grpc.aio.AioRpcError:
-            return None
+        except grpc.aio.AioRpcError as error:
+            return Pulse(ok=False, draining=True, detail=OTHER_TOKEN) if _refused(error) else None
         return Pulse(
             ok=reply.ok,
             draining=reply.state == inference_pb2.REPLICA_STATE_DRAINING,
@@ -40,12 +47,22 @@ class ReplicaClient:
         )
 
     async def drain(self, address: str, deadline: timedelta) -> None:
-        """Lets running calls finish; returns when they have, at the deadline, or if it is gone."""
+        """Lets running calls finish; returns when they have, at the deadline, or if it is gone.
+
+        Raises `TokenRefused`: then it was not asked, and only a signal reaches it.
+        """
         request = inference_pb2.DrainRequest(deadline_ms=int(deadline.total_seconds() * 1000))
         limit = (deadline + MARGIN).total_seconds()
-        with suppress(grpc.aio.AioRpcError):
+        try:
             async with self._dialer.plain_channel(address) as channel:
                 await _stub(channel).Drain(request, timeout=limit, metadata=self._dialer.metadata)
+        except grpc.aio.AioRpcError as error:
+            if _refused(error):
+                raise TokenRefused(f"the replica at {address}: {OTHER_TOKEN}") from None
+
+
+def _refused(error: grpc.aio.AioRpcError) -> bool:
+    return error.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
 def _stub(channel: grpc.aio.Channel) -> inference_pb2_grpc.InferenceStub:

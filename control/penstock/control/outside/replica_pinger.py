@@ -44,7 +44,7 @@ class GrpcReplicaPinger:
         return Ping.ANSWERED
 
     async def deep_check(self, address: str) -> bool:
-        """Whether the engine generates; true where the replica is busy starting or draining, or
+        """Whether the engine does its work; true where the replica is busy starting or draining, or
         cannot be reached: that is for pings to say."""
         try:
             reply = await self._health(address, inference_pb2.HEALTH_DEPTH_DEEP, DEEP_TIMEOUT)

@@ -76,6 +76,7 @@ def replica_status(message: nodes_pb2.ReplicaStatus) -> ReplicaStatus:
         log_path=message.log_path,
         max_model_len=message.max_model_len,
         capacity=message.capacity,
+        endpoints=tuple(message.endpoints),
         adapters=tuple(message.adapters),
         devices=tuple(message.devices),
         ready_at_ms=message.ready_at_ms,

@@ -149,10 +149,14 @@ def head_command(options: ServeOptions) -> list[str]:
         command += ["--gateway-threads", str(options.gateway_threads)]
     if options.gateway_binary is not None:
         command += ["--gateway-binary", str(options.gateway_binary)]
+    if (tls := options.gateway_tls) is not None:
+        command += ["--gateway-tls-cert", str(tls.cert), "--gateway-tls-key", str(tls.key)]
     if options.open_gateway:
         command += ["--open"]
     for name in options.allow_hosts:
         command += ["--allow-host", name]
+    for origin in options.cors_origins:
+        command += ["--cors-origin", origin]
     return command
 
 

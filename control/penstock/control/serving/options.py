@@ -21,11 +21,13 @@ from penstock.control.settings import (
     METRICS_ADDRESS,
     RPC_ADDRESS,
     START_LIMIT,
+    GatewayTls,
     split_address,
 )
 from penstock.control.state.deployment import check_name
 
 DEFAULT_MODEL = "penstock-mini"
+EMBEDDING_MODEL = "penstock-embed"
 DEFAULT_ADAPTERS = ("pirate=pirate@1=penstock-mini/pirate", "json=json@1=penstock-mini/json")
 LABELS = {"managed-by": "serve"}
 PATH_LIKE = re.compile(r"[./~]|.*\\")
@@ -59,8 +61,10 @@ class ServeOptions:
     metrics: str = METRICS_ADDRESS  # of the gateway
     gateway_threads: int | None = None
     gateway_binary: Path | None = None
+    gateway_tls: GatewayTls | None = None  # None: plain HTTP
     open_gateway: bool = False  # listen beyond the loopback, for whoever reaches it
     allow_hosts: tuple[str, ...] = ()  # further names that gateway and admin API are called by
+    cors_origins: tuple[str, ...] = ()  # of web pages that may call the gateway; "*": any
     allow_model_code: bool = False  # take engine arguments that run code which comes with a model
     start_limit: timedelta = START_LIMIT  # from a replica's start to ready, downloads included
     node_id: str = "local"
@@ -87,7 +91,8 @@ class ServeOptions:
     @property
     def gateway_url(self) -> str:
         """Where a client on this machine reaches the gateway."""
-        return f"http://{reachable(self.gateway, flag='--gateway')}"
+        scheme = "http" if self.gateway_tls is None else "https"
+        return f"{scheme}://{reachable(self.gateway, flag='--gateway')}"
 
     @property
     def admin_url(self) -> str:
@@ -98,6 +103,11 @@ class ServeOptions:
     def admin_token_file(self) -> Path:
         """Holds a token for the admin API, once the head has started for the first time."""
         return admin_token_path(self.data_dir)
+
+    @property
+    def embeds(self) -> bool:
+        """Whether the model is the one that comes with Penstock for embeddings."""
+        return self.model == EMBEDDING_MODEL
 
     @property
     def model_names(self) -> list[str]:

@@ -19,7 +19,7 @@ Penstock is ready after {seconds:.0f} s.
 
   OpenAI API   {options.gateway_url}/v1
   Admin API    {options.admin_url}/admin/v1   (documentation: {options.admin_url}/docs)
-  Models       {", ".join(options.model_names)}
+{_certificate(options)}  Models       {", ".join(options.model_names)}
   Logs, data   {options.data_dir}
 
 With curl:
@@ -37,8 +37,25 @@ The admin API, with the token that lies in the data directory:
 Ctrl-C stops everything."""
 
 
+def _certificate(options: ServeOptions) -> str:
+    """A line for who would use an address that the certificate is not for."""
+    if options.gateway_tls is None:
+        return ""
+    return (
+        f"  Certificate  {options.gateway_tls.cert}\n"
+        "               (clients say a name that is in it instead of the address, and trust who"
+        " signed it)\n"
+    )
+
+
 def curl(options: ServeOptions) -> str:
-    """A streamed question, for a shell."""
+    """A streamed question, for a shell; of a model that embeds, an embedding."""
+    if options.embeds:
+        return f"""\
+curl {options.gateway_url}/v1/embeddings -H 'Content-Type: application/json' -d '{{
+  "model": "{options.name}",
+  "input": "{QUESTION}"
+}}'"""
     return f"""\
 curl -N {options.gateway_url}/v1/chat/completions -H 'Content-Type: application/json' -d '{{
   "model": "{options.name}",
@@ -54,7 +71,14 @@ def admin_curl(options: ServeOptions) -> str:
 
 
 def python(options: ServeOptions) -> str:
-    """A streamed question, for Python."""
+    """A streamed question, for Python; of a model that embeds, an embedding."""
+    if options.embeds:
+        return f"""\
+from openai import OpenAI
+
+client = OpenAI(base_url="{options.gateway_url}/v1", api_key="none")
+answer = client.embeddings.create(model="{options.name}", input="{QUESTION}")
+print(answer.data[0].embedding)"""
     return f"""\
 from openai import OpenAI
 

@@ -16,14 +16,14 @@ from penstock.control.admin.models import (
     ReplicaModel,
     SpecModel,
 )
-from penstock.control.errors import CannotStart, InvalidInput, Unavailable
+from penstock.control.errors import CannotStart, InvalidInput, Unauthenticated, Unavailable
 from penstock.control.serving import panel
 from penstock.control.serving.children import Child
 from penstock.control.serving.events import Picture, happened
 from penstock.control.serving.options import LABELS, ServeOptions
 from penstock.control.serving.progress import failure, loading_phase, newest_step
 
-POLL_EVERY = timedelta(milliseconds=200)
+POLL_EVERY = timedelta(milliseconds=100)
 WATCH_EVERY = timedelta(seconds=1)
 PROCESS_DEADLINE = timedelta(seconds=30)
 ANSWER_DEADLINE = timedelta(seconds=60)
@@ -33,7 +33,7 @@ TAIL = 50  # lines of that log
 
 
 class Admin(Protocol):
-    """The admin API. Every call raises `Unavailable` or `InvalidInput`."""
+    """The admin API. Every call raises `Unavailable`, `InvalidInput` or `Unauthenticated`."""
 
     async def deployments(self) -> list[DeploymentModel]:
         """Every deployment."""
@@ -104,9 +104,11 @@ class Session:
 
     async def run(self) -> None:
         """Brings everything up, says so, and watches until cancelled. Raises `CannotStart`."""
-        await self._start_head()
+        self._head.begin()
+        await self._until(self._head_answers, "starting head and gateway", PROCESS_DEADLINE)
         await self._deploy()  # before there is a node that would start what was served last time
-        await self._start_node()
+        self._node.begin()  # it needs no gateway: the two start beside each other
+        await self._prove()
         await self._load()
         await self._answer()
         self._shown.text("\n" + panel.ready_text(self._options, seconds=self._elapsed()) + "\n")
@@ -114,13 +116,9 @@ class Session:
 
     # ---- steps
 
-    async def _start_head(self) -> None:
-        self._head.begin()
-        await self._until(self._head_works, "starting head and gateway", PROCESS_DEADLINE)
+    async def _prove(self) -> None:
+        await self._until(self._gateway_works, "starting head and gateway", PROCESS_DEADLINE)
         self._head.proven()
-
-    async def _start_node(self) -> None:
-        self._node.begin()
         await self._until(self._node_registered, "starting the node agent", PROCESS_DEADLINE)
         self._node.proven()
         self._shown.done("head, gateway and node agent run")
@@ -147,7 +145,7 @@ class Session:
 
         try:
             await self._until(put, f"asking for {options.name}", PROCESS_DEADLINE)
-        except InvalidInput as error:
+        except (InvalidInput, Unauthenticated) as error:
             raise CannotStart(str(error)) from error
         await self._until(self._alone, "removing what was served last time", PROCESS_DEADLINE)
 
@@ -192,7 +190,11 @@ class Session:
 
     # ---- conditions
 
-    async def _head_works(self) -> bool:
+    async def _head_answers(self) -> bool:
+        await self._admin.gateways()
+        return self._head.pid != 0
+
+    async def _gateway_works(self) -> bool:
         """A head that answers may still find that its gateway cannot run, and end."""
         gateways = await self._admin.gateways()
         return self._head.pid != 0 and any(each.state == "ready" for each in gateways)

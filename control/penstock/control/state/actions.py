@@ -27,6 +27,14 @@ class Drain:
 
 
 @dataclass(frozen=True, slots=True)
+class Abandon:
+    """Wait no longer for a replica that its agent never started."""
+
+    replica_id: ReplicaId
+    trouble: str  # what the deployment's status says from now on
+
+
+@dataclass(frozen=True, slots=True)
 class Settle:
     """All replicas are ready: what the deployment's status said of trouble is over."""
 
@@ -47,7 +55,7 @@ class Stop:
     replica_id: ReplicaId
 
 
-Decision = Place | Drain | Settle  # changes the view
+Decision = Place | Drain | Abandon | Settle  # changes the view
 Call = Start | Stop  # asks an agent
 Action = Decision | Call
 
@@ -59,5 +67,7 @@ def told(decision: Decision) -> str:
             return f"place {deployment} on {node}"
         case Drain(replica_id, reason):
             return f"drain {replica_id}: {reason}"
+        case Abandon(replica_id, trouble):
+            return f"abandon {replica_id}: {trouble}"
         case Settle(deployment):
             return f"{deployment} is as desired"

@@ -148,7 +148,9 @@ def _check_template(template: Template) -> None:
     if template.engine not in ENGINES:
         raise InvalidSpec(f"engine is {template.engine!r}: it must be one of {', '.join(ENGINES)}")
     if not template.model.strip() or not template.model.isprintable():
-        raise InvalidSpec(f"model is {template.model!r}: name a path, a hub id or penstock-mini")
+        raise InvalidSpec(
+            f"model is {template.model!r}: name a path, a hub id, penstock-mini or penstock-embed"
+        )
     for key, _ in template.engine_args:
         if not _SETTING.fullmatch(key):
             raise InvalidSpec(

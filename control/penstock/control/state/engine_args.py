@@ -6,9 +6,11 @@ and not by a replica that does not start.
 
 from __future__ import annotations
 
+import difflib
 import re
 
 from penstock.control.errors import InvalidSpec
+from penstock.control.state import vllm_settings
 from penstock.control.state.deployment import Template
 
 # Each makes the engine run code that comes with a model, or that an operator names, where its value
@@ -60,8 +62,30 @@ def runs_model_code(template: Template) -> bool:
 
 def check_engine_args(template: Template) -> None:
     """Raises `InvalidSpec` for what the engine is known to refuse."""
-    if template.engine != "simulated":
+    if template.engine == "vllm":
+        _check_vllm(template)
+    if template.engine == "simulated":
+        _check_simulated(template)
+
+
+def _check_vllm(template: Template) -> None:
+    """By name alone. Of a vLLM that nobody has looked at, which a setting allows, none is known."""
+    given = {key.replace("-", "_"): value for key, value in template.engine_args}
+    if given.get("untested_vllm", "false").lower() not in ("false", "0"):
         return
+    for key in given:
+        if key in vllm_settings.OWNED:
+            raise InvalidSpec(f"engine setting {key}: the replica sets this itself; leave it out")
+        if key not in vllm_settings.KNOWN:
+            raise InvalidSpec(f"vLLM has no engine setting {key!r}{_nearest(key)}")
+
+
+def _nearest(key: str) -> str:
+    near = difflib.get_close_matches(key.lower(), vllm_settings.KNOWN)
+    return f"; near to it: {', '.join(near)}" if near else "; see `vllm serve --help=all`"
+
+
+def _check_simulated(template: Template) -> None:
     for key, value in template.engine_args:
         if key not in SIMULATED_ARGS:
             known = ", ".join(SIMULATED_ARGS)

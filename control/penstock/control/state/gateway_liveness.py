@@ -34,6 +34,8 @@ class GatewayPatience:
     hung_draining_after: timedelta = timedelta(minutes=10)
     # Besides: a head that slept has not asked, and an unasked gateway is not silent.
     hung_unanswered: int = 20  # probes in a row
+    # One that answers and never reported for so long is refused, or talks to another head.
+    mute_after: timedelta = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +49,11 @@ class Signs:
     answered_at: float | None = None  # it answered a probe
     unanswered: int = 0  # probes in a row without an answer
     draining: bool = False
+    has_routes: bool = False  # its latest report says so
 
-    def reported(self, bytes_sent: int, now: float, *, draining: bool) -> Signs:
+    def reported(
+        self, bytes_sent: int, now: float, *, draining: bool, has_routes: bool = False
+    ) -> Signs:
         """After a report. A drain is never taken back."""
         moved = self.reported_at is not None and bytes_sent > self.bytes_sent
         return replace(
@@ -58,6 +63,7 @@ class Signs:
             moved_at=now if moved else self.moved_at,
             unanswered=0,
             draining=self.draining or draining,
+            has_routes=has_routes,
         )
 
     def told_to_drain(self) -> Signs:
@@ -72,11 +78,21 @@ class Signs:
         """After a probe that nobody answered."""
         return replace(self, unanswered=self.unanswered + 1)
 
+    def not_missed(self) -> Signs:
+        """After a probe that it may have answered: no sign of life, and none against it."""
+        return replace(self, unanswered=0)
+
     @property
     def heard_at(self) -> float | None:
         """The newest sign of life."""
         seen = (self.reported_at, self.moved_at, self.answered_at)
         return max((moment for moment in seen if moment is not None), default=None)
+
+
+def is_mute(signs: Signs, now: float, patience: GatewayPatience) -> bool:
+    """Whether it works, and its reports do not reach this head: nor do routes reach it."""
+    lasted = timedelta(seconds=now - signs.since)
+    return signs.reported_at is None and not signs.draining and lasted >= patience.mute_after
 
 
 def judge(signs: Signs, now: float, patience: GatewayPatience) -> Verdict:

@@ -143,15 +143,22 @@ def _sweep_replica(
             return view
         live.forget_replica(replica.id)
         return view.without_replica(replica.id)
-    if replica.crashes and replica.state is ReplicaState.READY:
-        if now - replica.since >= STABLE_AFTER:
-            view = view.with_replica(replace(replica, crashes=0))
-        return view
+    stable = replica.state is ReplicaState.READY and now - replica.since >= STABLE_AFTER
+    if replica.crashes and stable:
+        replica = replace(replica, crashes=0)
+        view = view.with_replica(replica)
     node = view.nodes.get(replica.node)
     node_lost = node is None or node.state is NodeState.LOST
-    if node_lost and replica.evidence not in (Evidence.ANSWERS, Evidence.WEDGED):
+    if node_lost and not _answers(live, replica):
         return view.with_replica(replica.moved(ReplicaState.LOST, now))
     return view
+
+
+def _answers(live: Liveness, replica: Replica) -> bool:
+    """One that is wedged answers pings, until it does not."""
+    if replica.evidence is Evidence.WEDGED:
+        return not live.in_doubt(replica.id)
+    return replica.evidence is Evidence.ANSWERS
 
 
 def _sweep_gateway(
@@ -192,6 +199,7 @@ def _fold_report(
         return view.without_replica(status.replica_id)
     if replica is None:  # of a former head, or not ours at all: its uid says which
         replica = replica_of(status, node_id, now)
+        replica = replace(replica, state=status.state_if_unasked)
     if (status.address, status.pid) != (replica.status.address, replica.status.pid):
         live.forget_replica(replica.id)
         replica = replica.judged(Evidence.NONE, now)
@@ -199,7 +207,7 @@ def _fold_report(
         replica = replica.judged(Evidence.DOUBTED, now)  # its agent speaks for it
     new_crashes = max(status.restarts - replica.status.restarts, 0)
     draining = replica.state is ReplicaState.DRAINING
-    replica = replica.moved(ReplicaState.DRAINING if draining else status.state, now)
+    replica = replica.moved(ReplicaState.DRAINING if draining else status.state_if_unasked, now)
     replica = replace(
         replica,
         node=node_id,

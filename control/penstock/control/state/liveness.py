@@ -12,6 +12,9 @@ from datetime import datetime
 from penstock.control.state.replica import NodeId, ReplicaId, Resources
 from penstock.control.state.stamp import Stamp
 
+# Pings in a row without an answer: one may have been the head's own fault, or the network's.
+TIMEOUTS_ARE_DOUBT = 3
+
 
 @dataclass(frozen=True, slots=True)
 class HeardNode:
@@ -42,6 +45,10 @@ class Liveness:
         """When a node was last heard; `otherwise` where it never was by this head."""
         heard = self.nodes.get(node_id)
         return heard.at if heard else otherwise
+
+    def in_doubt(self, replica_id: ReplicaId) -> bool:
+        """Whether a replica did not answer so often that no single loss explains it."""
+        return self.pings.get(replica_id, PingCount()).failed >= TIMEOUTS_ARE_DOUBT
 
     def forget_replica(self, replica_id: ReplicaId) -> None:
         """Begins to count anew: another process answers there now."""

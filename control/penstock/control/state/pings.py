@@ -12,11 +12,10 @@ from enum import Enum, auto
 
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.health import vouched_for
-from penstock.control.state.liveness import Liveness, PingCount
+from penstock.control.state.liveness import TIMEOUTS_ARE_DOUBT, Liveness, PingCount
 from penstock.control.state.replica import Evidence, Replica, ReplicaId
 
 REFUSALS_ARE_GONE = 2
-TIMEOUTS_ARE_DOUBT = 3
 # Deep checks in a row that generated nothing.
 WEDGED_AFTER = 2
 

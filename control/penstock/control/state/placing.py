@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 
-from penstock.control.state.actions import Decision, Drain, Place, Settle
+from penstock.control.state.actions import Abandon, Decision, Drain, Place, Settle
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.replica import (
     LIVE,
@@ -28,6 +28,8 @@ def applied(
                 view = placed(view, decision, ReplicaId(f"{deployment}-{new_id()}"), now)
             case Drain():
                 view = draining(view, decision, now)
+            case Abandon():
+                view = abandoned(view, decision, now)
             case Settle():
                 view = settled(view, decision)
     return view
@@ -73,10 +75,17 @@ def draining(view: ClusterView, action: Drain, now: datetime) -> ClusterView:
     if replica is None or replica.state not in LIVE:
         return view
     view = view.with_replica(replica.moved(ReplicaState.DRAINING, now))
-    deployment = view.owner(replica)
-    if deployment is None or not action.trouble:
+    return _with_trouble(view, replica, action.trouble)
+
+
+def abandoned(view: ClusterView, action: Abandon, now: datetime) -> ClusterView:
+    """The replica counts no longer. It stays shown for a while: where it was to run, the next one
+    is not put."""
+    replica = view.replicas.get(action.replica_id)
+    if replica is None or replica.state is not ReplicaState.PENDING:
         return view
-    return view.with_deployment(replace(deployment, trouble=action.trouble))
+    view = view.with_replica(replica.moved(ReplicaState.LOST, now))
+    return _with_trouble(view, replica, action.trouble)
 
 
 def settled(view: ClusterView, action: Settle) -> ClusterView:
@@ -86,16 +95,28 @@ def settled(view: ClusterView, action: Settle) -> ClusterView:
 
 
 def answered(view: ClusterView, status: ReplicaStatus, now: datetime) -> ClusterView:
-    """An agent answered a start or a stop; a heartbeat may have said more in the meantime."""
+    """An agent answered a start; a heartbeat may have said more in the meantime."""
     replica = view.replicas.get(status.replica_id)
-    if replica is None:
+    if replica is None or replica.state is not ReplicaState.PENDING:
         return view
-    if replica.state is ReplicaState.DRAINING:
-        if status.state is ReplicaState.DRAINING:
-            return view.with_replica(replace(replica, status=status))
-        return view
-    if replica.state is not ReplicaState.PENDING or status.state is ReplicaState.PENDING:
+    if status.state is ReplicaState.PENDING:
         return view
     if status.state is ReplicaState.STOPPED:
         return view.without_replica(replica.id)
-    return view.with_replica(replace(replica.moved(status.state, now), status=status))
+    return view.with_replica(replace(replica.moved(status.state_if_unasked, now), status=status))
+
+
+def stop_taken(view: ClusterView, replica_id: ReplicaId) -> ClusterView:
+    """An agent took the order to stop a replica: that it drains is from now on our doing."""
+    replica = view.replicas.get(replica_id)
+    if replica is None or replica.state is not ReplicaState.DRAINING:
+        return view
+    status = replace(replica.status, state=ReplicaState.DRAINING)
+    return view.with_replica(replace(replica, status=status, stop_told=True))
+
+
+def _with_trouble(view: ClusterView, replica: Replica, trouble: str) -> ClusterView:
+    deployment = view.owner(replica)
+    if deployment is None or not trouble:
+        return view
+    return view.with_deployment(replace(deployment, trouble=trouble))

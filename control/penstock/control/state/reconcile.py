@@ -14,7 +14,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from penstock.control.state.actions import Action, Call, Decision, Drain, Place, Settle, Start, Stop
+from penstock.control.state.actions import (
+    Abandon,
+    Action,
+    Call,
+    Decision,
+    Drain,
+    Place,
+    Settle,
+    Start,
+    Stop,
+)
 from penstock.control.state.capacity import Room
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.deployment import Deployment
@@ -76,7 +86,9 @@ def _converge(
         stopping=sum(
             1
             for r in view.replicas_for(deployment)
-            if r.state is ReplicaState.DRAINING and _node_ready(view, r)
+            if r.state is ReplicaState.DRAINING
+            and _node_ready(view, r)
+            and now - r.since < deadlines.stopped
         ),
     )
     yield from _drain_surplus(fleet, room)
@@ -104,15 +116,23 @@ def _drain_surplus(fleet: Fleet, room: Room) -> Iterator[Drain]:
 
 def _given_up(
     view: ClusterView, deployment: Deployment, room: Room, now: datetime, deadlines: Deadlines
-) -> Iterator[Drain]:
+) -> Iterator[Drain | Abandon]:
     """Attempts that came to nothing make room for the next, and leave their reason behind."""
     limit = max(deadlines.ready.total_seconds(), deployment.spec.start_limit_ms / 1000 * 1.5)
     avoid = _troubled_nodes(view, deployment)
     for replica in view.replicas_for(deployment):
+        if _drains_unasked(replica) and now - replica.since >= deadlines.unasked:
+            why = f"{replica.id} drains, though this head did not ask for it"
+            why += f": {replica.status.last_error}" if replica.status.last_error else ""
+            yield Drain(replica.id, "drains unasked", trouble=why)
+            continue
         if not is_current(deployment, replica):
             continue
         lasted, error = now - replica.since, replica.status.last_error or "no reason given"
-        if replica.state is ReplicaState.FAILED and lasted >= deadlines.retry_failed:
+        if _never_obeyed(view, replica, now, deadlines):
+            seconds = deadlines.obeyed.total_seconds()
+            yield Abandon(replica.id, f"{replica.node} did not start {replica.id} in {seconds:g} s")
+        elif replica.state is ReplicaState.FAILED and lasted >= deadlines.retry_failed:
             why = f"{replica.id} failed: {error}"
             yield Drain(replica.id, "failed, tried anew", trouble=why)
         elif replica.state is ReplicaState.STARTING and lasted.total_seconds() >= limit:
@@ -131,8 +151,26 @@ def _troubled_nodes(view: ClusterView, deployment: Deployment) -> frozenset[Node
         r.node
         for r in view.replicas_for(deployment)
         if r.template_digest == deployment.template_digest
-        and (r.crashes >= CRASH_LOOP or r.status.state is ReplicaState.FAILED)
+        and (
+            r.crashes >= CRASH_LOOP
+            or r.status.state is ReplicaState.FAILED
+            or (r.state is ReplicaState.LOST and r.status.state is ReplicaState.PENDING)
+        )
     )
+
+
+def _never_obeyed(view: ClusterView, replica: Replica, now: datetime, deadlines: Deadlines) -> bool:
+    """Whether an agent that is heard all the while did not start what it was given."""
+    node = view.nodes.get(replica.node)
+    if replica.state is not ReplicaState.PENDING or not node or node.state is not NodeState.READY:
+        return False
+    return now - max(replica.since, node.since) >= deadlines.obeyed
+
+
+def _drains_unasked(replica: Replica) -> bool:
+    """Whether it takes no requests, without this head having asked for it."""
+    said = replica.status.state is ReplicaState.DRAINING
+    return said and replica.state is ReplicaState.STARTING
 
 
 def _abandoned(view: ClusterView) -> Iterator[Drain]:
@@ -152,7 +190,8 @@ def _may_start(view: ClusterView, replica: Replica) -> bool:
 
 def _may_stop(view: ClusterView, replica: Replica, now: datetime, deadlines: Deadlines) -> bool:
     """Once every gateway that reports routes without it, or did not say so for too long."""
-    if replica.status.state is ReplicaState.DRAINING or replica.id in view.published.ready:
+    obeyed = replica.stop_told and replica.status.state is ReplicaState.DRAINING
+    if obeyed or replica.id in view.published.ready:
         return False
     first_without = view.published.left.get(replica.id)
     if first_without is None:

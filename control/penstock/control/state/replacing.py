@@ -37,6 +37,9 @@ class Deadlines:
     min_ready: timedelta = timedelta(seconds=5)  # ready for so long, it may take another's place
     unreachable: timedelta = timedelta(seconds=60)  # ready, but without an answer to any ping
     leave_grace: timedelta = timedelta(seconds=10)  # what gateways get to route without it
+    obeyed: timedelta = timedelta(seconds=60)  # what a live agent gets to start what it was given
+    stopped: timedelta = timedelta(minutes=2)  # drained for longer, it holds up no update
+    unasked: timedelta = timedelta(seconds=10)  # draining though nobody here asked, to come back
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,7 @@ def outgoing(
     if node and node.intent is NodeIntent.LEAVING:
         return f"its node {node.id} is leaving"
     if replica.evidence is Evidence.WEDGED:
-        return "it answers, but generates nothing"
+        return "it answers, but nothing comes out of its engine"
     if replica.evidence in (Evidence.DOUBTED, Evidence.GONE) and _head_reaches_others(view):
         since = replica.evidence_since or now
         if replica.state is ReplicaState.READY and now - since >= deadlines.unreachable:

@@ -19,11 +19,11 @@ class ReplicaState(StrEnum):
     """Where a replica is in its life, as far as the head knows."""
 
     PENDING = "pending"  # given to a node; its agent has not confirmed
-    STARTING = "starting"  # the process runs, the engine loads or warms up
+    STARTING = "starting"  # runs and takes no requests: it loads, warms up, or drains unasked
     READY = "ready"  # may be sent requests
     BACKOFF = "backoff"  # ended by itself; its agent starts it again
     FAILED = "failed"  # its agent gave up: last_error says why
-    DRAINING = "draining"  # no new requests; stops when the running ones are done
+    DRAINING = "draining"  # this head decided so: no new requests, stops when the old are done
     LOST = "lost"  # gone with its node, or unknown to its agent
     STOPPED = "stopped"  # ended as asked; about to leave the view
 
@@ -94,7 +94,7 @@ class Evidence(StrEnum):
     ANSWERS = "answers"
     DOUBTED = "doubted"  # several pings in a row got no answer
     GONE = "gone"  # nothing listens at its address, and its agent does not say otherwise
-    WEDGED = "wedged"  # answers, but generates nothing
+    WEDGED = "wedged"  # answers, but nothing comes out of its engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +117,20 @@ class ReplicaStatus:
     log_path: str = ""
     max_model_len: int = 0
     capacity: int = 0
+    endpoints: tuple[str, ...] = ()  # paths that its model serves; empty: not known
     adapters: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()  # uuids of its accelerators
     ready_at_ms: int = 0
+
+    @property
+    def state_if_unasked(self) -> ReplicaState:
+        """What this makes of a replica that the head has not decided to drain.
+
+        Somebody else may have told it to drain, or its engine is dying: either way it takes no
+        requests, and may yet come back.
+        """
+        draining = self.state is ReplicaState.DRAINING
+        return ReplicaState.STARTING if draining else self.state
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +152,7 @@ class Replica:
     unreported: int = 0  # heartbeats of its node in a row that did not name it
     devices: tuple[str, ...] = ()  # uuids of the accelerators that it was given
     crashes: int = 0  # processes that ended by themselves, since one stayed ready for a while
+    stop_told: bool = False  # its agent has taken the order to stop it
 
     @property
     def is_as_ordered(self) -> bool:

@@ -27,6 +27,7 @@ class DeploymentRoute:
     base_family: str
     created: int  # seconds since 1970
     max_model_len: int  # tokens; 0: not known
+    endpoints: tuple[str, ...]  # paths that a replica of it serves, sorted; empty: not known
     adapters: tuple[tuple[str, str], ...]  # alias, name@version
     max_ongoing: int
     max_queued: int
@@ -112,13 +113,15 @@ def _is_known_of(view: ClusterView, replica: Replica) -> bool:
 
 def _deployment_route(view: ClusterView, deployment: Deployment) -> DeploymentRoute:
     spec = deployment.spec
-    lengths = [r.status.max_model_len for r in view.replicas_for(deployment)]
+    replicas = list(view.replicas_for(deployment))
+    lengths = [r.status.max_model_len for r in replicas]
     return DeploymentRoute(
         name=spec.name,
         model=spec.template.model,
         base_family=spec.template.model,
         created=int(deployment.created_at.timestamp()),
         max_model_len=min((length for length in lengths if length), default=0),
+        endpoints=tuple(sorted({path for r in replicas for path in r.status.endpoints})),
         adapters=tuple((b.alias, b.adapter) for b in spec.template.adapters),
         max_ongoing=spec.limits.max_ongoing,
         max_queued=spec.limits.max_queued,

@@ -221,12 +221,19 @@ def _from_replica(replica: Replica) -> Document:
         "log_path": status.log_path,
         "max_model_len": status.max_model_len,
         "capacity": status.capacity,
+        "endpoints": list(status.endpoints),
         "ready_at_ms": status.ready_at_ms,
         "adapters": list(status.adapters),
         "said_uid": status.deployment_uid,
         "said_digest": status.template_digest,
         "said_generation": status.generation,
     }
+
+
+def _since(state: ReplicaState, stored: datetime, now: datetime) -> datetime:
+    """Since when it counts as in this state, though the clock may have been set meanwhile: set
+    back, that must not make it younger than nothing; set forward, nobody is late who starts."""
+    return now if state is ReplicaState.STARTING else min(stored, now)
 
 
 def _to_replica(document: Document, now: datetime) -> Replica:
@@ -248,6 +255,7 @@ def _to_replica(document: Document, now: datetime) -> Replica:
         log_path=document["log_path"],
         max_model_len=document["max_model_len"],
         capacity=document["capacity"],
+        endpoints=tuple(document.get("endpoints", ())),  # older heads wrote none
         adapters=tuple(document["adapters"]),
         devices=tuple(document["devices"]),
         ready_at_ms=document["ready_at_ms"],
@@ -261,8 +269,7 @@ def _to_replica(document: Document, now: datetime) -> Replica:
         node=NodeId(document["node"]),
         devices=tuple(document["devices"]),
         state=state,
-        # A clock that was set back since must not make it younger than nothing.
-        since=min(datetime.fromisoformat(document["since"]), now),
+        since=_since(state, datetime.fromisoformat(document["since"]), now),
         assigned_at=min(datetime.fromisoformat(document["assigned_at"]), now),
         crashes=document["crashes"],
         status=status,

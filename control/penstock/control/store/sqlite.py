@@ -221,7 +221,7 @@ def _audit(db: sqlite3.Connection, limit: int, before: int | None) -> list[Audit
 
 
 class _transaction:
-    """BEGIN to COMMIT, or ROLLBACK where the body raised."""
+    """BEGIN to COMMIT, or ROLLBACK where the body raised, or the commit itself."""
 
     def __init__(self, db: sqlite3.Connection, begin: str) -> None:
         self._db = db
@@ -231,4 +231,9 @@ class _transaction:
         self._db.execute(self._begin)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._db.execute("COMMIT" if kind is None else "ROLLBACK")
+        try:
+            if kind is None:
+                self._db.execute("COMMIT")
+        finally:
+            if self._db.in_transaction:  # SQLite has rolled back by itself where there was no room
+                self._db.execute("ROLLBACK")

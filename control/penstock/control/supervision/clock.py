@@ -12,6 +12,10 @@ class Clock(Protocol):
     def now(self) -> datetime:
         """Wall-clock time, in UTC."""
 
+    def steady(self) -> datetime:
+        """A time that passes evenly, in UTC: durations are measured by it, whatever happens to the
+        wall clock. Near to `now` while nobody sets that."""
+
     def monotonic(self) -> float:
         """Seconds since some fixed moment, never set back."""
 

@@ -4,30 +4,41 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from penstock.control.node_agent.allegiance import refusal
 from penstock.control.placement.placement import ReplicaOrder
 from penstock.control.state.replica import ReplicaId, ReplicaState, ReplicaStatus
 from penstock.control.state.snapshot import Routes, RouteSnapshot
 from penstock.control.state.stamp import Stamp, contradiction
 
-BROKEN = "broken"
+BROKEN = "broken"  # fails instead of loading
+FLAKY = "flaky"  # ends by itself soon after it was ready, again and again
 DRAIN_STEPS = 3
 BACKOFF_STEPS = 2
+FLAKY_STEPS = 3  # less than a head takes for proof
 
 
 @dataclass
 class SimulatedAgent:
-    """A node agent and its replica processes; a process named BROKEN fails instead of loading."""
+    """A node agent and its replica processes."""
 
     processes: dict[ReplicaId, ReplicaStatus] = field(default_factory=dict)
     models: dict[ReplicaId, str] = field(default_factory=dict)  # what each process really loaded
     stamp: Stamp = field(default_factory=Stamp)
     silent: int = 0  # steps for which nothing goes to it or comes from it
+    dead: int = 0  # steps for which the whole machine is off
+    loses: int = 0  # orders of a head that do not arrive
+    mute: int = 0  # orders that it obeys, and the answer does not arrive
     ends_all: bool = False  # each process on this machine ends soon after its start
     _since: dict[ReplicaId, int] = field(default_factory=dict)
 
+    @property
+    def is_away(self) -> bool:
+        """Whether no message passes."""
+        return bool(self.silent or self.dead)
+
     def accepts(self, stamp: Stamp) -> bool:
-        """The rule of every receiver: nothing from another cluster, or from an older head."""
-        if contradiction(stamp, self.stamp):
+        """The rule of every agent: nothing from another cluster, or from an older head."""
+        if refusal(self.stamp, stamp):
             return False
         self.stamp = stamp
         return True
@@ -57,9 +68,14 @@ class SimulatedAgent:
         if status.state is not ReplicaState.DRAINING:
             self._become(replica_id, ReplicaState.BACKOFF, restarts=status.restarts + 1, address="")
 
+    def die(self, steps: int) -> None:
+        """The machine is off for so long, and its processes are gone."""
+        self.dead = steps
+        self.processes.clear()
+
     def live_on(self) -> None:
         """A second passes."""
-        self.silent = max(self.silent - 1, 0)
+        self.silent, self.dead = max(self.silent - 1, 0), max(self.dead - 1, 0)
         for replica_id, status in list(self.processes.items()):
             steps = self._since[replica_id] = self._since.get(replica_id, 0) + 1
             match status.state:
@@ -67,15 +83,20 @@ class SimulatedAgent:
                     del self.processes[replica_id], self._since[replica_id]
                 case ReplicaState.BACKOFF if steps > BACKOFF_STEPS:
                     self._become(replica_id, ReplicaState.STARTING)
-                case ReplicaState.STARTING if self.ends_all:
-                    self.crash(replica_id)
-                case ReplicaState.STARTING if self.models[replica_id] == BROKEN:
-                    self._become(replica_id, ReplicaState.FAILED, last_error="cannot load broken")
                 case ReplicaState.STARTING:
-                    pid = status.pid + 1
-                    self._become(
-                        replica_id, ReplicaState.READY, pid=pid, address=f"{replica_id}:{pid}"
-                    )
+                    self._load(replica_id, status)
+                case ReplicaState.READY if self.models[replica_id] == FLAKY:
+                    if steps > FLAKY_STEPS:
+                        self.crash(replica_id)
+
+    def _load(self, replica_id: ReplicaId, status: ReplicaStatus) -> None:
+        if self.ends_all:
+            self.crash(replica_id)
+        elif self.models[replica_id] == BROKEN:
+            self._become(replica_id, ReplicaState.FAILED, last_error="cannot load broken")
+        else:
+            pid = status.pid + 1
+            self._become(replica_id, ReplicaState.READY, pid=pid, address=f"{replica_id}:{pid}")
 
     def _become(self, replica_id: ReplicaId, state: ReplicaState, **changes: object) -> None:
         if self.processes[replica_id].state is not state:
@@ -86,27 +107,42 @@ class SimulatedAgent:
 
 @dataclass
 class SimulatedGateway:
-    """Routes by the newest snapshot that it accepted."""
+    """Routes by the newest snapshot that it accepted, `lag` steps after that was told."""
 
     version: int = 0
     routes: Routes = field(default_factory=Routes)
     stamp: Stamp = field(default_factory=Stamp)
     silent: int = 0
+    lag: int = 0
+    connected: int = 0  # steps since it was silent
+    _pending: list[tuple[int, RouteSnapshot]] = field(default_factory=list)
 
     def hear(self, snapshot: RouteSnapshot) -> None:
-        """Takes a snapshot, unless it is of another cluster or an older head."""
-        if not self.silent and not contradiction(snapshot.stamp, self.stamp):
-            self.version, self.routes, self.stamp = (
-                snapshot.version,
-                snapshot.routes,
-                snapshot.stamp,
-            )
+        """Takes a snapshot in hand."""
+        self._pending.append((self.lag, snapshot))
+        self._apply()
 
-    def sends_to(self) -> set[ReplicaId]:
-        """The replicas that it may send a request to: what it holds of another uid it drops."""
+    def live_on(self) -> None:
+        """A second passes."""
+        self.silent = max(self.silent - 1, 0)
+        self.connected = 0 if self.silent else self.connected + 1
+        self._pending = [(left - 1, snapshot) for left, snapshot in self._pending]
+        self._apply()
+
+    def sends_to(self) -> dict[ReplicaId, str]:
+        """The replicas that it may send a request to, and their addresses: what it holds of
+        another uid it drops."""
         uids = {d.name: d.uid for d in self.routes.deployments}
         return {
-            ReplicaId(r.id)
+            ReplicaId(r.id): r.address
             for r in self.routes.replicas
             if r.state is ReplicaState.READY and uids.get(r.deployment) == r.deployment_uid
         }
+
+    def _apply(self) -> None:
+        """One after the other, unless it is of another cluster or an older head."""
+        while self._pending and self._pending[0][0] <= 0:
+            _, snapshot = self._pending.pop(0)
+            if not contradiction(snapshot.stamp, self.stamp):
+                self.version, self.routes = snapshot.version, snapshot.routes
+                self.stamp = snapshot.stamp

@@ -1,0 +1,92 @@
+"""What must never be in a cluster, whatever happens to machines, messages, clocks and stores."""
+
+from __future__ import annotations
+
+from penstock.control.state.cluster import ClusterView
+from penstock.control.state.deployment import DeploymentName
+from penstock.control.state.replica import ReplicaId, ReplicaState
+from penstock.control.state.serving import serving
+from tests.fakes.simulated_cluster import SimulatedCluster
+from tests.fakes.simulated_head import DEADLINES
+from tests.fakes.simulated_machines import FLAKY, SimulatedGateway
+
+# After machines broke, for so long fewer may serve: until the head has noticed and replaced.
+RECOVERY_STEPS = 20
+
+
+class Laws:
+    """Watches one cluster: each decision and each stop as it is made, the rest at each step."""
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._cluster = cluster
+        self._calm = RECOVERY_STEPS  # steps since something broke
+        self._served: dict[tuple[str, str], set[ReplicaId]] = {}
+        cluster.after_decisions = self._no_decision_costs_capacity
+        cluster.before_stop = self._nothing_stops_that_is_sent_to
+
+    def run(self, steps: int) -> None:
+        """So many seconds pass."""
+        for _ in range(steps):
+            self._cluster.step()
+            self.check()
+
+    def broken(self) -> None:
+        """Something broke just now: that fewer serve for a while is not the head's doing."""
+        self._calm = 0
+
+    def check(self) -> None:
+        """What holds at each moment."""
+        self._calm += 1
+        self._weights_are_those_of_the_deployment()
+        self._who_was_served_is_served_on()
+
+    def _weights_are_those_of_the_deployment(self) -> None:
+        """No gateway is told to send a request to a replica that has loaded another deployment's
+        weights: whatever it checks itself."""
+        cluster = self._cluster
+        for gateway in cluster.gateways.values():
+            uids = {d.name: d.uid for d in gateway.routes.deployments}
+            for route in gateway.routes.replicas:
+                replica_id = ReplicaId(route.id)
+                if cluster.holder(replica_id) and route.state is ReplicaState.READY:
+                    models = cluster.models_of[uids[route.deployment]]
+                    assert cluster.model(replica_id) in models
+
+    def _who_was_served_is_served_on(self) -> None:
+        """A gateway that could send requests to a sound replica always can to one, until the
+        deployment is deleted or scaled to nothing. A head that reaches no replica knows too little
+        to tell the sound from those that end soon."""
+        for name, gateway in self._cluster.gateways.items():
+            for deployment in gateway.routes.deployments:
+                wanted = self._cluster.view.deployments.get(deployment.name)
+                sound = self._sound(gateway, deployment.name)
+                key = (name, deployment.uid)
+                asked = wanted and wanted.uid == deployment.uid and wanted.spec.replicas
+                if asked and self._served.get(key) and self._is_calm():
+                    assert sound, f"{name} served {deployment.name} and no longer does"
+                self._served[key] = sound
+
+    def _is_calm(self) -> bool:
+        return self._calm > RECOVERY_STEPS and not self._cluster.cut_off
+
+    def _sound(self, gateway: SimulatedGateway, name: DeploymentName) -> set[ReplicaId]:
+        """Those of a deployment that answer and will not end by themselves soon."""
+        of = {r.id for r in gateway.routes.replicas if r.deployment == name}
+        found = {i for i in self._cluster.served_by(gateway) if i in of}
+        return {i for i in found if self._cluster.model(i) != FLAKY}
+
+    def _no_decision_costs_capacity(self, old: ClusterView, new: ClusterView) -> None:
+        for deployment in old.deployments.values():
+            if deployment.spec.name in new.deployments:
+                before = {r.id for r in serving(old, deployment)}
+                after = {r.id for r in serving(new, deployment)}
+                assert len(after) >= min(deployment.spec.replicas, len(before))
+
+    def _nothing_stops_that_is_sent_to(self, replica_id: ReplicaId) -> None:
+        """Unless the gateways had their time; one that was not reached is not waited for."""
+        cluster = self._cluster
+        if cluster.now - cluster.view.replicas[replica_id].since >= DEADLINES.leave_grace:
+            return
+        for name, gateway in cluster.gateways.items():
+            if gateway.connected > 1:
+                assert replica_id not in gateway.sends_to(), f"{name} sends to {replica_id}"

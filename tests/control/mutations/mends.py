@@ -1,0 +1,144 @@
+"""What keeps clients served, each with the text that takes it out again.
+
+A mend is a piece of source that some history of the simulated cluster must miss when it is gone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One replacement in a file below `control/penstock/control`."""
+
+    file: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mend:
+    """What holds, and the edits without which it does not."""
+
+    says: str
+    without: tuple[Edit, ...]
+
+
+def _mend(says: str, file: str, old: str, new: str) -> Mend:
+    return Mend(says, (Edit(file, old, new),))
+
+
+MENDS = (
+    _mend(
+        "a replica counts for the deployment that it was made for, not for a namesake",
+        "state/cluster.py",
+        "(r for r in self.replicas_of(name) if r.deployment_uid == uid)",
+        "(r for r in self.replicas_of(name))",
+    ),
+    _mend(
+        "a head that hears of a later state holds still",
+        "state/stamp.py",
+        'if not heard:\n        return ""',
+        'if heard or not heard:\n        return ""',
+    ),
+    _mend(
+        "replicas of deployments that this store never knew are left alone",
+        "state/reconcile.py",
+        "if departed and departed.collected:",
+        "if not departed or departed.collected:",
+    ),
+    _mend(
+        "no snapshot is told that takes away the routes of a name that nobody deleted",
+        "state/withholding.py",
+        "        if is_foreign(view, replica):",
+        "        if False and is_foreign(view, replica):",
+    ),
+    _mend(
+        "pings alone never take the last replica out of the routes",
+        "state/serving.py",
+        "[r for r in ready if r.evidence in SOUND] or ready",
+        "[r for r in ready if r.evidence in SOUND]",
+    ),
+    _mend(
+        "a head that reaches nobody replaces nothing",
+        "state/replacing.py",
+        "(Evidence.DOUBTED, Evidence.GONE) and _head_reaches_others(view)",
+        "(Evidence.DOUBTED, Evidence.GONE)",
+    ),
+    _mend(
+        "a lost node's replica that still answers is not lost",
+        "state/health.py",
+        "if node_lost and not _answers(live, replica):",
+        "if node_lost:",
+    ),
+    _mend(
+        "a replica takes another's place only once it was ready for a while",
+        "state/serving.py",
+        "replica.evidence is Evidence.ANSWERS and now - replica.since >= min_ready",
+        "replica.evidence is Evidence.ANSWERS",
+    ),
+    _mend(
+        "a replica stops only when every gateway routes without it, or its grace is over",
+        "state/reconcile.py",
+        "return all(\n        g.report",
+        "return True or all(\n        g.report",
+    ),
+    _mend(
+        "only what serves is spared when there are too many",
+        "state/reconcile.py",
+        "order.sort(key=lambda r: (r.id in fleet.served, -room.load(r.node)))",
+        "order.sort(key=lambda r: -room.load(r.node))",
+    ),
+    _mend(
+        "an update puts up one more before it takes one down",
+        "state/replacing.py",
+        "spare = len(arrived) + len(serving_old) - fleet.wanted",
+        "spare = len(fleet.current) + len(serving_old) - fleet.wanted",
+    ),
+    _mend(
+        "a crash loop is tried on another node",
+        "state/reconcile.py",
+        "elif replica.state is ReplicaState.BACKOFF and replica.crashes >= CRASH_LOOP:",
+        "elif False:",
+    ),
+    _mend(
+        "silence is measured by a clock that nobody sets: heartbeats",
+        "managers/health.py",
+        "return swept(view, live, self._clock.steady(), self._patience)",
+        "return swept(view, live, self._clock.now(), self._patience)",
+    ),
+    _mend(
+        "durations are measured by a clock that nobody sets: plans",
+        "managers/deployments.py",
+        "now = self._clock.steady()\n\n        def decide(",
+        "now = self._clock.now()\n\n        def decide(",
+    ),
+    _mend(
+        "a clock that was set back makes nothing younger than nothing",
+        "store/documents.py",
+        "ReplicaState.STARTING else min(stored, now)",
+        "ReplicaState.STARTING else stored",
+    ),
+    _mend(
+        "routes are told once what is remembered was checked",
+        "managers/opening.py",
+        "    await health.check_remembered()\n",
+        "",
+    ),
+    _mend(
+        "plans are made once what is remembered was checked",
+        "managers/opening.py",
+        "    await health.check_remembered()\n",
+        "    import asyncio\n\n"
+        "    acting = asyncio.get_running_loop().create_task(deployments.run())\n"
+        "    deployments.run = lambda: acting\n"
+        "    await health.check_remembered()\n",
+    ),
+    _mend(
+        "a head hears the nodes that it knows before it tells routes",
+        "managers/opening.py",
+        "    await health.hear_expected(expect_nodes_for)\n",
+        "",
+    ),
+)

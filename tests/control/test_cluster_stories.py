@@ -1,0 +1,266 @@
+"""Histories with one plot: updates, restarted heads, lost machines, set clocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.control.state.replica import NodeId, NodeState, ReplicaState
+from penstock.control.state.status import DeploymentPhase, status_of
+from penstock.control.store.store import Key
+from tests.control.cluster_laws import Laws
+from tests.fakes.control_values import MINI, spec
+from tests.fakes.simulated_cluster import SimulatedCluster
+from tests.fakes.simulated_machines import BROKEN, FLAKY, SimulatedGateway
+
+
+@contextmanager
+def serving_cluster(
+    *, replicas: int = 2, nodes: int = 2, gateways: int = 2
+) -> Iterator[tuple[SimulatedCluster, Laws]]:
+    """Two nodes, and one deployment that is as wanted."""
+    with SimulatedCluster(nodes, gateways) as cluster:
+        laws = Laws(cluster)
+        cluster.put(spec(replicas=replicas, model="a"))
+        cluster.settle()
+        laws.check()
+        yield cluster, laws
+
+
+def unchanged(cluster: SimulatedCluster, steps: int = 60) -> None:
+    """For so long, no process ends or starts, and no gateway loses a route."""
+    processes = {i for a in cluster.agents.values() for i in a.processes}
+    sent_to = [g.sends_to() for g in cluster.gateways.values()]
+    for _ in range(steps):
+        cluster.step()
+        assert {i for a in cluster.agents.values() for i in a.processes} == processes
+        assert [g.sends_to() for g in cluster.gateways.values()] == sent_to
+
+
+@settings(max_examples=25)
+@given(wanted=st.integers(1, 5), nodes=st.integers(1, 3), lag=st.integers(0, 7))
+def test_an_update_keeps_as_many_ready_as_are_wanted_and_surges_by_one(
+    wanted: int, nodes: int, lag: int
+) -> None:
+    with serving_cluster(replicas=wanted, nodes=nodes) as (cluster, laws):
+        cluster.gateways["g1"].lag = lag
+        cluster.put(spec(replicas=wanted, model="better"))
+        for _ in range((20 + lag) * wanted):
+            laws.run(1)
+            assert len(cluster.ready()) >= wanted
+            assert all(len(cluster.served_by(g)) >= wanted for g in cluster.gateways.values())
+            assert cluster.running() <= wanted + 1
+        status = status_of(cluster.view, cluster.view.deployments[MINI])
+        assert (status.phase, status.updated) == (DeploymentPhase.READY, wanted)
+        assert cluster.ready_models() == ["better"] * wanted
+
+
+@settings(max_examples=10)
+@given(wanted=st.integers(1, 4))
+def test_a_version_that_does_not_get_ready_takes_nothing_down_and_the_status_says_why(
+    wanted: int,
+) -> None:
+    with serving_cluster(replicas=wanted) as (cluster, laws):
+        cluster.put(spec(replicas=wanted, model=BROKEN))
+        for number in range(200):
+            laws.run(1)
+            assert len(cluster.ready()) == wanted
+            status = status_of(cluster.view, cluster.view.deployments[MINI])
+            assert status.phase is DeploymentPhase.UPDATING
+            assert number < 5 or "cannot load broken" in status.message
+        cluster.put(spec(replicas=wanted, model="fixed"))
+        cluster.settle()
+        assert cluster.ready_models() == ["fixed"] * wanted
+        assert status_of(cluster.view, cluster.view.deployments[MINI]).message == ""
+
+
+@pytest.mark.parametrize("wanted", [1, 3])
+def test_a_version_whose_replicas_end_soon_after_they_are_ready_takes_nothing_down(
+    wanted: int,
+) -> None:
+    with serving_cluster(replicas=wanted) as (cluster, laws):
+        cluster.put(spec(replicas=wanted, model=FLAKY))
+        for _ in range(120):
+            laws.run(1)
+            assert cluster.ready_models().count("a") == wanted
+
+
+@settings(max_examples=15)
+@given(
+    silent=st.lists(st.booleans(), min_size=2, max_size=2),
+    steps_back=st.integers(1, 30),
+    empty=st.booleans(),
+)
+def test_a_head_with_an_older_or_an_empty_store_changes_nothing_until_it_takes_over(
+    silent: list[bool], steps_back: int, empty: bool
+) -> None:
+    with serving_cluster() as (cluster, laws):
+        cluster.put(spec(replicas=2, model="b"))
+        cluster.settle()
+        cluster.restart_head(steps_back=steps_back, empty=empty)
+        for agent, is_silent in zip(cluster.agents.values(), silent, strict=True):
+            agent.silent = 20 if is_silent else 0
+        unchanged(cluster)
+        assert "--take-over" in cluster.view.held
+        is_known = MINI in cluster.view.deployments
+        cluster.take_over()
+        laws.broken()  # what the store never knew goes with the take-over, which has said so
+        cluster.put(spec(replicas=2, model="c"))
+        for _ in range(100):
+            laws.run(1)
+            assert not is_known or all(g.sends_to() for g in cluster.gateways.values())
+        assert cluster.ready_models().count("c") == 2
+        assert not cluster.view.held
+
+
+def test_a_take_over_shows_what_the_store_does_not_know() -> None:
+    with serving_cluster(replicas=1) as (cluster, laws):
+        (replica_id,) = cluster.view.replicas
+        cluster.restart_head(empty=True)
+        cluster.step()
+        (difference,) = cluster.take_over()
+        assert f"replica {replica_id} on node n0 is of deployment 'mini'" in difference
+        laws.broken()
+        cluster.settle()
+        assert [s.replica_id for s in cluster.ready()] == [replica_id]
+
+
+def test_a_node_that_comes_back_brings_no_old_weights_under_a_new_name() -> None:
+    with serving_cluster(replicas=1) as (cluster, laws):
+        (first,) = cluster.view.replicas.values()
+        away = cluster.agents[first.node]
+        away.silent, cluster.cut_off = 3000, 1000
+        laws.run(1000)
+        assert first.id not in cluster.view.replicas
+        cluster.delete(MINI)
+        cluster.put(spec(replicas=1, model="other"))
+        laws.run(40)
+        away.silent = 0
+        laws.run(40)
+        assert cluster.ready_models() == ["other"]
+
+
+@pytest.mark.parametrize("minutes", [-60, -1, 1, 60])
+def test_a_step_of_the_clock_changes_nothing(minutes: int) -> None:
+    with serving_cluster() as (cluster, _):
+        cluster.step_clock(timedelta(minutes=minutes))
+        for _ in range(60):
+            unchanged(cluster, 1)
+            assert {n.state for n in cluster.view.nodes.values()} == {NodeState.READY}
+
+
+@pytest.mark.parametrize("minutes", [-60, -1, 1, 60])
+def test_a_head_that_starts_again_on_another_clock_changes_nothing(minutes: int) -> None:
+    with serving_cluster() as (cluster, _):
+        cluster.step_clock(timedelta(minutes=minutes))
+        cluster.restart_head()
+        unchanged(cluster)
+
+
+def test_a_head_that_is_cut_off_from_all_replicas_takes_no_route_away() -> None:
+    with serving_cluster(replicas=3) as (cluster, _):
+        cluster.cut_off = 300
+        unchanged(cluster, 300)
+        cluster.restart_head()
+        cluster.cut_off = 300
+        unchanged(cluster, 300)
+
+
+def test_nodes_that_are_silent_for_long_while_their_replicas_answer_lose_no_route() -> None:
+    with serving_cluster() as (cluster, _):
+        for agent in cluster.agents.values():
+            agent.silent = 300
+        unchanged(cluster, 200)
+        assert {n.state for n in cluster.view.nodes.values()} == {NodeState.LOST}
+
+
+def test_a_deployment_that_cannot_be_read_any_more_keeps_its_routes() -> None:
+    with serving_cluster() as (cluster, _):
+        cluster.restart_head(unreadable=Key("deployment", MINI))
+        unchanged(cluster)
+        assert MINI not in cluster.view.deployments
+
+
+def test_a_gateway_that_begins_beside_a_head_with_an_older_store_is_told_nothing() -> None:
+    with serving_cluster(gateways=1) as (cluster, _):
+        backup = cluster.stored_changes
+        cluster.put(spec(replicas=2, model="b"))
+        cluster.settle()
+        gateway = cluster.gateways["g0"] = SimulatedGateway()
+        cluster.restart_head(steps_back=cluster.stored_changes - backup)
+        for agent in cluster.agents.values():
+            agent.silent = 2
+        for _ in range(30):
+            cluster.step()
+            assert not gateway.sends_to()
+        assert cluster.view.held
+
+
+@pytest.mark.parametrize("silent", [0, 20])
+def test_a_head_that_was_away_tells_no_route_to_a_replica_that_went_meanwhile(silent: int) -> None:
+    with serving_cluster() as (cluster, _):
+        agent = cluster.agents[NodeId("n0")]
+        (gone,) = agent.processes
+        cluster.stop_head()
+        agent.processes.clear()
+        agent.silent = silent
+        told = [g.version for g in cluster.gateways.values()]
+        cluster.start_head()
+        for _ in range(20):
+            cluster.step()
+            for gateway, before in zip(cluster.gateways.values(), told, strict=True):
+                assert gateway.version == before or gone not in gateway.sends_to()
+
+
+@pytest.mark.parametrize("lost", ["n0", "n1"])
+@pytest.mark.parametrize("silent", [0, 20])
+def test_a_head_that_was_away_ends_no_replica_that_serves_in_place_of_one_that_went(
+    lost: str, silent: int
+) -> None:
+    with serving_cluster() as (cluster, _):
+        cluster.stop_head()
+        cluster.put(spec(replicas=1, model="a"))  # the last that it stored before its end
+        agent = cluster.agents[NodeId(lost)]
+        agent.processes.clear()
+        agent.silent = silent
+        (left,) = cluster.ready()
+        cluster.start_head()
+        for _ in range(60):
+            cluster.step()
+            assert left in cluster.ready()
+
+
+@pytest.mark.parametrize("minutes", [-60, 60])
+def test_an_update_goes_on_under_a_head_that_starts_again_on_another_clock(minutes: int) -> None:
+    with serving_cluster() as (cluster, laws):
+        cluster.put(spec(replicas=2, model="b"))
+        laws.run(4)
+        assert "b" in cluster.ready_models()
+        cluster.step_clock(timedelta(minutes=minutes))
+        cluster.restart_head()
+        laws.run(60)
+        assert cluster.ready_models() == ["b", "b"]
+
+
+def test_a_crash_loop_moves_to_the_node_beside_it() -> None:
+    with SimulatedCluster(nodes=2) as cluster:
+        cluster.agents[NodeId("n0")].ends_all = True
+        cluster.put(spec(replicas=1, model="a"))
+        Laws(cluster).run(60)
+        assert [a.processes != {} for a in cluster.agents.values()] == [False, True]
+        assert cluster.ready_models() == ["a"]
+
+
+def test_replicas_of_a_drained_node_move_and_none_is_missed_meanwhile() -> None:
+    with serving_cluster(replicas=4) as (cluster, laws):
+        cluster.drain_node(NodeId("n0"))
+        for _ in range(120):
+            laws.run(1)
+            assert len(cluster.ready()) >= 4
+        assert not cluster.agents[NodeId("n0")].processes
+        assert {r.state for r in cluster.view.replicas.values()} == {ReplicaState.READY}

@@ -1,0 +1,112 @@
+"""The head of the simulated cluster: the real managers and the real keeper, between fakes.
+
+What stands around them here is what a network and a disk would be: the store in memory, agents,
+replicas and gateways reached through the lines that the cluster gives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Protocol
+
+from penstock.control.managers.deployments import DeploymentManager
+from penstock.control.managers.gateway_reports import GatewayReports
+from penstock.control.managers.gateway_signs import GatewaySigns
+from penstock.control.managers.health import HealthManager, ReplicaPinger
+from penstock.control.managers.keeper import Decided, Keeper
+from penstock.control.managers.opening import look_around_then_act
+from penstock.control.managers.routes import RouteManager
+from penstock.control.placement.agents import AgentClient, AgentPlacement
+from penstock.control.state.cluster import Cluster, ClusterView
+from penstock.control.state.health import Patience
+from penstock.control.state.replacing import Deadlines
+from penstock.control.state.stamp import Stamp
+from penstock.control.store.store import Store
+from tests.fakes.control_values import PATIENCE, SECOND
+from tests.fakes.simulated_time import SimulatedClock
+
+# As in the head's own settings, but for the long ones.
+DEADLINES = Deadlines(
+    ready=timedelta(minutes=10),
+    retry_failed=timedelta(minutes=1),
+    min_ready=timedelta(seconds=5),
+)
+EXPECT_NODES_FOR = timedelta(seconds=3)
+
+AfterDecisions = Callable[[ClusterView, ClusterView], None]
+
+
+class World(Protocol):
+    """What a head reaches."""
+
+    def dial(self, address: str, own_stamp: Callable[[], Stamp]) -> AgentClient:
+        """A line to the agent at this address."""
+
+    def pinger(self) -> ReplicaPinger:
+        """A line to all replicas."""
+
+
+class WatchedKeeper(Keeper):
+    """Shows each decision of the managers, before and after, to whoever checks them."""
+
+    def __init__(
+        self, cluster: Cluster, store: Store, clock: SimulatedClock, after: AfterDecisions
+    ) -> None:
+        super().__init__(cluster, store, clock)
+        self._after = after
+
+    async def decide(self, decide: Callable[[ClusterView], Decided]) -> ClusterView:
+        def watched(view: ClusterView) -> Decided:
+            decided = decide(view)
+            self._after(view, decided[0])
+            return decided
+
+        return await super().decide(watched)
+
+
+class SimulatedHead:
+    """One life of a head, from its store to its end."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: SimulatedClock,
+        world: World,
+        serial: Iterator[int],
+        after_decisions: AfterDecisions,
+        patience: Patience = PATIENCE,
+    ) -> None:
+        self.clock = clock
+        self.keeper = WatchedKeeper(Cluster(), store, clock, after_decisions)
+        self.health = HealthManager(self.keeper, world.pinger(), clock, patience, ping_every=SECOND)
+        self.routes = RouteManager(self.keeper, clock)
+        self.reports = GatewayReports(self.keeper, GatewaySigns(clock), clock)
+        self._deployments = DeploymentManager(
+            self.keeper,
+            AgentPlacement(lambda address: world.dial(address, lambda: self.keeper.stamp)),
+            clock,
+            DEADLINES,
+            drain=SECOND,
+            new_id=lambda: str(next(serial)),
+        )
+
+    async def run(self) -> None:
+        """Runs every part until cancelled, as `head.py` does."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(
+                look_around_then_act(
+                    self.health,
+                    self.routes,
+                    self._deployments,
+                    expect_nodes_for=EXPECT_NODES_FOR,
+                    before_acting=_nothing_more,
+                )
+            )
+            tasks.create_task(self.health.run())
+            tasks.create_task(self.routes.run())
+
+
+async def _nothing_more() -> None:
+    pass
