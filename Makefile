@@ -3,6 +3,7 @@
 #   make serve                                   the default model on 127.0.0.1:8080
 #   make serve MODEL=path-or-hub-id REPLICAS=2   another model, twice
 #   make serve ENGINE=simulated ENGINE_ARGS="tokens_per_second=50 ttft_ms=20"
+#   make test-clients                            other clients against it: Node, LangChain, a browser ...
 #   make serve ARGS="--open --gateway 0.0.0.0:9000"     any option of `penstock serve --help`
 PYTHON ?= $(or $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done),python3)
@@ -10,7 +11,7 @@ ENGINE ?= vllm
 # Without bytecode every start of vLLM compiles it anew: half a minute more.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help serve test bench setup lock clean
+.PHONY: help serve test test-clients bench setup lock clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile
@@ -25,6 +26,10 @@ test: check-python
 	@$(PYTHON) setup/main.py test
 	@exec tests/check
 
+test-clients: check-python
+	@$(PYTHON) setup/main.py clients
+	@exec .venv-clients/bin/pytest -q tests/clients $(ARGS)
+
 bench: check-python
 	@$(PYTHON) setup/main.py bench --engine simulated
 	@exec .venv/bin/python -m penstock.evals.main bench $(ARGS)
@@ -36,7 +41,7 @@ lock:
 	@.venv/bin/python setup/lock.py
 
 clean:
-	rm -rf .venv build gateway_cpp/build replica/build .penstock
+	rm -rf .venv .venv-clients tests/clients/node/node_modules build gateway_cpp/build replica/build .penstock
 
 .PHONY: check-python
 check-python:

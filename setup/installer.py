@@ -41,10 +41,10 @@ def get(logs: Path) -> None:
     )
 
 
-def uv(verb: str) -> list[str]:
-    """The start of a uv pip command line that sees what pip sees."""
+def uv(verb: str, python: Path = PYTHON) -> list[str]:
+    """The start of a uv pip command line for an environment's Python that sees what pip sees."""
     return [
-        *(str(VENV / "bin" / "uv"), "pip", verb, "--python", str(PYTHON)),
+        *(str(VENV / "bin" / "uv"), "pip", verb, "--python", str(python)),
         *("--index-strategy", "unsafe-best-match"),
         *sources(),
     ]

@@ -58,7 +58,8 @@ def main() -> None:
         *("--extra", "cuda", "--group", "build", "-c", str(LOCKS / "core.txt")),
         everywhere=False,
     )
-    for name in ("core", "cpu", "dev", torch_wheel.ORDINARY, "cuda", "uv"):
+    compile_lock(LOCKS / "clients.txt", source="--group=pyproject.toml:clients")
+    for name in ("core", "cpu", "dev", torch_wheel.ORDINARY, "cuda", "clients", "uv"):
         add_hashes(LOCKS / f"{name}.txt", known.get(f"{name}.txt", {}))
     for name in (torch_wheel.ORDINARY, "cuda"):
         pin_ordinary_torch(LOCKS / f"{name}.txt")

@@ -1,4 +1,4 @@
-"""Makes this machine ready for one purpose: `python3 setup/main.py serve|test|bench`."""
+"""Makes this machine ready for one purpose: `python3 setup/main.py serve|test|bench|clients`."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import builds
+import clients
 import python_env
 import system_packages
 import vllm_build
@@ -32,6 +33,8 @@ def prepare(purpose: str, engine: str) -> None:
         locks.append("dev")
     if purpose == "bench":
         system += system_packages.BENCH
+    if purpose == "clients":
+        system += system_packages.CLIENTS
     system_packages.ensure(system, LOGS, os.geteuid())
     python_env.ensure(tuple(locks), LOGS)
     builds.forget_foreign(ROOT)
@@ -39,6 +42,8 @@ def prepare(purpose: str, engine: str) -> None:
     builds.gateway("release", LOGS)
     if purpose in ("test", "bench"):
         builds.bench_programs(LOGS)
+    if purpose == "clients":
+        clients.ensure(LOGS)
 
 
 @contextmanager
@@ -57,7 +62,7 @@ def alone() -> Iterator[None]:
 def main() -> int:
     """Runs the command line; errors are one line and exit code 1."""
     parser = argparse.ArgumentParser(description="Makes this machine ready for one purpose.")
-    parser.add_argument("purpose", choices=["serve", "test", "bench"])
+    parser.add_argument("purpose", choices=["serve", "test", "bench", "clients"])
     parser.add_argument(
         "--engine",
         default="vllm",

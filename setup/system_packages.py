@@ -31,10 +31,12 @@ BUILD = (
     Package(("libboost1.83-dev", "libboost1.81-dev"), "HTTP and coroutines in the gateway"),
     Package(("libgrpc++-dev",), "gateway and replica talk gRPC"),
     Package(("libnghttp2-dev",), "gRPC on the gateway's own threads"),
+    Package(("libssl-dev",), "TLS on the gateway's port, fingerprints of requests"),
     Package(("libprotobuf-dev",), "their messages"),
     Package(("protobuf-compiler",), "compiles the messages"),
     Package(("protobuf-compiler-grpc",), "compiles the services"),
     Package(("libsimdjson-dev",), "reads request bodies"),
+    Package(("zlib1g-dev",), "unpacks request bodies that come in gzip"),
     Package(("libjemalloc-dev",), "memory of the gateway's threads"),
 )
 ENGINE = (Package(("libnuma1", "libnuma1t64"), "vLLM's CPU build loads it"),)
@@ -47,6 +49,7 @@ TEST = (
     Package(("clang",), "compiles the fuzzers"),
     Package(("libclang-rt-14-dev", "libclang-rt-18-dev"), "the fuzzers' runtime"),
 )
+CLIENTS = (Package(("chromium", "chromium-browser"), "the browser that a page is tried in"),)
 BENCH = (Package(("nginx-light", "nginx"), "what the gateway is measured against"),)
 
 

@@ -16,7 +16,8 @@ ROOMS = ("control", "replica", "adapters", "evals")
 
 # package prefix -> prefixes of control that may import it from outside of it
 ONLY_IN = {
-    "fastapi": ("penstock.control.admin",),
+    # vLLM's app is one of FastAPI's; the replica registers its handlers there.
+    "fastapi": ("penstock.control.admin", "penstock.replica.vllm"),
     "grpc": (
         "penstock.control.rpc",
         "penstock.control.outside",

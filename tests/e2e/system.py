@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
-import sys
 import time
 import urllib.request
 import uuid
@@ -18,7 +16,11 @@ from typing import Any, TypeVar
 
 import psutil
 
+from tests.fakes.ports import free_ports
+
 MARK = "PENSTOCK_TEST_RUN"
+# This checkout's own, whichever environment the tests themselves run in.
+PENSTOCK = Path(__file__).resolve().parents[2] / ".venv" / "bin" / "penstock"
 T = TypeVar("T")
 
 
@@ -36,17 +38,6 @@ def eventually(probe: Callable[[], T | None], *, within: float, what: str) -> T:
         assert time.monotonic() < deadline, f"not within {within} s: {what} (last: {seen!r})"
         time.sleep(pause)
         pause = min(pause * 1.5, 0.2)
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on at this moment."""
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 def get_json(url: str, *, token: str = "") -> Any:
@@ -73,7 +64,7 @@ class System:
     def start(self) -> subprocess.Popen[bytes]:
         """Starts the command; its output goes to `log`."""
         command = [
-            str(Path(sys.executable).with_name("penstock")), "serve", *self.options,
+            str(PENSTOCK), "serve", *self.options,
             "--gateway", f"127.0.0.1:{self.gateway_port}",
             "--admin", f"127.0.0.1:{self.admin_port}",
             "--rpc", f"127.0.0.1:{self.rpc_port}",

@@ -61,7 +61,6 @@ CASES = {
     "no messages": Case(without(messages=None), 400, "messages"),
     "empty messages": Case(without(messages=[]), 400, "messages"),
     "messages of the wrong type": Case(without(messages="hello"), 400, "messages"),
-    "no model": Case(without(model=None), 400, "model"),
     "model of the wrong type": Case(without(model=7), 400, "model"),
     "stream of the wrong type": Case(without(stream="yes"), 400, "stream"),
     "max_tokens of the wrong type": Case(without(max_tokens="many"), 400, "max_tokens"),

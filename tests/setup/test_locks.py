@@ -7,7 +7,7 @@ import pytest
 import locked
 from places import LOCKS
 
-NAMES = ("core", "cpu", "cuda", "dev", "torch-ordinary", "uv")
+NAMES = ("clients", "core", "cpu", "cuda", "dev", "torch-ordinary", "uv")
 A, B = ("sha256:" + c * 64 for c in "ab")
 
 

@@ -1,0 +1,32 @@
+"""Prints as JSON what a replica's engine does: `engine_load.py ADDRESS CLUSTER_TOKEN_FILE`.
+
+A program of its own: it speaks gRPC, which the clients' environment does not hold.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import grpc
+
+from penstock.v1 import inference_pb2, inference_pb2_grpc
+
+
+def main() -> None:
+    """Asks once."""
+    address, token_file = sys.argv[1:]
+    metadata = (("authorization", f"Bearer {Path(token_file).read_text().strip()}"),)
+    with grpc.insecure_channel(address) as channel:
+        stub = inference_pb2_grpc.InferenceStub(channel)  # type: ignore[no-untyped-call]
+        watch = stub.WatchLoad(
+            inference_pb2.WatchLoadRequest(watcher_id="client tests"), metadata=metadata, timeout=10
+        )
+        load = next(iter(watch))
+        watch.cancel()
+    print(json.dumps({"running": load.running, "waiting": load.waiting, "tokens": load.tokens}))  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

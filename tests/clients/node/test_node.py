@@ -1,0 +1,70 @@
+"""The Node clients: each `*.test.mjs` here runs under Node's own test runner."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.clients import questions
+from tests.clients.backstage import Backstage, backstage
+from tests.clients.served import EMBEDDER, LOADING, MODEL, Served
+from tests.fakes.ports import free_ports
+
+pytestmark = pytest.mark.vllm
+
+HERE = Path(__file__).parent
+NODE = Path(sys.executable).with_name("node")
+SCRIPTS = sorted(path.name for path in HERE.glob("*.test.mjs"))
+
+
+@pytest.fixture(scope="module")
+def stage(served: Served) -> Iterator[Backstage]:
+    """What a script asks for that only this side can do."""
+    deeds = {
+        "lose-replica": served.lose_replica,
+        "answers-again": served.wait_until_it_answers,
+        "idle": served.wait_until_idle,
+        "last-settled": served.last_settled,
+    }
+    with backstage(free_ports(1)[0], deeds, HERE) as stage:
+        yield stage
+
+
+def given(served: Served, stage: Backstage) -> dict[str, object]:
+    """What a script needs to know of the system and of the questions."""
+    return {
+        "baseURL": served.base_url,
+        "backstage": stage.url,
+        "model": MODEL,
+        "embedder": EMBEDDER,
+        "loading": LOADING,
+        "question": questions.QUESTION,
+        "story": questions.STORY,
+        "weather": questions.WEATHER,
+        "weatherResult": json.loads(questions.WEATHER_RESULT),
+    }
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_every_test_of_a_script_passes(served: Served, stage: Backstage, script: str) -> None:
+    ran = subprocess.run(
+        [NODE, "--test", "--test-reporter=spec", "--test-timeout=120000", script],
+        cwd=HERE,
+        env={**os.environ, "PENSTOCK": json.dumps(given(served, stage))},
+        capture_output=True,
+        text=True,
+        timeout=170,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert " pass 0\n" not in ran.stdout, ran.stdout
+
+
+def test_there_are_scripts() -> None:
+    assert SCRIPTS
