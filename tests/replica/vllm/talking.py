@@ -132,7 +132,7 @@ async def ask(
     return answer
 
 
-async def until(condition: Callable[[], bool], what: str, seconds: float = 10.0) -> None:
+async def until(condition: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
     """Waits for a condition, and says what it waited for in vain."""
     try:
         async with asyncio.timeout(seconds):
