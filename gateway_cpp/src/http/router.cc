@@ -24,12 +24,13 @@ struct Row {
 };
 
 // The names of the status pages are those of Kubernetes and of vLLM.
-constexpr std::array<Row, 10> kRows = {{{"/v1/models", Page::kModels, kGet},
+constexpr std::array<Row, 11> kRows = {{{"/v1/models", Page::kModels, kGet},
                                         {"/livez", Page::kLivez, kGet},
                                         {"/readyz", Page::kReadyz, kGet},
                                         {"/ready", Page::kReadyz, kGet},
                                         {"/startupz", Page::kStartupz, kGet},
                                         {"/health", Page::kHealth, kGet},
+                                        {"/health/deep", Page::kDeepHealth, kGet},
                                         {"/ping", Page::kHealth, kGetAndPost},
                                         {"/version", Page::kVersion, kGet},
                                         {"/openapi.json", Page::kOpenapi, kGet},

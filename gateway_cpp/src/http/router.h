@@ -19,6 +19,7 @@ enum class Page : uint8_t {
   kReadyz,
   kStartupz,
   kHealth,
+  kDeepHealth,
   kVersion,
   kOpenapi,
   kMetrics,

@@ -35,7 +35,8 @@ PageText openapi_page() { return {200, kJson, std::string(openapi_document())}; 
 
 bool is_status_page(Page page) {
   return page == Page::kLivez || page == Page::kReadyz || page == Page::kStartupz ||
-         page == Page::kHealth || page == Page::kVersion || page == Page::kMetrics;
+         page == Page::kHealth || page == Page::kDeepHealth || page == Page::kVersion ||
+         page == Page::kMetrics;
 }
 
 base::Error wrong_method(const RequestHead& head, std::string_view allow) {
@@ -238,7 +239,9 @@ base::Error Session::no_such_page(const RequestHead& head) const {
   std::string message = "There is nothing at " + std::string(head.method) + " " +
                         std::string(head.target.substr(0, kShown)) + ". ";
   if (is_status_port) {
-    message += "This port has /metrics, /livez, /readyz, /startupz, /health, /ping and /version.";
+    message +=
+        "This port has /metrics, /livez, /readyz, /startupz, /health, /health/deep, /ping and "
+        "/version.";
   } else if (status.host.empty()) {
     message += "Start the gateway with --metrics HOST:PORT, and its metrics are there.";
   } else {
@@ -267,6 +270,8 @@ Awaitable<void> Session::dispatch(const RequestHead& head, const Found& found, s
       co_return co_await show(services_.pages.started(), reply);
     case Page::kHealth:
       co_return co_await show(services_.pages.health(), reply);
+    case Page::kDeepHealth:
+      co_return co_await show(services_.pages.deep_health(), reply);
     case Page::kVersion:
       co_return co_await show(services_.pages.version(), reply);
     case Page::kOpenapi:

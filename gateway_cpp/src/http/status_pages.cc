@@ -53,13 +53,45 @@ bool may_be_sent_to(const routing::Target& target, base::SteadyTime now) {
          !target.tracker->is_down(now);
 }
 
+auto replicas_to_send_to(const routing::DeploymentTargets& deployment, base::SteadyTime now) {
+  return std::count_if(deployment.replicas.begin(), deployment.replicas.end(),
+                       [now](const auto& target) { return may_be_sent_to(target, now); });
+}
+
 bool any_replica(const routing::Routes& routes, base::SteadyTime now) {
   return std::any_of(
-      routes.deployments().begin(), routes.deployments().end(), [now](const auto& entry) {
-        const auto& replicas = entry.second->replicas;
-        return std::any_of(replicas.begin(), replicas.end(),
-                           [now](const auto& target) { return may_be_sent_to(target, now); });
-      });
+      routes.deployments().begin(), routes.deployments().end(),
+      [now](const auto& entry) { return replicas_to_send_to(*entry.second, now) > 0; });
+}
+
+// How a deployment without a replica to send to stands. One that is said to serve has lost its
+// replicas, and the head does not know it yet.
+std::string_view standing_without_replica(base::Availability availability) {
+  switch (availability) {
+    case base::Availability::kLoading:
+      return "loading";
+    case base::Availability::kScaledToZero:
+      return "scaled_to_zero";
+    case base::Availability::kFailed:
+      return "failed";
+    case base::Availability::kServing:
+    case base::Availability::kUnknown:
+      break;
+  }
+  return "no_replica";
+}
+
+// One entry of the deep page, and whether it lets the page be well.
+bool append_deployment(std::string& body, const routing::DeploymentTargets& deployment,
+                       base::SteadyTime now) {
+  const auto& route = deployment.route;
+  const auto serving = replicas_to_send_to(deployment, now);
+  body += R"({"id":)" + base::json_string(route.name);
+  body += R"(,"status":)";
+  body += base::json_string(serving > 0 ? "serving" : standing_without_replica(route.availability));
+  body += R"(,"replicas":)" + std::to_string(deployment.replicas.size());
+  body += R"(,"serving":)" + std::to_string(serving) + "}";
+  return serving > 0 || route.availability == base::Availability::kScaledToZero;
 }
 
 }  // namespace
@@ -92,7 +124,6 @@ std::optional<StatusPages::NotReady> StatusPages::why_not_ready(
 
 PageText StatusPages::ready() const {
   const routing::Routes& routes = *routes_.read();
-  const auto subscription = subscription_();
   const auto no = why_not_ready(routes);
   std::string body = R"({"status":)";
   base::append_json_string(body, no ? "not_ready" : "ready");
@@ -100,12 +131,16 @@ PageText StatusPages::ready() const {
     body += R"(,"reason":)" + base::json_string(no->reason);
     body += R"(,"message":)" + base::json_string(no->message);
   }
-  body += R"(,"snapshot_version":)" + std::to_string(routes.version());
-  body += R"(,"snapshot_source":)" + base::json_string(name_of(subscription.source));
-  body += R"(,"control_connected":)";
-  body += subscription.connected ? "true" : "false";
-  body += "}";
+  body += routes_members(routes) + "}";
   return {no ? 503U : 200U, kJson, std::move(body)};
+}
+
+std::string StatusPages::routes_members(const routing::Routes& routes) const {
+  const auto subscription = subscription_();
+  std::string members = R"(,"snapshot_version":)" + std::to_string(routes.version());
+  members += R"(,"snapshot_source":)" + base::json_string(name_of(subscription.source));
+  members += R"(,"control_connected":)";
+  return members += subscription.connected ? "true" : "false";
 }
 
 PageText StatusPages::started() const {
@@ -117,6 +152,21 @@ PageText StatusPages::health() const {
   PageText page = ready();
   if (page.status == 200) page = {200, {}, {}};
   return page;
+}
+
+PageText StatusPages::deep_health() const {
+  const routing::Routes& routes = *routes_.read();
+  if (why_not_ready(routes)) return ready();
+  const auto now = clock_.steady_now();
+  std::string deployments;
+  bool well = true;
+  for (const auto& entry : routes.deployments()) {
+    if (!deployments.empty()) deployments += ',';
+    well &= append_deployment(deployments, *entry.second, now);
+  }
+  std::string body = R"({"status":)" + base::json_string(well ? "well" : "degraded");
+  body += R"(,"deployments":[)" + deployments + "]" + routes_members(routes) + "}";
+  return {well ? 200U : 503U, kJson, std::move(body)};
 }
 
 PageText StatusPages::version() const {

@@ -38,6 +38,9 @@ class StatusPages {
   PageText started() const;
   // As vLLM tells it: nothing but the status; why it is not well is told as by ready().
   PageText health() const;
+  // Whether every deployment is well: how many replicas it has, and to how many of them this
+  // gateway would send. 503 also when one deployment has none, unless nobody wants any.
+  PageText deep_health() const;
   PageText version() const;
   PageText metrics() const;
   PageText models() const;
@@ -49,6 +52,7 @@ class StatusPages {
     std::string_view message;
   };
   std::optional<NotReady> why_not_ready(const routing::Routes& routes) const;
+  std::string routes_members(const routing::Routes& routes) const;
 
   const base::Clock& clock_;
   const base::Metrics& metrics_;

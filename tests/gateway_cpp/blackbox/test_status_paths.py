@@ -15,7 +15,7 @@ from tests.gateway_cpp.blackbox.raw_http import RawClient, request
 
 GET = "GET, HEAD, OPTIONS"
 GET_PATHS = ["/v1/models", "/v1/models/mini", "/livez", "/readyz", "/ready", "/startupz"]
-GET_PATHS += ["/health", "/version"]
+GET_PATHS += ["/health", "/health/deep", "/version"]
 
 
 @pytest.mark.parametrize(
@@ -64,6 +64,28 @@ async def test_readiness_fails_when_the_routes_name_only_replicas_that_are_gone(
     assert (await system.ask(request("GET", "/health"))).status == 503
 
 
+async def test_deep_health_counts_the_replicas_of_every_deployment(system: System) -> None:
+    well = await system.ask(request("GET", "/health/deep"))
+    assert well.status == 200
+    (mini,) = json.loads(well.body)["deployments"]
+    count = len(system.replicas)
+    assert mini == {"id": "mini", "status": "serving", "replicas": count, "serving": count}
+
+
+async def test_deep_health_fails_with_the_deployment_that_has_no_replica(system: System) -> None:
+    await system.replicas[0].die()
+
+    async def lost() -> object:
+        answer = await system.ask(request("GET", "/health/deep"))
+        (mini,) = json.loads(answer.body).get("deployments", [{"status": "not even ready"}])
+        return answer.status, mini["status"]
+
+    async with asyncio.timeout(20):
+        while await lost() == (200, "serving"):
+            continue
+    assert (await lost())[0] == 503
+
+
 async def test_the_version_is_the_gateways(system: System) -> None:
     answer = await system.ask(request("GET", "/version"))
     told = json.loads(answer.body)
@@ -72,7 +94,7 @@ async def test_the_version_is_the_gateways(system: System) -> None:
 
 
 async def test_the_status_port_has_them_too(system: System) -> None:
-    for path in ("/livez", "/readyz", "/ready", "/startupz", "/health", "/ping", "/version"):
+    for path in (*GET_PATHS[2:], "/ping"):
         assert (await system.ask_status(path)).status == 200
     assert (await system.ask_status("/v1/models")).status == 404
 

@@ -93,6 +93,37 @@ TEST_F(StatusPagesTest, TellTheirHealthAsVllmDoes) {
   EXPECT_EQ(well.body, "");
 }
 
+TEST_F(StatusPagesTest, AreDeeplyWellWhenEveryDeploymentHasAReplicaToSendTo) {
+  EXPECT_EQ(pages_.deep_health().body, pages_.ready().body);
+  announce({routing::replica("r1", "mini"), routing::replica("r2", "mini")});
+  tracker().set_serving(routing::ReplicaTracker::Serving::kNo);
+  const auto page = pages_.deep_health();
+  EXPECT_EQ(page.status, 200U);
+  EXPECT_EQ(page.body, R"({"status":"well","deployments":[{"id":"mini","status":"serving",)"
+                       R"("replicas":2,"serving":1}],"snapshot_version":7,)"
+                       R"("snapshot_source":"none","control_connected":false})");
+}
+
+TEST_F(StatusPagesTest, AreNotDeeplyWellWhileOneDeploymentHasNoReplica) {
+  auto other = routing::deployment("other");
+  const auto page_when = [&](base::Availability availability) {
+    other.availability = availability;
+    table_.replace({.version = 7,
+                    .deployments = {routing::deployment("mini"), other},
+                    .replicas = {routing::replica("r1", "mini")}});
+    return pages_.deep_health();
+  };
+  const auto lost = page_when(base::Availability::kServing);
+  EXPECT_EQ(lost.status, 503U);
+  EXPECT_NE(lost.body.find(R"({"id":"other","status":"no_replica","replicas":0,"serving":0})"),
+            std::string::npos)
+      << lost.body;
+  EXPECT_EQ(page_when(base::Availability::kLoading).status, 503U);
+  EXPECT_EQ(page_when(base::Availability::kFailed).status, 503U);
+  EXPECT_EQ(page_when(base::Availability::kScaledToZero).status, 200U);
+  EXPECT_EQ(pages_.ready().status, 200U);
+}
+
 TEST_F(StatusPagesTest, TellTheirVersion) {
   const auto page = pages_.version();
   EXPECT_EQ(page.body, "{\"version\":\"" + std::string(base::version()) + "\"}");

@@ -75,6 +75,17 @@ _SCHEMAS: Final[Json] = {
         {"object": {"const": "list"}, "data": {"type": "array", "items": _CARD}}
     ),
     "PenstockStatus": _object({"status": _TEXT}),
+    "PenstockHealth": _object(
+        {
+            "status": _TEXT,
+            "deployments": {
+                "type": "array",
+                "items": _object(
+                    {"id": _TEXT, "status": _TEXT, "replicas": _NUMBER, "serving": _NUMBER}
+                ),
+            },
+        }
+    ),
     "PenstockVersion": _object({"version": _TEXT}),
 }
 
@@ -100,12 +111,14 @@ _HEADERS: Final[dict[str, tuple[str, str]]] = {
 
 _STATUS: Final = "PenstockStatus"
 _NOTHING: Final = "nothing"
+_HEALTH: Final = "PenstockHealth"
 _OWN_PAGES: Final[dict[str, tuple[str, str]]] = {
     # path: (schema of 200, what it says); that of 503 is a status
     "/livez": (_STATUS, "The gateway runs."),
     "/readyz": (_STATUS, "It has a replica to send to; 503: why not."),
     "/ready": (_STATUS, "The same."),
     "/startupz": (_STATUS, "It knows what is served; 503: not yet."),
+    "/health/deep": (_HEALTH, "Every deployment has a replica to send to; 503: which has none."),
     "/health": (_NOTHING, "It has a replica to send to, as vLLM tells it; 503: why not."),
     "/ping": (_NOTHING, "The same."),
     "/version": ("PenstockVersion", "The gateway's version."),
