@@ -75,15 +75,15 @@ async def test_deep_health_counts_the_replicas_of_every_deployment(system: Syste
 async def test_deep_health_fails_with_the_deployment_that_has_no_replica(system: System) -> None:
     await system.replicas[0].die()
 
-    async def lost() -> object:
+    async def told() -> tuple[int, str]:
         answer = await system.ask(request("GET", "/health/deep"))
         (mini,) = json.loads(answer.body).get("deployments", [{"status": "not even ready"}])
         return answer.status, mini["status"]
 
     async with asyncio.timeout(20):
-        while await lost() == (200, "serving"):
+        while await told() == (200, "serving"):
             continue
-    assert (await lost())[0] == 503
+    assert (await told())[0] == 503
 
 
 async def test_the_version_is_the_gateways(system: System) -> None:

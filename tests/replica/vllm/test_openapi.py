@@ -36,7 +36,8 @@ def test_the_kept_description_is_the_one_that_is_made(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "penstock.replica.vllm.openapi", str(made)]
     subprocess.run(command, check=True, timeout=300)
     if made.read_text() != _KEPT.read_text():
-        change = difflib.unified_diff(*(f.read_text().splitlines() for f in (_KEPT, made)))
+        was, now = (file.read_text().splitlines() for file in (_KEPT, made))
+        change = difflib.unified_diff(was, now)
         pytest.fail("\n".join([_MAKE, *islice(change, 100)]))
 
 
