@@ -16,7 +16,10 @@ from typing import Any
 import openai
 import pytest
 
+from penstock.v1 import inference_pb2 as inference
+from penstock.v1 import routes_pb2 as routes
 from tests.fakes.fake_replica import DONE, FakeCall, delta
+from tests.fakes.half_answer_process import half_answers
 from tests.fakes.spoken import CHAT, MESSAGES, RESPONSES
 from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.conftest import Start, System
@@ -33,6 +36,7 @@ from tests.gateway_cpp.blackbox.ends import (
     ended_by_engine,
     ended_too_early,
     half_an_answer,
+    read_to_the_end,
     see,
 )
 from tests.gateway_cpp.blackbox.wires import OVER_BOTH_WIRES
@@ -127,6 +131,34 @@ async def test_a_response_that_breaks_is_told_whole_and_failed(start: Start) -> 
     (item,) = response["output"]
     assert item["status"] == "incomplete"
     assert item["content"][0]["text"] == "first"
+
+
+def replica_at(address: str) -> routes.ReplicaRoute:
+    """As the head announces it."""
+    ready = inference.REPLICA_STATE_READY
+    return routes.ReplicaRoute(id="r1", deployment="mini", address=address, node="n1", state=ready)
+
+
+async def test_a_response_whose_replica_is_killed_is_told_whole_and_failed(start: Start) -> None:
+    system = await start(*FLAGS, scripts=())
+    how = replace(WAYS["chunked"], spoken=RESPONSES)
+    with half_answers() as (process, address), system.connect() as link:
+        await system.publish(replica_at(address))
+        link.sendall(how.request())
+        begun = b""
+        while b"first" not in begun:
+            begun += await asyncio.to_thread(link.recv, 65536)
+        process.kill()
+        rest = await asyncio.to_thread(read_to_the_end, link)
+    assert not Seen(begun + rest.data, rest.reset).whole
+    failed = failed_response(rest.data)
+    assert failed["sequence_number"] == 4
+    assert failed["response"]["id"] == "resp_1"
+    assert failed["response"]["status"] == "failed"
+    assert failed["response"]["error"]["code"] == "upstream_error"
+    assert failed["response"]["output"][0]["content"][0]["text"] == "first"
+    assert rest.data.endswith(b"\n\n\r\n")
+    assert rest.data.count(b"event: ") == 1
 
 
 async def test_a_response_of_which_nothing_came_is_told_as_failed(start: Start) -> None:
