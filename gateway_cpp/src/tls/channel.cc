@@ -12,7 +12,7 @@ namespace penstock::tls {
 namespace {
 
 // Renewed keys, warnings and the like: a client needs one or two, and each costs more than its
-// bytes. One that is answered may count twice.
+// bytes.
 constexpr unsigned kMostOwnMessages = 64;
 
 }  // namespace
@@ -65,6 +65,22 @@ struct Channel::WireMethods {
   }
 };
 
+// Whatever TLS is told on its own behalf after the handshake is counted, however it is mixed with
+// data and cut into segments.
+struct Channel::Messages {
+  static void count_on(Channel& channel) {
+    SSL_set_msg_callback(channel.ssl_, &note);
+    SSL_set_msg_callback_arg(channel.ssl_, &channel);
+  }
+
+ private:
+  static void note(int sent, int /*version*/, int kind, const void* /*bytes*/, size_t /*size*/,
+                   ssl_st* /*ssl*/, void* channel) {
+    const bool own = kind == SSL3_RT_HANDSHAKE || kind == SSL3_RT_ALERT;
+    if (sent == 0 && own) ++static_cast<Channel*>(channel)->own_messages_;
+  }
+};
+
 Channel::Channel(const Credentials& credentials) : ssl_(SSL_new(credentials.context())) {
   if (ssl_ == nullptr) throw std::bad_alloc();
   BIO* wire = WireMethods::over(wire_);
@@ -79,7 +95,10 @@ Channel::Handshake Channel::shake_hands(std::string_view& in, std::string& out) 
   ERR_clear_error();
   const int result = SSL_do_handshake(ssl_);
   in = wire_.in;
-  if (result == 1) return Handshake::kDone;
+  if (result == 1) {
+    Messages::count_on(*this);
+    return Handshake::kDone;
+  }
   if (SSL_get_error(ssl_, result) == SSL_ERROR_WANT_READ) return Handshake::kMore;
   break_down(take_reason());
   return Handshake::kFailed;
@@ -91,33 +110,37 @@ std::string_view Channel::open(std::string_view in, std::span<char> plain, std::
   while (state_ == State::kOpen && opened < plain.size()) {
     const auto room = plain.subspan(opened);
     const size_t answered = out.size();
+    const unsigned counted = own_messages_;
     size_t bytes = 0;
     ERR_clear_error();
-    if (SSL_read_ex(ssl_, room.data(), room.size(), &bytes) == 1) {
-      opened += bytes;
-      continue;
-    }
-    after_a_read_of_nothing(answered);
-    if (wire_.in.empty()) break;
+    const bool read = SSL_read_ex(ssl_, room.data(), room.size(), &bytes) == 1;
+    opened += bytes;
+    if (!read) after_a_read_of_nothing();
+    count_refused(answered, counted);
+    if (!read && wire_.in.empty()) break;
   }
   return {plain.data(), opened};
 }
 
 // Either no record is whole, or one said something of TLS's own.
-void Channel::after_a_read_of_nothing(size_t answered_before) {
+void Channel::after_a_read_of_nothing() {
   switch (SSL_get_error(ssl_, 0)) {
-    case SSL_ERROR_WANT_READ: {
-      const bool was_own = !wire_.in.empty() || wire_.out->size() > answered_before;
-      if (was_own && ++own_messages_ > kMostOwnMessages) {
-        break_down("too many messages of TLS's own");
-      }
+    case SSL_ERROR_WANT_READ:
       return;
-    }
     case SSL_ERROR_ZERO_RETURN:
       state_ = State::kEnded;
       return;
     default:
       break_down(take_reason());
+  }
+}
+
+// What OpenSSL turns down by an answer, without a look at what is in it, is no message that it
+// tells of.
+void Channel::count_refused(size_t answered_before, unsigned counted_before) {
+  if (own_messages_ == counted_before && wire_.out->size() > answered_before) ++own_messages_;
+  if (state_ == State::kOpen && own_messages_ > kMostOwnMessages) {
+    break_down("too many messages of TLS's own");
   }
 }
 

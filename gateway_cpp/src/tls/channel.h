@@ -60,8 +60,10 @@ class Channel {
     std::string* out = nullptr;
   };
   struct WireMethods;
+  struct Messages;
 
-  void after_a_read_of_nothing(size_t answered_before);
+  void after_a_read_of_nothing();
+  void count_refused(size_t answered_before, unsigned counted_before);
   void break_down(std::string fault);
 
   Wire wire_;

@@ -150,6 +150,19 @@ TEST_F(SessionTest, RefusesABombAndGivesItsRoomBack) {
   bodies_.give_back(64UL << 20U);
 }
 
+TEST_F(SessionTest, UnpacksNoLongerThanABodyMayTake) {
+  send(post(gzip(std::string(12UL << 20U, '0')), kGzip));
+  ASSERT_TRUE(loop_.run_until([this] {
+    const bool begun = !bodies_.take(63UL << 20U);
+    if (!begun) bodies_.give_back(63UL << 20U);
+    return begun;
+  }));
+  pass(config_.body_timeout + std::chrono::seconds(1));
+  ASSERT_TRUE(gets("HTTP/1.1 408 "));
+  EXPECT_TRUE(loop_.run_until([&] { return bodies_.take(64UL << 20U); }));
+  bodies_.give_back(64UL << 20U);
+}
+
 TEST_F(SessionTest, StopsUnpackingForAClientThatLeaves) {
   const std::string data = post(gzip(std::string(8UL << 20U, '0')), kGzip);
   send(data.substr(0, data.size() - 500));

@@ -144,6 +144,60 @@ TEST_F(TlsSessionTest, TakesALargeBodyAndPipelinedRequests) {
   EXPECT_TRUE(reads("\"live\""));
 }
 
+TEST_F(TlsSessionTest, KeepsRequestsThatComeInSeveralRecordsOfOneSegmentForAfterTheAnswer) {
+  ASSERT_TRUE(shakes_hands());
+  send(post(kBody));
+  ASSERT_TRUE(opens(1));
+  call().chunk("data: a\n\n");
+  ASSERT_TRUE(reads("data: a\n\n"));
+  std::string segment;
+  for (int i = 0; i < 3; ++i) {
+    secret_.write("GET /livez HTTP/1.1\r\nHost: a\r\n");
+    secret_.write("\r\n");
+    segment += secret_.output();
+  }
+  SessionTest::send(segment);
+  loop_.poll();
+  EXPECT_EQ(read_.find("\"live\""), std::string::npos);
+  call().chunk("data: [DONE]\n\n");
+  call().finish();
+  const auto answers = [this] {
+    size_t count = 0;
+    for (size_t at = 0; (at = read_.find("\"live\"", at)) != std::string::npos; ++at) ++count;
+    return count;
+  };
+  EXPECT_TRUE(until([&] { return answers() == 3; }));
+}
+
+TEST_F(TlsSessionTest, EndsTheConnectionOfAClientThatOnlyRenewsItsKeys) {
+  ASSERT_TRUE(shakes_hands());
+  send(post(kBody));
+  ASSERT_TRUE(opens(1));
+  for (int i = 0; i < 200 && !call().cancelled; ++i) {
+    SSL_key_update(secret_.ssl(), SSL_KEY_UPDATE_NOT_REQUESTED);
+    secret_.shake_hands();
+    const std::string out = secret_.output();
+    if (::send(client_.native_handle(), out.data(), out.size(), MSG_NOSIGNAL) < 0) break;
+    loop_.poll();
+  }
+  EXPECT_TRUE(loop_.run_until([&] { return call().cancelled; }));
+}
+
+TEST_F(TlsSessionTest, SendsALargeAnswerInPartsAndKeepsTheConnection) {
+  ASSERT_TRUE(shakes_hands());
+  send(post(R"({"model":"mini","messages":[{}]})"));
+  ASSERT_TRUE(opens(1));
+  call().content_type = "application/json";
+  const std::string part(256UL << 10U, 'x');
+  for (int i = 0; i < 16; ++i) call().chunk(part);
+  call().chunk("end of it");
+  call().finish();
+  ASSERT_TRUE(reads("xend of it"));
+  EXPECT_EQ(read_.size() - read_.find("\r\n\r\n") - 4, 16 * part.size() + 9);
+  send("GET /livez HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_TRUE(reads("\"live\""));
+}
+
 TEST_F(TlsSessionTest, TellsPlainHttpWhatItShouldHaveSpoken) {
   SessionTest::send("GET /livez HTTP/1.1\r\nHost: a\r\n\r\n");
   ASSERT_TRUE(sees_the_end());

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <tuple>
 #include <utility>
+#include <vector>
 
+#include "tls/hand_made_records.h"
 #include "tls/made_certificate.h"
 #include "tls/tls_client.h"
 
@@ -198,6 +200,88 @@ TEST(Channel, AnswersAFewNewKeysAndBreaksAtAFloodOfThem) {
   pair.pass_to_channel();
   EXPECT_EQ(pair.channel.state(), Channel::State::kBroken);
   EXPECT_LT(pair.answered - before, 2000U);
+}
+
+// However little comes at once: neither data nor an answer shows that anything came.
+TEST(Channel, BreaksAtKeysThatAreRenewedOneByOneWithoutDataOrAnswer) {
+  for (const size_t part : {size_t{7}, size_t{1} << 20U}) {
+    Pair pair(part);
+    ASSERT_TRUE(pair.shake_hands());
+    const size_t before = pair.answered;
+    for (int i = 0; i < 200 && pair.channel.state() == Channel::State::kOpen; ++i) {
+      SSL_key_update(pair.client.ssl(), SSL_KEY_UPDATE_NOT_REQUESTED);
+      pair.client.shake_hands();
+      EXPECT_EQ(pair.pass_to_channel(), "");
+    }
+    EXPECT_EQ(pair.channel.state(), Channel::State::kBroken);
+    EXPECT_EQ(pair.channel.fault(), "too many messages of TLS's own");
+    EXPECT_EQ(pair.answered, before);
+  }
+}
+
+TEST(Channel, BreaksAtKeysThatAreRenewedBetweenBytesOfData) {
+  Pair pair(1U << 20U);
+  ASSERT_TRUE(pair.shake_hands());
+  std::string read;
+  for (int i = 0; i < 200; ++i) {
+    SSL_key_update(pair.client.ssl(), SSL_KEY_UPDATE_NOT_REQUESTED);
+    pair.client.write("x");
+    read += pair.pass_to_channel();
+  }
+  EXPECT_EQ(pair.channel.state(), Channel::State::kBroken);
+  EXPECT_EQ(read, std::string(64, 'x')) << "and nothing behind it is read";
+}
+
+// What the channel has read after `records`, each fed alone.
+std::string read_one_by_one(Channel& channel, const std::vector<std::string>& records) {
+  std::string read;
+  for (const std::string& record : records) {
+    std::string plain(record.size() + Channel::kMostHeld, '\0');
+    std::string out;
+    read += channel.open(record, plain, out);
+  }
+  return read;
+}
+
+TEST(Channel, PassesOverAFewEmptyRecords) {
+  Pair pair(1U << 20U);
+  test::HandMadeRecords made(pair.client);
+  ASSERT_TRUE(pair.shake_hands());
+  std::vector<std::string> records;
+  for (int i = 0; i < 100; ++i) {
+    records.push_back(made.record(""));
+    records.push_back(made.record("x"));
+  }
+  EXPECT_EQ(read_one_by_one(pair.channel, records), std::string(100, 'x'));
+  EXPECT_EQ(pair.channel.state(), Channel::State::kOpen);
+}
+
+TEST(Channel, BreaksAtEmptyRecordsWithoutEnd) {
+  Pair pair(1U << 20U);
+  test::HandMadeRecords made(pair.client);
+  ASSERT_TRUE(pair.shake_hands());
+  std::vector<std::string> records;
+  for (int i = 0; i < 200; ++i) records.push_back(made.record(""));
+  EXPECT_EQ(read_one_by_one(pair.channel, records), "");
+  EXPECT_EQ(pair.channel.state(), Channel::State::kBroken);
+}
+
+TEST(Channel, OpensAllRecordsOfOneSegmentAndKeepsTheBeginningOfTheNext) {
+  Pair pair(1U << 20U);
+  ASSERT_TRUE(pair.shake_hands());
+  std::string sent;
+  for (int i = 0; i < 100; ++i) {
+    pair.client.write("record " + std::to_string(i) + ";");
+    sent += pair.client.output();
+  }
+  std::string plain(sent.size() + Channel::kMostHeld, '\0');
+  std::string out;
+  const std::string_view all(sent);
+  std::string read(pair.channel.open(all.substr(0, all.size() - 5), plain, out));
+  EXPECT_TRUE(read.starts_with("record 0;"));
+  EXPECT_TRUE(read.ends_with("record 98;"));
+  EXPECT_EQ(pair.channel.open(all.substr(all.size() - 5), plain, out), "record 99;");
+  EXPECT_EQ(out, "");
 }
 
 TEST(Channel, RefusesToShakeHandsAgain) {
