@@ -2,9 +2,15 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
 #include <utility>
 
 namespace penstock::replica {
+namespace {
+
+constexpr std::string_view kEventStream = "text/event-stream";
+
+}  // namespace
 
 void News::add_piece(size_t bytes, uint32_t events, uint32_t group_count) {
   pieces.push_back({static_cast<uint32_t>(bytes), events, group_count});
@@ -32,6 +38,7 @@ TokenQueue::Pushed TokenQueue::push(News& news) {
   if (news.has_head) {
     has_head_ = true;
     head_ = news.head;
+    unary_ = !head_.content_type().starts_with(kEventStream);
   }
   body_.append(news.body);
   pieces_.insert(pieces_.end(), news.pieces.begin(), news.pieces.end());
@@ -43,7 +50,7 @@ TokenQueue::Pushed TokenQueue::push(News& news) {
   news.clear();
   Pushed pushed;
   pushed.became_ready = list_if_sendable();
-  pushed.full = !has_end_ && body_.size() >= capacity_;
+  pushed.full = !has_end_ && held() >= capacity_;
   producer_stopped_ = producer_stopped_ || pushed.full;
   return pushed;
 }
@@ -68,7 +75,7 @@ TokenQueue::Taken TokenQueue::take(v1::CallEvent* event, size_t budget) {
   }
   if (has_pieces) take_pieces(event->mutable_chunk(), budget, &taken);
   if (has_end_ && pieces_.empty()) take_end(event, &taken);
-  if (producer_stopped_ && body_.size() <= capacity_ / 2) {
+  if (producer_stopped_ && held() <= capacity_ / 2) {
     producer_stopped_ = false;
     taken.room = true;
   }
@@ -80,6 +87,7 @@ void TokenQueue::close() {
   std::lock_guard lock(mutex_);
   closed_ = true;
   std::string().swap(body_);
+  body_begin_ = 0;
   std::vector<Piece>().swap(pieces_);
   std::vector<v1::TokenGroup>().swap(groups_);
   first_piece_ = 0;
@@ -98,26 +106,39 @@ bool TokenQueue::list_if_sendable() {
 }
 
 void TokenQueue::take_pieces(v1::Chunk* chunk, size_t budget, Taken* taken) {
-  size_t bytes = 0;
-  size_t groups = 0;
-  uint32_t events = 0;
-  while (first_piece_ < pieces_.size() && (bytes == 0 || bytes < budget) &&
+  const Piece next = next_stretch(budget);
+  chunk->set_body(body_.data() + body_begin_, next.bytes);
+  chunk->set_events(next.events);
+  for (size_t i = 0; i < next.groups; ++i) chunk->add_groups()->Swap(&groups_[i]);
+  drop_taken_pieces(next.bytes, next.groups);
+  taken->bytes = next.bytes;
+}
+
+// What a piece counts for goes with its last part.
+Piece TokenQueue::next_stretch(size_t budget) {
+  Piece next;
+  while (first_piece_ < pieces_.size() && (next.bytes == 0 || next.bytes < budget) &&
          (!limited_ || credit_ > 0)) {
-    const Piece& piece = pieces_[first_piece_++];
-    bytes += piece.bytes;
-    groups += piece.groups;
-    events += piece.events;
-    if (limited_) credit_ -= piece.bytes;
+    Piece& piece = pieces_[first_piece_];
+    const size_t part = unary_ ? std::min<size_t>(piece.bytes, budget - next.bytes) : piece.bytes;
+    next.bytes += static_cast<uint32_t>(part);
+    piece.bytes -= static_cast<uint32_t>(part);
+    if (limited_) credit_ -= static_cast<int64_t>(part);
+    if (piece.bytes > 0) break;
+    next.groups += piece.groups;
+    next.events += piece.events;
+    ++first_piece_;
   }
-  chunk->set_body(body_.data(), bytes);
-  chunk->set_events(events);
-  for (size_t i = 0; i < groups; ++i) chunk->add_groups()->Swap(&groups_[i]);
-  drop_taken_pieces(bytes, groups);
-  taken->bytes = bytes;
+  return next;
 }
 
 void TokenQueue::drop_taken_pieces(size_t bytes, size_t groups) {
-  body_.erase(0, bytes);
+  body_begin_ += bytes;
+  // A large body would be moved for each of its parts.
+  if (body_begin_ >= held()) {
+    body_.erase(0, body_begin_);
+    body_begin_ = 0;
+  }
   groups_.erase(groups_.begin(), groups_.begin() + static_cast<std::ptrdiff_t>(groups));
   if (first_piece_ == pieces_.size()) {
     pieces_.clear();

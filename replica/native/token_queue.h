@@ -2,8 +2,8 @@
 //
 // Bounded: a push is always taken, and tells the producer when it made the queue full; the producer
 // then stops until it hears of room. Held: body bytes beyond the client's credit wait here. Merged:
-// all chunks that wait leave as one. Any thread may call anything; after `close` or the end of the
-// answer, pushes are ignored.
+// all chunks that wait leave as one, as far as a frame has room. Any thread may call anything;
+// after `close` or the end of the answer, pushes are ignored.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,9 @@
 
 namespace penstock::replica {
 
-// A stretch of body bytes that is sent whole or not at all: one chunk of the engine.
+// A stretch of body bytes that the engine wrote at once. Of a stream it is sent whole or not at
+// all: an event is never split. The body of a unary answer goes in parts of what a frame has room
+// for.
 struct Piece {
   uint32_t bytes = 0;
   uint32_t events = 0;
@@ -61,7 +63,8 @@ class TokenQueue {
   Pushed push(News& news);
   // True if the call has to be listed as ready.
   bool add_credit(uint64_t bytes);
-  // Fills `event` with what may be sent, up to `budget` body bytes and at least one piece.
+  // Fills `event` with what may be sent, up to `budget` body bytes, but of a stream at least one
+  // piece.
   Taken take(v1::CallEvent* event, size_t budget);
   // The client is gone: drops what waits.
   void close();
@@ -69,6 +72,8 @@ class TokenQueue {
  private:
   bool sendable() const;
   bool list_if_sendable();
+  size_t held() const { return body_.size() - body_begin_; }
+  Piece next_stretch(size_t budget);
   void take_pieces(v1::Chunk* chunk, size_t budget, Taken* taken);
   void take_end(v1::CallEvent* event, Taken* taken);
   void drop_taken_pieces(size_t bytes, size_t groups);
@@ -79,7 +84,9 @@ class TokenQueue {
   int64_t credit_;
   bool has_head_ = false;
   v1::Head head_;
+  bool unary_ = false;  // as the head said
   std::string body_;
+  size_t body_begin_ = 0;  // what is before it has been taken
   std::vector<Piece> pieces_;
   size_t first_piece_ = 0;
   std::vector<v1::TokenGroup> groups_;

@@ -151,6 +151,39 @@ TEST_F(InferenceServerTest, OneCallAloneIsAStreamOfItsEvents) {
   EXPECT_TRUE(body.ends_with("data: [DONE]\n\n"));
 }
 
+TEST_F(InferenceServerTest, AUnaryAnswerLargerThanAnyMessageComesInParts) {
+  serve();
+  const auto request = chat_request(R"("max_tokens":1000000)");
+  grpc::ClientContext context;
+  const auto reader = stub_->Call(&context, request);  // takes messages of 4 MiB at most
+  v1::CallEvent event;
+  std::string body;
+  uint32_t events = 0;
+  while (reader->Read(&event)) {
+    EXPECT_LE(event.chunk().body().size(), 256u << 10);
+    body += event.chunk().body();
+    events += event.chunk().events();
+  }
+  EXPECT_TRUE(reader->Finish().ok());
+  EXPECT_TRUE(event.has_finished());
+  EXPECT_EQ(events, 1u);
+  EXPECT_GT(body.size(), 4u << 20);
+  EXPECT_TRUE(body.starts_with("{") && body.ends_with("}"));
+  Client client(stub_.get());
+  client.start(1, request, 256 << 10);
+  client.send();
+  size_t granted = 256 << 10;
+  while (client.ended.empty()) {
+    ASSERT_TRUE(client.read());
+    const size_t came = client.bodies[1].size();
+    if (came < granted) continue;
+    client.grant(1, came + (256 << 10) - granted);
+    granted = came + (256 << 10);
+    client.send();
+  }
+  EXPECT_EQ(client.bodies[1].size(), body.size());
+}
+
 TEST_F(InferenceServerTest, ACallWhoseClientLeavesIsCancelled) {
   serve(paced(1000));
   {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "support.h"
 
 namespace penstock::replica {
@@ -128,6 +130,64 @@ TEST(TokenQueue, TheBudgetSplitsAtPieces) {
   event.Clear();
   EXPECT_FALSE(queue.take(&event, 6).more);
   EXPECT_EQ(event.chunk().body(), "cccc");
+}
+
+News head_of(std::string_view content_type, std::string_view body) {
+  News news = head_and(body);
+  news.head.set_content_type(std::string(content_type));
+  return news;
+}
+
+TEST(TokenQueue, AUnaryBodyGoesInPartsAndCountsWithItsLast) {
+  TokenQueue queue;
+  News news = head_of("application/json", "aaaabbbbcc");
+  news.pieces.back().groups = 1;
+  news.groups.emplace_back().add_token_ids(7);
+  queue.push(news);
+  push(&queue, finish());
+  std::string body;
+  for (const uint32_t left : {10u, 6u, 2u}) {
+    v1::CallEvent event;
+    const auto taken = queue.take(&event, 4);
+    body += event.chunk().body();
+    const bool last = left <= 4;
+    EXPECT_EQ(event.chunk().body().size(), std::min(left, 4u));
+    EXPECT_EQ(event.has_head(), left == 10);
+    EXPECT_EQ(event.chunk().events(), last ? 1u : 0u);
+    EXPECT_EQ(event.chunk().groups_size(), last ? 1 : 0);
+    EXPECT_EQ(taken.more, !last);
+    EXPECT_EQ(taken.ended, last);
+  }
+  EXPECT_EQ(body, "aaaabbbbcc");
+}
+
+TEST(TokenQueue, APartOfAUnaryBodyCostsItsCredit) {
+  TokenQueue queue(5);
+  push(&queue, head_of("application/json", "aaaabbbbcccc"));
+  v1::CallEvent event;
+  EXPECT_TRUE(queue.take(&event, 4).more);
+  EXPECT_FALSE(queue.take(&event, 4).more) << "eight were sent, five are granted";
+  EXPECT_FALSE(queue.take(&event, 4).anything);
+  EXPECT_TRUE(queue.add_credit(4));
+  event.Clear();
+  EXPECT_FALSE(queue.take(&event, 4).more);
+  EXPECT_EQ(event.chunk().body(), "cccc");
+}
+
+TEST(TokenQueue, AnEventOfAStreamIsNeverSplit) {
+  TokenQueue queue;
+  push(&queue, head_of("text/event-stream; charset=utf-8", "aaaabbbbcc"));
+  v1::CallEvent event;
+  EXPECT_FALSE(queue.take(&event, 4).more);
+  EXPECT_EQ(event.chunk().body(), "aaaabbbbcc");
+}
+
+TEST(TokenQueue, AProducerHearsOfRoomByWhatIsLeftOfAUnaryBody) {
+  TokenQueue queue(0, 8);
+  EXPECT_TRUE(push(&queue, head_of("application/json", "aaaabbbbcccc")).full);
+  v1::CallEvent event;
+  EXPECT_FALSE(queue.take(&event, 4).room);
+  EXPECT_TRUE(queue.take(&event, 4).room);
 }
 
 TEST(TokenQueue, GroupsLeaveWithTheirOwnPieces) {
