@@ -108,6 +108,7 @@ class Gateway {
   http::WaitingRooms waiting_;
   admission::Suspects suspects_;
   proxy::BodyBudget bodies_;
+  proxy::BodyBudget answers_;
   const http::MachineName machine_{http::own_machine_name(), http::full_machine_name};
   const http::Doors doors_;
   const http::Doors status_doors_;
@@ -138,6 +139,7 @@ Gateway::Gateway(const base::GatewayConfig& config, const base::Address& address
       log_(clock_, config_.log_level),
       suspects_(config_.id, config_.quarantine, [this] { reports_.hurry(); }),
       bodies_(config_.body_budget_bytes),
+      answers_(config_.body_budget_bytes),
       doors_(config_, machine_),
       status_doors_(config_, machine_, http::hosts_of_status_port(config_)),
       descriptors_(http::raise_descriptor_limit()),
@@ -165,6 +167,7 @@ std::string Gateway::listen() {
                                       .policy = policy_,
                                       .doors = doors_,
                                       .bodies = bodies_,
+                                      .answers = answers_,
                                       .waiting = waiting_,
                                       .aside = aside_,
                                       .subscription = [this] { return subscription_.state(); },

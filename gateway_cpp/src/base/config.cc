@@ -208,7 +208,8 @@ std::span<const Flag> flags() {
       {"body-limit-bytes", "N", "largest request body (16777216)",
        number(&C::body_limit_bytes, std::size_t{1}, kGiB)},
       {"body-budget-bytes", "N",
-       "request bodies held at once, over all connections (a quarter of the memory)",
+       "request bodies held at once, over all connections (a quarter of the memory); unary answers "
+       "as much again",
        number(&C::body_budget_bytes, std::size_t{1U << 16U}, std::size_t{1} << 40U)},
       {"header-limit-bytes", "N", "largest request line and headers together (32768)",
        number(&C::header_limit_bytes, std::size_t{1024}, std::size_t{1U << 20U})},

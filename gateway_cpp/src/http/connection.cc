@@ -21,6 +21,7 @@ constexpr std::chrono::milliseconds kLinger{2'000};
 constexpr std::chrono::milliseconds kHandOver{2'000};
 constexpr size_t kLingerBytes = 64UL * 1024 * 1024;
 constexpr size_t kSealedAtOnce = 64UL * 1024;
+constexpr size_t kPartBytes = 64UL * 1024;
 
 static_assert(Connection::kAheadBytes <= kReadBytes);
 
@@ -126,6 +127,7 @@ Awaitable<void> Connection::yield() {
 
 void Connection::begin_answer(std::string_view probe) {
   answering_ = true;
+  in_parts_ = false;
   probe_ = probe;
   interim_probes_ = 0;
   if (behind_since_ && unsent_.empty() && unacknowledged() == 0) behind_since_.reset();
@@ -212,6 +214,22 @@ Awaitable<Sent> Connection::flush() {
   }
   // What the system still holds for it is not with the client yet.
   if (!gone_ && unacknowledged() == 0) behind_since_.reset();
+  co_return gone_ ? Sent::kGone : Sent::kAll;
+}
+
+Awaitable<Sent> Connection::send_in_parts(std::string_view bytes) {
+  in_parts_ = true;
+  while (!bytes.empty() && !gone_) {
+    const std::string_view part = bytes.substr(0, kPartBytes);
+    bytes.remove_prefix(part.size());
+    turn_bytes_ += part.size();
+    if (send(part) == Sent::kBlocked) {
+      co_await flush();
+      rest();
+    } else if (turn_is_over()) {
+      co_await yield();
+    }
+  }
   co_return gone_ ? Sent::kGone : Sent::kAll;
 }
 

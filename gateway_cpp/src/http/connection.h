@@ -83,6 +83,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Sends what the socket takes and keeps the rest for flush().
   Sent send(std::string_view bytes);
   Awaitable<Sent> flush();
+  // Sends what stays the caller's, as the client takes it: no more than a part of it is ever held
+  // here too. Others have their turn in between, and nothing else goes out.
+  Awaitable<Sent> send_in_parts(std::string_view bytes);
   // Until `patience` has fired; what is left then stays unsent.
   Awaitable<void> flush(const proxy::TimerWheel::Timer& patience);
 
@@ -160,6 +163,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool watching_for_reset_ = false;
   bool waiting_writable_ = false;
   bool answering_ = false;
+  bool in_parts_ = false;  // a probe may come between two of them, and must not
   bool gone_ = false;
   bool too_slow_ = false;
   bool cut_short_ = false;

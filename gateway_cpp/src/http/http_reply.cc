@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <utility>
 
 #include "openai/endpoints.h"
 
@@ -10,6 +11,8 @@ namespace penstock::http {
 
 namespace {
 
+// A larger body is not copied behind its head.
+constexpr size_t kWithItsHead = 64UL * 1024;
 constexpr std::string_view kLastChunk = "0\r\n\r\n";
 // What a reader passes over: before the answer, in a chunked stream of events, in one without
 // chunks.
@@ -95,14 +98,34 @@ std::string HttpReply::head_text(const proxy::AnswerHead& head) const {
   return text;
 }
 
-Awaitable<Sent> HttpReply::answer(const proxy::AnswerHead& head, std::string_view body) {
+// Of an answer with its length.
+std::string HttpReply::head_text(const proxy::AnswerHead& head, size_t body_bytes) const {
   std::string text = head_text(head);
-  if (has_body(head.status)) add_header(text, "content-length", std::to_string(body.size()));
-  text.append("\r\n");
-  if (frame_.head.method != "HEAD") text.append(body);
+  if (has_body(head.status)) add_header(text, "content-length", std::to_string(body_bytes));
+  return text.append("\r\n");
+}
+
+Awaitable<Sent> HttpReply::answer(const proxy::AnswerHead& head, std::string_view body) {
+  std::string text = head_text(head, body.size());
+  if (frame_.head.method == "HEAD") body = {};
+  if (body.size() <= kWithItsHead) text.append(std::exchange(body, {}));
   progress_ = Progress::kBegun;
   Sent sent = connection_.send(text);
   if (sent == Sent::kBlocked) sent = co_await connection_.flush();
+  if (sent == Sent::kAll && !body.empty()) sent = co_await connection_.send_in_parts(body);
+  if (sent == Sent::kAll) progress_ = Progress::kWhole;
+  co_return sent;
+}
+
+Awaitable<Sent> HttpReply::answer(const proxy::AnswerHead& head, proxy::HeldAnswer& body) {
+  if (body.pieces() <= 1) co_return co_await answer(head, body.front());
+  const std::string text = head_text(head, body.size());
+  progress_ = Progress::kBegun;
+  Sent sent = co_await connection_.send_in_parts(text);
+  while (sent == Sent::kAll && !body.front().empty()) {
+    sent = co_await connection_.send_in_parts(body.front());
+    body.drop_front();
+  }
   if (sent == Sent::kAll) progress_ = Progress::kWhole;
   co_return sent;
 }

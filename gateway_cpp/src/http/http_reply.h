@@ -31,6 +31,7 @@ class HttpReply final : public proxy::Reply {
   bool client_slow() const override { return connection_.too_slow(); }
   bool cut_short() const override { return connection_.cut_short(); }
   Awaitable<Sent> answer(const proxy::AnswerHead& head, std::string_view body) override;
+  Awaitable<Sent> answer(const proxy::AnswerHead& head, proxy::HeldAnswer& body) override;
   void begin_stream(const proxy::AnswerHead& head) override;
   Sent write(upstream::Payload& payload, proxy::Piece piece) override;
   Awaitable<Sent> flush() override { return connection_.flush(); }
@@ -60,6 +61,7 @@ class HttpReply final : public proxy::Reply {
 
  private:
   std::string head_text(const proxy::AnswerHead& head) const;
+  std::string head_text(const proxy::AnswerHead& head, size_t body_bytes) const;
   std::string_view framed(upstream::Payload& payload, proxy::Piece piece) const;
 
   Connection& connection_;

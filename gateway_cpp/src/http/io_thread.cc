@@ -22,7 +22,7 @@ IoThread::IoThread(const Shared& shared, int socket)
           metrics_, shared.log),
       pages_(shared.clock, shared.metrics, shared.state, routes_, shared.subscription),
       flow_({shared.clock, shared.log, shared.config, metrics_, shared.state, shared.suspects,
-             timers_, parser_, routes_, shared.policy, pool_, shared.aside}),
+             timers_, parser_, routes_, shared.policy, pool_, shared.aside, shared.answers}),
       services_{shared.clock,  shared.log,   shared.config,
                 metrics_,      shared.state, shared.state.connections,
                 ids_,          pages_,       shared.doors,

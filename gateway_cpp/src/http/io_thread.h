@@ -44,7 +44,8 @@ class IoThread {
     const routing::RouteTable& routes;
     const routing::SelectionPolicy& policy;
     const Doors& doors;
-    proxy::BodyBudget& bodies;
+    proxy::BodyBudget& bodies;  // of requests
+    proxy::BodyBudget& answers;
     WaitingRooms& waiting;
     proxy::SideThreads& aside;
     StatusPages::Subscription subscription;

@@ -76,7 +76,7 @@ void Connection::ask_whether_it_reads() {
   if (probe_.empty()) return lose();
   watch_for_reset();
   const bool interim = probe_.starts_with("HTTP/");
-  if (unsent_.empty() && (!interim || interim_probes_ < kInterimProbes)) {
+  if (unsent_.empty() && !in_parts_ && (!interim || interim_probes_ < kInterimProbes)) {
     if (interim) ++interim_probes_;
     if (send(probe_) == Sent::kGone) return lose();
   }

@@ -30,9 +30,6 @@ ReadLimits limits_of(const base::GatewayConfig& config) {
           .idle_timeout = config.idle_timeout};
 }
 
-// Made here, and not where it is awaited: GCC 12 destroys members of what is made there twice.
-PageText openapi_page() { return {200, kJson, std::string(openapi_document())}; }
-
 bool is_status_page(Page page) {
   return page == Page::kLivez || page == Page::kReadyz || page == Page::kStartupz ||
          page == Page::kHealth || page == Page::kDeepHealth || page == Page::kVersion ||
@@ -162,6 +159,7 @@ AnswerFrame Session::frame_of(const RequestHead& head, std::string_view id) cons
 
 Awaitable<KeepAlive> Session::handle(const RequestHead& head) {
   using Progress = HttpReply::Progress;
+  received_ = services_.clock.steady_now();
   const std::string id = services_.ids.next();
   HttpReply reply(*connection_, frame_of(head, id));
   if (services_.state.draining.load(std::memory_order_relaxed)) reply.close_after();
@@ -275,7 +273,7 @@ Awaitable<void> Session::dispatch(const RequestHead& head, const Found& found, s
     case Page::kVersion:
       co_return co_await show(services_.pages.version(), reply);
     case Page::kOpenapi:
-      co_return co_await show(openapi_page(), reply);
+      co_return co_await describe(reply);
     case Page::kMetrics:
       co_return co_await show(services_.pages.metrics(), reply);
   }
@@ -286,6 +284,7 @@ Awaitable<void> Session::generate(const Found& found, const RequestHead& head, s
   proxy::Ask ask;
   ask.share = proxy::BodyShare(services_.bodies);
   const auto unreadable = co_await reader_.body(head, ask.share, ask.body);
+  received_ = services_.clock.steady_now();
   if (connection_->gone()) co_return;
   if (unreadable) {
     services_.metrics.bad_requests.add();
@@ -302,7 +301,7 @@ Awaitable<void> Session::generate(const Found& found, const RequestHead& head, s
   ask.client_request_id = std::string(callers_id(head));
   ask.traceparent = std::string(head.traceparent);
   ask.endpoint = found.endpoint;
-  ask.received = services_.clock.steady_now();
+  ask.received = received_;
   co_await services_.flow->run(std::move(ask), reply);
 }
 
@@ -312,10 +311,19 @@ Awaitable<void> Session::show(PageText page, HttpReply& reply) {
   co_await reply.answer(head, page.body);
 }
 
+// The page is part of the program, and larger than all others: it is sent as it lies there.
+Awaitable<void> Session::describe(HttpReply& reply) {
+  const proxy::AnswerHead head{.status = 200, .content_type = kJson, .headers = {}};
+  co_await reply.answer(head, openapi_document());
+}
+
 Awaitable<void> Session::refuse(const base::Error& error, HttpReply& reply) {
-  const proxy::AnswerHead head{
+  proxy::AnswerHead head{
       .status = error.status, .content_type = kJson, .headers = openai::error_headers(error)};
   const AnswerFrame& frame = reply.frame();
+  if (services_.flow != nullptr && openai::endpoint_at(frame.head.target) != nullptr) {
+    services_.flow->introduce(head, frame.head.traceparent, received_);
+  }
   const auto dialect = openai::dialect_at(frame.head.target);
   const std::string body = dialects::error_body(dialect, error, frame.request_id);
   co_await reply.answer(head, body);
@@ -325,6 +333,7 @@ Awaitable<void> Session::refuse(const base::Error& error, HttpReply& reply) {
 // after it is read.
 Awaitable<void> Session::refuse_unread(const Unreadable& unreadable) {
   services_.metrics.bad_requests.add();
+  received_ = services_.clock.steady_now();
   const std::string id = services_.ids.next();
   HttpReply reply(*connection_, frame_of(unreadable.head, id));
   reply.close_after();

@@ -101,6 +101,7 @@ class Session {
   Awaitable<void> generate(const Found& found, const RequestHead& head, std::string_view id,
                            HttpReply& reply);
   Awaitable<void> show(PageText page, HttpReply& reply);
+  Awaitable<void> describe(HttpReply& reply);
   Awaitable<void> refuse(const base::Error& error, HttpReply& reply);
   Awaitable<void> refuse_unread(const Unreadable& unreadable);
   Awaitable<void> tell_options(const RequestHead& head, const Options& options, HttpReply& reply);
@@ -113,8 +114,9 @@ class Session {
   std::optional<Handshake> handshake_;  // until it is over, where there is one
   RequestReader reader_;
   bool has_asked_ = false;
-  bool answering_ = false;  // a request was read, and is not settled
-  bool cut_off_ = false;    // the last answer is not whole, and only a reset can tell its client
+  base::SteadyTime received_{};  // when the last byte that was read of this request had come
+  bool answering_ = false;       // a request was read, and is not settled
+  bool cut_off_ = false;  // the last answer is not whole, and only a reset can tell its client
   Connection::Farewell farewell_ = Connection::Farewell::kWhole;
 };
 

@@ -57,10 +57,13 @@ const Endpoint* find_endpoint(std::string_view path) {
   return row == kTable.end() ? nullptr : &*row;
 }
 
+const Endpoint* endpoint_at(std::string_view target) {
+  return find_endpoint(target.substr(0, target.find_first_of("?#")));
+}
+
 Dialect dialect_at(std::string_view path) {
-  const std::string_view bare = path.substr(0, path.find_first_of("?#"));
-  if (const Endpoint* endpoint = find_endpoint(bare)) return endpoint->dialect;
-  return bare.starts_with("/v1/messages/") ? Dialect::kAnthropic : Dialect::kOpenAi;
+  if (const Endpoint* endpoint = endpoint_at(path)) return endpoint->dialect;
+  return path.starts_with("/v1/messages/") ? Dialect::kAnthropic : Dialect::kOpenAi;
 }
 
 std::string nothing_at(std::string_view method, std::string_view path) {

@@ -41,6 +41,9 @@ std::span<const Endpoint> endpoints();
 // By any of its names; null: there is none.
 const Endpoint* find_endpoint(std::string_view path);
 
+// At the path of a target with a query; null: there is none.
+const Endpoint* endpoint_at(std::string_view target);
+
 // The dialect of whoever asks for `path`, be there anything or not.
 Dialect dialect_at(std::string_view path);
 

@@ -26,6 +26,16 @@ bool is_event_stream(std::string_view content_type) {
 // The version of OpenAI's API that answers follow; some clients ask for the header.
 constexpr std::string_view kOpenAiVersion = "2020-10-01";
 
+std::string milliseconds_text(std::chrono::nanoseconds duration) {
+  return std::to_string(std::chrono::duration_cast<milliseconds>(duration).count());
+}
+
+void add_beginning(AnswerHead& head, std::chrono::nanoseconds age, std::string_view trace_id) {
+  head.headers.push_back({"openai-processing-ms", milliseconds_text(age)});
+  head.headers.push_back({"openai-version", std::string(kOpenAiVersion)});
+  head.headers.push_back({"x-penstock-trace-id", std::string(trace_id)});
+}
+
 void add_if_told(AnswerHead& head, std::string_view name, const std::string& value) {
   if (!value.empty() && base::is_printable_ascii(value)) head.headers.push_back({name, value});
 }
@@ -43,10 +53,6 @@ base::Error unended() {
   return base::make_error(base::Kind::kUpstreamFailed,
                           "The replica ended the stream before its last event: the answer is not "
                           "complete. Send the request again.");
-}
-
-std::string milliseconds_text(std::chrono::nanoseconds duration) {
-  return std::to_string(std::chrono::duration_cast<milliseconds>(duration).count());
 }
 
 }  // namespace
@@ -131,64 +137,6 @@ std::string RequestFlow::broken(const Exchange& x, const base::Error& error) con
                               .now = duration_cast<std::chrono::seconds>(now).count()});
 }
 
-// Nothing of it goes to the client before it is whole: until then another replica may be tried, as
-// before its first byte.
-Awaitable<RequestFlow::Delivered> RequestFlow::unary(Exchange& x) {
-  upstream::Call& call = *x.call;
-  std::string body;
-  while (!call.ended()) {
-    if (x.reply.stop() != Stop::kNo) {
-      const base::Error error = stop_error(x.reply.stop());
-      co_await fail(x, error);
-      co_return Delivered::kYes;
-    }
-    if (call.has_bytes()) {
-      call.take(x.payload);
-      body += x.payload.bytes();
-      call.wrote(x.payload.size());
-      x.payload.clear();
-      x.last_heard = parts_.timers.now();
-    }
-    if (x.deadline.fired() && is_silent(x)) {
-      const base::Error error = deadline_error(x);
-      co_await fail(x, error);
-      co_return Delivered::kYes;
-    }
-    co_await x.reply.signal().wait();
-  }
-  auto next = Next::kGiveUp;
-  if (call.failed()) next = co_await note_failure(x);
-  const Failed fault = fault_of_end(x);
-  if (next == Next::kTryAnother) {
-    x.last = fault;
-    x.call.reset();
-    co_return Delivered::kNothing;
-  }
-  if (fault) {
-    co_await fail(x, *fault);
-    co_return Delivered::kYes;
-  }
-  x.large.reset();
-  call.take(x.payload);
-  body += x.payload.bytes();
-  RequestRecord& record = x.record();
-  record.status = call.head().status() != 0 ? call.head().status() : 200;
-  x.settlement.first_byte();
-  x.answered = true;
-  const std::string_view type = call.head().content_type();
-  const auto head = head_of(x, record.status, type.empty() ? kJson : type);
-  const Sent sent = co_await x.reply.answer(head, body);
-  if (sent == Sent::kGone) {
-    const base::Error error = stop_error(x.reply.stop());
-    co_await fail(x, error);
-    co_return Delivered::kYes;
-  }
-  record.events = 1;
-  note_written(x, body.size());
-  note_success(x);
-  co_return Delivered::kYes;
-}
-
 void RequestFlow::note_written(Exchange& x, uint64_t bytes) {
   x.record().bytes += bytes;
   parts_.metrics.bytes_sent.add(bytes);
@@ -233,9 +181,7 @@ AnswerHead RequestFlow::head_of(const Exchange& x, unsigned status,
   AnswerHead head{.status = status, .content_type = content_type, .headers = {}};
   head.headers.reserve(16);
   const RequestRecord& record = x.settlement.record;
-  head.headers.push_back({"openai-processing-ms", milliseconds_text(x.settlement.age())});
-  head.headers.push_back({"openai-version", std::string(kOpenAiVersion)});
-  head.headers.push_back({"x-penstock-trace-id", record.trace_id});
+  add_beginning(head, x.settlement.age(), record.trace_id);
   if (!record.replica.empty()) {
     head.headers.push_back({"x-penstock-backend", record.deployment});
     head.headers.push_back({"x-penstock-replica", record.replica});
@@ -246,6 +192,12 @@ AnswerHead RequestFlow::head_of(const Exchange& x, unsigned status,
   }
   if (x.call && x.call->has_head()) add_facts(head, x.call->head());
   return head;
+}
+
+void RequestFlow::introduce(AnswerHead& head, std::string_view traceparent,
+                            base::SteadyTime received) {
+  const std::string trace = traces_.accept(traceparent);
+  add_beginning(head, parts_.clock.steady_now() - received, base::trace_id_of(trace));
 }
 
 void RequestFlow::begin_stream(Exchange& x, std::string_view content_type) {

@@ -1,6 +1,7 @@
-// How many bytes of request bodies the gateway may hold at once, over all connections and threads,
-// and each body's share of that. A share grows as its body comes and is given back with it: what is
-// only announced costs nobody anything.
+// How many bytes of bodies the gateway may hold at once, over all connections and threads, and each
+// body's share of that. A share grows as its body comes and is given back with it: what is only
+// announced costs nobody anything. Requests and answers have a budget each: a request's body is
+// held until its answer is made, and would wait for itself where both shared one.
 #pragma once
 
 #include <atomic>
@@ -48,6 +49,7 @@ class BodyShare {
     if (budget_ != nullptr) budget_->give_back(bytes_);
   }
 
+  size_t bytes() const { return bytes_; }
   // False: there is no room for so many now, and the share is as it was.
   bool grow_to(size_t bytes) {
     if (bytes <= bytes_) return true;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "openai/errors.h"
+#include "proxy/held_answer.h"
 #include "upstream/awaitable.h"
 #include "upstream/payload.h"
 #include "upstream/signal.h"
@@ -62,8 +63,10 @@ class Reply {
     return cut_short() ? Stop::kDraining : Stop::kNo;
   }
 
-  // A whole answer with its length.
+  // A whole answer with its length. Both stay the caller's until this returns.
   virtual Awaitable<Sent> answer(const AnswerHead& head, std::string_view body) = 0;
+  // The same with what a replica made, which is let go of as it is sent.
+  virtual Awaitable<Sent> answer(const AnswerHead& head, HeldAnswer& body) = 0;
 
   // The head of a stream; it leaves with the first piece.
   virtual void begin_stream(const AnswerHead& head) = 0;

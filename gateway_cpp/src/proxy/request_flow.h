@@ -58,6 +58,7 @@ class RequestFlow {
     const routing::SelectionPolicy& policy;
     upstream::Upstream& upstream;
     SideThreads& aside;
+    BodyBudget& answers;
   };
 
   explicit RequestFlow(const Parts& parts) : parts_(parts) {}
@@ -66,6 +67,9 @@ class RequestFlow {
 
   // Answers the request through `reply`, whatever happens, unless the client leaves.
   Awaitable<void> run(Ask ask, Reply& reply);
+
+  // What every answer of an endpoint says, for one that is refused before its request is read.
+  void introduce(AnswerHead& head, std::string_view traceparent, base::SteadyTime received);
 
   // Requests that wait for a replica's first word are looked at once more when there are new
   // suspects: they may be the same. About once each tick of the timers; of many, some in each.
@@ -107,11 +111,14 @@ class RequestFlow {
   Awaitable<Failed> reconsider(Exchange& x);
   Awaitable<Failed> recall(Exchange& x);
 
-  // The answer's way to the client: answer.cc
+  // The answer's way to the client: answer.cc, unary_answer.cc
   enum class Delivered : uint8_t { kYes, kNothing };
   Awaitable<Delivered> deliver(Exchange& x);
   Awaitable<void> stream(Exchange& x);
   Awaitable<Delivered> unary(Exchange& x);
+  Awaitable<Failed> collect(Exchange& x, HeldAnswer& answer);
+  Awaitable<Failed> make_room(Exchange& x, HeldAnswer& answer);
+  Awaitable<void> send_whole(Exchange& x, HeldAnswer& answer);
   Awaitable<void> fail(Exchange& x, const base::Error& error);
   Piece take_news(Exchange& x);
   Piece last_piece(Exchange& x);

@@ -13,6 +13,7 @@ class Payload {
   static constexpr size_t kHeadroom = 16;  // bytes kept free in front
 
   bool empty() const { return buffer_.size() <= kHeadroom; }
+  size_t capacity() const { return buffer_.capacity(); }
   size_t size() const { return empty() ? 0 : buffer_.size() - kHeadroom; }
   std::string_view bytes() const {
     return empty() ? std::string_view() : std::string_view(buffer_).substr(kHeadroom);

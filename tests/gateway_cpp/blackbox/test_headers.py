@@ -6,11 +6,12 @@ import json
 
 import pytest
 
-from tests.fakes.fake_replica import refuse
+from tests.fakes.fake_replica import hang, refuse
 from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.conftest import Start, System
 from tests.gateway_cpp.blackbox.raw_http import CHAT, Response, chat, request
 
+CHAT_PATH = "/v1/chat/completions"
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 TRACEPARENT = f"00-{TRACE}-b7ad6b7169203331-01"
 ABOUT_THE_ANSWER = {
@@ -80,6 +81,43 @@ async def test_the_trace_id_comes_back_on_streams_answers_and_errors(system: Sys
         assert answer.headers["x-penstock-trace-id"] == TRACE
         assert (await logged(system, answer))["trace_id"] == TRACE
     assert {call.request.traceparent for call in system.replicas[0].calls} == {TRACEPARENT}
+
+
+REFUSED_UNREAD = {
+    400: request(body=b"{}", headers=f"Content-Encoding: gzip\r\ntraceparent: {TRACEPARENT}\r\n"),
+    403: chat(headers=f"Origin: https://elsewhere.example\r\ntraceparent: {TRACEPARENT}\r\n"),
+    405: request("GET", CHAT_PATH, headers=f"traceparent: {TRACEPARENT}\r\n"),
+    413: request(body=b" " * 1001, headers=f"traceparent: {TRACEPARENT}\r\n"),
+    415: request(headers=f"Content-Type: text/plain\r\ntraceparent: {TRACEPARENT}\r\n"),
+    431: request(headers=f"traceparent: {TRACEPARENT}\r\nX-Big: {'x' * 40_000}\r\n"),
+}
+
+
+@pytest.mark.parametrize("status", REFUSED_UNREAD)
+async def test_errors_of_an_endpoint_whose_request_is_never_read_tell_time_and_trace(
+    start: Start, status: int
+) -> None:
+    system = await start("--body-limit-bytes", "1000")
+    answer = await system.ask(REFUSED_UNREAD[status])
+    assert answer.status == status
+    assert answer.headers["x-penstock-trace-id"] == TRACE
+    assert int(answer.headers["openai-processing-ms"]) >= 0
+
+
+async def test_a_503_for_too_many_clients_tells_time_and_trace(start: Start) -> None:
+    system = await start("--threads", "1", "--max-connections", "1", scripts=(hang,))
+    async with system.client() as busy:
+        await busy.send(chat())
+        await until(lambda: system.replicas[0].calls, "the one that may be there has a call")
+        answer = await system.ask(chat())
+    assert answer.status == 503
+    assert len(answer.headers["x-penstock-trace-id"]) == 32
+    assert int(answer.headers["openai-processing-ms"]) >= 0
+
+
+async def test_errors_elsewhere_tell_no_time(system: System) -> None:
+    for data in (request("GET", "/nothing"), request("DELETE", "/v1/models")):
+        assert "openai-processing-ms" not in (await system.ask(data)).headers
 
 
 @pytest.mark.parametrize("headers", ["", "traceparent: 00-nonsense\r\n"])

@@ -119,9 +119,10 @@ class SessionTest : public testing::Test {
   routing::LeastLoaded policy_;
   proxy::FakeUpstream upstream_;
   proxy::SideThreads aside_{1};
+  proxy::BodyBudget answers_{64UL << 20U};
   bool broken_ = false;  // the pages throw, as nothing should
   proxy::RequestFlow flow_{{clock_, log_.log(), config_, shard_, state_, suspects_, timers_,
-                            parser_, routes_, policy_, upstream_, aside_}};
+                            parser_, routes_, policy_, upstream_, aside_, answers_}};
   RequestIds ids_;
   StatusPages pages_{clock_, metrics_, state_, routes_, [this] {
                        if (broken_) throw std::runtime_error("broken");

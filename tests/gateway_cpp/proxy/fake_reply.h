@@ -21,6 +21,17 @@ class FakeReply final : public Reply {
     ended = true;
     co_return gone_ ? Sent::kGone : Sent::kAll;
   }
+  Awaitable<Sent> answer(const AnswerHead& head, HeldAnswer& body) override {
+    note(head);
+    while (!body.front().empty()) {
+      while (slow_ && !gone_) co_await signal_.wait();
+      if (gone_) co_return Sent::kGone;
+      text += body.front();
+      body.drop_front();
+    }
+    ended = true;
+    co_return gone_ ? Sent::kGone : Sent::kAll;
+  }
   void begin_stream(const AnswerHead& head) override {
     note(head);
     streamed = true;

@@ -116,8 +116,9 @@ class RequestFlowTest : public testing::Test {
   routing::LeastLoaded policy_;
   FakeUpstream upstream_;
   SideThreads aside_{1};
+  BodyBudget answers_{1UL << 20U};
   RequestFlow flow_{{clock_, log_.log(), config_, shard_, state_, suspects_, timers_, parser_,
-                     routes_, policy_, upstream_, aside_}};
+                     routes_, policy_, upstream_, aside_, answers_}};
   FakeReply reply_;
   bool done_ = false;
 };

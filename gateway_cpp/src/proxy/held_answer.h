@@ -1,0 +1,61 @@
+// A unary answer from its first byte until it is with its client: in the pieces in which it came,
+// so that a large one is never moved or held twice. One that is larger than kFreeBytes holds a
+// share of the budget for answers, and gives it back piece by piece as the client takes them.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <string_view>
+
+#include "proxy/body_budget.h"
+#include "upstream/payload.h"
+
+namespace penstock::proxy {
+
+class HeldAnswer {
+ public:
+  static constexpr size_t kFreeBytes = 64UL * 1024;
+
+  explicit HeldAnswer(BodyBudget& budget) : share_(budget) {}
+
+  // Bytes that are not let go of yet.
+  size_t size() const { return size_; }
+  size_t pieces() const { return pieces_.size(); }
+  // Whether others wait for what it holds.
+  bool holds_share() const { return share_.bytes() > 0; }
+
+  // Takes the piece and leaves it empty. find_room() has to follow.
+  void add(upstream::Payload& piece) {
+    size_ += piece.size();
+    if (!pieces_.empty() && pieces_.back().size() + piece.size() <= kFreeBytes) {
+      held_ -= pieces_.back().capacity();
+      pieces_.back().append(piece.bytes());
+      piece.clear();
+    } else {
+      pieces_.emplace_back().swap(piece);
+    }
+    held_ += pieces_.back().capacity();
+  }
+  // False: the budget has no room for all of it now.
+  bool find_room() { return size_ <= kFreeBytes || share_.grow_to(held_); }
+
+  // The first of what is left; empty: nothing is.
+  std::string_view front() const {
+    return pieces_.empty() ? std::string_view() : pieces_.front().bytes();
+  }
+  // The client's system has it.
+  void drop_front() {
+    size_ -= pieces_.front().size();
+    held_ -= pieces_.front().capacity();
+    pieces_.pop_front();
+    share_.shrink_to(held_);
+  }
+
+ private:
+  std::deque<upstream::Payload> pieces_;
+  size_t size_ = 0;
+  size_t held_ = 0;  // memory of all pieces
+  BodyShare share_;
+};
+
+}  // namespace penstock::proxy

@@ -1,0 +1,107 @@
+// A unary answer's way to the client: collected whole, in a budget, then sent piece by piece.
+#include <chrono>
+
+#include "proxy/exchange.h"
+#include "proxy/held_answer.h"
+#include "proxy/request_flow.h"
+
+namespace penstock::proxy {
+
+namespace {
+
+constexpr std::string_view kJson = "application/json";
+constexpr std::chrono::milliseconds kHoldAndWait{2'000};
+constexpr std::chrono::milliseconds kRoomPoll{50};  // while the budget for answers is used up
+
+base::Error no_room_for_answer() {
+  auto error = base::make_error(base::Kind::kOverloaded,
+                                "This gateway holds as many bytes of answers, for clients that "
+                                "read them slowly, as it may. Try again.");
+  error.retry_after = std::chrono::seconds(1);
+  return error;
+}
+
+}  // namespace
+
+// Nothing of it goes to the client before it is whole: until then another replica may be tried, as
+// before its first byte.
+Awaitable<RequestFlow::Delivered> RequestFlow::unary(Exchange& x) {
+  HeldAnswer answer(parts_.answers);
+  Failed fault = co_await collect(x, answer);
+  auto next = Next::kGiveUp;
+  if (!fault) {
+    if (x.call->failed()) next = co_await note_failure(x);
+    fault = fault_of_end(x);
+  }
+  if (next == Next::kTryAnother) {
+    x.last = fault;
+    x.call.reset();
+    co_return Delivered::kNothing;
+  }
+  if (fault) {
+    co_await fail(x, *fault);
+  } else {
+    co_await send_whole(x, answer);
+  }
+  co_return Delivered::kYes;
+}
+
+// Everything that comes up to the call's end; an error: the answer ends with it before that.
+Awaitable<RequestFlow::Failed> RequestFlow::collect(Exchange& x, HeldAnswer& answer) {
+  upstream::Call& call = *x.call;
+  while (!call.failed()) {
+    if (call.has_bytes()) {
+      call.take(x.payload);
+      const uint64_t taken = x.payload.size();
+      answer.add(x.payload);
+      const Failed no = co_await make_room(x, answer);
+      if (no) co_return no;
+      call.wrote(taken);
+      x.last_heard = parts_.timers.now();
+      continue;
+    }
+    if (call.ended()) break;
+    if (x.reply.stop() != Stop::kNo) co_return stop_error(x.reply.stop());
+    if (x.deadline.fired() && is_silent(x)) co_return deadline_error(x);
+    co_await x.reply.signal().wait();
+  }
+  co_return std::nullopt;
+}
+
+// Waits for others' answers to go. Meanwhile the replica gets no credit, and is held.
+Awaitable<RequestFlow::Failed> RequestFlow::make_room(Exchange& x, HeldAnswer& answer) {
+  if (answer.find_room()) co_return std::nullopt;
+  TimerWheel::Timer again(parts_.timers, x.reply.signal());
+  // Who holds a part of what all wait for gives it back soon, or nobody would get on.
+  TimerWheel::Timer patience(parts_.timers, x.reply.signal());
+  patience.arm(answer.holds_share() ? kHoldAndWait : parts_.config.body_timeout);
+  do {
+    if (x.reply.stop() != Stop::kNo) co_return stop_error(x.reply.stop());
+    if (patience.fired()) co_return no_room_for_answer();
+    again.arm(kRoomPoll);
+    co_await x.reply.signal().wait();
+  } while (!answer.find_room());
+  co_return std::nullopt;
+}
+
+Awaitable<void> RequestFlow::send_whole(Exchange& x, HeldAnswer& answer) {
+  x.large.reset();
+  const upstream::Call& call = *x.call;
+  RequestRecord& record = x.record();
+  record.status = call.head().status() != 0 ? call.head().status() : 200;
+  x.settlement.first_byte();
+  x.answered = true;
+  const std::string_view type = call.head().content_type();
+  const auto head = head_of(x, record.status, type.empty() ? kJson : type);
+  const size_t bytes = answer.size();
+  const Sent sent = co_await x.reply.answer(head, answer);
+  if (sent == Sent::kGone) {
+    const base::Error error = stop_error(x.reply.stop());
+    co_return co_await fail(x, error);
+  }
+  record.events = 1;
+  note_written(x, bytes);
+  note_success(x);
+}
+
+}  // namespace penstock::proxy
