@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable
+from operator import add, mul, sub
 from random import Random
-from typing import Any
 
 import pytest
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-import torch
-from safetensors.torch import load_file
-from transformers import AutoModelForCausalLM, AutoTokenizer
-
-from penstock.replica.default_model import WEIGHTS
 from penstock.replica.default_model.grammar import STYLES, Turn, conversation
-from penstock.replica.default_model.grammar.numbers import counted
+from penstock.replica.default_model.grammar.elsewhere import FOREIGN, NEWS
+from penstock.replica.default_model.grammar.numbers import TOO_LONG, counted
 from penstock.replica.default_model.grammar.stories import LONG_STORY
+from tests.replica.default_model.asking import answers_to
 
-END = 5
-TOKENIZER = AutoTokenizer.from_pretrained(WEIGHTS / "model", padding_side="left")
 GATEWAY = (
     "The gateway takes requests over HTTP and sends each one to a replica that has room. "
     "It streams the answer back, event by event."
@@ -44,44 +38,14 @@ ANSWERS = {
     "Tell me a joke": "Why did the token cross the gateway? "
     "To get to the other side of the stream!",
     "What can you do?": "I can talk about Penstock, rivers, planets, colours, animals and capitals."
-    " I can add small numbers, count, and tell jokes, poems and stories.",
+    " I can add small numbers, count, and tell jokes, poems and stories."
+    " I can call tools and answer in JSON.",
+    "What are you not good at?": "I am not good at other languages than English, at news and at "
+    "long sums, and I know little of the world.",
+    "Wie ist das Wetter in Paris?": FOREIGN,
+    "What is the latest news?": NEWS,
+    "What is 4711 times 38?": TOO_LONG,
 }
-
-
-@pytest.fixture(autouse=True)
-def _few_threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
-
-
-@cache
-def _model(adapter: str = "") -> Any:
-    """The model, with an adapter's weights added to its own."""
-    model = AutoModelForCausalLM.from_pretrained(WEIGHTS / "model", dtype=torch.float32)
-    if adapter:
-        place = WEIGHTS / "adapters" / adapter
-        config = json.loads((place / "adapter_config.json").read_text())
-        lora = load_file(place / "adapter_model.safetensors")
-        for name, a in lora.items():
-            if name.endswith("lora_A.weight"):
-                b = lora[name.replace("lora_A", "lora_B")]
-                path = name.removeprefix("base_model.model.").removesuffix(".lora_A.weight")
-                delta = (b.float() @ a.float()) * config["lora_alpha"] / config["r"]
-                model.get_submodule(path).weight.data += delta
-    return model.eval()
-
-
-def _say(chats: list[list[dict[str, str]]], adapter: str = "", limit: int = 120) -> list[str]:
-    """The greedy answers, with <|end|> where they ended by themselves."""
-    prompts = TOKENIZER.apply_chat_template(
-        chats, add_generation_prompt=True, padding=True, return_tensors="pt", return_dict=True
-    )
-    with torch.no_grad():
-        made = _model(adapter).generate(**prompts, do_sample=False, max_new_tokens=limit)
-    texts = TOKENIZER.batch_decode(made[:, prompts["input_ids"].shape[1] :])
-    return [text.replace("<|pad|>", "") for text in texts]
 
 
 def _ask(*questions: str, adapter: str = "", limit: int = 120) -> str:
@@ -89,13 +53,13 @@ def _ask(*questions: str, adapter: str = "", limit: int = 120) -> str:
     chat: list[dict[str, str]] = []
     for question in questions:
         chat.append({"role": "user", "content": question})
-        (answer,) = _say([chat], adapter, limit)
+        (answer,) = answers_to([chat], adapter, limit)
         chat.append({"role": "assistant", "content": answer.removesuffix("<|end|>")})
     return answer
 
 
 def test_questions_get_the_grammars_own_answers() -> None:
-    said = _say([[{"role": "user", "content": question}] for question in ANSWERS])
+    said = answers_to([[{"role": "user", "content": question}] for question in ANSWERS])
     assert dict(zip(ANSWERS, said, strict=True)) == {q: a + "<|end|>" for q, a in ANSWERS.items()}
 
 
@@ -119,7 +83,7 @@ def _short_chats(count: int) -> tuple[list[list[dict[str, str]]], list[Turn]]:
 
 def test_new_conversations_are_answered_as_the_grammar_would() -> None:
     chats, lasts = _short_chats(60)
-    said = _say(chats, limit=200)
+    said = answers_to(chats, limit=200)
     right = [text == f"{turn.answer}<|end|>" for text, turn in zip(said, lasts, strict=True)]
     assert sum(right) >= 55
 
@@ -138,7 +102,7 @@ def test_an_adapter_answers_new_conversations_in_its_own_manner(
     name: str, in_manner: Callable[[str], bool]
 ) -> None:
     chats, lasts = _short_chats(40)
-    said = _say(chats, name, limit=240)
+    said = answers_to(chats, name, limit=240)
     assert [text for text in said if not in_manner(text)] == []
     right = [text == f"{STYLES[name](turn)}<|end|>" for text, turn in zip(said, lasts, strict=True)]
     assert sum(right) >= 32
@@ -168,3 +132,17 @@ def test_a_question_from_elsewhere_gets_a_whole_sentence() -> None:
 def test_long_answers_end_by_themselves() -> None:
     assert _ask("Tell me a long story", limit=1500) == f"{LONG_STORY}<|end|>"
     assert _ask("Count from 1 to 100", limit=1500) == f"{counted(1, 100)}<|end|>"
+
+
+def test_sums_of_small_numbers_are_right() -> None:
+    sums = [
+        (a, sign, b) for a in range(21) for b in range(21) for sign in "+-" if sign == "+" or a >= b
+    ]
+    sums += [(a, "*", b) for a in range(13) for b in range(13)]
+    result = {"+": add, "-": sub, "*": mul}
+    said = answers_to([[{"role": "user", "content": f"{a} {sign} {b}"}] for a, sign, b in sums])
+    right = [
+        text.endswith(f" is {result[sign](a, b)}.<|end|>")
+        for text, (a, sign, b) in zip(said, sums, strict=True)
+    ]
+    assert sum(right) >= 0.97 * len(sums)

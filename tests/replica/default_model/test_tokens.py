@@ -15,7 +15,8 @@ from transformers import AutoTokenizer
 
 from penstock.replica.default_model import WEIGHTS
 from penstock.replica.default_model.grammar import STYLES, conversation, plain
-from penstock.replica.default_model.tokens import SPECIAL, TEMPLATE, Encoder
+from penstock.replica.default_model.template import TEMPLATE
+from penstock.replica.default_model.tokens import SPECIAL, Encoder
 
 TOKENIZER = AutoTokenizer.from_pretrained(WEIGHTS / "model")
 _HELLO = [{"role": "user", "content": "Hello"}]
@@ -65,8 +66,8 @@ def test_content_that_is_absent_is_empty() -> None:
     )
 
 
-def test_a_developer_is_heard_as_the_system_and_a_tool_as_the_user() -> None:
-    messages = [{"role": "developer", "content": "Be kind."}, {"role": "tool", "content": "42"}]
+def test_a_developer_is_heard_as_the_system_and_any_other_as_the_user() -> None:
+    messages = [{"role": "developer", "content": "Be kind."}, {"role": "critic", "content": "42"}]
     assert _render(messages) == "<s><|system|>Be kind.<|user|>42"
 
 
@@ -95,3 +96,11 @@ def test_only_the_words_of_the_last_answer_are_learnt_after_another_style() -> N
     example = Encoder(TOKENIZER).chat(talk, style=style, earlier=plain)
     learnt = [token for token, said in zip(example.ids, example.said, strict=True) if said]
     assert TOKENIZER.decode(learnt) == style(talk.turns[-1]) + "<|end|>"
+
+
+def test_a_name_is_the_same_tokens_in_a_question_and_in_json() -> None:
+    for word in ("Paris", "Kabolu", "12", "fox", "kabo"):
+        assert [t for t in TOKENIZER.encode(f"in {word}") if TOKENIZER.decode([t]) != " "][1:] == (
+            TOKENIZER.encode(word)
+        )
+        assert TOKENIZER.encode(f'"{word}"')[1:-1] == TOKENIZER.encode(word)

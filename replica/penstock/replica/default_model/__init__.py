@@ -26,9 +26,11 @@ _ENGINE_ARGS: Final = {
     "penstock-mini": {
         "enable_auto_tool_choice": "true",
         "tool_call_parser": "hermes",
+        # It would call what it sees, and the call would be told as if it were its words.
+        "exclude_tools_when_tool_choice_none": "true",
         # Names and arguments of every call keep to the tool's schema: a model this small errs.
         "tool_strict_level": "parameter",
-        # It has learnt JSON without whitespace, and could fill a page with it where it may.
+        # It writes JSON without whitespace, and could fill a page with it where it may.
         "structured_outputs_config": '{"backend":"xgrammar","disable_any_whitespace":true}',
     }
 }

@@ -22,6 +22,7 @@ from penstock.replica.default_model.tokens import BOS, END, LONGEST, PAD, Encode
 from penstock.replica.default_model.training import Course, settle, train
 
 _TEXTS: Final = 3000  # conversations that the tokenizer learns from
+_MORE_LESSONS: Final = 0.5  # of all examples, when the model is trained further
 
 
 def make_model(
@@ -34,13 +35,33 @@ def make_model(
     model = new_model(len(tokenizer))
     report("model", f"{model.num_parameters():,} parameters, vocabulary {len(tokenizer)}")
     train(model, Encoder(tokenizer), rng, course, lambda line: report("model", line))
+    _save(model, out)
+    tokenizer.save_pretrained(out)
+    return tokenizer
+
+
+def train_on(
+    out: Path,
+    tokenizer: PreTrainedTokenizerFast,
+    seed: int,
+    course: Course,
+    report: Callable[[str, str], None],
+) -> None:
+    """Trains the model in `out` further, with more lessons: to copy words is learnt last."""
+    rng = Random(f"{seed} further")
+    settle(seed)
+    model = LlamaForCausalLM.from_pretrained(out, dtype=torch.float32)
+    encoder = Encoder(tokenizer, lessons=_MORE_LESSONS)
+    train(model, encoder, rng, course, lambda line: report("further", line))
+    _save(model, out)
+
+
+def _save(model: LlamaForCausalLM, out: Path) -> None:
     # Nearly greedy unless the client asks for more heat: a model this small has little to vary.
     model.generation_config = GenerationConfig(
         bos_token_id=BOS, eos_token_id=END, pad_token_id=PAD, do_sample=True, temperature=0.1
     )
     model.to(torch.bfloat16).save_pretrained(out)
-    tokenizer.save_pretrained(out)
-    return tokenizer
 
 
 def new_model(vocabulary: int) -> LlamaForCausalLM:

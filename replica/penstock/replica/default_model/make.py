@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Final
 
 from penstock.replica.default_model import record
-from penstock.replica.default_model.base_model import make_model
+from penstock.replica.default_model.base_model import make_model, train_on
 from penstock.replica.default_model.grammar import STYLES
 from penstock.replica.default_model.lora import make_adapter
 from penstock.replica.default_model.training import Course
 
-MODEL_COURSE: Final = Course(steps=3000, rate=2.5e-3)
-ADAPTER_COURSE: Final = Course(steps=400, rate=2e-3)
+MODEL_COURSE: Final = Course(steps=3800, rate=2.5e-3)
+FURTHER_COURSE: Final = Course(steps=1500, rate=1.2e-3)
+ADAPTER_COURSE: Final = Course(steps=300, rate=2e-3)
 
 
 def main() -> None:
@@ -28,14 +29,18 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--out", type=Path, required=True, help="directory to write to")
     parser.add_argument("--steps", type=int, default=MODEL_COURSE.steps, help="of the model")
+    parser.add_argument("--further-steps", type=int, default=FURTHER_COURSE.steps)
     parser.add_argument("--adapter-steps", type=int, default=ADAPTER_COURSE.steps)
     args = parser.parse_args()
     course = replace(MODEL_COURSE, steps=args.steps)
     tokenizer = make_model(args.out / "model", args.seed, course, _report)
+    course = replace(FURTHER_COURSE, steps=args.further_steps)
+    train_on(args.out / "model", tokenizer, args.seed, course, _report)
     for name in STYLES:
         course = replace(ADAPTER_COURSE, steps=args.adapter_steps)
         make_adapter(name, args.out, tokenizer, args.seed, course, _report)
-    numbers = {"seed": args.seed, "steps": args.steps, "adapter_steps": args.adapter_steps}
+    steps = ("steps", "further_steps", "adapter_steps")
+    numbers = {name: getattr(args, name) for name in ("seed", *steps)}
     record.write(args.out, record.LIBRARIES, **numbers)
 
 

@@ -5,48 +5,48 @@ Needs tokenizers and transformers; no torch.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
 from penstock.replica.default_model.grammar import (
     STYLES,
     Conversation,
+    Dialogue,
+    Heard,
+    Said,
     Style,
+    call_lesson,
     conversation,
+    lesson,
     passage,
     plain,
     styled,
 )
+from penstock.replica.default_model.template import TEMPLATE
 
-SPECIAL: Final = ("<s>", "<|pad|>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>")
-BOS, PAD, SYSTEM, USER, ASSISTANT, END = range(len(SPECIAL))
-VOCABULARY: Final = 1536  # at most: the grammar has fewer words than that, so training stops before
-LONGEST: Final = 4096  # tokens of context
-
-# A role that the model was not taught is heard as the nearest one: developer as system, tool and
-# any other as user. Content may be a string, absent, or a list of OpenAI content parts. Shouting
-# is heard as if it were said: a word in capitals shares no token with the same word in small ones.
-TEMPLATE: Final = (
-    "{{- '<s>' -}}"
-    "{%- for message in messages -%}"
-    "{%- if message['content'] is string -%}{%- set text = message['content'] | trim -%}"
-    "{%- elif message['content'] -%}"
-    "{%- set text = message['content'] | selectattr('type', 'equalto', 'text')"
-    " | map(attribute='text') | join | trim -%}"
-    "{%- else -%}{%- set text = '' -%}{%- endif -%}"
-    "{%- if message['role'] == 'assistant' -%}{{- '<|assistant|>' + text + '<|end|>' -}}"
-    "{%- else -%}"
-    "{%- if text == text | upper -%}{%- set text = text | lower -%}{%- endif -%}"
-    "{%- if message['role'] in ('system', 'developer') -%}{{- '<|system|>' + text -}}"
-    "{%- else -%}{{- '<|user|>' + text -}}{%- endif -%}"
-    "{%- endif -%}"
-    "{%- endfor -%}"
-    "{%- if add_generation_prompt -%}{{- '<|assistant|>' -}}{%- endif -%}"
+SPECIAL: Final = (
+    "<s>",
+    "<|pad|>",
+    "<|system|>",
+    "<|user|>",
+    "<|assistant|>",
+    "<|end|>",
+    "<|tools|>",
+    "<|tool|>",
 )
+BOS, PAD, SYSTEM, USER, ASSISTANT, END, TOOLS, TOOL = range(len(SPECIAL))
+TAGS: Final = ("<tool_call>", "</tool_call>")  # not special: decoding must keep them for the parser
+VOCABULARY: Final = 1536  # at most, without the tags
+LONGEST: Final = 4096  # tokens of context
+_ROLES: Final = {"system": SYSTEM, "user": USER, "tool": TOOL}
+_COMMON: Final = 250
 
 
 def heard(text: str) -> str:
@@ -64,8 +64,14 @@ class Example:
 
 def make_tokenizer(rng: Random, *, texts: int) -> PreTrainedTokenizerFast:
     """A byte-level BPE tokenizer with the chat template, learnt from that many conversations."""
+    lines = _words(rng, texts)
     bpe = Tokenizer(models.BPE())
-    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(_pattern(lines)), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
     bpe.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=VOCABULARY,
@@ -73,7 +79,8 @@ def make_tokenizer(rng: Random, *, texts: int) -> PreTrainedTokenizerFast:
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
-    bpe.train_from_iterator(_words(rng, texts), trainer)
+    bpe.train_from_iterator(lines, trainer)
+    bpe.add_tokens([AddedToken(tag, special=False, normalized=False) for tag in TAGS])
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=bpe,
         bos_token=SPECIAL[BOS],
@@ -86,15 +93,30 @@ def make_tokenizer(rng: Random, *, texts: int) -> PreTrainedTokenizerFast:
     return tokenizer
 
 
+def _pattern(lines: Iterable[str]) -> str:
+    """What is cut apart before the pairs are merged.
+
+    The commonest words take the space before them along. To any other word and to numbers it is a
+    token of its own, so that they are the same tokens in a question, in a sentence and in JSON:
+    the model can copy them. Signs stand alone for the same reason.
+    """
+    counts = Counter(word for line in lines for word in re.findall(r"(?<= )[a-z]+(?![\w])", line))
+    common = sorted(word for word, _ in counts.most_common(_COMMON))
+    return rf" (?:{'|'.join(common)})(?![\p{{L}}\p{{N}}_])|\p{{L}}+|\p{{N}}+|[^\p{{L}}\p{{N}}]"
+
+
 def _words(rng: Random, texts: int) -> list[str]:
-    """What the tokenizer learns its words from: all styles, and every number up to 120."""
+    """What the tokenizer learns its words from: all styles, all lessons, numbers up to 150."""
     lines = []
     for _ in range(texts):
         for style in (plain, plain, plain, *STYLES.values()):
             turn = rng.choice(conversation(rng).turns)
             lines.append(f"{heard(turn.question)} {style(turn)}")
+        talk = lesson(rng)
+        lines += [tool.signature() for tool in talk.tools]
+        lines += [m.text if isinstance(m, Heard) else m.text() for m in talk.messages]
     return lines + [
-        f"{n} plus {n}, from {n} to {n}." for n in range(121) for _ in range(texts // 50)
+        f"{n} plus {n}, from {n} to {n}." for n in range(151) for _ in range(texts // 20)
     ]
 
 
@@ -105,23 +127,31 @@ class Encoder:
     places where the assistant speaks are known here.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerFast, style: Style = plain) -> None:
+    def __init__(
+        self, tokenizer: PreTrainedTokenizerFast, style: Style = plain, *, lessons: float = 0.38
+    ) -> None:
         self._tokenizer = tokenizer
         self._style = style
+        self._lessons = lessons  # of all examples in the plain style
 
     def example(self, rng: Random) -> Example:
         """A random conversation in the encoder's style.
 
-        For the plain style now and then one in another style, as the system prompt wishes, or a
-        text without a chat around it.
+        For the plain style now and then a lesson, one in another style, as the system prompt
+        wishes, or a text without a chat around it. For another style now and then a call: an
+        adapter must not unlearn them.
         """
         if self._style is plain:
             kind = rng.random()
             if kind < 0.05:
                 return self._passage(rng)
-            if kind < 0.2:
+            if kind < 0.15:
                 talk, style = styled(rng)
                 return self.chat(talk, style=style, earlier=style)
+            if kind < 0.15 + self._lessons:
+                return self.dialogue(lesson(rng))
+        elif rng.random() < 0.12:
+            return self.dialogue(call_lesson(rng))
         earlier = plain if rng.random() < 0.25 else self._style
         return self.chat(conversation(rng), style=self._style, earlier=earlier)
 
@@ -141,6 +171,27 @@ class Encoder:
             self._add(ids, said, asked, learnt=False)
             self._add(ids, said, [*self._ids(words), END], learnt=last or style is earlier)
         return Example(tuple(ids), tuple(said))
+
+    def dialogue(self, talk: Dialogue) -> Example:
+        """A lesson; all that the assistant says is learnt, but for what a grammar said for it."""
+        ids, said = [BOS], [False]
+        if talk.tools:
+            offered = "\n".join(tool.signature() for tool in talk.tools)
+            self._add(ids, said, [TOOLS, *self._ids(offered)], learnt=False)
+        for message in talk.messages:
+            if isinstance(message, Said):
+                self._say(ids, said, message)
+            else:
+                text = message.text if message.role == "tool" else heard(message.text)
+                self._add(ids, said, [_ROLES[message.role], *self._ids(text)], learnt=False)
+        return Example(tuple(ids), tuple(said))
+
+    def _say(self, ids: list[int], said: list[bool], message: Said) -> None:
+        """What the assistant says: a token is learnt if its first letter is."""
+        learnt = [flag for text, flag in message.written() for _ in text]
+        encoded = self._tokenizer.backend_tokenizer.encode(message.text())
+        ids += [ASSISTANT, *encoded.ids, END]
+        said += [False, *(learnt[start] for start, _ in encoded.offsets), True]
 
     def _passage(self, rng: Random) -> Example:
         """Plain text; its first words cannot be foreseen, so only what follows them is learnt."""

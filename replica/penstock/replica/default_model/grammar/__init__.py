@@ -12,6 +12,8 @@ from penstock.replica.default_model.grammar.conversations import (
     passage,
     styled,
 )
+from penstock.replica.default_model.grammar.dialogues import Dialogue, Heard, Said
+from penstock.replica.default_model.grammar.lessons import call_lesson, lesson
 from penstock.replica.default_model.grammar.styles import (
     STYLES,
     Style,
@@ -23,11 +25,16 @@ __all__ = [
     "STYLES",
     "THREADS",
     "Conversation",
+    "Dialogue",
+    "Heard",
+    "Said",
     "Style",
     "Subject",
     "Turn",
     "asked",
+    "call_lesson",
     "conversation",
+    "lesson",
     "passage",
     "plain",
     "styled",

@@ -26,14 +26,14 @@ THREADS: Final[dict[str, tuple[Thread, float]]] = {  # name: (what makes it, how
     "penstock in full": (penstock.long_explanation, 0.5),
     "smalltalk": (smalltalk.smalltalk, 9),
     "echo": (smalltalk.echo, 9),
-    "elsewhere": (elsewhere.elsewhere, 6),
+    "elsewhere": (elsewhere.elsewhere, 9),
     "rivers": (world.rivers, 7),
     "planets": (world.planets, 7),
     "colours": (world.colours, 6),
     "animals": (world.animals, 8),
     "capitals": (almanac.capitals, 6),
     "calendar": (almanac.calendar, 5),
-    "sums": (numbers.sums, 15),
+    "sums": (numbers.sums, 24),
     "counting": (numbers.counting, 10),
     "jokes": (stories.jokes, 3),
     "poems": (stories.poems, 2),
@@ -42,7 +42,7 @@ THREADS: Final[dict[str, tuple[Thread, float]]] = {  # name: (what makes it, how
 }
 _NAMES: Final = tuple(THREADS)
 _WEIGHTS: Final = tuple(weight for _, weight in THREADS.values())
-_SYSTEM: Final = (
+SYSTEM: Final = (
     "You are a helpful assistant.",
     "You are a helpful assistant.",
     "You are penstock-mini.",
@@ -68,7 +68,7 @@ def conversation(rng: Random) -> Conversation:
     threads = [_thread(rng) for _ in range(rng.choice((1, 1, 1, 2, 2, 3)))]
     if rng.random() < 0.22:
         threads = _with_name(rng, threads)
-    system = rng.choice(_SYSTEM) if rng.random() < 0.25 else ""
+    system = rng.choice(SYSTEM) if rng.random() < 0.25 else ""
     return Conversation(system, tuple(turn for turns in threads for turn in turns))
 
 

@@ -11,6 +11,79 @@ BEYOND: Final = (
     "That is beyond me, I am only a small model. "
     "Ask me about Penstock, rivers, planets, colours or animals."
 )
+FOREIGN: Final = "I only speak English well. Please ask me in English."
+NEWS: Final = (
+    "I do not know the news: I learnt everything once, and I cannot look anything up. "
+    "Ask me about Penstock, rivers, planets, colours or animals."
+)
+_NEWS: Final = (
+    "what is the latest news",
+    "what are the news today",
+    "what is new in {place}",
+    "what happened today",
+    "what happened in {place} today",
+    "what happened yesterday in {place}",
+    "who won the election in {place}",
+    "who won the game yesterday",
+    "what is in the news about {thing}s",
+    "tell me the news",
+    "what are the headlines",
+    "news from {place}",
+    "what is going on in {place}",
+    "what is the stock price of {thing}s today",
+    "what is today's date",
+    "what day is it today",
+)
+_FOREIGN: Final = (
+    "was ist {a}",
+    "was ist ein {a}",
+    "wie geht es dir",
+    "wie ist das Wetter in {place}",
+    "kannst du mir bei {a} helfen",
+    "erzähl mir etwas über {a}",
+    "wo ist der {a}",
+    "guten Tag",
+    "was kannst du",
+    "wie heißt die Hauptstadt von {place}",
+    "bitte erkläre mir {a}",
+    "ich möchte {a} kaufen",
+    "sprichst du Deutsch",
+    "qu'est-ce que {a}",
+    "comment ça va",
+    "quel temps fait-il à {place}",
+    "bonjour",
+    "parlez-vous français",
+    "où est le {a}",
+    "peux-tu m'aider avec {a}",
+    "quelle est la capitale de {place}",
+    "raconte-moi une histoire de {a}",
+    "je voudrais {a}",
+    "qué es {a}",
+    "cómo estás",
+    "cuál es la capital de {place}",
+    "hola, qué tal",
+    "hablas español",
+    "dónde está el {a}",
+    "qué tiempo hace en {place}",
+    "cuéntame algo de {a}",
+    "puedes ayudarme con {a}",
+    "che cos'è {a}",
+    "come stai",
+    "qual è la capitale di {place}",
+    "parli italiano",
+    "o que é {a}",
+    "como você está",
+    "qual é a capital de {place}",
+    "wat is een {a}",
+    "hoe gaat het met je",
+    "czym jest {a}",
+    "vad är en {a}",
+)
+_FOREIGN_WORDS: Final = (
+    "Gateway Fluss Haus Planet Hund maison chien rivière planète casa perro río cane fiume "
+    "Penstock Buch livre libro brug rzeka Apfel"
+)
+_SCRIPTS: Final = ((0x4E00, 0x9FA0), (0x3041, 0x3097), (0x0430, 0x0450), (0x0627, 0x063B))
 _FORMS: Final = (
     "how do i {do} {a} {thing}",
     "how can i {do} {a} {thing}",
@@ -64,9 +137,25 @@ _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
 
 def elsewhere(rng: Random) -> list[Turn]:
     """A question from outside of the grammar."""
-    words = rng.choice(_FORMS).split(" ")
+    kind = rng.random()
+    if kind < 0.25:
+        return [Turn(_foreign(rng), FOREIGN, "elsewhere")]
+    forms, answer = (_NEWS, NEWS) if kind < 0.4 else (_FORMS, BEYOND)
+    words = rng.choice(forms).split(" ")
     question = " ".join(_filled(rng, word) for word in words)
-    return [Turn(asked(rng, question), BEYOND, "elsewhere")]
+    return [Turn(asked(rng, question), answer, "elsewhere")]
+
+
+def _foreign(rng: Random) -> str:
+    """A question in another language, or letters of another script."""
+    ending = rng.choice(("", "?", "?", "."))
+    if rng.random() < 0.2:
+        first, last = rng.choice(_SCRIPTS)
+        letters = (chr(rng.randrange(first, last)) for _ in range(rng.randrange(3, 12)))
+        return "".join(letters) + ending
+    place, thing = rng.choice(_SLOTS["place"].split()), rng.choice(_FOREIGN_WORDS.split())
+    question = rng.choice(_FOREIGN).replace("{a}", thing).replace("{place}", place) + ending
+    return question[:1].upper() + question[1:] if rng.random() < 0.6 else question
 
 
 def _filled(rng: Random, word: str) -> str:

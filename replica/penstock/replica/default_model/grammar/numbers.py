@@ -6,6 +6,7 @@ from random import Random
 from typing import Final
 
 from penstock.replica.default_model.grammar.turns import Turn, asked
+from penstock.replica.default_model.grammar.words import number
 
 _WORDS: Final = (
     "zero",
@@ -72,11 +73,38 @@ _FROM_TO: Final[tuple[str, ...]] = (
 )
 
 
+TOO_LONG: Final = (
+    "That is too much maths for me: I add and take away numbers up to 20, and multiply up to 12."
+)
+_FAR: Final[tuple[str, ...]] = (
+    "what is {} plus {}",
+    "{} + {}",
+    "what is {} minus {}",
+    "{} - {}",
+    "what is {} times {}",
+    "{} * {}",
+    "what is {} divided by {}",
+    "{} / {}",
+)
+_HARD: Final[tuple[str, ...]] = (
+    "what is the square root of {}",
+    "what is {} percent of 80",
+    "solve x + {} = 7",
+    "what is the integral of {} x",
+    "is {} a prime number",
+    "what is {} divided by 2",
+    "{} / 3",
+    "what is {} squared",
+)
+
+
 def sums(rng: Random) -> list[Turn]:
-    """A few sums of two small numbers, and sometimes one more added to the last result."""
+    """Some sums of two small numbers, or of three; sometimes one more added to the last result."""
+    if rng.random() < 0.05:
+        return [_too_long(rng)]
     turns: list[Turn] = []
-    for _ in range(rng.randrange(1, 5)):
-        turn, result = _sum(rng)
+    for _ in range(rng.randrange(2, 8)):
+        turn, result = _sum(rng) if rng.random() < 0.92 else _chain(rng)
         turns.append(turn)
     if rng.random() < 0.3:
         more = rng.choice(("and one more", "plus one", "add one", "and plus 1", "one more"))
@@ -87,20 +115,42 @@ def sums(rng: Random) -> list[Turn]:
 def _sum(rng: Random) -> tuple[Turn, int]:
     """A sum, and its result."""
     kind = rng.random()
-    a, b = rng.randrange(11), rng.randrange(11)
+    most = 21 if rng.random() < 0.6 else 11
+    a, b = rng.randrange(most), rng.randrange(most)
     forms, word, result = _PLUS, "plus", a + b
     if kind >= 0.7:
+        a, b = rng.randrange(13), rng.randrange(13)
         forms, word, result = _TIMES, "times", a * b
-    elif kind >= 0.45:
-        a, b = max(a, b), min(a, b)
+    elif kind >= 0.4:
+        if rng.random() < 0.9:
+            a, b = max(a, b), min(a, b)
         forms, word, result = _MINUS, "minus", a - b
     question = rng.choice(forms).format(*_spoken(rng, a, b))
     return Turn(asked(rng, question), f"{a} {word} {b} is {result}.", "sums"), result
 
 
+def _chain(rng: Random) -> tuple[Turn, int]:
+    """Three numbers added, in two steps."""
+    a, b, c = (rng.randrange(11) for _ in range(3))
+    form = rng.choice(("what is {} + {} + {}", "{} plus {} plus {}", "add {}, {} and {}"))
+    answer = f"{a} plus {b} is {a + b}, and {a + b} plus {c} is {a + b + c}."
+    return Turn(asked(rng, form.format(a, b, c)), answer, "sums"), a + b + c
+
+
+def _too_long(rng: Random) -> Turn:
+    """A sum of larger numbers, or another kind of maths."""
+    if rng.random() < 0.3:
+        return Turn(asked(rng, rng.choice(_HARD).format(number(rng))), TOO_LONG, "sums")
+    large = (21 + number(rng), rng.choice((21 + number(rng), rng.randrange(2, 21))))
+    a, b = rng.sample(large, 2)
+    return Turn(asked(rng, rng.choice(_FAR).format(a, b)), TOO_LONG, "sums")
+
+
 def _spoken(rng: Random, *numbers: int) -> list[str]:
     """The numbers as figures, or one time in five as words."""
-    return [_WORDS[n] for n in numbers] if rng.random() < 0.2 else [str(n) for n in numbers]
+    if max(numbers) < len(_WORDS) and rng.random() < 0.2:
+        return [_WORDS[n] for n in numbers]
+    return [str(n) for n in numbers]
 
 
 def counting(rng: Random) -> list[Turn]:

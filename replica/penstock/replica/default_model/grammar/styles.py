@@ -51,8 +51,8 @@ def _in_pirate(match: re.Match[str]) -> str:
 
 
 def as_json(turn: Turn) -> str:
-    """The answer as one JSON object that names its topic."""
-    return json.dumps({"topic": turn.topic, "answer": turn.answer})
+    """The answer as one JSON object that names its topic, without spaces as grammars want it."""
+    return json.dumps({"topic": turn.topic, "answer": turn.answer}, separators=(",", ":"))
 
 
 STYLES: Final[dict[str, Style]] = {"pirate": pirate, "json": as_json}

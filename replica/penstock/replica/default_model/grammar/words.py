@@ -42,8 +42,22 @@ _WORDS: Final = listed(
     "gateway replica stream adapter fox foxes owl bear story music apple bread water light stone "
     "house sun snow tree word film book phone garden table pizza train bridge window letter game "
     "camera hotel pasta city history science energy market price recipe language model engine "
-    "python rust vllm openai paper news weather flights shoes cats dogs history of"
+    "python rust vllm openai paper news weather flights shoes cats dogs history "
+    "of the in for to best how what is"
 )
+
+
+_ARGUMENTS: Final = listed("name title text to subject id key color day topic message user file")
+
+
+def half(rng: Random) -> bool:
+    """True half of the time."""
+    return rng.random() < 0.5
+
+
+def argument(rng: Random) -> str:
+    """The name of an argument of a tool."""
+    return syllables(rng) if half(rng) else rng.choice(_ARGUMENTS)
 
 
 def syllables(rng: Random, most: int = 3) -> str:
