@@ -98,9 +98,8 @@ def test_only_the_words_of_the_last_answer_are_learnt_after_another_style() -> N
     assert TOKENIZER.decode(learnt) == style(talk.turns[-1]) + "<|end|>"
 
 
-def test_a_name_is_the_same_tokens_in_a_question_and_in_json() -> None:
-    for word in ("Paris", "Kabolu", "12", "fox", "kabo"):
-        assert [t for t in TOKENIZER.encode(f"in {word}") if TOKENIZER.decode([t]) != " "][1:] == (
-            TOKENIZER.encode(word)
-        )
-        assert TOKENIZER.encode(f'"{word}"')[1:-1] == TOKENIZER.encode(word)
+@pytest.mark.parametrize("word", ["Paris", "Kabolu", "12", "kabo"])
+def test_a_name_is_the_same_tokens_in_a_question_and_in_json(word: str) -> None:
+    alone = TOKENIZER.encode(word)
+    assert TOKENIZER.encode(f"in {word}")[-len(alone) :] == alone
+    assert TOKENIZER.encode(f'"{word}"')[1:-1] == alone

@@ -22,7 +22,8 @@ from penstock.replica.default_model.tokens import BOS, END, LONGEST, PAD, Encode
 from penstock.replica.default_model.training import Course, settle, train
 
 _TEXTS: Final = 3000  # conversations that the tokenizer learns from
-_MORE_LESSONS: Final = 0.5  # of all examples, when the model is trained further
+_MORE_LESSONS: Final = 0.45  # of all examples, when the model is trained further
+_REFRESHERS: Final = 0.12
 
 
 def make_model(
@@ -47,11 +48,14 @@ def train_on(
     course: Course,
     report: Callable[[str, str], None],
 ) -> None:
-    """Trains the model in `out` further, with more lessons: to copy words is learnt last."""
+    """Trains the model in `out` further, with more lessons: to copy words is learnt last.
+
+    What the refreshers teach would else drown in talk.
+    """
     rng = Random(f"{seed} further")
     settle(seed)
     model = LlamaForCausalLM.from_pretrained(out, dtype=torch.float32)
-    encoder = Encoder(tokenizer, lessons=_MORE_LESSONS)
+    encoder = Encoder(tokenizer, lessons=_MORE_LESSONS, refreshers=_REFRESHERS)
     train(model, encoder, rng, course, lambda line: report("further", line))
     _save(model, out)
 

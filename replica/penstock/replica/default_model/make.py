@@ -19,7 +19,7 @@ from penstock.replica.default_model.lora import make_adapter
 from penstock.replica.default_model.training import Course
 
 MODEL_COURSE: Final = Course(steps=3800, rate=2.5e-3)
-FURTHER_COURSE: Final = Course(steps=1500, rate=1.2e-3)
+FURTHER_COURSE: Final = Course(steps=800, rate=8e-4)
 ADAPTER_COURSE: Final = Course(steps=300, rate=2e-3)
 
 

@@ -27,6 +27,7 @@ from penstock.replica.default_model.grammar import (
     lesson,
     passage,
     plain,
+    refresher,
     styled,
 )
 from penstock.replica.default_model.template import TEMPLATE
@@ -128,11 +129,17 @@ class Encoder:
     """
 
     def __init__(
-        self, tokenizer: PreTrainedTokenizerFast, style: Style = plain, *, lessons: float = 0.38
+        self,
+        tokenizer: PreTrainedTokenizerFast,
+        style: Style = plain,
+        *,
+        lessons: float = 0.38,
+        refreshers: float = 0.0,
     ) -> None:
         self._tokenizer = tokenizer
         self._style = style
         self._lessons = lessons  # of all examples in the plain style
+        self._refreshers = refreshers
 
     def example(self, rng: Random) -> Example:
         """A random conversation in the encoder's style.
@@ -150,6 +157,8 @@ class Encoder:
                 return self.chat(talk, style=style, earlier=style)
             if kind < 0.15 + self._lessons:
                 return self.dialogue(lesson(rng))
+            if kind > 1 - self._refreshers:
+                return self.dialogue(refresher(rng))
         elif rng.random() < 0.12:
             return self.dialogue(call_lesson(rng))
         earlier = plain if rng.random() < 0.25 else self._style

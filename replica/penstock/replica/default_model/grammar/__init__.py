@@ -14,6 +14,7 @@ from penstock.replica.default_model.grammar.conversations import (
 )
 from penstock.replica.default_model.grammar.dialogues import Dialogue, Heard, Said
 from penstock.replica.default_model.grammar.lessons import call_lesson, lesson
+from penstock.replica.default_model.grammar.refresher import refresher
 from penstock.replica.default_model.grammar.styles import (
     STYLES,
     Style,
@@ -37,5 +38,6 @@ __all__ = [
     "lesson",
     "passage",
     "plain",
+    "refresher",
     "styled",
 ]

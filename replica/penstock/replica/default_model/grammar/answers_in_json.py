@@ -54,7 +54,7 @@ def facts_dialogue(rng: Random) -> Dialogue:
     keys = rng.sample(list(facts), rng.randrange(1, len(facts) + 1))
     value = {key: facts[key] for key in keys}
     if rng.random() < 0.55:
-        return _answered(rng, _worded(rng, rng.choice(_WISHES), keys, sentence), value)
+        return answered(rng, _worded(rng, rng.choice(_WISHES), keys, sentence), value)
     return _forced(rng, _worded(rng, rng.choice(_BARE), keys, sentence), value)
 
 
@@ -64,7 +64,7 @@ def pairs_dialogue(rng: Random) -> Dialogue:
     link = rng.choice((" ", " ", " = ", ": ", " is "))
     words = " and ".join(f"{key}{link}{_plain(value)}" for key, value in facts.items())
     wish = rng.choice(("json with {}", "make a json object with {}", "answer as json: {}"))
-    return _answered(rng, wish.format(words), facts)
+    return answered(rng, wish.format(words), facts)
 
 
 def topic_dialogue(rng: Random) -> Dialogue:
@@ -72,7 +72,7 @@ def topic_dialogue(rng: Random) -> Dialogue:
     turn = _short_turn(rng)
     value = {"topic": turn.topic, "answer": turn.answer}
     if rng.random() < 0.4:
-        return _answered(rng, rng.choice(_ASKED).format(question=turn.question), value)
+        return answered(rng, rng.choice(_ASKED).format(question=turn.question), value)
     said = Said((("{", False), (dumped(value, _SEPARATORS[0])[1:], True)))
     return Dialogue((Heard("user", turn.question), said))
 
@@ -179,7 +179,7 @@ def _worded(rng: Random, form: str, keys: list[str], sentence: str) -> str:
     return (text[:1].upper() + text[1:] if rng.random() < 0.6 else text) + rng.choice(("", "."))
 
 
-def _answered(rng: Random, question: str, value: Any) -> Dialogue:
+def answered(rng: Random, question: str, value: Any) -> Dialogue:
     """The object as the model would write it by itself; now and then as a grammar wants it."""
     if rng.random() < 0.25:
         return _forced(rng, question, value)
