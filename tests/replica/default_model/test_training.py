@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -16,7 +17,7 @@ import torch
 from transformers import AutoTokenizer
 
 from penstock.replica.default_model import WEIGHTS
-from penstock.replica.default_model.base_model import make_model
+from penstock.replica.default_model.base_model import make_model, train_on
 from penstock.replica.default_model.tokens import Encoder
 from penstock.replica.default_model.training import Course, batches
 
@@ -49,6 +50,19 @@ def test_training_lowers_the_loss(tmp_path: Path) -> None:
     make_model(tmp_path, 7, course, lambda _what, line: lines.append(line))
     losses = [float(line.split("loss ")[1].split()[0]) for line in lines if "loss" in line]
     assert losses[-1] < losses[0]
+
+
+def test_training_on_is_repeatable_too(tmp_path: Path) -> None:
+    tokenizer = make_model(tmp_path / "a", 7, _FEW, lambda _what, _line: None)
+    before = (tmp_path / "a" / "model.safetensors").read_bytes()
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    for name in ("a", "b"):
+        train_on(tmp_path / name, tokenizer, 7, _FEW, lambda _what, _line: None)
+    first, second = (
+        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in "ab"
+    )
+    assert first == second
+    assert first["model.safetensors"] != before
 
 
 def test_an_adapter_is_repeatable_too(tmp_path: Path) -> None:
