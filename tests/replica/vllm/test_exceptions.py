@@ -203,6 +203,13 @@ def test_a_dump_of_vllms_own_settings_is_left_out() -> None:
     assert said == "None are specified"
 
 
+def test_a_grammar_that_is_not_valid_is_told_with_its_compilers_reason() -> None:
+    error = _wrong("Invalid structural tag specification.")()
+    error.__cause__ = RuntimeError('[09:33:24] /a/b.cc:4944: Unsupported type "nope"\n')
+    said = 'Invalid structural tag specification: Unsupported type "nope".'
+    assert _failed(error).message == said
+
+
 def test_a_long_text_is_cut() -> None:
     assert len(_failed(ValueError("x" * 10_000_000), CHAT).message) < 700
 

@@ -84,6 +84,8 @@ async def test_the_engine_gets_the_calls_controls_and_none_of_the_clients(
             "output_config",
         ),
         ({"stop_sequences": ["x"] * 65}, "stop_sequences"),
+        ({"tool_choice": {"type": "any"}}, "tool_choice"),
+        ({"tool_choice": {"type": "tool", "name": "t"}, "tools": []}, "tool_choice"),
     ],
 )
 async def test_what_is_wrong_or_too_costly_is_refused_by_the_messages_own_field(

@@ -160,7 +160,7 @@ def _invalid(finding: validation.Finding) -> Failed:
 def _wrong_value(error: VLLMValidationError | VLLMUnprocessableEntityError, path: str) -> Failed:
     named = error.parameter or ""
     param = _ALIASES.get((path, named), named)
-    text = _text(error)
+    text = _with_reason(_text(error), error.__cause__)
     if param != named:
         text = text.replace(named, param)
     value = validation.shown(error.value)
@@ -168,6 +168,17 @@ def _wrong_value(error: VLLMValidationError | VLLMUnprocessableEntityError, path
         text = f"{text.rstrip('.!')}; it is {value}."
     status = 422 if isinstance(error, VLLMUnprocessableEntityError) else 400
     return errors.client_error(status, _CODES.get(named, "invalid_value"), text, param)
+
+
+def _with_reason(text: str, cause: BaseException | None) -> str:
+    """The text; where vLLM says only that a grammar is not valid, with its compiler's reason.
+
+    pydantic's reasons are left out: they name classes of vLLM's.
+    """
+    if cause is None or isinstance(cause, ValidationError) or not text.endswith("specification."):
+        return text
+    reason = " ".join(_readable(str(cause)).split()).rstrip(".")
+    return f"{text[:-1]}: {reason}." if reason else text
 
 
 def _of_status(status: int, message: str, param: str = "") -> Failed:

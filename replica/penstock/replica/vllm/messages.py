@@ -1,5 +1,5 @@
-"""What vLLM's /v1/messages lacks: requests that name no model, errors told as what they are, and
-calls of tools that were cut short.
+"""What vLLM's /v1/messages lacks: requests that name no model, calls demanded of no tools, errors
+told as what they are, and calls of tools that were cut short.
 
 Touch points: the two functions and request models of vLLM's Anthropic router; that it answers a
 message by a chat request, and reads the arguments of the answer's calls as JSON objects; that the
@@ -41,6 +41,24 @@ class MessagesRequest(AnthropicMessagesRequest):  # type: ignore[misc]
     """vLLM's, with `model` optional."""
 
     _default_model = model_validator(mode="before")(_named)
+
+    @model_validator(mode="after")
+    def _has_what_it_demands(self) -> MessagesRequest:
+        """vLLM answers in words where a call is demanded of no tools."""
+        choice = self.tool_choice
+        demands = choice is not None and choice.type in ("any", "tool")
+        if demands and not self.tools and not _adds_tools(self.messages):
+            raise ValueError(
+                f'tool_choice demands a call ("{choice.type}") and tools is empty; '
+                "send the tools, or leave tool_choice out."
+            )
+        return self
+
+
+def _adds_tools(messages: list[Any]) -> bool:
+    """Whether a conversation brings tools beside those of the request."""
+    contents = [one.content for one in messages if not isinstance(one.content, str)]
+    return any(block.type == "tool_addition" for content in contents for block in content)
 
 
 class CountTokensRequest(AnthropicCountTokensRequest):  # type: ignore[misc]
