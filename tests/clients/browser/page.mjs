@@ -48,6 +48,31 @@ const deeds = {
     return { name, args: JSON.parse(args) };
   },
 
+  async loop() {
+    const runner = client.chat.completions.runTools({
+      ...asked,
+      stream: true,
+      tools: [{ ...given.tool, function: { ...given.tool.function, function: () => given.result } }],
+    });
+    return { text: await runner.finalContent() };
+  },
+
+  async stopsInCall() {
+    const stream = await client.chat.completions.create({
+      ...asked,
+      stream: true,
+      tools: [given.longTool],
+      tool_choice: 'required',
+      max_tokens: 1900,
+    });
+    let seen = 0;
+    for await (const chunk of stream) {
+      if (chunk.choices[0]?.delta?.tool_calls && ++seen === 5) stream.controller.abort();
+    }
+    await backstage('idle');
+    return { seen, settled: await backstage('last-settled') };
+  },
+
   async stops() {
     const stream = await client.chat.completions.create({
       ...asked,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.clients.backstage import Backstage, backstage
-from tests.clients.questions import WEATHER, WEATHER_TOOL
+from tests.clients.questions import LONG_TOOL, WEATHER, WEATHER_RESULT, WEATHER_TOLD, WEATHER_TOOL
 from tests.clients.served import LOADING, MODEL, Served
 
 pytestmark = pytest.mark.vllm
@@ -41,6 +41,8 @@ def stage(served: Served) -> Iterator[Backstage]:
             "loading": LOADING,
             "weather": WEATHER,
             "tool": WEATHER_TOOL,
+            "longTool": LONG_TOOL,
+            "result": WEATHER_RESULT,
         },
         "lose-replica": served.lose_replica,
         "answers-again": served.wait_until_it_answers,
@@ -78,6 +80,20 @@ def test_a_page_that_stops_half_way_leaves_the_engine_idle(page: Any) -> None:
     stopped = page("stops")
     assert stopped["seen"] == 5, stopped
     assert stopped["settled"]["outcome"] == "cancelled"
+
+
+def test_a_page_that_stops_within_a_call_leaves_the_engine_idle(page: Any) -> None:
+    stopped = page("stopsInCall")
+    assert stopped["seen"] == 5, stopped
+    assert stopped["settled"]["outcome"] == "cancelled"
+
+
+def test_a_page_streams_the_call_that_it_demands(page: Any) -> None:
+    assert page("calls") == {"name": "get_weather", "args": {"city": "Paris"}}
+
+
+def test_a_page_goes_from_the_call_to_the_words(page: Any) -> None:
+    assert page("loop") == {"text": WEATHER_TOLD}
 
 
 def test_a_page_reads_every_error_and_its_headers(page: Any) -> None:

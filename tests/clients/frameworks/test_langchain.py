@@ -6,11 +6,10 @@ from typing import Any
 
 import openai
 import pytest
-from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from pydantic import BaseModel
 
-from tests.clients.questions import QUESTION, TOO_LONG, WEATHER_RESULT
+from tests.clients.questions import QUESTION, TOO_LONG
 from tests.clients.served import EMBEDDER, LOADING, MODEL, Served
 
 # The libraries warn of each other: not our concern here.
@@ -24,12 +23,6 @@ class Topic(BaseModel):
 
     topic: str
     known: bool
-
-
-@tool  # type: ignore[untyped-decorator]
-def get_weather(city: str) -> str:
-    """The weather in a city."""
-    return f"{city}: {WEATHER_RESULT}"
 
 
 def chat_model(served: Served, *, responses: bool, **more: Any) -> ChatOpenAI:

@@ -2,20 +2,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createOpenAI } from '@ai-sdk/openai';
-import { embedMany, generateObject, generateText, stepCountIs, streamText, tool } from 'ai';
+import { embedMany, generateObject, generateText, streamText } from 'ai';
 import { z } from 'zod';
 import { failure, penstock } from './penstock.mjs';
 
 const openai = createOpenAI({ baseURL: penstock.baseURL, apiKey: 'none' });
 const model = openai(penstock.model);
 const prompt = penstock.question;
-const tools = {
-  get_weather: tool({
-    description: 'The weather in a city.',
-    inputSchema: z.object({ city: z.string() }),
-    execute: async () => penstock.weatherResult,
-  }),
-};
 
 test('generateText and streamText say the same', async () => {
   const whole = await generateText({ model, prompt, temperature: 0 });

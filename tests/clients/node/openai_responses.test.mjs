@@ -4,11 +4,10 @@ import { test } from 'node:test';
 import OpenAI from 'openai';
 import { zodTextFormat } from 'openai/helpers/zod';
 import { z } from 'zod';
-import { citySchema, failure, penstock } from './penstock.mjs';
+import { failure, penstock } from './penstock.mjs';
 
 const { model, question } = penstock;
 const client = new OpenAI({ baseURL: penstock.baseURL, apiKey: 'none', maxRetries: 0 });
-const tools = [{ type: 'function', name: 'get_weather', strict: true, parameters: citySchema }];
 
 test('a response is the same streamed and whole', async () => {
   const asked = { model, input: question, temperature: 0 };

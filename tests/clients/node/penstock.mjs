@@ -18,21 +18,9 @@ export const user = (content) => [{ role: 'user', content }];
 /** An answer of the model that does not end before its limit. */
 export const endless = { max_tokens: 1900, ignore_eos: true };
 
-export const citySchema = {
-  type: 'object',
-  properties: { city: { type: 'string' } },
-  required: ['city'],
-  additionalProperties: false,
-};
-
-export const weatherTool = {
-  type: 'function',
-  function: {
-    name: 'get_weather',
-    description: 'The weather in a city.',
-    parameters: citySchema,
-  },
-};
+/** The tool as chat completions want it. */
+export const weatherTool = penstock.weatherTool;
+export const citySchema = weatherTool.function.parameters;
 
 /** The value that a promise fails with; fails itself when it does not. */
 export async function failure(promise) {

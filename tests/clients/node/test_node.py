@@ -47,6 +47,10 @@ def given(served: Served, stage: Backstage) -> dict[str, object]:
         "question": questions.QUESTION,
         "story": questions.STORY,
         "weather": questions.WEATHER,
+        "weatherOfTwo": questions.WEATHER_OF_TWO,
+        "weatherTold": questions.WEATHER_TOLD,
+        "person": questions.PERSON,
+        "weatherTool": questions.WEATHER_TOOL,
         "weatherResult": json.loads(questions.WEATHER_RESULT),
     }
 

@@ -8,21 +8,16 @@ import anthropic
 import pytest
 
 from tests.clients.questions import (
+    INTRODUCED,
     QUESTION,
     STORY,
     TOO_LONG,
-    WEATHER_SCHEMA,
     asking,
 )
 from tests.clients.served import LOADING, MODEL, Served
 
 pytestmark = pytest.mark.vllm
 
-WEATHER_TOOL: Any = {
-    "name": "get_weather",
-    "description": "The weather in a city.",
-    "input_schema": WEATHER_SCHEMA,
-}
 streamed_or_not = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 
 
@@ -89,15 +84,12 @@ def test_an_answer_cut_by_its_limit_or_a_stop_sequence_says_so(
 
 
 def test_a_system_prompt_and_earlier_messages_are_heard(claude: Any) -> None:
+    *before, last = INTRODUCED
     reply = claude.messages.create(
         model=MODEL,
         max_tokens=100,
         system="You are a helpful assistant.",
-        messages=[
-            {"role": "user", "content": "My name is Ada."},
-            {"role": "assistant", "content": "Nice to meet you, Ada."},
-            {"role": "user", "content": [{"type": "text", "text": "What is my name?"}]},
-        ],
+        messages=[*before, {**last, "content": [{"type": "text", "text": last["content"]}]}],
         extra_body={"temperature": 0},
     )
     assert reply.content[0].type == "text"

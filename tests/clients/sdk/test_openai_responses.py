@@ -1,4 +1,4 @@
-"""Responses through the openai SDK: stateless, streamed and whole, with tools and schemas."""
+"""Responses through the openai SDK: stateless, streamed and whole, with schemas."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import openai
 import pytest
 from pydantic import BaseModel
 
-from tests.clients.questions import QUESTION, WEATHER_FUNCTION
+from tests.clients.questions import INTRODUCED, QUESTION
 from tests.clients.served import MODEL, Served
 
 pytestmark = pytest.mark.vllm
 
-WEATHER_TOOL: dict[str, Any] = {"type": "function", "strict": True, **WEATHER_FUNCTION}
 WHOLE_TEXT = [
     "response.created",
     "response.in_progress",
@@ -84,11 +83,7 @@ def test_instructions_and_earlier_messages_are_heard(client: Any) -> None:
     reply = client.responses.create(
         model=MODEL,
         instructions="You are a helpful assistant.",
-        input=[
-            {"role": "user", "content": "My name is Ada."},
-            {"role": "assistant", "content": "Nice to meet you, Ada."},
-            {"role": "user", "content": "What is my name?"},
-        ],
+        input=INTRODUCED,
         temperature=0,
     )
     assert "Ada" in reply.output_text
