@@ -120,7 +120,7 @@ Piece TokenQueue::next_stretch(size_t budget) {
   while (first_piece_ < pieces_.size() && (next.bytes == 0 || next.bytes < budget) &&
          (!limited_ || credit_ > 0)) {
     Piece& piece = pieces_[first_piece_];
-    const size_t part = unary_ ? std::min<size_t>(piece.bytes, budget - next.bytes) : piece.bytes;
+    const size_t part = unary_ ? part_of(piece, budget - next.bytes) : piece.bytes;
     next.bytes += static_cast<uint32_t>(part);
     piece.bytes -= static_cast<uint32_t>(part);
     if (limited_) credit_ -= static_cast<int64_t>(part);
@@ -130,6 +130,12 @@ Piece TokenQueue::next_stretch(size_t budget) {
     ++first_piece_;
   }
   return next;
+}
+
+// What a frame and the credit, which there is, have room for.
+size_t TokenQueue::part_of(const Piece& piece, size_t room) const {
+  const auto credit = limited_ ? static_cast<size_t>(credit_) : room;
+  return std::min({static_cast<size_t>(piece.bytes), room, credit});
 }
 
 void TokenQueue::drop_taken_pieces(size_t bytes, size_t groups) {

@@ -74,6 +74,7 @@ class TokenQueue {
   bool list_if_sendable();
   size_t held() const { return body_.size() - body_begin_; }
   Piece next_stretch(size_t budget);
+  size_t part_of(const Piece& piece, size_t room) const;
   void take_pieces(v1::Chunk* chunk, size_t budget, Taken* taken);
   void take_end(v1::CallEvent* event, Taken* taken);
   void drop_taken_pieces(size_t bytes, size_t groups);

@@ -13,10 +13,12 @@ namespace penstock::proxy {
 // Owned by main; any thread.
 class BodyBudget {
  public:
-  explicit BodyBudget(size_t bytes) : free_(bytes) {}
+  explicit BodyBudget(size_t bytes) : total_(bytes), free_(bytes) {}
   BodyBudget(const BodyBudget&) = delete;
   BodyBudget& operator=(const BodyBudget&) = delete;
 
+  // What it is when nobody holds anything.
+  size_t total() const { return total_; }
   // All of them or none. Whoever gets what another thread gave back comes after it.
   bool take(size_t bytes) {
     size_t free = free_.load(std::memory_order_relaxed);
@@ -31,6 +33,7 @@ class BodyBudget {
   void give_back(size_t bytes) { free_.fetch_add(bytes, std::memory_order_release); }
 
  private:
+  const size_t total_;
   std::atomic<size_t> free_;
 };
 

@@ -3,6 +3,7 @@
 // share of the budget for answers, and gives it back piece by piece as the client takes them.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <deque>
 #include <string_view>
@@ -16,7 +17,7 @@ class HeldAnswer {
  public:
   static constexpr size_t kFreeBytes = 64UL * 1024;
 
-  explicit HeldAnswer(BodyBudget& budget) : share_(budget) {}
+  explicit HeldAnswer(BodyBudget& budget) : most_(budget.total()), share_(budget) {}
 
   // Bytes that are not let go of yet.
   size_t size() const { return size_; }
@@ -36,8 +37,9 @@ class HeldAnswer {
     }
     held_ += pieces_.back().capacity();
   }
-  // False: the budget has no room for all of it now.
-  bool find_room() { return size_ <= kFreeBytes || share_.grow_to(held_); }
+  // False: the budget has no room for all of it now. One that is larger than the whole budget goes
+  // when it has all of that: it could never be served otherwise, however often it is asked for.
+  bool find_room() { return size_ <= kFreeBytes || share_.grow_to(std::min(held_, most_)); }
 
   // The first of what is left; empty: nothing is.
   std::string_view front() const {
@@ -50,11 +52,19 @@ class HeldAnswer {
     pieces_.pop_front();
     share_.shrink_to(held_);
   }
+  // Nobody will be sent what is left.
+  void clear() {
+    pieces_.clear();
+    size_ = 0;
+    held_ = 0;
+    share_.shrink_to(0);
+  }
 
  private:
   std::deque<upstream::Payload> pieces_;
   size_t size_ = 0;
-  size_t held_ = 0;  // memory of all pieces
+  size_t held_ = 0;    // memory of all pieces
+  const size_t most_;  // that the budget may ever give
   BodyShare share_;
 };
 

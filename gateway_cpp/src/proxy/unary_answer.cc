@@ -28,6 +28,8 @@ base::Error no_room_for_answer() {
 Awaitable<RequestFlow::Delivered> RequestFlow::unary(Exchange& x) {
   HeldAnswer answer(parts_.answers);
   Failed fault = co_await collect(x, answer);
+  // What is not sent shall not hold its share while an error is written to a slow reader.
+  if (fault || x.call->failed()) answer.clear();
   auto next = Next::kGiveUp;
   if (!fault) {
     if (x.call->failed()) next = co_await note_failure(x);
@@ -68,7 +70,8 @@ Awaitable<RequestFlow::Failed> RequestFlow::collect(Exchange& x, HeldAnswer& ans
   co_return std::nullopt;
 }
 
-// Waits for others' answers to go. Meanwhile the replica gets no credit, and is held.
+// Waits for others' answers to go. Meanwhile the replica gets no credit, and is held. Nothing to
+// wait for is left when the call has failed: collect() sees that.
 Awaitable<RequestFlow::Failed> RequestFlow::make_room(Exchange& x, HeldAnswer& answer) {
   if (answer.find_room()) co_return std::nullopt;
   TimerWheel::Timer again(parts_.timers, x.reply.signal());
@@ -76,6 +79,7 @@ Awaitable<RequestFlow::Failed> RequestFlow::make_room(Exchange& x, HeldAnswer& a
   TimerWheel::Timer patience(parts_.timers, x.reply.signal());
   patience.arm(answer.holds_share() ? kHoldAndWait : parts_.config.body_timeout);
   do {
+    if (x.call->failed()) co_return std::nullopt;
     if (x.reply.stop() != Stop::kNo) co_return stop_error(x.reply.stop());
     if (patience.fired()) co_return no_room_for_answer();
     again.arm(kRoomPoll);

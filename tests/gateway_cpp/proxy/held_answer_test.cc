@@ -14,7 +14,8 @@ upstream::Payload piece(size_t bytes) {
 }
 
 TEST(HeldAnswer, TakesNothingOfTheBudgetWhileItIsSmall) {
-  BodyBudget none(0);
+  BodyBudget none(kBudget);
+  ASSERT_TRUE(none.take(kBudget));
   HeldAnswer answer(none);
   for (int i = 0; i < 64; ++i) {
     auto part = piece(1024);
@@ -45,6 +46,24 @@ TEST(HeldAnswer, GivesBackWhatHasBeenSent) {
   answer.drop_front();
   EXPECT_TRUE(answer.front().empty());
   EXPECT_TRUE(budget.take(kBudget - 300'000));
+}
+
+TEST(HeldAnswer, GoesAloneWhenItIsLargerThanTheWholeBudget) {
+  BodyBudget budget(kBudget);
+  HeldAnswer answer(budget);
+  for (int i = 0; i < 3; ++i) {
+    auto part = piece(kBudget / 2);
+    answer.add(part);
+    EXPECT_TRUE(answer.find_room());
+  }
+  EXPECT_FALSE(budget.take(1));
+  answer.drop_front();
+  EXPECT_FALSE(budget.take(kBudget / 4)) << "what is left is as large as the budget";
+  answer.drop_front();
+  EXPECT_TRUE(budget.take(kBudget / 4));
+  answer.clear();
+  EXPECT_TRUE(answer.front().empty());
+  EXPECT_TRUE(budget.take(kBudget - kBudget / 4));
 }
 
 class LargeAnswerTest : public RequestFlowTest {
@@ -89,6 +108,17 @@ TEST_F(LargeAnswerTest, GivesWayWhenItHoldsAPartOfWhatAllWaitFor) {
   pass(seconds(3));
   EXPECT_EQ(reply_.status, 503U);
   EXPECT_TRUE(answers_.take(kBudget / 2));
+}
+
+TEST_F(LargeAnswerTest, GoesToAnotherReplicaWhenItsOwnIsLostWhileItWaits) {
+  serve_from({"r1", "r2"});
+  answer_begins();
+  ASSERT_TRUE(answers_.take(kBudget / 2));
+  call().chunk(std::string(300'000, 'x'));
+  call().lose(Source::kLost);
+  loop_.poll();
+  EXPECT_EQ(upstream_.calls.size(), 2U);
+  EXPECT_TRUE(answers_.take(kBudget / 2)) << "the lost answer holds nothing";
 }
 
 TEST_F(LargeAnswerTest, LetsGoOfAnAnswerWhoseClientLeavesWhileItWaits) {
