@@ -34,14 +34,19 @@ class Served:
 
     def deploy(self, name: str, spec: dict[str, Any]) -> None:
         """Has the head serve something under a name."""
+        self._administer("PUT", name, json.dumps(spec).encode())
+
+    def take_down(self, name: str) -> None:
+        """Has the head serve it no longer."""
+        self._administer("DELETE", name)
+
+    def _administer(self, method: str, name: str, document: bytes | None = None) -> None:
         url = f"http://127.0.0.1:{self.system.admin_port}/admin/v1/deployments/{name}"
         headers = {
             "authorization": f"Bearer {self.system.admin_token}",
             "content-type": "application/json",
         }
-        request = urllib.request.Request(
-            url, method="PUT", headers=headers, data=json.dumps(spec).encode()
-        )
+        request = urllib.request.Request(url, method=method, headers=headers, data=document)
         urllib.request.urlopen(request, timeout=10).close()
 
     def ready_replica(self, deployment: str = MODEL) -> dict[str, Any]:
