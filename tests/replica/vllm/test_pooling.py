@@ -30,6 +30,7 @@ pytestmark = [
 ]
 
 EMBEDDINGS = "/v1/embeddings"
+_TEXT = "word " * 100  # nearly as long as the model takes
 _LONG = "a" * (MAX_CUT + 1)
 _TOKENIZER = ("/detokenize", "/tokenize")
 
@@ -171,7 +172,7 @@ async def test_the_engine_gets_the_calls_controls_and_none_of_the_clients(
 
 
 async def test_a_client_that_leaves_takes_its_texts_out_of_the_engine(embedder: Started) -> None:
-    content = json.dumps({"input": ["word " * 200] * MAX_INPUTS}).encode()
+    content = json.dumps({"input": [_TEXT] * MAX_INPUTS}).encode()
     answering = events_of(embedder.engine.answer, call(content, EMBEDDINGS))
     async with aclosing(answering):
         first = asyncio.ensure_future(anext(answering))
@@ -187,14 +188,14 @@ async def test_a_client_that_leaves_takes_its_texts_out_of_the_engine(embedder: 
 async def test_a_refused_list_leaves_no_text_at_the_tokenizer(embedder: Started) -> None:
     assert embedder.engine._up is not None
     turns = embedder.engine._up.launched.llm.renderer._executor._inner
-    texts = ["word " * 5000, *["word " * 200] * (MAX_INPUTS - 1)]
+    texts = ["word " * 5000, *[_TEXT] * (MAX_INPUTS - 1)]
     assert (await embedder.ask(EMBEDDINGS, input=texts)).failed.status == 400
     assert not turns._waiting
     assert (await embedder.ask(EMBEDDINGS, input="Hello")).finished
 
 
 async def test_one_long_list_leaves_room_for_others(embedder: Started) -> None:
-    content = json.dumps({"input": ["word " * 200] * MAX_INPUTS}).encode()
+    content = json.dumps({"input": [_TEXT] * MAX_INPUTS}).encode()
     async with asyncio.TaskGroup() as tasks:
         long = tasks.create_task(ask(embedder.engine, content, EMBEDDINGS))
         await until(lambda: embedder.engine.load().running > 0, "the texts are in the engine")
@@ -241,7 +242,7 @@ async def test_an_embedder_is_well_when_numbers_come_out(embedder: Started) -> N
 
 
 async def test_an_embedder_that_died_is_not_well_and_says_so(embedder: Started) -> None:
-    content = json.dumps({"input": ["word " * 200] * MAX_INPUTS}).encode()
+    content = json.dumps({"input": [_TEXT] * MAX_INPUTS}).encode()
     async with asyncio.TaskGroup() as tasks:
         asked = tasks.create_task(ask(embedder.engine, content, EMBEDDINGS))
         await until(lambda: embedder.engine.load().running > 0, "the texts are in the engine")
