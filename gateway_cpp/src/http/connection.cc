@@ -19,6 +19,7 @@ constexpr size_t kReadBytes = 64UL * 1024;
 constexpr size_t kKeptUnsentBytes = 64UL * 1024;
 constexpr std::chrono::milliseconds kLinger{2'000};
 constexpr std::chrono::milliseconds kHandOver{2'000};
+constexpr std::chrono::milliseconds kTimeToRead{150};
 constexpr size_t kLingerBytes = 64UL * 1024 * 1024;
 constexpr size_t kSealedAtOnce = 64UL * 1024;
 constexpr size_t kPartBytes = 64UL * 1024;
@@ -282,6 +283,7 @@ Awaitable<void> Connection::linger(Farewell farewell) {
   patience.arm(kLinger);
   if (farewell == Farewell::kWhole) say_goodbye();
   co_await flush(patience);
+  if (farewell == Farewell::kCut) co_await give_time_to_read();
   tls_.reset();  // nobody looks at what still comes
   boost::system::error_code ignored;
   std::ignore = socket_.shutdown(Socket::shutdown_send, ignored);
@@ -296,6 +298,14 @@ Awaitable<void> Connection::linger(Farewell farewell) {
       co_await signal_.wait();
     }
   }
+}
+
+// A browser throws away what its page has not read yet when a body breaks off: the error event that
+// says why would be lost to it.
+Awaitable<void> Connection::give_time_to_read() {
+  proxy::TimerWheel::Timer time(timers_, signal_);
+  time.arm(kTimeToRead);
+  while (!gone_ && !time.fired()) co_await signal_.wait();
 }
 
 void Connection::set_ending(Ending ending) {

@@ -134,6 +134,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void say_goodbye();
   size_t try_send(std::string_view wire_bytes);
   void send_unsent();
+  Awaitable<void> give_time_to_read();
   void look_for_the_end();
   bool has_ended_its_side();
   void in_a_while(void (Connection::*what)());
