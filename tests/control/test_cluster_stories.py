@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, replace
 from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.control.state.limits import Canary, Limits, SelectionPolicy, Sharing
 from penstock.control.state.replica import NodeId, NodeState, ReplicaState
 from penstock.control.state.status import DeploymentPhase, status_of
 from penstock.control.store.store import Key
@@ -40,6 +42,28 @@ def unchanged(cluster: SimulatedCluster, steps: int = 60) -> None:
         cluster.step()
         assert {i for a in cluster.agents.values() for i in a.processes} == processes
         assert [g.sends_to() for g in cluster.gateways.values()] == sent_to
+
+
+LIMITS = Limits(1, 2, 3, 4, 5, 0.5, 6, 7, 8, 9)
+SHARINGS = (
+    *(Sharing(policy) for policy in SelectionPolicy),
+    Sharing(canary=(Canary("elsewhere", 100),)),
+)
+
+
+def test_no_setting_of_limits_policy_or_canary_starts_or_stops_a_replica() -> None:
+    with serving_cluster() as (cluster, laws):
+        settled = spec(replicas=2, model="a")
+        for name, value in asdict(LIMITS).items():
+            cluster.put(replace(settled, limits=Limits(**{name: value})))
+            unchanged(cluster, steps=5)
+        for sharing in SHARINGS:
+            cluster.put(replace(settled, limits=LIMITS, sharing=sharing))
+            unchanged(cluster, steps=5)
+        deployment = cluster.view.deployments[MINI]
+        assert (deployment.spec.limits, deployment.spec.sharing) == (LIMITS, SHARINGS[-1])
+        assert (deployment.generation > 10, deployment.template_generation) == (True, 1)
+        laws.check()
 
 
 @settings(max_examples=25)

@@ -147,6 +147,11 @@ async def test_an_if_match_that_is_no_generation_is_refused(admin: Admin) -> Non
         ({"replicas": 1.5}, "replicas"),
         ({"replicas": True}, "replicas"),
         ({"max_queued": 2**40}, "max_queued"),
+        ({"kv_pressure": 1.5}, "kv_pressure"),
+        ({"kv_pressure": "0.5"}, "kv_pressure"),
+        ({"selection_policy": "fastest"}, "least_loaded"),
+        ({"canary": [{"deployment": "b", "permille": 1001}]}, "canary"),
+        ({"canary": [{"deployment": "mini", "permille": 1}]}, "itself"),
         ({"engine_args": {"--x": "1"}}, "without dashes"),
         ({"engine_args": {"token_per_second": 5}}, "tokens_per_second"),
         ({"engine": "vllm", "engine_args": {"max_model_length": 5}}, "max_model_len"),
@@ -282,8 +287,9 @@ anything = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=8,
 )
+SOME_SETTINGS = ["max_ongoing", "kv_pressure", "selection_policy", "canary"]
 fields = st.sampled_from(
-    ["name", "engine", "model", "engine_args", "adapters", "replicas", "labels", "max_ongoing"]
+    ["name", "engine", "model", "engine_args", "adapters", "replicas", "labels", *SOME_SETTINGS]
 )
 
 

@@ -30,6 +30,16 @@ def test_deploy_scale_and_delete_change_what_is_served(asked_head: AskedHead) ->
     assert not asked_head.admin.keeper.cluster.view().deployments
 
 
+def test_settings_are_given_at_first_and_changed_one_by_one(asked_head: AskedHead) -> None:
+    given = ("--set", "max_queued=7", "--set", "canary=next:50,b:9", "--set", "kv-pressure=0")
+    assert asked_head.run(*DEPLOY, *given).exit_code == 0
+    changed = asked_head.run("set", "mini", "selection_policy=session", "canary=", "--json")
+    assert changed.exit_code == 0, changed.stderr
+    spec = json.loads(changed.stdout)["spec"]
+    assert (spec["max_queued"], spec["kv_pressure"], spec["canary"]) == (7, 0, [])
+    assert spec["selection_policy"] == "session"
+
+
 def test_a_deployment_can_come_from_a_file_that_the_api_gave(asked_head: AskedHead) -> None:
     told = asked_head.run(*DEPLOY, "--adapter", "p=p@1=source", "--json").stdout
     again = asked_head.run("deploy", "copy", "-f", "-", "--replicas", "0", "--json", input=told)
@@ -54,6 +64,11 @@ def test_a_new_deployment_does_not_overwrite(asked_head: AskedHead) -> None:
         (("deploy", "mini", "--model", "m", "--engine", "magic"), "engine is 'magic'"),
         (("deploy", "mini", "--model", "m", "--engine-arg", "oops"), "key=value"),
         (("deploy", "mini", "-f", "nothing.json"), "nothing.json"),
+        (("deploy", "mini", "--model", "m", "--set", "max_queued"), "key=value"),
+        (("set", "none", "max_queued=1"), "no deployment 'none'"),
+        (("set", "mini", "max_queue=1"), "max_queue"),
+        (("set", "mini", "max_n=many"), "max_n"),
+        (("set", "mini", "canary=next"), "NAME:PERMILLE"),
         (("scale", "none", "1"), "no deployment 'none'"),
         (("delete", "../nodes"), "nothing is named '../nodes'"),
         (("tokens", "create", "a b"), "name is 'a b'"),

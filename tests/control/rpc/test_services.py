@@ -19,13 +19,17 @@ from penstock.control.rpc.nodes_service import NodesService
 from penstock.control.rpc.routes_service import RoutesService
 from penstock.control.rpc.server import serve_rpc
 from penstock.control.state.cluster import Cluster, ClusterView, Gateway, GatewayState
-from penstock.control.state.deployment import AdapterBinding, Limits, created, template_digest
+from penstock.control.state.deployment import AdapterBinding, created, template_digest
+from penstock.control.state.limits import Canary, Limits, SelectionPolicy, Sharing
 from penstock.control.state.pings import Ping
 from penstock.control.state.replica import ReplicaState
 from penstock.v1 import inference_pb2, nodes_pb2, nodes_pb2_grpc, routes_pb2, routes_pb2_grpc
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
 from tests.fakes.control_values import MINI, NOON, PATIENCE, UID, node, spec
+
+LIMITS = Limits(4, 1, 2, 3, 5, 0.5, 6, 7, 8, 9)
+SHARING = Sharing(SelectionPolicy.SESSION, (Canary("next", 50),))
 
 
 class NoPinger:
@@ -76,7 +80,8 @@ WITH_PIRATE = template_digest(TEMPLATE)
 
 def _with_everything(view: ClusterView) -> ClusterView:
     """A deployment with every field set, and no node yet."""
-    full = replace(spec(), template=TEMPLATE, limits=Limits(4, 1, 2, 3))
+    full = replace(spec(), template=TEMPLATE, limits=LIMITS, sharing=SHARING)
+    view = view.with_deployment(created(spec(name="next"), NOON, uid="u2"))
     return view.with_deployment(created(full, NOON, uid=UID))
 
 
@@ -166,7 +171,7 @@ async def test_a_watcher_gets_every_field_of_the_routes(served: Served) -> None:
     stream.cancel()
     assert snapshot.version == 90_001
     assert snapshot.made_at_ms == int(NOON.timestamp() * 1000)
-    (deployment,) = snapshot.deployments
+    deployment, _ = snapshot.deployments
     assert (deployment.name, deployment.model, deployment.generation) == (MINI, "penstock-mini", 1)
     assert (deployment.uid, deployment.template_digest) == (UID, WITH_PIRATE)
     assert (deployment.max_model_len, deployment.created) == (512, int(NOON.timestamp()))
@@ -175,6 +180,11 @@ async def test_a_watcher_gets_every_field_of_the_routes(served: Served) -> None:
     limits = deployment.limits
     assert (limits.max_ongoing, limits.max_queued) == (4, 1)
     assert (limits.queue_deadline_ms, limits.first_event_deadline_ms) == (2, 3)
+    assert (limits.wait_budget_ms, limits.kv_pressure, limits.max_prompt_tokens) == (5, 0.5, 6)
+    assert (limits.max_completion_tokens, limits.max_n) == (7, 8)
+    assert limits.progress_deadline_ms == 9
+    assert deployment.selection_policy == "session"
+    assert [(c.deployment, c.permille) for c in deployment.canary] == [("next", 50)]
     (route,) = snapshot.replicas
     assert (route.id, route.deployment, route.address) == ("r1", "mini", "127.0.0.1:9")
     assert (route.node, route.zone, route.capacity, route.revision) == ("n1", "z", 3, 1)

@@ -30,6 +30,7 @@ class Admin:
         self.shown = [gateway(state="starting")]
         self.asked = asyncio.Event()
         self.refusals = 0
+        self.spec: SpecModel | None = None
         self.deployed = asyncio.Event()
 
     async def deployments(self) -> list[DeploymentModel]:
@@ -49,6 +50,7 @@ class Admin:
         if self.refusals:
             self.refusals -= 1
             raise Unavailable("the head stops: ask again")
+        self.spec = spec
         self.deployed.set()
 
     async def delete_deployment(self, name: str) -> None:
@@ -88,7 +90,9 @@ class Serving:
         self.admin = Admin()
         self.heads = FakeLauncher()
         self.heads.log = "penstock head: error: there is no gateway\n"
-        options = ServeOptions("mini", "mini", folder, engine="simulated")
+        options = ServeOptions(
+            "mini", "mini", folder, engine="simulated", settings={"max_queued": 7}
+        )
         head = Child("head", [], folder / "head.log", self.heads, ManualClock(), print)
         nodes = FakeLauncher()
         node = Child("node agent", [], folder / "node.log", nodes, ManualClock(), print)
@@ -125,3 +129,5 @@ async def test_what_a_head_that_stops_refused_is_asked_again(tmp_path: Path) -> 
         serving.admin.shown = [gateway()]
         await serving.admin.deployed.wait()
         serving.end()
+    assert serving.admin.spec is not None
+    assert (serving.admin.spec.max_queued, serving.admin.spec.max_n) == (7, 16)

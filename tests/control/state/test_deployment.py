@@ -11,11 +11,11 @@ from penstock.control.state.deployment import (
     AdapterBinding,
     DeploymentName,
     DeploymentSpec,
-    Limits,
     Template,
     changed,
     created,
 )
+from penstock.control.state.limits import Canary, Limits, SelectionPolicy, Sharing
 from tests.fakes.control_values import NOON, SECOND, UID, spec
 
 SIMULATED = Template(engine="simulated", model="m")
@@ -62,9 +62,7 @@ def test_a_template_that_cannot_run_is_refused(template: Template, message: str)
         DeploymentSpec(DeploymentName("mini"), template)
 
 
-def test_a_limit_below_zero_is_refused() -> None:
-    with pytest.raises(InvalidSpec, match="max_ongoing is -1"):
-        replace(spec(), limits=Limits(max_ongoing=-1))
+def test_a_start_limit_below_zero_is_refused() -> None:
     with pytest.raises(InvalidSpec, match="start_limit_ms is -1"):
         replace(spec(), start_limit_ms=-1)
 
@@ -84,9 +82,18 @@ def test_a_scaling_keeps_the_replicas_template() -> None:
     deployment = changed(created(spec(), NOON, uid=UID), spec(replicas=2), NOON + SECOND)
     assert (deployment.generation, deployment.template_generation) == (2, 1)
     digest = deployment.template_digest
-    deployment = changed(deployment, replace(spec(), limits=Limits(max_queued=1)), NOON)
-    assert (deployment.generation, deployment.template_generation) == (3, 1)
-    assert deployment.template_digest == digest
+    limited = replace(spec(), limits=Limits(max_queued=1))
+    shared = replace(limited, sharing=Sharing(SelectionPolicy.SESSION, (Canary("next", 1),)))
+    for generation, each in ((3, limited), (4, shared)):
+        deployment = changed(deployment, each, NOON)
+        assert (deployment.generation, deployment.template_generation) == (generation, 1)
+        assert deployment.template_digest == digest
+
+
+def test_a_canary_names_another_deployment() -> None:
+    for name, words in (("mini", "itself"), ("No Name", "name is 'No Name'")):
+        with pytest.raises(InvalidSpec, match=words):
+            replace(spec(), sharing=Sharing(canary=(Canary(name, 1),)))
 
 
 def test_another_model_takes_new_replicas_and_forgets_old_trouble() -> None:

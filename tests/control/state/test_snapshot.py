@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from penstock.control.state.cluster import ClusterView
-from penstock.control.state.deployment import AdapterBinding, Limits, created
+from penstock.control.state.deployment import AdapterBinding, created
+from penstock.control.state.limits import Canary, Limits, Sharing
 from penstock.control.state.replica import Evidence, NodeState, Replica, ReplicaState
 from penstock.control.state.snapshot import routes_of
 from tests.fakes.control_values import NOON, UID, node, replica, spec
@@ -85,7 +86,7 @@ def test_a_deployment_tells_its_adapters_and_the_shortest_known_context() -> Non
         view = view.with_replica(replace(one, status=replace(one.status, max_model_len=length)))
     (route,) = routes_of(view).deployments
     assert route.adapters == (("pirate", "pirate@1"),)
-    assert (route.max_model_len, route.max_ongoing) == (512, 7)
+    assert (route.max_model_len, route.limits.max_ongoing) == (512, 7)
     assert route.created == int(NOON.timestamp())
 
 
@@ -96,3 +97,11 @@ def test_a_deployment_serves_what_any_of_its_replicas_serves() -> None:
         view = view.with_replica(replace(one, status=replace(one.status, endpoints=endpoints)))
     (route,) = routes_of(view).deployments
     assert route.endpoints == ("/pooling", "/v1/rerank")
+
+
+def test_a_canary_is_told_of_while_there_is_a_deployment_of_its_name() -> None:
+    sharing = Sharing(canary=(Canary("next", 50), Canary("gone", 10)))
+    view = ClusterView().with_deployment(created(replace(spec(), sharing=sharing), NOON, uid=UID))
+    view = view.with_deployment(created(spec(name="next"), NOON, uid="u2"))
+    mini, _ = routes_of(view).deployments
+    assert mini.sharing.canary == (Canary("next", 50),)

@@ -13,7 +13,8 @@ import pytest
 from penstock.control.errors import CannotStart, StoreCorrupted, StoreUnavailable
 from penstock.control.managers.keeper import Keeper
 from penstock.control.state.cluster import Cluster
-from penstock.control.state.deployment import Limits, template_digest
+from penstock.control.state.deployment import template_digest
+from penstock.control.state.limits import Limits
 from penstock.control.state.replica import ReplicaId
 from penstock.control.state.serving import is_current
 from penstock.control.state.snapshot import routes_of

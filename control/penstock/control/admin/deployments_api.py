@@ -9,6 +9,7 @@ from typing import Any
 from fastapi import APIRouter, Response, status
 
 from penstock.control.admin.auth import Operator, Viewer
+from penstock.control.admin.deployment_settings import SettingsModel
 from penstock.control.admin.models import DeploymentModel, NewDeployment, ScaleModel, SpecModel
 from penstock.control.admin.preconditions import (
     IfMatch,
@@ -52,6 +53,7 @@ class DeploymentsApi:
         router.get("/{name}")(self.get_deployment)
         router.put("/{name}", responses=CREATED)(self.put_deployment)
         router.post("/{name}/scale")(self.scale_deployment)
+        router.patch("/{name}/settings")(self.change_settings)
         router.delete("/{name}", status_code=status.HTTP_204_NO_CONTENT)(self.delete_deployment)
         return router
 
@@ -125,6 +127,28 @@ class DeploymentsApi:
             return view.with_deployment(changed(known, spec, self._clock.now()))
 
         what = f"scale deployment {name} to {body.replicas}"
+        view = await self._keeper.desire(step, Author(caller.name, what))
+        return _shown(view, name, response)
+
+    async def change_settings(
+        self,
+        name: str,
+        body: SettingsModel,
+        caller: Operator,
+        response: Response,
+        if_match: IfMatch = None,
+    ) -> DeploymentModel:
+        """Changes the settings that the body names, and no other; no replica is replaced."""
+        named = body.named()
+
+        def step(view: ClusterView) -> ClusterView:
+            known = view.deployment(name)
+            check_match(known, if_match)
+            wanted = SettingsModel.of_spec(known.spec).model_copy(update=named)
+            spec = replace(known.spec, limits=wanted.limits(), sharing=wanted.sharing())
+            return view.with_deployment(changed(known, spec, self._clock.now()))
+
+        what = f"set {', '.join(sorted(named)) or 'nothing'} of deployment {name}"
         view = await self._keeper.desire(step, Author(caller.name, what))
         return _shown(view, name, response)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
+from penstock.control.admin.deployment_settings import SettingsModel
+from penstock.control.admin.fields import Count, Text, one_of
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
 from penstock.control.state.deployment import (
     ENGINES,
@@ -15,7 +17,6 @@ from penstock.control.state.deployment import (
     Deployment,
     DeploymentName,
     DeploymentSpec,
-    Limits,
     Template,
 )
 from penstock.control.state.engine_args import check_engine_args
@@ -26,22 +27,6 @@ from penstock.control.state.status import DeploymentPhase, status_of
 from penstock.control.state.tokens import Role, Token
 
 FOREIGN = "foreign"  # a replica of a deployment that the store never knew
-MAX_COUNT = 2**31 - 1
-
-
-def _printable(text: str) -> str:
-    if not text.isprintable():
-        raise ValueError("only printable characters, please")
-    return text
-
-
-def _one_of(*values: str) -> Any:
-    """A field that the documents tell the values of; older clients take new ones for text."""
-    return Field(json_schema_extra={"enum": [str(value) for value in values]})
-
-
-Text = Annotated[StrictStr, Field(max_length=4096), AfterValidator(_printable)]
-Count = Annotated[StrictInt, Field(ge=0, le=MAX_COUNT)]
 Setting = Text | StrictBool | StrictInt | float
 
 
@@ -58,10 +43,9 @@ class AdapterModel(BaseModel):
     )
 
 
-class SpecModel(BaseModel):
-    """What is asked of a deployment; changes to the first four take new replicas."""
-
-    model_config = ConfigDict(extra="forbid")
+class SpecModel(SettingsModel):
+    """What is asked of a deployment; changes to engine, model, engine_args and adapters take new
+    replicas."""
 
     engine: Text = Field(
         "vllm", description="what answers", json_schema_extra={"enum": list(ENGINES)}
@@ -76,15 +60,7 @@ class SpecModel(BaseModel):
         examples=[{"max_model_len": "2048"}],
     )
     adapters: list[AdapterModel] = Field(default_factory=list, max_length=1000)
-    max_ongoing: Count = Field(0, description="calls sent to one replica at a time; 0: no limit")
     replicas: Annotated[StrictInt, Field(ge=0, le=MAX_REPLICAS)] = 1
-    max_queued: Count = Field(0, description="requests waiting in one gateway; 0: no limit")
-    queue_deadline_ms: Count = Field(
-        0, description="milliseconds a request may wait for a replica; 0: no limit"
-    )
-    first_event_deadline_ms: Count = Field(
-        0, description="milliseconds from send to the first event; 0: no limit"
-    )
     labels: dict[Text, Text] = Field(
         default_factory=dict,
         max_length=100,
@@ -109,12 +85,8 @@ class SpecModel(BaseModel):
             name=DeploymentName(name),
             template=template,
             replicas=self.replicas,
-            limits=Limits(
-                self.max_ongoing,
-                self.max_queued,
-                self.queue_deadline_ms,
-                self.first_event_deadline_ms,
-            ),
+            limits=self.limits(),
+            sharing=self.sharing(),
             labels=tuple(sorted(self.labels.items())),
             start_limit_ms=self.start_limit_ms,
         )
@@ -124,7 +96,7 @@ class SpecModel(BaseModel):
     @classmethod
     def of(cls, spec: DeploymentSpec) -> SpecModel:
         """A spec as the API shows it."""
-        template, limits = spec.template, spec.limits
+        template = spec.template
         return cls(
             engine=template.engine,
             model=template.model,
@@ -133,11 +105,8 @@ class SpecModel(BaseModel):
                 AdapterModel(alias=b.alias, adapter=b.adapter, source=b.source)
                 for b in template.adapters
             ],
-            max_ongoing=limits.max_ongoing,
             replicas=spec.replicas,
-            max_queued=limits.max_queued,
-            queue_deadline_ms=limits.queue_deadline_ms,
-            first_event_deadline_ms=limits.first_event_deadline_ms,
+            **SettingsModel.of_spec(spec).model_dump(),
             labels=dict(spec.labels),
             start_limit_ms=spec.start_limit_ms,
         )
@@ -211,7 +180,7 @@ class ReplicaModel(BaseModel):
     template_digest: str = Field(description="what it is made of")
     generation: int = Field(description="of the deployment, when it got this template")
     devices: list[str] = Field(description="uuids of its accelerators")
-    state: str = _one_of(*ReplicaState, FOREIGN)
+    state: str = one_of(*ReplicaState, FOREIGN)
     since: datetime
     evidence: str = Field(description="what the head's own pings say")
     address: str
@@ -257,7 +226,7 @@ class NodeModel(BaseModel):
     """One node agent as the head knows it; memory in bytes."""
 
     id: str
-    state: str = _one_of(*NodeState)
+    state: str = one_of(*NodeState)
     since: datetime
     heard_at: datetime | None = Field(description="null: not by this head")
     address: str = Field(description="host:port of its NodeAgent service")
@@ -298,7 +267,7 @@ class GatewayModel(BaseModel):
     """One gateway as the head knows it; address and pid only of local ones."""
 
     id: str
-    state: str = _one_of(*GatewayState)
+    state: str = one_of(*GatewayState)
     address: str
     pid: int
     restarts: int

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.control.cli.deployments import delete, deploy, scale
+from penstock.control.cli.deployments import change_settings, delete, deploy, scale
 from penstock.control.cli.fleet import drain, replace
 from penstock.control.cli.processes import head, node
 from penstock.control.cli.quarantine import quarantine
@@ -48,6 +48,7 @@ app.command(rich_help_panel="Looking")(status)
 app.command(rich_help_panel="Changing")(deploy)
 # "-1" is a number that is too small, and no option.
 app.command(rich_help_panel="Changing", context_settings={"ignore_unknown_options": True})(scale)
+app.command("set", rich_help_panel="Changing")(change_settings)
 for verb in (delete, drain, replace):
     app.command(rich_help_panel="Changing")(verb)
 app.add_typer(quarantine, name="quarantine", rich_help_panel="Changing")

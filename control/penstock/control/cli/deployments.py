@@ -1,4 +1,4 @@
-"""`penstock deploy`, `scale` and `delete`: what is to be served."""
+"""`penstock deploy`, `scale`, `set` and `delete`: what is to be served, and within which limits."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from pydantic import ValidationError
 
+from penstock.control.admin.deployment_settings import SettingsModel
 from penstock.control.admin.models import DeploymentModel, SpecModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, say_json
 from penstock.control.cli.options import AsJson
 from penstock.control.errors import InvalidSetting
 from penstock.control.serving.options import parse_adapter, parse_engine_args
+from penstock.control.serving.settings_text import checked, parse_settings
 
 Name = Annotated[str, typer.Argument(help='What clients say as "model".')]
 Model = Annotated[
@@ -38,6 +39,14 @@ SpecFile = Annotated[
         "-f", "--file", help="The spec as JSON, as the API gives it; - is stdin. Options win."
     ),
 ]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="A limit, or how requests are shared out: as in `penstock set`. Repeatable.",
+    ),
+]
 OnlyNew = Annotated[bool, typer.Option("--new", help="Fail where the deployment exists.")]
 
 
@@ -50,6 +59,7 @@ def deploy(
     replicas: Replicas = None,
     engine_arg: EngineArg = None,
     adapter: AdapterOption = None,
+    settings: Set = None,
     file: SpecFile = None,
     only_new: OnlyNew = False,
     as_json: AsJson = False,
@@ -62,6 +72,7 @@ def deploy(
     Examples:
       penstock deploy mini --model penstock-mini --replicas 2
       penstock deploy qwen --model Qwen/Qwen2.5-0.5B-Instruct --engine-arg max_model_len=4096
+      penstock deploy mini --model penstock-mini --set max_queued=20 --set kv_pressure=0.9
       penstock deploy mini -f mini.json --new
     """
     given = {"model": model, "engine": engine, "replicas": replicas}
@@ -70,8 +81,9 @@ def deploy(
         spec["engine_args"] = parse_engine_args(engine_arg)
     if adapter:
         spec["adapters"] = [_adapter(text) for text in adapter]
-    checked = _checked(spec)
-    _say(head.ask(lambda admin: admin.deploy(name, checked, only_new=only_new)), as_json=as_json)
+    spec |= parse_settings(settings or ())
+    wanted = checked(SpecModel, spec)
+    _say(head.ask(lambda admin: admin.deploy(name, wanted, only_new=only_new)), as_json=as_json)
 
 
 @asks_head("scale")
@@ -86,6 +98,40 @@ def scale(
     Example: penstock scale mini 3
     """
     _say(head.ask(lambda admin: admin.scale(name, replicas)), as_json=as_json)
+
+
+@asks_head("set")
+def change_settings(
+    head: Head,
+    name: Name,
+    settings: Annotated[
+        list[str], typer.Argument(metavar="KEY=VALUE...", help="What is to change; the rest stays.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Change what gateways hold a deployment to: no replica is replaced, no request lost.
+
+    \b
+    Keys, with their defaults:
+      max_ongoing=0               calls sent to one replica at a time; 0: its capacity
+      max_queued=100              requests waiting in one gateway; 0: nobody waits
+      queue_deadline_ms=30000     how long one may wait; 0: no limit
+      wait_budget_ms=0            estimated wait above which one is refused; 0: none
+      first_event_deadline_ms=0   from send to the first event; 0: no limit
+      progress_deadline_ms=60000  a replica that makes no tokens gets nothing new; 0: never
+      kv_pressure=0.93            share of KV above which a replica gets nothing new; 0: no limit
+      max_prompt_tokens=0, max_completion_tokens=0  0: the model's
+      max_n=16                    choices of one request; 0: no limit
+      selection_policy=power_of_two  or round_robin, least_loaded, prefix_aware, session
+      canary=                     NAME:PERMILLE,... of requests that go to other deployments
+
+    \b
+    Examples:
+      penstock set chat max_queued=100 wait_budget_ms=2000
+      penstock set chat selection_policy=prefix_aware canary=chat-next:50
+    """
+    named = SettingsModel.model_validate(parse_settings(settings))
+    _say(head.ask(lambda admin: admin.change_settings(name, named)), as_json=as_json)
 
 
 @asks_head("delete")
@@ -128,11 +174,3 @@ def _from_file(file: Path | None) -> dict[str, Any]:
 def _adapter(text: str) -> dict[str, str]:
     adapter = parse_adapter(text)
     return {"alias": adapter.alias, "adapter": adapter.name, "source": adapter.source}
-
-
-def _checked(spec: dict[str, Any]) -> SpecModel:
-    try:
-        return SpecModel.model_validate(spec)
-    except ValidationError as error:
-        lines = (f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise InvalidSetting("; ".join(lines)) from error

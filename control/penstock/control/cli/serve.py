@@ -29,6 +29,7 @@ from penstock.control.cli.options import (
 from penstock.control.cli.outcome import explained, finish
 from penstock.control.serving import options as serve_options
 from penstock.control.serving.display import ToughConsole
+from penstock.control.serving.settings_text import parse_settings
 from penstock.control.settings import (
     ADMIN_ADDRESS,
     DATA_DIR,
@@ -112,6 +113,17 @@ Adapters = Annotated[
         help="A LoRA adapter, answered with under MODEL:ALIAS. Repeatable.",
     ),
 ]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        envvar="PENSTOCK_SET",
+        metavar="KEY=VALUE",
+        rich_help_panel=ENGINE_PANEL,
+        help="A limit of the deployment, such as max_queued=100: `penstock set --help` names them."
+        " Repeatable.",
+    ),
+]
 Name = Annotated[
     str | None,
     typer.Option(
@@ -179,6 +191,7 @@ def serve(
     engine_arg: EngineArg = None,
     engine_args: EngineArgs = "",
     adapter: Adapters = None,
+    settings: Settings = None,
     name: Name = None,
     gateway: GatewayAddress = GATEWAY_ADDRESS,
     admin: AdminAddress = ADMIN_ADDRESS,
@@ -213,6 +226,7 @@ def serve(
             replicas=replicas,
             engine_args=serve_options.parse_engine_args(engine_arg or [], engine_args),
             adapters=tuple(serve_options.parse_adapter(each) for each in adapter),
+            settings=parse_settings(settings or ()),
             gateway=gateway,
             admin=admin,
             rpc=rpc,

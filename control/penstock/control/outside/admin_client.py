@@ -12,6 +12,7 @@ from typing import Any, Self, TypeVar
 import httpx
 from pydantic import TypeAdapter, ValidationError
 
+from penstock.control.admin.deployment_settings import SettingsModel
 from penstock.control.admin.models import (
     CreatedTokenModel,
     DeploymentModel,
@@ -116,6 +117,12 @@ class AdminClient:
         body = {"replicas": replicas}
         reply = await self._call("POST", f"/deployments/{quote(name)}/scale", json=body)
         return self._read(reply, DeploymentModel)
+
+    async def change_settings(self, name: str, settings: SettingsModel) -> DeploymentModel:
+        """Changes those settings of a deployment that `settings` names."""
+        path = f"/deployments/{quote(name)}/settings"
+        body = settings.model_dump(exclude_unset=True)
+        return self._read(await self._call("PATCH", path, json=body), DeploymentModel)
 
     async def delete_deployment(self, name: str) -> None:
         """Deletes a deployment; its replicas drain and stop."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from penstock.control.rpc.wire import cluster_stamp, milliseconds, moment
 from penstock.control.state.availability import Availability
 from penstock.control.state.cluster import DeploymentCounts, GatewayReport
@@ -87,12 +89,9 @@ def _deployment_route(route: DeploymentRoute) -> routes_pb2.DeploymentRoute:
             routes_pb2.AdapterAlias(alias=alias, adapter=adapter)
             for alias, adapter in route.adapters
         ],
-        limits=routes_pb2.Limits(
-            max_ongoing=route.max_ongoing,
-            max_queued=route.max_queued,
-            queue_deadline_ms=route.queue_deadline_ms,
-            first_event_deadline_ms=route.first_event_deadline_ms,
-        ),
+        limits=routes_pb2.Limits(**asdict(route.limits)),
+        selection_policy=route.sharing.policy.value,
+        canary=[routes_pb2.CanaryWeight(**asdict(each)) for each in route.sharing.canary],
         generation=route.generation,
         uid=route.uid,
         template_digest=route.template_digest,

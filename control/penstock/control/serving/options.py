@@ -55,6 +55,7 @@ class ServeOptions:
     replicas: int = 1
     engine_args: Mapping[str, str] = field(default_factory=dict)
     adapters: tuple[Adapter, ...] = ()
+    settings: Mapping[str, object] = field(default_factory=dict)  # of the deployment; rest: default
     gateway: str = GATEWAY_ADDRESS
     admin: str = ADMIN_ADDRESS
     rpc: str = RPC_ADDRESS

@@ -136,6 +136,7 @@ class Session:
                 ],
                 "replicas": options.replicas,
                 "labels": LABELS,
+                **options.settings,
             }
         )
 

@@ -16,6 +16,7 @@ from typing import NewType
 
 from penstock.adapters.adapter import AdapterRef, BadAdapterRef
 from penstock.control.errors import InvalidSpec
+from penstock.control.state.limits import Limits, Sharing
 
 DeploymentName = NewType("DeploymentName", str)
 
@@ -37,16 +38,6 @@ class AdapterBinding:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What the gateways hold a deployment to; changing one starts no replica. 0: no limit."""
-
-    max_ongoing: int = 0  # calls sent to one replica at a time
-    max_queued: int = 0  # requests waiting in one gateway
-    queue_deadline_ms: int = 0  # milliseconds a request may wait for a replica
-    first_event_deadline_ms: int = 0  # milliseconds from send to the first event
-
-
-@dataclass(frozen=True, slots=True)
 class Template:
     """What a replica is made of: changing any of it takes new replicas."""
 
@@ -64,18 +55,16 @@ class DeploymentSpec:
     template: Template
     replicas: int = 1
     limits: Limits = field(default_factory=Limits)
+    sharing: Sharing = field(default_factory=Sharing)
     labels: tuple[tuple[str, str], ...] = ()  # sorted by key; Penstock gives them no meaning
     start_limit_ms: int = 0  # milliseconds from process start to ready; 0: the node agent's default
 
     def __post_init__(self) -> None:
         check_name(self.name)
         _check_template(self.template)
-        for field_name, value in (
-            ("max_ongoing", self.limits.max_ongoing),
-            ("start_limit_ms", self.start_limit_ms),
-        ):
-            if value < 0:
-                raise InvalidSpec(f"{field_name} is {value}: it must be 0 or more")
+        if self.start_limit_ms < 0:
+            raise InvalidSpec(f"start_limit_ms is {self.start_limit_ms}: it must be 0 or more")
+        _check_canary(self)
         if not 0 <= self.replicas <= MAX_REPLICAS:
             raise InvalidSpec(f"replicas is {self.replicas}: it must be 0 to {MAX_REPLICAS}")
 
@@ -142,6 +131,13 @@ def check_name(name: str) -> None:
             f"name is {name!r}: it must be 1 to 63 of a-z, 0-9, '-' and '.', "
             "beginning and ending with a letter or digit"
         )
+
+
+def _check_canary(spec: DeploymentSpec) -> None:
+    for each in spec.sharing.canary:
+        check_name(each.deployment)
+        if each.deployment == spec.name:
+            raise InvalidSpec(f"canary names {spec.name!r} itself: name another deployment")
 
 
 def _check_template(template: Template) -> None:

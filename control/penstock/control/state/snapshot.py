@@ -12,6 +12,7 @@ from datetime import datetime
 from penstock.control.state.availability import Prospect, prospect_of
 from penstock.control.state.cluster import ClusterView, Published
 from penstock.control.state.deployment import Deployment, DeploymentName
+from penstock.control.state.limits import Limits, Sharing
 from penstock.control.state.replica import Replica, ReplicaState
 from penstock.control.state.serving import serving
 from penstock.control.state.stamp import Stamp
@@ -29,10 +30,8 @@ class DeploymentRoute:
     max_model_len: int  # tokens; 0: not known
     endpoints: tuple[str, ...]  # paths that a replica of it serves, sorted; empty: not known
     adapters: tuple[tuple[str, str], ...]  # alias, name@version
-    max_ongoing: int
-    max_queued: int
-    queue_deadline_ms: int
-    first_event_deadline_ms: int
+    limits: Limits
+    sharing: Sharing  # its canaries are deployments that there are
     generation: int
     uid: str
     template_digest: str
@@ -123,10 +122,11 @@ def _deployment_route(view: ClusterView, deployment: Deployment) -> DeploymentRo
         max_model_len=min((length for length in lengths if length), default=0),
         endpoints=tuple(sorted({path for r in replicas for path in r.status.endpoints})),
         adapters=tuple((b.alias, b.adapter) for b in spec.template.adapters),
-        max_ongoing=spec.limits.max_ongoing,
-        max_queued=spec.limits.max_queued,
-        queue_deadline_ms=spec.limits.queue_deadline_ms,
-        first_event_deadline_ms=spec.limits.first_event_deadline_ms,
+        limits=spec.limits,
+        sharing=replace(
+            spec.sharing,
+            canary=tuple(c for c in spec.sharing.canary if c.deployment in view.deployments),
+        ),
         generation=deployment.generation,
         uid=deployment.uid,
         template_digest=deployment.template_digest,

@@ -7,7 +7,7 @@ agent calls. What heartbeats refresh each second (free memory, when heard) is no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import datetime
 from typing import TypeVar
 
@@ -19,10 +19,10 @@ from penstock.control.state.deployment import (
     Deployment,
     DeploymentName,
     DeploymentSpec,
-    Limits,
     Template,
     template_digest,
 )
+from penstock.control.state.limits import Canary, Limits, SelectionPolicy, Sharing
 from penstock.control.state.replica import (
     Node,
     NodeFacts,
@@ -109,7 +109,7 @@ def _kind_changes(
 
 
 def _from_deployment(deployment: Deployment) -> Document:
-    spec, template, limits = deployment.spec, deployment.spec.template, deployment.spec.limits
+    spec, template = deployment.spec, deployment.spec.template
     return {
         "name": spec.name,
         "engine": template.engine,
@@ -119,10 +119,9 @@ def _from_deployment(deployment: Deployment) -> Document:
             {"alias": b.alias, "adapter": b.adapter, "source": b.source} for b in template.adapters
         ],
         "replicas": spec.replicas,
-        "max_ongoing": limits.max_ongoing,
-        "max_queued": limits.max_queued,
-        "queue_deadline_ms": limits.queue_deadline_ms,
-        "first_event_deadline_ms": limits.first_event_deadline_ms,
+        **asdict(spec.limits),
+        "selection_policy": spec.sharing.policy.value,
+        "canary": [asdict(each) for each in spec.sharing.canary],
         "labels": dict(spec.labels),
         "start_limit_ms": spec.start_limit_ms,
         "uid": deployment.uid,
@@ -146,17 +145,14 @@ def _to_template(document: Document) -> Template:
 
 
 def _to_deployment(document: Document) -> Deployment:
-    limits = Limits(
-        max_ongoing=document["max_ongoing"],
-        max_queued=document["max_queued"],
-        queue_deadline_ms=document["queue_deadline_ms"],
-        first_event_deadline_ms=document["first_event_deadline_ms"],
-    )
+    limits = Limits(**{each.name: document[each.name] for each in fields(Limits)})
+    canary = tuple(Canary(**each) for each in document["canary"])
     spec = DeploymentSpec(
         name=DeploymentName(document["name"]),
         template=_to_template(document),
         replicas=document["replicas"],
         limits=limits,
+        sharing=Sharing(SelectionPolicy(document["selection_policy"]), canary),
         labels=tuple(sorted(document["labels"].items())),
         start_limit_ms=document["start_limit_ms"],
     )

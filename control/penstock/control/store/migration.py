@@ -3,14 +3,19 @@
 Pure. Format 1 had no uids: a deployment counted its revisions, a replica remembered the revision
 that it was made from. A deployment gets a uid here, once; its replicas get it too, and the template
 digest where they are of its newest template.
+
+Before gateways let requests wait, a queue of 0 and a deadline of 0 meant "no limit"; 0 places mean
+that nobody waits. So who had said 0 gets the default in its place.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
+from penstock.control.state.limits import Limits, Sharing
 from penstock.control.store.store import Change, Document, Key, Stored
 
 Documents = Mapping[Key, Stored]
@@ -28,6 +33,9 @@ def migrations(documents: Documents, digest: Digest) -> list[Change]:
         document = stored.document
         if "revision" in document:
             document = _deployment(document, digest)
+        if "queue_deadline_ms" in document and "selection_policy" not in document:
+            document = _with_settings(document)
+        if document is not stored.document:
             changes.append(Change(key, document))
         deployments[key.name] = document
     for key, stored in _of_kind(documents, "replica"):
@@ -59,6 +67,12 @@ def _deployment(old: Document, digest: Digest) -> Document:
         "start_limit_ms": 0,
         "load_ms": 0,
     }
+
+
+def _with_settings(old: Document) -> Document:
+    defaults = {**asdict(Limits()), "selection_policy": Sharing().policy.value, "canary": []}
+    without_queue = [key for key in ("max_queued", "queue_deadline_ms") if not old.get(key)]
+    return {**defaults, **{key: value for key, value in old.items() if key not in without_queue}}
 
 
 def _replica(old: Document, deployments: Mapping[str, Document]) -> Document:

@@ -1,0 +1,57 @@
+"""A deployment's settings as users type them: KEY=VALUE, to what the admin API takes. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from penstock.control.admin.deployment_settings import SettingsModel
+from penstock.control.errors import InvalidSetting
+
+M = TypeVar("M", bound=BaseModel)
+CANARY = "canary"
+
+
+def parse_settings(words: Iterable[str]) -> dict[str, Any]:
+    """The settings that are named, with values that they can have. Raises `InvalidSetting`."""
+    parsed: dict[str, Any] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not key or not equals:
+            raise InvalidSetting(f"setting {word!r}: it must be key=value, such as max_queued=100")
+        name = key.replace("-", "_")
+        parsed[name] = _canary(value) if name == CANARY else _value(value)
+    return checked(SettingsModel, parsed).model_dump(exclude_unset=True)
+
+
+def checked(kind: type[M], values: dict[str, Any]) -> M:
+    """The values as the admin API takes them. Raises `InvalidSetting`."""
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        lines = (f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise InvalidSetting("; ".join(lines)) from error
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _canary(text: str) -> list[dict[str, Any]]:
+    """ "next:50,other:10"; empty: no canary."""
+    shares = []
+    for part in filter(None, text.split(",")):
+        name, colon, permille = part.rpartition(":")
+        if not colon or not permille.isdecimal():
+            raise InvalidSetting(
+                f"canary is {text!r}: it must be NAME:PERMILLE, such as mini-next:50, with commas"
+                " between several"
+            )
+        shares.append({"deployment": name, "permille": int(permille)})
+    return shares

@@ -1,0 +1,66 @@
+"""What documents of older heads become."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from penstock.control.state.cluster import ClusterView
+from penstock.control.state.limits import Canary, Limits, SelectionPolicy, Sharing
+from penstock.control.store.documents import changes_between, digest_of, view_of
+from penstock.control.store.migration import migrations
+from penstock.control.store.store import Contents, Document, Key, Stored
+from tests.fakes.control_values import MINI, NOON, deployment, spec
+
+KEY = Key("deployment", "mini")
+# What documents of the version before lack.
+NEW = {"wait_budget_ms", "kv_pressure", "max_prompt_tokens", "max_completion_tokens", "max_n"}
+NEW |= {"progress_deadline_ms", "selection_policy", "canary"}
+
+
+def document(**changes: Any) -> Document:
+    """A deployment as this version writes it, changed."""
+    (change,) = changes_between(ClusterView(), ClusterView().with_deployment(deployment(spec())))
+    assert change.document is not None
+    return {**change.document, **changes}
+
+
+def migrated(old: Document) -> Document:
+    """What is in the store after the migration, which has nothing to do a second time."""
+    changes = migrations({KEY: Stored(old, 1)}, digest_of)
+    new = changes[0].document if changes else old
+    assert new is not None
+    assert not migrations({KEY: Stored(new, 2)}, digest_of)
+    return new
+
+
+def limits_of(found: Document) -> tuple[Limits, Sharing]:
+    read = view_of(Contents(1, {KEY: Stored(found, 1)}), NOON).deployments[MINI].spec
+    return read.limits, read.sharing
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ((0, 0), Limits(4, first_event_deadline_ms=7)),
+        ((5, 0), Limits(4, max_queued=5, first_event_deadline_ms=7)),
+        ((0, 6), Limits(4, queue_deadline_ms=6, first_event_deadline_ms=7)),
+        ((5, 6), Limits(4, 5, 6, 7)),
+    ],
+)
+def test_a_queue_without_a_limit_gets_the_default_one(said: tuple[int, int], meant: Limits) -> None:
+    queued, deadline = said
+    old = document(max_ongoing=4, max_queued=queued, queue_deadline_ms=deadline)
+    old = {**old, "first_event_deadline_ms": 7}
+    found = migrated({key: value for key, value in old.items() if key not in NEW})
+    assert limits_of(found) == (meant, Sharing())
+
+
+def test_what_this_version_wrote_is_read_as_it_was_written() -> None:
+    nobody_waits = document(
+        max_queued=0, selection_policy="session", canary=[{"deployment": "b", "permille": 9}]
+    )
+    assert migrated(nobody_waits) is nobody_waits
+    sharing = Sharing(SelectionPolicy.SESSION, (Canary("b", 9),))
+    assert limits_of(nobody_waits) == (Limits(max_queued=0), sharing)
