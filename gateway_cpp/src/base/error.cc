@@ -10,6 +10,7 @@ namespace {
 constexpr std::string_view kInvalidRequest = "invalid_request_error";
 constexpr std::string_view kServerError = "server_error";
 constexpr std::string_view kTimeoutError = "timeout_error";
+constexpr std::string_view kRateLimitError = "rate_limit_error";
 
 constexpr auto kNo = Retry::kNever;
 constexpr auto kYes = Retry::kBeforeFirstToken;
@@ -41,7 +42,18 @@ constexpr std::array kTable = {
     KindTraits{"wrong_host", 421, kInvalidRequest, "host_not_allowed", Fault::kClient, kNo, false},
     KindTraits{"wrong_origin", 403, kInvalidRequest, "origin_not_allowed", Fault::kClient, kNo,
                false},
-    KindTraits{"shed_load", 429, "rate_limit_error", "overloaded", Fault::kGateway, kNo, true},
+    KindTraits{"invalid_api_key", 401, "authentication_error", "invalid_api_key", Fault::kClient,
+               kNo, false},
+    KindTraits{"permission_denied", 403, "permission_error", "permission_denied", Fault::kClient,
+               kNo, false},
+    KindTraits{"rate_limit_exceeded", 429, kRateLimitError, "rate_limit_exceeded", Fault::kClient,
+               kNo, true},
+    KindTraits{"insufficient_quota", 429, kRateLimitError, "insufficient_quota", Fault::kClient,
+               kNo, false},
+    KindTraits{"token_budget", 400, kInvalidRequest, "token_budget_exceeded", Fault::kClient, kNo,
+               false},
+    KindTraits{"queue_deadline", 408, kTimeoutError, "queue_deadline", Fault::kGateway, kNo, true},
+    KindTraits{"shed_load", 429, kRateLimitError, "overloaded", Fault::kGateway, kNo, true},
     KindTraits{"overloaded", 503, kServerError, "overloaded", Fault::kUpstream, kNo, true},
     KindTraits{"model_loading", 503, kServerError, "model_loading", Fault::kUpstream, kNo, true},
     KindTraits{"scaled_to_zero", 503, kServerError, "scaled_to_zero", Fault::kGateway, kNo, false},

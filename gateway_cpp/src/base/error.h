@@ -29,7 +29,13 @@ enum class Kind : std::uint8_t {
   kUnsupportedMediaType,  // not application/json
   kWrongHost,             // Host names another server
   kWrongOrigin,           // a web page that may not call
-  kShedLoad,              // every replica has as much as it may be given
+  kInvalidApiKey,         // no key, or none that is known or still good
+  kPermissionDenied,      // the tenant may not use that model or adapter
+  kRateLimitExceeded,     // the tenant's own limit of a minute, or of streams
+  kInsufficientQuota,     // the tenant has had its tokens of the day
+  kTokenBudget,           // more tokens than the deployment takes
+  kQueueDeadline,         // no place came free in time
+  kShedLoad,              // replicas and queue have as much as they may be given
   kOverloaded,            // nothing ready, or the gateway itself is full
   kModelLoading,          // replicas are starting, none is ready yet
   kScaledToZero,          // the deployment has no replicas by its operator's will
