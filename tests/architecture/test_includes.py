@@ -39,7 +39,7 @@ FOREIGN = {
     r"nghttp2": {"upstream"},
     r"simdjson": {"openai"},
     r"^zlib\.h": {"http"},
-    r"openssl/(?!sha|evp)": {"tls"},
+    r"openssl/(?!sha|evp|crypto\.h)": {"tls"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 

@@ -1,0 +1,207 @@
+#include "admission/decision.h"
+
+#include <algorithm>
+#include <array>
+
+namespace penstock::admission {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::array<std::string_view, kDropReasons> kNames = {
+    "draining",         "gateway_full",
+    "rate_limited",     "quota",
+    "scaled_to_zero",   "deployment_failed",
+    "no_ready_replica", "model_loading",
+    "memory_pressure",  "token_budget_exceeded",
+    "queue_full",       "wait_exceeded",
+    "queue_deadline",   "client_gone"};
+static_assert(static_cast<std::size_t>(DropReason::kClientGone) + 1 == kDropReasons);
+
+constexpr milliseconds kLeast = seconds(1);
+constexpr milliseconds kMost = seconds(60);
+
+// High priority has a fifth more, rounded up.
+template <class Number>
+Number for_priority(Number limit, base::Priority priority) {
+  return priority == base::Priority::kHigh ? limit + (limit + 4) / 5 : limit;
+}
+
+// Nothing is ready: why, and for how long.
+Refusal without_replica(const DeploymentLoad& load) {
+  const milliseconds ready_in = retry_in(load.ready_in.value_or(seconds(5)));
+  switch (load.availability) {
+    case base::Availability::kScaledToZero:
+      return {DropReason::kScaledToZero};
+    case base::Availability::kFailed:
+      return {DropReason::kFailed};
+    case base::Availability::kLoading:
+      return {DropReason::kModelLoading, ready_in};
+    case base::Availability::kServing:
+    case base::Availability::kUnknown:
+      break;
+  }
+  if (load.starting > 0) return {DropReason::kModelLoading, ready_in};
+  return {DropReason::kNoReadyReplica, seconds(2)};
+}
+
+Refusal over_budget(std::string detail, std::string_view param) {
+  return {DropReason::kTokenBudget, milliseconds(0), std::move(detail), param};
+}
+
+std::optional<Refusal> beyond_tokens(const DeploymentAsk& ask) {
+  const PlaceLimits& limits = ask.limits;
+  if (limits.max_prompt_tokens != 0 && ask.least_prompt > limits.max_prompt_tokens) {
+    return over_budget("its prompt has at least " + std::to_string(ask.least_prompt) +
+                           " tokens, and max_prompt_tokens is " +
+                           std::to_string(limits.max_prompt_tokens) + "; send a shorter one",
+                       ask.prompt_field);
+  }
+  const std::uint64_t max_tokens = ask.max_tokens.value_or(0);
+  if (limits.max_completion_tokens != 0 && max_tokens > limits.max_completion_tokens) {
+    return over_budget("it asks for " + std::to_string(max_tokens) +
+                           " tokens, and max_completion_tokens is " +
+                           std::to_string(limits.max_completion_tokens) + "; ask for fewer",
+                       ask.max_tokens_field);
+  }
+  if (limits.max_n != 0 && ask.choices > limits.max_n) {
+    return over_budget("it asks for " + std::to_string(ask.choices) + " choices, and max_n is " +
+                           std::to_string(limits.max_n) + "; ask for fewer",
+                       "n");
+  }
+  return std::nullopt;
+}
+
+Placement place_in_queue(const DeploymentAsk& ask, const DeploymentLoad& load) {
+  const std::uint32_t most = for_priority(ask.limits.max_queued, ask.priority);
+  if (load.queued >= most) {
+    return Refusal{
+        DropReason::kQueueFull, retry_in(load.estimated_wait),
+        std::to_string(load.queued) + " requests wait, and max_queued is " + std::to_string(most)};
+  }
+  const milliseconds budget(for_priority(ask.limits.wait_budget.count(), ask.priority));
+  if (budget.count() > 0 && load.estimated_wait > budget) {
+    return Refusal{DropReason::kWaitExceeded, retry_in(load.estimated_wait),
+                   "it would wait " + std::to_string(load.estimated_wait.count()) +
+                       " ms, and wait_budget_ms is " + std::to_string(budget.count())};
+  }
+  return Queued{load.estimated_wait};
+}
+
+std::string because(std::string_view detail) {
+  return detail.empty() ? std::string() : ": " + std::string(detail);
+}
+
+base::Kind kind_of(const Refusal& refusal) {
+  switch (refusal.reason) {
+    case DropReason::kDraining:
+      return base::Kind::kDraining;
+    case DropReason::kRateLimited:
+      return base::Kind::kRateLimitExceeded;
+    case DropReason::kQuota:
+      return base::Kind::kInsufficientQuota;
+    case DropReason::kScaledToZero:
+      return base::Kind::kScaledToZero;
+    case DropReason::kFailed:
+      return base::Kind::kDeploymentFailed;
+    case DropReason::kModelLoading:
+      return base::Kind::kModelLoading;
+    case DropReason::kMemoryPressure:
+    case DropReason::kQueueFull:
+    case DropReason::kWaitExceeded:
+      return base::Kind::kShedLoad;
+    case DropReason::kTokenBudget:
+      return refusal.param == "n" ? base::Kind::kInvalidValue : base::Kind::kTokenBudget;
+    case DropReason::kQueueDeadline:
+      return base::Kind::kQueueDeadline;
+    case DropReason::kClientGone:
+      return base::Kind::kClientGone;
+    case DropReason::kGatewayFull:
+    case DropReason::kNoReadyReplica:
+      break;
+  }
+  return base::Kind::kOverloaded;
+}
+
+std::string text_of(const std::string& model, const Refusal& refusal, std::string_view why) {
+  switch (refusal.reason) {
+    case DropReason::kDraining:
+      return "this gateway is shutting down; try again, another one answers";
+    case DropReason::kGatewayFull:
+      return "this gateway serves as many requests as it may" + because(refusal.detail) +
+             "; try again";
+    case DropReason::kRateLimited:
+      return "the limit of this key's tenant is reached" + because(refusal.detail);
+    case DropReason::kQuota:
+      return "this key's tenant has used up its quota" + because(refusal.detail);
+    case DropReason::kScaledToZero:
+      return "model " + model + " is scaled to 0 replicas" + because(why) +
+             "; it answers once an operator gives it replicas";
+    case DropReason::kFailed:
+      return "model " + model + " has failed" + because(why) + "; ask its operator";
+    case DropReason::kNoReadyReplica:
+      return "no replica of " + model + " is ready; try again in a few seconds";
+    case DropReason::kModelLoading:
+      return "model " + model + " is still loading; try again in a few seconds";
+    case DropReason::kMemoryPressure:
+      return "the memory of every replica of " + model + " is in use" + because(refusal.detail) +
+             "; try again";
+    case DropReason::kTokenBudget:
+      return "this request is too large for " + model + because(refusal.detail);
+    case DropReason::kQueueFull:
+    case DropReason::kWaitExceeded:
+      return "every replica of " + model + " is busy" + because(refusal.detail) + "; try again";
+    case DropReason::kQueueDeadline:
+      return "no replica of " + model + " had room in time" + because(refusal.detail) +
+             "; try again";
+    case DropReason::kClientGone:
+      break;
+  }
+  return "the client left while the request waited for " + model;
+}
+
+}  // namespace
+
+std::string_view name(DropReason reason) { return kNames[static_cast<std::size_t>(reason)]; }
+
+milliseconds retry_in(milliseconds wait) { return std::clamp(wait, kLeast, kMost); }
+
+std::optional<Refusal> decide_at_door(const DoorLoad& load) {
+  if (load.draining) return Refusal{DropReason::kDraining, kLeast};
+  if (load.max_in_flight != 0 && load.in_flight >= load.max_in_flight) {
+    return Refusal{DropReason::kGatewayFull, kLeast,
+                   std::to_string(load.in_flight) + " are under way"};
+  }
+  return std::nullopt;
+}
+
+Placement decide_place(const DeploymentAsk& ask, const DeploymentLoad& load) {
+  if (load.ready == 0) return without_replica(load);
+  if (load.under_pressure >= load.ready) {
+    return Refusal{
+        DropReason::kMemoryPressure, retry_in(load.estimated_wait),
+        "of " + std::to_string(load.ready) + " ready replicas all are above kv_pressure"};
+  }
+  if (auto refusal = beyond_tokens(ask)) return *std::move(refusal);
+  if (load.with_room > 0 && load.queued == 0) return Admitted{};
+  return place_in_queue(ask, load);
+}
+
+Refusal queue_deadline_over(milliseconds waited, milliseconds estimated_wait) {
+  return {
+      DropReason::kQueueDeadline, retry_in(estimated_wait),
+      "it waited " + std::to_string(waited.count()) + " ms, as long as queue_deadline_ms allows"};
+}
+
+base::Error refusal_error(std::string_view deployment, const Refusal& refusal,
+                          std::string_view why_unavailable) {
+  const std::string model = "`" + std::string(deployment) + "`";
+  base::Error error = base::make_error(kind_of(refusal), text_of(model, refusal, why_unavailable),
+                                       std::string(refusal.param));
+  error.drop_reason = name(refusal.reason);
+  error.retry_after = refusal.retry_after;
+  return error;
+}
+
+}  // namespace penstock::admission

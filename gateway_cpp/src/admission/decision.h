@@ -1,0 +1,109 @@
+// May this request go on? Pure functions of what is asked and how things stand. Saying no is an
+// answer, not an error. Reasons are looked at in the order of DropReason, the first no wins: those
+// of the door before a tenant's limits (TenantMeter), the deployment's after them.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "base/availability.h"
+#include "base/error.h"
+#include "base/priority.h"
+
+namespace penstock::admission {
+
+enum class DropReason : std::uint8_t {
+  kDraining,        // this gateway goes away: another one answers
+  kGatewayFull,     // it serves as many requests as it may
+  kRateLimited,     // the tenant's limit of a minute, or of requests under way
+  kQuota,           // the tenant has had its tokens of the day
+  kScaledToZero,    // nobody wants replicas of it
+  kFailed,          // no replica will come by itself
+  kNoReadyReplica,  // none is ready, none is starting
+  kModelLoading,    // none is ready, some are starting
+  kMemoryPressure,  // each ready one has more of its KV cache in use than it may
+  kTokenBudget,     // more tokens than the deployment takes
+  kQueueFull,       // as many wait as may
+  kWaitExceeded,    // the wait would be longer than it may
+  kQueueDeadline,   // in the queue: no place came free in time
+  kClientGone,      // in the queue: the client left
+};
+inline constexpr std::size_t kDropReasons = 14;
+std::string_view name(DropReason reason);  // x-penstock-drop-reason, metrics
+
+struct Refusal {
+  DropReason reason;
+  std::chrono::milliseconds retry_after{0};  // 0: trying again does not help
+  std::string detail = {};      // the limit and the value; empty: the reason says it all
+  std::string_view param = {};  // the field at fault
+};
+
+// How the gateway stands.
+struct DoorLoad {
+  bool draining = false;            // it goes away, and its drain's time is over
+  std::uint32_t in_flight = 0;      // requests in this gateway, this one not counted
+  std::uint32_t max_in_flight = 0;  // 0: no limit
+};
+
+std::optional<Refusal> decide_at_door(const DoorLoad& load);
+
+// What a deployment takes. Zero: no limit, but for max_queued, where nobody waits then.
+struct PlaceLimits {
+  std::uint32_t max_queued = 100;  // of normal priority; high has a fifth more
+  std::chrono::milliseconds wait_budget{0};
+  std::uint32_t max_prompt_tokens = 0;
+  std::uint32_t max_completion_tokens = 0;
+  std::uint32_t max_n = 0;
+};
+
+// What is asked for.
+struct DeploymentAsk {
+  std::string_view deployment;
+  std::string_view why_unavailable = {};  // what the head says of it, for a person
+  base::Priority priority = base::Priority::kNormal;
+  std::uint32_t least_prompt = 0;  // TokenEstimator::least_prompt
+  std::optional<std::uint64_t> max_tokens = {};
+  std::uint64_t choices = 1;
+  PlaceLimits limits = {};
+  std::string_view prompt_field = "messages";  // as the endpoint calls them
+  std::string_view max_tokens_field = "max_tokens";
+};
+
+// How the deployment stands, at this moment.
+struct DeploymentLoad {
+  std::uint32_t ready = 0;           // replicas
+  std::uint32_t with_room = 0;       // of these, those that may be given this request now
+  std::uint32_t under_pressure = 0;  // of these, those above kv_pressure
+  std::uint32_t starting = 0;        // replicas on their way
+  std::uint32_t queued = 0;          // that wait in this gateway
+  std::chrono::milliseconds estimated_wait{0};  // WaitModel::estimate for this request
+  base::Availability availability = base::Availability::kUnknown;
+  std::optional<std::chrono::milliseconds> ready_in =
+      {};  // until a replica is expected to be ready
+};
+
+struct Admitted {};
+struct Queued {
+  std::chrono::milliseconds estimated_wait;
+};
+using Placement = std::variant<Admitted, Queued, Refusal>;
+
+// From kScaledToZero to kWaitExceeded. Admitted: one with room takes it and nobody waits.
+Placement decide_place(const DeploymentAsk& ask, const DeploymentLoad& load);
+
+// What comes out for those that are in the queue. `estimated_wait`: for one that came now.
+Refusal queue_deadline_over(std::chrono::milliseconds waited,
+                            std::chrono::milliseconds estimated_wait);
+
+// What the client is told. `why_unavailable` is said of deployments that cannot answer.
+base::Error refusal_error(std::string_view deployment, const Refusal& refusal,
+                          std::string_view why_unavailable = {});
+
+// What clients are asked to wait, from 1 s to 60 s: more than that, and some never come back.
+std::chrono::milliseconds retry_in(std::chrono::milliseconds wait);
+
+}  // namespace penstock::admission

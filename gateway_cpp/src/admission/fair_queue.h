@@ -1,0 +1,189 @@
+// Who of the waiting goes next, of one deployment in one gateway. Not for several threads at once;
+// callers pass the time.
+//
+// Priorities first: high before normal before low; while others wait, too, low gets a tenth of the
+// work. Within a priority each tenant has a virtual counter of the work that was started for it
+// while somebody waited, and the tenant with the least goes next; a tie is for the one whose last
+// turn is longest ago. Within a tenant and priority: first come, first served.
+//
+// A tenant that comes back begins level with the least of those that wait, so that nobody saves up
+// turns, and while nobody waits all counters are forgotten, so that nobody pays for work that
+// nobody else wanted. A counter is charged what a request is estimated at and corrected once the
+// truth is known, never to below the least of those that wait.
+//
+// push, start, remove, charge and settle cost O(log tenants), next as much for each entry that it
+// looks at, work_before O(tenants that wait).
+#pragma once
+
+#include <array>
+#include <boost/intrusive/list.hpp>
+#include <boost/intrusive/set.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/priority.h"
+
+namespace penstock::admission {
+
+// One that waits. Its owner keeps it where it is until start() or remove() has taken it out.
+struct QueueEntry {
+  std::string tenant;  // empty: requests without a key, together
+  base::Priority priority = base::Priority::kNormal;
+  std::uint64_t work = 0;  // TokenEstimate::work()
+  base::SteadyTime since{};
+  base::SteadyTime deadline = base::SteadyTime::max();  // max: none
+  std::uint64_t charged = 0;  // to its tenant: set by start(), and by an owner that called charge()
+
+  QueueEntry() = default;
+  QueueEntry(const QueueEntry&) = delete;
+  QueueEntry& operator=(const QueueEntry&) = delete;
+  bool waits() const { return in_line.is_linked(); }
+
+  // The queue's own.
+  boost::intrusive::list_member_hook<> in_line;
+  boost::intrusive::set_member_hook<> by_deadline;
+};
+
+class FairQueue {
+ public:
+  FairQueue() = default;
+  FairQueue(const FairQueue&) = delete;
+  FairQueue& operator=(const FairQueue&) = delete;
+
+  void push(QueueEntry& entry);
+  // Of one that ran and was called back: before all of its tenant and priority, and what it was
+  // charged is given back.
+  void push_front(QueueEntry& entry);
+
+  // The first in order for which fits(entry); null: none. Looks at no more than 16 of a priority,
+  // and at no more than 8 of one tenant among them: those that fit nowhere hold up no others.
+  template <class Fits>
+  QueueEntry* next(const Fits& fits) const {
+    Walk walk(*this);
+    for (QueueEntry* entry = walk.next(); entry != nullptr; entry = walk.next()) {
+      if (fits(static_cast<const QueueEntry&>(*entry))) return entry;
+    }
+    return nullptr;
+  }
+
+  // Leaves to run: its tenant is charged its work.
+  void start(QueueEntry& entry);
+  // Leaves without having run.
+  void remove(QueueEntry& entry);
+  // Runs without having waited.
+  void charge(std::string_view tenant, base::Priority priority, std::uint64_t work);
+  // What was charged as `estimated` was `true_work`.
+  void settle(std::string_view tenant, base::Priority priority, std::uint64_t estimated,
+              std::uint64_t true_work);
+
+  bool empty() const { return deadlines_.empty(); }
+  std::size_t size() const { return deadlines_.size(); }
+  std::size_t queued(std::string_view tenant) const;
+  // The work of those that would go before one that came now.
+  std::uint64_t work_before(std::string_view tenant, base::Priority priority) const;
+
+  // One whose deadline is over; null: none.
+  QueueEntry* expired(base::SteadyTime now) const;
+  base::SteadyTime next_deadline() const;  // max: none
+
+ private:
+  static constexpr std::size_t kClasses = 3;
+  static constexpr std::size_t kLooks = 16;
+  static constexpr std::size_t kLooksOfOne = 8;
+
+  using Entries = boost::intrusive::list<
+      QueueEntry, boost::intrusive::member_hook<QueueEntry, boost::intrusive::list_member_hook<>,
+                                                &QueueEntry::in_line>>;
+
+  // A tenant in one priority. Lives while it has entries, or while its counter says anything.
+  struct Line {
+    std::string tenant;
+    Entries entries;
+    std::uint64_t work = 0;                     // of the entries
+    std::uint64_t counter = 0;                  // virtual: work started while somebody waited
+    std::uint64_t turn = 0;                     // when it last had its turn or came: ties
+    boost::intrusive::set_member_hook<> order;  // in `waiting` or `idle`
+  };
+  struct BeforeInTurn {
+    bool operator()(const Line& a, const Line& b) const {
+      return a.counter != b.counter ? a.counter < b.counter : a.turn < b.turn;
+    }
+  };
+  struct SoonerOver {
+    bool operator()(const QueueEntry& a, const QueueEntry& b) const {
+      return a.deadline < b.deadline;
+    }
+  };
+  using Lines = boost::intrusive::multiset<
+      Line, boost::intrusive::member_hook<Line, boost::intrusive::set_member_hook<>, &Line::order>,
+      boost::intrusive::compare<BeforeInTurn>>;
+  using Deadlines = boost::intrusive::multiset<
+      QueueEntry,
+      boost::intrusive::member_hook<QueueEntry, boost::intrusive::set_member_hook<>,
+                                    &QueueEntry::by_deadline>,
+      boost::intrusive::compare<SoonerOver>>;
+
+  // All tenants of one priority.
+  struct Class {
+    Lines waiting;  // with entries, next one first
+    Lines idle;     // without, least counter first
+    std::map<std::string, Line, std::less<>> lines;
+    std::uint64_t work = 0;  // of all entries
+
+    ~Class();
+    std::uint64_t level() const;  // where a newcomer begins
+    void forget();                // lines that say nothing any more
+  };
+
+  // Goes through the entries in the order in which they would be started, one after the other.
+  class Walk {
+   public:
+    explicit Walk(const FairQueue& queue);
+    QueueEntry* next();
+
+   private:
+    struct Cursor {  // on one line
+      Entries::const_iterator at, end;
+      std::uint64_t counter = 0, turn = 0;  // as they would stand then
+      std::size_t looks = 0;
+    };
+    void open(const Class& in);
+    Cursor* first();
+    QueueEntry* next_in_class();
+
+    const FairQueue& queue_;
+    std::array<std::size_t, kClasses> order_;
+    std::size_t classes_ = 0;  // of order_, gone through or begun
+    const Class* class_ = nullptr;
+    Lines::const_iterator unopened_;
+    std::array<Cursor, kLooks> cursors_;  // a look opens one at most
+    std::size_t open_ = 0;
+    std::size_t looks_ = 0;
+    std::uint64_t turn_;
+  };
+
+  Class& class_of(base::Priority priority) { return classes_[static_cast<std::size_t>(priority)]; }
+  const Class& class_of(base::Priority priority) const {
+    return classes_[static_cast<std::size_t>(priority)];
+  }
+  static Line& line_for(Class& in, std::string_view tenant);
+  static void move_counter(Class& in, Line& line, std::uint64_t to);
+  static std::uint64_t work_before_in(const Class& in, std::string_view tenant);
+  void link(QueueEntry& entry, bool in_front);
+  void unlink(QueueEntry& entry);
+  void count_for_low(base::Priority priority, std::int64_t work);
+  bool others_wait_beside_low() const;
+  bool low_is_due() const;
+
+  std::array<Class, kClasses> classes_;
+  Deadlines deadlines_;
+  std::uint64_t turns_ = 0;
+  // Ninths of work that low priority has not had of its tenth; below 0: that it had too much.
+  std::int64_t owed_to_low_ = 0;
+};
+
+}  // namespace penstock::admission

@@ -1,0 +1,138 @@
+#include "admission/tenants.h"
+
+#include <openssl/crypto.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace penstock::admission {
+namespace {
+
+bool allows(const std::vector<std::string>& names, std::string_view name) {
+  return names.empty() || std::ranges::find(names, name) != names.end();
+}
+
+std::string list_of(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "`" : ", `") + name + "`";
+  return text;
+}
+
+base::Error denied(const std::string& tenant, std::string_view what, std::string_view name,
+                   const std::vector<std::string>& names) {
+  return base::make_error(base::Kind::kPermissionDenied,
+                          "tenant `" + tenant + "` may not use the " + std::string(what) + " `" +
+                              std::string(name) + "`; it may use " + list_of(names),
+                          "model");
+}
+
+}  // namespace
+
+base::Priority Tenant::granted(std::optional<base::Priority> asked) const {
+  return std::min(asked.value_or(priority), priority);
+}
+
+std::optional<base::Error> Tenant::refuses(std::string_view deployment,
+                                           std::string_view adapter) const {
+  if (!allows(models, deployment)) return denied(id, "model", deployment, models);
+  const std::string_view name = adapter.substr(0, adapter.find('@'));
+  if (!name.empty() && !allows(adapters, name)) return denied(id, "adapter", name, adapters);
+  return std::nullopt;
+}
+
+base::Error key_error(KeyFault fault) {
+  switch (fault) {
+    case KeyFault::kNoKey:
+      return base::make_error(base::Kind::kInvalidApiKey,
+                              "this gateway asks for an API key; send it as `Authorization: Bearer "
+                              "KEY`, `api-key` or `x-api-key`");
+    case KeyFault::kExpired:
+      return base::make_error(base::Kind::kInvalidApiKey,
+                              "this API key has expired; ask the operator for another");
+    case KeyFault::kUnknownKey:
+      break;
+  }
+  return base::make_error(
+      base::Kind::kInvalidApiKey,
+      "this API key is not known, or was revoked; ask the operator for another");
+}
+
+std::size_t Tenants::FirstBytes::operator()(const KeyHash& hash) const {
+  std::size_t first = 0;
+  std::memcpy(&first, hash.data(), sizeof first);
+  return first;
+}
+
+bool Tenants::ConstantTime::operator()(const KeyHash& a, const KeyHash& b) const {
+  return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+Tenants::Tenants(const std::vector<Entry>& entries, Entry without_key, bool keys_required)
+    : without_key_(std::move(without_key)), keys_required_(keys_required) {
+  for (const Entry& entry : entries) {
+    for (const ApiKey& key : entry.tenant->keys) known_.insert({key.sha256, Known{key, entry}});
+  }
+}
+
+std::variant<Caller, KeyFault> Tenants::find(const KeyHash& hash, base::WallTime now) const {
+  const auto found = known_.find(hash);
+  if (found == known_.end()) {
+    if (keys_required_) return KeyFault::kUnknownKey;
+    return find_without_key();
+  }
+  const Known& known = found->second;
+  const bool expires = known.key.expires_at != base::WallTime{};
+  if (expires && known.key.expires_at <= now) return KeyFault::kExpired;
+  return Caller{known.entry.tenant, known.key.id, known.entry.meter};
+}
+
+std::variant<Caller, KeyFault> Tenants::find_without_key() const {
+  if (keys_required_) return KeyFault::kNoKey;
+  return Caller{without_key_.tenant, {}, without_key_.meter};
+}
+
+TenantTable::TenantTable(bool keys_required)
+    : without_key_{std::make_shared<const Tenant>(), std::make_shared<TenantMeter>()} {
+  current_ =
+      std::make_shared<const Tenants>(std::vector<Tenants::Entry>{}, without_key_, keys_required);
+}
+
+void TenantTable::replace(std::vector<Tenant> tenants, bool keys_required) {
+  std::map<std::string, std::shared_ptr<TenantMeter>> meters;
+  std::vector<Tenants::Entry> entries;
+  for (Tenant& tenant : tenants) {
+    std::shared_ptr<TenantMeter>& meter = meters[tenant.id];
+    const auto known = meters_.find(tenant.id);
+    if (known == meters_.end()) {
+      meter = std::make_shared<TenantMeter>(tenant.limits);
+    } else {
+      meter = known->second;
+      meter->set_limits(tenant.limits);
+    }
+    entries.push_back({std::make_shared<const Tenant>(std::move(tenant)), meter});
+  }
+  meters_ = std::move(meters);
+  auto next = std::make_shared<const Tenants>(entries, without_key_, keys_required);
+  {
+    const std::lock_guard lock(mutex_);
+    current_.swap(next);
+  }
+  generation_.fetch_add(1, std::memory_order_release);
+}
+
+std::shared_ptr<const Tenants> TenantTable::current() const {
+  const std::lock_guard lock(mutex_);
+  return current_;
+}
+
+std::variant<Caller, KeyFault> TenantReader::find(std::string_view key, base::WallTime now) {
+  const std::uint64_t generation = table_.generation();
+  if (tenants_ == nullptr || generation != generation_) {
+    tenants_ = table_.current();
+    generation_ = generation;
+  }
+  return key.empty() ? tenants_->find_without_key() : tenants_->find(hasher_(key), now);
+}
+
+}  // namespace penstock::admission

@@ -1,0 +1,133 @@
+// Who calls: API keys and their tenants. One TenantTable for the process; replace() is called only
+// by the subscription, find() through one TenantReader for each I/O thread.
+//
+// A key is known by its SHA-256 alone, looked up by that and compared in constant time.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "admission/key_hash.h"
+#include "admission/tenant_meter.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/priority.h"
+
+namespace penstock::admission {
+
+struct ApiKey {
+  std::string id;  // for people and usage: never the key
+  KeyHash sha256{};
+  base::WallTime expires_at{};  // the epoch: never
+  bool operator==(const ApiKey&) const = default;
+};
+
+struct Tenant {
+  std::string id;  // empty: whoever comes without a key, where none is required
+  TenantLimits limits = {};
+  std::vector<std::string> models = {};    // deployments it may use; empty: all
+  std::vector<std::string> adapters = {};  // names of adapters it may use, "pirate"; empty: all
+  base::Priority priority = base::Priority::kNormal;  // the highest it may name
+  std::string cache_salt = {};  // keeps its prefix caches apart from others'; empty: shared
+  bool degrade_never = false;
+  std::vector<ApiKey> keys = {};
+  bool operator==(const Tenant&) const = default;
+
+  // What a request runs at that names `asked`.
+  base::Priority granted(std::optional<base::Priority> asked) const;
+  // 403 where it may not use the deployment or the adapter ("pirate@1"; empty: the base model).
+  std::optional<base::Error> refuses(std::string_view deployment, std::string_view adapter) const;
+};
+
+// One who may call. Keeps its tenant alive however often the table is replaced.
+struct Caller {
+  std::shared_ptr<const Tenant> tenant;  // never null
+  std::string key_id;                    // empty: without a key
+  std::shared_ptr<TenantMeter> meter;    // never null
+};
+
+enum class KeyFault : std::uint8_t { kNoKey, kUnknownKey, kExpired };
+
+// What the client is told: 401.
+base::Error key_error(KeyFault fault);
+
+// One whole set of tenants. Immutable apart from the meters.
+class Tenants {
+ public:
+  struct Entry {
+    std::shared_ptr<const Tenant> tenant;
+    std::shared_ptr<TenantMeter> meter;
+  };
+
+  Tenants(const std::vector<Entry>& entries, Entry without_key, bool keys_required);
+
+  bool keys_required() const { return keys_required_; }
+  // Where no key is required, one that is not known is as good as none; one that is over is not.
+  std::variant<Caller, KeyFault> find(const KeyHash& hash, base::WallTime now) const;
+  std::variant<Caller, KeyFault> find_without_key() const;
+
+ private:
+  struct Known {
+    ApiKey key;
+    Entry entry;
+  };
+  struct FirstBytes {
+    std::size_t operator()(const KeyHash& hash) const;
+  };
+  struct ConstantTime {
+    bool operator()(const KeyHash& a, const KeyHash& b) const;
+  };
+
+  std::unordered_map<KeyHash, Known, FirstBytes, ConstantTime> known_;
+  Entry without_key_;
+  bool keys_required_;
+};
+
+class TenantTable {
+ public:
+  // Until the first replace() there are no tenants.
+  explicit TenantTable(bool keys_required = false);
+  TenantTable(const TenantTable&) = delete;
+  TenantTable& operator=(const TenantTable&) = delete;
+
+  // Swaps the whole set; the meters of ids that stay go on. One thread at a time.
+  void replace(std::vector<Tenant> tenants, bool keys_required);
+
+  // Any thread; takes a short lock. On the request path use a TenantReader.
+  std::shared_ptr<const Tenants> current() const;
+  std::uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
+
+ private:
+  mutable std::mutex mutex_;  // guards current_
+  std::shared_ptr<const Tenants> current_;
+  std::atomic<std::uint64_t> generation_{0};
+  Tenants::Entry without_key_;
+  std::map<std::string, std::shared_ptr<TenantMeter>> meters_;  // only replace() touches it
+};
+
+// A thread's own view of the table: one atomic load when nothing changed, and its own hasher.
+class TenantReader {
+ public:
+  explicit TenantReader(const TenantTable& table) : table_(table) {}
+
+  // `key` as the client presents it; empty: it presents none.
+  std::variant<Caller, KeyFault> find(std::string_view key, base::WallTime now);
+
+ private:
+  const TenantTable& table_;
+  std::uint64_t generation_ = 0;
+  std::shared_ptr<const Tenants> tenants_;
+  KeyHasher hasher_;
+};
+
+}  // namespace penstock::admission
