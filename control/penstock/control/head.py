@@ -53,6 +53,7 @@ from penstock.control.settings import HeadSettings, split_address
 from penstock.control.state.cluster import Cluster
 from penstock.control.state.health import Patience
 from penstock.control.state.replacing import Deadlines
+from penstock.control.state.traffic import Traffic
 from penstock.control.store.sqlite import SqliteStore
 
 log = logging.getLogger(__name__)
@@ -109,14 +110,16 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         stack.push_async_callback(placement.close)
         health = _health(settings, keeper, clock, dialer, stack)
         routes = RouteManager(keeper, clock)
-        signs = GatewaySigns(clock)
+        signs, traffic = GatewaySigns(clock), Traffic()
         services = (
-            RoutesService(routes, GatewayReports(keeper, signs, clock)),
+            RoutesService(routes, GatewayReports(keeper, signs, clock, traffic)),
             NodesService(health, settings.timings.heartbeat, lambda: keeper.stamp),
         )
         rpc_address = await _serve_rpc(settings, security, services, stack)
         gateway = gateway_manager(settings, rpc_address, keeper, signs, stack)
-        admin = await admin_server(settings, admin_listener, keeper, routes, store, clock, gateway)
+        admin = await admin_server(
+            settings, admin_listener, keeper, routes, store, clock, gateway, traffic
+        )
         announce(settings.data_dir, _addresses(settings, admin_listener, rpc_address))
         yield _Head(
             keeper,

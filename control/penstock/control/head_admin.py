@@ -17,6 +17,7 @@ from penstock.control.managers.routes import RouteManager
 from penstock.control.managers.tokens import TokenManager, new_secret
 from penstock.control.secrets_files import made_or_read
 from penstock.control.settings import LOOPBACK, HeadSettings, split_address
+from penstock.control.state.traffic import Traffic
 from penstock.control.store.store import Store
 from penstock.control.supervision.clock import Clock
 
@@ -31,12 +32,13 @@ async def admin_server(
     store: Store,
     clock: Clock,
     gateways: GatewayManager | None,
+    traffic: Traffic,
 ) -> AdminServer:
     """The server, idle. Raises `SecretUnusable`."""
     _warn_of_plain_tokens(settings)
     tokens = TokenManager(keeper, clock)
     await _begin(tokens, settings)
-    services = AdminServices(keeper, routes, tokens, clock, store, gateways)
+    services = AdminServices(keeper, routes, tokens, clock, store, gateways, traffic)
     app = admin_app(services, metadata.version("penstock"), hosts=_hosts(settings))
     return AdminServer(app, listener, settings.tls)
 

@@ -16,6 +16,7 @@ from penstock.control.managers.routes import RouteManager
 from penstock.control.managers.tokens import TokenManager
 from penstock.control.state.cluster import Cluster
 from penstock.control.state.tokens import Role
+from penstock.control.state.traffic import Traffic
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
 
@@ -32,6 +33,7 @@ class Admin:
     store: MemoryStore
     tokens: TokenManager
     clock: ManualClock
+    traffic: Traffic
 
     async def headers(self, role: Role) -> dict[str, str]:
         """Those of a caller with a new token of this role, whose name is the role's."""
@@ -58,10 +60,12 @@ async def running_admin(*, hosts: tuple[str, ...] = ()) -> AsyncIterator[Admin]:
     keeper = Keeper(Cluster(), store, clock)
     tokens = TokenManager(keeper, clock)
     await tokens.begin(SECRET, new=True)
-    services = AdminServices(keeper, RouteManager(keeper, clock), tokens, clock, store)
+    traffic = Traffic()
+    routes = RouteManager(keeper, clock)
+    services = AdminServices(keeper, routes, tokens, clock, store, traffic=traffic)
     app = admin_app(services, "1.2.3", hosts=hosts)
     async with client_of(app) as client:
-        yield Admin(app, client, keeper, store, tokens, clock)
+        yield Admin(app, client, keeper, store, tokens, clock, traffic)
 
 
 def assert_problem(reply: httpx.Response, status: int, *words: str) -> None:

@@ -10,6 +10,7 @@ from penstock.control.admin.version_api import VersionModel
 from penstock.control.cli.status import (
     DEPLOYMENT_COLUMNS,
     GATEWAY_COLUMNS,
+    LOAD_COLUMNS,
     NODE_COLUMNS,
     REPLICA_COLUMNS,
     Everything,
@@ -86,13 +87,33 @@ def test_a_head_that_holds_still_is_told_first() -> None:
     assert "deployment/odd" in text
 
 
+def test_the_load_of_a_deployment_and_doubts_of_its_replicas_are_told() -> None:
+    load = {"queued": 12, "in_flight": 3, "estimated_wait_ms": 2340, "queue_wait_ms": 56.7}
+    loaded = deployment(load=load | {"shed_share": 0.125})
+    doubted = replica("mini-2", doubts=[{"gateway": "gw-1", "reason": "slow", "for_ms": 4000}])
+    text = shown(Everything([loaded], [doubted], [], []), width=80)
+    (row,) = [line.split() for line in text.splitlines() if "12.5%" in line]
+    assert row == ["mini", "degraded", "3", "12", "2.3", "s", "57", "ms", "12.5%"]
+    assert "mini-2: gw-1 sends it nothing for 4.0 s: slow" in text
+
+
+def test_a_head_that_tells_no_load_is_understood() -> None:
+    assert deployment().status.load.queued == 0
+
+
 def test_where_nothing_is_it_says_so() -> None:
     assert "Deployments: none" in shown(Everything([], [], [], []))
 
 
 def test_at_80_columns_every_list_is_a_table_whose_headers_are_whole() -> None:
     lines = shown(EVERYTHING, width=80).splitlines()
-    for columns in (DEPLOYMENT_COLUMNS, REPLICA_COLUMNS, NODE_COLUMNS, GATEWAY_COLUMNS):
+    for columns in (
+        DEPLOYMENT_COLUMNS,
+        LOAD_COLUMNS,
+        REPLICA_COLUMNS,
+        NODE_COLUMNS,
+        GATEWAY_COLUMNS,
+    ):
         assert " ".join(columns) in [" ".join(line.split()) for line in lines]
     assert max(map(len, lines)) <= 80
 

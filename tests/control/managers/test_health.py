@@ -8,7 +8,13 @@ from datetime import timedelta
 
 from penstock.control.managers.health import PINGS_PER_SECOND, HealthManager
 from penstock.control.managers.keeper import Keeper
-from penstock.control.state.cluster import Cluster, ClusterView
+from penstock.control.state.cluster import (
+    Cluster,
+    ClusterView,
+    Gateway,
+    GatewayReport,
+    GatewayState,
+)
 from penstock.control.state.liveness import HeardNode
 from penstock.control.state.pings import Ping
 from penstock.control.state.replica import Evidence, NodeState, Replica, ReplicaState, Resources
@@ -47,6 +53,7 @@ class World:
     pinger: ScriptedPinger = field(default_factory=ScriptedPinger)
     clock: ManualClock = field(default_factory=ManualClock)
     node_state: NodeState = NodeState.READY
+    deep_every: timedelta = 10 * SECOND
 
     def __post_init__(self) -> None:
         self.keeper = Keeper(Cluster(), MemoryStore(), self.clock)
@@ -56,7 +63,7 @@ class World:
             self.clock,
             PATIENCE,
             ping_every=SECOND,
-            deep_every=10 * SECOND,
+            deep_every=self.deep_every,
         )
 
     @property
@@ -207,6 +214,29 @@ async def test_a_deep_check_that_failed_counts_against_that_process_alone() -> N
         await eventually(pinged, "what the check came to is known")
         task.cancel()
     assert world.view.replicas[replica("r").id].evidence is not Evidence.WEDGED
+
+
+async def test_a_replica_that_a_gateway_doubts_is_checked_deeply_soon_and_left_alone() -> None:
+    world = World(deep_every=timedelta(hours=1))
+    world.pinger.answers = {"a:9000": Ping.ANSWERED, "b:9000": Ping.ANSWERED}
+    world.pinger.generating = {"a:9000"}
+    await world.hold(replica("a"), replica("b"))
+    doubting = GatewayReport(world.clock.now(), 1, doubts=(("a", "no_progress", 5000),))
+    gateway = Gateway("gw-1", GatewayState.REMOTE, report=doubting, reporting=True)
+    world.keeper.cluster.liveness.gateways["gw-1"] = world.clock.steady() + timedelta(minutes=1)
+    await world.keeper.observe(lambda view: view.with_gateway(gateway), "test")
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(world.health.run())
+
+        async def checked_twice() -> bool:
+            world.clock.advance(SECOND)
+            return len(world.pinger.checked) == 2
+
+        await eventually(checked_twice, "deep checks")
+        task.cancel()
+    assert world.pinger.checked == ["a:9000", "a:9000"]
+    assert world.clock.monotonic() >= 20
+    assert set(world.evidence().values()) == {Evidence.ANSWERS}
 
 
 async def test_replicas_in_doubt_take_no_pings_from_the_others_for_ever() -> None:

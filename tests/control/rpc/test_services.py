@@ -196,13 +196,18 @@ async def test_a_watcher_gets_every_field_of_the_routes(served: Served) -> None:
 async def test_the_latest_report_of_a_gateway_is_kept(served: Served) -> None:
     local = Gateway("gw-1", GatewayState.READY, address="a:1", pid=5)
     await served.keeper.observe(lambda view: view.with_gateway(local), "test")
-    counts = routes_pb2.DeploymentReport(deployment="mini", queued=1, in_flight=2, requests=9)
+    counts = routes_pb2.DeploymentReport(
+        deployment="mini", queued=1, in_flight=2, requests=9, sent=8, estimated_wait_ms=7
+    )
+    doubt = routes_pb2.ReplicaDoubt(replica_id="r1", reason="slow", for_ms=6)
     for gateway_id in ("gw-1", "far"):
         stream = served.routes.Report()
         for version in (1, 2):
             report = routes_pb2.GatewayReport(
                 gateway_id=gateway_id, at_ms=1, snapshot_version=version, deployments=[counts]
             )
+            report.instance = "i"
+            report.doubts.append(doubt)
             await stream.write(report)
         await stream.done_writing()
         await stream
@@ -212,7 +217,10 @@ async def test_the_latest_report_of_a_gateway_is_kept(served: Served) -> None:
     assert known.report == far.report
     assert known.report
     assert known.report.snapshot_version == 2
-    assert [(d.queued, d.in_flight, d.requests) for d in known.report.deployments] == [(1, 2, 9)]
+    (found,) = known.report.deployments
+    assert (found.queued, found.in_flight, found.requests) == (1, 2, 9)
+    assert (found.sent, found.estimated_wait_ms) == (8, 7)
+    assert (known.report.instance, known.report.doubts) == ("i", (("r1", "slow", 6),))
 
 
 async def test_a_report_from_outside_the_calendar_is_refused(served: Served) -> None:

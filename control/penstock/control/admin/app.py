@@ -48,7 +48,7 @@ def _resources(services: AdminServices, version: str) -> APIRouter:
         prefix="/admin/v1",
         responses={"4XX": {"description": "Refused"}, "5XX": {"description": "Failed"}},
     )
-    api.include_router(DeploymentsApi(services.keeper, services.clock).router())
+    api.include_router(DeploymentsApi(services.keeper, services.clock, services.traffic).router())
     api.include_router(lists_api(services.keeper.cluster))
     api.include_router(nodes_api(services.keeper))
     api.include_router(gateways_api(services.gateways))

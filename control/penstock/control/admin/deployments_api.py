@@ -30,6 +30,7 @@ from penstock.control.state.deployment import (
 )
 from penstock.control.state.engine_args import runs_model_code
 from penstock.control.state.tokens import Role, Token
+from penstock.control.state.traffic import Traffic
 from penstock.control.store.store import Author
 from penstock.control.supervision.clock import Clock
 
@@ -41,9 +42,10 @@ CREATED: dict[int | str, dict[str, Any]] = {
 class DeploymentsApi:
     """The handlers of /deployments; their docstrings are the API's documents."""
 
-    def __init__(self, keeper: Keeper, clock: Clock) -> None:
+    def __init__(self, keeper: Keeper, clock: Clock, traffic: Traffic) -> None:
         self._keeper = keeper
         self._clock = clock
+        self._traffic = traffic
 
     def router(self) -> APIRouter:
         """The handlers on their paths."""
@@ -60,7 +62,7 @@ class DeploymentsApi:
     async def list_deployments(self, _: Viewer) -> list[DeploymentModel]:
         """All deployments, by name."""
         view = self._keeper.cluster.view()
-        return [DeploymentModel.of(view, d) for _, d in sorted(view.deployments.items())]
+        return [self._model(view, d) for _, d in sorted(view.deployments.items())]
 
     async def create_deployment(
         self, body: NewDeployment, caller: Operator, response: Response
@@ -78,11 +80,11 @@ class DeploymentsApi:
 
         author = Author(caller.name, f"create deployment {spec.name}")
         response.headers["location"] = _location(spec.name)
-        return _shown(await self._keeper.desire(step, author), spec.name, response)
+        return self._shown(await self._keeper.desire(step, author), spec.name, response)
 
     async def get_deployment(self, name: str, _: Viewer, response: Response) -> DeploymentModel:
         """One deployment."""
-        return _shown(self._keeper.cluster.view(), name, response)
+        return self._shown(self._keeper.cluster.view(), name, response)
 
     async def put_deployment(
         self,
@@ -108,7 +110,7 @@ class DeploymentsApi:
             return view.with_deployment(changed(known, spec, self._clock.now()))
 
         view = await self._keeper.desire(step, Author(caller.name, f"put deployment {name}"))
-        return _shown(view, name, response)
+        return self._shown(view, name, response)
 
     async def scale_deployment(
         self,
@@ -128,7 +130,7 @@ class DeploymentsApi:
 
         what = f"scale deployment {name} to {body.replicas}"
         view = await self._keeper.desire(step, Author(caller.name, what))
-        return _shown(view, name, response)
+        return self._shown(view, name, response)
 
     async def change_settings(
         self,
@@ -150,7 +152,7 @@ class DeploymentsApi:
 
         what = f"set {', '.join(sorted(named)) or 'nothing'} of deployment {name}"
         view = await self._keeper.desire(step, Author(caller.name, what))
-        return _shown(view, name, response)
+        return self._shown(view, name, response)
 
     async def delete_deployment(
         self, name: str, caller: Operator, if_match: IfMatch = None
@@ -162,6 +164,15 @@ class DeploymentsApi:
             return view.without_deployment(DeploymentName(name))
 
         await self._keeper.desire(step, Author(caller.name, f"delete deployment {name}"))
+
+    def _shown(self, view: ClusterView, name: str, response: Response) -> DeploymentModel:
+        deployment = view.deployment(name)
+        response.headers["etag"] = etag(deployment)
+        return self._model(view, deployment)
+
+    def _model(self, view: ClusterView, deployment: Deployment) -> DeploymentModel:
+        traffic = self._traffic.of(view, deployment.spec.name, self._clock.steady())
+        return DeploymentModel.of(view, deployment, traffic)
 
     def _with_new(self, view: ClusterView, spec: DeploymentSpec) -> ClusterView:
         uid = secrets.token_hex(16)
@@ -180,9 +191,3 @@ def _check_code(caller: Token, known: Deployment | None, spec: DeploymentSpec) -
 
 def _location(name: str) -> str:
     return f"/admin/v1/deployments/{name}"
-
-
-def _shown(view: ClusterView, name: str, response: Response) -> DeploymentModel:
-    deployment = view.deployment(name)
-    response.headers["etag"] = etag(deployment)
-    return DeploymentModel.of(view, deployment)

@@ -7,6 +7,7 @@ from fastapi import APIRouter
 from penstock.control.admin.auth import Viewer
 from penstock.control.admin.models import GatewayModel, NodeModel, ReplicaModel
 from penstock.control.state.cluster import Cluster
+from penstock.control.state.doubts import doubts_in
 
 
 def lists_api(cluster: Cluster) -> APIRouter:
@@ -17,8 +18,12 @@ def lists_api(cluster: Cluster) -> APIRouter:
     async def list_replicas(_: Viewer, deployment: str | None = None) -> list[ReplicaModel]:
         """All replicas by id, or those of one deployment."""
         view = cluster.view()
-        replicas = sorted(view.replicas.items())
-        return [ReplicaModel.of(view, r) for _, r in replicas if deployment in (None, r.deployment)]
+        doubts = doubts_in(view)
+        return [
+            ReplicaModel.of(view, r, doubts.get(r.id, ()))
+            for _, r in sorted(view.replicas.items())
+            if deployment in (None, r.deployment)
+        ]
 
     @router.get("/nodes")
     async def list_nodes(_: Viewer) -> list[NodeModel]:

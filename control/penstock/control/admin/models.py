@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated
 
@@ -9,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
 from penstock.control.admin.deployment_settings import SettingsModel
 from penstock.control.admin.fields import Count, Text, one_of
+from penstock.control.admin.load_models import DoubtModel, LoadModel
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
 from penstock.control.state.deployment import (
     ENGINES,
@@ -19,12 +21,14 @@ from penstock.control.state.deployment import (
     DeploymentSpec,
     Template,
 )
+from penstock.control.state.doubts import Doubt
 from penstock.control.state.engine_args import check_engine_args
 from penstock.control.state.liveness import HeardNode
 from penstock.control.state.replica import Node, NodeState, Replica, ReplicaState
 from penstock.control.state.serving import is_foreign
 from penstock.control.state.status import DeploymentPhase, status_of
 from penstock.control.state.tokens import Role, Token
+from penstock.control.state.traffic import DeploymentTraffic
 
 FOREIGN = "foreign"  # a replica of a deployment that the store never knew
 Setting = Text | StrictBool | StrictInt | float
@@ -134,6 +138,7 @@ class StatusModel(BaseModel):
     ready: int = Field(description="replicas that serve, of any template")
     updated: int = Field(description="of these, those of the present template")
     message: str
+    load: LoadModel = Field(default_factory=lambda: LoadModel())
 
 
 class DeploymentModel(BaseModel):
@@ -149,7 +154,9 @@ class DeploymentModel(BaseModel):
     updated_at: datetime
 
     @classmethod
-    def of(cls, view: ClusterView, deployment: Deployment) -> DeploymentModel:
+    def of(
+        cls, view: ClusterView, deployment: Deployment, traffic: DeploymentTraffic
+    ) -> DeploymentModel:
         """A deployment as the API shows it."""
         status = status_of(view, deployment)
         return cls(
@@ -164,6 +171,7 @@ class DeploymentModel(BaseModel):
                 ready=status.ready,
                 updated=status.updated,
                 message=status.message,
+                load=LoadModel.of(traffic),
             ),
             created_at=deployment.created_at,
             updated_at=deployment.updated_at,
@@ -193,9 +201,12 @@ class ReplicaModel(BaseModel):
     capacity: int
     endpoints: list[str]
     adapters: list[str]
+    doubts: list[DoubtModel] = Field(
+        default_factory=list, description="of gateways that send it nothing by themselves"
+    )
 
     @classmethod
-    def of(cls, view: ClusterView, replica: Replica) -> ReplicaModel:
+    def of(cls, view: ClusterView, replica: Replica, doubts: Sequence[Doubt] = ()) -> ReplicaModel:
         """A replica as the API shows it; "foreign" where this store never knew its deployment."""
         status = replica.status
         return cls(
@@ -219,6 +230,7 @@ class ReplicaModel(BaseModel):
             capacity=status.capacity,
             endpoints=list(status.endpoints),
             adapters=list(status.adapters),
+            doubts=[DoubtModel.of(each) for each in doubts],
         )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.control.admin.gateways_api import GatewayReplacer
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.routes import RouteManager
 from penstock.control.managers.tokens import TokenManager
+from penstock.control.state.traffic import Traffic
 from penstock.control.store.store import Store
 from penstock.control.supervision.clock import Clock
 
@@ -22,3 +23,4 @@ class AdminServices:
     clock: Clock
     store: Store  # read for the audit trail alone
     gateways: GatewayReplacer | None = None  # None: the head runs no gateway
+    traffic: Traffic = field(default_factory=Traffic)

@@ -71,8 +71,10 @@ def to_parts(everything: Everything) -> list[Part]:
         *_alarms(everything.head),
         listing("Deployments", DEPLOYMENT_COLUMNS, map(_deployment, deployments)),
         *notes((it.name, it.status.message) for it in deployments),
+        listing("Load", LOAD_COLUMNS, map(_load, deployments)),
         listing("Replicas", REPLICA_COLUMNS, map(_replica, replicas)),
         *notes((it.id, it.last_error) for it in replicas),
+        *notes((it.id, _doubts(it)) for it in replicas),
         listing("Nodes", NODE_COLUMNS, map(_node, everything.nodes)),
         listing("Gateways", GATEWAY_COLUMNS, map(_gateway, everything.gateways)),
         *notes((it.id, it.last_error) for it in everything.gateways),
@@ -101,11 +103,32 @@ def _deployment(it: DeploymentModel) -> tuple[str, ...]:
     return (it.name, it.status.phase, counts, it.spec.engine, it.spec.model, adapters)
 
 
+LOAD_COLUMNS = ("name", "state", "in flight", "queued", "next waits", "waited", "shed")
+
+
+def _load(it: DeploymentModel) -> tuple[str, ...]:
+    load = it.status.load
+    waits = (_duration(load.estimated_wait_ms), _duration(load.queue_wait_ms))
+    shed = f"{100 * load.shed_share:.1f}%"
+    return (it.name, it.status.phase, str(load.in_flight), str(load.queued), *waits, shed)
+
+
+def _duration(milliseconds: float) -> str:
+    return f"{milliseconds / 1000:.1f} s" if milliseconds >= 1000 else f"{milliseconds:.0f} ms"
+
+
 REPLICA_COLUMNS = ("id", "state", "node", "address", "pid", "restarts")
 
 
 def _replica(it: ReplicaModel) -> tuple[str, ...]:
     return (it.id, it.state, it.node, it.address, _pid(it.pid), str(it.restarts))
+
+
+def _doubts(it: ReplicaModel) -> str:
+    return "; ".join(
+        f"{doubt.gateway} sends it nothing for {_duration(doubt.for_ms)}: {doubt.reason}"
+        for doubt in it.doubts
+    )
 
 
 NODE_COLUMNS = ("id", "state", "address", "pid", "cores", "GPUs", "memory free")

@@ -35,6 +35,7 @@ INDENT, GAP = 2, 2  # columns
 SOFT = frozenset({"model", "adapters", "name", "deployment", "path"})
 SOFT_WIDTH = 14
 NUMBERS = frozenset({"pid", "restarts", "in flight", "queued", "requests", "cores", "GPUs"})
+NUMBERS |= {"next waits", "waited", "shed"}
 WIDE = 1 << 20  # a pipe's width
 
 

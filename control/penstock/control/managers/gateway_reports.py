@@ -10,16 +10,20 @@ from penstock.control.managers.keeper import Keeper
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayReport, GatewayState
 from penstock.control.state.stamp import Stamp
 from penstock.control.state.suspects import Suspect, Suspects, merged
+from penstock.control.state.traffic import Traffic
 from penstock.control.supervision.clock import Clock
 
 
 class GatewayReports:
     """Takes in what gateways count."""
 
-    def __init__(self, keeper: Keeper, signs: GatewaySigns, clock: Clock) -> None:
+    def __init__(
+        self, keeper: Keeper, signs: GatewaySigns, clock: Clock, traffic: Traffic | None = None
+    ) -> None:
         self._keeper = keeper
         self._signs = signs
         self._clock = clock
+        self._traffic = traffic or Traffic()  # what a head shows of it
 
     async def hear(self, gateway_id: str, stamp: Stamp) -> None:
         """A gateway tells by whose routes it goes."""
@@ -30,7 +34,8 @@ class GatewayReports:
     ) -> None:
         """Replaces what this gateway reported before, and adds to what is suspected."""
         self._signs.reported(gateway_id, report)
-        self._keeper.cluster.liveness.gateways[gateway_id] = self._clock.steady()
+        now = self._keeper.cluster.liveness.gateways[gateway_id] = self._clock.steady()
+        self._traffic.heard(gateway_id, report.instance, report.deployments, now)
 
         def step(view: ClusterView) -> ClusterView:
             known = view.gateways.get(gateway_id) or Gateway(gateway_id, GatewayState.REMOTE)
@@ -40,6 +45,8 @@ class GatewayReports:
             return with_suspects(view, merged(view.suspects, suspects))
 
         await self._keeper.observe(step, f"report of gateway {gateway_id}")
+        view = self._keeper.cluster.view()
+        self._traffic.keep(view.gateways, view.deployments)
 
 
 def with_suspects(view: ClusterView, suspects: Suspects) -> ClusterView:

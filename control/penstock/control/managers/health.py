@@ -18,6 +18,7 @@ from penstock.control.managers.gateway_reports import with_suspects
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.single_flight import SingleFlight
 from penstock.control.state.cluster import ClusterView
+from penstock.control.state.doubts import doubts_in
 from penstock.control.state.health import Patience, heard, registered, swept, vouched_for
 from penstock.control.state.pings import Ping, deeply_checked, pinged
 from penstock.control.state.replica import (
@@ -38,6 +39,8 @@ from penstock.control.supervision.clock import Clock
 
 _PINGED = (ReplicaState.READY, ReplicaState.DRAINING)
 PINGS_PER_SECOND = 100
+# A doubt that stays is checked again no sooner: each check takes a little of the engine.
+DEEP_IF_DOUBTED = timedelta(seconds=10)
 NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -161,10 +164,12 @@ class HealthManager:
         return due[: int(PINGS_PER_SECOND * max(self._ping_every.total_seconds(), 0.01)) * 2]
 
     def _due_for_deep_check(self, replicas: list[Replica], now: datetime) -> list[Replica]:
-        """One that was ready for a whole period, and was not checked for as long."""
+        """One that was ready for a whole period, and was not checked for as long; one that a
+        gateway doubts much sooner."""
         if not self._deep_every:
             return []
-        known = self._keeper.cluster.view().replicas
+        view = self._keeper.cluster.view()
+        known, doubted = view.replicas, doubts_in(view)
         for gone in (self._deep_at.keys() | self._deep_failures.keys()) - known.keys():
             self._deep_at.pop(gone, None)
             self._deep_failures.pop(gone, None)
@@ -172,7 +177,8 @@ class HealthManager:
             r
             for r in replicas
             if r.state is ReplicaState.READY
-            and now - max(self._deep_at.get(r.id, r.since), r.since) >= self._deep_every
+            and now - max(self._deep_at.get(r.id, r.since), r.since)
+            >= (min(self._deep_every, DEEP_IF_DOUBTED) if r.id in doubted else self._deep_every)
         ]
 
     async def _look_once(self, replica: Replica) -> None:

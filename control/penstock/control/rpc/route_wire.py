@@ -40,6 +40,9 @@ def gateway_report(message: routes_pb2.GatewayReport) -> GatewayReport:
             prompt_tokens=d.prompt_tokens,
             completion_tokens=d.completion_tokens,
             ttft_us_sum=d.ttft_us_sum,
+            queue_wait_us_sum=d.queue_wait_us_sum,
+            sent=d.sent,
+            estimated_wait_ms=d.estimated_wait_ms,
         )
         for d in message.deployments
     )
@@ -50,6 +53,8 @@ def gateway_report(message: routes_pb2.GatewayReport) -> GatewayReport:
         draining=message.draining,
         bytes_sent=message.bytes_sent,
         connections=message.connections,
+        instance=message.instance,
+        doubts=tuple((d.replica_id, d.reason, d.for_ms) for d in message.doubts),
     )
 
 

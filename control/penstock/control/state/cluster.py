@@ -50,6 +50,9 @@ class DeploymentCounts:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     ttft_us_sum: int = 0
+    queue_wait_us_sum: int = 0
+    sent: int = 0
+    estimated_wait_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,9 @@ class GatewayReport:
     draining: bool = False  # it takes no new connections
     bytes_sent: int = 0  # to clients, since it started
     connections: int = 0  # of clients, now
+    instance: str = ""  # of the gateway's process: counts of another begin at 0 again
+    # Replicas that it sends nothing to by itself: id, reason, milliseconds that this will last.
+    doubts: tuple[tuple[str, str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,154 @@
+"""What gateways count of each deployment, added up over gateways, and over the last minute.
+
+Gateways count since they started, so that a lost report loses nothing; here that becomes counts
+which only grow, whichever gateway ends. It changes each second and no plan follows from it, so it
+stands beside the view. One thread writes; `totals` may be read from any.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, fields, replace
+from datetime import datetime, timedelta
+
+from penstock.control.state.cluster import ClusterView, DeploymentCounts
+
+MINUTE = timedelta(minutes=1)
+# A minute's counts are kept in slices of this.
+SLICE = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Counts of one deployment that only grow; names and units as in routes.proto."""
+
+    requests: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    rejected: int = 0
+    cancelled: int = 0
+    sent: int = 0
+    queue_wait_us_sum: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def plus(self, other: Totals) -> Totals:
+        """Both together."""
+        return Totals(*(getattr(self, n) + getattr(other, n) for n in _NAMES))
+
+    def since(self, earlier: Totals) -> Totals:
+        """What came after `earlier`."""
+        return Totals(*(max(0, getattr(self, n) - getattr(earlier, n)) for n in _NAMES))
+
+
+_NAMES = tuple(each.name for each in fields(Totals))
+NOTHING = Totals()
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentTraffic:
+    """One deployment at this moment, and in the last minute."""
+
+    queued: int = 0
+    in_flight: int = 0
+    estimated_wait_ms: int = 0  # of a request that came now to the gateway where it waits longest
+    last_minute: Totals = NOTHING
+
+    @property
+    def shed_share(self) -> float:
+        """Of the last minute's requests, those that admission refused: 0 to 1."""
+        requests, rejected = self.last_minute.requests, self.last_minute.rejected
+        return min(1.0, rejected / requests) if requests else 0.0
+
+    @property
+    def queue_wait_ms(self) -> float:
+        """Mean wait of the requests that were sent to a replica in the last minute."""
+        sent = self.last_minute.sent
+        return self.last_minute.queue_wait_us_sum / sent / 1000 if sent else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """What came from `begin` on, for `SLICE`."""
+
+    begin: datetime
+    counts: Totals
+
+
+class Traffic:
+    """Adds up what gateways report."""
+
+    def __init__(self) -> None:
+        # By gateway: the instance whose counts these are, and its latest, by deployment.
+        self._latest: dict[str, tuple[str, dict[str, DeploymentCounts]]] = {}
+        self._totals: dict[str, Totals] = {}
+        self._slices: dict[str, deque[_Slice]] = {}
+
+    def heard(
+        self, gateway_id: str, instance: str, counts: Iterable[DeploymentCounts], now: datetime
+    ) -> None:
+        """A gateway's report; another instance of it counts from 0 again."""
+        known = self._latest.get(gateway_id)
+        before = known[1] if known and known[0] == instance else {}
+        latest = {each.deployment: each for each in counts}
+        for name, each in latest.items():
+            earlier = before.get(name)
+            if each == earlier:
+                continue
+            new = _since(earlier, each)
+            self._totals[name] = self._totals.get(name, NOTHING).plus(new)
+            if known is not None:  # else it may have counted for days
+                self._note(name, new, now)
+        self._latest[gateway_id] = (instance, latest)
+
+    def keep(self, gateways: Collection[str], deployments: Collection[str]) -> None:
+        """Forgets gateways and deployments that are no more."""
+        for gone in self._latest.keys() - set(gateways):
+            del self._latest[gone]
+        for name in self._totals.keys() - set(deployments):
+            self._totals.pop(name)
+            self._slices.pop(name, None)
+
+    def totals(self) -> dict[str, Totals]:
+        """Counts since this head started, by deployment."""
+        return dict(self._totals)
+
+    def of(self, view: ClusterView, name: str, now: datetime) -> DeploymentTraffic:
+        """One deployment, as the gateways that report see it."""
+        reporting = (g.id for g in view.gateways.values() if g.reporting and g.id in self._latest)
+        told = (self._latest[gateway_id][1].get(name) for gateway_id in reporting)
+        counts = [each for each in told if each is not None]
+        last_minute = NOTHING
+        for each in self._slices.get(name, ()):
+            if now - each.begin < MINUTE:
+                last_minute = last_minute.plus(each.counts)
+        return DeploymentTraffic(
+            queued=sum(c.queued for c in counts),
+            in_flight=sum(c.in_flight for c in counts),
+            estimated_wait_ms=max((c.estimated_wait_ms for c in counts), default=0),
+            last_minute=last_minute,
+        )
+
+    def _note(self, name: str, new: Totals, now: datetime) -> None:
+        if new == NOTHING:
+            return
+        slices = self._slices.setdefault(name, deque())
+        while slices and now - slices[0].begin >= MINUTE:
+            slices.popleft()
+        if slices and now - slices[-1].begin < SLICE:
+            slices[-1] = replace(slices[-1], counts=slices[-1].counts.plus(new))
+        else:
+            slices.append(_Slice(now, new))
+
+
+def _since(earlier: DeploymentCounts | None, now: DeploymentCounts) -> Totals:
+    """What came in between; all of it where the counts shrank, for then a process began anew."""
+    total = _totals(now)
+    if earlier is None or now.requests < earlier.requests:
+        return total
+    return total.since(_totals(earlier))
+
+
+def _totals(counts: DeploymentCounts) -> Totals:
+    return Totals(*(getattr(counts, name) for name in _NAMES))
