@@ -37,7 +37,13 @@ routing::Limits limits_from(const penstock::v1::Limits& wire) {
   return {.max_ongoing = wire.max_ongoing(),
           .max_queued = wire.max_queued(),
           .queue_deadline = milliseconds(wire.queue_deadline_ms()),
-          .first_event_deadline = milliseconds(wire.first_event_deadline_ms())};
+          .first_event_deadline = milliseconds(wire.first_event_deadline_ms()),
+          .wait_budget = milliseconds(wire.wait_budget_ms()),
+          .kv_pressure = wire.kv_pressure(),
+          .max_prompt_tokens = wire.max_prompt_tokens(),
+          .max_completion_tokens = wire.max_completion_tokens(),
+          .max_n = wire.max_n(),
+          .progress_deadline = milliseconds(wire.progress_deadline_ms())};
 }
 
 routing::DeploymentRoute deployment_from(const penstock::v1::DeploymentRoute& wire) {
@@ -47,15 +53,19 @@ routing::DeploymentRoute deployment_from(const penstock::v1::DeploymentRoute& wi
       .created = wire.created(),
       .max_model_len = wire.max_model_len(),
       .adapters = {},
-      .limits = limits_from(wire.limits()),
+      .limits = wire.has_limits() ? limits_from(wire.limits()) : routing::Limits{},
       .generation = wire.generation(),
       .uid = wire.uid(),
       .availability = availability_from(wire.availability()),
       .availability_detail = wire.availability_detail(),
       .expected_ready_at = base::WallTime(milliseconds(wire.expected_ready_at_ms())),
-      .endpoints = {wire.endpoints().begin(), wire.endpoints().end()}};
+      .endpoints = {wire.endpoints().begin(), wire.endpoints().end()},
+      .selection_policy = wire.selection_policy()};
   for (const auto& adapter : wire.adapters()) {
     deployment.adapters.push_back({adapter.alias(), adapter.adapter()});
+  }
+  for (const auto& weight : wire.canary()) {
+    deployment.canary.push_back({weight.deployment(), weight.permille()});
   }
   return deployment;
 }
@@ -67,7 +77,9 @@ routing::ReplicaRoute replica_from(const penstock::v1::ReplicaRoute& wire) {
           .state = state_from(wire.state()),
           .capacity = wire.capacity(),
           .adapters = {wire.adapters().begin(), wire.adapters().end()},
-          .deployment_uid = wire.deployment_uid()};
+          .deployment_uid = wire.deployment_uid(),
+          .node = wire.node(),
+          .zone = wire.zone()};
 }
 
 }  // namespace

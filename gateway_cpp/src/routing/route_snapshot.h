@@ -25,13 +25,27 @@ struct AdapterAlias {
   bool operator==(const AdapterAlias&) const = default;
 };
 
-// Zero: no limit.
+// What a deployment's requests may take. The defaults hold where its head says nothing of limits.
 struct Limits {
-  std::uint32_t max_ongoing = 0;  // calls sent to one replica at a time
-  std::uint32_t max_queued = 0;   // requests waiting in one gateway
-  std::chrono::milliseconds queue_deadline{0};
-  std::chrono::milliseconds first_event_deadline{0};
+  std::uint32_t max_ongoing = 0;   // calls sent to one replica at a time; 0: its capacity
+  std::uint32_t max_queued = 100;  // requests waiting in one gateway; 0: nobody waits
+  std::chrono::milliseconds queue_deadline{30'000};   // for a replica; 0: none
+  std::chrono::milliseconds first_event_deadline{0};  // from send to the first event; 0: none
+  std::chrono::milliseconds wait_budget{0};  // estimated wait above which it is refused; 0: none
+  float kv_pressure = 0.93F;  // share of KV in use above which a replica gets nothing new; 0: none
+  std::uint32_t max_prompt_tokens = 0;      // 0: the model's
+  std::uint32_t max_completion_tokens = 0;  // of each choice; 0: the model's
+  std::uint32_t max_n = 16;                 // choices of one request; 0: no limit
+  // A replica that has work and makes no tokens for so long is suspected; 0: never.
+  std::chrono::milliseconds progress_deadline{0};
   bool operator==(const Limits&) const = default;
+};
+
+// A share of a deployment's requests that another deployment answers.
+struct CanaryWeight {
+  std::string deployment;
+  std::uint32_t permille = 0;  // thousandths
+  bool operator==(const CanaryWeight&) const = default;
 };
 
 struct DeploymentRoute {
@@ -47,6 +61,8 @@ struct DeploymentRoute {
   std::string availability_detail = {};     // for a person: why it cannot answer
   base::WallTime expected_ready_at = {};    // where it is loading; the epoch: not known
   std::vector<std::string> endpoints = {};  // paths that it serves; empty: not known
+  std::string selection_policy = {};        // by name, see policy.h; empty: power_of_two
+  std::vector<CanaryWeight> canary = {};
   bool operator==(const DeploymentRoute&) const = default;
 };
 
@@ -60,6 +76,8 @@ struct ReplicaRoute {
   std::uint32_t capacity = 0;         // calls it runs at once; 0: not known
   std::vector<std::string> adapters;  // loaded, "name@version"
   std::string deployment_uid = {};    // nothing is sent to a replica of another uid
+  std::string node = {};              // machine that it runs on; empty: not known
+  std::string zone = {};              // of that machine; empty: not known
   bool operator==(const ReplicaRoute&) const = default;
 };
 

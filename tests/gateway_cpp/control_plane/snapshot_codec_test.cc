@@ -9,11 +9,11 @@ namespace {
 
 TEST(SnapshotCodec, KeepsEveryFieldThatRoutingKnows) {
   penstock::v1::RouteSnapshot wire = snapshot_of(9, "mini");
-  auto& limits = *wire.mutable_deployments(0)->mutable_limits();
-  limits.set_max_ongoing(3);
-  limits.set_max_queued(4);
-  limits.set_queue_deadline_ms(5);
-  limits.set_first_event_deadline_ms(6);
+  wire.mutable_deployments(0)->clear_limits();
+  wire.mutable_deployments(0)->set_selection_policy("session");
+  auto& canary = *wire.mutable_deployments(0)->add_canary();
+  canary.set_deployment("mini-next");
+  canary.set_permille(50);
   wire.mutable_deployments(0)->set_generation(7);
   wire.mutable_deployments(0)->set_uid("uid-1");
   wire.mutable_deployments(0)->set_availability(penstock::v1::AVAILABILITY_LOADING);
@@ -21,6 +21,8 @@ TEST(SnapshotCodec, KeepsEveryFieldThatRoutingKnows) {
   wire.mutable_deployments(0)->set_expected_ready_at_ms(8);
   wire.mutable_deployments(0)->add_endpoints("/v1/completions");
   wire.mutable_replicas(0)->set_deployment_uid("uid-1");
+  wire.mutable_replicas(0)->set_node("node-1");
+  wire.mutable_replicas(0)->set_zone("zone-1");
   const routing::RouteSnapshot expected{
       .version = 9,
       .deployments = {{.name = "mini",
@@ -28,24 +30,72 @@ TEST(SnapshotCodec, KeepsEveryFieldThatRoutingKnows) {
                        .created = 1700000000,
                        .max_model_len = 2048,
                        .adapters = {{"pirate", "pirate@1"}},
-                       .limits = {.max_ongoing = 3,
-                                  .max_queued = 4,
-                                  .queue_deadline = std::chrono::milliseconds(5),
-                                  .first_event_deadline = std::chrono::milliseconds(6)},
+                       .limits = {},
                        .generation = 7,
                        .uid = "uid-1",
                        .availability = base::Availability::kLoading,
                        .availability_detail = "it starts",
                        .expected_ready_at = base::WallTime(std::chrono::milliseconds(8)),
-                       .endpoints = {"/v1/completions"}}},
+                       .endpoints = {"/v1/completions"},
+                       .selection_policy = "session",
+                       .canary = {{"mini-next", 50}}}},
       .replicas = {{.id = {"mini-1"},
                     .deployment = "mini",
                     .address = "127.0.0.1:1",
                     .state = routing::ReplicaState::kReady,
                     .capacity = 4,
                     .adapters = {"pirate@1"},
-                    .deployment_uid = "uid-1"}}};
+                    .deployment_uid = "uid-1",
+                    .node = "node-1",
+                    .zone = "zone-1"}}};
   EXPECT_EQ(from_proto(wire), expected);
+}
+
+TEST(SnapshotCodec, KeepsEveryLimit) {
+  penstock::v1::RouteSnapshot wire = snapshot_of(1, "mini");
+  auto& limits = *wire.mutable_deployments(0)->mutable_limits();
+  limits.set_max_ongoing(3);
+  limits.set_max_queued(4);
+  limits.set_queue_deadline_ms(5);
+  limits.set_first_event_deadline_ms(6);
+  limits.set_wait_budget_ms(11);
+  limits.set_kv_pressure(0.5F);
+  limits.set_max_prompt_tokens(12);
+  limits.set_max_completion_tokens(13);
+  limits.set_max_n(14);
+  limits.set_progress_deadline_ms(15);
+  const routing::Limits expected{.max_ongoing = 3,
+                                 .max_queued = 4,
+                                 .queue_deadline = std::chrono::milliseconds(5),
+                                 .first_event_deadline = std::chrono::milliseconds(6),
+                                 .wait_budget = std::chrono::milliseconds(11),
+                                 .kv_pressure = 0.5F,
+                                 .max_prompt_tokens = 12,
+                                 .max_completion_tokens = 13,
+                                 .max_n = 14,
+                                 .progress_deadline = std::chrono::milliseconds(15)};
+  EXPECT_EQ(from_proto(wire).deployments[0].limits, expected);
+}
+
+TEST(SnapshotCodec, ADeploymentWithoutLimitsGetsTheDefaults) {
+  penstock::v1::RouteSnapshot wire = snapshot_of(1, "mini");
+  wire.mutable_deployments(0)->clear_limits();
+  const routing::Limits limits = from_proto(wire).deployments[0].limits;
+  EXPECT_EQ(limits.max_ongoing, 0U);
+  EXPECT_EQ(limits.max_queued, 100U);
+  EXPECT_EQ(limits.queue_deadline, std::chrono::seconds(30));
+  EXPECT_EQ(limits.wait_budget, std::chrono::seconds(0));
+  EXPECT_FLOAT_EQ(limits.kv_pressure, 0.93F);
+  EXPECT_EQ(limits.max_n, 16U);
+}
+
+TEST(SnapshotCodec, AZeroThatIsSaidIsNotADefault) {
+  penstock::v1::RouteSnapshot wire = snapshot_of(1, "mini");
+  wire.mutable_deployments(0)->mutable_limits();
+  const routing::Limits limits = from_proto(wire).deployments[0].limits;
+  EXPECT_EQ(limits.max_queued, 0U);
+  EXPECT_EQ(limits.queue_deadline, std::chrono::seconds(0));
+  EXPECT_FLOAT_EQ(limits.kv_pressure, 0.0F);
 }
 
 TEST(SnapshotCodec, OnlyAReplicaSaidToBeReadyIsReady) {

@@ -1,0 +1,57 @@
+// What a policy chooses among, for one request: the replicas that may be called now, less those
+// that the request may not use. Lives for one choice.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "routing/hashing.h"
+#include "routing/preferences.h"
+#include "routing/replica_pool.h"
+#include "routing/traits.h"
+
+namespace penstock::routing {
+
+class Candidates {
+ public:
+  struct Totals {
+    std::uint32_t sound = 0;  // replicas that nothing speaks against
+    std::uint64_t load = 0;   // calls on these
+  };
+  Candidates(const ReplicaPool& pool, const Preferences& preferences, const Totals& totals,
+             const Traits& traits, std::vector<const Replica*> excluded, Random& random)
+      : pool_(pool),
+        preferences_(preferences),
+        totals_(totals),
+        traits_(traits),
+        excluded_(std::move(excluded)),
+        random_(random) {}
+
+  const ReplicaPool& pool() const { return pool_; }
+  const Preferences& preferences() const { return preferences_; }
+  const Traits& traits() const { return traits_; }
+  Random& random() const { return random_; }
+
+  // Whether it may be chosen for this request. For replicas of the pool and for others.
+  bool allows(const Replica& replica) const {
+    return replica.standing().callable && !is_excluded(replica);
+  }
+  bool is_excluded(const Replica& replica) const;
+
+  // Whether it may take one more call without having more than `factor` times the mean of all, or
+  // more than an eighth of its places; less where it starts slowly.
+  bool is_within(const Replica& replica, double factor) const;
+
+  Preferences::Few preferred() const { return preferences_.few(*this, random_); }
+
+ private:
+  const ReplicaPool& pool_;
+  const Preferences& preferences_;
+  const Totals& totals_;
+  const Traits& traits_;
+  std::vector<const Replica*> excluded_;
+  Random& random_;
+};
+
+}  // namespace penstock::routing

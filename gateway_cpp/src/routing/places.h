@@ -1,0 +1,28 @@
+// Whether a replica has a free place for one more call of this gateway. Pure: several gateways that
+// share a replica decide alike, each with its own counts and the replica's newest report.
+#pragma once
+
+#include <cstdint>
+
+namespace penstock::routing {
+
+struct Places {
+  std::uint32_t limit = 0;      // calls of all gateways together; 0: no limit
+  std::uint32_t own = 0;        // calls of this gateway under way there
+  std::uint32_t unseen = 0;     // of these, sent since the replica's newest report
+  std::uint32_t elsewhere = 0;  // calls of other gateways, by that report
+  std::uint32_t gateways = 1;   // that share it, this one included
+  bool engine_full = false;     // sequences wait in the engine for a slot of its batch
+};
+
+// A gateway is never refused its fair share, floor(limit / gateways) and at least one call. Beyond
+// it, a place has to be left when each other gateway has sent as many unseen calls as this one, and
+// at least one: so sends that race between two reports do not overfill. An engine whose own queue
+// is not empty gets no second call.
+bool has_place(const Places& places);
+
+// The most calls that gateways of whom each knows how many they are, and whose reports come late,
+// ever have at one replica together: shares taken up while others hold idle places come on top.
+std::uint32_t most_calls(std::uint32_t limit, std::uint32_t gateways);
+
+}  // namespace penstock::routing

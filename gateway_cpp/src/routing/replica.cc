@@ -1,0 +1,54 @@
+#include "routing/replica.h"
+
+#include <algorithm>
+
+#include "routing/places.h"
+
+namespace penstock::routing {
+namespace {
+
+// What a replica of unknown capacity is taken to run at once when loads are compared.
+constexpr std::uint32_t kUsualPlaces = 64;
+
+}  // namespace
+
+bool Replica::holds(std::string_view adapter) const {
+  const auto& adapters = has_reported_ ? reported_.adapters : route_.adapters;
+  return std::ranges::find(adapters, adapter) != adapters.end();
+}
+
+std::uint32_t Replica::limit_by(const Limits& limits) const {
+  if (limits.max_ongoing > 0) return limits.max_ongoing;
+  return reported_.max_running > 0 ? reported_.max_running : route_.capacity;
+}
+
+bool Replica::has_room(const Limits& limits) const {
+  const bool engine_full = limits.max_ongoing == 0 && reported_.waiting > 0 &&
+                           reported_.running >= reported_.max_running;
+  return has_place({.limit = limit_by(limits),
+                    .own = own_,
+                    .unseen = std::min(unseen_, own_),
+                    .elsewhere = elsewhere_,
+                    .gateways = std::max(1U, reported_.gateways),
+                    .engine_full = engine_full});
+}
+
+Standing Replica::stands(const Limits& limits, base::SteadyTime now) const {
+  Standing is;
+  if (!listed_) return is;
+  is.ready = route_.state == ReplicaState::kReady && reported_.serving;
+  is.starting = route_.state == ReplicaState::kStarting;
+  is.sound = is.ready && !suspected_ && breaker_.state() == Breaker::State::kClosed;
+  is.pressured = is.ready && limits.kv_pressure > 0 && reported_.kv_usage > limits.kv_pressure;
+  is.load = own_ + elsewhere_;
+  const std::uint32_t limit = limit_by(limits);
+  const double places = limit > 0 ? limit : kUsualPlaces;
+  is.score = (is.load + 1) * double{SlowStart::kFull} / (places * slow_start_.tenths());
+  if (is.ready && !is.pressured && has_room(limits)) {
+    is.callable = is.sound || (!suspected_ && breaker_.may_probe(now));
+    is.spare = !is.sound;
+  }
+  return is;
+}
+
+}  // namespace penstock::routing

@@ -1,0 +1,95 @@
+// One replica as this gateway knows it: its route, our calls on it, what it reported last and what
+// speaks against it. Owned by its ReplicaSet and by whoever has a call on it; only id() and
+// address() may be read without the set's guard.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/clock.h"
+#include "routing/breaker.h"
+#include "routing/progress.h"
+#include "routing/route_snapshot.h"
+#include "routing/slow_start.h"
+#include "routing/traits.h"
+
+namespace penstock::routing {
+
+// What follows from a replica's state; sums and pools are kept by the difference of two of these.
+struct Standing {
+  bool starting = false;
+  bool ready = false;      // by the routes and by its own word
+  bool sound = false;      // ready, and nothing speaks against it
+  bool pressured = false;  // ready, with too much KV in use
+  bool callable = false;   // may be chosen: sound or to be probed, with room
+  bool spare = false;      // doubted, with room: for when nobody is sound
+  std::uint32_t load = 0;  // calls, ours and others'
+  double score = 0;        // load for each place, smaller is better
+  bool operator==(const Standing&) const = default;
+};
+
+// Where a replica is near this gateway; smaller is nearer.
+enum class Nearness : std::uint8_t { kSameNode, kSameZone, kElsewhere };
+
+class Replica {
+ public:
+  Replica(ReplicaRoute route, std::uint32_t serial)
+      : id_(route.id), address_(route.address), serial_(serial), route_(std::move(route)) {}
+  Replica(const Replica&) = delete;
+  Replica& operator=(const Replica&) = delete;
+
+  const ReplicaId& id() const { return id_; }
+  const std::string& address() const { return address_; }
+  const ReplicaRoute& route() const { return route_; }  // the newest
+  std::uint32_t in_flight() const { return own_; }
+  const LoadReport& reported() const { return reported_; }  // the newest; all zero before the first
+
+  const Standing& standing() const { return standing_; }
+  std::uint32_t serial() const { return serial_; }  // tells the replicas of one set apart for good
+  std::uint32_t limit() const { return limit_; }    // calls of all gateways; 0: none
+  std::uint32_t share_tenths() const { return slow_start_.tenths(); }
+  Nearness nearness() const { return nearness_; }
+  bool holds(std::string_view adapter) const;
+
+  // What the set's policy notes of it; means nothing to another policy.
+  struct Note {
+    std::size_t heap_at = SIZE_MAX;  // in a ReplicaHeap
+    double pass = 0;                 // turns that it has had
+    std::uint64_t chosen = 0;        // when it was chosen last, in choices
+  };
+  Note note = {};
+
+ private:
+  friend class ReplicaSet;
+  friend class ReplicaPool;
+
+  // What its state means under these limits now.
+  Standing stands(const Limits& limits, base::SteadyTime now) const;
+  bool has_room(const Limits& limits) const;
+  std::uint32_t limit_by(const Limits& limits) const;
+
+  const ReplicaId id_;
+  const std::string address_;
+  const std::uint32_t serial_;
+  ReplicaRoute route_;
+  bool listed_ = false;  // in the set
+  std::size_t member_at_ = 0;
+  std::size_t pool_at_[2] = {SIZE_MAX, SIZE_MAX};  // in the set's pools
+  Nearness nearness_ = Nearness::kElsewhere;
+  std::uint32_t limit_ = 0;
+  Standing standing_ = {};
+
+  std::uint32_t own_ = 0;        // our calls under way
+  std::uint32_t unseen_ = 0;     // sent since the newest report
+  std::uint32_t elsewhere_ = 0;  // other gateways' calls
+  bool has_reported_ = false;
+  LoadReport reported_ = {};
+
+  Breaker breaker_;
+  Progress progress_;
+  bool suspected_ = false;  // makes no progress
+  SlowStart slow_start_;
+  base::SteadyTime wake_at_ = base::SteadyTime::max();
+};
+
+}  // namespace penstock::routing

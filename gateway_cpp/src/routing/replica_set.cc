@@ -1,0 +1,213 @@
+#include "routing/replica_set.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "routing/power_of_two_policy.h"
+
+namespace penstock::routing {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr base::SteadyTime kNever = base::SteadyTime::max();
+// A suspect that is spared because nobody else is usable is looked at again after so long.
+constexpr std::chrono::seconds kSparedFor{1};
+
+milliseconds left_of(base::SteadyTime until, base::SteadyTime now) {
+  return until > now ? std::chrono::ceil<milliseconds>(until - now) : milliseconds(0);
+}
+
+}  // namespace
+
+ReplicaSet::ReplicaSet(GatewayPlace place, std::uint64_t seed)
+    : place_(std::move(place)), random_(seed), policy_(make_policy({})) {}
+
+std::shared_ptr<Replica> ReplicaSet::reserve(const Traits& traits, base::SteadyTime now) {
+  wake(now);
+  Replica* chosen = choose(traits);
+  if (chosen == nullptr) return nullptr;
+  ++chosen->own_;
+  ++chosen->unseen_;
+  chosen->progress_.sent(now);
+  chosen->breaker_.sent(now);
+  touch(*chosen, now);
+  return members_[chosen->member_at_];
+}
+
+Replica* ReplicaSet::choose(const Traits& traits) {
+  std::vector<const Replica*> excluded = resolve(traits.excluded);
+  const auto sound_ones = std::ranges::count_if(
+      excluded, [](const Replica* replica) { return replica->standing().sound; });
+  const bool any_sound = totals_.sound > static_cast<std::uint64_t>(sound_ones);
+  const Candidates candidates(callable_, preferences_, totals_, traits, std::move(excluded),
+                              random_);
+  if (any_sound) return policy_->choose(candidates);
+  return better_of_two(spare_, candidates);
+}
+
+std::vector<const Replica*> ReplicaSet::resolve(std::span<const ReplicaId> ids) const {
+  std::vector<const Replica*> found;
+  for (const ReplicaId& id : ids) {
+    const auto known = by_id_.find(id.value);
+    if (known != by_id_.end() && std::ranges::find(found, known->second) == found.end()) {
+      found.push_back(known->second);
+    }
+  }
+  return found;
+}
+
+void ReplicaSet::release(Replica& replica, base::SteadyTime now) {
+  if (replica.own_ > 0) --replica.own_;
+  replica.progress_.released();
+  replica.breaker_.released();
+  touch(replica, now);
+}
+
+void ReplicaSet::report(Replica& replica, const LoadReport& load, base::SteadyTime now) {
+  const bool other_adapters = !replica.has_reported_ || replica.reported_.adapters != load.adapters;
+  const std::uint32_t sequences = load.running + load.waiting;
+  const std::uint32_t seen =
+      load.gateways > 0 ? load.calls - std::min(load.calls, load.calls_elsewhere) : replica.own_;
+  replica.unseen_ = replica.own_ - std::min(replica.own_, seen);
+  // One that does not count calls counts its sequences, ours among them.
+  replica.elsewhere_ =
+      load.gateways > 0 ? load.calls_elsewhere : sequences - std::min(sequences, replica.own_);
+  replica.progress_.report(load, now);
+  replica.reported_ = load;
+  replica.has_reported_ = true;
+  if (other_adapters && replica.listed_) learn(replica);
+  touch(replica, now);
+}
+
+milliseconds ReplicaSet::note_failure(Replica& replica, Failure failure, base::SteadyTime now) {
+  using Last = Breaker::Last;
+  const milliseconds doubt =
+      replica.breaker_.fail(failure, another_is_sound(replica) ? Last::kNo : Last::kYes, now);
+  touch(replica, now);
+  return doubt;
+}
+
+void ReplicaSet::note_success(Replica& replica, base::SteadyTime now) {
+  const bool doubted = replica.breaker_.state() != Breaker::State::kClosed || replica.suspected_;
+  if (replica.breaker_.state() != Breaker::State::kClosed) replica.slow_start_.begin(now);
+  replica.breaker_.answer();
+  replica.progress_.answered(now);
+  if (doubted) touch(replica, now);
+}
+
+void ReplicaSet::note_back(Replica& replica, base::SteadyTime now) {
+  const bool doubted = replica.breaker_.state() != Breaker::State::kClosed;
+  replica.breaker_.back();
+  if (doubted && replica.breaker_.state() == Breaker::State::kClosed) {
+    replica.slow_start_.begin(now);
+  }
+  touch(replica, now);
+}
+
+bool ReplicaSet::advance(base::SteadyTime now) {
+  wake(now);
+  return std::exchange(opened_, false);
+}
+
+base::SteadyTime ReplicaSet::next_change() const {
+  return wakes_.empty() ? kNever : wakes_.top().at;
+}
+
+void ReplicaSet::wake(base::SteadyTime now) {
+  while (!wakes_.empty() && wakes_.top().at <= now) {
+    const Wake wake = wakes_.top();
+    wakes_.pop();
+    Replica& replica = *wake.replica;
+    if (wake.at != replica.wake_at_) continue;  // another is due instead
+    const std::uint32_t before = with_room();
+    replica.wake_at_ = kNever;
+    touch(replica, now);
+    if (with_room() > before) opened_ = true;
+  }
+}
+
+void ReplicaSet::touch(Replica& replica, base::SteadyTime now) {
+  if (!replica.listed_) return;
+  replica.breaker_.advance(replica.own_, now);
+  replica.slow_start_.advance(now);
+  if (!replica.progress_.is_stuck(limits_.progress_deadline, now)) {
+    replica.suspected_ = false;
+  } else if (another_is_sound(replica)) {
+    replica.suspected_ = true;
+  }
+  settle(replica, now);
+  schedule(replica, now);
+}
+
+void ReplicaSet::settle(Replica& replica, base::SteadyTime now) {
+  replica.limit_ = replica.limit_by(limits_);
+  const Standing was = replica.standing_;
+  Standing is = replica.stands(limits_, now);
+  if (is.ready && !was.ready && followed_) {
+    replica.slow_start_.begin(now);
+    is = replica.stands(limits_, now);
+  }
+  if (is == was) return;
+  replica.standing_ = is;
+  counts_.ready += is.ready - was.ready;
+  counts_.starting += is.starting - was.starting;
+  counts_.under_pressure += is.pressured - was.pressured;
+  totals_.sound += is.sound - was.sound;
+  totals_.load += is.sound ? is.load : 0;
+  totals_.load -= was.sound ? was.load : 0;
+  callable_.set(replica, is.callable);
+  spare_.set(replica, is.spare);
+  policy_->update(replica);
+}
+
+void ReplicaSet::schedule(Replica& replica, base::SteadyTime now) {
+  base::SteadyTime due = std::min(replica.breaker_.due(), replica.slow_start_.due());
+  const auto stuck = replica.progress_.due(limits_.progress_deadline);
+  if (stuck && !replica.suspected_) due = std::min(due, std::max(*stuck, now + kSparedFor));
+  if (due >= replica.wake_at_) return;
+  replica.wake_at_ = due;
+  wakes_.push({due, members_[replica.member_at_]});
+}
+
+std::uint32_t ReplicaSet::with_room() const {
+  const ReplicaPool& pool = totals_.sound > 0 ? callable_ : spare_;
+  return static_cast<std::uint32_t>(pool.size());
+}
+
+bool ReplicaSet::another_is_sound(const Replica& besides) const {
+  return totals_.sound > (besides.standing().sound ? 1U : 0U);
+}
+
+Counts ReplicaSet::counts() const {
+  Counts counts = counts_;
+  counts.with_room = with_room();
+  return counts;
+}
+
+std::vector<Doubt> ReplicaSet::doubts(base::SteadyTime now) const {
+  std::vector<Doubt> found;
+  for (const auto& replica : members_) {
+    if (replica->breaker_.state() == Breaker::State::kOpen && replica->breaker_.until() > now) {
+      found.push_back(
+          {replica->id(), replica->breaker_.reason(), left_of(replica->breaker_.until(), now)});
+    } else if (replica->suspected_) {
+      found.push_back({replica->id(), "no_progress", milliseconds(0)});
+    }
+  }
+  return found;
+}
+
+std::shared_ptr<Replica> ReplicaSet::find(const ReplicaId& id) const {
+  const auto known = by_id_.find(id.value);
+  return known == by_id_.end() ? nullptr : members_[known->second->member_at_];
+}
+
+bool ReplicaSet::another_is_usable(const ReplicaId& besides, base::SteadyTime now) {
+  wake(now);
+  const auto known = by_id_.find(besides.value);
+  const Standing itself = known == by_id_.end() ? Standing{} : known->second->standing();
+  return totals_.sound > (itself.sound ? 1U : 0U) || callable_.size() > (itself.callable ? 1U : 0U);
+}
+
+}  // namespace penstock::routing

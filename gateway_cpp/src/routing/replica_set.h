@@ -1,0 +1,114 @@
+// The replicas of one deployment: which of them may be sent a call, how many calls they have, what
+// speaks against them, and the choice among them. Not thread-safe: its owner guards it together
+// with the queue before it. It has no clock: callers bring the time. Nothing a request does costs
+// more with more replicas, but for the logarithm.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <queue>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "routing/candidates.h"
+#include "routing/hashing.h"
+#include "routing/policy.h"
+#include "routing/preferences.h"
+#include "routing/replica.h"
+#include "routing/replica_pool.h"
+#include "routing/route_snapshot.h"
+#include "routing/traits.h"
+
+namespace penstock::routing {
+
+class ReplicaSet {
+ public:
+  ReplicaSet(GatewayPlace place, std::uint64_t seed);
+  ReplicaSet(const ReplicaSet&) = delete;
+  ReplicaSet& operator=(const ReplicaSet&) = delete;
+
+  // Takes up the deployment's replicas, limits and policy from a snapshot. A replica that keeps id
+  // and address keeps its calls, load and doubts, also when it was away for a snapshot.
+  void follow(const DeploymentRoute& route, std::span<const ReplicaRoute> replicas,
+              base::SteadyTime now);
+
+  // Chooses a replica and counts one call on it; null: nobody has room for it.
+  std::shared_ptr<Replica> reserve(const Traits& traits, base::SteadyTime now);
+  // The call has ended. Exactly once for each reserve(), also after the replica left the set.
+  void release(Replica& replica, base::SteadyTime now);
+
+  void report(Replica& replica, const LoadReport& load, base::SteadyTime now);
+  // The doubt that the failure brought; 0: none.
+  std::chrono::milliseconds note_failure(Replica& replica, Failure failure, base::SteadyTime now);
+  // It answered a call whole.
+  void note_success(Replica& replica, base::SteadyTime now);
+  // The first message of a new load stream came: doubt of a lost process is over.
+  void note_back(Replica& replica, base::SteadyTime now);
+
+  // Time alone ends doubts and slow starts, opens probes and finds what makes no progress. True:
+  // since the last call it may have made room.
+  bool advance(base::SteadyTime now);
+  // When advance() has something to do; the largest time: nothing.
+  base::SteadyTime next_change() const;
+
+  Counts counts() const;
+  std::vector<Doubt> doubts(base::SteadyTime now) const;
+  // Null: not in the set.
+  std::shared_ptr<Replica> find(const ReplicaId& id) const;
+  std::span<const std::shared_ptr<Replica>> replicas() const { return members_; }
+  // Whether a replica besides that one is ready and nothing speaks against it, or may be probed.
+  bool another_is_usable(const ReplicaId& besides, base::SteadyTime now);
+
+ private:
+  struct Wake {
+    base::SteadyTime at;
+    std::shared_ptr<Replica> replica;
+    bool operator>(const Wake& other) const { return at > other.at; }
+  };
+  using ById = std::unordered_map<std::string, Replica*>;
+  using Address = std::pair<std::string, std::string>;  // id and address
+
+  bool take_up(std::span<const ReplicaRoute> replicas);
+  bool drop_unlisted(std::span<const ReplicaRoute> replicas, base::SteadyTime now);
+  ById::iterator add(const ReplicaRoute& route);
+  void remove(Replica& replica, base::SteadyTime now);
+  void learn(Replica& replica);
+  Nearness nearness(const ReplicaRoute& route) const;
+
+  Replica* choose(const Traits& traits);
+  std::vector<const Replica*> resolve(std::span<const ReplicaId> ids) const;
+  std::uint32_t with_room() const;
+  bool another_is_sound(const Replica& besides) const;
+
+  // What time and events mean for the replica: suspicion, standing, sums, pools, the next wake.
+  void touch(Replica& replica, base::SteadyTime now);
+  void settle(Replica& replica, base::SteadyTime now);
+  void schedule(Replica& replica, base::SteadyTime now);
+  void wake(base::SteadyTime now);
+
+  const GatewayPlace place_;
+  Random random_;
+  Limits limits_;
+  std::string policy_name_;
+  std::unique_ptr<Policy> policy_;
+  bool followed_ = false;  // those of the first snapshot are warm: others have used them
+
+  std::vector<std::shared_ptr<Replica>> members_;
+  ById by_id_;
+  std::map<Address, std::weak_ptr<Replica>> departed_;  // with calls under way
+  std::uint32_t serials_ = 0;
+
+  ReplicaPool callable_{ReplicaPool::Slot::kCallable};
+  ReplicaPool spare_{ReplicaPool::Slot::kSpare};
+  Preferences preferences_;
+  Counts counts_;
+  Candidates::Totals totals_;
+  std::priority_queue<Wake, std::vector<Wake>, std::greater<>> wakes_;
+  bool opened_ = false;  // time made room since advance() said so
+};
+
+}  // namespace penstock::routing

@@ -1,0 +1,92 @@
+// ReplicaSet::follow: which replicas are in the set, and under which limits and policy.
+#include <algorithm>
+#include <set>
+
+#include "routing/replica_set.h"
+
+namespace penstock::routing {
+
+void ReplicaSet::follow(const DeploymentRoute& route, std::span<const ReplicaRoute> replicas,
+                        base::SteadyTime now) {
+  wake(now);
+  limits_ = route.limits;
+  const bool fewer = drop_unlisted(replicas, now);
+  const bool more = take_up(replicas);
+  const bool other_policy = route.selection_policy != policy_name_;
+  if (other_policy) {
+    policy_name_ = route.selection_policy;
+    policy_ = make_policy(policy_name_);
+    for (const auto& member : members_) member->note = {};
+  }
+  if (fewer || more || other_policy) policy_->follow(members_);
+  for (const auto& member : members_) {
+    touch(*member, now);
+    if (other_policy) policy_->update(*member);
+  }
+  std::erase_if(departed_, [](const auto& entry) { return entry.second.expired(); });
+  followed_ = true;
+}
+
+bool ReplicaSet::drop_unlisted(std::span<const ReplicaRoute> replicas, base::SteadyTime now) {
+  std::set<std::pair<std::string_view, std::string_view>> listed;
+  for (const ReplicaRoute& route : replicas) listed.emplace(route.id.value, route.address);
+  std::vector<std::shared_ptr<Replica>> gone;
+  std::ranges::copy_if(members_, std::back_inserter(gone), [&listed](const auto& member) {
+    return !listed.contains({member->id().value, member->address()});
+  });
+  for (const auto& replica : gone) remove(*replica, now);
+  return !gone.empty();
+}
+
+bool ReplicaSet::take_up(std::span<const ReplicaRoute> replicas) {
+  bool more = false;
+  for (const ReplicaRoute& route : replicas) {
+    auto known = by_id_.find(route.id.value);
+    const bool is_new = known == by_id_.end();
+    if (is_new) known = add(route);
+    Replica& replica = *known->second;
+    if (replica.address() != route.address) continue;  // an id that is named twice: the first holds
+    if (is_new || replica.route_ != route) {
+      replica.route_ = route;
+      replica.nearness_ = nearness(route);
+      learn(replica);
+    }
+    more = more || is_new;
+  }
+  return more;
+}
+
+ReplicaSet::ById::iterator ReplicaSet::add(const ReplicaRoute& route) {
+  auto replica = departed_[{route.id.value, route.address}].lock();
+  if (!replica) replica = std::make_shared<Replica>(route, ++serials_);
+  replica->note = {};
+  replica->listed_ = true;
+  replica->member_at_ = members_.size();
+  members_.push_back(replica);
+  return by_id_.emplace(route.id.value, replica.get()).first;
+}
+
+void ReplicaSet::remove(Replica& replica, base::SteadyTime now) {
+  const std::shared_ptr<Replica> kept = members_[replica.member_at_];
+  departed_[{replica.id().value, replica.address()}] = kept;
+  preferences_.forget(replica);
+  replica.listed_ = false;
+  settle(replica, now);
+  members_[replica.member_at_] = members_.back();
+  members_[replica.member_at_]->member_at_ = replica.member_at_;
+  members_.pop_back();
+  by_id_.erase(replica.id().value);
+}
+
+void ReplicaSet::learn(Replica& replica) {
+  preferences_.learn(replica,
+                     replica.has_reported_ ? replica.reported_.adapters : replica.route_.adapters);
+}
+
+Nearness ReplicaSet::nearness(const ReplicaRoute& route) const {
+  if (!place_.node.empty() && route.node == place_.node) return Nearness::kSameNode;
+  if (!place_.zone.empty() && route.zone == place_.zone) return Nearness::kSameZone;
+  return Nearness::kElsewhere;
+}
+
+}  // namespace penstock::routing
