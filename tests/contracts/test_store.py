@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from penstock.control.errors import RevisionMismatch
+from penstock.control.state.usage import MOST, Counts, Reading, UsageKey, UsageRow
 from penstock.control.store.sqlite import SqliteStore
 from penstock.control.store.store import Author, Change, Key, Store
 from tests.fakes.control_store import MemoryStore
@@ -94,3 +96,51 @@ async def test_the_audit_trail_says_who_what_when_before_and_after(store: Store)
 async def test_concurrent_writers_each_get_a_version_of_their_own(store: Store) -> None:
     writes = [store.apply([Change(A, {"n": n})], ADMIN, NOON) for n in range(20)]
     assert sorted(await asyncio.gather(*writes)) == list(range(1, 21))
+
+
+TODAY = NOON.date()
+TOMORROW = TODAY + timedelta(days=1)
+ACME = UsageKey("acme", "key_1", "mini", "")
+NOBODY = UsageKey("", "", "mini", "pirate@1")
+
+
+async def test_usage_is_what_counts_grew_by_on_the_day_of_the_reading(store: Store) -> None:
+    await store.record([Reading(TODAY, "i", ACME, Counts(1, 0, 10, 5, 0))])
+    await store.record(
+        [
+            Reading(TOMORROW, "i", ACME, Counts(3, 1, 10, 9, 2)),
+            Reading(TODAY, "j", ACME, Counts(2, 0, 4, 4, 0)),
+            Reading(TODAY, "i", NOBODY, Counts(1)),
+        ]
+    )
+    assert await store.usage(TODAY, TOMORROW) == [
+        UsageRow(TODAY, NOBODY, Counts(1)),
+        UsageRow(TODAY, ACME, Counts(3, 0, 14, 9, 0)),
+        UsageRow(TOMORROW, ACME, Counts(2, 1, 0, 4, 2)),
+    ]
+    assert await store.usage(TOMORROW, TOMORROW, "") == []
+    assert [row.counts for row in await store.usage(TODAY, TODAY, "acme")] == [
+        Counts(3, 0, 14, 9, 0)
+    ]
+    assert dict(await store.tokens_of(TODAY)) == {"": 0, "acme": 23}
+
+
+async def test_a_reading_that_is_recorded_again_or_is_older_changes_nothing(store: Store) -> None:
+    first, second = (Reading(TODAY, "i", ACME, Counts(n, 0, 2 * n, 0, 0)) for n in (1, 2))
+    for readings in ([first], [second], [second], [first], [second, first], []):
+        await store.record(readings)
+    assert await store.usage(TODAY, TODAY) == [UsageRow(TODAY, ACME, Counts(2, 0, 4, 0, 0))]
+
+
+async def test_a_count_that_cannot_be_believed_stands_in_nobodys_way(store: Store) -> None:
+    for n in range(3):
+        await store.record([Reading(TODAY, f"i{n}", ACME, Counts(2**64 - 1))])
+    (row,) = await store.usage(TODAY, TODAY)
+    assert row.counts.requests >= MOST
+
+
+async def test_usage_is_no_transaction_of_the_documents(store: Store) -> None:
+    await store.apply([Change(A, {})], ADMIN, NOON)
+    await store.record([Reading(TODAY, "i", ACME, Counts(1))])
+    assert (await store.load()).version == 1
+    assert len(await store.audit(10)) == 1

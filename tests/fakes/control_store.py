@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from datetime import datetime
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
 
 from penstock.control.errors import RevisionMismatch, StoreUnavailable
+from penstock.control.state.usage import (
+    Counts,
+    Reading,
+    UsageKey,
+    UsageRow,
+    added,
+    growth,
+    highest,
+)
 from penstock.control.store.store import (
     AuditEntry,
     Author,
@@ -27,6 +37,8 @@ class MemoryStore:
         self._version = contents.version if contents else 0
         self._documents: dict[Key, Stored] = dict(contents.documents) if contents else {}
         self._audit: list[AuditEntry] = []
+        self._usage: dict[tuple[date, UsageKey], Counts] = {}
+        self._seen: dict[tuple[str, UsageKey], Counts] = {}
 
     @property
     def documents(self) -> dict[Key, Stored]:
@@ -53,6 +65,29 @@ class MemoryStore:
     async def audit(self, limit: int, *, before: int | None = None) -> list[AuditEntry]:
         found = (e for e in self._audit[::-1] if before is None or e.version < before)
         return list(found)[:limit]
+
+    async def record(self, readings: Sequence[Reading]) -> None:
+        if self.failing:
+            self.refused += 1
+            raise StoreUnavailable("the store was told to fail")
+        for day, instance, of, counts in readings:
+            before = self._seen.get((instance, of), Counts())
+            self._seen[instance, of] = highest(before, counts)
+            if any(grown := growth(before, counts)):
+                self._usage[day, of] = added(grown, self._usage.get((day, of), Counts()))
+
+    async def usage(self, first: date, last: date, tenant: str | None = None) -> list[UsageRow]:
+        return [
+            UsageRow(day, of, counts)
+            for (day, of), counts in sorted(self._usage.items())
+            if first <= day <= last and tenant in (None, of.tenant)
+        ]
+
+    async def tokens_of(self, day: date) -> Mapping[str, int]:
+        tokens: Counter[str] = Counter()
+        for row in await self.usage(day, day):
+            tokens[row.of.tenant] += row.counts.tokens
+        return tokens
 
     async def close(self) -> None:
         pass

@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from penstock.control.state.limits import Limits
 from penstock.control.state.replica import ReplicaId
 from penstock.control.state.serving import is_current
 from penstock.control.state.snapshot import routes_of
+from penstock.control.state.usage import Counts, Reading, UsageKey
 from penstock.control.store.sqlite import SqliteStore
 from penstock.control.store.store import Author, Change, Key
 from tests.fakes.control_clock import ManualClock
@@ -38,6 +40,24 @@ async def main():
     for n in range(50):
         change = Change(Key("deployment", "a"), {"n": n})
         await store.apply([change], Author("test", "write"), datetime.now(UTC))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
+
+READING = Reading(NOON.date(), "i", UsageKey("acme", "key_1", "mini", ""), Counts(1))
+USAGE_WRITER = """
+import asyncio, os, signal, sys
+from datetime import date
+from pathlib import Path
+from penstock.control.state.usage import Counts, Reading, UsageKey
+from penstock.control.store.sqlite import SqliteStore
+
+async def main():
+    store = await SqliteStore.open(Path(sys.argv[1]))
+    of = UsageKey("acme", "key_1", "mini", "")
+    for n in range(1, 51):
+        await store.record([Reading(date(2026, 1, 2), "i", of, Counts(n))])
     os.kill(os.getpid(), signal.SIGKILL)
 
 asyncio.run(main())
@@ -121,6 +141,52 @@ async def test_a_store_of_format_1_is_migrated_and_routes_as_before(tmp_path: Pa
     gone = replicas[ReplicaId("gone-1")]
     assert views[0].owner(gone) is None
     assert views[0].departed[gone.deployment_uid].collected
+
+
+async def test_a_store_of_format_2_gets_room_for_usage_and_keeps_what_it_has(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "penstock.db"
+    store = await SqliteStore.open(path)
+    await store.apply([Change(KEY, {"n": 1})], AUTHOR, NOON)
+    await store.close()
+    for statement in ("DROP TABLE usage", "DROP TABLE usage_seen", "PRAGMA user_version = 2"):
+        meddle(path, statement)
+    store = await SqliteStore.open(path)
+    await store.record([READING])
+    assert (await store.load()).documents[KEY].document == {"n": 1}
+    await store.close()
+    store = await SqliteStore.open(path)
+    assert [row.counts for row in await store.usage(NOON.date(), NOON.date())] == [Counts(1)]
+    await store.close()
+
+
+async def test_counts_of_an_instance_that_was_not_heard_for_long_are_forgotten(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "penstock.db"
+    store = await SqliteStore.open(path)
+    for days, instance in ((0, "gone"), (0, "lives"), (60, "lives"), (91, "lives")):
+        day = NOON.date() + timedelta(days=days)
+        await store.record([READING._replace(day=day, instance=instance)])
+    await store.close()
+    db = sqlite3.connect(path)
+    found = db.execute("SELECT instance, requests FROM usage_seen").fetchall()
+    (total,) = db.execute("SELECT sum(requests) FROM usage").fetchone()
+    db.close()
+    assert (found, total) == ([("lives", 1)], 2)
+
+
+@pytest.mark.processes
+async def test_usage_that_was_recorded_survives_kill_9_with_what_was_seen(tmp_path: Path) -> None:
+    path = tmp_path / "penstock.db"
+    script = USAGE_WRITER
+    ended = subprocess.run([sys.executable, "-c", script, str(path)], timeout=60, check=False)
+    assert ended.returncode == -9
+    store = await SqliteStore.open(path)
+    await store.record([READING._replace(counts=Counts(51))])
+    assert [row.counts for row in await store.usage(NOON.date(), NOON.date())] == [Counts(51)]
+    await store.close()
 
 
 async def test_writing_stays_cheap_while_the_audit_trail_grows(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,12 +23,14 @@ from penstock.control.errors import (
     StoreCorrupted,
     StoreUnavailable,
 )
+from penstock.control.state.usage import Reading, UsageRow
+from penstock.control.store import sqlite_usage
 from penstock.control.store.store import AuditEntry, Author, Change, Contents, Document, Key, Stored
 
 _T = TypeVar("_T")
 
-# 1 had no index on the audit trail, and documents without uids: see migration.py.
-SCHEMA_VERSION = 2
+# 1 had no index on the audit trail, and documents without uids: see migration.py. 2 had no usage.
+SCHEMA_VERSION = 3
 _SCHEMA = """
 CREATE TABLE documents (
     kind TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL, document TEXT NOT NULL,
@@ -43,6 +45,7 @@ CREATE TABLE audit (
     before TEXT, after TEXT
 );
 """
+# What formats after the first one have on top: made where it is not there.
 _INDEX = "CREATE INDEX IF NOT EXISTS audit_version ON audit (version);"
 # The trail keeps this many transactions; a replica's every step is one.
 AUDIT_KEPT = 100_000
@@ -80,6 +83,18 @@ class SqliteStore:
     async def audit(self, limit: int, *, before: int | None = None) -> list[AuditEntry]:
         """The latest entries, newest first; of versions below `before` alone."""
         return await self._run(lambda: _audit(self._db, limit, before))
+
+    async def record(self, readings: Sequence[Reading]) -> None:
+        """Adds what counts have grown by, all or nothing."""
+        await self._run(lambda: _record(self._db, readings))
+
+    async def usage(self, first: date, last: date, tenant: str | None = None) -> list[UsageRow]:
+        """Rows from one day to another, both included; of one tenant, or all."""
+        return await self._run(lambda: sqlite_usage.usage(self._db, first, last, tenant))
+
+    async def tokens_of(self, day: date) -> Mapping[str, int]:
+        """Tokens that each tenant had on a day."""
+        return await self._run(lambda: sqlite_usage.tokens_of(self._db, day))
 
     async def close(self) -> None:
         """Writes the log back into the file and closes it; what is asked later is refused."""
@@ -139,7 +154,7 @@ def _prepare(db: sqlite3.Connection, path: Path) -> None:
 
 def _bring_to_format(db: sqlite3.Connection, tables: str) -> None:
     version = f"PRAGMA user_version = {SCHEMA_VERSION};"
-    db.executescript(f"BEGIN; {tables} {_INDEX} {version} COMMIT;")
+    db.executescript(f"BEGIN; {tables} {_INDEX} {sqlite_usage.TABLES} {version} COMMIT;")
 
 
 def _corrupted(path: Path, detail: str) -> StoreCorrupted:
@@ -218,6 +233,11 @@ def _audit(db: sqlite3.Connection, limit: int, before: int | None) -> list[Audit
         )
         for version, at, who, what, kind, name, before, after in rows
     ]
+
+
+def _record(db: sqlite3.Connection, readings: Sequence[Reading]) -> None:
+    with _transaction(db, "BEGIN IMMEDIATE"):
+        sqlite_usage.record(db, readings)
 
 
 class _transaction:

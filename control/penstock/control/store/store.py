@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
+from penstock.control.store.usage import UsageStore
+
 Document = Mapping[str, Any]  # JSON object
 
 
@@ -68,7 +70,7 @@ class AuditEntry:
     after: Document | None
 
 
-class Store(Protocol):
+class Store(UsageStore, Protocol):
     """Versioned documents that survive the death of the process, kill -9 included."""
 
     async def load(self) -> Contents:

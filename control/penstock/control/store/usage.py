@@ -1,0 +1,23 @@
+"""The UsageStore protocol: what was counted, and what was seen of whom, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Protocol
+
+from penstock.control.state.usage import Reading, UsageRow
+
+
+class UsageStore(Protocol):
+    """Usage that survives the death of the process. Recording a reading again changes nothing."""
+
+    async def record(self, readings: Sequence[Reading]) -> None:
+        """Adds what counts have grown by since they were last recorded to the readings' days, all
+        or nothing. Raises StoreUnavailable."""
+
+    async def usage(self, first: date, last: date, tenant: str | None = None) -> list[UsageRow]:
+        """Rows from one day to another, both included, in their order; of one tenant, or all."""
+
+    async def tokens_of(self, day: date) -> Mapping[str, int]:
+        """Tokens of prompts and answers that each tenant had on a day."""
