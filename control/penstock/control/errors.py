@@ -2,8 +2,9 @@
 
 PenstockError (500)
  > InvalidInput (422)      > InvalidSpec, InvalidSetting
- > NotFound (404)          > UnknownDeployment, UnknownNode, UnknownReplica, UnknownGateway
- > Conflict (409)          > DeploymentExists, GatewayNotReplaced
+ > NotFound (404)          > UnknownDeployment, UnknownNode, UnknownReplica, UnknownGateway,
+                           UnknownTenant, UnknownKey
+ > Conflict (409)          > DeploymentExists, GatewayNotReplaced, TenantExists
  > PreconditionFailed (412) > RevisionMismatch
  > Refused                 > Unauthenticated (401), Forbidden (403), BodyTooSlow (408),
                            BodyTooLarge (413), UnsupportedMediaType (415), Misdirected (421)
@@ -78,6 +79,18 @@ class UnknownGateway(NotFound):
     kind = "unknown-gateway"
 
 
+class UnknownTenant(NotFound):
+    """No tenant has this id."""
+
+    kind = "unknown-tenant"
+
+
+class UnknownKey(NotFound):
+    """The tenant has no key of this id."""
+
+    kind = "unknown-key"
+
+
 class Conflict(PenstockError):
     """What exists already stands in the way."""
 
@@ -89,6 +102,12 @@ class DeploymentExists(Conflict):
     """A deployment of this name exists."""
 
     kind = "deployment-exists"
+
+
+class TenantExists(Conflict):
+    """A tenant of this id exists."""
+
+    kind = "tenant-exists"
 
 
 class GatewayNotReplaced(Conflict):

@@ -39,6 +39,8 @@ from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.opening import look_around_then_act
 from penstock.control.managers.proxies import GatewayManager
 from penstock.control.managers.routes import RouteManager
+from penstock.control.managers.shares import ShareManager
+from penstock.control.managers.usage import UsageManager
 from penstock.control.outside.clock import SystemClock
 from penstock.control.outside.dialer import Dialer
 from penstock.control.outside.grpc_clients import GrpcAgentClient
@@ -85,6 +87,7 @@ class _Head:
     health: HealthManager
     deployments: DeploymentManager
     routes: RouteManager
+    usage: UsageManager
     gateway: GatewayManager | None
     admin: AdminServer
 
@@ -110,9 +113,10 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         stack.push_async_callback(placement.close)
         health = _health(settings, keeper, clock, dialer, stack)
         routes = RouteManager(keeper, clock)
+        usage = await _usage(keeper, store, clock, stack)
         signs, traffic = GatewaySigns(clock), Traffic()
         services = (
-            RoutesService(routes, GatewayReports(keeper, signs, clock, traffic)),
+            RoutesService(routes, GatewayReports(keeper, signs, clock, traffic), usage),
             NodesService(health, settings.timings.heartbeat, lambda: keeper.stamp),
         )
         rpc_address = await _serve_rpc(settings, security, services, stack)
@@ -126,9 +130,20 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
             health,
             _deployments(settings, keeper, placement, clock),
             routes,
+            usage,
             gateway,
             admin,
         )
+
+
+async def _usage(
+    keeper: Keeper, store: SqliteStore, clock: SystemClock, stack: AsyncExitStack
+) -> UsageManager:
+    """What was used is known before routes are told, and written before the store closes."""
+    usage = UsageManager(keeper, store, ShareManager(keeper, clock), clock)
+    await usage.judge()
+    stack.push_async_callback(usage.flush)
+    return usage
 
 
 def _security(settings: HeadSettings) -> ClusterSecurity:
@@ -196,6 +211,7 @@ async def _run(head: _Head, settings: HeadSettings) -> None:
             tasks.create_task(_look_around_then_act(head, settings)),
             tasks.create_task(head.health.run()),
             tasks.create_task(head.routes.run()),
+            tasks.create_task(head.usage.run()),
         ]
         log.info("head started", extra={"data_dir": str(settings.data_dir)})
         await stop.requested.wait()

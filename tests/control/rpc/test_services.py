@@ -15,6 +15,8 @@ from penstock.control.managers.gateway_signs import GatewaySigns
 from penstock.control.managers.health import HealthManager
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.routes import RouteManager
+from penstock.control.managers.shares import ShareManager
+from penstock.control.managers.usage import UsageManager
 from penstock.control.rpc.nodes_service import NodesService
 from penstock.control.rpc.routes_service import RoutesService
 from penstock.control.rpc.server import serve_rpc
@@ -58,14 +60,16 @@ class Served:
 @pytest.fixture
 async def served() -> AsyncIterator[Served]:
     clock = ManualClock()
-    keeper = Keeper(Cluster(), MemoryStore(), clock)
+    store = MemoryStore()
+    keeper = Keeper(Cluster(), store, clock)
     routes = RouteManager(keeper, clock)
+    usage = UsageManager(keeper, store, ShareManager(keeper, clock), clock)
     health = HealthManager(keeper, NoPinger(), clock, PATIENCE, ping_every=timedelta(seconds=1))
     await keeper.observe(_with_everything, "test")
     await routes.open()
     server, port = await serve_rpc(
         "127.0.0.1:0",
-        RoutesService(routes, GatewayReports(keeper, GatewaySigns(clock), clock)),
+        RoutesService(routes, GatewayReports(keeper, GatewaySigns(clock), clock), usage),
         NodesService(health, timedelta(seconds=1)),
     )
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:

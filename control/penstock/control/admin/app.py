@@ -12,14 +12,18 @@ from penstock.control.admin.deployments_api import DeploymentsApi
 from penstock.control.admin.documents import with_problems
 from penstock.control.admin.doors import Doors
 from penstock.control.admin.gateways_api import gateways_api
+from penstock.control.admin.keys_api import access_api, keys_api
 from penstock.control.admin.lists_api import lists_api
 from penstock.control.admin.nodes_api import nodes_api
 from penstock.control.admin.problems import install_problems
 from penstock.control.admin.quarantine_api import quarantine_api
 from penstock.control.admin.services import AdminServices
+from penstock.control.admin.tenants_api import TenantsApi
 from penstock.control.admin.tokens_api import tokens_api
+from penstock.control.admin.usage_api import usage_api
 from penstock.control.admin.version_api import live_api, version_api
 from penstock.control.managers.quarantine import Quarantine
+from penstock.control.managers.tenants import TenantManager
 
 
 def admin_app(services: AdminServices, version: str, *, hosts: Collection[str] = ()) -> FastAPI:
@@ -53,6 +57,11 @@ def _resources(services: AdminServices, version: str) -> APIRouter:
     api.include_router(nodes_api(services.keeper))
     api.include_router(gateways_api(services.gateways))
     api.include_router(quarantine_api(Quarantine(services.keeper)))
+    tenants = TenantManager(services.keeper, services.clock)
+    api.include_router(TenantsApi(tenants).router())
+    api.include_router(keys_api(tenants, services.clock))
+    api.include_router(access_api(tenants))
+    api.include_router(usage_api(services.store, tenants, services.clock))
     api.include_router(audit_api(services.store))
     api.include_router(tokens_api(services.tokens))
     api.include_router(version_api(services, version))

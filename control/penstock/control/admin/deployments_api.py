@@ -101,7 +101,7 @@ class DeploymentsApi:
         def step(view: ClusterView) -> ClusterView:
             known = view.deployments.get(spec.name)
             check_match(known, if_match)
-            check_none_match(known, if_none_match)
+            check_none_match(known, if_none_match, f"deployment {name!r}")
             _check_code(caller, known, spec)
             if known is None:
                 response.status_code = status.HTTP_201_CREATED

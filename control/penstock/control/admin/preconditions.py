@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from fastapi import Header
 
 from penstock.control.errors import InvalidInput, RevisionMismatch
-from penstock.control.state.deployment import Deployment
 
 IfMatch = Annotated[
     str | None,
     Header(description="ETag or generation that the caller read; 412 where it has changed"),
 ]
-IfNoneMatch = Annotated[
-    str | None, Header(description="*: create only; 412 where the deployment exists")
-]
+IfNoneMatch = Annotated[str | None, Header(description="*: create only; 412 where it exists")]
 
 
-def etag(deployment: Deployment) -> str:
-    """Names one generation of one deployment: a namesake made later has another."""
-    return f'"{deployment.generation}-{deployment.uid}"'
+class Versioned(Protocol):
+    """What an ETag names: a deployment, a tenant."""
+
+    @property
+    def uid(self) -> str:
+        """Tells namesakes apart."""
+
+    @property
+    def generation(self) -> int:
+        """Grows with every change."""
 
 
-def check_match(known: Deployment | None, if_match: str | None) -> None:
-    """Raises `RevisionMismatch` where the deployment is not as the caller read it."""
+def etag(known: Versioned) -> str:
+    """Names one generation of one thing: a namesake made later has another."""
+    return f'"{known.generation}-{known.uid}"'
+
+
+def check_match(known: Versioned | None, if_match: str | None) -> None:
+    """Raises `RevisionMismatch` where it is not as the caller read it."""
     if if_match is None:
         return
     wanted = _bare(if_match)
@@ -33,7 +42,7 @@ def check_match(known: Deployment | None, if_match: str | None) -> None:
     generation, _, uid = wanted.partition("-")
     if wanted != "*" and not (generation.isascii() and generation.isdigit()):
         raise InvalidInput(
-            f"If-Match is {if_match!r}: give the deployment's ETag, or its generation, such as 3"
+            f"If-Match is {if_match!r}: give the ETag that you read, or the generation, such as 3"
         )
     if (
         known is None
@@ -41,17 +50,16 @@ def check_match(known: Deployment | None, if_match: str | None) -> None:
         or uid not in ("", known.uid)
     ):
         found = f"at generation {etag(known)}" if known else "not there"
-        raise RevisionMismatch(f"the deployment is {found}, not {wanted}: read it again")
+        raise RevisionMismatch(f"what you change is {found}, not {wanted}: read it again")
 
 
-def check_none_match(known: Deployment | None, if_none_match: str | None) -> None:
-    """Raises `RevisionMismatch` where the deployment exists, though it was to be created."""
+def check_none_match(known: Versioned | None, if_none_match: str | None, what: str) -> None:
+    """Raises `RevisionMismatch` where it exists, though it was to be created."""
     if if_none_match is None or known is None:
         return
     if _bare(if_none_match) in ("*", _bare(etag(known))):
         raise RevisionMismatch(
-            f"deployment {known.spec.name!r} exists, at generation {etag(known)}: leave "
-            "If-None-Match out to change it"
+            f"{what} exists, at generation {etag(known)}: leave If-None-Match out to change it"
         )
 
 

@@ -21,6 +21,6 @@ class AdminServices:
     routes: RouteManager
     tokens: TokenManager
     clock: Clock
-    store: Store  # read for the audit trail alone
+    store: Store  # read for the audit trail and usage alone
     gateways: GatewayReplacer | None = None  # None: the head runs no gateway
     traffic: Traffic = field(default_factory=Traffic)

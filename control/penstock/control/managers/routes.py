@@ -60,12 +60,14 @@ class RouteManager:
                 await changed.wait()
                 if self._floor is None:
                     await self.open()  # it held still so far
-                elif self._is_news(routes_of(self._keeper.cluster.view())):
+                elif self._is_news(self._routes_to_tell()):
                     await self._move_to(self._snapshot.version + 1)
                 await self._note_published()
 
-    def _is_news(self, routes: Routes) -> bool:
+    def _is_news(self, routes: Routes | None) -> bool:
         """Other routes, or the same after a take-over: gateways are to learn of the new epoch."""
+        if routes is None:
+            return False
         same_epoch = self._snapshot.stamp.epoch == self._keeper.stamp.epoch
         return routes != self._snapshot.routes or not same_epoch
 
@@ -112,14 +114,18 @@ class RouteManager:
         await self._note_published()
 
     def _routes_to_tell(self) -> Routes | None:
-        """What follows from the view; None, and why, where it is withheld."""
+        """What follows from the view. Where that is withheld, keeps why, and gives what was told
+        last with today's keys, so that a revoked one is refused all the same; None before that."""
         view = self._keeper.cluster.view()
         routes = routes_of(view)
         why = withheld(view, self._snapshot.routes, routes)
         if why != self._withheld and why:
             log.error("routes not told", extra={"reason": why})
         self._withheld = why
-        return None if why else routes
+        if not why:
+            return routes
+        told = self._snapshot
+        return told.routes.with_tenancy_of(routes) if told.version and not view.held else None
 
     async def _reserve(self, version: int) -> None:
         """Sees to it that no head after this one begins below the version."""
@@ -157,5 +163,6 @@ def _what_routes_follow_from(view: ClusterView) -> tuple[object, ...]:
         view.replicas,
         view.departed,
         view.suspects,
+        view.tenancy,
         view.held,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from penstock.control.rpc.tenant_wire import tenant
 from penstock.control.rpc.wire import cluster_stamp, milliseconds, moment
 from penstock.control.state.availability import Availability
 from penstock.control.state.cluster import DeploymentCounts, GatewayReport
@@ -79,6 +80,8 @@ def route_snapshot(snapshot: RouteSnapshot) -> routes_pb2.RouteSnapshot:
         replicas=[_replica_route(r) for r in snapshot.routes.replicas],
         stamp=cluster_stamp(snapshot.stamp),
         suspects=[_suspect(s) for s in snapshot.routes.suspects],
+        tenants=[tenant(t) for t in snapshot.routes.tenants],
+        keys_required=snapshot.routes.keys_required,
     )
 
 

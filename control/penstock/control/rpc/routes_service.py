@@ -10,7 +10,9 @@ import grpc
 
 from penstock.control.managers.gateway_reports import GatewayReports
 from penstock.control.managers.routes import RouteManager
+from penstock.control.managers.usage import UsageManager
 from penstock.control.rpc.route_wire import gateway_report, route_snapshot, suspect
+from penstock.control.rpc.tenant_wire import usage_rows, with_shares
 from penstock.control.rpc.wire import stamp
 from penstock.control.state.snapshot import RouteSnapshot
 from penstock.v1 import routes_pb2, routes_pb2_grpc
@@ -23,9 +25,10 @@ Context = grpc.aio.ServicerContext[Any, Any]
 class RoutesService(routes_pb2_grpc.RoutesServicer):
     """routes.proto, service Routes."""
 
-    def __init__(self, routes: RouteManager, reports: GatewayReports) -> None:
+    def __init__(self, routes: RouteManager, reports: GatewayReports, usage: UsageManager) -> None:
         self._routes = routes
         self._reports = reports
+        self._usage = usage
         self._latest: tuple[RouteSnapshot, routes_pb2.RouteSnapshot] | None = None
 
     async def Watch(
@@ -38,12 +41,12 @@ class RoutesService(routes_pb2_grpc.RoutesServicer):
         )
         await self._reports.hear(request.gateway_id, stamp(request.stamp))
         async for snapshot in self._routes.watch(request.have_version):
-            yield self._encoded(snapshot)
+            yield with_shares(self._encoded(snapshot), snapshot, request.gateway_id)
 
     async def Report(
         self, requests: AsyncIterator[routes_pb2.GatewayReport], context: Context
     ) -> routes_pb2.GatewayReportReply:
-        """Keeps the latest report of each gateway."""
+        """Keeps the latest report of each gateway, and adds up what they tell of usage."""
         async for message in requests:
             await self._reports.hear(message.gateway_id, stamp(message.stamp))
             try:
@@ -54,10 +57,12 @@ class RoutesService(routes_pb2_grpc.RoutesServicer):
                 )
             suspected = [suspect(s) for s in message.suspects]
             await self._reports.take(message.gateway_id, report, suspected)
+            self._usage.take(message.gateway_id, message.instance, usage_rows(message))
+        await self._usage.flush()  # it may be a gateway's last word
         return routes_pb2.GatewayReportReply()
 
     def _encoded(self, snapshot: RouteSnapshot) -> routes_pb2.RouteSnapshot:
-        """One message for all gateways: encoding many deployments takes its time."""
+        """What is the same for all gateways: encoding many deployments takes its time."""
         if self._latest is None or self._latest[0] is not snapshot:
             self._latest = (snapshot, route_snapshot(snapshot))
         return self._latest[1]

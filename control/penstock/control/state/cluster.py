@@ -14,6 +14,7 @@ from penstock.control.state.deployment import Departed, Deployment, DeploymentNa
 from penstock.control.state.liveness import Liveness
 from penstock.control.state.replica import Node, NodeId, Replica, ReplicaId
 from penstock.control.state.suspects import Suspects
+from penstock.control.state.tenancy import Tenancy
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -104,6 +105,7 @@ class ClusterView:
     gateways: Mapping[str, Gateway] = field(default_factory=dict)
     departed: Mapping[str, Departed] = field(default_factory=dict)  # by uid
     suspects: Suspects = field(default_factory=dict)
+    tenancy: Tenancy = field(default_factory=Tenancy)
     published: Published = field(default_factory=Published)
     held: str = ""  # why this head holds still; empty: it is in command
     unreadable: tuple[str, ...] = ()  # documents of the store that this version cannot read
@@ -238,6 +240,7 @@ def everything(view: ClusterView) -> tuple[object, ...]:
         view.gateways,
         view.departed,
         view.suspects,
+        view.tenancy,
         view.published,
         view.held,
         view.unreadable,

@@ -15,8 +15,10 @@ from penstock.control.state.deployment import Deployment, DeploymentName
 from penstock.control.state.limits import Limits, Sharing
 from penstock.control.state.replica import Replica, ReplicaState
 from penstock.control.state.serving import serving
+from penstock.control.state.shares import Shares
 from penstock.control.state.stamp import Stamp
 from penstock.control.state.suspects import Suspect
+from penstock.control.state.tenancy import TenantRoute, tenant_routes
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,15 @@ class Routes:
     deployments: tuple[DeploymentRoute, ...] = ()
     replicas: tuple[ReplicaRoute, ...] = ()
     suspects: tuple[Suspect, ...] = ()
+    tenants: tuple[TenantRoute, ...] = ()
+    keys_required: bool = False
+    shares: Shares = field(default_factory=Shares)
+
+    def with_tenancy_of(self, other: Routes) -> Routes:
+        """These, with the tenants and keys of others."""
+        return replace(
+            self, tenants=other.tenants, keys_required=other.keys_required, shares=other.shares
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +96,9 @@ def routes_of(view: ClusterView) -> Routes:
             if r.id in served or _is_known_of(view, r)
         ),
         suspects=tuple(s for _, s in sorted(view.suspects.items())),
+        tenants=tenant_routes(view.tenancy),
+        keys_required=view.tenancy.access.keys_required,
+        shares=view.tenancy.shares,
     )
 
 

@@ -33,7 +33,20 @@ from penstock.control.state.replica import (
     ReplicaState,
     ReplicaStatus,
 )
+from penstock.control.state.shares import Shares
+from penstock.control.state.tenancy import Tenancy
+from penstock.control.state.tenants import Access
 from penstock.control.store.store import Change, Contents, Document, Key
+from penstock.control.store.tenant_documents import (
+    ONE,
+    from_key,
+    from_shares,
+    from_tenant,
+    to_access,
+    to_key,
+    to_shares,
+    to_tenant,
+)
 
 _Name = TypeVar("_Name", bound=str)
 _Value = TypeVar("_Value")
@@ -46,7 +59,15 @@ def changes_between(old: ClusterView, new: ClusterView) -> list[Change]:
         *_kind_changes("node", old.nodes, new.nodes, _from_node),
         *_kind_changes("replica", old.replicas, new.replicas, _from_replica),
         *_kind_changes("departed", old.departed, new.departed, asdict),
+        *_tenancy_changes(old.tenancy, new.tenancy),
     ]
+
+
+def _tenancy_changes(old: Tenancy, new: Tenancy) -> Iterator[Change]:
+    yield from _kind_changes("tenant", old.tenants, new.tenants, from_tenant)
+    yield from _kind_changes("api_key", old.keys, new.keys, from_key)
+    yield from _kind_changes("access", {ONE: old.access}, {ONE: new.access}, asdict)
+    yield from _kind_changes("shares", {ONE: old.shares}, {ONE: new.shares}, from_shares)
 
 
 def digest_of(document: Document) -> str:
@@ -79,11 +100,18 @@ def view_of(contents: Contents, now: datetime) -> ClusterView:
     nodes = read("node", lambda d: _to_node(d, now))
     replicas = read("replica", lambda d: _to_replica(d, now))
     departed = read("departed", lambda d: Departed(**d))
+    tenancy = Tenancy(
+        tenants={t.id: t for t in read("tenant", to_tenant)},
+        keys={k.id: k for k in read("api_key", to_key)},
+        access=next(iter(read("access", to_access)), Access()),
+        shares=next(iter(read("shares", to_shares)), Shares()),
+    )
     return ClusterView(
         deployments={d.spec.name: d for d in deployments},
         nodes={n.id: n for n in nodes},
         replicas={r.id: r for r in replicas},
         departed={d.uid: d for d in departed},
+        tenancy=tenancy,
         unreadable=tuple(unreadable),
     )
 

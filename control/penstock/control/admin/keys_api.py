@@ -1,0 +1,71 @@
+"""API keys of tenants, and whether requests without one are answered."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from fastapi import APIRouter, Response, status
+
+from penstock.control.admin.auth import Admin, Operator, Viewer
+from penstock.control.admin.tenant_models import AccessModel, CreatedKeyModel, KeyModel, NewKey
+from penstock.control.errors import InvalidInput
+from penstock.control.managers.tenants import TenantManager
+from penstock.control.supervision.clock import Clock
+
+
+def keys_api(tenants: TenantManager, clock: Clock) -> APIRouter:
+    """Seen by anybody with a token, made and revoked by operators."""
+    router = APIRouter(prefix="/tenants/{tenant_id}/keys", tags=["tenants"])
+
+    @router.get("")
+    async def list_keys(tenant_id: str, _: Viewer) -> list[KeyModel]:
+        """A tenant's keys, without the keys themselves."""
+        tenancy = tenants.tenancy
+        return [KeyModel.of(key) for key in tenancy.keys_of(tenancy.tenant(tenant_id).id)]
+
+    @router.post("", status_code=status.HTTP_201_CREATED)
+    async def create_key(
+        tenant_id: str, caller: Operator, response: Response, body: NewKey | None = None
+    ) -> CreatedKeyModel:
+        """Makes a key. It is shown in this answer and never again. From the first one on, requests
+        without a key are refused."""
+        asked = body or NewKey.model_validate({})
+        end = _end(asked, clock.now())
+        key, secret = await tenants.create_key(tenant_id, asked.name, end, caller.name)
+        response.headers["location"] = f"/admin/v1/tenants/{key.tenant}/keys/{key.id}"
+        response.headers["cache-control"] = "no-store"
+        return CreatedKeyModel(key=secret, **KeyModel.of(key).model_dump())
+
+    @router.delete("/{key_id}", status_code=status.HTTP_204_NO_CONTENT)
+    async def revoke_key(tenant_id: str, key_id: str, caller: Operator) -> None:
+        """Nobody gets in with it any more, at any gateway."""
+        await tenants.revoke_key(tenant_id, key_id, caller.name)
+
+    return router
+
+
+def access_api(tenants: TenantManager) -> APIRouter:
+    """The door for requests without a key."""
+    router = APIRouter(prefix="/access", tags=["tenants"])
+
+    @router.get("")
+    async def get_access(_: Viewer) -> AccessModel:
+        """Whether requests without a key are answered."""
+        return AccessModel.of(tenants.tenancy.access)
+
+    @router.put("")
+    async def put_access(body: AccessModel, caller: Admin) -> AccessModel:
+        """Has requests without a key answered or refused. The first key ever made has them refused
+        once more."""
+        allowed = body.anonymous == "allowed"
+        return AccessModel.of(await tenants.set_anonymous(caller.name, allowed=allowed))
+
+    return router
+
+
+def _end(asked: NewKey, now: datetime) -> datetime | None:
+    if asked.expires_in_days is None:
+        return asked.expires_at
+    if asked.expires_at is not None:
+        raise InvalidInput("expires_at and expires_in_days are both given: leave one out")
+    return now + timedelta(days=asked.expires_in_days)

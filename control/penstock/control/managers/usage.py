@@ -1,0 +1,118 @@
+"""What gateways count, brought to the store once a second, and what follows from it.
+
+Each report tells counts since the gateway's process began. What is new of them waits here for the
+next write, the highest of each count; the store adds what they grew by. So a lost, doubled or late
+report changes nothing, a head that is killed in between loses nothing that a gateway tells again,
+and many gateways cost no more writes than one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+
+from penstock.control.errors import StoreUnavailable
+from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.shares import ShareManager
+from penstock.control.state.cluster import ClusterView
+from penstock.control.state.tenancy import standing_at
+from penstock.control.state.usage import Counts, Reading, UsageKey, growth, highest
+from penstock.control.store.usage import UsageStore
+from penstock.control.supervision.clock import Clock
+
+log = logging.getLogger(__name__)
+
+EVERY = timedelta(seconds=1)
+
+_Source = tuple[str, UsageKey]  # instance, and what it counts
+
+
+class UsageManager:
+    """Takes reports at once, and writes them in a loop of its own. One event loop."""
+
+    def __init__(
+        self, keeper: Keeper, store: UsageStore, shares: ShareManager, clock: Clock
+    ) -> None:
+        self._keeper = keeper
+        self._store = store
+        self._shares = shares
+        self._clock = clock
+        self._seen: dict[_Source, Counts] = {}  # since midnight
+        self._seen_on = self._today()
+        self._waiting: dict[tuple[date, _Source], Counts] = {}
+        self._tokens: Mapping[str, int] = {}  # of today, by tenant, as stored
+        self._writing = asyncio.Lock()
+
+    def take(self, gateway_id: str, instance: str, rows: Iterable[tuple[UsageKey, Counts]]) -> None:
+        """A gateway's counts; those of a gateway that does not name its instance cannot be told
+        apart from the one before it, and are left out."""
+        if not instance:
+            return
+        today = self._today()
+        if today != self._seen_on:  # all of them once a day: who is heard is not forgotten
+            self._seen, self._seen_on = {}, today
+        for of, counts in rows:
+            source = (instance, of)
+            before = self._seen.get(source)
+            now = highest(before or Counts(), counts)
+            if now == before:
+                continue
+            self._seen[source] = now
+            self._waiting[today, source] = now
+            if before is not None:
+                self._shares.note(gateway_id, of.tenant, growth(before, now))
+
+    async def flush(self) -> None:
+        """Stores what waits. Where that fails it goes on waiting."""
+        async with self._writing:
+            if not self._waiting or self._keeper.cluster.view().held:
+                return
+            waiting, self._waiting = self._waiting, {}
+            readings = [
+                Reading(day, instance, of, counts)
+                for (day, (instance, of)), counts in waiting.items()
+            ]
+            try:
+                await self._store.record(readings)
+            except StoreUnavailable as error:
+                log.error("usage not stored", extra={"error": str(error)})
+                self._wait_again(waiting)
+
+    async def judge(self) -> None:
+        """Tells whose quota is used up and which keys are past their end. What is stored counts."""
+        tenancy = self._keeper.cluster.view().tenancy
+        if any(tenant.spec.tokens_per_day for tenant in tenancy.tenants.values()):
+            try:
+                self._tokens = await self._store.tokens_of(self._today())
+            except StoreUnavailable as error:
+                log.error("usage not read", extra={"error": str(error)})
+        now, tokens = self._now(), self._tokens
+
+        def step(view: ClusterView) -> ClusterView:
+            standing = standing_at(view.tenancy, now, tokens)
+            if standing == view.tenancy.standing:
+                return view
+            return replace(view, tenancy=replace(view.tenancy, standing=standing))
+
+        await self._keeper.observe(step, "time and usage of tenants")
+
+    async def run(self) -> None:
+        """Writes and judges until cancelled."""
+        while True:
+            await self._clock.sleep(EVERY)
+            await self.flush()
+            await self.judge()
+            await self._shares.tell()
+
+    def _wait_again(self, waiting: Mapping[tuple[date, _Source], Counts]) -> None:
+        for name, counts in waiting.items():
+            self._waiting[name] = highest(counts, self._waiting.get(name, Counts()))
+
+    def _now(self) -> datetime:
+        return self._clock.now()
+
+    def _today(self) -> date:
+        return self._now().astimezone(UTC).date()

@@ -1,0 +1,74 @@
+"""Tenants, keys and usage: messages of routes.proto to values of `state/` and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.control.rpc.wire import milliseconds
+from penstock.control.state.shares import share_of
+from penstock.control.state.snapshot import RouteSnapshot
+from penstock.control.state.tenancy import TenantRoute
+from penstock.control.state.tenants import ApiKey, Degrade, Priority
+from penstock.control.state.usage import Counts, UsageKey
+from penstock.v1 import routes_pb2
+
+_PRIORITIES = {
+    Priority.LOW: routes_pb2.PRIORITY_CLASS_LOW,
+    Priority.NORMAL: routes_pb2.PRIORITY_CLASS_NORMAL,
+    Priority.HIGH: routes_pb2.PRIORITY_CLASS_HIGH,
+}
+
+
+def tenant(route: TenantRoute) -> routes_pb2.Tenant:
+    """A tenant as every gateway reads it, without the share that is the gateway's own."""
+    spec = route.tenant.spec
+    return routes_pb2.Tenant(
+        id=route.tenant.id,
+        requests_per_minute=spec.requests_per_minute,
+        tokens_per_minute=spec.tokens_per_minute,
+        models=spec.models,
+        keys=[_key(key) for key in route.keys],
+        adapters=spec.adapters,
+        max_streams=spec.max_streams,
+        priority=_PRIORITIES[spec.priority],
+        cache_salt=route.tenant.cache_salt,
+        degrade_never=spec.degrade is Degrade.NEVER,
+        quota_used_up=route.quota_used_up,
+        quota_resets_at_ms=route.quota_resets_at_ms,
+    )
+
+
+def with_shares(
+    message: routes_pb2.RouteSnapshot, snapshot: RouteSnapshot, gateway: str
+) -> routes_pb2.RouteSnapshot:
+    """What is for this gateway: the message itself where there are no tenants."""
+    if not message.tenants:
+        return message
+    own = routes_pb2.RouteSnapshot()
+    own.CopyFrom(message)
+    for each in own.tenants:
+        each.share_permille = share_of(snapshot.routes.shares, gateway, each.id)
+    return own
+
+
+def usage_rows(message: routes_pb2.GatewayReport) -> Iterator[tuple[UsageKey, Counts]]:
+    """What a gateway has counted since its instance began."""
+    for row in message.usage:
+        yield (
+            UsageKey(row.tenant, row.key_id, row.deployment, row.adapter),
+            Counts(
+                row.requests,
+                row.rejected,
+                row.prompt_tokens,
+                row.completion_tokens,
+                row.cached_tokens,
+            ),
+        )
+
+
+def _key(key: ApiKey) -> routes_pb2.ApiKey:
+    return routes_pb2.ApiKey(
+        id=key.id,
+        sha256=bytes.fromhex(key.digest),
+        expires_at_ms=milliseconds(key.expires_at) if key.expires_at else 0,
+    )

@@ -1,0 +1,142 @@
+"""All tenants and keys at one moment, and what time and usage made of them. Immutable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, time, timedelta
+from types import MappingProxyType
+
+from penstock.control.errors import Conflict, TenantExists, UnknownKey, UnknownTenant
+from penstock.control.state.shares import Shares
+from penstock.control.state.tenants import MAX_KEYS, MAX_TENANTS, Access, ApiKey, Tenant
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What follows from the clock and from usage; never stored."""
+
+    day: date | None = None  # of UTC
+    used_up: frozenset[str] = frozenset()  # tenants that have had their tokens of the day
+    expired: frozenset[str] = frozenset()  # ids of keys
+
+
+@dataclass(frozen=True, slots=True)
+class Tenancy:
+    """Part of the cluster view. Mappings are read-only."""
+
+    tenants: Mapping[str, Tenant] = field(default_factory=dict)
+    keys: Mapping[str, ApiKey] = field(default_factory=dict)
+    access: Access = field(default_factory=Access)
+    standing: Standing = field(default_factory=Standing)
+    shares: Shares = field(default_factory=Shares)
+
+    def tenant(self, tenant_id: str) -> Tenant:
+        """The tenant of this id; raises UnknownTenant."""
+        if found := self.tenants.get(tenant_id):
+            return found
+        raise UnknownTenant(f"no tenant {tenant_id!r}: GET /admin/v1/tenants lists them")
+
+    def keys_of(self, tenant_id: str) -> list[ApiKey]:
+        """A tenant's keys by their making."""
+        found = (key for key in self.keys.values() if key.tenant == tenant_id)
+        return sorted(found, key=lambda key: (key.created_at, key.id))
+
+    def with_new_tenant(self, tenant: Tenant) -> Tenancy:
+        """With one more; raises TenantExists and Conflict."""
+        if tenant.id in self.tenants:
+            raise TenantExists(
+                f"tenant {tenant.id!r} exists: change it with PUT, or delete it first"
+            )
+        if len(self.tenants) >= MAX_TENANTS:
+            raise Conflict(f"there are {MAX_TENANTS} tenants: delete those that nobody needs")
+        return self.with_tenant(tenant)
+
+    def with_tenant(self, tenant: Tenant) -> Tenancy:
+        """With this one in the place of its namesake."""
+        return replace(self, tenants=MappingProxyType({**self.tenants, tenant.id: tenant}))
+
+    def without_tenant(self, tenant_id: str) -> Tenancy:
+        """Without it and its keys; raises UnknownTenant."""
+        self.tenant(tenant_id)
+        tenants = {name: each for name, each in self.tenants.items() if name != tenant_id}
+        keys = {name: key for name, key in self.keys.items() if key.tenant != tenant_id}
+        return replace(self, tenants=MappingProxyType(tenants), keys=MappingProxyType(keys))
+
+    def with_key(self, key: ApiKey) -> Tenancy:
+        """With one more key; the first one ever has requests without a key refused. Raises
+        UnknownTenant and Conflict."""
+        self.tenant(key.tenant)
+        if len(self.keys_of(key.tenant)) >= MAX_KEYS:
+            raise Conflict(f"tenant {key.tenant!r} has {MAX_KEYS} keys: revoke those of no use")
+        first = not self.access.keys_made
+        access = Access(keys_required=True, keys_made=True) if first else self.access
+        return replace(self, keys=MappingProxyType({**self.keys, key.id: key}), access=access)
+
+    def without_key(self, tenant_id: str, key_id: str) -> Tenancy:
+        """With one key less; raises UnknownTenant and UnknownKey."""
+        self.tenant(tenant_id)
+        known = self.keys.get(key_id)
+        if known is None or known.tenant != tenant_id:
+            raise UnknownKey(
+                f"tenant {tenant_id!r} has no key {key_id!r}: "
+                f"GET /admin/v1/tenants/{tenant_id}/keys lists them"
+            )
+        keys = {name: key for name, key in self.keys.items() if name != key_id}
+        return replace(self, keys=MappingProxyType(keys))
+
+    def with_anonymous(self, *, allowed: bool) -> Tenancy:
+        """After an operator has said whether requests without a key are answered."""
+        return replace(self, access=replace(self.access, keys_required=not allowed))
+
+
+@dataclass(frozen=True, slots=True)
+class TenantRoute:
+    """A tenant as gateways need it."""
+
+    tenant: Tenant
+    keys: tuple[ApiKey, ...]
+    quota_used_up: bool = False
+    quota_resets_at_ms: int = 0  # milliseconds since 1970; 0: it has no quota
+
+
+def tenant_routes(tenancy: Tenancy) -> tuple[TenantRoute, ...]:
+    """All tenants, with the keys of each that have not expired."""
+    keys: dict[str, list[ApiKey]] = {}
+    for _, key in sorted(tenancy.keys.items()):
+        if key.id not in tenancy.standing.expired:
+            keys.setdefault(key.tenant, []).append(key)
+    standing = tenancy.standing
+    reset = _midnight_after(standing.day) if standing.day else 0
+    return tuple(
+        TenantRoute(
+            tenant,
+            tuple(keys.get(tenant.id, ())),
+            quota_used_up=tenant.id in standing.used_up,
+            quota_resets_at_ms=reset if tenant.spec.tokens_per_day else 0,
+        )
+        for _, tenant in sorted(tenancy.tenants.items())
+    )
+
+
+def standing_at(tenancy: Tenancy, now: datetime, tokens_today: Mapping[str, int]) -> Standing:
+    """What holds now, with the tokens that tenants have had since midnight."""
+    return Standing(
+        now.astimezone(UTC).date(),
+        frozenset(
+            tenant.id
+            for tenant in tenancy.tenants.values()
+            if 0 < tenant.spec.tokens_per_day <= tokens_today.get(tenant.id, 0)
+        ),
+        expired(tenancy.keys.values(), now),
+    )
+
+
+def expired(keys: Iterable[ApiKey], now: datetime) -> frozenset[str]:
+    """The ids of those that are past their end."""
+    return frozenset(key.id for key in keys if key.expires_at and key.expires_at <= now)
+
+
+def _midnight_after(day: date) -> int:
+    reset = datetime.combine(day + timedelta(days=1), time(), UTC)
+    return int(reset.timestamp()) * 1000

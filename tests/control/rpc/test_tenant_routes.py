@@ -1,0 +1,191 @@
+"""Gateways are told tenants, keys and their own shares, at once; and what they count is taken."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import grpc
+import pytest
+
+from penstock.control.managers.gateway_reports import GatewayReports
+from penstock.control.managers.gateway_signs import GatewaySigns
+from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.routes import RouteManager
+from penstock.control.managers.shares import ShareManager
+from penstock.control.managers.tenants import TenantManager
+from penstock.control.managers.usage import UsageManager
+from penstock.control.rpc.routes_service import RoutesService
+from penstock.control.state.cluster import Cluster
+from penstock.control.state.deployment import DeploymentName
+from penstock.control.state.tenants import Degrade, Priority, TenantSpec
+from penstock.control.state.usage import Counts, UsageKey, UsageRow
+from penstock.v1 import routes_pb2, routes_pb2_grpc
+from tests.fakes.control_clock import ManualClock
+from tests.fakes.control_store import MemoryStore
+from tests.fakes.control_values import NOON, SECOND, deployment, replica
+
+SPEC = TenantSpec(
+    requests_per_minute=60,
+    tokens_per_minute=1000,
+    tokens_per_day=5000,
+    max_streams=4,
+    models=("mini",),
+    adapters=("pirate",),
+    priority=Priority.HIGH,
+    degrade=Degrade.NEVER,
+    cache_salt="salty",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A head's routes over gRPC, and what stands behind them."""
+
+    keeper: Keeper
+    tenants: TenantManager
+    usage: UsageManager
+    shares: ShareManager
+    clock: ManualClock
+    store: MemoryStore
+    stub: Any
+
+    async def watch(self, gateway: str) -> Any:
+        """A gateway's stream of snapshots."""
+        return self.stub.Watch(routes_pb2.WatchRoutesRequest(gateway_id=gateway))
+
+    async def report(self, gateway: str, *usage: routes_pb2.UsageReport) -> None:
+        """One report, after which the gateway ends."""
+        stream = self.stub.Report()
+        await stream.write(
+            routes_pb2.GatewayReport(
+                gateway_id=gateway, at_ms=1, instance=f"of {gateway}", usage=usage
+            )
+        )
+        await stream.done_writing()
+        await stream
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    clock, store = ManualClock(), MemoryStore()
+    keeper = Keeper(Cluster(), store, clock)
+    shares = ShareManager(keeper, clock)
+    usage = UsageManager(keeper, store, shares, clock)
+    routes = RouteManager(keeper, clock)
+    reports = GatewayReports(keeper, GatewaySigns(clock), clock)
+    server = grpc.aio.server()
+    service = RoutesService(routes, reports, usage)
+    routes_pb2_grpc.add_RoutesServicer_to_server(service, server)  # type: ignore[no-untyped-call]
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    await usage.judge()
+    await routes.open()
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel, asyncio.TaskGroup() as g:
+        running = g.create_task(routes.run())
+        stub = routes_pb2_grpc.RoutesStub(channel)  # type: ignore[no-untyped-call]
+        yield Served(keeper, TenantManager(keeper, clock), usage, shares, clock, store, stub)
+        running.cancel()
+    await server.stop(None)
+
+
+async def test_a_tenant_is_told_with_every_field_and_its_keys(served: Served) -> None:
+    stream = await served.watch("gw-1")
+    first = await stream.read()
+    assert (list(first.tenants), first.keys_required) == ([], False)
+    await served.tenants.create("acme", SPEC, "test")
+    (acme,) = (await stream.read()).tenants
+    assert (acme.id, acme.requests_per_minute, acme.tokens_per_minute) == ("acme", 60, 1000)
+    assert (acme.max_streams, acme.cache_salt, acme.degrade_never) == (4, "salty", True)
+    assert (list(acme.models), list(acme.adapters)) == (["mini"], ["pirate"])
+    assert acme.priority == routes_pb2.PRIORITY_CLASS_HIGH
+    assert (acme.quota_used_up, acme.quota_resets_at_ms) == (False, _ms(12))
+    assert (acme.share_permille, list(acme.keys)) == (1000, [])
+    end = NOON + timedelta(hours=1)
+    made, secret = await served.tenants.create_key("acme", "ci", end, "test")
+    snapshot = await stream.read()
+    ((key,),) = [tenant.keys for tenant in snapshot.tenants]
+    assert snapshot.keys_required
+    assert (key.id, key.expires_at_ms) == (made.id, _ms(1))
+    assert key.sha256 == hashlib.sha256(secret.encode()).digest()
+    assert secret.encode() not in snapshot.SerializeToString()
+    await served.tenants.revoke_key("acme", made.id, "test")
+    snapshot = await stream.read()
+    assert ([list(tenant.keys) for tenant in snapshot.tenants], snapshot.keys_required) == (
+        [[]],
+        True,
+    )
+
+
+def _ms(hours: int) -> int:
+    """Milliseconds since 1970, so many hours after noon."""
+    return int((NOON + timedelta(hours=hours)).timestamp() * 1000)
+
+
+async def test_tenants_have_salts_of_their_own_unless_they_share_one(served: Served) -> None:
+    for name, salt in (("a", None), ("b", None), ("c", "")):
+        await served.tenants.create(name, TenantSpec(cache_salt=salt), "test")
+    snapshot = await (await served.watch("gw-1")).read()
+    a, b, c = (tenant.cache_salt for tenant in snapshot.tenants)
+    assert a
+    assert b
+    assert a != b
+    assert c == ""
+
+
+async def test_each_gateway_is_told_its_own_share(served: Served) -> None:
+    await served.tenants.create("acme", SPEC, "test")
+    await served.report("gw-1")
+    await served.report("gw-2")
+    served.clock.advance(SECOND)
+    await served.shares.tell()
+    told = {}
+    for gateway in ("gw-1", "gw-2", "new"):
+        snapshot = await (await served.watch(gateway)).read()
+        told[gateway] = snapshot.tenants[0].share_permille
+    assert told == {"gw-1": 500, "gw-2": 500, "new": 83}
+
+
+async def test_what_a_gateway_says_last_is_stored_before_it_is_answered(served: Served) -> None:
+    row = routes_pb2.UsageReport(
+        tenant="acme",
+        key_id="key_1",
+        deployment="mini",
+        adapter="pirate@1",
+        requests=3,
+        rejected=1,
+        prompt_tokens=30,
+        completion_tokens=12,
+        cached_tokens=16,
+    )
+    await served.report("gw-1", row)
+    await served.report("gw-1", row)
+    day = NOON.date()
+    assert await served.store.usage(day, day) == [
+        UsageRow(day, UsageKey("acme", "key_1", "mini", "pirate@1"), Counts(3, 1, 30, 12, 16))
+    ]
+
+
+async def test_a_key_is_revoked_also_while_other_routes_are_withheld(served: Served) -> None:
+    await served.tenants.create("acme", SPEC, "test")
+    key, _ = await served.tenants.create_key("acme", "", None, "test")
+    one = deployment()
+    await served.keeper.observe(
+        lambda view: view.with_deployment(one).with_replica(replica("a")), "test"
+    )
+    stream = await served.watch("gw-1")
+    while not (await stream.read()).replicas:
+        pass
+    foreign = replica("b", uid="unknown", deployment="other")
+    await served.keeper.observe(lambda view: view.with_replica(foreign), "test")
+    await served.keeper.observe(
+        lambda view: view.without_deployment(DeploymentName("mini")), "test"
+    )
+    await served.tenants.revoke_key("acme", key.id, "test")
+    snapshot = await stream.read()
+    assert [list(tenant.keys) for tenant in snapshot.tenants] == [[]]
+    assert [route.id for route in snapshot.replicas] == ["a"]
