@@ -9,12 +9,15 @@ import typer
 
 from penstock.control.cli.deployments import change_settings, delete, deploy, scale
 from penstock.control.cli.fleet import drain, replace
+from penstock.control.cli.keys import keys
 from penstock.control.cli.processes import head, node
 from penstock.control.cli.quarantine import quarantine
 from penstock.control.cli.serve import HELP as SERVE_HELP
 from penstock.control.cli.serve import serve
 from penstock.control.cli.status import status
+from penstock.control.cli.tenants import tenants
 from penstock.control.cli.tokens import tokens
+from penstock.control.cli.usage import usage
 
 app = typer.Typer(
     name="penstock",
@@ -45,6 +48,7 @@ def root(
 
 app.command(rich_help_panel="On one machine", help=SERVE_HELP)(serve)
 app.command(rich_help_panel="Looking")(status)
+app.command(rich_help_panel="Looking")(usage)
 app.command(rich_help_panel="Changing")(deploy)
 # "-1" is a number that is too small, and no option.
 app.command(rich_help_panel="Changing", context_settings={"ignore_unknown_options": True})(scale)
@@ -52,6 +56,8 @@ app.command("set", rich_help_panel="Changing")(change_settings)
 for verb in (delete, drain, replace):
     app.command(rich_help_panel="Changing")(verb)
 app.add_typer(quarantine, name="quarantine", rich_help_panel="Changing")
+app.add_typer(tenants, name="tenants", rich_help_panel="Changing")
+app.add_typer(keys, name="keys", rich_help_panel="Changing")
 app.add_typer(tokens, name="tokens", rich_help_panel="Changing")
 app.command(rich_help_panel="On many machines")(head)
 app.command(rich_help_panel="On many machines")(node)

@@ -32,10 +32,12 @@ COLOURS = {
 }
 INDENT, GAP = 2, 2  # columns
 # Columns, behind the first two, that may be broken; to no less than this.
-SOFT = frozenset({"model", "adapters", "name", "deployment", "path"})
+SOFT = frozenset({"model", "models", "adapters", "name", "deployment", "path"})
 SOFT_WIDTH = 14
 NUMBERS = frozenset({"pid", "restarts", "in flight", "queued", "requests", "cores", "GPUs"})
 NUMBERS |= {"next waits", "waited", "shed"}
+NUMBERS |= {"keys", "requests/min", "tokens/min", "tokens/day", "streams"}
+NUMBERS |= {"rejected", "prompt", "cached", "completion"}
 WIDE = 1 << 20  # a pipe's width
 
 

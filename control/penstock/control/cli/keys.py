@@ -1,0 +1,118 @@
+"""`penstock keys`: what clients of the gateways show."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from penstock.control.admin.tenant_models import KeyModel
+from penstock.control.cli.admin_calls import Head
+from penstock.control.cli.asking import asks_head, say_json, say_json_list
+from penstock.control.cli.options import AsJson
+from penstock.control.cli.tables import listing, show
+from penstock.control.cli.tenants import TenantId
+
+keys = typer.Typer(
+    no_args_is_help=True, help="API keys of tenants: create, list, revoke; who needs one."
+)
+
+COLUMNS = ("id", "name", "created", "expires")
+
+
+class Wanted(StrEnum):
+    """What becomes of requests without a key."""
+
+    ALLOW = "allow"
+    REFUSE = "refuse"
+
+
+@keys.command()
+@asks_head("keys create")
+def create(
+    head: Head,
+    tenant: TenantId,
+    name: Annotated[str, typer.Option(help="For people.")] = "",
+    expires_in_days: Annotated[
+        int | None, typer.Option(min=1, help="From when it is refused. Default: never.")
+    ] = None,
+    expires_at: Annotated[
+        datetime | None, typer.Option(help="The same as a moment of UTC.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a key and show it, this once. It works at every gateway within a second.
+
+    From the first key on, requests without one are refused. Example: penstock keys create acme
+    """
+    until = expires_at.replace(tzinfo=UTC) if expires_at else None
+    made = head.ask(lambda admin: admin.create_key(tenant, name, expires_in_days, until))
+    if as_json:
+        say_json(made)
+        return
+    typer.echo(f"key {made.id} of {made.tenant}; keep it, it is not shown again")
+    typer.echo(made.key)
+
+
+@keys.command("list")
+@asks_head("keys list")
+def list_keys(head: Head, tenant: TenantId, as_json: AsJson = False) -> None:
+    """Show a tenant's keys, without the keys themselves.
+
+    Example: penstock keys list acme
+    """
+    found = head.ask(lambda admin: admin.keys(tenant))
+    if as_json:
+        say_json_list(found)
+        return
+    show(listing(f"Keys of {tenant}", COLUMNS, map(_row, found)))
+
+
+@keys.command()
+@asks_head("keys revoke")
+def revoke(
+    head: Head,
+    tenant: TenantId,
+    key: Annotated[str, typer.Argument(help="Its id, as `penstock keys list` shows it.")],
+    as_json: AsJson = False,
+) -> None:
+    """Let nobody in with a key any more, at any gateway, within a second.
+
+    Example: penstock keys revoke acme key_3f9ac0d21b44
+    """
+    head.ask(lambda admin: admin.revoke_key(tenant, key))
+    typer.echo(json.dumps({"revoked": key}) if as_json else f"key {key} of {tenant} is revoked")
+
+
+@keys.command()
+@asks_head("keys anonymous")
+def anonymous(
+    head: Head,
+    wanted: Annotated[Wanted | None, typer.Argument(help="Without: say how it is.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Answer requests without a key, or refuse them.
+
+    Where they are allowed each gateway goes by its own flags: on the loopback it answers, beyond
+    it only with --open. Example: penstock keys anonymous refuse
+    """
+    if wanted is None:
+        told = head.ask(lambda admin: admin.access())
+    else:
+        said = wanted is Wanted.ALLOW
+        told = head.ask(lambda admin: admin.set_anonymous("allowed" if said else "refused"))
+    if as_json:
+        say_json(told)
+    else:
+        typer.echo(f"requests without a key are {told.anonymous}")
+
+
+def _row(it: KeyModel) -> tuple[str, ...]:
+    return (it.id, it.name, _day(it.created_at), _day(it.expires_at) or "never")
+
+
+def _day(moment: datetime | None) -> str:
+    return moment.strftime("%Y-%m-%d %H:%M") if moment else ""

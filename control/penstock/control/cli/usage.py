@@ -1,0 +1,63 @@
+"""`penstock usage`: what requests cost, by day, tenant, key and model."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+from penstock.control.admin.tenant_models import CountsModel, UsageModel, UsageRowModel
+from penstock.control.cli.admin_calls import Head
+from penstock.control.cli.asking import asks_head, say_json
+from penstock.control.cli.options import AsJson
+from penstock.control.cli.tables import Note, listing, show
+
+COLUMNS = ("day", "tenant", "key", "model", "requests", "rejected", "prompt", "cached",
+           "completion")  # fmt: skip
+DAY = ["%Y-%m-%d"]
+
+
+@asks_head("usage")
+def usage(
+    head: Head,
+    tenant: Annotated[str | None, typer.Argument(help="Its id; without: all.")] = None,
+    since: Annotated[
+        datetime | None,
+        typer.Option("--from", formats=DAY, help="A day of UTC. Default: 29 days before the last."),
+    ] = None,
+    until: Annotated[
+        datetime | None,
+        typer.Option("--to", formats=DAY, help="A day of UTC, included. Default: today."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show requests and tokens by day, tenant, key and model.
+
+    A request without a key is of the tenant "-". Example: penstock usage acme --from 2026-11-01
+    """
+    first, last = (moment.date() if moment else None for moment in (since, until))
+    found = head.ask(lambda admin: admin.usage(tenant, first, last))
+    if as_json:
+        say_json(found)
+        return
+    title = f"Usage from {found.first} to {found.last}"
+    show(listing(title, COLUMNS, map(_row, found.rows)), Note("in all", _sum(found)))
+
+
+def _row(it: UsageRowModel) -> tuple[str, ...]:
+    model = f"{it.model} ({it.adapter})" if it.adapter else it.model
+    return (it.day.isoformat(), it.tenant or "-", it.key_id, model, *_numbers(it))
+
+
+def _numbers(it: CountsModel) -> tuple[str, ...]:
+    counts = (it.requests, it.rejected, it.prompt_tokens, it.cached_tokens, it.completion_tokens)
+    return tuple(map(str, counts))
+
+
+def _sum(found: UsageModel) -> str:
+    requests, rejected, prompt, cached, completion = _numbers(found.total)
+    return (
+        f"{requests} requests, {rejected} rejected, {prompt} prompt tokens ({cached} cached), "
+        f"{completion} completion tokens"
+    )

@@ -1,0 +1,149 @@
+"""HTTP to one head's admin API: its token, its certificate, and errors in words."""
+
+from __future__ import annotations
+
+import ssl
+import urllib.parse
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import httpx
+from pydantic import TypeAdapter, ValidationError
+
+from penstock.control.errors import (
+    InvalidInput,
+    InvalidSetting,
+    NoHeadAnswers,
+    NotFound,
+    SecretUnusable,
+    Unauthenticated,
+    Unavailable,
+)
+from penstock.control.secrets_files import read_secret
+
+TIMEOUT = timedelta(seconds=5)
+T = TypeVar("T")
+
+
+def token_in(file: Path) -> Callable[[], str]:
+    """Reads the token anew for each call: a head that starts for the first time is yet to write it.
+
+    What it returns raises `Unavailable` without the file, `SecretUnusable` for a bad one.
+    """
+
+    def read() -> str:
+        try:
+            return read_secret(file)
+        except SecretUnusable as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
+            raise Unavailable(
+                f"no admin token in {file}: the head writes it to its data directory; name that "
+                "with --data-dir, or a file with a token by --admin-token-file"
+            ) from error
+
+    return read
+
+
+class AdminTransport:
+    """Calls to one head. Use as a context manager; the resources are in the classes above this one.
+
+    Each raises `Unavailable` when the head does not answer, `InvalidInput` when it refuses, and
+    what `token` raises. `ca`: a PEM file of who may have signed the head's certificate.
+    """
+
+    def __init__(self, url: str, token: Callable[[], str], *, ca: Path | None = None) -> None:
+        self.url = url.rstrip("/")
+        self._token = token
+        try:
+            self._http = httpx.AsyncClient(
+                base_url=f"{self.url}/admin/v1",
+                timeout=TIMEOUT.total_seconds(),
+                trust_env=False,
+                verify=_trusting(ca),
+            )
+        except httpx.InvalidURL as error:
+            raise InvalidSetting(f"--admin is {url!r}: {error}") from error
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._http.aclose()
+
+    async def all_of(self, what: str, model: type[T]) -> list[T]:
+        """Every one of a kind."""
+        reply = await self.call("GET", f"/{what}")
+        return self.read(reply, list[model])  # type: ignore[valid-type]
+
+    def read(self, reply: httpx.Response, kind: type[T]) -> T:
+        """An answer as a model."""
+        try:
+            return TypeAdapter(kind).validate_json(reply.content)
+        except ValidationError as error:
+            raise Unavailable(
+                f"{self.url} answers, but not as a Penstock head of this version does: "
+                f"{error.error_count()} wrong fields in {reply.request.url.path}"
+            ) from error
+
+    async def call(self, method: str, path: str, **more: Any) -> httpx.Response:
+        """An answer that is a success."""
+        reply = await self._request(method, path, **more)
+        if reply.is_success:
+            return reply
+        try:
+            detail = str(reply.json()["detail"])
+        except (ValueError, KeyError, TypeError):
+            raise Unavailable(
+                f"what answers at {self.url} is not a Penstock head: it says {reply.status_code} "
+                f"to {method} {reply.request.url.path}; name the head's address with --admin"
+            ) from None
+        if reply.status_code == httpx.codes.UNAUTHORIZED:
+            raise Unauthenticated(f"the head at {self.url} does not take this token: {detail}")
+        if reply.is_client_error:
+            raise InvalidInput(detail)
+        raise Unavailable(f"the head at {self.url} answers {reply.status_code}: {detail}")
+
+    async def _request(self, method: str, path: str, **more: Any) -> httpx.Response:
+        """Asks without a token where there is none: first of all one wants to know of the head."""
+        missing, headers = None, dict(more.pop("headers", {}))
+        try:
+            headers["authorization"] = f"Bearer {self._token()}"
+        except Unavailable as error:
+            missing = error
+        try:
+            reply = await self._http.request(method, path, headers=headers, **more)
+        except (httpx.HTTPError, UnicodeError) as error:
+            raise NoHeadAnswers(f"no head answers at {self.url}: {_reason(error)}") from error
+        if missing and reply.status_code == httpx.codes.UNAUTHORIZED:
+            raise missing
+        return reply
+
+
+def quote(name: str) -> str:
+    """A name as one part of a path. Raises `NotFound` for what is no part, and so nobody's name."""
+    if name in ("", ".", "..") or "/" in name:
+        raise NotFound(f"nothing is named {name!r}: `penstock status` shows the names")
+    return urllib.parse.quote(name, safe="")
+
+
+def _trusting(ca: Path | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=str(ca) if ca else None)
+    except OSError as error:  # of which SSLError is one
+        reason = error.strerror if error.filename or error.errno else str(error)
+        raise InvalidSetting(
+            f"--tls-ca is {str(ca)!r}, which holds no certificate that can be read: {reason}"
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, httpx.TimeoutException):
+        return "it does not say anything in time"
+    if isinstance(error, httpx.RemoteProtocolError):
+        return f"what listens there does not speak HTTP as a head does ({error})"
+    if isinstance(error, httpx.ReadError):
+        return "it hangs up without an answer"
+    return str(error) or type(error).__name__
