@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -14,6 +15,7 @@ namespace penstock::replica {
 
 struct Call;
 using CallPtr = std::shared_ptr<Call>;
+struct Gateway;
 
 // Carries answers to their client: a session, a single call's stream, or this process itself.
 // Owned by its calls and by the transport; outlives the transport and then swallows everything.
@@ -36,7 +38,8 @@ struct Call {
   const uint64_t key;  // unique in this process
   const uint64_t id;   // the client's, unique on its session; 0: not on a session
   v1::CallRequest request;
-  bool internal = false;  // a check of our own: neither queued nor counted
+  bool internal = false;             // a check of our own: neither queued nor counted
+  std::shared_ptr<Gateway> gateway;  // whose it is; none: no gateway's
   // Guarded by the switchboard, which thus never starts a call after its cancel, and never cancels
   // one that the handler has not got yet.
   bool cancelled = false;
@@ -52,11 +55,17 @@ class CallHandler {
  public:
   virtual ~CallHandler() = default;
   virtual void start(std::span<const CallPtr> calls) = 0;
-  // The client is gone. Comes at most once for a call, never before its start, perhaps after its
-  // end.
+  // Nobody wants more of it: stops, then pushes Cancelled with what it cost. Comes at most once for
+  // a call, never before its start, perhaps after its end.
   virtual void cancel(const CallPtr& call) = 0;
   // These calls' queues were full, and have room again.
   virtual void room(std::span<const CallPtr> calls) = 0;
+  // What the call has cost so far, where this side knows it.
+  virtual v1::Usage cost(const CallPtr& /*call*/) { return {}; }
+  // Fills in the figures of the engine, where this side knows them; `watch` says whom to tell that
+  // they changed, from any thread and under any lock of the handler.
+  virtual void tell_figures(v1::Load* /*load*/) const {}
+  virtual void watch(std::function<void()> /*changed*/) {}
 };
 
 }  // namespace penstock::replica

@@ -81,13 +81,13 @@ void CallStream::OnWriteDone(bool ok) {
 
 void CallStream::OnCancel() {
   back_from_grpc(this);
-  switchboard_->cancel(call_);
+  switchboard_->abandon(call_);
   outlet_->gone();
 }
 
 void CallStream::OnDone() {
   back_from_grpc(this);
-  switchboard_->cancel(call_);
+  switchboard_->abandon(call_);
   delete this;
 }
 

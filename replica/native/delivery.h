@@ -26,10 +26,22 @@ class Delivery {
     return pushed;
   }
 
-  void fail(const CallPtr& call, const v1::ErrorDetail& error) {
+  void fail(const CallPtr& call, const v1::ErrorDetail& error, const v1::Usage& usage = {}) {
     News news;
     *news.end.mutable_failed()->mutable_error() = error;
+    *news.end.mutable_failed()->mutable_usage() = usage;
     push(call, news);
+  }
+
+  // Tells the client what the call cost that it cancelled.
+  void end_cancelled(const CallPtr& call, const v1::Usage& usage) {
+    News news;
+    *news.end.mutable_cancelled()->mutable_usage() = usage;
+    push(call, news);
+  }
+
+  void cancel(const CallPtr& call) {
+    if (call->answer.cancel()) list(call);
   }
 
   void add_credit(const CallPtr& call, uint64_t bytes) {

@@ -5,6 +5,7 @@
 
 #include "call_stream.h"
 #include "cluster_token.h"
+#include "load_watch.h"
 #include "python_handler.h"
 #include "refusal.h"
 #include "session.h"
@@ -68,7 +69,7 @@ class InferenceServer::Service final
     if (!status.ok()) {
       return new Refusal<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>>(status);
     }
-    return new replica::Session(switchboard_, inbox_, context->peer());
+    return new replica::Session(switchboard_, load_board_, inbox_, context->peer());
   }
 
   grpc::ServerWriteReactor<v1::CallEvent>* Call(grpc::CallbackServerContext* context,
@@ -85,7 +86,7 @@ class InferenceServer::Service final
                                                 const v1::WatchLoadRequest* /*request*/) override {
     const grpc::Status status = token_.check(*context);
     if (!status.ok()) return new Refusal<grpc::ServerWriteReactor<v1::Load>>(status);
-    return LoadWatch::start(load_board_);
+    return LoadWatch::start(load_board_, switchboard_);
   }
 
   // Live and ready are answered here, so that they are told even while Python imports a model.
@@ -128,7 +129,8 @@ class InferenceServer::Service final
 };
 
 InferenceServer::InferenceServer(const ServerOptions& options, const std::shared_ptr<Inbox>& inbox)
-    : switchboard_(std::make_shared<PythonHandler>(inbox)),
+    : switchboard_(std::make_shared<PythonHandler>(inbox), [this] { load_board_.changed(); }),
+      load_board_([this](v1::Load* load) { switchboard_.tell_figures(load); }),
       control_desk_(inbox),
       service_(std::make_unique<Service>(options.cluster_token, inbox, this)) {
   v1::Load starting;
@@ -151,12 +153,14 @@ InferenceServer::~InferenceServer() { stop(std::chrono::milliseconds(0)); }
 
 void InferenceServer::set_load(const v1::Load& load) {
   switchboard_.set_state(load.state());
-  load_board_.set(load, std::chrono::steady_clock::now());
+  load_board_.set(load);
 }
 
 void InferenceServer::stop(std::chrono::milliseconds grace) {
   if (!server_) return;
   control_desk_.close();
+  switchboard_.unwatch();
+  load_board_.stop();
   server_->Shutdown(std::chrono::system_clock::now() + grace);
   server_->Wait();
   server_.reset();

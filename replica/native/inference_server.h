@@ -50,8 +50,8 @@ class InferenceServer {
  private:
   class Service;
 
-  LoadBoard load_board_;
   Switchboard switchboard_;
+  LoadBoard load_board_;
   ControlDesk control_desk_;
   std::unique_ptr<Service> service_;
   std::unique_ptr<grpc::Server> server_;

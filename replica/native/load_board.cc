@@ -1,107 +1,87 @@
 #include "load_board.h"
 
-#include <google/protobuf/util/message_differencer.h>
-
 #include <utility>
 #include <vector>
 
-#include "sanitizer.h"
-
 namespace penstock::replica {
 
+LoadBoard::LoadBoard(std::function<void(v1::Load*)> fill)
+    : fill_(std::move(fill)), thread_([this] { run(); }) {}
+
 v1::Load LoadBoard::load() const {
-  std::lock_guard lock(mutex_);
-  return load_;
-}
-
-void LoadBoard::set(const v1::Load& load, std::chrono::steady_clock::time_point now) {
-  std::vector<std::shared_ptr<LoadWatch>> watches;
-  {
-    std::lock_guard lock(mutex_);
-    const bool same = google::protobuf::util::MessageDifferencer::Equals(load, load_);
-    if (same && now - published_ < kRepeat) return;
-    load_ = load;
-    published_ = now;
-    watches.assign(watches_.begin(), watches_.end());
-  }
-  for (const auto& watch : watches) watch->publish(load);
-}
-
-void LoadBoard::enter(const std::shared_ptr<LoadWatch>& watch) {
   v1::Load now;
   {
     std::lock_guard lock(mutex_);
-    watches_.insert(watch);
-    now = load_;
+    now = set_;
   }
-  watch->publish(now);
+  fill_(&now);
+  return now;
 }
 
-void LoadBoard::leave(const std::shared_ptr<LoadWatch>& watch) {
+void LoadBoard::set(const v1::Load& load) {
+  std::string bytes = load.SerializeAsString();
+  {
+    std::lock_guard lock(mutex_);
+    if (bytes == set_bytes_) return;
+    set_ = load;
+    set_bytes_ = std::move(bytes);
+    dirty_ = true;
+  }
+  wake_.notify_one();
+}
+
+void LoadBoard::changed() {
+  if (dirty_) return;
+  {
+    std::lock_guard lock(mutex_);
+    dirty_ = true;
+  }
+  wake_.notify_one();
+}
+
+void LoadBoard::enter(const std::shared_ptr<LoadWatcher>& watcher) {
+  {
+    std::lock_guard lock(mutex_);
+    watchers_.insert(watcher);
+  }
+  wake_.notify_one();
+  watcher->publish(load());
+}
+
+void LoadBoard::leave(const std::shared_ptr<LoadWatcher>& watcher) {
   std::lock_guard lock(mutex_);
-  watches_.erase(watch);
+  watchers_.erase(watcher);
 }
 
-LoadWatch* LoadWatch::start(LoadBoard* board) {
-  const std::shared_ptr<LoadWatch> watch(new LoadWatch(board));
-  watch->self_ = watch;
-  hand_to_grpc(watch.get());
-  board->enter(watch);
-  return watch.get();
-}
-
-void LoadWatch::publish(const v1::Load& load) {
+void LoadBoard::stop() {
   {
     std::lock_guard lock(mutex_);
-    newest_ = load;
-    news_ = true;
+    stopping_ = true;
   }
-  advance();
+  wake_.notify_one();
+  if (thread_.joinable()) thread_.join();
 }
 
-void LoadWatch::advance() {
-  bool finish = false;
-  {
-    std::lock_guard lock(mutex_);
-    if (writing_ || finished_ || (!news_ && !gone_)) return;
-    finish = finished_ = gone_;
-    if (!finish) {
-      sent_ = newest_;
-      news_ = false;
-      writing_ = true;
+void LoadBoard::run() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    if (watchers_.empty()) {
+      wake_.wait(lock);
+      continue;
     }
+    const auto due = published_ + (dirty_ ? kLeast : kRepeat);
+    if (Clock::now() < due) {
+      wake_.wait_until(lock, due);
+      continue;
+    }
+    dirty_ = false;
+    published_ = Clock::now();
+    const std::vector<std::shared_ptr<LoadWatcher>> watchers(watchers_.begin(), watchers_.end());
+    lock.unlock();
+    const v1::Load now = load();
+    for (const auto& watcher : watchers) watcher->publish(now);
+    lock.lock();
   }
-  hand_to_grpc(this);
-  if (finish) {
-    Finish(grpc::Status::CANCELLED);
-  } else {
-    StartWrite(&sent_);
-  }
-}
-
-void LoadWatch::OnWriteDone(bool ok) {
-  back_from_grpc(this);
-  {
-    std::lock_guard lock(mutex_);
-    writing_ = false;
-    gone_ = gone_ || !ok;
-  }
-  advance();
-}
-
-void LoadWatch::OnCancel() {
-  back_from_grpc(this);
-  {
-    std::lock_guard lock(mutex_);
-    gone_ = true;
-  }
-  advance();
-}
-
-void LoadWatch::OnDone() {
-  back_from_grpc(this);
-  const std::shared_ptr<LoadWatch> keep = std::move(self_);
-  board_->leave(keep);
 }
 
 }  // namespace penstock::replica

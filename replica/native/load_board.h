@@ -1,64 +1,68 @@
-// The replica's load as its watchers see it. Owned by the server; any thread may call anything.
+// The replica's load, told to whoever watches it: at once, when it changed, and each second. Owned
+// by the server; any thread may call anything.
+//
+// A thread of the board's own tells of changes, so that a hundred changes within a moment are one
+// message, and whoever made them waits for nobody. It reads the figures when it tells them.
 #pragma once
 
-#include <grpcpp/grpcpp.h>
-
+#include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <thread>
 #include <unordered_set>
 
 #include "penstock/v1/inference.pb.h"
 
 namespace penstock::replica {
 
-class LoadWatch;
+class LoadWatcher {
+ public:
+  virtual ~LoadWatcher() = default;
+  // `load` lacks what differs from watcher to watcher: the counts of calls.
+  virtual void publish(const v1::Load& load) = 0;
+};
 
 class LoadBoard {
  public:
+  // Between two messages to the same watcher, apart from its first.
+  static constexpr std::chrono::milliseconds kLeast{20};
   // Without a change, watchers hear the same again after this time.
   static constexpr std::chrono::milliseconds kRepeat{900};
 
+  // `fill` adds the figures of the moment to what was `set`; called from any thread.
+  explicit LoadBoard(std::function<void(v1::Load*)> fill);
+  ~LoadBoard() { stop(); }
+  LoadBoard(const LoadBoard&) = delete;
+  LoadBoard& operator=(const LoadBoard&) = delete;
+
+  // The load of this moment.
   v1::Load load() const;
-  // Publishes a load that differs from the last one, or that is due again.
-  void set(const v1::Load& load, std::chrono::steady_clock::time_point now);
+  void set(const v1::Load& load);
+  // Figures that `fill` adds have changed.
+  void changed();
+  void enter(const std::shared_ptr<LoadWatcher>& watcher);
+  void leave(const std::shared_ptr<LoadWatcher>& watcher);
+  // Tells nothing more.
+  void stop();
 
  private:
-  friend class LoadWatch;
-  void enter(const std::shared_ptr<LoadWatch>& watch);
-  void leave(const std::shared_ptr<LoadWatch>& watch);
+  using Clock = std::chrono::steady_clock;
+  void run();
 
+  const std::function<void(v1::Load*)> fill_;
   mutable std::mutex mutex_;
-  v1::Load load_;
-  std::chrono::steady_clock::time_point published_;
-  std::unordered_set<std::shared_ptr<LoadWatch>> watches_;
-};
-
-// One `Inference.WatchLoad`. A slow watcher skips loads, and gets the newest one next.
-// Owned by itself until OnDone, and by the board while it is entered there.
-class LoadWatch final : public grpc::ServerWriteReactor<v1::Load>,
-                        public std::enable_shared_from_this<LoadWatch> {
- public:
-  static LoadWatch* start(LoadBoard* board);
-
-  void publish(const v1::Load& load);
-  void OnWriteDone(bool ok) override;
-  void OnCancel() override;
-  void OnDone() override;
-
- private:
-  explicit LoadWatch(LoadBoard* board) : board_(board) {}
-  void advance();
-
-  LoadBoard* const board_;
-  std::mutex mutex_;
-  v1::Load newest_;
-  v1::Load sent_;
-  bool news_ = false;
-  bool writing_ = false;
-  bool gone_ = false;
-  bool finished_ = false;
-  std::shared_ptr<LoadWatch> self_;
+  std::condition_variable wake_;
+  v1::Load set_;
+  std::string set_bytes_;  // the same, to see what is no change
+  std::unordered_set<std::shared_ptr<LoadWatcher>> watchers_;
+  Clock::time_point published_;
+  std::atomic<bool> dirty_{false};  // set under the mutex
+  bool stopping_ = false;
+  std::thread thread_;
 };
 
 }  // namespace penstock::replica

@@ -73,6 +73,7 @@ Settings settings(const py::dict& values) {
   s.behaviour.die_after_tokens = values["die_after_tokens"].cast<uint64_t>();
   s.behaviour.hang_after_tokens = values["hang_after_tokens"].cast<uint64_t>();
   s.max_running = values["max_running"].cast<uint32_t>();
+  s.kv_blocks = values["kv_blocks"].cast<uint32_t>();
   s.refuse_share = values["refuse_share"].cast<double>();
   s.per_request = values["per_request"].cast<bool>();
   s.max_model_len = values["max_model_len"].cast<uint32_t>();
@@ -103,7 +104,7 @@ PYBIND11_MODULE(_server, m) {
       .def(
           "figures",
           [](const SimulatedEngine& engine) {
-            const SimulatedEngine::Figures figures = engine.figures();
+            const penstock::replica::simulated::Figures figures = engine.figures();
             return std::make_tuple(figures.running, figures.waiting, figures.tokens);
           },
           Unlocked())

@@ -17,7 +17,8 @@ void to_news(Written* written, News* news) {
   v1::CallEvent& event = *written->other;
   news->has_head = event.has_head();
   if (news->has_head) news->head.Swap(event.mutable_head());
-  if (event.has_finished() || event.has_failed()) news->end.Swap(&event);
+  event.clear_head();
+  news->end.Swap(&event);
 }
 
 }  // namespace

@@ -55,13 +55,18 @@ void read_head(PyObject* tuple, v1::Head* head) {
   head->set_model_version(text(PyTuple_GET_ITEM(tuple, 8)));
 }
 
+// Three items from `at` on.
+void read_usage(PyObject* tuple, Py_ssize_t at, v1::Usage* usage) {
+  usage->set_prompt_tokens(number(PyTuple_GET_ITEM(tuple, at)));
+  usage->set_completion_tokens(number(PyTuple_GET_ITEM(tuple, at + 1)));
+  usage->set_cached_tokens(number(PyTuple_GET_ITEM(tuple, at + 2)));
+}
+
 void read_finished(PyObject* tuple, v1::Finished* finished) {
   const auto micros = [tuple](Py_ssize_t at) {
     return py::handle(PyTuple_GET_ITEM(tuple, at)).cast<uint64_t>();
   };
-  finished->mutable_usage()->set_prompt_tokens(number(PyTuple_GET_ITEM(tuple, 2)));
-  finished->mutable_usage()->set_completion_tokens(number(PyTuple_GET_ITEM(tuple, 3)));
-  finished->mutable_usage()->set_cached_tokens(number(PyTuple_GET_ITEM(tuple, 4)));
+  read_usage(tuple, 2, finished->mutable_usage());
   finished->mutable_timings()->set_queue_us(micros(5));
   finished->mutable_timings()->set_prefill_us(micros(6));
   finished->mutable_timings()->set_decode_us(micros(7));
@@ -74,7 +79,8 @@ void read_finished(PyObject* tuple, v1::Finished* finished) {
   finished->set_model_version(text(PyTuple_GET_ITEM(tuple, 12)));
 }
 
-void read_failed(PyObject* tuple, v1::ErrorDetail* error) {
+void read_failed(PyObject* tuple, v1::Failed* failed) {
+  v1::ErrorDetail* const error = failed->mutable_error();
   error->set_status(number(PyTuple_GET_ITEM(tuple, 2)));
   error->set_type(text(PyTuple_GET_ITEM(tuple, 3)));
   error->set_code(text(PyTuple_GET_ITEM(tuple, 4)));
@@ -83,6 +89,7 @@ void read_failed(PyObject* tuple, v1::ErrorDetail* error) {
   error->set_fault(static_cast<v1::Fault>(number(PyTuple_GET_ITEM(tuple, 7))));
   error->set_retry(static_cast<v1::Retry>(number(PyTuple_GET_ITEM(tuple, 8))));
   error->set_retry_after_ms(number(PyTuple_GET_ITEM(tuple, 9)));
+  read_usage(tuple, 10, failed->mutable_usage());
 }
 
 // How many items a tuple of each kind has.
@@ -95,7 +102,9 @@ Py_ssize_t length_of(WriteKind kind) {
     case WriteKind::kFinished:
       return 13;
     case WriteKind::kFailed:
-      return 10;
+      return 13;
+    case WriteKind::kCancelled:
+      return 5;
   }
   return -1;
 }
@@ -110,8 +119,9 @@ void read_write(PyObject* tuple, Written* written) {
   written->other = std::make_unique<v1::CallEvent>();
   if (kind == WriteKind::kHead) read_head(tuple, written->other->mutable_head());
   if (kind == WriteKind::kFinished) read_finished(tuple, written->other->mutable_finished());
-  if (kind == WriteKind::kFailed) {
-    read_failed(tuple, written->other->mutable_failed()->mutable_error());
+  if (kind == WriteKind::kFailed) read_failed(tuple, written->other->mutable_failed());
+  if (kind == WriteKind::kCancelled) {
+    read_usage(tuple, 2, written->other->mutable_cancelled()->mutable_usage());
   }
 }
 

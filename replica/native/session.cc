@@ -52,7 +52,7 @@ void SessionOutlet::flush() {
 SessionOutlet::Next SessionOutlet::next_step(Outbox::Filled* filled) {
   std::lock_guard lock(mutex_);
   if (writing_ || finished_) return Next::kNothing;
-  if (!gone_ && outbox_.fill(&frame_, filled)) {
+  if (!gone_ && fill(filled)) {
     serialise(frame_, &outgoing_);
     reset(&frame_, filled->largest_body);
     writing_ = true;
@@ -60,6 +60,24 @@ SessionOutlet::Next SessionOutlet::next_step(Outbox::Filled* filled) {
   }
   finished_ = !resuming_ && (gone_ || (half_closed_ && outbox_.empty()));
   return finished_ ? Next::kFinish : Next::kNothing;
+}
+
+bool SessionOutlet::fill(Outbox::Filled* filled) {
+  const bool events = outbox_.fill(&frame_, filled);
+  if (!std::exchange(has_load_, false)) return events;
+  frame_.mutable_load()->Swap(&load_);
+  return true;
+}
+
+void SessionOutlet::publish(const v1::Load& load) {
+  v1::Load told = load;
+  switchboard_->tell_calls(gateway_.get(), &told);
+  {
+    std::lock_guard lock(mutex_);
+    load_.Swap(&told);
+    has_load_ = true;
+  }
+  flush();
 }
 
 void SessionOutlet::written(bool ok) {
@@ -88,7 +106,7 @@ void SessionOutlet::gone(const grpc::Status& status) {
     std::lock_guard lock(mutex_);
     if (!std::exchange(gone_, true)) ending_ = status;
   }
-  for (const CallPtr& call : outbox_.remove_all()) switchboard_->cancel(call);
+  for (const CallPtr& call : outbox_.remove_all()) switchboard_->abandon(call);
   flush();
 }
 
@@ -106,8 +124,10 @@ void SessionOutlet::resume_reading() {
   flush();
 }
 
-Session::Session(Switchboard* switchboard, std::shared_ptr<Inbox> inbox, std::string peer)
+Session::Session(Switchboard* switchboard, LoadBoard* load_board, std::shared_ptr<Inbox> inbox,
+                 std::string peer)
     : switchboard_(switchboard),
+      load_board_(load_board),
       inbox_(std::move(inbox)),
       peer_(std::move(peer)),
       outlet_(std::make_shared<SessionOutlet>(this, switchboard)) {
@@ -130,6 +150,7 @@ void Session::OnReadDone(bool ok) {
     end_unreadable(bytes);
     return;
   }
+  if (!outlet_->gateway()) greet(frame_);
   carry_out(&frame_);
   frame_.Clear();
   const auto outlet = outlet_;
@@ -143,6 +164,11 @@ void Session::end_unreadable(size_t bytes) {
                              reason + ": every call of this session is cancelled"));
 }
 
+void Session::greet(const v1::ClientFrame& frame) {
+  outlet_->belongs_to(switchboard_->gateway(frame.hello().gateway_id()));
+  if (frame.hello().watch_load()) load_board_->enter(outlet_);
+}
+
 void Session::carry_out(v1::ClientFrame* frame) {
   start_calls(frame);
   {
@@ -153,7 +179,7 @@ void Session::carry_out(v1::ClientFrame* frame) {
     }
   }
   for (uint64_t id : frame->cancels()) {
-    if (const CallPtr call = outlet_->outbox().remove(id)) switchboard_->cancel(call);
+    if (const CallPtr call = outlet_->outbox().find(id)) switchboard_->cancel(call);
   }
 }
 
@@ -161,7 +187,8 @@ void Session::start_calls(v1::ClientFrame* frame) {
   std::vector<CallPtr> calls;
   calls.reserve(static_cast<size_t>(frame->starts_size()));
   for (v1::Start& start : *frame->mutable_starts()) {
-    CallPtr call = switchboard_->make(start.call_id(), start.initial_credit_bytes(), outlet_);
+    CallPtr call = switchboard_->make(start.call_id(), start.initial_credit_bytes(), outlet_,
+                                      outlet_->gateway());
     call->request.Swap(start.mutable_request());
     if (outlet_->outbox().add(call)) calls.push_back(std::move(call));
   }
@@ -181,7 +208,8 @@ void Session::OnCancel() {
 void Session::OnDone() {
   back_from_grpc(this);
   // A frame that was being read while the client left may have started calls after `gone`.
-  for (const CallPtr& call : outlet_->outbox().remove_all()) switchboard_->cancel(call);
+  for (const CallPtr& call : outlet_->outbox().remove_all()) switchboard_->abandon(call);
+  load_board_->leave(outlet_);
   delete this;
 }
 

@@ -13,10 +13,12 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "call.h"
 #include "inbox.h"
+#include "load_board.h"
 #include "outbox.h"
 #include "penstock/v1/inference.pb.h"
 #include "switchboard.h"
@@ -25,7 +27,7 @@ namespace penstock::replica {
 
 class Session;
 
-class SessionOutlet final : public Outlet {
+class SessionOutlet final : public Outlet, public LoadWatcher {
  public:
   SessionOutlet(Session* session, Switchboard* switchboard)
       : session_(session), switchboard_(switchboard) {}
@@ -34,7 +36,13 @@ class SessionOutlet final : public Outlet {
   // Writes the next frame, unless one is on its way; ends the stream when there will be no more.
   void flush() override;
 
+  // Goes with the next frame; of several that wait, the newest.
+  void publish(const v1::Load& load) override;
+
   Outbox& outbox() { return outbox_; }
+  // Whose the session is, before its first call and watch.
+  void belongs_to(std::shared_ptr<Gateway> gateway) { gateway_ = std::move(gateway); }
+  const std::shared_ptr<Gateway>& gateway() const { return gateway_; }
   void written(bool ok);
   // The client sends no more: ends when its calls are done.
   void half_closed();
@@ -46,11 +54,15 @@ class SessionOutlet final : public Outlet {
  private:
   enum class Next { kNothing, kWrite, kFinish };
   Next next_step(Outbox::Filled* filled);
+  bool fill(Outbox::Filled* filled);
 
   Session* const session_;
   Switchboard* const switchboard_;
+  std::shared_ptr<Gateway> gateway_;
   Outbox outbox_;
   std::mutex mutex_;
+  v1::Load load_;
+  bool has_load_ = false;
   v1::ServerFrame frame_;
   grpc::ByteBuffer outgoing_;
   grpc::Status ending_;  // fixed once `finished_` is set
@@ -64,7 +76,8 @@ class SessionOutlet final : public Outlet {
 class Session final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   // `peer` is named in the log when the session has to be ended.
-  Session(Switchboard* switchboard, std::shared_ptr<Inbox> inbox, std::string peer);
+  Session(Switchboard* switchboard, LoadBoard* load_board, std::shared_ptr<Inbox> inbox,
+          std::string peer);
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
@@ -73,12 +86,14 @@ class Session final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
 
  private:
   friend class SessionOutlet;
+  void greet(const v1::ClientFrame& frame);
   void carry_out(v1::ClientFrame* frame);
   void start_calls(v1::ClientFrame* frame);
   void end_unreadable(size_t bytes);
   void start_read();
 
   Switchboard* const switchboard_;
+  LoadBoard* const load_board_;
   const std::shared_ptr<Inbox> inbox_;
   const std::string peer_;
   const std::shared_ptr<SessionOutlet> outlet_;

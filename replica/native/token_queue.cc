@@ -31,9 +31,16 @@ TokenQueue::TokenQueue(uint64_t credit_bytes, size_t capacity_bytes)
 
 TokenQueue::Pushed TokenQueue::push(News& news) {
   std::lock_guard lock(mutex_);
-  if (closed_ || has_end_) {
+  if (closed_ || has_end_ || (cancelled_ && !news.ends())) {
     news.clear();
     return {.closed = true};
+  }
+  if (cancelled_) {
+    has_end_ = true;
+    end_.Swap(&news.end);
+    tell_end_as_cancelled();
+    news.clear();
+    return {.became_ready = list_if_sendable()};
   }
   if (news.has_head) {
     has_head_ = true;
@@ -43,7 +50,7 @@ TokenQueue::Pushed TokenQueue::push(News& news) {
   body_.append(news.body);
   pieces_.insert(pieces_.end(), news.pieces.begin(), news.pieces.end());
   std::move(news.groups.begin(), news.groups.end(), std::back_inserter(groups_));
-  if (news.end.has_finished() || news.end.has_failed()) {
+  if (news.ends()) {
     has_end_ = true;
     end_.Swap(&news.end);
   }
@@ -83,9 +90,24 @@ TokenQueue::Taken TokenQueue::take(v1::CallEvent* event, size_t budget) {
   return taken;
 }
 
+bool TokenQueue::cancel() {
+  std::lock_guard lock(mutex_);
+  if (closed_ || cancelled_) return false;
+  cancelled_ = true;
+  producer_stopped_ = false;
+  has_head_ = false;
+  drop_all();
+  if (has_end_) tell_end_as_cancelled();
+  return list_if_sendable();
+}
+
 void TokenQueue::close() {
   std::lock_guard lock(mutex_);
   closed_ = true;
+  drop_all();
+}
+
+void TokenQueue::drop_all() {
   std::string().swap(body_);
   body_begin_ = 0;
   std::vector<Piece>().swap(pieces_);
@@ -152,9 +174,19 @@ void TokenQueue::drop_taken_pieces(size_t bytes, size_t groups) {
   }
 }
 
+void TokenQueue::tell_end_as_cancelled() {
+  v1::Usage usage;
+  if (end_.has_finished()) usage.Swap(end_.mutable_finished()->mutable_usage());
+  if (end_.has_failed()) usage.Swap(end_.mutable_failed()->mutable_usage());
+  if (end_.has_cancelled()) usage.Swap(end_.mutable_cancelled()->mutable_usage());
+  end_.Clear();
+  end_.mutable_cancelled()->mutable_usage()->Swap(&usage);
+}
+
 void TokenQueue::take_end(v1::CallEvent* event, Taken* taken) {
   if (end_.has_finished()) event->mutable_finished()->Swap(end_.mutable_finished());
   if (end_.has_failed()) event->mutable_failed()->Swap(end_.mutable_failed());
+  if (end_.has_cancelled()) event->mutable_cancelled()->Swap(end_.mutable_cancelled());
   closed_ = true;
   taken->ended = true;
 }

@@ -3,7 +3,7 @@
 // Bounded: a push is always taken, and tells the producer when it made the queue full; the producer
 // then stops until it hears of room. Held: body bytes beyond the client's credit wait here. Merged:
 // all chunks that wait leave as one, as far as a frame has room. Any thread may call anything;
-// after `close` or the end of the answer, pushes are ignored.
+// after `close` or the end of the answer, pushes are ignored, and after `cancel` all but the end.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,9 @@ struct News {
   std::string body;
   std::vector<Piece> pieces;  // cover `body` and `groups` in order
   std::vector<v1::TokenGroup> groups;
-  v1::CallEvent end;  // only `finished` or `failed`; neither: the answer goes on
+  v1::CallEvent end;  // only `finished`, `failed` or `cancelled`; none: the answer goes on
+
+  bool ends() const { return end.has_finished() || end.has_failed() || end.has_cancelled(); }
 
   // Adds a piece of `bytes` that were appended to `body`.
   void add_piece(size_t bytes, uint32_t events, uint32_t group_count);
@@ -66,6 +68,9 @@ class TokenQueue {
   // Fills `event` with what may be sent, up to `budget` body bytes, but of a stream at least one
   // piece.
   Taken take(v1::CallEvent* event, size_t budget);
+  // The client wants no more: drops what waits, and tells the end, whatever it is, as Cancelled
+  // with its usage. That goes without credit. True if the call has to be listed as ready.
+  bool cancel();
   // The client is gone: drops what waits.
   void close();
 
@@ -77,6 +82,8 @@ class TokenQueue {
   size_t part_of(const Piece& piece, size_t room) const;
   void take_pieces(v1::Chunk* chunk, size_t budget, Taken* taken);
   void take_end(v1::CallEvent* event, Taken* taken);
+  void tell_end_as_cancelled();
+  void drop_all();
   void drop_taken_pieces(size_t bytes, size_t groups);
 
   const size_t capacity_;
@@ -95,6 +102,7 @@ class TokenQueue {
   bool has_end_ = false;
   bool listed_ = false;
   bool producer_stopped_ = false;
+  bool cancelled_ = false;
   bool closed_ = false;
 };
 

@@ -153,6 +153,7 @@ class SessionClient:
         self._frames: queue.SimpleQueue[inference_pb2.ClientFrame | None] = queue.SimpleQueue()
         self._call = stub.Session(iter(self._frames.get, None))
         self.events: dict[int, list[inference_pb2.CallEvent]] = {}
+        self.loads: list[inference_pb2.Load] = []
         self.frames = 0
 
     def start(
@@ -164,6 +165,11 @@ class SessionClient:
             for call_id, request in enumerate(requests, first_id)
         ]
         self._frames.put(inference_pb2.ClientFrame(starts=starts))
+
+    def hello(self, gateway_id: str = "", *, watch_load: bool = True) -> None:
+        """Says whose the session is. In the first frame."""
+        hello = inference_pb2.Hello(gateway_id=gateway_id, watch_load=watch_load)
+        self._frames.put(inference_pb2.ClientFrame(hello=hello))
 
     def cancel(self, call_id: int) -> None:
         """Cancels a call."""
@@ -180,6 +186,8 @@ class SessionClient:
         self.frames += 1
         for event in frame.events:
             self.events.setdefault(event.call_id, []).append(event)
+        if frame.HasField("load"):
+            self.loads.append(frame.load)
         return frame
 
     def read_until_ended(self, *call_ids: int) -> None:
@@ -196,7 +204,8 @@ class SessionClient:
     def has_ended(self, call_id: int) -> bool:
         """Whether the call's last event was read."""
         events = self.events.get(call_id, [])
-        return bool(events) and (events[-1].HasField("finished") or events[-1].HasField("failed"))
+        ends = ("finished", "failed", "cancelled")
+        return bool(events) and any(events[-1].HasField(end) for end in ends)
 
     def body(self, call_id: int) -> bytes:
         """What was read of a call's body."""

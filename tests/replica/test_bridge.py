@@ -197,7 +197,7 @@ def test_kinds_of_writes_are_numbered_as_in_the_native_header() -> None:
     header = Path(__file__).parents[2] / "replica/native/python_writes.h"
     named = dict(re.findall(r"k(\w+) = (\d+),", header.read_text()))
     assert {name.upper(): int(number) for name, number in named.items()} == {
-        name: getattr(wire, name) for name in ("CHUNK", "HEAD", "FINISHED", "FAILED")
+        name: getattr(wire, name) for name in ("CHUNK", "HEAD", "FINISHED", "FAILED", "CANCELLED")
     }
 
 

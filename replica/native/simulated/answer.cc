@@ -44,6 +44,10 @@ Answer::Answer(const v1::CallRequest& request, const Ask& ask, int64_t created)
       tokens_(ask.max_tokens > 0 ? ask.max_tokens : ask.behaviour.answer_tokens),
       finish_reason_(ask.max_tokens > 0 ? "length" : "stop"),
       identity_(identity_of(request, ask, created)) {
+  if (ask.max_tokens == 0 && ask.most_tokens > 0 && tokens_ > ask.most_tokens) {
+    tokens_ = ask.most_tokens;
+    finish_reason_ = "length";
+  }
   if (!ask.stops.empty()) {
     if (const auto words = words_before_stop(seed_, tokens_, ask.stops)) {
       tokens_ = *words;

@@ -164,10 +164,28 @@ void read_prompt(dom::object body, Prompt* prompt) {
   }
 }
 
-void read_limit(dom::object body, Ask* ask, uint32_t max_model_len) {
+void check_budget(const v1::CallRequest& request, const Ask& ask, const std::string& name,
+                  uint64_t limit) {
+  const uint32_t most_prompt = request.max_prompt_tokens();
+  if (most_prompt > 0 && ask.prompt_tokens > most_prompt) {
+    refuse("token_budget_exceeded", ask.endpoint == Endpoint::kChat ? "messages" : "prompt",
+           "The prompt has " + std::to_string(ask.prompt_tokens) + " tokens, at most " +
+               std::to_string(most_prompt) + " are allowed here; shorten it.");
+  }
+  const uint32_t most = request.max_completion_tokens();
+  if (most > 0 && limit > most) {
+    refuse("token_budget_exceeded", name,
+           "'" + name + "' is " + std::to_string(limit) + ", at most " + std::to_string(most) +
+               " tokens are allowed here; ask for fewer.");
+  }
+}
+
+void read_limit(dom::object body, const v1::CallRequest& request, uint32_t max_model_len,
+                Ask* ask) {
   const char* const name =
       field(body, "max_completion_tokens") ? "max_completion_tokens" : "max_tokens";
   const uint64_t limit = read_count(body, name, 1, UINT32_MAX).value_or(0);
+  check_budget(request, *ask, name, limit);
   if (ask->prompt_tokens + std::max<uint64_t>(limit, 1) > max_model_len) {
     refuse("context_length_exceeded", limit > 1 ? name : "messages",
            "This model's maximum context length is " + std::to_string(max_model_len) +
@@ -175,6 +193,7 @@ void read_limit(dom::object body, Ask* ask, uint32_t max_model_len) {
                std::to_string(limit) + " are asked for; shorten one of them.");
   }
   ask->max_tokens = static_cast<uint32_t>(limit);
+  ask->most_tokens = request.max_completion_tokens();
 }
 
 void read_stops(dom::object body, Ask* ask) {
@@ -259,21 +278,22 @@ Endpoint endpoint_of(const v1::CallRequest& request) {
   throw BadRequest{std::move(error)};
 }
 
-void read_body(dom::object body, const Settings& settings, const std::string& adapter, Ask* ask) {
+void read_body(dom::object body, const Settings& settings, const v1::CallRequest& request,
+               Ask* ask) {
   Prompt prompt;
   if (ask->endpoint == Endpoint::kChat) {
     read_messages(body, &prompt);
   } else {
     read_prompt(body, &prompt);
   }
-  ask->seed = mix(prompt.hash(), adapter);
+  ask->seed = mix(prompt.hash(), request.adapter());
   ask->prompt_tokens = prompt.tokens();
   if (const auto model = field(body, "model")) ask->model = read_text(*model, "model");
   if (read_count(body, "n", 1, 128).value_or(1) > 1) {
     refuse("unsupported_parameter", "n", "The simulated engine gives one choice: 'n' must be 1.");
   }
   read_stream(body, ask);
-  read_limit(body, ask, settings.max_model_len);
+  read_limit(body, request, settings.max_model_len, ask);
   read_stops(body, ask);
   read_simulate(body, settings.per_request, settings.max_model_len, &ask->behaviour);
 }
@@ -303,7 +323,7 @@ std::variant<Ask, v1::ErrorDetail> read_request(v1::CallRequest* request,
     }
     const auto fields = as<dom::object>(document);
     if (!fields) refuse("invalid_json", "", "The body must be a JSON object.");
-    read_body(*fields, settings, request->adapter(), &ask);
+    read_body(*fields, settings, *request, &ask);
     return ask;
   } catch (BadRequest& bad) {
     return std::move(bad.error);

@@ -5,6 +5,8 @@
 #include <variant>
 
 #include "errors.h"
+#include "simulated/inbox_outlet.h"
+#include "simulated/request.h"
 
 namespace penstock::replica::simulated {
 namespace {
@@ -24,58 +26,7 @@ int64_t seconds_since_1970() {
   return std::chrono::duration_cast<std::chrono::seconds>(now).count();
 }
 
-// Carries an asked call's events to the inbox as they are made.
-class InboxOutlet final : public Outlet {
- public:
-  InboxOutlet(std::shared_ptr<Inbox> inbox, uint64_t key) : inbox_(std::move(inbox)), key_(key) {}
-
-  bool ready(const CallPtr& call) override {
-    TokenQueue::Taken taken;
-    do {
-      v1::CallEvent event;
-      taken = call->answer.take(&event, TokenQueue::kCapacityBytes);
-      if (taken.anything) inbox_->post(Inbox::Kind::kEvent, key_, event.SerializeAsString());
-    } while (taken.more);
-    return false;
-  }
-  void flush() override {}
-
- private:
-  const std::shared_ptr<Inbox> inbox_;
-  const uint64_t key_;
-};
-
 }  // namespace
-
-// One call from its acceptance to its last token. Guarded by the engine's mutex.
-struct SimulatedEngine::Stream {
-  Stream(CallPtr the_call, const Ask& ask, Time now)
-      : call(std::move(the_call)),
-        answer(call->request, ask, seconds_since_1970()),
-        unary(!ask.stream),
-        prompt_tokens(ask.prompt_tokens),
-        adapter(call->request.adapter()),
-        behaviour(ask.behaviour),
-        period(period_of(ask.behaviour.tokens_per_second)),
-        accepted(now) {}
-
-  const CallPtr call;
-  const Answer answer;
-  const bool unary;
-  const uint32_t prompt_tokens;
-  const std::string adapter;
-  const Behaviour behaviour;
-  const Time period;
-  const Time accepted;
-  Time admitted{0};
-  Time first_token{0};
-  int64_t next_step = 0;  // of the grid: when the next token is due
-  uint64_t sent = 0;      // tokens
-  bool has_slot = false;
-  bool begun = false;
-  bool held = false;  // its queue is full
-  bool over = false;  // ended or cancelled
-};
 
 SimulatedEngine::SimulatedEngine(Settings settings, std::shared_ptr<Inbox> inbox)
     : settings_(std::move(settings)),
@@ -129,7 +80,7 @@ void SimulatedEngine::begin(const CallPtr& call, Delivery* delivery) {
     delivery->fail(call, *error);
     return;
   }
-  auto stream = std::make_shared<Stream>(call, std::get<Ask>(ask), now());
+  auto stream = std::make_shared<Stream>(call, std::get<Ask>(ask), now(), seconds_since_1970());
   std::string().swap(*call->request.mutable_body());
   std::lock_guard lock(mutex_);
   streams_.emplace(call->key, stream);
@@ -138,7 +89,9 @@ void SimulatedEngine::begin(const CallPtr& call, Delivery* delivery) {
     prefills_.emplace(stream->accepted, std::move(stream));
   } else {
     ++figures_.waiting;
-    waiting_.push_back(std::move(stream));
+    figures_.waiting_tokens += stream->prompt_tokens;
+    stream->place = {stream->priority, arrived_++};
+    waiting_.emplace(stream->place, std::move(stream));
   }
 }
 
@@ -165,7 +118,7 @@ void SimulatedEngine::cancel(const CallPtr& call) {
   std::lock_guard lock(mutex_);
   const auto found = streams_.find(call->key);
   if (found == streams_.end()) return;
-  release(StreamPtr(found->second));
+  stop_cancelled(StreamPtr(found->second), &delivery);
   plan(advance(now(), &delivery));
 }
 
@@ -205,9 +158,22 @@ void SimulatedEngine::cancel_asked(uint64_t key) {
   cancel(call);
 }
 
-SimulatedEngine::Figures SimulatedEngine::figures() const {
+Figures SimulatedEngine::figures() const {
   std::lock_guard lock(mutex_);
   return figures_;
+}
+
+v1::Usage SimulatedEngine::cost(const CallPtr& call) {
+  std::lock_guard lock(mutex_);
+  const auto found = streams_.find(call->key);
+  return found == streams_.end() ? v1::Usage() : found->second->usage();
+}
+
+void SimulatedEngine::tell_figures(v1::Load* load) const { tell(figures(), settings_, load); }
+
+void SimulatedEngine::watch(std::function<void()> changed) {
+  std::lock_guard lock(mutex_);
+  changed_ = std::move(changed);
 }
 
 void SimulatedEngine::add_adapter(const std::string& name) {
@@ -228,6 +194,7 @@ void SimulatedEngine::plan(Time next) {
 
 Time SimulatedEngine::advance(Time now, Delivery* delivery) {
   if (stopped()) return kNever;
+  changed_();
   admit_waiting(now);
   begin_due(now, delivery);
   step_groups(now, delivery);
@@ -237,11 +204,13 @@ Time SimulatedEngine::advance(Time now, Delivery* delivery) {
 }
 
 void SimulatedEngine::admit_waiting(Time now) {
-  while (!waiting_.empty() && figures_.running < settings_.max_running) {
-    StreamPtr stream = std::move(waiting_.front());
-    waiting_.pop_front();
+  while (slot_for_next()) {
+    StreamPtr stream = std::move(waiting_.begin()->second);
+    waiting_.erase(waiting_.begin());
     --figures_.waiting;
+    figures_.waiting_tokens -= stream->prompt_tokens;
     ++figures_.running;
+    figures_.kv_blocks_used += stream->blocks;
     stream->has_slot = true;
     stream->call->aboard = true;
     stream->admitted = now;
@@ -250,12 +219,20 @@ void SimulatedEngine::admit_waiting(Time now) {
   }
 }
 
+// Whoever runs alone gets its blocks even where there are too few.
+bool SimulatedEngine::slot_for_next() const {
+  if (waiting_.empty() || figures_.running >= settings_.max_running) return false;
+  const uint64_t blocks = figures_.kv_blocks_used + waiting_.begin()->second->blocks;
+  return settings_.kv_blocks == 0 || figures_.running == 0 || blocks <= settings_.kv_blocks;
+}
+
 void SimulatedEngine::begin_due(Time now, Delivery* delivery) {
   while (!prefills_.empty() && prefills_.begin()->first <= now && !stopped()) {
     const StreamPtr stream = std::move(prefills_.begin()->second);
     prefills_.erase(prefills_.begin());
     if (stream->over) continue;
     stream->first_token = now;
+    if (!stream->call->internal) figures_.prompt_tokens += stream->prompt_tokens;
     if (stream->period == Time(0)) {
       unpaced_.push_back(stream);
       continue;
@@ -270,18 +247,21 @@ void SimulatedEngine::begin_due(Time now, Delivery* delivery) {
 
 void SimulatedEngine::step_groups(Time now, Delivery* delivery) {
   for (auto group = groups_.begin(); group != groups_.end() && !stopped();) {
-    step_group(&group->second, now, delivery);
+    if (step_group(&group->second, now, delivery)) count_step(group->second.period);
     group = group->second.streams.empty() ? groups_.erase(group) : std::next(group);
   }
 }
 
-void SimulatedEngine::step_group(Group* group, Time now, Delivery* delivery) {
+// Whether any token was due.
+bool SimulatedEngine::step_group(Group* group, Time now, Delivery* delivery) {
   std::vector<StreamPtr>& streams = group->streams;
+  bool stepped = false;
   const int64_t step = step_at(now, group->period);
   for (size_t i = 0; i < streams.size() && !stopped();) {
     Stream& stream = *streams[i];
     const int64_t due = tokens_due(stream.next_step, now, group->period);
     stream.next_step = std::max(stream.next_step, step + 1);
+    stepped = stepped || due > 0;
     if (due > 0 && !stream.held && !stream.over) {
       produce(streams[i], static_cast<uint64_t>(due), now, delivery);
     }
@@ -292,9 +272,16 @@ void SimulatedEngine::step_group(Group* group, Time now, Delivery* delivery) {
       ++i;
     }
   }
+  return stepped;
+}
+
+void SimulatedEngine::count_step(Time took) {
+  ++figures_.steps;
+  figures_.step_us = static_cast<uint32_t>(std::min<uint64_t>(micros(took), UINT32_MAX));
 }
 
 void SimulatedEngine::run_unpaced(Time now, Delivery* delivery) {
+  if (unpaced_.empty()) return;
   std::vector<StreamPtr> round;
   round.swap(unpaced_);
   for (const StreamPtr& stream : round) {
@@ -302,11 +289,11 @@ void SimulatedEngine::run_unpaced(Time now, Delivery* delivery) {
     if (!stream->over) produce(stream, kSliceTokens, now, delivery);
     if (!stream->over && !stream->held) unpaced_.push_back(stream);
   }
+  count_step(this->now() - now);
 }
 
 Time SimulatedEngine::next_wake(Time now) const {
-  const bool slot_for_waiting = !waiting_.empty() && figures_.running < settings_.max_running;
-  if (!unpaced_.empty() || slot_for_waiting) return now;
+  if (!unpaced_.empty() || slot_for_next()) return now;
   Time next = prefills_.empty() ? kNever : prefills_.begin()->first;
   for (const auto& [period, group] : groups_) {
     next = std::min(next, (step_at(now, period) + 1) * period);
@@ -339,7 +326,11 @@ void SimulatedEngine::produce(const StreamPtr& stream, uint64_t count, Time now,
   }
   const TokenQueue::Pushed pushed = delivery->push(s.call, news_);
   s.held = pushed.full;
-  if (ended || pushed.closed) release(stream);
+  if (ended) {
+    release(stream);
+  } else if (pushed.closed) {
+    stop_cancelled(stream, delivery);
+  }
 }
 
 bool SimulatedEngine::reaches_fault(const Stream& stream) {
@@ -360,8 +351,7 @@ bool SimulatedEngine::reaches_fault(const Stream& stream) {
 void SimulatedEngine::finish(Stream* stream, Time now, News* news) {
   stream->answer.add_end(news);
   v1::Finished* finished = news->end.mutable_finished();
-  finished->mutable_usage()->set_prompt_tokens(stream->prompt_tokens);
-  finished->mutable_usage()->set_completion_tokens(static_cast<uint32_t>(stream->sent));
+  *finished->mutable_usage() = stream->usage();
   finished->mutable_timings()->set_queue_us(micros(stream->admitted - stream->accepted));
   finished->mutable_timings()->set_prefill_us(micros(stream->first_token - stream->admitted));
   finished->mutable_timings()->set_decode_us(micros(now - stream->first_token));
@@ -372,13 +362,20 @@ void SimulatedEngine::finish(Stream* stream, Time now, News* news) {
   finished->set_adapter(stream->adapter);
 }
 
+void SimulatedEngine::stop_cancelled(const StreamPtr& stream, Delivery* delivery) {
+  release(stream);
+  delivery->end_cancelled(stream->call, stream->usage());
+}
+
 void SimulatedEngine::release(const StreamPtr& stream) {
   stream->over = true;
   if (stream->has_slot) {
     --figures_.running;
+    figures_.kv_blocks_used -= stream->blocks;
   } else if (!stream->call->internal) {
     --figures_.waiting;
-    std::erase(waiting_, stream);
+    figures_.waiting_tokens -= stream->prompt_tokens;
+    waiting_.erase(stream->place);
   }
   streams_.erase(stream->call->key);
   if (stream->call->internal) asked_.erase(stream->call->key & ~kAskedKeys);

@@ -8,7 +8,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,26 +17,21 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "call.h"
 #include "delivery.h"
 #include "inbox.h"
-#include "simulated/answer.h"
-#include "simulated/request.h"
+#include "simulated/figures.h"
 #include "simulated/settings.h"
+#include "simulated/stream.h"
 #include "simulated/timing.h"
 
 namespace penstock::replica::simulated {
 
 class SimulatedEngine final : public CallHandler {
  public:
-  struct Figures {
-    uint32_t running = 0;
-    uint32_t waiting = 0;
-    uint64_t tokens = 0;  // since the start
-  };
-
   // `inbox` hears of the engine's death, and the events of asked calls.
   SimulatedEngine(Settings settings, std::shared_ptr<Inbox> inbox);
   ~SimulatedEngine() override;
@@ -46,6 +41,9 @@ class SimulatedEngine final : public CallHandler {
   void start(std::span<const CallPtr> calls) override;
   void cancel(const CallPtr& call) override;
   void room(std::span<const CallPtr> calls) override;
+  v1::Usage cost(const CallPtr& call) override;
+  void tell_figures(v1::Load* load) const override;
+  void watch(std::function<void()> changed) override;
 
   // A call from this process: its events go to the inbox under `key`. It takes no slot, and the
   // settings that make calls fail do not apply to it.
@@ -59,8 +57,6 @@ class SimulatedEngine final : public CallHandler {
   void stop();
 
  private:
-  struct Stream;
-  using StreamPtr = std::shared_ptr<Stream>;
   // The streams of one rate, which share their steps.
   struct Group {
     Time period;
@@ -75,9 +71,11 @@ class SimulatedEngine final : public CallHandler {
   // With the mutex held:
   Time advance(Time now, Delivery* delivery);
   void admit_waiting(Time now);
+  bool slot_for_next() const;
   void begin_due(Time now, Delivery* delivery);
   void step_groups(Time now, Delivery* delivery);
-  void step_group(Group* group, Time now, Delivery* delivery);
+  bool step_group(Group* group, Time now, Delivery* delivery);
+  void count_step(Time took);
   void run_unpaced(Time now, Delivery* delivery);
   Time next_wake(Time now) const;
   void plan(Time next);
@@ -86,6 +84,7 @@ class SimulatedEngine final : public CallHandler {
   bool reaches_fault(const Stream& stream);
   void finish(Stream* stream, Time now, News* news);
   void release(const StreamPtr& stream);
+  void stop_cancelled(const StreamPtr& stream, Delivery* delivery);
   bool stopped() const { return dead_ || hung_; }
 
   const Settings settings_;
@@ -95,12 +94,14 @@ class SimulatedEngine final : public CallHandler {
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::unordered_map<uint64_t, StreamPtr> streams_;  // by the call's key
-  std::deque<StreamPtr> waiting_;                    // for a slot
-  std::multimap<Time, StreamPtr> prefills_;          // by when their first token is due
-  std::map<Time, Group> groups_;                     // by period
-  std::vector<StreamPtr> unpaced_;                   // that may go on at once
+  std::map<Place, StreamPtr> waiting_;               // for a slot
+  uint64_t arrived_ = 0;
+  std::multimap<Time, StreamPtr> prefills_;  // by when their first token is due
+  std::map<Time, Group> groups_;             // by period
+  std::vector<StreamPtr> unpaced_;           // that may go on at once
   std::set<std::string> adapters_;
   std::unordered_map<uint64_t, CallPtr> asked_;
+  std::function<void()> changed_ = [] {};
   News news_;  // scratch of `produce`
   Figures figures_;
   Time planned_ = kNever;  // the thread's next wake-up

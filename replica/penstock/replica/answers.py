@@ -16,6 +16,7 @@ from penstock.replica.engine import (
     Head,
     Sink,
     TokenGroup,
+    Usage,
 )
 
 Answerer = Callable[[Call, Sink], Coroutine[Any, Any, None]]
@@ -59,6 +60,9 @@ class EventSink:
     def fail(self, failed: Failed) -> None:
         """See `Sink`."""
         self._end(failed)
+
+    def costs(self, usage: Callable[[], Usage]) -> None:
+        """See `Sink`; nobody here asks."""
 
     def when_gone(self, leave: Callable[[], None]) -> None:
         """See `Sink`."""

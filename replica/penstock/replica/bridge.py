@@ -23,6 +23,7 @@ from penstock.replica.engine import (
     Finished,
     Head,
     TokenGroup,
+    Usage,
 )
 from penstock.replica.inbox import Inbox, Kind
 from penstock.v1 import inference_pb2
@@ -63,16 +64,29 @@ class _Batch:
 class _Answer:
     """The sink of one native call. It ends once, and that is decided here alone."""
 
-    __slots__ = ("_batch", "_facts", "_key", "_leave", "_open", "_paused", "_room", "task")
+    __slots__ = (
+        "_batch",
+        "_ended",
+        "_facts",
+        "_key",
+        "_leave",
+        "_open",
+        "_paused",
+        "_room",
+        "_usage",
+        "task",
+    )
 
     def __init__(self, key: int, batch: _Batch, facts: EngineFacts) -> None:
         self._key = key
         self._batch = batch
         self._facts = facts
         self._open = True
+        self._ended = False
         self._paused = False
         self._room: asyncio.Event | None = None
         self._leave: Callable[[], None] | None = None
+        self._usage: Callable[[], Usage] = Usage
         self.task: asyncio.Task[None] | None = None
 
     def head(self, head: Head) -> None:
@@ -97,13 +111,14 @@ class _Answer:
 
     def finish(self, finished: Finished) -> None:
         if self._open:
-            self._batch.add(wire.finished_write(self._key, finished, self._facts))
-        self._close()
+            self._end(wire.finished_write(self._key, finished, self._facts))
 
     def fail(self, failed: Failed) -> None:
         if self._open:
-            self._batch.add(wire.failed_write(self._key, failed))
-        self._close()
+            self._end(wire.failed_write(self._key, failed, self._usage()))
+
+    def costs(self, usage: Callable[[], Usage]) -> None:
+        self._usage = usage
 
     def when_gone(self, leave: Callable[[], None]) -> None:
         self._leave = leave
@@ -120,13 +135,23 @@ class _Answer:
             self._room = None
 
     def gone(self) -> None:
-        """The client is gone."""
+        """The client is gone, or does not want the rest."""
         self._close()
         leave, self._leave = self._leave, None
         if leave is not None:
             leave()
         elif self.task is not None:
             self.task.cancel()
+
+    def over(self) -> None:
+        """The engine works on it no more. Who did not want the rest is told what it cost."""
+        if not self._ended:
+            self._end(wire.cancelled_write(self._key, self._usage()))
+
+    def _end(self, write: wire.Write) -> None:
+        self._ended = True
+        self._batch.add(write)
+        self._close()
 
     def _close(self) -> None:
         self._open = False
@@ -162,7 +187,16 @@ class Bridge:
         self._running[key] = answer
         answer.task = self._tasks.create_task(self._run(answer, call))
         # Not in `_run`, which never begins where the cancel comes along with the start.
-        answer.task.add_done_callback(lambda _: self._running.pop(key))
+        answer.task.add_done_callback(lambda _: self._over(key))
+
+    def fail_all(self, failed: Failed) -> None:
+        """Ends every answer with this, and with what it cost; it is on its way on return."""
+        for answer in self._running.values():
+            answer.fail(failed)
+        self._flush()
+
+    def _over(self, key: int) -> None:
+        self._running.pop(key).over()
 
     def _cancel(self, key: int, _: bytes) -> None:
         if answer := self._running.get(key):

@@ -49,6 +49,8 @@ class Call:
     traceparent: str = ""
     token_groups: bool = False
     resume: Resume | None = None
+    max_prompt_tokens: int = 0
+    max_completion_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,15 @@ class Finished:
     decode_us: int = 0
     finish_reasons: tuple[str, ...] = ()
     adapter: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens that a call cost; fields as in common.proto, `Usage`."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +196,11 @@ class Sink(Protocol):
         """The answer ends here, for this reason."""
         ...
 
+    def costs(self, usage: Callable[[], Usage]) -> None:
+        """Names what tells what the call has cost so far. It is asked where the call fails; where
+        its client does not want the rest, once `Engine.answer` has ended."""
+        ...
+
     def when_gone(self, leave: Callable[[], None]) -> None:
         """Names what is to be done when the client is gone. `leave` has to bring `Engine.answer` to
         its end soon. Without one the task that runs `Engine.answer` is cancelled."""
@@ -266,4 +282,5 @@ __all__ = [
     "Resume",
     "Sink",
     "TokenGroup",
+    "Usage",
 ]

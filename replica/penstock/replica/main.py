@@ -106,6 +106,7 @@ class Replica:
             )
         except RuntimeError as error:
             raise CannotLoad(str(error)) from None
+        self._bridge: Bridge | None = None  # where calls come to Python
         self._presence = Presence(self._server, self._engine)
         self._health = Health(self._engine, settings.served_name)
         self._registration = Registration(
@@ -168,7 +169,8 @@ class Replica:
         if isinstance(self._engine, SimulatedEngine):
             self._server.answer_with(self._engine.native)
         else:
-            Bridge(self._server, self._engine, facts, tasks).attach(self._inbox)
+            self._bridge = Bridge(self._server, self._engine, facts, tasks)
+            self._bridge.attach(self._inbox)
         state = self._presence.loaded(facts)
         watches = [self._watch_death(controls), self._watch_progress(controls)]
         if state is State.READY:
@@ -201,6 +203,8 @@ class Replica:
     async def _fail_all(self, failed: Failed, controls: ControlRequests) -> None:
         """Takes no more calls, and ends those that run."""
         self._presence.hear(Happening.DRAIN)
+        if self._bridge is not None:
+            self._bridge.fail_all(failed)
         self._server.fail_all(wire.error_detail(failed).SerializeToString())
         await controls.drained(_LAST_WORDS)
 

@@ -51,6 +51,7 @@ class SimulatedSettings:
     max_running: int = 4096  # streams at once; others wait
     die_after_tokens: int = 0  # of one call: the engine dies; 0: never
     hang_after_tokens: int = 0  # of one call: it stops producing for all calls; 0: never
+    kv_blocks: int = 0  # of 16 tokens, taken for the whole answer; 0: not simulated
     refuse_share: float = 0.0  # share of requests refused with queue_full: 0..1
     per_request: int = 0  # 1: a request may override by its field "simulate"
 
@@ -63,6 +64,7 @@ _LIMITS: Mapping[str, tuple[float, float]] = {
     "max_running": (1, _MOST),
     "die_after_tokens": (0, _MOST),
     "hang_after_tokens": (0, _MOST),
+    "kv_blocks": (0, _MOST),
     "refuse_share": (0, 1),
     "per_request": (0, 1),
 }

@@ -18,6 +18,7 @@ from penstock.replica.engine import (
     Head,
     Resume,
     TokenGroup,
+    Usage,
 )
 from penstock.v1 import common_pb2, inference_pb2
 
@@ -26,6 +27,7 @@ CHUNK: Final = 0
 HEAD: Final = 1
 FINISHED: Final = 2
 FAILED: Final = 3
+CANCELLED: Final = 4
 
 _FAULTS = {"client": common_pb2.FAULT_CLIENT, "upstream": common_pb2.FAULT_UPSTREAM}
 
@@ -45,6 +47,8 @@ def call_of(request: inference_pb2.CallRequest) -> Call:
         traceparent=request.traceparent,
         token_groups=request.token_groups,
         resume=_resume_of(request.resume) if request.HasField("resume") else None,
+        max_prompt_tokens=request.max_prompt_tokens,
+        max_completion_tokens=request.max_completion_tokens,
     )
 
 
@@ -95,8 +99,8 @@ def finished_write(key: int, finished: Finished, facts: EngineFacts) -> Write:
     )
 
 
-def failed_write(key: int, failed: Failed) -> Write:
-    """The call's failure."""
+def failed_write(key: int, failed: Failed, usage: Usage) -> Write:
+    """The call's failure, and what it cost."""
     return (
         key,
         FAILED,
@@ -108,7 +112,13 @@ def failed_write(key: int, failed: Failed) -> Write:
         _FAULTS[failed.fault],
         _retry_of(failed),
         failed.retry_after_ms,
+        *_counts(usage),
     )
+
+
+def cancelled_write(key: int, usage: Usage) -> Write:
+    """The end of a call whose client did not want the rest, and what it cost."""
+    return (key, CANCELLED, *_counts(usage))
 
 
 def error_detail(failed: Failed) -> common_pb2.ErrorDetail:
@@ -138,6 +148,10 @@ def events_of(message: inference_pb2.CallEvent) -> list[Event]:
     if message.HasField("failed"):
         events.append(_failed_of(message.failed.error))
     return events
+
+
+def _counts(usage: Usage) -> tuple[int, int, int]:
+    return usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens
 
 
 def _retry_of(failed: Failed) -> common_pb2.Retry:
@@ -192,12 +206,14 @@ def _failed_of(error: common_pb2.ErrorDetail) -> Failed:
 
 
 __all__ = [
+    "CANCELLED",
     "CHUNK",
     "FAILED",
     "FINISHED",
     "HEAD",
     "Write",
     "call_of",
+    "cancelled_write",
     "error_detail",
     "events_of",
     "failed_write",

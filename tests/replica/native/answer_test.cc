@@ -47,6 +47,18 @@ uint32_t events_in(const News& news) {
   return events;
 }
 
+TEST(Answer, WithoutALimitOfItsOwnARequestGetsTheCallsOwn) {
+  Ask ask = ask_for(Endpoint::kChat, 0);
+  ask.most_tokens = 5;
+  const Answer cut(request_for(Endpoint::kChat), ask, kCreated);
+  EXPECT_EQ(cut.tokens(), 5u);
+  EXPECT_EQ(cut.finish_reason(), "length");
+  ask.most_tokens = 64;
+  const Answer whole(request_for(Endpoint::kChat), ask, kCreated);
+  EXPECT_EQ(whole.tokens(), 64u);
+  EXPECT_EQ(whole.finish_reason(), "stop");
+}
+
 TEST(Answer, AChatStreamIsByteForByteWhatOpenAiSends) {
   const Answer answer(request_for(Endpoint::kChat), ask_for(Endpoint::kChat, 1), kCreated);
   const std::string identity =

@@ -82,7 +82,7 @@ TEST_F(InferenceServerTest, ACallWithoutCreditIsHeldWhileOthersFlow) {
   EXPECT_TRUE(client.bodies[1].ends_with("data: [DONE]\n\n"));
 }
 
-TEST_F(InferenceServerTest, ACancelledCallSaysNothingMoreAndFreesTheEngine) {
+TEST_F(InferenceServerTest, ACancelIsAnsweredWithWhatTheCallCost) {
   serve(paced(1000));
   Client client(stub_.get());
   client.start(1, chat_request(R"("max_tokens":100000,"stream":true)"));
@@ -92,11 +92,77 @@ TEST_F(InferenceServerTest, ACancelledCallSaysNothingMoreAndFreesTheEngine) {
   client.cancel(1);
   client.cancel(77);
   client.send();
+  client.read_until_ended(1);
+  ASSERT_TRUE(client.ended[1].has_cancelled());
+  const v1::Usage& usage = client.ended[1].cancelled().usage();
+  EXPECT_EQ(usage.completion_tokens(), engine_->figures().tokens);
+  EXPECT_EQ(usage.prompt_tokens(), engine_->figures().prompt_tokens);
   EXPECT_TRUE(await_idle());
-  client.start(2, chat_request(R"("max_tokens":1,"stream":true)"));
+  client.start(1, chat_request(R"("max_tokens":1,"stream":true)"));
+  client.send();
+  client.ended.clear();
+  client.read_until_ended(1);
+  EXPECT_TRUE(client.ended[1].has_finished()) << "the id is free again";
+}
+
+TEST_F(InferenceServerTest, ACancelIsAnsweredWhereTheCallHasNoCreditLeft) {
+  serve();
+  Client client(stub_.get());
+  client.start(1, chat_request(R"("max_tokens":2000,"stream":true)"), 1);
+  client.send();
+  ASSERT_TRUE(client.read());
+  client.cancel(1);
   client.send();
   client.read_until_ended(1);
-  EXPECT_FALSE(client.ended.contains(1));
+  EXPECT_EQ(client.ended[1].cancelled().usage().completion_tokens(), engine_->figures().tokens);
+  EXPECT_TRUE(await_idle());
+}
+
+TEST_F(InferenceServerTest, ACancelOfAWaitingCallIsAnswered) {
+  Settings settings = paced(1000);
+  settings.max_running = 1;
+  serve(settings);
+  Client client(stub_.get());
+  client.start(1, chat_request(R"("max_tokens":100000,"stream":true)"));
+  client.start(2, chat_request(R"("max_tokens":100000,"stream":true)"));
+  client.cancel(2);
+  client.send();
+  client.read_until_ended(1);
+  EXPECT_EQ(client.ended[2].cancelled().usage().prompt_tokens(), 2u);
+  EXPECT_EQ(client.ended[2].cancelled().usage().completion_tokens(), 0u);
+}
+
+TEST_F(InferenceServerTest, CancelsThatMeetTheirEndsAreEachAnsweredOnce) {
+  serve();
+  Client client(stub_.get());
+  uint64_t told = 0;
+  for (uint64_t id = 1; id <= 300; ++id) {
+    client.start(id, chat_request(R"("max_tokens":200,"stream":true)"), 40'000);
+    client.send();
+    client.cancel(id);
+    client.send();
+  }
+  client.read_until_ended(300);
+  for (const auto& [id, event] : client.ended) {
+    told += event.finished().usage().completion_tokens();
+    told += event.cancelled().usage().completion_tokens();
+  }
+  EXPECT_TRUE(await_idle());
+  EXPECT_EQ(told, engine_->figures().tokens) << "every token is on somebody's bill, once";
+}
+
+TEST_F(InferenceServerTest, AFailedCallSaysWhatItCost) {
+  Settings settings = paced(1000);
+  settings.behaviour.die_after_tokens = 5;
+  serve(settings);
+  Client client(stub_.get());
+  client.start(1, chat_request(R"("max_tokens":100,"stream":true)"));
+  client.send();
+  EXPECT_TRUE(await([this] { return !inbox_->drain().empty(); })) << "it tells that it died";
+  server_->switchboard().fail_all({});
+  client.read_until_ended(1);
+  EXPECT_EQ(client.ended[1].failed().usage().completion_tokens(), 5u);
+  EXPECT_EQ(client.ended[1].failed().usage().prompt_tokens(), 2u);
 }
 
 TEST_F(InferenceServerTest, AClientThatVanishesFreesTheEngine) {
@@ -195,20 +261,6 @@ TEST_F(InferenceServerTest, ACallWhoseClientLeavesIsCancelled) {
     reader->Finish();
   }
   EXPECT_TRUE(await_idle());
-}
-
-TEST_F(InferenceServerTest, WatchersHearTheLoadAtOnceAndEveryChange) {
-  serve();
-  grpc::ClientContext context;
-  const auto reader = stub_->WatchLoad(&context, {});
-  v1::Load load;
-  ASSERT_TRUE(reader->Read(&load));
-  EXPECT_EQ(load.state(), v1::REPLICA_STATE_READY);
-  enter(v1::REPLICA_STATE_DRAINING);
-  ASSERT_TRUE(reader->Read(&load));
-  EXPECT_EQ(load.state(), v1::REPLICA_STATE_DRAINING);
-  context.TryCancel();
-  reader->Finish();
 }
 
 TEST_F(InferenceServerTest, LiveAndReadyAreAnsweredFromTheState) {

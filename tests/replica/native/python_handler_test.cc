@@ -83,7 +83,7 @@ TEST_F(PythonHandlerTest, AFullQueueIsNamed) {
   EXPECT_EQ(write(call->key, large).full, std::vector<uint64_t>{call->key});
 }
 
-TEST_F(PythonHandlerTest, ACancelIsToldOnce) {
+TEST_F(PythonHandlerTest, ACancelIsToldOnceAndTheCallRunsUntilItsEndIsWritten) {
   const CallPtr call = start({});
   inbox_->drain();
   switchboard_.cancel(call);
@@ -91,6 +91,22 @@ TEST_F(PythonHandlerTest, ACancelIsToldOnce) {
   const auto items = inbox_->drain();
   ASSERT_EQ(items.size(), 1u);
   EXPECT_EQ(items[0].kind, Inbox::Kind::kCancel);
+  EXPECT_EQ(switchboard_.running(), 1u);
+  EXPECT_EQ(write(call->key, "late").gone, std::vector<uint64_t>{call->key});
+  v1::CallEvent end;
+  end.mutable_cancelled()->mutable_usage()->set_completion_tokens(7);
+  write(call->key, end);
+  const auto events = recorder_->await_end();
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].cancelled().usage().completion_tokens(), 7u);
+}
+
+TEST_F(PythonHandlerTest, ACallWhoseClientIsGoneIsCancelledAndForgotten) {
+  const CallPtr call = start({});
+  inbox_->drain();
+  switchboard_.cancel(call);
+  switchboard_.abandon(call);
+  EXPECT_EQ(inbox_->drain().size(), 1u) << "told once";
   EXPECT_EQ(switchboard_.running(), 0u);
 }
 

@@ -48,6 +48,24 @@ TEST(Request, MaxCompletionTokensGoesBeforeMaxTokens) {
   EXPECT_EQ(read_fields(R"("max_tokens":7,"max_completion_tokens":3)").max_tokens, 3u);
 }
 
+TEST(Request, MoreThanTheBudgetIsRefusedWithBothNumbers) {
+  v1::CallRequest request = chat_request(R"("max_tokens":7)");
+  request.set_max_prompt_tokens(2);
+  request.set_max_completion_tokens(7);
+  EXPECT_TRUE(std::holds_alternative<Ask>(read_request(&request, {})));
+  request.set_max_completion_tokens(6);
+  const v1::ErrorDetail asked = error_of(request);
+  EXPECT_EQ(asked.code(), "token_budget_exceeded");
+  EXPECT_EQ(asked.param(), "max_tokens");
+  EXPECT_EQ(asked.message(),
+            "'max_tokens' is 7, at most 6 tokens are allowed here; ask for fewer.");
+  request.set_max_prompt_tokens(1);
+  const v1::ErrorDetail sent = error_of(request);
+  EXPECT_EQ(sent.code(), "token_budget_exceeded");
+  EXPECT_EQ(sent.param(), "messages");
+  EXPECT_EQ(sent.message(), "The prompt has 2 tokens, at most 1 are allowed here; shorten it.");
+}
+
 TEST(Request, NullMeansNotGiven) {
   const Ask ask = read_fields(R"("max_tokens":null,"stream":null,"stop":null,"n":null)");
   EXPECT_EQ(ask.max_tokens, 0u);

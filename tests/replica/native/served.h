@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "inference_server.h"
 #include "simulated/simulated_engine.h"
@@ -46,6 +47,10 @@ class Client {
     start->set_initial_credit_bytes(credit);
     *start->mutable_request() = request;
   }
+  void hello(const std::string& gateway_id, bool watch_load) {
+    next_.mutable_hello()->set_gateway_id(gateway_id);
+    next_.mutable_hello()->set_watch_load(watch_load);
+  }
   void cancel(uint64_t id) { next_.add_cancels(id); }
   void grant(uint64_t id, uint64_t bytes) {
     v1::Credit* credit = next_.add_credits();
@@ -63,12 +68,24 @@ class Client {
     for (const v1::CallEvent& event : frame.events()) {
       EXPECT_EQ(++seen[event.call_id()], 1) << "one event for each call in a frame";
       bodies[event.call_id()] += event.chunk().body();
-      if (event.has_finished() || event.has_failed()) ended[event.call_id()] = event;
+      if (event.has_finished() || event.has_failed() || event.has_cancelled()) {
+        EXPECT_FALSE(ended.contains(event.call_id())) << "a call ends once";
+        ended[event.call_id()] = event;
+      }
     }
+    if (frame.has_load()) loads.push_back(frame.load());
     return true;
   }
   void read_until_ended(size_t calls) {
     while (ended.size() < calls) ASSERT_TRUE(read());
+  }
+  // Whether a load came that is as wanted; reads until then.
+  bool read_until_load(const std::function<bool(const v1::Load&)>& wanted) {
+    while (true) {
+      const size_t before = loads.size();
+      if (!read()) return false;
+      if (loads.size() > before && wanted(loads.back())) return true;
+    }
   }
   grpc::Status half_close() {
     stream_->WritesDone();
@@ -79,6 +96,7 @@ class Client {
 
   std::map<uint64_t, std::string> bodies;
   std::map<uint64_t, v1::CallEvent> ended;
+  std::vector<v1::Load> loads;
 
  private:
   grpc::ClientContext context_;

@@ -94,6 +94,43 @@ TEST_F(SimulatedEngineTest, StreamsBeyondMaxRunningWaitForASlot) {
   EXPECT_EQ(engine().figures().waiting, 0u);
 }
 
+TEST_F(SimulatedEngineTest, TheLowestPriorityWaitsShortestAndEqualOnesInTheirOrder) {
+  settings_.max_running = 1;
+  settings_.behaviour.tokens_per_second = 1;
+  const Recorded first = start(chat_request(R"("max_tokens":100,"stream":true)"));
+  std::vector<Recorded> waiting;
+  for (const int priority : {5, 0, 5, -1}) {
+    v1::CallRequest request = chat_request(R"("max_tokens":100,"stream":true)");
+    request.set_priority(priority);
+    waiting.push_back(start(request));
+  }
+  EXPECT_EQ(engine().figures().waiting_tokens, 8u);
+  Recorded running = first;
+  for (const size_t next : {3, 1, 0, 2}) {
+    EXPECT_FALSE(waiting[next].recorder->sse_events());
+    engine().cancel(running.call);
+    EXPECT_TRUE(waiting[next].recorder->await_sse_events(1)) << next;
+    running = waiting[next];
+  }
+  EXPECT_EQ(engine().figures().waiting_tokens, 0u);
+}
+
+TEST_F(SimulatedEngineTest, AnAnswerWaitsForTheBlocksThatAllOfItTakes) {
+  settings_.kv_blocks = 3;
+  settings_.behaviour.tokens_per_second = 1;
+  const Recorded first = start(chat_request(R"("max_tokens":30,"stream":true)"));
+  const Recorded second = start(chat_request(R"("max_tokens":30,"stream":true)"));
+  const Recorded huge = start(chat_request(R"("max_tokens":100,"stream":true)"));
+  EXPECT_EQ(engine().figures().kv_blocks_used, 2u);
+  EXPECT_EQ(engine().figures().waiting, 2u);
+  engine().cancel(first.call);
+  EXPECT_TRUE(second.recorder->await_sse_events(1));
+  engine().cancel(second.call);
+  EXPECT_TRUE(huge.recorder->await_sse_events(1)) << "alone it gets what it needs";
+  engine().cancel(huge.call);
+  EXPECT_EQ(engine().figures().kv_blocks_used, 0u);
+}
+
 TEST_F(SimulatedEngineTest, AWaitingCallThatIsCancelledIsForgotten) {
   settings_.max_running = 1;
   settings_.behaviour.tokens_per_second = 1;

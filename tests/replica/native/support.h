@@ -25,7 +25,7 @@ class Recorder final : public Outlet {
     while (call->answer.take(&event, TokenQueue::kCapacityBytes).anything) {
       body_ += event.chunk().body();
       sse_events_ += event.chunk().events();
-      ended_ = ended_ || event.has_finished() || event.has_failed();
+      ended_ = ended_ || event.has_finished() || event.has_failed() || event.has_cancelled();
       events_.push_back(std::exchange(event, {}));
     }
     changed_.notify_all();
@@ -42,6 +42,10 @@ class Recorder final : public Outlet {
   bool await_sse_events(size_t count) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(10), [&] { return sse_events_ >= count; });
+  }
+  size_t sse_events() {
+    std::lock_guard lock(mutex_);
+    return sse_events_;
   }
   std::string body() {
     std::lock_guard lock(mutex_);

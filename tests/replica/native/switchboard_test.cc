@@ -6,6 +6,7 @@
 #include <atomic>
 #include <functional>
 #include <thread>
+#include <tuple>
 
 #include "support.h"
 
@@ -44,7 +45,7 @@ class SwitchboardTest : public ::testing::Test {
 
 TEST_F(SwitchboardTest, ACallThatWasCancelledBeforeItsStartNeverRuns) {
   const CallPtr call = make();
-  switchboard_.cancel(call);
+  switchboard_.abandon(call);
   start(call);
   EXPECT_EQ(order_->starts, 0);
   EXPECT_EQ(switchboard_.running(), 0u);
@@ -52,7 +53,7 @@ TEST_F(SwitchboardTest, ACallThatWasCancelledBeforeItsStartNeverRuns) {
 
 TEST_F(SwitchboardTest, ACancelDuringTheStartIsToldAfterIt) {
   const CallPtr call = make();
-  order_->on_start = [&] { switchboard_.cancel(call); };
+  order_->on_start = [&] { switchboard_.abandon(call); };
   start(call);
   EXPECT_EQ(order_->starts, 1);
   EXPECT_EQ(order_->cancels, 1);
@@ -79,13 +80,45 @@ TEST_F(SwitchboardTest, StartsAndCancelsOnTwoThreadsLeaveNothingRunning) {
       while (at_the_line < 2) std::this_thread::yield();
     };
     std::jthread starter([&] { meet(), start(call); });
-    std::jthread canceller([&] { meet(), switchboard_.cancel(call); });
+    std::jthread canceller([&] { meet(), switchboard_.abandon(call); });
     starter.join();
     canceller.join();
     ASSERT_EQ(order_->starts, order_->cancels) << "round " << round;
     ASSERT_FALSE(order_->wrong) << "round " << round;
     ASSERT_EQ(switchboard_.running(), 0u) << "round " << round;
   }
+}
+
+TEST_F(SwitchboardTest, ACallThatWasCancelledBeforeItsStartCostsNothing) {
+  const auto recorder = std::make_shared<testing::Recorder>();
+  const CallPtr call = switchboard_.make(1, 0, recorder);
+  switchboard_.cancel(call);
+  start(call);
+  EXPECT_EQ(order_->starts, 0);
+  EXPECT_TRUE(recorder->await_end().at(0).has_cancelled());
+}
+
+TEST_F(SwitchboardTest, CallsAreCountedForWhoeverIsTold) {
+  const auto ours = switchboard_.gateway("a");
+  const auto theirs = switchboard_.gateway("b");
+  EXPECT_EQ(switchboard_.gateway("a"), ours);
+  EXPECT_NE(switchboard_.gateway(""), switchboard_.gateway("")) << "each one of its own";
+  const auto tell = [&](const Gateway* to) {
+    v1::Load load;
+    switchboard_.tell_calls(to, &load);
+    return std::tuple(load.calls(), load.calls_elsewhere(), load.gateways());
+  };
+  EXPECT_EQ(tell(ours.get()), std::tuple(0u, 0u, 1u)) << "who is told counts";
+  const auto outlet = std::make_shared<testing::Recorder>();
+  const CallPtr first = switchboard_.make(1, 0, outlet, ours);
+  const CallPtr second = switchboard_.make(2, 0, outlet, theirs);
+  const CallPtr tools = switchboard_.make(0, 0, outlet);
+  for (const CallPtr& call : {first, second, tools}) start(call);
+  EXPECT_EQ(tell(ours.get()), std::tuple(3u, 2u, 2u));
+  EXPECT_EQ(tell(nullptr), std::tuple(3u, 3u, 2u));
+  switchboard_.ended({&second, 1});
+  switchboard_.abandon(tools);
+  EXPECT_EQ(tell(ours.get()), std::tuple(1u, 0u, 2u)) << "it had calls just now";
 }
 
 TEST_F(SwitchboardTest, WhatTheEngineNeverGotMayBeTriedElsewhere) {

@@ -233,6 +233,44 @@ TEST(TokenQueue, AClosedQueueTakesAndGivesNothing) {
   EXPECT_FALSE(queue.take(&event, kAll).anything);
 }
 
+TEST(TokenQueue, ACancelDropsWhatWaitsAndTheEndGoesWithoutCredit) {
+  TokenQueue queue(1);
+  push(&queue, piece("first"));
+  v1::CallEvent event;
+  queue.take(&event, kAll);
+  push(&queue, piece("held"));
+  EXPECT_FALSE(queue.cancel());
+  EXPECT_TRUE(push(&queue, piece("late")).closed);
+  News news;
+  news.end.mutable_cancelled()->mutable_usage()->set_completion_tokens(3);
+  EXPECT_TRUE(queue.push(news).became_ready);
+  event.Clear();
+  const auto taken = queue.take(&event, kAll);
+  EXPECT_TRUE(taken.ended);
+  EXPECT_FALSE(event.has_chunk());
+  EXPECT_EQ(event.cancelled().usage().completion_tokens(), 3u);
+  EXPECT_FALSE(queue.cancel()) << "it is over";
+}
+
+TEST(TokenQueue, AnEndThatWaitsBehindTheCreditIsToldAsCancelledWithItsUsage) {
+  for (const bool before : {true, false}) {
+    TokenQueue queue(1);
+    push(&queue, piece("first"));
+    push(&queue, piece("held"));
+    v1::CallEvent event;
+    queue.take(&event, kAll);
+    News news = finish();
+    news.end.mutable_finished()->mutable_usage()->set_prompt_tokens(4);
+    if (before) queue.push(news);
+    EXPECT_EQ(queue.cancel(), before);
+    if (!before) queue.push(news);
+    event.Clear();
+    EXPECT_TRUE(queue.take(&event, kAll).ended);
+    EXPECT_EQ(event.cancelled().usage().prompt_tokens(), 4u);
+    EXPECT_FALSE(event.has_finished());
+  }
+}
+
 TEST(TokenQueue, NothingFollowsTheEnd) {
   TokenQueue queue;
   push(&queue, finish());

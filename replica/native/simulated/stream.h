@@ -1,0 +1,68 @@
+// One call inside the simulated engine. Guarded by the engine's mutex.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "call.h"
+#include "simulated/answer.h"
+#include "simulated/request.h"
+#include "simulated/settings.h"
+#include "simulated/timing.h"
+
+namespace penstock::replica::simulated {
+
+// Who waits: the lowest priority first, and of one priority who came first.
+using Place = std::pair<int32_t, uint64_t>;
+
+// Of the KV cache.
+inline constexpr uint64_t kBlockTokens = 16;
+
+// One call from its acceptance to its last token. Guarded by the engine's mutex.
+struct Stream {
+  // `created`: seconds since 1970.
+  Stream(CallPtr the_call, const Ask& ask, Time now, int64_t created)
+      : call(std::move(the_call)),
+        answer(call->request, ask, created),
+        unary(!ask.stream),
+        prompt_tokens(ask.prompt_tokens),
+        blocks((ask.prompt_tokens + answer.tokens() + kBlockTokens - 1) / kBlockTokens),
+        adapter(call->request.adapter()),
+        priority(call->request.priority()),
+        behaviour(ask.behaviour),
+        period(period_of(ask.behaviour.tokens_per_second)),
+        accepted(now) {}
+
+  v1::Usage usage() const {
+    v1::Usage usage;
+    usage.set_prompt_tokens(prompt_tokens);
+    usage.set_completion_tokens(static_cast<uint32_t>(sent));
+    return usage;
+  }
+
+  const CallPtr call;
+  const Answer answer;
+  const bool unary;
+  const uint32_t prompt_tokens;
+  const uint64_t blocks;  // of the KV cache, for all of it
+  const std::string adapter;
+  const int32_t priority;
+  const Behaviour behaviour;
+  const Time period;
+  const Time accepted;
+  Place place;
+  Time admitted{0};
+  Time first_token{0};
+  int64_t next_step = 0;  // of the grid: when the next token is due
+  uint64_t sent = 0;      // tokens
+  bool has_slot = false;
+  bool begun = false;
+  bool held = false;  // its queue is full
+  bool over = false;  // ended or cancelled
+};
+
+using StreamPtr = std::shared_ptr<Stream>;
+
+}  // namespace penstock::replica::simulated

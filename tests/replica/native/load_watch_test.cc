@@ -1,0 +1,114 @@
+// Load on sessions and by WatchLoad, over real gRPC connections.
+#include <gtest/gtest.h>
+
+#include "served.h"
+
+namespace penstock::replica {
+namespace {
+
+using testing::chat_request;
+using testing::Client;
+using testing::paced;
+using testing::ServedTest;
+
+class LoadWatchTest : public ServedTest {};
+
+TEST_F(LoadWatchTest, WatchersHearTheLoadAtOnceAndEveryChange) {
+  serve();
+  grpc::ClientContext context;
+  const auto reader = stub_->WatchLoad(&context, {});
+  v1::Load load;
+  ASSERT_TRUE(reader->Read(&load));
+  EXPECT_EQ(load.state(), v1::REPLICA_STATE_READY);
+  enter(v1::REPLICA_STATE_DRAINING);
+  while (load.state() != v1::REPLICA_STATE_DRAINING) ASSERT_TRUE(reader->Read(&load));
+  context.TryCancel();
+  reader->Finish();
+}
+
+TEST_F(LoadWatchTest, ASessionThatAsksHearsTheLoadAtOnceAndAgainEachSecond) {
+  serve();
+  Client client(stub_.get());
+  client.hello("gw-1", true);
+  const auto began = std::chrono::steady_clock::now();
+  client.send();
+  ASSERT_TRUE(client.read());
+  ASSERT_EQ(client.loads.size(), 1u);
+  EXPECT_EQ(client.loads[0].state(), v1::REPLICA_STATE_READY);
+  EXPECT_EQ(client.loads[0].gateways(), 1u);
+  ASSERT_TRUE(client.read());
+  ASSERT_TRUE(client.read());
+  EXPECT_EQ(client.loads.size(), 3u);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(10));
+}
+
+TEST_F(LoadWatchTest, ASessionThatDoesNotAskHearsOfItsCallsAlone) {
+  serve();
+  Client client(stub_.get());
+  client.hello("gw-1", false);
+  client.start(1, chat_request(R"("max_tokens":5)"));
+  client.send();
+  client.read_until_ended(1);
+  EXPECT_TRUE(client.half_close().ok());
+  EXPECT_TRUE(client.loads.empty());
+}
+
+TEST_F(LoadWatchTest, TheEnginesStepsAreToldAsTheyAreMadeButNotMoreOftenThanEach20Ms) {
+  serve(paced(1000));
+  Client client(stub_.get());
+  client.hello("gw-1", true);
+  client.start(1, chat_request(R"("max_tokens":300,"stream":true)"));
+  client.send();
+  const auto began = std::chrono::steady_clock::now();
+  client.read_until_ended(1);
+  const auto took = std::chrono::steady_clock::now() - began;
+  EXPECT_GE(client.loads.size(), 5u);
+  EXPECT_LE(client.loads.size(), 4 + took / std::chrono::milliseconds(20));
+  uint64_t steps = 0;
+  for (const v1::Load& load : client.loads) {
+    EXPECT_GE(load.steps(), steps);
+    steps = load.steps();
+  }
+  ASSERT_TRUE(client.read_until_load([](const v1::Load& load) {
+    return load.calls() == 0 && load.running() == 0 && load.tokens() == 300;
+  }));
+  EXPECT_EQ(client.loads.back().prompt_tokens(), 2u);
+  EXPECT_EQ(client.loads.back().step_us(), 1000u);
+}
+
+TEST_F(LoadWatchTest, AGatewayHearsOfTheCallsOfOthers) {
+  serve(paced(1000));
+  Client ours(stub_.get());
+  ours.hello("gw-1", true);
+  ours.send();
+  Client also_ours(stub_.get());
+  also_ours.hello("gw-1", false);
+  also_ours.start(1, chat_request(R"("max_tokens":100000,"stream":true)"));
+  also_ours.send();
+  ASSERT_TRUE(ours.read_until_load([](const v1::Load& load) { return load.calls() == 1; }));
+  EXPECT_EQ(ours.loads.back().calls_elsewhere(), 0u);
+  EXPECT_EQ(ours.loads.back().gateways(), 1u);
+  Client other(stub_.get());
+  other.hello("gw-2", false);
+  other.start(1, chat_request(R"("max_tokens":100000,"stream":true)"));
+  other.send();
+  ASSERT_TRUE(ours.read_until_load([](const v1::Load& load) { return load.calls() == 2; }));
+  EXPECT_EQ(ours.loads.back().calls_elsewhere(), 1u);
+  EXPECT_EQ(ours.loads.back().gateways(), 2u);
+  EXPECT_EQ(ours.loads.back().running(), 2u);
+}
+
+TEST_F(LoadWatchTest, SessionsThatVanishWhileTheyWatchLeaveNothingBehind) {
+  serve(paced(1000));
+  for (int i = 0; i < 20; ++i) {
+    Client client(stub_.get());
+    client.hello("", true);
+    client.start(1, chat_request(R"("max_tokens":100000,"stream":true)"));
+    client.send();
+    ASSERT_TRUE(client.read());
+  }
+  EXPECT_TRUE(await_idle());
+}
+
+}  // namespace
+}  // namespace penstock::replica
