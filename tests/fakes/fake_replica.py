@@ -1,12 +1,13 @@
 """A replica whose answers the test writes: the Inference service over real gRPC, in this process.
 
 What it answers is a script, a coroutine that gets each call. It keeps to the contract (whole
-events, credit, one frame at a time); the rest is up to the script.
+events, credit, one frame at a time, a Cancelled for each cancel); the rest is up to the script.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
@@ -74,6 +75,10 @@ class FakeCall:
     credit: float
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
     sent_bytes: int = 0
+    usage: common.Usage = field(
+        default_factory=lambda: common.Usage(prompt_tokens=3, completion_tokens=2)
+    )
+    ended: bool = False
     _started: bool = False
     _credited: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -100,18 +105,28 @@ class FakeCall:
 
     async def finish(self) -> None:
         """Ends the answer well."""
-        usage = common.Usage(prompt_tokens=3, completion_tokens=2)
-        done = v1.Finished(usage=usage, finish_reasons=["stop"], backend="fake")
-        await self.write(v1.CallEvent(call_id=self.call_id, head=self._head(), finished=done))
+        done = v1.Finished(usage=self.usage, finish_reasons=["stop"], backend="fake")
+        await self._end(v1.CallEvent(head=self._head(), finished=done))
 
     async def fail(self, error: common.ErrorDetail) -> None:
         """Ends the answer with an error."""
-        await self.write(v1.CallEvent(call_id=self.call_id, failed=v1.Failed(error=error)))
+        usage = self.usage if self._started else None
+        await self._end(v1.CallEvent(failed=v1.Failed(error=error, usage=usage)))
+
+    async def tell_cancelled(self) -> None:
+        """Answers a cancel, unless the call was over by then."""
+        if not self.ended:
+            await self._end(v1.CallEvent(cancelled=v1.Cancelled(usage=self.usage)))
 
     def add_credit(self, amount: int) -> None:
         """The client took `amount` bytes."""
         self.credit += amount
         self._credited.set()
+
+    async def _end(self, end: v1.CallEvent) -> None:
+        end.call_id = self.call_id
+        await self.write(end)
+        self.ended = True
 
     def _head(self) -> v1.Head | None:
         if self._started:
@@ -171,8 +186,10 @@ class FakeReplica(services.InferenceServicer):
         self.script = script
         self.calls: list[FakeCall] = []
         self.sessions = 0
+        self.hellos: list[v1.Hello] = []  # of each session that said one
         self.authorizations: list[str] = []  # of each session and load watch
         self.load = v1.Load(state=v1.REPLICA_STATE_READY, max_running=8)
+        self._news_of_load: list[asyncio.Event] = []  # one for each session that watches
         self.address = ""
         self._server = grpc.aio.server(options=OPTIONS)
         services.add_InferenceServicer_to_server(self, self._server)  # type: ignore[no-untyped-call]
@@ -191,6 +208,12 @@ class FakeReplica(services.InferenceServicer):
     ) -> None:
         await self.die()
 
+    def tell_load(self, load: v1.Load) -> None:
+        """Tells a new load to every session that asked for it."""
+        self.load = load
+        for news in self._news_of_load:
+            news.set()
+
     async def die(self) -> None:
         """Breaks every session and closes the port."""
         await self._server.stop(None)
@@ -204,20 +227,27 @@ class FakeReplica(services.InferenceServicer):
         self.sessions += 1
         self.authorizations.append(authorization_of(context))
         # Only one task writes: a script may be cancelled at any time, a write may not.
-        events: asyncio.Queue[v1.CallEvent] = asyncio.Queue(maxsize=1)
+        frames: asyncio.Queue[v1.ServerFrame] = asyncio.Queue(maxsize=1)
 
-        async def write_events() -> None:
+        async def write_frames() -> None:
             while True:
-                await context.write(v1.ServerFrame(events=[await events.get()]))
+                await context.write(await frames.get())
+
+        async def write(event: v1.CallEvent) -> None:
+            await frames.put(v1.ServerFrame(events=[event]))
 
         calls: dict[int, FakeCall] = {}
         tasks: dict[int, asyncio.Task[None]] = {}
         async with asyncio.TaskGroup() as group:
-            writer = group.create_task(write_events())
+            background = [group.create_task(write_frames())]
             async for frame in request_iterator:
+                if frame.HasField("hello"):
+                    self.hellos.append(frame.hello)
+                if frame.hello.watch_load:
+                    background.append(group.create_task(self._tell_loads(frames)))
                 for start in frame.starts:
                     credit = start.initial_credit_bytes or float("inf")
-                    call = FakeCall(start.call_id, start.request, events.put, credit)
+                    call = FakeCall(start.call_id, start.request, write, credit)
                     calls[start.call_id] = call
                     self.calls.append(call)
                     tasks[start.call_id] = group.create_task(self._run(call))
@@ -228,10 +258,25 @@ class FakeReplica(services.InferenceServicer):
                     if call_id in calls:
                         calls[call_id].cancelled.set()
                         tasks[call_id].cancel()
-            writer.cancel()
+            for task in background:
+                task.cancel()
+
+    async def _tell_loads(self, frames: asyncio.Queue[v1.ServerFrame]) -> None:
+        news = asyncio.Event()
+        self._news_of_load.append(news)
+        while True:
+            news.clear()
+            await frames.put(v1.ServerFrame(load=self.load))
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(news.wait(), 0.5)
 
     async def _run(self, call: FakeCall) -> None:
-        await self.script(call)
+        try:
+            await self.script(call)
+        except asyncio.CancelledError:
+            if not call.cancelled.is_set():
+                raise
+            await call.tell_cancelled()
 
     async def WatchLoad(
         self,
