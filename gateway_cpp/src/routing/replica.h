@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "routing/breaker.h"
+#include "routing/hashing.h"
 #include "routing/progress.h"
 #include "routing/route_snapshot.h"
 #include "routing/slow_start.h"
@@ -34,12 +35,17 @@ enum class Nearness : std::uint8_t { kSameNode, kSameZone, kElsewhere };
 class Replica {
  public:
   Replica(ReplicaRoute route, std::uint32_t serial)
-      : id_(route.id), address_(route.address), serial_(serial), route_(std::move(route)) {}
+      : id_(route.id),
+        address_(route.address),
+        id_hash_(hash_text(id_.value)),
+        serial_(serial),
+        route_(std::move(route)) {}
   Replica(const Replica&) = delete;
   Replica& operator=(const Replica&) = delete;
 
   const ReplicaId& id() const { return id_; }
   const std::string& address() const { return address_; }
+  std::uint64_t id_hash() const { return id_hash_; }
   const ReplicaRoute& route() const { return route_; }  // the newest
   std::uint32_t in_flight() const { return own_; }
   const LoadReport& reported() const { return reported_; }  // the newest; all zero before the first
@@ -70,6 +76,7 @@ class Replica {
 
   const ReplicaId id_;
   const std::string address_;
+  const std::uint64_t id_hash_;
   const std::uint32_t serial_;
   ReplicaRoute route_;
   bool listed_ = false;  // in the set

@@ -1,0 +1,41 @@
+#include "routing/canary.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace penstock::routing {
+namespace {
+
+TEST(Canary, WithoutWeightsTheDeploymentItselfAnswers) { EXPECT_EQ(canary_for({}, 7), ""); }
+
+TEST(Canary, EachGetsItsShare) {
+  const std::vector<CanaryWeight> weights = {{"next", 100}, {"later", 250}};
+  std::map<std::string_view, int> counts;
+  for (std::uint64_t hash = 0; hash < 100'000; ++hash) ++counts[canary_for(weights, hash)];
+  EXPECT_NEAR(counts["next"], 10'000, 500);
+  EXPECT_NEAR(counts["later"], 25'000, 800);
+  EXPECT_NEAR(counts[""], 65'000, 1'000);
+}
+
+TEST(Canary, ASessionKeepsItsCanaryWhileTheWeightGrows) {
+  for (std::uint64_t hash = 1; hash < 10'000; ++hash) {
+    const std::vector<CanaryWeight> small = {{"next", 50}};
+    const std::vector<CanaryWeight> large = {{"next", 500}};
+    if (canary_for(small, hash) == "next") {
+      EXPECT_EQ(canary_for(large, hash), "next");
+    }
+  }
+}
+
+TEST(Canary, WeightsBeyondAWholeCountForNothing) {
+  const std::vector<CanaryWeight> weights = {{"next", 1000}, {"later", 1000}};
+  for (std::uint64_t hash = 0; hash < 1000; ++hash) EXPECT_EQ(canary_for(weights, hash), "next");
+  const std::vector<CanaryWeight> none = {{"next", 0}};
+  for (std::uint64_t hash = 0; hash < 1000; ++hash) EXPECT_EQ(canary_for(none, hash), "");
+}
+
+}  // namespace
+}  // namespace penstock::routing
