@@ -38,12 +38,14 @@ FairQueue::Line& FairQueue::line_for(Class& in, std::string_view tenant) {
   Line& line = in.lines[std::string(tenant)];
   line.tenant = tenant;
   line.counter = in.level();
+  line.since = ++turns_;
   in.idle.insert(line);
   return line;
 }
 
 void FairQueue::link(QueueEntry& entry, bool in_front) {
   Class& in = class_of(entry.priority);
+  if (in.waiting.empty()) in.since = ++turns_;
   Line& line = line_for(in, entry.tenant);
   if (line.entries.empty()) {
     in.idle.erase(in.idle.iterator_to(line));
@@ -84,8 +86,8 @@ void FairQueue::push(QueueEntry& entry) { link(entry, false); }
 void FairQueue::push_front(QueueEntry& entry) {
   link(entry, true);
   settle(entry.tenant, entry.priority, entry.charged, 0);
-  count_for_low(entry.priority, -as_signed(entry.charged));
-  entry.charged = 0;
+  count_for_low(entry.priority, -as_signed(entry.charged.work));
+  entry.charged = {};
 }
 
 void FairQueue::start(QueueEntry& entry) {
@@ -95,7 +97,7 @@ void FairQueue::start(QueueEntry& entry) {
   unlink(entry);
   line.turn = ++turns_;
   move_counter(in, line, line.counter + entry.work);
-  entry.charged = entry.work;
+  entry.charged = {entry.work, line.turn};
   in.forget();
 }
 
@@ -105,28 +107,28 @@ void FairQueue::remove(QueueEntry& entry) {
   in.forget();
 }
 
-void FairQueue::charge(std::string_view tenant, base::Priority priority, std::uint64_t work) {
-  work = std::max<std::uint64_t>(work, 1);
-  count_for_low(priority, as_signed(work));
-  settle(tenant, priority, 0, work);
+Charge FairQueue::charge(std::string_view tenant, base::Priority priority, std::uint64_t work) {
+  const Charge charged{std::max<std::uint64_t>(work, 1), ++turns_};
+  count_for_low(priority, as_signed(charged.work));
+  settle(tenant, priority, {0, charged.turn}, charged.work);
+  return charged;
 }
 
-void FairQueue::settle(std::string_view tenant, base::Priority priority, std::uint64_t estimated,
+// What was charged before anybody waited was free. What was charged to a counter that is forgotten
+// since is not given back to the one that began anew, but what was too little still counts.
+void FairQueue::settle(std::string_view tenant, base::Priority priority, const Charge& charged,
                        std::uint64_t true_work) {
   Class& in = class_of(priority);
-  if (in.waiting.empty() || estimated == true_work) return;
-  if (true_work > estimated) {
+  if (in.waiting.empty() || charged.turn < in.since) return;
+  if (true_work >= charged.work) {
     Line& line = line_for(in, tenant);
-    move_counter(in, line, line.counter + (true_work - estimated));
-    return;
+    move_counter(in, line, line.counter + (true_work - charged.work));
+  } else {
+    const auto found = in.lines.find(tenant);
+    if (found == in.lines.end() || charged.turn < found->second.since) return;
+    Line& line = found->second;
+    move_counter(in, line, line.counter - std::min(line.counter, charged.work - true_work));
   }
-  const auto found = in.lines.find(tenant);
-  if (found == in.lines.end()) return;
-  Line& line = found->second;
-  const std::uint64_t less = estimated - true_work;
-  const std::uint64_t least = in.level();
-  if (line.counter > least)
-    move_counter(in, line, line.counter - std::min(less, line.counter - least));
   in.forget();
 }
 

@@ -9,7 +9,7 @@
 // A tenant that comes back begins level with the least of those that wait, so that nobody saves up
 // turns, and while nobody waits all counters are forgotten, so that nobody pays for work that
 // nobody else wanted. A counter is charged what a request is estimated at and corrected once the
-// truth is known, never to below the least of those that wait.
+// truth is known.
 //
 // push, start, remove, charge and settle cost O(log tenants), next as much for each entry that it
 // looks at, work_before O(tenants that wait).
@@ -29,6 +29,12 @@
 
 namespace penstock::admission {
 
+// What a tenant was charged for one request, and when in the queue's own count of turns.
+struct Charge {
+  std::uint64_t work = 0;
+  std::uint64_t turn = 0;
+};
+
 // One that waits. Its owner keeps it where it is until start() or remove() has taken it out.
 struct QueueEntry {
   std::string tenant;  // empty: requests without a key, together
@@ -36,7 +42,7 @@ struct QueueEntry {
   std::uint64_t work = 0;  // TokenEstimate::work()
   base::SteadyTime since{};
   base::SteadyTime deadline = base::SteadyTime::max();  // max: none
-  std::uint64_t charged = 0;  // to its tenant: set by start(), and by an owner that called charge()
+  Charge charged = {};  // by start(); by its owner, where it ran without having waited
 
   QueueEntry() = default;
   QueueEntry(const QueueEntry&) = delete;
@@ -75,9 +81,9 @@ class FairQueue {
   // Leaves without having run.
   void remove(QueueEntry& entry);
   // Runs without having waited.
-  void charge(std::string_view tenant, base::Priority priority, std::uint64_t work);
-  // What was charged as `estimated` was `true_work`.
-  void settle(std::string_view tenant, base::Priority priority, std::uint64_t estimated,
+  Charge charge(std::string_view tenant, base::Priority priority, std::uint64_t work);
+  // It is over, and was so much work. Once for each charge that was not given back.
+  void settle(std::string_view tenant, base::Priority priority, const Charge& charged,
               std::uint64_t true_work);
 
   bool empty() const { return deadlines_.empty(); }
@@ -106,6 +112,7 @@ class FairQueue {
     std::uint64_t work = 0;                     // of the entries
     std::uint64_t counter = 0;                  // virtual: work started while somebody waited
     std::uint64_t turn = 0;                     // when it last had its turn or came: ties
+    std::uint64_t since = 0;                    // the turn at which it became known
     boost::intrusive::set_member_hook<> order;  // in `waiting` or `idle`
   };
   struct BeforeInTurn {
@@ -132,7 +139,8 @@ class FairQueue {
     Lines waiting;  // with entries, next one first
     Lines idle;     // without, least counter first
     std::map<std::string, Line, std::less<>> lines;
-    std::uint64_t work = 0;  // of all entries
+    std::uint64_t work = 0;   // of all entries
+    std::uint64_t since = 0;  // the turn at which the first of those that wait came
 
     ~Class();
     std::uint64_t level() const;  // where a newcomer begins
@@ -170,7 +178,7 @@ class FairQueue {
   const Class& class_of(base::Priority priority) const {
     return classes_[static_cast<std::size_t>(priority)];
   }
-  static Line& line_for(Class& in, std::string_view tenant);
+  Line& line_for(Class& in, std::string_view tenant);
   static void move_counter(Class& in, Line& line, std::uint64_t to);
   static std::uint64_t work_before_in(const Class& in, std::string_view tenant);
   void link(QueueEntry& entry, bool in_front);

@@ -6,9 +6,35 @@
 namespace penstock::admission {
 namespace {
 
-constexpr double kKept = 1 - 1.0 / 64;
-constexpr double kSurpriseKept = 1 - 1.0 / 32;
-constexpr double kEnough = 0.5;  // of a run's weight, before a step's pace is believed
+// How many runs a mean looks back, about.
+constexpr double kMemory = 64;
+constexpr double kShortMemory = 32;
+// A pace looks back over the places at least twice, or the short ones of those that began together
+// would make it seem too fast before the long ones end.
+constexpr double kRounds = 2;
+constexpr double kMostSeconds = 3600;
+
+void move_towards(double& mean, double value, double memory) { mean += (value - mean) / memory; }
+
+// The part by which a value differs from what it was taken for, 1 at most.
+double off_by(double value, double taken_for) {
+  return std::min(1.0, std::abs(value / taken_for - 1));
+}
+
+// When so many have come free of places that free at `left`, sorted, and each `again` after that.
+double time_of(double wanted, const double* left, std::size_t count, double again) {
+  double least = 0;
+  double most = left[count - 1] + (wanted / static_cast<double>(count) + 1) * again;
+  for (int halving = 0; halving < 32; ++halving) {
+    const double middle = (least + most) / 2;
+    double freed = 0;
+    for (std::size_t i = 0; i < count && left[i] <= middle; ++i) {
+      freed += 1 + std::floor((middle - left[i]) / again);
+    }
+    (freed > wanted ? most : least) = middle;
+  }
+  return most;
+}
 
 }  // namespace
 
@@ -20,10 +46,12 @@ WaitModel::Run WaitModel::started(std::uint64_t work, base::SteadyTime now) {
   }
   const Run run = free_.back();
   free_.pop_back();
-  runs_[run] = {std::max<std::uint64_t>(work, 1), now, beside_};
   ++running_;
-  work_ = work_ * kKept + static_cast<double>(runs_[run].work);
-  starts_ = starts_ * kKept + 1;
+  work = std::max<std::uint64_t>(work, 1);
+  runs_[run] = {work, now, beside_};
+  work_ += static_cast<double>(work) - work_ / kMemory;
+  starts_ += 1 - starts_ / kMemory;
+  move_towards(spread_, off_by(static_cast<double>(work), mean_work()), kShortMemory);
   return run;
 }
 
@@ -46,66 +74,85 @@ void WaitModel::learn(const Running& run, base::SteadyTime now) {
   if (seconds <= 0) return;
   const auto work = static_cast<double>(run.work);
   const double running = std::max(1.0, (beside_ - run.beside) / seconds);
-  if (const double known = pace(running); known > 0) {
-    const double off = std::min(1.0, std::abs(seconds * known / work - 1));
-    surprise_ = surprise_ * kSurpriseKept + off * (1 - kSurpriseKept);
-  }
-  const double step = std::min<double>(std::log2(running), kSteps - 2);
+  const double known = pace(running);
+  if (known > 0) move_towards(surprise_, off_by(seconds, work / known), kShortMemory);
+  learn_pace(running, work, seconds);
+}
+
+void WaitModel::learn_pace(double running, double work, double seconds) {
+  const double step = std::min<double>(std::log2(running), kSteps - 1.5);
+  const double forgotten = 1 / std::max(kMemory, kRounds * running);
   const auto lower = static_cast<std::size_t>(step);
   for (const std::size_t i : {lower, lower + 1}) {
     const double share = 1 - std::abs(step - static_cast<double>(i));
-    const double kept = std::pow(kKept, share);
-    paces_[i].work = paces_[i].work * kept + share * work;
-    paces_[i].seconds = paces_[i].seconds * kept + share * seconds;
+    paces_[i].work += share * (work - paces_[i].work * forgotten);
+    paces_[i].seconds += share * (seconds - paces_[i].seconds * forgotten);
   }
 }
 
+// Where nothing was learnt of so many, what was learnt of the nearest numbers counts.
 double WaitModel::pace(double running) const {
   const double step = std::clamp<double>(std::log2(running), 0, kSteps - 1);
-  double work = 0;
-  double seconds = 0;
-  for (double reach = 1; reach < kSteps && seconds <= 0; reach *= 2) {
+  for (double reach = 1; reach < 2 * kSteps; reach *= 2) {
+    double sum = 0;
+    double shares = 0;
     for (std::size_t i = 0; i < kSteps; ++i) {
       const double share = 1 - std::abs(step - static_cast<double>(i)) / reach;
       if (share <= 0 || paces_[i].seconds <= 0) continue;
-      work += share * paces_[i].work / paces_[i].seconds;
-      seconds += share;
+      sum += share * paces_[i].work / paces_[i].seconds;
+      shares += share;
     }
+    if (shares > 0) return sum / shares;
   }
-  return seconds > 0 ? work / seconds : 0;
+  return 0;
 }
 
 std::chrono::milliseconds WaitModel::estimate(std::uint64_t work_before, std::size_t places,
                                               base::SteadyTime now) const {
-  const auto most = static_cast<double>(std::max<std::size_t>(places, 1));
+  const std::size_t used = running_ > 0 ? std::min(places, running_) : places;
+  const auto most = static_cast<double>(std::max<std::size_t>(used, 1));
   const double speed = pace(most);
   if (speed <= 0) return std::chrono::milliseconds(0);
   const double ahead = static_cast<double>(work_before) / mean_work();
-  const double by_rate = (ahead + 1) * mean_work() / speed / most;
-  const double trust = std::max(0.0, 1 - 2 * surprise_);
-  double seconds = by_rate;
-  if (trust > 0) seconds += trust * (by_clock(ahead, speed, most, now) - by_rate);
-  return std::chrono::ceil<std::chrono::milliseconds>(Seconds(std::clamp(seconds, 0.0, 3600.0)));
+  double seconds = (ahead + 1) * mean_work() / speed / most;
+  const double trust = std::max(0.0, 1 - 2 * surprise_ - spread_);
+  if (trust > 0 && running_ > 0) {
+    seconds += trust * (by_clock(ahead, most, speed, now) - seconds);
+  }
+  return std::chrono::ceil<std::chrono::milliseconds>(Seconds(std::min(seconds, kMostSeconds)));
 }
 
-// When those that run will have ended, sorted, of no more than kSample of them.
-double WaitModel::by_clock(double ahead, double pace, double places, base::SteadyTime now) const {
-  std::array<double, kSample> left{};
+double WaitModel::by_clock(double ahead, double places, double pace, base::SteadyTime now) const {
+  Ends left{};
+  const std::size_t count = ends(pace, now, left);
+  const double each = static_cast<double>(count) / static_cast<double>(running_);
+  // The first to end beyond the number of places, as of replicas that go away, free none.
+  const double beyond = (static_cast<double>(running_) - places) * each;
+  const auto freeing = std::min(static_cast<std::size_t>(beyond), count - 1);
+  return time_of(ahead * each, left.data() + freeing, count - freeing, mean_work() / pace);
+}
+
+// When the running ones end, soonest first, of a sample of them. Those that should have ended
+// already will do so evenly within the time that runs are late by.
+std::size_t WaitModel::ends(double pace, base::SteadyTime now, Ends& left) const {
   std::size_t count = 0;
-  const std::size_t stride = std::max<std::size_t>(1, runs_.size() / kSample);
-  for (std::size_t i = 0; i < runs_.size() && count < kSample; i += stride) {
-    if (runs_[i].work == 0) continue;
-    const double whole = static_cast<double>(runs_[i].work) / pace;
-    left[count++] = std::max(0.0, whole - Seconds(now - runs_[i].since).count());
+  std::size_t late = 0;
+  const std::size_t stride = runs_.size() / kSample + 1;
+  for (std::size_t i = 0; i < runs_.size(); ++i) {
+    const Running& run = runs_[(i * stride) % runs_.size()];
+    if (run.work == 0) continue;
+    const double whole = static_cast<double>(run.work) / pace;
+    left[count] = whole - Seconds(now - run.since).count();
+    if (left[count] <= 0) ++late;
+    if (++count == kSample) break;
   }
-  const double rounds = std::floor(ahead / places);
-  const double rank = ahead - rounds * places + (static_cast<double>(running_) - places);
-  const double at = rank / static_cast<double>(std::max<std::size_t>(running_, 1));
-  const double again = rounds * mean_work() / pace;
-  if (rank < 0 || count == 0) return again;
-  const auto nth = std::min(static_cast<std::size_t>(at * static_cast<double>(count)), count - 1);
-  std::nth_element(left.begin(), left.begin() + nth, left.begin() + count);
-  return again + left[nth];
+  std::sort(left.begin(), left.begin() + count);
+  const double late_by = 2 * surprise_ * mean_work() / pace;
+  for (std::size_t i = 0; i < late; ++i) {
+    left[i] = late_by * (static_cast<double>(i) + 0.5) / static_cast<double>(late);
+  }
+  std::sort(left.begin(), left.begin() + count);
+  return count;
 }
 
 }  // namespace penstock::admission

@@ -2,19 +2,23 @@
 // Not for several threads at once; callers pass the time.
 //
 // A place is taken to run at a pace (work a second) that depends on how many run beside it, as an
-// engine's step takes longer for a larger batch: the pace is learnt from each run that ends, for
-// the mean number that ran while it did, in steps of doubling between which it is interpolated.
-// From pace and work follows how long a request takes (D). With `ahead` requests before the
-// newcomer:
+// engine's step takes longer for a larger batch. The pace is learnt from each run that ends, for
+// the mean number that ran while it did, in steps of doubling with interpolation between them: so
+// what a quiet hour showed says nothing of a full engine. Pace and work give the time that a
+// request takes (D). The newcomer, with `ahead` requests before it, is then told a mean of two
+// answers:
 //
-//   by rate:   places come free evenly, one each D / places: the newcomer has the one after
-//   `ahead`. by clock:  those that run end when their work is done, a place frees again D later,
-//   and the
-//              newcomer has the one after `ahead` in that order.
+//   by rate:   places come free evenly, one each D / places, and it has the one after `ahead`.
+//   by clock:  each that runs ends when its work is done, its place frees again each D after that,
+//              and the newcomer has the one after `ahead` in this order.
 //
 // The clock is right where durations can be foreseen, as with answers of one length that began
-// together, and says nothing where they cannot: the estimate leans on it as far as runs have lately
-// ended when they were foreseen to.
+// together, and worse than nothing where they cannot. It counts as far as runs have lately ended
+// when they were foreseen to, and were of one size.
+//
+// Nothing can be foreseen of few places with answers whose length nobody knows: one that waits for
+// the next of four answers with exponential lengths is told its mean, and half of them are off by
+// more than 60 %. Estimates get better the more go before.
 #pragma once
 
 #include <array>
@@ -32,13 +36,15 @@ class WaitModel {
   // Names one that runs, from started() until ended().
   using Run = std::uint32_t;
 
-  // `work` as it was estimated: work_before() speaks of estimates, too, so that one that is wrong
-  // for all is wrong for none.
+  // `work` as it was estimated: work_before speaks of estimates, too, so that one that is wrong for
+  // all is wrong for none.
   Run started(std::uint64_t work, base::SteadyTime now);
   // In whatever way; `counts` is false where its time says nothing, as it was cut short.
   void ended(Run run, base::SteadyTime now, bool counts = true);
 
-  // `work_before`: of all that go before the newcomer; `places`: of all replicas together.
+  // For one that has to wait. `work_before`: of all that go before it; `places`: of all replicas
+  // together, of which those that do not run are taken to be of no use now. Zero while nothing was
+  // learnt.
   std::chrono::milliseconds estimate(std::uint64_t work_before, std::size_t places,
                                      base::SteadyTime now) const;
 
@@ -46,15 +52,16 @@ class WaitModel {
 
  private:
   using Seconds = std::chrono::duration<double>;
-  static constexpr std::size_t kSteps = 20;  // of running ones: up to half a million
-  static constexpr std::size_t kSample = 64;
+  static constexpr std::size_t kSteps = 20;   // doublings of running ones: to half a million
+  static constexpr std::size_t kSample = 64;  // of the running ones, that the clock looks at
+  using Ends = std::array<double, kSample>;   // seconds from now
 
   struct Running {
-    std::uint64_t work = 0;  // 0: a free slot
+    std::uint64_t work = 0;  // 0: nothing runs here
     base::SteadyTime since{};
     double beside = 0;  // beside_ when it began
   };
-  // Work and time of the runs that ended, the newest counting most.
+  // Work and time of runs that ended, the newest counting most.
   struct Pace {
     double work = 0;
     double seconds = 0;
@@ -62,18 +69,22 @@ class WaitModel {
 
   void pass(base::SteadyTime now);
   void learn(const Running& run, base::SteadyTime now);
-  double pace(double running) const;  // work a second of one place; 0: not known
-  double by_clock(double ahead, double pace, double places, base::SteadyTime now) const;
+  void learn_pace(double running, double work, double seconds);
+  double pace(double running) const;  // of one place; 0: not known
   double mean_work() const { return starts_ > 0 ? work_ / starts_ : 1; }
+  std::size_t ends(double pace, base::SteadyTime now, Ends& left) const;
+  double by_clock(double ahead, double places, double pace, base::SteadyTime now) const;
 
   std::vector<Running> runs_;
-  std::vector<Run> free_;
+  std::vector<Run> free_;  // of runs_
   std::size_t running_ = 0;
-  double beside_ = 0;      // integral of running_ over time, in seconds
+  double beside_ = 0;      // running_ summed up over time, in seconds
   base::SteadyTime at_{};  // up to when
   std::array<Pace, kSteps> paces_{};
-  double work_ = 0, starts_ = 0;  // of those that started, the newest counting most
-  double surprise_ = 1;           // mean part by which a run's time differed from what was foreseen
+  double work_ = 0;  // of those that started, the newest counting most
+  double starts_ = 0;
+  double spread_ = 0;    // mean part by which their works differ from the mean
+  double surprise_ = 1;  // mean part by which times differed from what was foreseen
 };
 
 }  // namespace penstock::admission
