@@ -47,6 +47,7 @@ TEST = (
     Package(("clang-tidy",), "C++ lint"),
     Package(("ccache",), "builds again what has not changed, at once"),
     Package(("clang",), "compiles the fuzzers"),
+    Package(("prometheus",), "promtool, which checks what the metrics say"),
     Package(("libclang-rt-14-dev", "libclang-rt-18-dev"), "the fuzzers' runtime"),
 )
 CLIENTS = (Package(("chromium", "chromium-browser"), "the browser that a page is tried in"),)

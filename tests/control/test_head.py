@@ -23,6 +23,7 @@ from penstock.v1 import routes_pb2, routes_pb2_grpc
 from tests.fakes.control_agent import FakeAgent, serving_agent
 from tests.fakes.control_tokens import bearer
 from tests.fakes.control_waiting import eventually
+from tests.fakes.promtool import complaints, samples
 
 pytestmark = pytest.mark.processes
 
@@ -46,6 +47,7 @@ settings = HeadSettings(
     run_gateway=False,
     timings=timings,
     take_over="--take-over" in more,
+    head_metrics="" if "--metrics" not in more else more[more.index("--metrics") + 1],
 )
 sys.exit(asyncio.run(run_head(settings)))
 """
@@ -303,6 +305,33 @@ async def test_what_an_agent_refuses_is_told_in_the_status(head: HeadProcess) ->
             return status["phase"] == "failed" and "no such engine here" in status["message"]
 
         await eventually(told, "the status says why")
+
+
+async def test_prometheus_finds_a_head_and_no_taken_port_keeps_one_from_starting(
+    tmp_path: Path,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        running = HeadProcess(tmp_path / "data")
+        (tmp_path / "data").mkdir()
+        await running.start("--metrics", address)
+        await running.put("mini", engine="simulated", model="m", max_queued=3)
+
+    async def scraped() -> bytes:
+        try:
+            return (await running.client.get(f"http://{address}/metrics")).content
+        except httpx.HTTPError:
+            return b""
+
+    try:
+        page = await eventually(scraped, "the port is free, and taken up")
+        found = samples(page)
+        assert found['penstock_head_deployment_replicas_wanted{deployment="mini"}'] == 1
+        assert found["penstock_head_store_write_seconds_count"] > 0
+        assert complaints(page) == ""
+    finally:
+        running.end(signal.SIGTERM)
+        await running.client.aclose()
 
 
 async def test_a_second_head_on_the_same_directory_is_refused(head: HeadProcess) -> None:

@@ -8,6 +8,7 @@ It takes the command line of `python -m penstock.replica` and behaves as its eng
     refuses_while=F  refuses every call as one of another cluster token while the file F exists
     deaf=1           ignores SIGTERM
     lingers_ms=N     takes N milliseconds to end after SIGTERM, then writes "ended" to its output
+    metrics=F        tells what is in the file F as its metrics, and hangs while there is none
     drains=F         has calls that never end: Drain lasts its deadline, which it adds to the file F
     engine_pid=F     starts a child that outlives it, and writes the child's pid to F
 """
@@ -33,11 +34,16 @@ CAPACITY = 8
 
 
 class FakeInference(inference_pb2_grpc.InferenceServicer):
-    """Answers Health and Drain."""
+    """Answers Health, Metrics and Drain."""
 
     def __init__(
-        self, silent_while: Path | None, refuses_while: Path | None, drains: Path | None
+        self,
+        silent_while: Path | None,
+        refuses_while: Path | None,
+        drains: Path | None,
+        metrics: Path | None,
     ) -> None:
+        self._metrics = metrics
         self._drains = drains
         self._refuses_while = refuses_while
         self.state = inference_pb2.REPLICA_STATE_STARTING
@@ -51,6 +57,16 @@ class FakeInference(inference_pb2_grpc.InferenceServicer):
             await asyncio.sleep(0.05)
         ready = self.state == inference_pb2.REPLICA_STATE_READY
         return inference_pb2.HealthReply(ok=ready, state=self.state, detail="" if ready else "busy")
+
+    async def Metrics(
+        self, request: inference_pb2.MetricsRequest, context: Any
+    ) -> inference_pb2.MetricsReply:
+        if (text := self._metrics) is None:
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, "no metrics here")
+            raise AssertionError("abort raises")
+        while not text.exists():
+            await asyncio.sleep(0.05)
+        return inference_pb2.MetricsReply(text=text.read_text())
 
     async def Drain(
         self, request: inference_pb2.DrainRequest, context: Any
@@ -75,11 +91,11 @@ async def serve(options: argparse.Namespace, behaviour: dict[str, str]) -> int:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     else:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    silent, refuses, drains = (
+    silent, refuses, drains, metrics = (
         Path(behaviour[name]) if name in behaviour else None
-        for name in ("silent_while", "refuses_while", "drains")
+        for name in ("silent_while", "refuses_while", "drains", "metrics")
     )
-    service = FakeInference(silent, refuses, drains)
+    service = FakeInference(silent, refuses, drains, metrics)
     server = grpc.aio.server()
     inference_pb2_grpc.add_InferenceServicer_to_server(service, server)  # type: ignore[no-untyped-call]
     address = f"127.0.0.1:{server.add_insecure_port(options.listen)}"

@@ -1,6 +1,6 @@
 """A real node agent, impatient, whose replicas are `fake_replica_process.py`.
 
-Usage: python -m tests.fakes.node_with_fake_replicas DATA_DIR HEAD [START_LIMIT_SECONDS]
+Usage: python -m tests.fakes.node_with_fake_replicas DATA_DIR HEAD [START_LIMIT_SECONDS [METRICS]]
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ def main() -> int:
         head=head,
         data_dir=Path(data_dir),
         node_id="node-1",
+        zone="zone-1",
+        metrics=more[1] if more[1:] else "",
         start_limit=timedelta(seconds=float(more[0]) if more else 30),
     )
     return asyncio.run(run_node(settings, command=fake_command, policy=POLICY, timings=timings))

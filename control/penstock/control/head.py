@@ -41,6 +41,8 @@ from penstock.control.managers.proxies import GatewayManager
 from penstock.control.managers.routes import RouteManager
 from penstock.control.managers.shares import ShareManager
 from penstock.control.managers.usage import UsageManager
+from penstock.control.metrics.head import HeadFacts, HeadMetrics
+from penstock.control.metrics.server import serve_metrics
 from penstock.control.outside.clock import SystemClock
 from penstock.control.outside.dialer import Dialer
 from penstock.control.outside.grpc_clients import GrpcAgentClient
@@ -57,6 +59,7 @@ from penstock.control.state.health import Patience
 from penstock.control.state.replacing import Deadlines
 from penstock.control.state.traffic import Traffic
 from penstock.control.store.sqlite import SqliteStore
+from penstock.control.store.timed import TimedStore
 
 log = logging.getLogger(__name__)
 
@@ -90,6 +93,7 @@ class _Head:
     usage: UsageManager
     gateway: GatewayManager | None
     admin: AdminServer
+    metrics: HeadMetrics
 
 
 @asynccontextmanager
@@ -105,16 +109,19 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         stack.callback(admin_listener.close)
         store = await SqliteStore.open(store_path(settings.data_dir))
         stack.push_async_callback(store.close)
-        keeper = Keeper(Cluster(), store, clock)
+        cluster, traffic = Cluster(), Traffic()
+        facts = HeadFacts(cluster.view, lambda: routes.current().version, traffic.totals)
+        metrics = HeadMetrics(facts)
+        keeper = Keeper(cluster, TimedStore(store, clock, metrics), clock)
+        routes = RouteManager(keeper, clock)
         await keeper.restore()
         placement = AgentPlacement(
             lambda address: GrpcAgentClient(address, dialer, lambda: keeper.stamp)
         )
         stack.push_async_callback(placement.close)
         health = _health(settings, keeper, clock, dialer, stack)
-        routes = RouteManager(keeper, clock)
         usage = await _usage(keeper, store, clock, stack)
-        signs, traffic = GatewaySigns(clock), Traffic()
+        signs = GatewaySigns(clock)
         services = (
             RoutesService(routes, GatewayReports(keeper, signs, clock, traffic), usage),
             NodesService(health, settings.timings.heartbeat, lambda: keeper.stamp),
@@ -128,11 +135,12 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         yield _Head(
             keeper,
             health,
-            _deployments(settings, keeper, placement, clock),
+            _deployments(settings, keeper, placement, clock, metrics),
             routes,
             usage,
             gateway,
             admin,
+            metrics,
         )
 
 
@@ -175,7 +183,11 @@ def _health(
 
 
 def _deployments(
-    settings: HeadSettings, keeper: Keeper, placement: AgentPlacement, clock: SystemClock
+    settings: HeadSettings,
+    keeper: Keeper,
+    placement: AgentPlacement,
+    clock: SystemClock,
+    metrics: HeadMetrics,
 ) -> DeploymentManager:
     timings = settings.timings
     return DeploymentManager(
@@ -185,6 +197,7 @@ def _deployments(
         Deadlines(timings.ready_deadline, timings.retry_failed_after, timings.min_ready),
         drain=timings.drain,
         new_id=lambda: secrets.token_hex(3),
+        observer=metrics,
     )
 
 
@@ -212,6 +225,7 @@ async def _run(head: _Head, settings: HeadSettings) -> None:
             tasks.create_task(head.health.run()),
             tasks.create_task(head.routes.run()),
             tasks.create_task(head.usage.run()),
+            tasks.create_task(_serve_metrics(head, settings)),
         ]
         log.info("head started", extra={"data_dir": str(settings.data_dir)})
         await stop.requested.wait()
@@ -222,6 +236,13 @@ async def _run(head: _Head, settings: HeadSettings) -> None:
         if head.gateway is not None and stop.gateway_too:
             await head.gateway.stop()
         _stop_managers(managers)
+
+
+async def _serve_metrics(head: _Head, settings: HeadSettings) -> None:
+    if settings.head_metrics:
+        where = split_address(settings.head_metrics, flag="--metrics")
+        page = head.metrics.page
+        await serve_metrics(lambda: listen(*where, flag="--metrics"), page, SystemClock())
 
 
 async def _look_around_then_act(head: _Head, settings: HeadSettings) -> None:

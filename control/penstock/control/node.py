@@ -21,6 +21,8 @@ from pathlib import Path
 from penstock.control.cluster_security import ClusterSecurity, cluster_security
 from penstock.control.data_dir import cluster_token_path
 from penstock.control.errors import AddressTaken, CannotStart
+from penstock.control.metrics.node import Machine, NodeMetrics
+from penstock.control.metrics.server import serve_metrics
 from penstock.control.node_addresses import advertised
 from penstock.control.node_agent.agent import Agent, NodeIdentity
 from penstock.control.node_agent.allegiance import Allegiance
@@ -39,9 +41,10 @@ from penstock.control.outside.devices import open_devices
 from penstock.control.outside.dialer import Dialer
 from penstock.control.outside.head_client import HeadClient
 from penstock.control.outside.logs import configure_logs
-from penstock.control.outside.machine import DirectoryLock, read_resources
+from penstock.control.outside.machine import DirectoryLock, idle_cpu_seconds, read_resources
 from penstock.control.outside.processes import ProcessLauncher
 from penstock.control.outside.replica_client import ReplicaClient
+from penstock.control.outside.sockets import listen
 from penstock.control.rpc.node_agent_service import LOOPBACK, NodeAgentServer
 from penstock.control.settings import NodeSettings, split_address
 from penstock.control.supervision.restart_policy import RestartPolicy
@@ -125,15 +128,34 @@ async def _run(
             await replicas.adopt(ProcessLauncher(), ["--agent", home.agent] if same_port else [])
             await server.serve(replicas, allegiance)
             log.info("node agent %s serves on %s", settings.node_id, address)
+            metrics = NodeMetrics(
+                replicas,
+                ReplicaClient(dialer),
+                Machine(resources.read, idle_cpu_seconds),
+                asyncio.get_running_loop(),
+            )
+            serving = tasks.create_task(_serve_metrics(settings, metrics))
             await _live(agent, replicas, tasks, stop)
+            serving.cancel()
         await server.stop()
     finally:
         lock.release()
 
 
+async def _serve_metrics(settings: NodeSettings, metrics: NodeMetrics) -> None:
+    if settings.metrics:
+        where = split_address(settings.metrics, flag="--metrics")
+        await serve_metrics(lambda: listen(*where, flag="--metrics"), metrics.page, SystemClock())
+
+
 def _identity(settings: NodeSettings, address: str) -> NodeIdentity:
     return NodeIdentity(
-        settings.node_id, address, settings.host, os.getpid(), settings.allow_model_code
+        settings.node_id,
+        address,
+        settings.host,
+        os.getpid(),
+        settings.allow_model_code,
+        settings.zone,
     )
 
 

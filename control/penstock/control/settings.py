@@ -15,7 +15,9 @@ from penstock.control.errors import InvalidSetting
 GATEWAY_ADDRESS = "127.0.0.1:8080"
 ADMIN_ADDRESS = "127.0.0.1:8081"
 RPC_ADDRESS = "127.0.0.1:8082"
-METRICS_ADDRESS = "127.0.0.1:8083"
+METRICS_ADDRESS = "127.0.0.1:8083"  # of the gateway
+HEAD_METRICS_ADDRESS = "127.0.0.1:8084"
+NODE_METRICS_ADDRESS = "127.0.0.1:8085"
 DATA_DIR = ".penstock"
 GATEWAY_ID = "gw-1"
 LOOPBACK = frozenset(("localhost", "127.0.0.1", "[::1]"))
@@ -106,6 +108,7 @@ class HeadSettings:
     rpc: str = RPC_ADDRESS
     gateway: str = GATEWAY_ADDRESS
     metrics: str = METRICS_ADDRESS  # of the local gateway; empty: none
+    head_metrics: str = ""  # of the head itself; empty: none
     gateway_binary: Path | None = None  # None: the one built in this checkout, or on PATH
     gateway_threads: int | None = None  # None: the gateway's own default
     # Let the gateway listen beyond the loopback, for whoever reaches it.
@@ -130,7 +133,8 @@ class HeadSettings:
             ("--admin", self.admin),
             ("--rpc", self.rpc),
             ("--gateway", self.gateway),
-            ("--metrics", self.metrics or METRICS_ADDRESS),
+            ("--gateway-metrics", self.metrics or METRICS_ADDRESS),
+            ("--metrics", self.head_metrics or HEAD_METRICS_ADDRESS),
         ):
             split_address(address, flag=flag)
         if self.run_gateway and split_address(self.gateway, flag="--gateway")[1] == 0:
@@ -155,6 +159,8 @@ class NodeSettings:
     node_id: str  # survives restarts of the agent
     listen: str = "127.0.0.1:0"  # where NodeAgent is served
     host: str = "127.0.0.1"  # where this node's replicas are reached from outside
+    zone: str = ""  # which nodes are near to each other, in the operator's words
+    metrics: str = ""  # host:port where Prometheus finds them; empty: none
     log_level: str = "info"
     cluster_token_file: Path | None = None  # as the head's
     # Certificate and key: of --listen. CA: of the head.
@@ -173,6 +179,8 @@ class NodeSettings:
                 "here: give --cluster-token-file, a copy of the head's cluster.token of mode 0600, "
                 "or put it into --data-dir"
             )
+        if self.metrics:
+            split_address(self.metrics, flag="--metrics")
         if not self.node_id:
             raise InvalidSetting("--node-id is empty: give this machine a name")
         if self.start_limit <= timedelta(0):

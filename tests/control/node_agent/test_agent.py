@@ -29,6 +29,7 @@ async def test_the_agent_registers_and_tells_what_the_machine_has(
     assert node.process is not None
     assert info.pid == node.process.pid
     assert info.resources.memory_bytes == psutil.virtual_memory().total
+    assert info.zone == "zone-1"
     assert info.resources.cpus == psutil.cpu_count()
 
 

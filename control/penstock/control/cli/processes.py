@@ -94,6 +94,13 @@ def head(
     metrics: Annotated[
         str,
         typer.Option(
+            envvar="PENSTOCK_HEAD_METRICS",
+            help="host:port where Prometheus finds the head's own metrics. Default: none.",
+        ),
+    ] = "",
+    gateway_metrics: Annotated[
+        str,
+        typer.Option(
             envvar="PENSTOCK_METRICS",
             help="host:port of the local gateway's metrics and status pages; empty: none.",
         ),
@@ -131,7 +138,8 @@ def head(
             admin=admin,
             rpc=rpc,
             gateway=gateway,
-            metrics=metrics,
+            metrics=gateway_metrics,
+            head_metrics=metrics,
             gateway_binary=gateway_binary,
             gateway_threads=gateway_threads,
             run_gateway=not no_gateway,
@@ -173,6 +181,21 @@ def node(
             help="Address where gateways reach its replicas. Default: that of --listen.",
         ),
     ] = "",
+    zone: Annotated[
+        str,
+        typer.Option(
+            envvar="PENSTOCK_ZONE",
+            help="Where this machine is, in your words: gateways prefer replicas of their zone.",
+        ),
+    ] = "",
+    metrics: Annotated[
+        str,
+        typer.Option(
+            envvar="PENSTOCK_NODE_METRICS",
+            help="host:port where Prometheus finds the metrics of this machine and of its replicas."
+            " Default: none.",
+        ),
+    ] = "",
     log_level: Verbosity = LogLevel.INFO,
     cluster_token_file: ClusterTokenFile = None,
     tls_cert: TlsCert = None,
@@ -201,6 +224,8 @@ def node(
             node_id=node_id,
             listen=addresses.listen,
             host=addresses.host,
+            zone=zone,
+            metrics=metrics,
             log_level=log_level,
             cluster_token_file=cluster_token_file or _token_beside(data_dir.resolve()),
             tls=TlsFiles(tls_cert, tls_key, tls_ca),

@@ -34,7 +34,9 @@ from penstock.control.settings import (
     ADMIN_ADDRESS,
     DATA_DIR,
     GATEWAY_ADDRESS,
+    HEAD_METRICS_ADDRESS,
     METRICS_ADDRESS,
+    NODE_METRICS_ADDRESS,
     RPC_ADDRESS,
     gateway_tls,
 )
@@ -155,6 +157,22 @@ MetricsAddress = Annotated[
         help="The gateway's metrics and status pages.",
     ),
 ]
+HeadMetrics = Annotated[
+    str,
+    typer.Option(
+        envvar="PENSTOCK_HEAD_METRICS",
+        rich_help_panel=ADDRESS_PANEL,
+        help="The head's metrics; empty: none.",
+    ),
+]
+NodeMetrics = Annotated[
+    str,
+    typer.Option(
+        envvar="PENSTOCK_NODE_METRICS",
+        rich_help_panel=ADDRESS_PANEL,
+        help="The metrics of this machine and of its replicas; empty: none.",
+    ),
+]
 GatewayThreads = Annotated[
     int | None,
     typer.Option(
@@ -197,6 +215,8 @@ def serve(
     admin: AdminAddress = ADMIN_ADDRESS,
     rpc: RpcAddress = RPC_ADDRESS,
     metrics: MetricsAddress = METRICS_ADDRESS,
+    head_metrics: HeadMetrics = HEAD_METRICS_ADDRESS,
+    node_metrics: NodeMetrics = NODE_METRICS_ADDRESS,
     data_dir: DataDir = Path(DATA_DIR),
     gateway_threads: GatewayThreads = None,
     gateway_binary: GatewayBinary = None,
@@ -231,6 +251,8 @@ def serve(
             admin=admin,
             rpc=rpc,
             metrics=metrics,
+            head_metrics=head_metrics,
+            node_metrics=node_metrics,
             gateway_tls=gateway_tls(tls_cert, tls_key),
             open_gateway=open_gateway,
             allow_hosts=tuple(allow_host or ()),

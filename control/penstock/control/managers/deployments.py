@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Protocol
 
 from penstock.control.errors import (
     HoldsStill,
@@ -19,7 +20,7 @@ from penstock.control.managers.changes import watching
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.single_flight import SingleFlight
 from penstock.control.placement.placement import Placement, order_for
-from penstock.control.state.actions import Call, Start, Stop, told
+from penstock.control.state.actions import Action, Call, Start, Stop, told
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.placing import answered, applied, stop_taken
 from penstock.control.state.reconcile import calls, decisions
@@ -34,6 +35,13 @@ log = logging.getLogger(__name__)
 LOOK_AGAIN = timedelta(seconds=1)
 
 
+class ReconcileObserver(Protocol):
+    """Is told what the loop does, and how long that takes."""
+
+    def reconciled(self, actions: Sequence[Action], seconds: float) -> None:
+        """The loop went round once."""
+
+
 class DeploymentManager:
     """The reconcile loop."""
 
@@ -46,6 +54,7 @@ class DeploymentManager:
         *,
         drain: timedelta,
         new_id: Callable[[], str],
+        observer: ReconcileObserver | None = None,
     ) -> None:
         self._keeper = keeper
         self._placement = placement
@@ -53,6 +62,7 @@ class DeploymentManager:
         self._deadlines = deadlines
         self._drain = drain
         self._new_id = new_id
+        self._observer = observer
 
     async def run(self) -> None:
         """Reconciles until cancelled. Begun once what the store remembers was checked."""
@@ -65,10 +75,12 @@ class DeploymentManager:
 
     async def _tick(self, flight: SingleFlight) -> None:
         """One plan: made and applied under one lock, in one transaction, then its calls sent."""
-        now = self._clock.steady()
+        now, began = self._clock.steady(), self._clock.monotonic()
+        done: list[Action] = []
 
         def decide(view: ClusterView) -> tuple[ClusterView, str]:
             made = decisions(view, now, self._deadlines)
+            done.extend(made)
             what = "; ".join(map(told, made))
             if made:
                 log.info("reconciled", extra={"action": what})
@@ -79,15 +91,17 @@ class DeploymentManager:
         except StoreUnavailable as error:
             log.error("decisions not stored", extra={"error": str(error)})
             return
-        for call in calls(view, now, self._deadlines):
-            self._send(call, flight)
+        done.extend(c for c in calls(view, now, self._deadlines) if self._send(c, flight))
+        if self._observer is not None:
+            self._observer.reconciled(done, self._clock.monotonic() - began)
 
-    def _send(self, call: Call, flight: SingleFlight) -> None:
+    def _send(self, call: Call, flight: SingleFlight) -> bool:
+        """Whether it was sent: not where it is on its way."""
         match call:
             case Start(replica_id):
-                flight.start(call, self._start(replica_id))
+                return flight.start(call, self._start(replica_id))
             case Stop(replica_id):
-                flight.start(call, self._stop(replica_id))
+                return flight.start(call, self._stop(replica_id))
 
     async def _start(self, replica_id: ReplicaId) -> None:
         view = self._keeper.cluster.view()

@@ -14,11 +14,12 @@ class SingleFlight:
         self._tasks = tasks
         self._pending: set[Hashable] = set()
 
-    def start(self, call: Hashable, work: Coroutine[Any, Any, None]) -> None:
-        """Starts the work, unless this call is pending."""
+    def start(self, call: Hashable, work: Coroutine[Any, Any, None]) -> bool:
+        """Starts the work, unless this call is pending; returns whether it did."""
         if call in self._pending:
             work.close()
-            return
+            return False
         self._pending.add(call)
         task = self._tasks.create_task(work)
         task.add_done_callback(lambda _: self._pending.discard(call))
+        return True

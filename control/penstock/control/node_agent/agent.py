@@ -55,6 +55,7 @@ class NodeIdentity:
     host: str  # where replicas are reached
     pid: int
     allows_model_code: bool = False  # as in nodes.proto, `NodeInfo`
+    zone: str = ""
 
 
 class Agent:
@@ -109,6 +110,7 @@ class Agent:
                     node_id=who.node_id,
                     agent_address=who.agent_address,
                     host=who.host,
+                    zone=who.zone,
                     pid=who.pid,
                     resources=self._resources(),
                     allows_model_code=who.allows_model_code,

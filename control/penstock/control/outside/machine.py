@@ -25,6 +25,11 @@ def read_resources() -> nodes_pb2.NodeResources:
     )
 
 
+def idle_cpu_seconds() -> float:
+    """Time that cores had nothing to do since the machine started, all together."""
+    return float(psutil.cpu_times().idle)
+
+
 class DirectoryLock:
     """Holds a lock file from its making until `release` or the end of the process.
 

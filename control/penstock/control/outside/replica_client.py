@@ -7,7 +7,7 @@ from datetime import timedelta
 import grpc
 import grpc.aio
 
-from penstock.control.errors import TokenRefused
+from penstock.control.errors import TokenRefused, Unavailable
 from penstock.control.node_agent.dependencies import Pulse
 from penstock.control.outside.dialer import Dialer
 from penstock.v1 import inference_pb2, inference_pb2_grpc
@@ -45,6 +45,23 @@ class ReplicaClient:
             draining=reply.state == inference_pb2.REPLICA_STATE_DRAINING,
             detail=reply.detail,
         )
+
+    async def metrics(self, address: str, *, within: timedelta) -> str:
+        """The replica's own and its engine's metrics; empty where it is of a version that tells
+        none. Raises `Unavailable`."""
+        request = inference_pb2.MetricsRequest()
+        try:
+            async with self._dialer.plain_channel(address) as channel:
+                reply = await _stub(channel).Metrics(
+                    request, timeout=within.total_seconds(), metadata=self._dialer.metadata
+                )
+        except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+                return ""
+            raise Unavailable(
+                f"the replica at {address} tells no metrics: {error.details()}"
+            ) from None
+        return str(reply.text)
 
     async def drain(self, address: str, deadline: timedelta) -> None:
         """Lets running calls finish; returns when they have, at the deadline, or if it is gone.

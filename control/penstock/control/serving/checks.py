@@ -68,7 +68,7 @@ def check_ports(options: ServeOptions, ours: Collection[int]) -> None:
 
 def _check_distinct(options: ServeOptions) -> None:
     seen: dict[int, str] = {}
-    for flag, address in options.addresses:
+    for flag, address in (*options.addresses, *options.metrics_addresses):
         _, port = split_address(address, flag=flag)
         if port == 0 or port in seen:
             other = f"the port of {seen[port]}" if port else "no port"

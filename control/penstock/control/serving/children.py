@@ -144,7 +144,9 @@ class Child:
 def head_command(options: ServeOptions) -> list[str]:
     """How the head is started."""
     command = [*_begin("head", options), "--gateway", options.gateway, "--admin", options.admin]
-    command += ["--rpc", options.rpc, "--metrics", options.metrics]
+    command += ["--rpc", options.rpc, "--gateway-metrics", options.metrics]
+    if options.head_metrics:
+        command += ["--metrics", options.head_metrics]
     if options.gateway_threads is not None:
         command += ["--gateway-threads", str(options.gateway_threads)]
     if options.gateway_binary is not None:
@@ -165,6 +167,8 @@ def node_command(options: ServeOptions) -> list[str]:
     head = reachable(options.rpc, flag="--rpc")
     command = [*_begin("node", options), "--head", head, "--node-id", options.node_id]
     command += ["--start-limit", f"{options.start_limit.total_seconds():g}"]
+    if options.node_metrics:
+        command += ["--metrics", options.node_metrics]
     return [*command, "--allow-model-code"] if options.allow_model_code else command
 
 

@@ -60,6 +60,8 @@ class ServeOptions:
     admin: str = ADMIN_ADDRESS
     rpc: str = RPC_ADDRESS
     metrics: str = METRICS_ADDRESS  # of the gateway
+    head_metrics: str = ""  # empty: none
+    node_metrics: str = ""
     gateway_threads: int | None = None
     gateway_binary: Path | None = None
     gateway_tls: GatewayTls | None = None  # None: plain HTTP
@@ -72,7 +74,7 @@ class ServeOptions:
     log_level: str = "info"
 
     def __post_init__(self) -> None:
-        for flag, address in self.addresses:
+        for flag, address in (*self.addresses, *self.metrics_addresses):
             split_address(address, flag=flag)
         try:
             check_name(self.name)
@@ -88,6 +90,12 @@ class ServeOptions:
             ("--rpc", self.rpc),
             ("--metrics", self.metrics),
         )
+
+    @property
+    def metrics_addresses(self) -> tuple[tuple[str, str], ...]:
+        """Those of head and node agent: where one is taken, the process runs without."""
+        addresses = ("--head-metrics", self.head_metrics), ("--node-metrics", self.node_metrics)
+        return tuple((flag, address) for flag, address in addresses if address)
 
     @property
     def gateway_url(self) -> str:

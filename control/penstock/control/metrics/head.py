@@ -1,0 +1,194 @@
+"""The head's metrics: what it knows of the cluster, and what its own work takes."""
+
+from __future__ import annotations
+
+from collections import Counter as Counts
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from penstock.control.metrics.families import by_deployment, by_label, gauge
+from penstock.control.state.cluster import ClusterView, GatewayState
+from penstock.control.state.replica import NodeState, ReplicaState
+from penstock.control.state.traffic import Totals
+
+# Seconds: a plan of a small cluster takes less than the first, one that waits for a disk more.
+RECONCILE_BUCKETS = (0.001, 0.005, 0.02, 0.1, 0.5, 2, 10)
+WRITE_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2, 10)
+
+
+@dataclass(frozen=True, slots=True)
+class HeadFacts:
+    """What is read when Prometheus asks, in its thread: each gives values that never change."""
+
+    view: Callable[[], ClusterView]
+    snapshot_version: Callable[[], int]
+    totals: Callable[[], Mapping[str, Totals]]
+
+
+class HeadMetrics:
+    """Observes the managers' work; `page` may be called from any thread."""
+
+    def __init__(self, facts: HeadFacts) -> None:
+        # When a counter began is worth no series.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self._registry = CollectorRegistry()
+        self._actions = Counter(
+            "penstock_head_reconcile_actions_total",
+            "Actions that the head decided on or asked agents for.",
+            ["action"],
+            registry=self._registry,
+        )
+        self._reconciling = Histogram(
+            "penstock_head_reconcile_seconds",
+            "From looking at the cluster to having asked for what it lacks.",
+            buckets=RECONCILE_BUCKETS,
+            registry=self._registry,
+        )
+        self._writing = Histogram(
+            "penstock_head_store_write_seconds",
+            "Transactions of the store, failed ones included.",
+            buckets=WRITE_BUCKETS,
+            registry=self._registry,
+        )
+        self._failed_writes = Counter(
+            "penstock_head_store_write_failures_total",
+            "Transactions of the store that failed.",
+            registry=self._registry,
+        )
+        ProcessCollector(registry=self._registry)
+        self._registry.register(_Cluster(facts))
+
+    def reconciled(self, actions: Iterable[object], seconds: float) -> None:
+        """The reconcile loop went round once."""
+        self._reconciling.observe(seconds)
+        for action in actions:
+            self._actions.labels(type(action).__name__.lower()).inc()
+
+    def written(self, seconds: float, *, failed: bool) -> None:
+        """The store was written, or failed to be."""
+        self._writing.observe(seconds)
+        if failed:
+            self._failed_writes.inc()
+
+    def page(self) -> bytes:
+        """All of it as Prometheus text."""
+        return generate_latest(self._registry)
+
+
+class _Cluster:
+    """What follows from the view: whatever left it, leaves the page."""
+
+    def __init__(self, facts: HeadFacts) -> None:
+        self._facts = facts
+
+    def collect(self) -> Iterator[Metric]:
+        """Every family, from one view."""
+        view, totals = self._facts.view(), self._facts.totals()
+        yield gauge(
+            "penstock_head_snapshot_version",
+            "Of the routes that gateways are told.",
+            self._facts.snapshot_version(),
+        )
+        yield gauge(
+            "penstock_head_holds_still",
+            "1: another head is in command, see the status.",
+            bool(view.held),
+        )
+        yield from _counted(view)
+        yield from _deployments(view)
+        yield from _traffic(view, totals)
+
+
+def _counted(view: ClusterView) -> Iterator[Metric]:
+    yield gauge("penstock_head_deployments", "Deployments.", len(view.deployments))
+    replicas = Counts(replica.state for replica in view.replicas.values())
+    yield by_label(
+        "penstock_head_replicas",
+        "Replicas by phase.",
+        "phase",
+        {state: replicas[state] for state in ReplicaState},
+    )
+    nodes = Counts(node.state for node in view.nodes.values())
+    yield by_label(
+        "penstock_head_nodes",
+        "Node agents by state.",
+        "state",
+        {state: nodes[state] for state in NodeState},
+    )
+    gateways = Counts(gateway.state for gateway in view.gateways.values())
+    yield by_label(
+        "penstock_head_gateways",
+        "Gateways by state.",
+        "state",
+        {state: gateways[state] for state in GatewayState},
+    )
+    yield gauge(
+        "penstock_head_gateways_alive",
+        "Gateways that reported in these seconds.",
+        sum(gateway.reporting for gateway in view.gateways.values()),
+    )
+
+
+def _deployments(view: ClusterView) -> Iterator[Metric]:
+    ready = Counts(
+        (r.deployment, r.deployment_uid)
+        for r in view.replicas.values()
+        if r.state is ReplicaState.READY
+    )
+    deployments = view.deployments.items()
+    yield by_deployment(
+        GaugeMetricFamily,
+        "penstock_head_deployment_replicas_wanted",
+        "Replicas asked for.",
+        {name: each.spec.replicas for name, each in deployments},
+    )
+    yield by_deployment(
+        GaugeMetricFamily,
+        "penstock_head_deployment_replicas_ready",
+        "Replicas that are ready.",
+        {name: ready[name, each.uid] for name, each in deployments},
+    )
+
+
+def _traffic(view: ClusterView, totals: Mapping[str, Totals]) -> Iterator[Metric]:
+    queued: Counts[str] = Counts()
+    in_flight: Counts[str] = Counts()
+    for gateway in view.gateways.values():
+        for each in gateway.report.deployments if gateway.report and gateway.reporting else ():
+            queued[each.deployment] += each.queued
+            in_flight[each.deployment] += each.in_flight
+    known = {name: totals[name] for name in view.deployments if name in totals}
+    yield by_deployment(
+        GaugeMetricFamily,
+        "penstock_head_deployment_queued",
+        "Requests that wait, at all gateways.",
+        {name: queued[name] for name in view.deployments},
+    )
+    yield by_deployment(
+        GaugeMetricFamily,
+        "penstock_head_deployment_in_flight",
+        "Requests at replicas, of all gateways.",
+        {name: in_flight[name] for name in view.deployments},
+    )
+    yield by_deployment(
+        CounterMetricFamily,
+        "penstock_head_deployment_requests_total",
+        "Requests that gateways reported.",
+        {name: each.requests for name, each in known.items()},
+    )
+    yield by_deployment(
+        CounterMetricFamily,
+        "penstock_head_deployment_rejected_total",
+        "Of these, refused by admission.",
+        {name: each.rejected for name, each in known.items()},
+    )

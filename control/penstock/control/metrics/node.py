@@ -1,0 +1,202 @@
+"""A node's metrics: its machine, its replicas, and what these tell of themselves and their engines.
+
+The page is made in the thread of whoever asks. Replicas are asked beside each other and have little
+time, so that one that hangs costs nobody; what is wrong with one's text costs that one's alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import Counter as Counts
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from penstock.control.errors import Unavailable
+from penstock.control.metrics.families import by_label, gauge, labelled
+from penstock.control.metrics.relabel import Family, merged, parsed, rendered
+from penstock.v1 import nodes_pb2
+
+log = logging.getLogger(__name__)
+
+REPLICA_LIMIT = timedelta(seconds=2)
+# Beyond that: the loop may be busy.
+PAGE_MARGIN = timedelta(seconds=3)
+_SERVING = (nodes_pb2.REPLICA_PHASE_READY, nodes_pb2.REPLICA_PHASE_DRAINING)
+_PHASES = {number: name for name, number in nodes_pb2.ReplicaPhase.items() if number}
+_OWNER = ("replica", "deployment")
+
+
+class Replicas(Protocol):
+    """What runs here."""
+
+    def statuses(self) -> list[nodes_pb2.ReplicaStatus]:
+        """Every replica, whole."""
+
+
+class ReplicaMetrics(Protocol):
+    """Asks replicas for their metrics."""
+
+    async def metrics(self, address: str, *, within: timedelta) -> str:
+        """A replica's own and its engine's, as Prometheus text; empty where it knows none. Raises
+        `Unavailable`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Reads the machine; both may be called from any thread."""
+
+    resources: Callable[[], nodes_pb2.NodeResources]
+    idle_cpu_seconds: Callable[[], float]  # of all cores together, since it started
+
+
+# A replica's id and deployment, and what it told; None: nothing that can be used.
+_Told = tuple[tuple[str, str], str | None]
+_Read = tuple[tuple[str, str], Mapping[str, Family] | None]
+
+
+class NodeMetrics:
+    """`page` is called from any thread but the loop's."""
+
+    def __init__(
+        self,
+        replicas: Replicas,
+        source: ReplicaMetrics,
+        machine: Machine,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._replicas = replicas
+        self._source = source
+        self._machine = machine
+        self._loop = loop
+        self._one_at_a_time = threading.Lock()
+
+    def page(self) -> bytes:
+        """All of it as Prometheus text. Raises Unavailable where the agent is busy, or stops."""
+        with self._one_at_a_time:
+            statuses, told = self._on_the_loop()
+        read = [(owner, _read(owner, text)) for owner, text in told]
+        own = _Own([*_replicas(statuses), *_asked(read), *_machine(self._machine)])
+        theirs = merged((found for _, found in read if found), taken=own.names())
+        return generate_latest(own) + rendered(theirs).encode()
+
+    def _on_the_loop(self) -> tuple[list[nodes_pb2.ReplicaStatus], list[_Told]]:
+        asking = self._ask_all()
+        limit = REPLICA_LIMIT + PAGE_MARGIN
+        try:
+            future = asyncio.run_coroutine_threadsafe(asking, self._loop)
+        except RuntimeError as error:  # the loop is closed
+            asking.close()
+            raise Unavailable("the node agent stops") from error
+        try:
+            return future.result(limit.total_seconds())
+        except TimeoutError as error:
+            future.cancel()
+            raise Unavailable("the node agent is too busy to be asked: ask again") from error
+
+    async def _ask_all(self) -> tuple[list[nodes_pb2.ReplicaStatus], list[_Told]]:
+        statuses = self._replicas.statuses()
+        serving = [s for s in statuses if s.phase in _SERVING and s.address]
+        return statuses, list(await asyncio.gather(*map(self._ask, serving)))
+
+    async def _ask(self, status: nodes_pb2.ReplicaStatus) -> _Told:
+        owner = status.replica_id, status.deployment
+        try:
+            return owner, await self._source.metrics(status.address, within=REPLICA_LIMIT)
+        except Unavailable as error:
+            log.debug("no metrics of replica %s: %s", status.replica_id, error)
+            return owner, None
+
+
+class _Own(CollectorRegistry):
+    """What the agent itself knows."""
+
+    def __init__(self, families: Sequence[Metric]) -> None:
+        super().__init__()
+        self._families = families
+
+    def collect(self) -> Iterator[Metric]:
+        """Every family."""
+        return iter(self._families)
+
+    def names(self) -> set[str]:
+        """The families' names, as the page has them."""
+        return {f"{f.name}_total" if f.type == "counter" else f.name for f in self._families}
+
+
+def _read(owner: tuple[str, str], text: str | None) -> Mapping[str, Family] | None:
+    """A replica's text with its labels; None where there is none, or none that can be read."""
+    try:
+        return None if text is None else parsed(text, dict(zip(_OWNER, owner, strict=True)))
+    except ValueError as error:
+        log.debug("metrics of replica %s cannot be read: %s", owner[0], error)
+        return None
+
+
+def _replicas(statuses: Sequence[nodes_pb2.ReplicaStatus]) -> Iterator[Metric]:
+    phases = Counts(int(status.phase) for status in statuses)
+    yield by_label(
+        "penstock_node_replicas",
+        "Replicas by phase.",
+        "phase",
+        {_word(name): phases[number] for number, name in _PHASES.items()},
+    )
+    yield labelled(
+        CounterMetricFamily,
+        "penstock_node_replica_restarts_total",
+        "Times that a replica was started again after it ended by itself.",
+        _OWNER,
+        (((s.replica_id, s.deployment), s.restarts) for s in statuses),
+    )
+
+
+def _asked(read: Sequence[_Read]) -> Iterator[Metric]:
+    yield labelled(
+        GaugeMetricFamily,
+        "penstock_node_replica_metrics_up",
+        "1: the replica told its metrics in time.",
+        _OWNER,
+        ((owner, found is not None) for owner, found in read),
+    )
+
+
+def _machine(machine: Machine) -> Iterator[Metric]:
+    found = machine.resources()
+    yield gauge("penstock_node_cpus", "Cores of the machine.", found.cpus)
+    yield CounterMetricFamily(
+        "penstock_node_cpu_idle_seconds_total",
+        "Time that cores had nothing to do, all together.",
+        value=machine.idle_cpu_seconds(),
+    )
+    yield gauge("penstock_node_memory_bytes", "Memory of the machine.", found.memory_bytes)
+    yield gauge(
+        "penstock_node_memory_available_bytes",
+        "Memory that new processes can have.",
+        found.memory_available_bytes,
+    )
+    labels = ("gpu", "uuid", "name")
+    devices = [((str(d.index), d.uuid, d.name), d) for d in found.devices]
+    yield labelled(
+        GaugeMetricFamily,
+        "penstock_node_gpu_memory_bytes",
+        "Memory of an accelerator.",
+        labels,
+        ((words, device.memory_bytes) for words, device in devices),
+    )
+    yield labelled(
+        GaugeMetricFamily,
+        "penstock_node_gpu_memory_used_bytes",
+        "Of that, used by whichever process.",
+        labels,
+        ((words, device.memory_used_bytes) for words, device in devices),
+    )
+
+
+def _word(name: str) -> str:
+    return name.removeprefix("REPLICA_PHASE_").lower()

@@ -1,0 +1,48 @@
+"""A store whose writes are measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from penstock.control.store.store import AuditEntry, Author, Change, Contents, Store
+from penstock.control.supervision.clock import Clock
+
+
+class WriteObserver(Protocol):
+    """Is told how long writing takes."""
+
+    def written(self, seconds: float, *, failed: bool) -> None:
+        """A transaction ended."""
+
+
+class TimedStore:
+    """Another store, with somebody who is told of its transactions."""
+
+    def __init__(self, store: Store, clock: Clock, observer: WriteObserver) -> None:
+        self._store = store
+        self._clock = clock
+        self._observer = observer
+
+    async def load(self) -> Contents:
+        """As the store does."""
+        return await self._store.load()
+
+    async def apply(self, changes: Sequence[Change], author: Author, at: datetime) -> int:
+        """As the store does."""
+        began, failed = self._clock.monotonic(), True
+        try:
+            version = await self._store.apply(changes, author, at)
+            failed = False
+        finally:
+            self._observer.written(self._clock.monotonic() - began, failed=failed)
+        return version
+
+    async def audit(self, limit: int, *, before: int | None = None) -> list[AuditEntry]:
+        """As the store does."""
+        return await self._store.audit(limit, before=before)
+
+    async def close(self) -> None:
+        """As the store does."""
+        await self._store.close()

@@ -1,0 +1,104 @@
+"""What the head tells Prometheus."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from penstock.control.errors import StoreUnavailable
+from penstock.control.metrics.head import HeadFacts, HeadMetrics
+from penstock.control.state.actions import Place, Stop
+from penstock.control.state.cluster import (
+    ClusterView,
+    DeploymentCounts,
+    Gateway,
+    GatewayReport,
+    GatewayState,
+)
+from penstock.control.state.replica import NodeId, ReplicaId, ReplicaState
+from penstock.control.state.traffic import Totals
+from penstock.control.store.store import Author, Change, Key
+from penstock.control.store.timed import TimedStore
+from tests.fakes.control_clock import ManualClock
+from tests.fakes.control_store import MemoryStore
+from tests.fakes.control_values import MINI, NOON, deployment, node, replica, spec
+from tests.fakes.promtool import complaints, samples
+
+COUNTS = (DeploymentCounts("mini", queued=3, in_flight=4), DeploymentCounts("gone", queued=9))
+
+
+def metrics_of(view: ClusterView) -> HeadMetrics:
+    totals = {"mini": Totals(requests=7, rejected=2), "gone": Totals(requests=1)}
+    return HeadMetrics(HeadFacts(lambda: view, lambda: 12, lambda: totals))
+
+
+def busy() -> ClusterView:
+    """A deployment with a ready and a failed replica, a node, and two gateways of which one is
+    silent."""
+    view = ClusterView().with_deployment(deployment(spec(replicas=2))).with_node(node())
+    view = view.with_replica(replica("a")).with_replica(replica("b", ReplicaState.FAILED))
+    for name, reporting in (("gw-1", True), ("gw-2", False)):
+        report = GatewayReport(NOON, 1, COUNTS)
+        gateway = Gateway(name, GatewayState.REMOTE, report=report, reporting=reporting)
+        view = view.with_gateway(gateway)
+    return view
+
+
+def test_the_page_tells_what_the_head_knows_and_promtool_finds_nothing_wrong() -> None:
+    page = metrics_of(busy()).page()
+    found = samples(page)
+    for name, value in {
+        "penstock_head_deployments": 1,
+        'penstock_head_replicas{phase="ready"}': 1,
+        'penstock_head_replicas{phase="failed"}': 1,
+        'penstock_head_replicas{phase="lost"}': 0,
+        'penstock_head_nodes{state="ready"}': 1,
+        'penstock_head_gateways{state="remote"}': 2,
+        "penstock_head_gateways_alive": 1,
+        "penstock_head_snapshot_version": 12,
+        "penstock_head_holds_still": 0,
+        'penstock_head_deployment_replicas_wanted{deployment="mini"}': 2,
+        'penstock_head_deployment_replicas_ready{deployment="mini"}': 1,
+        'penstock_head_deployment_queued{deployment="mini"}': 3,
+        'penstock_head_deployment_in_flight{deployment="mini"}': 4,
+        'penstock_head_deployment_requests_total{deployment="mini"}': 7,
+        'penstock_head_deployment_rejected_total{deployment="mini"}': 2,
+    }.items():
+        assert found[name] == value, name
+    assert complaints(page) == ""
+
+
+def test_series_of_a_deleted_deployment_are_gone() -> None:
+    assert "gone" not in metrics_of(busy()).page().decode()
+    assert '"mini"' not in metrics_of(busy().without_deployment(MINI)).page().decode()
+
+
+def test_a_head_that_holds_still_says_so() -> None:
+    page = metrics_of(replace(busy(), held="another is in command")).page()
+    assert samples(page)["penstock_head_holds_still"] == 1
+
+
+def test_actions_are_counted_and_rounds_timed() -> None:
+    metrics = metrics_of(ClusterView())
+    metrics.reconciled([Place(MINI, NodeId("n1")), Stop(ReplicaId("r"))], 0.01)
+    metrics.reconciled([Stop(ReplicaId("r"))], 0.3)
+    found = samples(metrics.page())
+    assert found['penstock_head_reconcile_actions_total{action="place"}'] == 1
+    assert found['penstock_head_reconcile_actions_total{action="stop"}'] == 2
+    assert found["penstock_head_reconcile_seconds_count"] == 2
+    assert found['penstock_head_reconcile_seconds_bucket{le="0.02"}'] == 1
+
+
+async def test_writes_of_the_store_are_timed_and_failures_counted() -> None:
+    metrics, store = metrics_of(ClusterView()), MemoryStore()
+    timed = TimedStore(store, ManualClock(), metrics)
+    changes, author = [Change(Key("node", "n"), {})], Author("a", "b")
+    assert await timed.apply(changes, author, NOON) == 1
+    store.failing = True
+    with pytest.raises(StoreUnavailable):
+        await timed.apply(changes, author, NOON)
+    assert (await timed.load()).version == 1
+    found = samples(metrics.page())
+    assert found["penstock_head_store_write_seconds_count"] == 2
+    assert found["penstock_head_store_write_failures_total"] == 1
