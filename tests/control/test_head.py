@@ -3,132 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import grpc
-import httpx
 import pytest
 
 from penstock.v1 import routes_pb2, routes_pb2_grpc
+from tests.control.head_process import START, HeadProcess
 from tests.fakes.control_agent import FakeAgent, serving_agent
-from tests.fakes.control_tokens import bearer
 from tests.fakes.control_waiting import eventually
-from tests.fakes.promtool import complaints, samples
 
 pytestmark = pytest.mark.processes
-
-START = """
-import asyncio, sys
-from datetime import timedelta
-from pathlib import Path
-from penstock.control.head import run_head
-from penstock.control.settings import HeadSettings, HeadTimings
-
-timings = HeadTimings(
-    silent_after=timedelta(seconds=1), lost_after=timedelta(seconds=2),
-    ping_every=timedelta(milliseconds=100), drain=timedelta(seconds=1),
-    min_ready=timedelta(seconds=1), take_over_after=timedelta(seconds=1),
-)
-data_dir, admin, rpc, *more = sys.argv[1:]
-settings = HeadSettings(
-    data_dir=Path(data_dir),
-    admin=admin,
-    rpc=rpc,
-    run_gateway=False,
-    timings=timings,
-    take_over="--take-over" in more,
-    head_metrics="" if "--metrics" not in more else more[more.index("--metrics") + 1],
-)
-sys.exit(asyncio.run(run_head(settings)))
-"""
-
-
-class HeadProcess:
-    """A head that tests start, kill and start again at the same addresses."""
-
-    def __init__(self, data_dir: Path) -> None:
-        self.data_dir = data_dir
-        self.admin = "127.0.0.1:0"
-        self.rpc = "127.0.0.1:0"
-        self.process: subprocess.Popen[str] | None = None
-        self.client = httpx.AsyncClient(trust_env=False, timeout=5)
-
-    async def start(self, *flags: str) -> None:
-        self.process = self.spawn(*flags)
-        found = await eventually(self._announced, "the head announces its addresses")
-        self.admin, self.rpc = found["admin"], found["rpc"]
-        await eventually(self._lives, "the head answers /livez")
-
-    def spawn(self, *flags: str) -> subprocess.Popen[str]:
-        argv = [sys.executable, "-c", START, str(self.data_dir), self.admin, self.rpc, *flags]
-        log = (self.data_dir.parent / "head.log").open("a")
-        with log:
-            return subprocess.Popen(argv, stderr=log, text=True)
-
-    def end(self, number: int) -> int:
-        assert self.process
-        os.kill(self.process.pid, number)
-        return self.process.wait(timeout=15)
-
-    async def get(self, path: str) -> Any:
-        reply = await self.client.get(
-            f"http://{self.admin}/admin/v1/{path}", headers=self.authorization
-        )
-        assert reply.status_code == 200, reply.text
-        return reply.json()
-
-    async def put(self, name: str, **spec: object) -> None:
-        body = {"engine": "simulated", "model": "m", **spec}
-        url = f"http://{self.admin}/admin/v1/deployments/{name}"
-        reply = await self.client.put(url, json=body, headers=self.authorization)
-        assert reply.status_code in (200, 201), reply.text
-
-    @property
-    def authorization(self) -> dict[str, str]:
-        return bearer(self.data_dir / "admin.token")
-
-    async def is_ready(self, name: str) -> bool:
-        deployment = await self.get(f"deployments/{name}")
-        return bool(deployment["status"]["phase"] == "ready")
-
-    async def is_held(self) -> bool:
-        return "--take-over" in (await self.get("version"))["held"]
-
-    def back_up(self, copy: Path) -> None:
-        with closing(sqlite3.connect(self.data_dir / "penstock.db")) as db:
-            db.execute("VACUUM INTO ?", (str(copy),))
-
-    def restore(self, copy: Path) -> None:
-        for name in ("penstock.db", "penstock.db-wal", "penstock.db-shm"):
-            (self.data_dir / name).unlink(missing_ok=True)
-        copy.rename(self.data_dir / "penstock.db")
-
-    async def _announced(self) -> Any:
-        try:
-            found = json.loads((self.data_dir / "head.json").read_text())
-        except OSError:
-            return None
-        assert self.process
-        return found if found["pid"] == self.process.pid else None
-
-    async def _lives(self) -> bool:
-        try:
-            reply = await self.client.get(f"http://{self.admin}/livez")
-        except httpx.HTTPError:
-            return False
-        if reply.status_code != 200:
-            return False
-        return bool(reply.json()["snapshot_version"] or await self.is_held())
 
 
 class Watcher:
@@ -305,33 +197,6 @@ async def test_what_an_agent_refuses_is_told_in_the_status(head: HeadProcess) ->
             return status["phase"] == "failed" and "no such engine here" in status["message"]
 
         await eventually(told, "the status says why")
-
-
-async def test_prometheus_finds_a_head_and_no_taken_port_keeps_one_from_starting(
-    tmp_path: Path,
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
-        running = HeadProcess(tmp_path / "data")
-        (tmp_path / "data").mkdir()
-        await running.start("--metrics", address)
-        await running.put("mini", engine="simulated", model="m", max_queued=3)
-
-    async def scraped() -> bytes:
-        try:
-            return (await running.client.get(f"http://{address}/metrics")).content
-        except httpx.HTTPError:
-            return b""
-
-    try:
-        page = await eventually(scraped, "the port is free, and taken up")
-        found = samples(page)
-        assert found['penstock_head_deployment_replicas_wanted{deployment="mini"}'] == 1
-        assert found["penstock_head_store_write_seconds_count"] > 0
-        assert complaints(page) == ""
-    finally:
-        running.end(signal.SIGTERM)
-        await running.client.aclose()
 
 
 async def test_a_second_head_on_the_same_directory_is_refused(head: HeadProcess) -> None:

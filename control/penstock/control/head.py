@@ -109,11 +109,8 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         stack.callback(admin_listener.close)
         store = await SqliteStore.open(store_path(settings.data_dir))
         stack.push_async_callback(store.close)
-        cluster, traffic = Cluster(), Traffic()
-        facts = HeadFacts(cluster.view, lambda: routes.current().version, traffic.totals)
-        metrics = HeadMetrics(facts)
-        keeper = Keeper(cluster, TimedStore(store, clock, metrics), clock)
-        routes = RouteManager(keeper, clock)
+        signs, traffic = GatewaySigns(clock), Traffic()
+        keeper, routes, metrics = _observed(store, clock, traffic)
         await keeper.restore()
         placement = AgentPlacement(
             lambda address: GrpcAgentClient(address, dialer, lambda: keeper.stamp)
@@ -121,7 +118,6 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         stack.push_async_callback(placement.close)
         health = _health(settings, keeper, clock, dialer, stack)
         usage = await _usage(keeper, store, clock, stack)
-        signs = GatewaySigns(clock)
         services = (
             RoutesService(routes, GatewayReports(keeper, signs, clock, traffic), usage),
             NodesService(health, settings.timings.heartbeat, lambda: keeper.stamp),
@@ -142,6 +138,18 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
             admin,
             metrics,
         )
+
+
+def _observed(
+    store: SqliteStore, clock: SystemClock, traffic: Traffic
+) -> tuple[Keeper, RouteManager, HeadMetrics]:
+    """Who keeps the view and who tells routes, and what Prometheus is told of them."""
+    cluster = Cluster()
+    facts = HeadFacts(cluster.view, lambda: routes.current().version, traffic.totals)
+    metrics = HeadMetrics(facts)
+    keeper = Keeper(cluster, TimedStore(store, clock, metrics), clock)
+    routes = RouteManager(keeper, clock)
+    return keeper, routes, metrics
 
 
 async def _usage(

@@ -104,9 +104,10 @@ async def _run(
         address = f"{advertised(host, settings.host)}:{server.port}"
         home = _home(settings, server, address)
         changed = asyncio.Event()
+        client = ReplicaClient(dialer)
         dependencies = SupervisorDependencies(
             launcher=ProcessLauncher(),
-            probe=ReplicaClient(dialer),
+            probe=client,
             clock=SystemClock(),
             files=StateFiles(settings.data_dir),
             command=lambda spec: command(spec, home),
@@ -128,13 +129,7 @@ async def _run(
             await replicas.adopt(ProcessLauncher(), ["--agent", home.agent] if same_port else [])
             await server.serve(replicas, allegiance)
             log.info("node agent %s serves on %s", settings.node_id, address)
-            metrics = NodeMetrics(
-                replicas,
-                ReplicaClient(dialer),
-                Machine(resources.read, idle_cpu_seconds),
-                asyncio.get_running_loop(),
-            )
-            serving = tasks.create_task(_serve_metrics(settings, metrics))
+            serving = tasks.create_task(_serve_metrics(settings, replicas, client, resources))
             await _live(agent, replicas, tasks, stop)
             serving.cancel()
         await server.stop()
@@ -142,8 +137,15 @@ async def _run(
         lock.release()
 
 
-async def _serve_metrics(settings: NodeSettings, metrics: NodeMetrics) -> None:
+async def _serve_metrics(
+    settings: NodeSettings,
+    replicas: ReplicaTable,
+    client: ReplicaClient,
+    resources: NodeResourcesReader,
+) -> None:
     if settings.metrics:
+        machine = Machine(resources.read, idle_cpu_seconds)
+        metrics = NodeMetrics(replicas, client, machine, asyncio.get_running_loop())
         where = split_address(settings.metrics, flag="--metrics")
         await serve_metrics(lambda: listen(*where, flag="--metrics"), metrics.page, SystemClock())
 

@@ -18,7 +18,7 @@ from penstock.control.state.command import heard_stamp, take_over, taken_over
 from penstock.control.state.stamp import Stamp, contradiction
 from penstock.control.store.documents import changes_between, digest_of, view_of
 from penstock.control.store.migration import migrations
-from penstock.control.store.store import Author, Change, Document, Key, Store
+from penstock.control.store.store import Author, Change, Document, DocumentStore, Key
 from penstock.control.supervision.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ Decided = tuple[ClusterView, str]  # and why, for the audit trail
 class Keeper:
     """The only writer of the Cluster once it is running."""
 
-    def __init__(self, cluster: Cluster, store: Store, clock: Clock) -> None:
+    def __init__(self, cluster: Cluster, store: DocumentStore, clock: Clock) -> None:
         self._cluster = cluster
         self._store = store
         self._clock = clock

@@ -70,8 +70,8 @@ class AuditEntry:
     after: Document | None
 
 
-class Store(UsageStore, Protocol):
-    """Versioned documents that survive the death of the process, kill -9 included."""
+class DocumentStore(Protocol):
+    """Versioned documents, changed in transactions."""
 
     async def load(self) -> Contents:
         """Everything, read in one transaction."""
@@ -82,6 +82,10 @@ class Store(UsageStore, Protocol):
         Raises RevisionMismatch where a document is not at its expected version, and
         StoreUnavailable where writing failed.
         """
+
+
+class Store(DocumentStore, UsageStore, Protocol):
+    """Versioned documents that survive the death of the process, kill -9 included."""
 
     async def audit(self, limit: int, *, before: int | None = None) -> list[AuditEntry]:
         """The latest entries, newest first; of versions below `before` alone."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from penstock.control.store.store import AuditEntry, Author, Change, Contents, Store
+from penstock.control.store.store import Author, Change, Contents, DocumentStore
 from penstock.control.supervision.clock import Clock
 
 
@@ -20,7 +20,7 @@ class WriteObserver(Protocol):
 class TimedStore:
     """Another store, with somebody who is told of its transactions."""
 
-    def __init__(self, store: Store, clock: Clock, observer: WriteObserver) -> None:
+    def __init__(self, store: DocumentStore, clock: Clock, observer: WriteObserver) -> None:
         self._store = store
         self._clock = clock
         self._observer = observer
@@ -38,11 +38,3 @@ class TimedStore:
         finally:
             self._observer.written(self._clock.monotonic() - began, failed=failed)
         return version
-
-    async def audit(self, limit: int, *, before: int | None = None) -> list[AuditEntry]:
-        """As the store does."""
-        return await self._store.audit(limit, before=before)
-
-    async def close(self) -> None:
-        """As the store does."""
-        await self._store.close()
