@@ -57,6 +57,28 @@ def test_one_port_for_two_purposes_is_refused() -> None:
         check_ports(options, [])
 
 
+def test_metrics_have_a_port_of_their_own_and_need_it_not() -> None:
+    options = ServeOptions(
+        "m", "mini", Path("/data"), metrics="127.0.0.1:9001", head_metrics="127.0.0.1:9001"
+    )
+    with pytest.raises(InvalidSetting, match=r"--head-metrics is .* the port of --metrics"):
+        check_ports(options, [])
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        gateway, admin, rpc, metrics = (f"127.0.0.1:{port}" for port in free_ports(4))
+        elsewhere = f"127.0.0.1:{taken.getsockname()[1]}"
+        check_ports(
+            ServeOptions(
+                *("m", "mini", Path("/data")),
+                gateway=gateway,
+                admin=admin,
+                rpc=rpc,
+                metrics=metrics,
+                node_metrics=elsewhere,
+            ),
+            [],
+        )
+
+
 def test_no_port_is_refused() -> None:
     options = ServeOptions("m", "mini", Path("/data"), gateway="127.0.0.1:0")
     with pytest.raises(InvalidSetting, match="--gateway"):

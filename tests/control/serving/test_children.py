@@ -115,7 +115,15 @@ def test_the_commands_carry_what_was_wished() -> None:
     assert node.startswith("-m penstock.control.main node --data-dir /data --with-parent")
     assert "--head 127.0.0.1:3" in node
     assert "--start-limit 1800" in node
-    assert not {"--open", "--cors-origin"} & set(head_command(options))
+    assert not {"--open", "--cors-origin", "--metrics"} & set(head_command(options))
+
+
+def test_each_process_is_told_where_its_own_metrics_are() -> None:
+    options = ServeOptions(
+        "m", "mini", Path("/data"), metrics="h:3", head_metrics="h:4", node_metrics="h:5"
+    )
+    assert "--gateway-metrics h:3 --metrics h:4" in " ".join(head_command(options))
+    assert "--metrics h:5" in " ".join(node_command(options))
 
 
 def test_what_is_opened_is_handed_on() -> None:
