@@ -51,7 +51,7 @@ Refusal over_budget(std::string detail, std::string_view param) {
 }
 
 std::optional<Refusal> beyond_tokens(const DeploymentAsk& ask) {
-  const PlaceLimits& limits = ask.limits;
+  const routing::Limits& limits = ask.limits;
   if (limits.max_prompt_tokens != 0 && ask.least_prompt > limits.max_prompt_tokens) {
     return over_budget("its prompt has at least " + std::to_string(ask.least_prompt) +
                            " tokens, and max_prompt_tokens is " +

@@ -13,6 +13,7 @@
 #include "base/availability.h"
 #include "base/error.h"
 #include "base/priority.h"
+#include "routing/route_snapshot.h"
 
 namespace penstock::admission {
 
@@ -51,15 +52,6 @@ struct DoorLoad {
 
 std::optional<Refusal> decide_at_door(const DoorLoad& load);
 
-// What a deployment takes. Zero: no limit, but for max_queued, where nobody waits then.
-struct PlaceLimits {
-  std::uint32_t max_queued = 100;  // of normal priority; high has a fifth more
-  std::chrono::milliseconds wait_budget{0};
-  std::uint32_t max_prompt_tokens = 0;
-  std::uint32_t max_completion_tokens = 0;
-  std::uint32_t max_n = 0;
-};
-
 // What is asked for.
 struct DeploymentAsk {
   std::string_view deployment;
@@ -68,7 +60,7 @@ struct DeploymentAsk {
   std::uint32_t least_prompt = 0;  // TokenEstimator::least_prompt
   std::optional<std::uint64_t> max_tokens = {};
   std::uint64_t choices = 1;
-  PlaceLimits limits = {};
+  routing::Limits limits = {};  // high priority has a fifth more of max_queued and wait_budget
   std::string_view prompt_field = "messages";  // as the endpoint calls them
   std::string_view max_tokens_field = "max_tokens";
 };

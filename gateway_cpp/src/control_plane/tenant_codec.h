@@ -1,0 +1,15 @@
+// From the wire's tenants to admission's.
+#pragma once
+
+#include <vector>
+
+#include "admission/tenants.h"
+#include "penstock/v1/routes.pb.h"
+
+namespace penstock::control_plane {
+
+// Keys whose hash is none are left out, and so are tenants without an id: that is whoever comes
+// without a key. `keys_required` is the snapshot's own field.
+std::vector<admission::Tenant> tenants_of(const penstock::v1::RouteSnapshot& snapshot);
+
+}  // namespace penstock::control_plane

@@ -1,0 +1,13 @@
+// The usage book in the words of a report to the head.
+#pragma once
+
+#include <span>
+
+#include "admission/usage_book.h"
+#include "penstock/v1/routes.pb.h"
+
+namespace penstock::control_plane {
+
+void add_usage(std::span<const admission::UsageRow> rows, penstock::v1::GatewayReport& report);
+
+}  // namespace penstock::control_plane

@@ -1,0 +1,76 @@
+#include "control_plane/tenant_codec.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace penstock::control_plane {
+namespace {
+
+base::WallTime ms(std::int64_t value) { return base::WallTime(std::chrono::milliseconds(value)); }
+
+penstock::v1::Tenant& add_tenant(penstock::v1::RouteSnapshot& snapshot, const std::string& id) {
+  penstock::v1::Tenant& tenant = *snapshot.add_tenants();
+  tenant.set_id(id);
+  return tenant;
+}
+
+TEST(TenantCodec, KeepsEveryFieldThatAdmissionKnows) {
+  penstock::v1::RouteSnapshot snapshot;
+  penstock::v1::Tenant& wire = add_tenant(snapshot, "acme");
+  wire.set_requests_per_minute(60);
+  wire.set_tokens_per_minute(9000);
+  wire.add_models("mini");
+  wire.add_adapters("pirate");
+  wire.set_max_streams(7);
+  wire.set_priority(penstock::v1::PRIORITY_CLASS_HIGH);
+  wire.set_cache_salt("salt");
+  wire.set_degrade_never(true);
+  wire.set_share_permille(500);
+  wire.set_quota_used_up(true);
+  wire.set_quota_resets_at_ms(1234);
+  penstock::v1::ApiKey& key = *wire.add_keys();
+  key.set_id("key-1");
+  key.set_sha256(std::string(32, 'h'));
+  key.set_expires_at_ms(99);
+
+  admission::Tenant expected{.id = "acme",
+                             .limits = {.requests_per_minute = 60,
+                                        .tokens_per_minute = 9000,
+                                        .max_streams = 7,
+                                        .share_permille = 500,
+                                        .quota_used_up = true,
+                                        .quota_resets_at = ms(1234)},
+                             .models = {"mini"},
+                             .adapters = {"pirate"},
+                             .priority = base::Priority::kHigh,
+                             .cache_salt = "salt",
+                             .degrade_never = true};
+  expected.keys.push_back({.id = "key-1", .expires_at = ms(99)});
+  expected.keys[0].sha256.fill('h');
+  EXPECT_EQ(tenants_of(snapshot), std::vector{expected});
+}
+
+TEST(TenantCodec, WhatIsNotSaidIsNoLimitAndNormal) {
+  penstock::v1::RouteSnapshot snapshot;
+  add_tenant(snapshot, "acme");
+  EXPECT_EQ(tenants_of(snapshot), std::vector{admission::Tenant{.id = "acme"}});
+}
+
+TEST(TenantCodec, AnUnknownPriorityIsNormal) {
+  penstock::v1::RouteSnapshot snapshot;
+  add_tenant(snapshot, "acme").set_priority(static_cast<penstock::v1::PriorityClass>(99));
+  EXPECT_EQ(tenants_of(snapshot).at(0).priority, base::Priority::kNormal);
+}
+
+TEST(TenantCodec, LeavesOutWhatCanBeNoKeyAndNoTenant) {
+  penstock::v1::RouteSnapshot snapshot;
+  add_tenant(snapshot, "acme").add_keys()->set_sha256("short");
+  add_tenant(snapshot, "");
+  const auto tenants = tenants_of(snapshot);
+  ASSERT_EQ(tenants.size(), 1U);
+  EXPECT_TRUE(tenants[0].keys.empty());
+}
+
+}  // namespace
+}  // namespace penstock::control_plane
