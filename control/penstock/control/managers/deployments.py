@@ -75,8 +75,9 @@ class DeploymentManager:
 
     async def _tick(self, flight: SingleFlight) -> None:
         """One plan: made and applied under one lock, in one transaction, then its calls sent."""
-        now, began = self._clock.steady(), self._clock.monotonic()
+        began = self._clock.monotonic()
         done: list[Action] = []
+        now = self._clock.steady()
 
         def decide(view: ClusterView) -> tuple[ClusterView, str]:
             made = decisions(view, now, self._deadlines)

@@ -52,6 +52,7 @@ SIMULATED_ARGS = (
     "hang_after_tokens",
     "refuse_share",
     "per_request",
+    "kv_blocks",
 )
 
 
