@@ -11,6 +11,11 @@ constexpr std::size_t kHigh = static_cast<std::size_t>(base::Priority::kHigh);
 // Of ten parts of the work, low priority gets one and the others nine.
 constexpr std::int64_t kOthersParts = 9;
 
+// Starts that the measure of overtaking looks back, about, and its bounds.
+constexpr double kMemory = 32;
+constexpr double kLeastOvertaken = 0.25;
+constexpr double kMostOvertaken = 8;
+
 std::int64_t as_signed(std::uint64_t work) { return static_cast<std::int64_t>(work); }
 
 }  // namespace
@@ -30,6 +35,17 @@ void FairQueue::Class::forget() {
     idle.erase(idle.begin());
     lines.erase(lines.find(line.tenant));
   }
+}
+
+double FairQueue::Line::overtaken() const {
+  return foreseen > 0 ? std::clamp(came / foreseen, kLeastOvertaken, kMostOvertaken) : 1;
+}
+
+void FairQueue::Line::note(double before, double started) {
+  if (before <= 0) return;
+  if (foreseen <= 0) foreseen = came = before;  // one beginning as foreseen
+  foreseen += before - foreseen / kMemory;
+  came += started - came / kMemory;
 }
 
 FairQueue::Line& FairQueue::line_for(Class& in, std::string_view tenant) {
@@ -81,9 +97,14 @@ void FairQueue::move_counter(Class& in, Line& line, std::uint64_t to) {
   order.insert(line);
 }
 
-void FairQueue::push(QueueEntry& entry) { link(entry, false); }
+void FairQueue::push(QueueEntry& entry) {
+  entry.before = waiting_before(entry.tenant, entry.priority);
+  entry.started = started_;
+  link(entry, false);
+}
 
 void FairQueue::push_front(QueueEntry& entry) {
+  entry.before = 0;
   link(entry, true);
   settle(entry.tenant, entry.priority, entry.charged, 0);
   count_for_low(entry.priority, -as_signed(entry.charged.work));
@@ -95,6 +116,8 @@ void FairQueue::start(QueueEntry& entry) {
   Class& in = class_of(entry.priority);
   Line& line = in.lines.find(entry.tenant)->second;
   unlink(entry);
+  line.note(static_cast<double>(entry.before), static_cast<double>(started_ - entry.started));
+  started_ += entry.work;
   line.turn = ++turns_;
   move_counter(in, line, line.counter + entry.work);
   entry.charged = {entry.work, line.turn};
@@ -110,6 +133,7 @@ void FairQueue::remove(QueueEntry& entry) {
 Charge FairQueue::charge(std::string_view tenant, base::Priority priority, std::uint64_t work) {
   const Charge charged{std::max<std::uint64_t>(work, 1), ++turns_};
   count_for_low(priority, as_signed(charged.work));
+  started_ += charged.work;
   settle(tenant, priority, {0, charged.turn}, charged.work);
   return charged;
 }
@@ -159,6 +183,14 @@ std::uint64_t FairQueue::work_before_in(const Class& in, std::string_view tenant
 }
 
 std::uint64_t FairQueue::work_before(std::string_view tenant, base::Priority priority) const {
+  const Class& in = class_of(priority);
+  const auto found = in.lines.find(tenant);
+  const double overtaken = found == in.lines.end() ? 1 : found->second.overtaken();
+  return static_cast<std::uint64_t>(overtaken *
+                                    static_cast<double>(waiting_before(tenant, priority)));
+}
+
+std::uint64_t FairQueue::waiting_before(std::string_view tenant, base::Priority priority) const {
   const std::uint64_t before = work_before_in(class_of(priority), tenant);
   const Class& high = classes_[kHigh];
   if (priority == base::Priority::kLow) {

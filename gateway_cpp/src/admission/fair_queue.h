@@ -50,6 +50,8 @@ struct QueueEntry {
   bool waits() const { return in_line.is_linked(); }
 
   // The queue's own.
+  std::uint64_t before = 0;   // work of those that were to go before it when it came
+  std::uint64_t started = 0;  // started_ then
   boost::intrusive::list_member_hook<> in_line;
   boost::intrusive::set_member_hook<> by_deadline;
 };
@@ -89,7 +91,9 @@ class FairQueue {
   bool empty() const { return deadlines_.empty(); }
   std::size_t size() const { return deadlines_.size(); }
   std::size_t queued(std::string_view tenant) const;
-  // The work of those that would go before one that came now.
+  // The work that will start before one that came now: of those that wait and would go before it,
+  // and as much more as went before the tenant's last ones though it came later, of other tenants
+  // and higher priorities. Where a flood waits, that may be most of it.
   std::uint64_t work_before(std::string_view tenant, base::Priority priority) const;
 
   // One whose deadline is over; null: none.
@@ -109,11 +113,16 @@ class FairQueue {
   struct Line {
     std::string tenant;
     Entries entries;
-    std::uint64_t work = 0;                     // of the entries
-    std::uint64_t counter = 0;                  // virtual: work started while somebody waited
-    std::uint64_t turn = 0;                     // when it last had its turn or came: ties
-    std::uint64_t since = 0;                    // the turn at which it became known
+    std::uint64_t work = 0;     // of the entries
+    std::uint64_t counter = 0;  // virtual: work started while somebody waited
+    std::uint64_t turn = 0;     // when it last had its turn or came: ties
+    std::uint64_t since = 0;    // the turn at which it became known
+    double foreseen = 0;        // work before its entries as they came, the newest counting most
+    double came = 0;            // work that did start before them
     boost::intrusive::set_member_hook<> order;  // in `waiting` or `idle`
+
+    double overtaken() const;                  // came for each foreseen
+    void note(double before, double started);  // of one that started
   };
   struct BeforeInTurn {
     bool operator()(const Line& a, const Line& b) const {
@@ -183,6 +192,7 @@ class FairQueue {
   static std::uint64_t work_before_in(const Class& in, std::string_view tenant);
   void link(QueueEntry& entry, bool in_front);
   void unlink(QueueEntry& entry);
+  std::uint64_t waiting_before(std::string_view tenant, base::Priority priority) const;
   void count_for_low(base::Priority priority, std::int64_t work);
   bool others_wait_beside_low() const;
   bool low_is_due() const;
@@ -190,6 +200,7 @@ class FairQueue {
   std::array<Class, kClasses> classes_;
   Deadlines deadlines_;
   std::uint64_t turns_ = 0;
+  std::uint64_t started_ = 0;  // all work that ever did
   // Ninths of work that low priority has not had of its tenth; below 0: that it had too much.
   std::int64_t owed_to_low_ = 0;
 };

@@ -251,6 +251,23 @@ TEST_F(FairQueueTest, BeforeANewcomerGoWhoeverBeginsNoLater) {
   EXPECT_EQ(queue_.work_before("c", Priority::kLow), 0U) << "low is owed nothing, and has nobody";
 }
 
+TEST_F(FairQueueTest, AFloodIsToldThatOthersWillOvertakeIt) {
+  for (int i = 0; i < 300; ++i) {
+    push("flood");
+    push("b");  // one at a time: it never waits for long
+    started(2);
+  }
+  for (int i = 0; i < 50; ++i) push("flood");
+  for (int i = 0; i < 100; ++i) {
+    push("flood");
+    push("b");
+    started(2);
+  }
+  EXPECT_NEAR(static_cast<double>(queue_.work_before("flood", Priority::kNormal)), 10'000, 500)
+      << "its own fifty, and one of b's for each of them";
+  EXPECT_LE(queue_.work_before("b", Priority::kNormal), 100U);
+}
+
 TEST_F(FairQueueTest, BeforeLowGoNoMoreThanTenTimesItsOwn) {
   for (int i = 0; i < 100; ++i) push("h", 100, Priority::kHigh);
   push("l", 100, Priority::kLow);

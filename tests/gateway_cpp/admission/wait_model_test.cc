@@ -212,5 +212,48 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{"ByBatchConstantInBursts64", 64, by_batch, constant, true, 0.9, true}),
     [](const auto& info) { return std::string(info.param.name); });
 
+// What half of a flood's estimates were off by, while another tenant that never waits for long, or
+// a higher priority, wants half of the places.
+double flood_error_beside(std::size_t places, base::Priority others) {
+  std::mt19937_64 random(3);
+  QueueSimulation simulation(places, even);
+  double time = 0;
+  while (time < 120) {
+    time += std::exponential_distribution<>(0.5 * static_cast<double>(places))(random);
+    simulation.arrive(time, "steady", others, 1000, memoryless(random, time));
+  }
+  const auto flood = [&](double at) {
+    simulation.arrive(at, "flood", base::Priority::kNormal, 1000, memoryless(random, at));
+  };
+  for (std::size_t i = 0; i < 5 * places; ++i) flood(0);
+  simulation.on_end([&](const QueueSimulation::Request& request) {
+    if (request.entry.tenant == "flood") flood(simulation.now() + 0.001);
+  });
+  simulation.run(120);
+  std::vector<double> errors;
+  for (const auto& request : simulation.requests()) {
+    if (request->entry.tenant != "flood" || request->started < 0 || request->arrived < 20) continue;
+    errors.push_back(std::abs(request->told - request->waited()) / request->waited());
+  }
+  std::nth_element(errors.begin(), errors.begin() + errors.size() / 2, errors.end());
+  return errors[errors.size() / 2];
+}
+
+TEST(WaitModel, AFloodIsToldOfThoseThatWillOvertakeIt) {
+  for (const std::size_t places : {4, 64}) {
+    EXPECT_LT(flood_error_beside(places, base::Priority::kNormal), 0.3) << places;
+    EXPECT_LT(flood_error_beside(places, base::Priority::kHigh), 0.3) << places;
+  }
+}
+
+TEST(WaitModel, HeavyTailsThatNobodyForeseesOnFewPlacesAreWithinAHalf) {
+  for (const std::size_t places : {2, 4}) {
+    const Shape shape{"", places, even, heavy_tailed, false, 0, false};
+    for (const std::uint64_t seed : {1, 2, 3}) {
+      EXPECT_LT(Waits(shape, seed).median_error(), 0.5) << places << " places, seed " << seed;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace penstock::admission
