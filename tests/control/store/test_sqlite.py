@@ -239,3 +239,15 @@ async def test_a_store_that_found_no_room_writes_again_once_there_is_some(tmp_pa
     await store.apply([large], author, NOON)
     assert list((await store.load()).documents) == [key]
     await store.close()
+
+
+async def test_where_it_cannot_be_read_who_may_come_without_a_key_nobody_may(
+    tmp_path: Path,
+) -> None:
+    store = await SqliteStore.open(tmp_path / "penstock.db")
+    await store.apply([Change(Key("access", "all"), {"what": "?"})], AUTHOR, NOON)
+    keeper = Keeper(Cluster(), store, ManualClock())
+    await keeper.restore()
+    assert routes_of(keeper.cluster.view()).keys_required
+    assert "access 'all'" in keeper.cluster.view().unreadable[0]
+    await store.close()

@@ -63,6 +63,11 @@ def changes_between(old: ClusterView, new: ClusterView) -> list[Change]:
     ]
 
 
+def _access(found: list[Access], *, known: bool) -> Access:
+    """What was stored; where that cannot be read, nobody gets in without a key."""
+    return found[0] if found else Access(keys_required=known, keys_made=known)
+
+
 def _tenancy_changes(old: Tenancy, new: Tenancy) -> Iterator[Change]:
     yield from _kind_changes("tenant", old.tenants, new.tenants, from_tenant)
     yield from _kind_changes("api_key", old.keys, new.keys, from_key)
@@ -103,7 +108,7 @@ def view_of(contents: Contents, now: datetime) -> ClusterView:
     tenancy = Tenancy(
         tenants={t.id: t for t in read("tenant", to_tenant)},
         keys={k.id: k for k in read("api_key", to_key)},
-        access=next(iter(read("access", to_access)), Access()),
+        access=_access(read("access", to_access), known=Key("access", ONE) in contents.documents),
         shares=next(iter(read("shares", to_shares)), Shares()),
     )
     return ClusterView(
