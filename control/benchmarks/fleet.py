@@ -8,6 +8,7 @@ from collections.abc import Coroutine, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,8 @@ from penstock.control.state.replica import (
     ReplicaState,
     ReplicaStatus,
 )
+from penstock.control.state.tenancy import Tenancy
+from penstock.control.state.tenants import ApiKey, Tenant, TenantSpec
 from penstock.control.store.sqlite import SqliteStore
 from penstock.control.store.store import Author
 from penstock.v1 import (
@@ -56,6 +59,7 @@ class Sizes:
     replicas: int
     deployments: int
     gateways: int
+    tenants: int = 0  # with two keys each
 
 
 class AnsweringReplica(inference_pb2_grpc.InferenceServicer):
@@ -82,6 +86,7 @@ class Fleet:
         self.sizes = sizes
         self.deployments = [self._deployment(n) for n in range(sizes.deployments)]
         self.gateways = [SimulatedGateway(f"gw-{n}") for n in range(sizes.gateways)]
+        self.tenants = [f"t{n}" for n in range(sizes.tenants)]
         self._addresses: list[str] = []
 
     def deployment_name(self, number: int) -> str:
@@ -145,6 +150,41 @@ class Fleet:
             async with gateway.changed, asyncio.timeout(10):
                 await gateway.changed.wait_for(lambda g=gateway: has(g))  # type: ignore[misc]
 
+    async def every_gateway_takes(self, sha256: bytes, *, wanted: bool) -> None:
+        """Returns when each gateway's snapshot has this key, or has it no more."""
+
+        def takes(gateway: SimulatedGateway) -> bool:
+            keys = (key.sha256 for tenant in gateway.snapshot.tenants for key in tenant.keys)
+            return (sha256 in keys) is wanted
+
+        for gateway in self.gateways:
+            async with gateway.changed, asyncio.timeout(10):
+                await gateway.changed.wait_for(lambda g=gateway: takes(g))  # type: ignore[misc]
+
+    def tenancy(self) -> Tenancy:
+        """All tenants, with keys that nobody has."""
+        now, found = datetime.now(UTC), Tenancy()
+        tenants = {
+            name: Tenant(name, f"uid-{name}", 1, TenantSpec(), now, now) for name in self.tenants
+        }
+        keys = {
+            f"key-{name}-{n}": ApiKey(
+                f"key-{name}-{n}", name, "", sha256(f"{name} {n}".encode()).hexdigest(), now
+            )
+            for name in self.tenants
+            for n in range(2)
+        }
+        return replace(found, tenants=tenants, keys=keys)
+
+    def _usage(self, requests: int) -> list[routes_pb2.UsageReport]:
+        """What a tenth of the tenants did, all of them more each time."""
+        return [
+            routes_pb2.UsageReport(
+                tenant=name, key_id=f"key-{name}-0", deployment="d0", requests=requests
+            )
+            for name in self.tenants[::10]
+        ]
+
     def _deployment(self, number: int) -> Deployment:
         wanted = len(range(number, self.sizes.replicas, self.sizes.deployments))
         template = Template(engine="simulated", model=f"model-{number}")
@@ -193,6 +233,8 @@ class Fleet:
                     snapshot_version=gateway.snapshot.version,
                     deployments=counts,
                     bytes_sent=requests,
+                    instance=gateway.name,
+                    usage=self._usage(requests),
                 )
                 await stream.write(report)
                 await asyncio.sleep(HEARTBEAT)
@@ -219,7 +261,13 @@ def _full(view: ClusterView, fleet: Fleet) -> ClusterView:
         for status in fleet.replicas(n)
     }
     deployments = {d.spec.name: d for d in fleet.deployments}
-    return replace(view, deployments=deployments, nodes=nodes, replicas=replicas)
+    return replace(
+        view,
+        deployments=deployments,
+        nodes=nodes,
+        replicas=replicas,
+        tenancy=fleet.tenancy(),
+    )
 
 
 def _channel(head: str) -> grpc.aio.Channel:

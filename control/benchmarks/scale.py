@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import hashlib
 import json
 import statistics
 import sys
@@ -46,10 +47,11 @@ def main() -> None:
     parser.add_argument("--replicas", type=int, default=1000)
     parser.add_argument("--deployments", type=int, default=1000)
     parser.add_argument("--gateways", type=int, default=10)
+    parser.add_argument("--tenants", type=int, default=1000, help="with two keys each")
     parser.add_argument("--rest", type=float, default=20, help="seconds at rest that are measured")
     parser.add_argument("--changes", type=int, default=20)
     args = parser.parse_args()
-    sizes = Sizes(args.nodes, args.replicas, args.deployments, args.gateways)
+    sizes = Sizes(args.nodes, args.replicas, args.deployments, args.gateways, args.tenants)
     with tempfile.TemporaryDirectory() as directory:
         found = asyncio.run(measured(Path(directory), sizes, args.rest, args.changes))
     sys.stdout.write(json.dumps(found, indent=2) + "\n")
@@ -71,16 +73,20 @@ async def measured(data_dir: Path, sizes: Sizes, rest: float, changes: int) -> d
         await settled(fleet)
         share = await cpu_share(psutil.Process(head.pid), rest)
         spreads = await spread(fleet, addresses["admin"], data_dir, changes)
+        keys = await spread_of_keys(fleet, addresses["admin"], data_dir, changes)
         for task in running:
             task.cancel()
     return {
         "sizes": vars_of(sizes),
         "cpu_share_of_one_core_at_rest": round(share, 3),
-        "milliseconds_to_every_gateway": {
-            "p50": round(statistics.median(spreads), 1),
-            "max": round(max(spreads), 1),
-        },
+        "milliseconds_to_every_gateway": summed_up(spreads),
+        "milliseconds_of_a_key_to_every_gateway": summed_up(keys),
     }
+
+
+def summed_up(milliseconds: list[float]) -> dict[str, float]:
+    """The middle and the worst."""
+    return {"p50": round(statistics.median(milliseconds), 1), "max": round(max(milliseconds), 1)}
 
 
 async def announced(data_dir: Path) -> dict[str, str]:
@@ -111,14 +117,8 @@ async def cpu_share(head: psutil.Process, seconds: float) -> float:
 
 async def spread(fleet: Fleet, admin: str, data_dir: Path, changes: int) -> list[float]:
     """Milliseconds from asking for each change until every gateway has it."""
-    token = (data_dir / "admin.token").read_text().strip()
     found = []
-    async with httpx.AsyncClient(
-        base_url=f"http://{admin}/admin/v1",
-        headers={"authorization": f"Bearer {token}"},
-        trust_env=False,
-        timeout=30,
-    ) as client:
+    async with asking(admin, data_dir) as client:
         for number in range(1, changes + 1):
             name = fleet.deployment_name(number)
             spec = (await client.get(f"/deployments/{name}")).json()["spec"]
@@ -130,6 +130,36 @@ async def spread(fleet: Fleet, admin: str, data_dir: Path, changes: int) -> list
             found.append((time.monotonic() - began) * 1000)
             await asyncio.sleep(0.3)
     return found
+
+
+async def spread_of_keys(fleet: Fleet, admin: str, data_dir: Path, changes: int) -> list[float]:
+    """Milliseconds from asking for each new key, and for its end, until every gateway knows."""
+    found = []
+    async with asking(admin, data_dir) as client:
+        await client.put("/tenants/measured", json={})
+        for _ in range(changes):
+            began = time.monotonic()
+            made = (await client.post("/tenants/measured/keys")).json()
+            digest = hashlib.sha256(made["key"].encode()).digest()
+            await fleet.every_gateway_takes(digest, wanted=True)
+            found.append((time.monotonic() - began) * 1000)
+            began = time.monotonic()
+            await client.delete(f"/tenants/measured/keys/{made['id']}")
+            await fleet.every_gateway_takes(digest, wanted=False)
+            found.append((time.monotonic() - began) * 1000)
+            await asyncio.sleep(0.3)
+    return found
+
+
+def asking(admin: str, data_dir: Path) -> httpx.AsyncClient:
+    """A client of the admin API, as its first operator."""
+    token = (data_dir / "admin.token").read_text().strip()
+    return httpx.AsyncClient(
+        base_url=f"http://{admin}/admin/v1",
+        headers={"authorization": f"Bearer {token}"},
+        trust_env=False,
+        timeout=30,
+    )
 
 
 def vars_of(sizes: Sizes) -> dict[str, int]:

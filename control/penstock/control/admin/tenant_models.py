@@ -86,7 +86,7 @@ class TenantModel(TenantSpecModel):
     updated_at: datetime
 
     @classmethod
-    def of(cls, tenancy: Tenancy, tenant: Tenant) -> TenantModel:
+    def of(cls, tenancy: Tenancy, tenant: Tenant, keys: int) -> TenantModel:
         """A tenant as the API shows it."""
         spec = tenant.spec
         return cls(
@@ -102,7 +102,7 @@ class TenantModel(TenantSpecModel):
             id=tenant.id,
             uid=tenant.uid,
             generation=tenant.generation,
-            keys=len(tenancy.keys_of(tenant.id)),
+            keys=keys,
             quota_used_up=tenant.id in tenancy.standing.used_up,
             created_at=tenant.created_at,
             updated_at=tenant.updated_at,

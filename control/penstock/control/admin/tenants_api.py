@@ -43,7 +43,9 @@ class TenantsApi:
     async def list_tenants(self, _: Viewer) -> list[TenantModel]:
         """All tenants, by id."""
         tenancy = self._tenants.tenancy
-        return [TenantModel.of(tenancy, t) for _, t in sorted(tenancy.tenants.items())]
+        keys = tenancy.key_counts()
+        tenants = sorted(tenancy.tenants.items())
+        return [TenantModel.of(tenancy, each, keys[name]) for name, each in tenants]
 
     async def create_tenant(
         self, body: NewTenant, caller: Operator, response: Response, dry_run: DryRun = False
@@ -97,7 +99,8 @@ class TenantsApi:
 
     def _shown(self, tenant: Tenant, response: Response) -> TenantModel:
         response.headers["etag"] = etag(tenant)
-        return TenantModel.of(self._tenants.tenancy, tenant)
+        tenancy = self._tenants.tenancy
+        return TenantModel.of(tenancy, tenant, tenancy.key_counts()[tenant.id])
 
 
 def _location(tenant: Tenant) -> str:

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from penstock.control.managers.keeper import Keeper
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
-from penstock.control.state.shares import Demand, joined, next_shares
+from penstock.control.state.shares import Demand, joined, next_shares, work
 from penstock.control.state.usage import Counts, added
 from penstock.control.supervision.clock import Clock
 
@@ -44,10 +44,12 @@ class ShareManager:
         seconds, self._looked_at = now - self._looked_at, now
         if seconds <= 0:
             return
-        self._demands = {
+        busy = self._demands.keys() | {tenant for tenant, _ in self._came}
+        demands = {
             tenant: joined(self._after(seconds, tenant, told.members), told.members, members)
-            for tenant in view.tenancy.tenants
+            for tenant in busy & view.tenancy.tenants.keys()
         }
+        self._demands = {tenant: of for tenant, of in demands.items() if any(work(of).values())}
         self._came = {}
         if set(told.members) == members and now - self._told_at < TELL_EVERY.total_seconds():
             return

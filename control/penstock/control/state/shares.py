@@ -19,6 +19,8 @@ MOVED_BY, MOVED_PERMILLE = 0.1, 10
 HALF_LIFE = 15.0  # seconds
 # Work a second, in tokens, of which so much says little: far below it shares stay as they are.
 IDLE = 1.0
+# Per second, below which it is nothing.
+FORGOTTEN = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,8 @@ class Demand:
         new = (1 - kept) / seconds
 
         def mixed(old: float, count: int) -> float:
-            return kept * old + new * count
+            mean = kept * old + new * count
+            return mean if mean > FORGOTTEN else 0.0
 
         return Demand(
             mixed(self.requests, requests),

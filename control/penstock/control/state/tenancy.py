@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
@@ -42,6 +43,10 @@ class Tenancy:
         found = (key for key in self.keys.values() if key.tenant == tenant_id)
         return sorted(found, key=lambda key: (key.created_at, key.id))
 
+    def key_counts(self) -> Counter[str]:
+        """How many keys each tenant has."""
+        return Counter(key.tenant for key in self.keys.values())
+
     def with_new_tenant(self, tenant: Tenant) -> Tenancy:
         """With one more; raises TenantExists and Conflict."""
         if tenant.id in self.tenants:
@@ -67,7 +72,7 @@ class Tenancy:
         """With one more key; the first one ever has requests without a key refused. Raises
         UnknownTenant and Conflict."""
         self.tenant(key.tenant)
-        if len(self.keys_of(key.tenant)) >= MAX_KEYS:
+        if self.key_counts()[key.tenant] >= MAX_KEYS:
             raise Conflict(f"tenant {key.tenant!r} has {MAX_KEYS} keys: revoke those of no use")
         first = not self.access.keys_made
         access = Access(keys_required=True, keys_made=True) if first else self.access
