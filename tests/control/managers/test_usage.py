@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from random import Random
@@ -39,9 +40,28 @@ class CountingStore(MemoryStore):
         super().__init__(contents)
         self.writes = 0
 
-    async def record(self, readings: list[Reading]) -> None:  # type: ignore[override]
+    async def record(self, readings: Sequence[Reading]) -> None:
         self.writes += 1
         await super().record(readings)
+
+
+class HangingStore:
+    """Hangs once, before or after it has written."""
+
+    def __init__(self, store: MemoryStore, writes_first: bool) -> None:
+        self.hangs = asyncio.Event()
+        self.hung = True
+        self.usage, self.tokens_of = store.usage, store.tokens_of
+        self._record, self._writes_first = store.record, writes_first
+
+    async def record(self, readings: Sequence[Reading]) -> None:
+        if not self.hung:
+            await self._record(readings)
+            return
+        if self._writes_first:
+            await self._record(readings)
+        self.hangs.set()
+        await asyncio.Event().wait()
 
 
 class Head:
@@ -165,6 +185,22 @@ async def test_a_head_that_is_killed_before_it_wrote_is_told_again() -> None:
     head.usage.take("gw-1", "i1", [(ACME, added(ONE, ONE))])
     await head.usage.flush()
     assert await head.stored() == {ACME: added(ONE, ONE)}
+
+
+async def test_a_write_that_is_cut_off_is_made_again() -> None:
+    """A gateway may hang up while its last report is written."""
+    head = Head()
+    before, after = HangingStore(head.store, False), HangingStore(head.store, True)
+    for store in (before, after):
+        usage = UsageManager(head.keeper, store, head.shares, head.clock)
+        usage.take("gw-1", "i1", [(ACME, added(ONE, ONE))])
+        async with asyncio.TaskGroup() as tasks:
+            writing = tasks.create_task(usage.flush())
+            await store.hangs.wait()
+            writing.cancel()
+        store.hung = False
+        await usage.flush()
+        assert await head.stored() == {ACME: added(ONE, ONE)}
 
 
 async def test_reports_of_ten_gateways_are_one_write_and_no_news_is_none() -> None:

@@ -80,6 +80,9 @@ class UsageManager:
             except StoreUnavailable as error:
                 log.error("usage not stored", extra={"error": str(error)})
                 self._wait_again(waiting)
+            except asyncio.CancelledError:  # written or not: written again it changes nothing
+                self._wait_again(waiting)
+                raise
 
     async def judge(self) -> None:
         """Tells whose quota is used up and which keys are past their end. What is stored counts."""
