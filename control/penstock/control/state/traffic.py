@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
+from operator import add, attrgetter, sub
 
 from penstock.control.state.cluster import ClusterView, DeploymentCounts
 
@@ -33,17 +34,12 @@ class Totals:
     prompt_tokens: int = 0
     completion_tokens: int = 0
 
-    def plus(self, other: Totals) -> Totals:
-        """Both together."""
-        return Totals(*(getattr(self, n) + getattr(other, n) for n in _NAMES))
 
-    def since(self, earlier: Totals) -> Totals:
-        """What came after `earlier`."""
-        return Totals(*(max(0, getattr(self, n) - getattr(earlier, n)) for n in _NAMES))
-
-
-_NAMES = tuple(each.name for each in fields(Totals))
-NOTHING = Totals()
+_counts_of = attrgetter(*(each.name for each in fields(Totals)))
+# The fields of Totals in a row: added up many thousand times a second where there is much to add.
+_Row = tuple[int, ...]
+_NOTHING: _Row = tuple(0 for _ in fields(Totals))
+_REQUESTS = 0  # of a row
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +49,7 @@ class DeploymentTraffic:
     queued: int = 0
     in_flight: int = 0
     estimated_wait_ms: int = 0  # of a request that came now to the gateway where it waits longest
-    last_minute: Totals = NOTHING
+    last_minute: Totals = Totals()
 
     @property
     def shed_share(self) -> float:
@@ -73,7 +69,7 @@ class _Slice:
     """What came from `begin` on, for `SLICE`."""
 
     begin: datetime
-    counts: Totals
+    counts: _Row
 
 
 class Traffic:
@@ -82,7 +78,7 @@ class Traffic:
     def __init__(self) -> None:
         # By gateway: the instance whose counts these are, and its latest, by deployment.
         self._latest: dict[str, tuple[str, dict[str, DeploymentCounts]]] = {}
-        self._totals: dict[str, Totals] = {}
+        self._totals: dict[str, _Row] = {}
         self._slices: dict[str, deque[_Slice]] = {}
 
     def heard(
@@ -93,11 +89,11 @@ class Traffic:
         before = known[1] if known and known[0] == instance else {}
         latest = {each.deployment: each for each in counts}
         for name, each in latest.items():
-            earlier = before.get(name)
-            if each == earlier:
+            earlier, total = before.get(name), _counts_of(each)
+            new = _since(_counts_of(earlier) if earlier else _NOTHING, total)
+            if new == _NOTHING and name in self._totals:
                 continue
-            new = _since(earlier, each)
-            self._totals[name] = self._totals.get(name, NOTHING).plus(new)
+            self._totals[name] = _sum(self._totals.get(name, _NOTHING), new)
             if known is not None:  # else it may have counted for days
                 self._note(name, new, now)
         self._latest[gateway_id] = (instance, latest)
@@ -112,43 +108,44 @@ class Traffic:
 
     def totals(self) -> dict[str, Totals]:
         """Counts since this head started, by deployment."""
-        return dict(self._totals)
+        return {name: Totals(*row) for name, row in tuple(self._totals.items())}
 
     def of(self, view: ClusterView, name: str, now: datetime) -> DeploymentTraffic:
         """One deployment, as the gateways that report see it."""
         reporting = (g.id for g in view.gateways.values() if g.reporting and g.id in self._latest)
         told = (self._latest[gateway_id][1].get(name) for gateway_id in reporting)
         counts = [each for each in told if each is not None]
-        last_minute = NOTHING
+        last_minute = _NOTHING
         for each in self._slices.get(name, ()):
             if now - each.begin < MINUTE:
-                last_minute = last_minute.plus(each.counts)
+                last_minute = _sum(last_minute, each.counts)
         return DeploymentTraffic(
             queued=sum(c.queued for c in counts),
             in_flight=sum(c.in_flight for c in counts),
             estimated_wait_ms=max((c.estimated_wait_ms for c in counts), default=0),
-            last_minute=last_minute,
+            last_minute=Totals(*last_minute),
         )
 
-    def _note(self, name: str, new: Totals, now: datetime) -> None:
-        if new == NOTHING:
+    def _note(self, name: str, new: _Row, now: datetime) -> None:
+        if new == _NOTHING:
             return
         slices = self._slices.setdefault(name, deque())
         while slices and now - slices[0].begin >= MINUTE:
             slices.popleft()
         if slices and now - slices[-1].begin < SLICE:
-            slices[-1] = replace(slices[-1], counts=slices[-1].counts.plus(new))
+            slices[-1] = _Slice(slices[-1].begin, _sum(slices[-1].counts, new))
         else:
             slices.append(_Slice(now, new))
 
 
-def _since(earlier: DeploymentCounts | None, now: DeploymentCounts) -> Totals:
+def _since(earlier: _Row, now: _Row) -> _Row:
     """What came in between; all of it where the counts shrank, for then a process began anew."""
-    total = _totals(now)
-    if earlier is None or now.requests < earlier.requests:
-        return total
-    return total.since(_totals(earlier))
+    if earlier == now:
+        return _NOTHING
+    if now[_REQUESTS] < earlier[_REQUESTS]:
+        return now
+    return tuple(max(0, each) for each in map(sub, now, earlier))
 
 
-def _totals(counts: DeploymentCounts) -> Totals:
-    return Totals(*(getattr(counts, name) for name in _NAMES))
+def _sum(one: _Row, other: _Row) -> _Row:
+    return tuple(map(add, one, other))
