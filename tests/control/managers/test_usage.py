@@ -289,6 +289,7 @@ async def test_shares_follow_what_gateways_are_asked_for_and_are_told_seldom() -
     assert 750 < first <= 800
     assert second == WHOLE - first
     assert len(told) < 6
+    assert head.tenants.tenancy.without_tenant("acme").shares.of == {}
     restarted = Head(head.store, head.clock)
     await restarted.keeper.restore()
     for _ in range(4):  # nobody has reported yet

@@ -30,6 +30,10 @@ class Shares:
     members: tuple[str, ...] = ()  # gateways, sorted
     of: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # tenant, gateway, permille
 
+    def without(self, tenant: str) -> Shares:
+        """These, when the tenant is no more."""
+        return Shares(self.members, {name: of for name, of in self.of.items() if name != tenant})
+
 
 @dataclass(frozen=True, slots=True)
 class Demand:

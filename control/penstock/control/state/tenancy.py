@@ -66,7 +66,12 @@ class Tenancy:
         self.tenant(tenant_id)
         tenants = {name: each for name, each in self.tenants.items() if name != tenant_id}
         keys = {name: key for name, key in self.keys.items() if key.tenant != tenant_id}
-        return replace(self, tenants=MappingProxyType(tenants), keys=MappingProxyType(keys))
+        return replace(
+            self,
+            tenants=MappingProxyType(tenants),
+            keys=MappingProxyType(keys),
+            shares=self.shares.without(tenant_id),
+        )
 
     def with_key(self, key: ApiKey) -> Tenancy:
         """With one more key; the first one ever has requests without a key refused. Raises
