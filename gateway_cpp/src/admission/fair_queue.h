@@ -11,8 +11,8 @@
 // nobody else wanted. A counter is charged what a request is estimated at and corrected once the
 // truth is known.
 //
-// push, start, remove, charge and settle cost O(log tenants), next as much for each entry that it
-// looks at, work_before O(tenants that wait).
+// start, remove, charge and settle cost O(log tenants that wait), next as much for each entry that
+// it looks at, push and work_before O(tenants of which some go before).
 #pragma once
 
 #include <array>

@@ -63,8 +63,8 @@ class TenantReservation {
 
   std::uint64_t tokens() const { return tokens_; }
   bool settled() const { return meter_ == nullptr; }
-  // The request is over and has cost so much; 0 where it was refused after all. Once: a second
-  // call does nothing.
+  // The request is over and has cost so much; 0 where it was refused after all, which still counts
+  // as a request of the minute. Once: a second call does nothing.
   void settle(std::uint64_t true_tokens, base::SteadyTime now);
 
  private:
