@@ -7,7 +7,7 @@ namespace penstock::routing {
 namespace {
 
 // An eighth of the places may be in use whatever the others have: there is no one to spare.
-constexpr std::uint32_t kEasyShare = 8;
+constexpr double kEasyShare = 0.125;
 
 }  // namespace
 
@@ -16,8 +16,9 @@ bool Candidates::is_excluded(const Replica& replica) const {
 }
 
 bool Candidates::is_within(const Replica& replica, double factor) const {
-  const double mean = (totals_.load + 1.0) / std::max(1U, totals_.sound);
-  const double most = std::max(std::ceil(factor * mean), double(replica.limit() / kEasyShare));
+  const double mean = static_cast<double>(totals_.load + 1) / std::max(1U, totals_.sound);
+  const double easy = std::floor(replica.limit() * kEasyShare);
+  const double most = std::max(std::ceil(factor * mean), easy);
   const double share = double(replica.share_tenths()) / SlowStart::kFull;
   return replica.standing().load + 1.0 <= std::max(1.0, most * share);
 }

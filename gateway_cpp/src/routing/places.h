@@ -21,8 +21,9 @@ struct Places {
 // is not empty gets no second call.
 bool has_place(const Places& places);
 
-// The most calls that gateways of whom each knows how many they are, and whose reports come late,
-// ever have at one replica together: shares taken up while others hold idle places come on top.
+// What gateways that know how many they are keep below at one replica, all together, however late
+// its reports come: the limit, and a share of each other one that takes up its own while one has
+// taken the places that were idle.
 std::uint32_t most_calls(std::uint32_t limit, std::uint32_t gateways);
 
 }  // namespace penstock::routing
