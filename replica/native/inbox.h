@@ -29,6 +29,7 @@ class Inbox {
     kEvent = 6,     // news of a call that Python made (CallEvent)
     kDied = 7,      // the native engine is dead (the reason)
     kNotice = 8,    // something that an operator has to know (one line for the log)
+    kMetrics = 9,   // a request for metrics to be replied to (MetricsRequest)
   };
   struct Item {
     Kind kind;

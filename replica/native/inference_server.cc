@@ -48,9 +48,9 @@ void configure(const ServerOptions& options, grpc::ServerBuilder* builder) {
 
 // All methods but Session, which reads its frames as bytes.
 using I = v1::Inference;
-using TypedMethods =
-    I::WithCallbackMethod_Call<I::WithCallbackMethod_WatchLoad<I::WithCallbackMethod_Health<
-        I::WithCallbackMethod_Adapters<I::WithCallbackMethod_Drain<I::Service>>>>>;
+using TypedMethods = I::WithCallbackMethod_Call<
+    I::WithCallbackMethod_WatchLoad<I::WithCallbackMethod_Health<I::WithCallbackMethod_Adapters<
+        I::WithCallbackMethod_Metrics<I::WithCallbackMethod_Drain<I::Service>>>>>>;
 
 // Every method asks for the cluster token first.
 class InferenceServer::Service final
@@ -114,6 +114,13 @@ class InferenceServer::Service final
     return control_desk_->pass_on(context, Inbox::Kind::kAdapters, *request, reply);
   }
 
+  grpc::ServerUnaryReactor* Metrics(grpc::CallbackServerContext* context,
+                                    const v1::MetricsRequest* request,
+                                    v1::MetricsReply* reply) override {
+    if (const auto status = token_.check(*context); !status.ok()) return refuse(context, status);
+    return control_desk_->pass_on(context, Inbox::Kind::kMetrics, *request, reply);
+  }
+
   grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context,
                                   const v1::DrainRequest* request, v1::DrainReply* reply) override {
     if (const auto status = token_.check(*context); !status.ok()) return refuse(context, status);
@@ -154,6 +161,12 @@ InferenceServer::~InferenceServer() { stop(std::chrono::milliseconds(0)); }
 void InferenceServer::set_load(const v1::Load& load) {
   switchboard_.set_state(load.state());
   load_board_.set(load);
+}
+
+v1::Load InferenceServer::load() {
+  v1::Load load = load_board_.load();
+  switchboard_.tell_calls(nullptr, &load);
+  return load;
 }
 
 void InferenceServer::stop(std::chrono::milliseconds grace) {

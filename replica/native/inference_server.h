@@ -44,6 +44,8 @@ class InferenceServer {
 
   // Publishes state and load; the state decides whether calls are taken.
   void set_load(const v1::Load& load);
+  // The load of this moment, as tools are told of it.
+  v1::Load load();
   // Stops accepting, lets what is being written out go for `grace`, then ends every stream.
   void stop(std::chrono::milliseconds grace);
 

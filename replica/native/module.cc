@@ -136,6 +136,15 @@ PYBIND11_MODULE(_server, m) {
             server.set_load(parsed<v1::Load>(load));
           },
           Unlocked())
+      .def("load",
+           [](InferenceServer& server) {
+             std::string bytes;
+             {
+               py::gil_scoped_release unlocked;
+               bytes = server.load().SerializeAsString();
+             }
+             return py::bytes(bytes);
+           })
       .def(
           "running", [](InferenceServer& server) { return server.switchboard().running(); },
           Unlocked())

@@ -61,6 +61,15 @@ class FakeEngine:
     def load(self) -> LoadFigures:
         return LoadFigures()
 
+    def watch(self, changed: Callable[[], None]) -> None:
+        return
+
+    def cpu_seconds(self) -> float:
+        return 0.0
+
+    async def metrics(self) -> str:
+        return ""
+
     def kind(self) -> EngineKind:
         return EngineKind.TEXT
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Literal
 
 import pytest
@@ -60,6 +61,15 @@ class FakeEngine:
 
     def load(self) -> LoadFigures:
         return LoadFigures(tokens=self._tokens if self.calls else 0)
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        raise NotImplementedError
+
+    def cpu_seconds(self) -> float:
+        return 0.0
+
+    async def metrics(self) -> str:
+        raise NotImplementedError
 
     def kind(self) -> EngineKind:
         return EngineKind.TEXT if self._numbers is None else EngineKind.VECTORS

@@ -45,6 +45,8 @@ class InferenceServer:
         nobody reads any more, and those that were failed since a write was not as it should be."""
     def set_load(self, load: bytes) -> None:
         """Publishes a `Load`; its state decides whether calls are taken."""
+    def load(self) -> bytes:
+        """The `Load` of this moment, as tools are told of it."""
     def running(self) -> int:
         """Calls that have not ended."""
     def fail_all(self, error: bytes) -> None:

@@ -1,4 +1,4 @@
-"""The requests about the replica itself: deep health, adapters, drain."""
+"""The requests about the replica itself: deep health, adapters, metrics, drain."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Coroutine
 from typing import Any, Protocol
 
 from penstock.adapters.adapter import AdapterRef, BadAdapterRef
+from penstock.replica import exposition
 from penstock.replica.engine import AdapterSource, Engine, EngineError
 from penstock.replica.health import Health
 from penstock.replica.inbox import Inbox, Kind
@@ -36,6 +37,10 @@ class Server(Protocol):
         """See `_server.InferenceServer`."""
         ...
 
+    def load(self) -> bytes:
+        """See `_server.InferenceServer`."""
+        ...
+
 
 class ControlRequests:
     """Answers control requests of the inbox, as tasks of the group it is given."""
@@ -59,6 +64,7 @@ class ControlRequests:
         inbox.listen(Kind.HEALTH, lambda key, _: self._spawn(key, self._deep()))
         inbox.listen(Kind.ADAPTERS, lambda key, request: self._spawn(key, self._adapters(request)))
         inbox.listen(Kind.DRAIN, lambda key, request: self._spawn(key, self._drain(request)))
+        inbox.listen(Kind.METRICS, lambda key, _: self._spawn(key, self._metrics()))
 
     async def drained(self, seconds: float) -> int:
         """Waits until no call runs, at most so long; returns how many still do."""
@@ -104,6 +110,14 @@ class ControlRequests:
             for adapter in self._engine.adapters()
         ]
         return inference_pb2.AdaptersReply(loaded=loaded).SerializeToString()
+
+    async def _metrics(self) -> bytes:
+        load = inference_pb2.Load.FromString(self._server.load())
+        held = await asyncio.to_thread(exposition.memory)
+        engine = await self._engine.metrics()
+        return inference_pb2.MetricsReply(
+            text=exposition.text(load, held, engine)
+        ).SerializeToString()
 
     async def _drain(self, payload: bytes) -> bytes:
         request = inference_pb2.DrainRequest.FromString(payload)

@@ -135,20 +135,24 @@ class EngineFacts:
 
 @dataclass(frozen=True, slots=True)
 class LoadFigures:
-    """A moment of an engine: counts now, and totals since its start.
+    """A moment of an engine: counts of sequences and tokens now, and totals since its start.
 
-    An engine that cannot tell of steps and CPU time leaves them at 0: then only its probe shows
-    that it gets on.
+    An engine that cannot tell of steps leaves them at 0: then only its probe shows that it gets on.
     """
 
     running: int = 0
     waiting: int = 0
+    waiting_tokens: int = 0  # of their prompts
     kv_usage: float = 0.0
+    kv_blocks: int = 0  # 0: not known
+    kv_blocks_used: int = 0
     prefix_queries: int = 0
     prefix_hits: int = 0
     tokens: int = 0
+    prompt_tokens: int = 0  # computed, cached ones not counted
+    preemptions: int = 0
     steps: int = 0
-    cpu_seconds: float = 0.0  # of all its processes
+    step_us: int = 0  # microseconds of the last step; 0: not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +232,19 @@ class Engine(Protocol):
 
     def load(self) -> LoadFigures:
         """Instant, callable at any time."""
+        ...
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Has `changed` called on the loop's thread whenever a step changed the load. An engine
+        whose native side tells of it does nothing here."""
+        ...
+
+    def cpu_seconds(self) -> float:
+        """What all its processes have used; 0 where it cannot tell."""
+        ...
+
+    async def metrics(self) -> str:
+        """The engine's own metrics as Prometheus text; empty where it has none."""
         ...
 
     def kind(self) -> EngineKind:

@@ -87,7 +87,7 @@ class Health:
 
     def _reading(self, *, answered: bool) -> Reading:
         figures = self._engine.load()
-        return Reading(time.monotonic(), figures.steps, figures.cpu_seconds, answered)
+        return Reading(time.monotonic(), figures.steps, self._engine.cpu_seconds(), answered)
 
     async def _answers(self, within: float) -> bool:
         """Whether the engine's own loop answers a question."""

@@ -24,6 +24,7 @@ class Kind(enum.IntEnum):
     EVENT = 6  # news of a call that this process made: CallEvent
     DIED = 7  # the native engine is dead: the reason
     NOTICE = 8  # something that an operator has to know: one line
+    METRICS = 9  # MetricsRequest
 
 
 Listener = Callable[[int, bytes], None]

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import time
+from dataclasses import asdict
 from typing import Protocol
 
 from penstock.replica.engine import Engine, EngineFacts
 from penstock.replica.life import Happening, State, after
 from penstock.v1 import inference_pb2
 
-_PERIOD = 0.25  # seconds between looks at the engine; the server drops what has not changed
+_REPEAT = 1.0  # seconds until the load is published although no step told that it changed
+_LEAST = 0.02  # seconds between two publications
 
 _ON_THE_WIRE = {
     State.STARTING: inference_pb2.REPLICA_STATE_STARTING,
@@ -34,7 +38,9 @@ class Presence:
         self._board = board
         self._engine = engine
         self._facts: EngineFacts | None = None
+        self._changed = asyncio.Event()
         self.state = State.STARTING
+        engine.watch(self._changed.set)
 
     @property
     def wire_state(self) -> inference_pb2.ReplicaState:
@@ -54,16 +60,10 @@ class Presence:
 
     def publish(self) -> None:
         """Publishes the state and the engine's figures of this moment."""
-        figures = self._engine.load()
         load = inference_pb2.Load(
             state=self.wire_state,
-            running=figures.running,
-            waiting=figures.waiting,
-            kv_usage=figures.kv_usage,
-            prefix_queries=figures.prefix_queries,
-            prefix_hits=figures.prefix_hits,
-            tokens=figures.tokens,
             adapters=[adapter.name for adapter in self._engine.adapters()],
+            **asdict(self._engine.load()),
         )
         if self._facts:
             load.max_running = self._facts.max_running
@@ -71,10 +71,16 @@ class Presence:
         self._board.set_load(load.SerializeToString())
 
     async def keep_publishing(self) -> None:
-        """Publishes for as long as it runs."""
+        """Publishes for as long as it runs: what the engine's steps changed, as soon as that may
+        be, and the same again each second."""
         while True:
+            self._changed.clear()
+            published = time.monotonic()
             self.publish()
-            await asyncio.sleep(_PERIOD)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_REPEAT):
+                    await self._changed.wait()
+            await asyncio.sleep(published + _LEAST - time.monotonic())
 
 
 __all__ = ["Board", "Presence"]

@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from typing import Any
@@ -148,6 +148,17 @@ class SimulatedEngine:
         """Exact at any time."""
         running, waiting, tokens = self.native.figures()
         return LoadFigures(running=running, waiting=waiting, tokens=tokens)
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """The native engine tells the native server itself."""
+
+    def cpu_seconds(self) -> float:
+        """It has no process of its own."""
+        return 0.0
+
+    async def metrics(self) -> str:
+        """It has none beside the replica's."""
+        return ""
 
     def kind(self) -> EngineKind:
         """It generates."""

@@ -21,7 +21,8 @@ async def answer(app: App, call: Call, sink: Sink) -> None:
     vLLM only learns that a client is gone by being told so on its `receive`: cancelling the app
     would leave its request running in the engine. Cancelled it is only if it does not listen.
     """
-    exchange = Exchange(app, ENDPOINTS[call.path].path, CallTap(call), sink)
+    tap = CallTap(call)
+    exchange = Exchange(app, ENDPOINTS[call.path].path, tap, sink)
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     assert task is not None
@@ -35,6 +36,7 @@ async def answer(app: App, call: Call, sink: Sink) -> None:
         sink.fail(errors.too_late(call.deadline_ms))
         leave()
 
+    sink.costs(tap.usage)
     sink.when_gone(leave)
     if call.deadline_ms:
         timers.append(loop.call_later(call.deadline_ms / 1000, too_late))

@@ -18,7 +18,7 @@ from vllm.entrypoints.launchers.api_server.app_state import init_app_state
 from vllm.entrypoints.launchers.app import build_app
 from vllm.exceptions import VLLMValidationError
 
-from penstock.replica.vllm import costs, endpoints, errors, limits, messages, responses
+from penstock.replica.vllm import budgets, costs, endpoints, errors, limits, messages, responses
 from penstock.replica.vllm.asgi import App, Message
 from penstock.replica.vllm.client import TappedLLM
 from penstock.replica.vllm.controls import NotOffered, take_over
@@ -138,6 +138,9 @@ def _controlled(create: Create, capacity: Capacity, mend: Mend | None = None) ->
                 tap.most_numbers = limits.most_numbers(request)
         except NotOffered as error:
             raise VLLMValidationError(str(error), parameter=error.parameter) from None
+        if failed := budgets.completion_refusal(request, tap.call):
+            tap.refused = failed
+            raise VLLMValidationError(failed.message, parameter=failed.param)
         try:
             answer = await create(request, raw_request)
         except MemoryError:

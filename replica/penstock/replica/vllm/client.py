@@ -4,7 +4,8 @@ Touch points: `AsyncLLM.generate` (keyword arguments pass through), `AsyncLLM.ab
 `AsyncLLM.encode` (the same) and its outputs' `data`, `PoolingParams`, `EngineDeadError`,
 `EngineGenerateError`, `errored`; that the task which takes the engine's outputs, started by
 `_run_output_handler`, ends for good by an exception that it gives to
-`output_processor.propagate_error`.
+`output_processor.propagate_error`; that every request enters by `output_processor.add_request` and
+is then in `request_states`.
 Imports vLLM: only after `environment.prepare`.
 """
 
@@ -17,12 +18,13 @@ from functools import partial
 from typing import Any, Final
 from uuid import uuid4
 
+from vllm.exceptions import VLLMValidationError
 from vllm.pooling_params import PoolingParams
 from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
 from penstock.replica.engine import EngineError
-from penstock.replica.vllm import errors, exceptions
+from penstock.replica.vllm import budgets, errors, exceptions
 from penstock.replica.vllm.tap import CURRENT, CallTap
 
 _STEPS_AHEAD: Final = 4
@@ -43,6 +45,7 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
 
     def _run_output_handler(self) -> None:
         if self.output_handler is None:
+            self._see_what_enters()
             propagate = self.output_processor.propagate_error
 
             def kept(error: BaseException) -> None:
@@ -53,13 +56,27 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
             self.output_processor.propagate_error = kept
         super()._run_output_handler()
 
+    def _see_what_enters(self) -> None:
+        """Shows each call's tap what vLLM keeps of the call's requests."""
+        processor = self.output_processor
+        add = processor.add_request
+
+        def seen(request: Any, *args: Any, **more: Any) -> None:
+            add(request, *args, **more)
+            if (tap := CURRENT.get()) is not None:
+                tap.entered(processor.request_states[request.request_id])
+
+        processor.add_request = seen
+
     def generate(
         self, prompt: Any, sampling_params: Any, request_id: str, **more: Any
     ) -> AsyncGenerator[Any, None]:
+        tap = CURRENT.get()
+        if tap is not None:
+            _keep_to_budget(tap, prompt, sampling_params)
         outputs: AsyncGenerator[Any, None] = super().generate(
             prompt, sampling_params, request_id, **more
         )
-        tap = CURRENT.get()
         if tap is None:
             return outputs
         constrained = sampling_params.structured_outputs is not None
@@ -116,6 +133,14 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
         # Whoever made the engine shuts it down; AsyncLLM's own __del__ does so once more, at a
         # time when the interpreter may be half gone.
         pass
+
+
+def _keep_to_budget(tap: CallTap, prompt: Any, sampling_params: Any) -> None:
+    tokens = len(prompt.get("prompt_token_ids") or ()) if isinstance(prompt, dict) else 0
+    if failed := budgets.prompt_refusal(tap.call, tokens):
+        tap.refused = failed
+        raise VLLMValidationError(failed.message, parameter=failed.param)
+    budgets.cut(sampling_params, tap.call)
 
 
 async def pooled(llm: TappedLLM, text: str, task: str, *, priority: int) -> int:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from penstock.replica.answers import events_of
@@ -79,6 +79,7 @@ class VllmEngine:
         self._launcher: Launcher | None = None
         self._up: _Up | None = None
         self._stopping = False
+        self._changed: Callable[[], None] | None = None
 
     async def start(self) -> EngineFacts:
         """Loads the model and its adapters and warms up. Raises `CannotLoad`."""
@@ -93,6 +94,8 @@ class VllmEngine:
         self._launcher = Launcher(order, self._forked)
         launched = await self._launcher.start()
         self._up = await self._open(launched)
+        if self._changed is not None:
+            launched.gauges.changed = self._changed
         for adapter in self._wanted:
             log.info("loading adapter %s", adapter.name)
             await self.add_adapter(adapter)
@@ -111,8 +114,23 @@ class VllmEngine:
         """The newest figures; zeros before the engine is up."""
         if self._up is None:
             return LoadFigures()
-        launched = self._up.launched
-        return replace(launched.gauges.figures(), cpu_seconds=launched.cpu_seconds())
+        return self._up.launched.gauges.figures()
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Has `changed` called after each step."""
+        self._changed = changed
+
+    def cpu_seconds(self) -> float:
+        """What the engine's processes have used."""
+        return 0.0 if self._up is None else self._up.launched.cpu_seconds()
+
+    async def metrics(self) -> str:
+        """vLLM's own, as text."""
+        if self._up is None:
+            return ""
+        from penstock.replica.vllm.metrics import exposition
+
+        return await asyncio.to_thread(exposition)
 
     @property
     def launched(self) -> Launched:

@@ -86,6 +86,11 @@ def too_many_numbers(numbers: int, most: int) -> Failed:
     return client_error(400, "invalid_value", message, "input")
 
 
+def token_budget_exceeded(message: str, field: str) -> Failed:
+    """The request wants more tokens than the gateway allows."""
+    return client_error(400, "token_budget_exceeded", message, field)
+
+
 def oom_contained() -> Failed:
     """There was not enough memory for this one request; the replica goes on."""
     message = "This replica had not enough memory for the request; another may have."
@@ -134,6 +139,7 @@ __all__ = [
     "nothing_allowed",
     "oom_contained",
     "overloaded",
+    "token_budget_exceeded",
     "too_late",
     "too_many_numbers",
     "unexplained",

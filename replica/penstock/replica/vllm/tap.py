@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator
 from contextvars import ContextVar
 from typing import Any, Final, NoReturn
 
-from penstock.replica.engine import Call, Failed, Finished, Head, TokenGroup
+from penstock.replica.engine import Call, Failed, Finished, Head, TokenGroup, Usage
 from penstock.replica.vllm import errors
 from penstock.replica.vllm.turns import Room
 
@@ -55,6 +55,23 @@ class CallTap:
         self._metrics: Any = None
         self._room: Room | None = None
         self._opened: list[AsyncGenerator[Any, None]] = []
+        self._entered: list[Any] = []
+
+    def entered(self, state: Any) -> None:
+        """A sequence of the call is in the engine; `state` is what vLLM keeps of it, and counts in
+        it what has come out, also where the serving layer has not taken it yet."""
+        self._entered.append(state)
+
+    def usage(self) -> Usage:
+        """What the call has cost so far: its prompts as far as the engine has accepted them, and
+        every token that came out."""
+        # The sequences of one request have its prompt in common.
+        requests = {_request_of(state): state for state in reversed(self._entered)}
+        return Usage(
+            prompt_tokens=sum(state.prompt_len for state in requests.values()),
+            completion_tokens=sum(_made_by(state) for state in self._entered),
+            cached_tokens=sum(state.num_cached_tokens for state in requests.values()),
+        )
 
     def room(self, tokens: int) -> Room:
         """Bounds what of the call is in the engine at once to so many tokens, so that others need
@@ -184,6 +201,17 @@ class CallTap:
         start: float = getattr(self._metrics, earlier)
         end: float = getattr(self._metrics, later)
         return max(0, round((end - start) * 1e6)) if start > 0 and end > 0 else 0
+
+
+def _request_of(state: Any) -> str:
+    parent = state.parent_req
+    request_id: str = state.request_id if parent is None else parent.request_id
+    return request_id
+
+
+def _made_by(state: Any) -> int:
+    """Tokens that a sequence has made; one that is to be pooled makes none."""
+    return state.detokenizer.num_output_tokens() if state.detokenizer is not None else 0
 
 
 def _group_of(choice: int, part: Any) -> TokenGroup:

@@ -1,0 +1,109 @@
+"""The replica's own figures as Prometheus text, format 0.0.4. Pure, apart from `memory`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import psutil
+
+from penstock.v1 import inference_pb2
+
+_STATES: Final = ("starting", "ready", "draining")
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes in memory: of this process, and of those that it started."""
+
+    replica: int
+    children: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    name: str
+    kind: Literal["gauge", "counter"]
+    help: str
+    values: Mapping[str, float]  # by labels, as they stand in the text
+
+
+def memory() -> Memory:
+    """What this process and its children hold; those that end meanwhile hold nothing."""
+    here = psutil.Process()
+    return Memory(_resident(here), sum(_resident(one) for one in here.children(recursive=True)))
+
+
+def text(load: inference_pb2.Load, held: Memory, engine: str) -> str:
+    """All of it; `engine` is the engine's own text, which comes last."""
+    lines = [line for family in _families(load, held) for line in _lines(family)]
+    return "\n".join([*lines, engine])
+
+
+def _families(load: inference_pb2.Load, held: Memory) -> Iterator[_Family]:
+    name = inference_pb2.ReplicaState.Name(load.state).removeprefix("REPLICA_STATE_").lower()
+    states = {f'{{state="{state}"}}': float(state == name) for state in _STATES}
+    yield _Family("state", "gauge", "1 for the state that the replica is in.", states)
+    for field, kind, says in _OF_LOAD:
+        yield _Family(field, kind, says, {"": getattr(load, _FIELDS.get(field, field))})
+    yield _Family(
+        "step_seconds", "gauge", "Of the last step of the engine.", {"": load.step_us / 1e6}
+    )
+    yield _Family(
+        "resident_memory_bytes",
+        "gauge",
+        "Of the replica's process, and of those that it started.",
+        {'{process="replica"}': held.replica, '{process="children"}': held.children},
+    )
+
+
+_OF_LOAD: Final[Iterable[tuple[str, Literal["gauge", "counter"], str]]] = (
+    ("calls", "gauge", "Calls under way, of all gateways."),
+    ("gateways", "gauge", "Gateways that had calls in the last ten seconds."),
+    ("sequences_running", "gauge", "Sequences in the engine's batch."),
+    ("sequences_waiting", "gauge", "Sequences queued in the engine."),
+    ("sequences_max", "gauge", "Slots of the batch; 0: not known."),
+    ("waiting_tokens", "gauge", "Prompt tokens of the sequences that wait."),
+    ("kv_usage_ratio", "gauge", "Share of KV blocks in use."),
+    ("kv_blocks", "gauge", "KV blocks; 0: not known."),
+    ("kv_blocks_used", "gauge", "KV blocks in use."),
+    ("prefix_queries_total", "counter", "Prompt tokens looked up in the prefix cache."),
+    ("prefix_hits_total", "counter", "Of these, found."),
+    ("completion_tokens_total", "counter", "Tokens generated."),
+    ("prompt_tokens_total", "counter", "Prompt tokens computed, cached ones not counted."),
+    ("preemptions_total", "counter", "Sequences that lost their place for want of KV blocks."),
+    ("steps_total", "counter", "Steps that the engine has finished."),
+)
+_FIELDS: Final = {
+    "sequences_running": "running",
+    "sequences_waiting": "waiting",
+    "sequences_max": "max_running",
+    "kv_usage_ratio": "kv_usage",
+    "prefix_queries_total": "prefix_queries",
+    "prefix_hits_total": "prefix_hits",
+    "completion_tokens_total": "tokens",
+    "prompt_tokens_total": "prompt_tokens",
+    "preemptions_total": "preemptions",
+    "steps_total": "steps",
+}
+"""Where the load calls a figure otherwise."""
+
+
+def _lines(family: _Family) -> Iterator[str]:
+    name = f"penstock_replica_{family.name}"
+    yield f"# HELP {name} {family.help}"
+    yield f"# TYPE {name} {family.kind}"
+    for labels, value in family.values.items():
+        yield f"{name}{labels} {value:.15g}"
+
+
+def _resident(process: psutil.Process) -> int:
+    try:
+        resident: int = process.memory_info().rss
+    except psutil.Error:
+        return 0
+    return resident
+
+
+__all__ = ["Memory", "memory", "text"]

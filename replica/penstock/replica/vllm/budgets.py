@@ -1,0 +1,63 @@
+"""How many tokens a call may have of its prompt and of each answer, as the gateway says.
+
+What a request names is looked at when it has been parsed; the prompt, in the engine's own tokens,
+when it goes to the engine. A request that names no limit of its answers gets the call's. Pure.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from penstock.replica.engine import Call, Failed
+from penstock.replica.vllm import errors
+
+_LIMITS: Final = ("max_completion_tokens", "max_output_tokens", "max_tokens")
+"""Fields by which requests limit their answers; of two that are set vLLM takes the first."""
+
+_PROMPTS: Final = {
+    "/v1/chat/completions": "messages",
+    "/v1/messages": "messages",
+    "/v1/completions": "prompt",
+    "/v1/responses": "input",
+}
+"""Where an endpoint's requests have their prompts."""
+
+
+def completion_refusal(request: Any, call: Call) -> Failed | None:
+    """Why the parsed request may not have the answer that it asks for."""
+    most = call.max_completion_tokens
+    named = next((name for name in _LIMITS if _named(request, name)), None)
+    if not most or named is None or getattr(request, named) <= most:
+        return None
+    return errors.token_budget_exceeded(
+        f"{named} is {getattr(request, named)}, at most {most} tokens are allowed here; ask for "
+        "fewer.",
+        named,
+    )
+
+
+def prompt_refusal(call: Call, tokens: int) -> Failed | None:
+    """Why a prompt of so many tokens may not go to the engine."""
+    most = call.max_prompt_tokens
+    if not most or tokens <= most:
+        return None
+    return errors.token_budget_exceeded(
+        f"The prompt has {tokens} tokens, at most {most} are allowed here; shorten it.",
+        _PROMPTS.get(call.path, ""),
+    )
+
+
+def cut(sampling_params: Any, call: Call) -> None:
+    """Limits what vLLM made of the request. What the request names is within the limit."""
+    if most := call.max_completion_tokens:
+        sampling_params.max_tokens = min(sampling_params.max_tokens or most, most)
+
+
+def _named(request: Any, name: str) -> bool:
+    """Whether the client names the limit. vLLM writes its default over a completion's null, so that
+    who names just that much is taken for one who names nothing."""
+    fields = type(request).model_fields
+    return name in fields and getattr(request, name) not in (None, fields[name].default)
+
+
+__all__ = ["completion_refusal", "cut", "prompt_refusal"]
