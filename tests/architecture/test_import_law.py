@@ -24,7 +24,7 @@ ONLY_IN = {
         "penstock.control.fallback",
         "penstock.replica",
     ),
-    "prometheus_client": ("penstock.control.metrics",),
+    "prometheus_client": ("penstock.control.metrics", "penstock.replica.vllm.metrics"),
     "typer": ("penstock.control.cli", "penstock.control.main", "penstock.evals"),
 }
 STATE_MAY_KNOW = ("penstock.control.state", "penstock.control.errors", "penstock.adapters")
