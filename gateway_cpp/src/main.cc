@@ -28,11 +28,11 @@
 #include "http/io_thread.h"
 #include "http/listen_socket.h"
 #include "http/status_thread.h"
-#include "proxy/body_budget.h"
-#include "proxy/gateway_state.h"
-#include "proxy/side_threads.h"
 #include "routing/least_loaded.h"
 #include "routing/route_table.h"
+#include "runtime/body_budget.h"
+#include "runtime/gateway_state.h"
+#include "runtime/side_threads.h"
 #include "tls/credentials.h"
 #include "tls/credentials_table.h"
 #include "tls/credentials_watch.h"
@@ -59,7 +59,7 @@ int say_error(const std::string& message, int exit_code) {
 // What the port of the clients shows them, if it speaks TLS, and what keeps that fresh.
 struct Tls {
   Tls(const base::GatewayConfig& config, std::shared_ptr<const tls::Credentials> credentials,
-      const base::Clock& clock, base::Log& log, proxy::SideThreads& aside)
+      const base::Clock& clock, base::Log& log, runtime::SideThreads& aside)
       : table(std::move(credentials)),
         watch({config.tls_cert, config.tls_key}, table, clock, log),
         port{table, aside} {}
@@ -104,11 +104,11 @@ class Gateway {
   base::Metrics metrics_;
   routing::RouteTable routes_;
   const routing::LeastLoaded policy_;
-  proxy::GatewayState state_;
+  runtime::GatewayState state_;
   http::WaitingRooms waiting_;
   admission::Suspects suspects_;
-  proxy::BodyBudget bodies_;
-  proxy::BodyBudget answers_;
+  runtime::BodyBudget bodies_;
+  runtime::BodyBudget answers_;
   const http::MachineName machine_{http::own_machine_name(), http::full_machine_name};
   const http::Doors doors_;
   const http::Doors status_doors_;
@@ -121,7 +121,7 @@ class Gateway {
   upstream::LoadWatch loads_;
   std::optional<Tls> tls_;
   std::deque<http::IoThread> threads_;
-  proxy::SideThreads aside_{1 + config_.threads / 4};
+  runtime::SideThreads aside_{1 + config_.threads / 4};
   std::unique_ptr<http::StatusThread> status_;
   base::SteadyTime next_status_{};
   boost::asio::io_context control_{1};  // of main's own thread

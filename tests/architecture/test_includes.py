@@ -18,22 +18,24 @@ GATEWAY_LAW: dict[str, set[str]] = {
     "dialects": {"base", "openai", "anthropic"},
     "routing": {"base"},
     "admission": {"base", "routing"},
-    "upstream": {"base", "openai", "routing", "admission"},
-    "control_plane": {"base", "openai", "routing", "admission"},
+    "dispatch": {"base", "routing", "admission"},
+    "runtime": {"base"},
+    "upstream": {"base", "openai", "routing", "admission", "dispatch", "runtime"},
+    "control_plane": {"base", "openai", "routing", "admission", "dispatch"},
     "proxy": {
-        *("base", "openai", "dialects", "routing", "admission"),
+        *("base", "openai", "dialects", "routing", "admission", "dispatch", "runtime"),
         *("upstream", "control_plane"),
     },
     "tls": {"base"},
     "http": {
-        *("base", "openai", "dialects", "routing", "admission"),
+        *("base", "openai", "dialects", "routing", "admission", "dispatch", "runtime"),
         *("upstream", "control_plane", "proxy", "tls"),
     },
 }
 # foreign header -> folders of gateway_cpp/src that may include it
 FOREIGN = {
     r"boost/beast": {"http"},
-    r"boost/asio": {"http", "proxy", "upstream", "control_plane", "."},
+    r"boost/asio": {"http", "proxy", "upstream", "control_plane", "runtime", "."},
     r"grpcpp/|grpc/|\.grpc\.pb\.h": {"upstream", "control_plane"},
     r"(?<!grpc)\.pb\.h": {"upstream", "control_plane", "proxy", "http"},
     r"nghttp2": {"upstream"},

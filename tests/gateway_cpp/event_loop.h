@@ -7,7 +7,7 @@
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 
-#include "upstream/awaitable.h"
+#include "runtime/awaitable.h"
 
 namespace penstock::test {
 
@@ -15,7 +15,7 @@ class EventLoop {
  public:
   boost::asio::io_context& io() { return io_; }
 
-  void spawn(upstream::Awaitable<void> task) {
+  void spawn(runtime::Awaitable<void> task) {
     boost::asio::co_spawn(io_.get_executor(), std::move(task), boost::asio::detached);
   }
 

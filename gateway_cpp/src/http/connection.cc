@@ -43,7 +43,7 @@ std::string& empty_wire_memory() {
 
 }  // namespace
 
-Connection::Connection(Socket socket, proxy::TimerWheel& timers,
+Connection::Connection(Socket socket, runtime::TimerWheel& timers,
                        std::chrono::milliseconds write_timeout)
     : socket_(std::move(socket)), timers_(timers), write_timeout_(write_timeout) {}
 
@@ -123,7 +123,7 @@ std::string_view Connection::take_ahead() {
 
 Awaitable<void> Connection::yield() {
   rest();
-  co_await asio::post(socket_.get_executor(), upstream::kAwait);
+  co_await asio::post(socket_.get_executor(), runtime::kAwait);
 }
 
 void Connection::begin_answer(std::string_view probe) {
@@ -201,7 +201,7 @@ Awaitable<Sent> Connection::flush() {
     behind_since_ = timers_.now();
     behind_sent_ = sent_total_;
   }
-  proxy::TimerWheel::Timer window(timers_, signal_);
+  runtime::TimerWheel::Timer window(timers_, signal_);
   window.arm(rest_of_window());
   while (!gone_) {
     send_unsent();
@@ -267,7 +267,7 @@ void Connection::wait_writable() {
   });
 }
 
-Awaitable<void> Connection::flush(const proxy::TimerWheel::Timer& patience) {
+Awaitable<void> Connection::flush(const runtime::TimerWheel::Timer& patience) {
   while (!gone_ && !unsent_.empty() && !patience.fired()) {
     send_unsent();
     if (unsent_.empty() || gone_) break;
@@ -279,7 +279,7 @@ Awaitable<void> Connection::flush(const proxy::TimerWheel::Timer& patience) {
 Awaitable<void> Connection::linger(Farewell farewell) {
   if (gone_) co_return;
   answering_ = false;
-  proxy::TimerWheel::Timer patience(timers_, signal_);
+  runtime::TimerWheel::Timer patience(timers_, signal_);
   patience.arm(kLinger);
   if (farewell == Farewell::kWhole) say_goodbye();
   co_await flush(patience);
@@ -303,7 +303,7 @@ Awaitable<void> Connection::linger(Farewell farewell) {
 // A browser throws away what its page has not read yet when a body breaks off: the error event that
 // says why would be lost to it.
 Awaitable<void> Connection::give_time_to_read() {
-  proxy::TimerWheel::Timer time(timers_, signal_);
+  runtime::TimerWheel::Timer time(timers_, signal_);
   time.arm(kTimeToRead);
   while (!gone_ && !time.fired()) co_await signal_.wait();
 }
@@ -314,11 +314,11 @@ void Connection::set_ending(Ending ending) {
 }
 
 Awaitable<void> Connection::hand_over() {
-  proxy::TimerWheel::Timer patience(timers_, signal_);
-  proxy::TimerWheel::Timer again(timers_, signal_);
+  runtime::TimerWheel::Timer patience(timers_, signal_);
+  runtime::TimerWheel::Timer again(timers_, signal_);
   patience.arm(kHandOver);
   while (!gone_ && !patience.fired() && unacknowledged() > 0) {
-    again.arm(proxy::TimerWheel::kTick);
+    again.arm(runtime::TimerWheel::kTick);
     co_await signal_.wait();
   }
 }

@@ -21,21 +21,21 @@
 #include <string_view>
 
 #include "proxy/reply.h"
-#include "proxy/timer_wheel.h"
+#include "runtime/awaitable.h"
+#include "runtime/signal.h"
+#include "runtime/timer_wheel.h"
 #include "tls/channel.h"
-#include "upstream/awaitable.h"
-#include "upstream/signal.h"
 
 namespace penstock::http {
 
 namespace asio = boost::asio;
 
-using proxy::Awaitable;
 using proxy::Sent;
+using runtime::Awaitable;
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  using Socket = asio::basic_stream_socket<asio::ip::tcp, upstream::Executor>;
+  using Socket = asio::basic_stream_socket<asio::ip::tcp, runtime::Executor>;
 
   // What a connection may do before the others of its thread have their turn.
   static constexpr size_t kTurnBytes = 256UL * 1024;
@@ -47,12 +47,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // The socket is non-blocking already. write_timeout: a client that takes next to nothing for so
   // long while something waits for it is gone.
-  Connection(Socket socket, proxy::TimerWheel& timers, std::chrono::milliseconds write_timeout);
+  Connection(Socket socket, runtime::TimerWheel& timers, std::chrono::milliseconds write_timeout);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  upstream::Signal& signal() { return signal_; }
-  proxy::TimerWheel& timers() { return timers_; }
+  runtime::Signal& signal() { return signal_; }
+  runtime::TimerWheel& timers() { return timers_; }
   // The client closed, or broke the connection, or abort() was called.
   bool gone() const { return gone_; }
   // It is gone because it took too little for too long.
@@ -87,7 +87,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // here too. Others have their turn in between, and nothing else goes out.
   Awaitable<Sent> send_in_parts(std::string_view bytes);
   // Until `patience` has fired; what is left then stays unsent.
-  Awaitable<void> flush(const proxy::TimerWheel::Timer& patience);
+  Awaitable<void> flush(const runtime::TimerWheel::Timer& patience);
 
   // Whether a client of TLS is told that nothing was cut off.
   enum class Farewell : uint8_t { kWhole, kCut };
@@ -110,7 +110,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
  private:
   using ProbeTimer =
       asio::basic_waitable_timer<std::chrono::steady_clock,
-                                 asio::wait_traits<std::chrono::steady_clock>, upstream::Executor>;
+                                 asio::wait_traits<std::chrono::steady_clock>, runtime::Executor>;
 
   // Like recv(): what came, in the memory that read() returns; else why there is nothing.
   enum class Received : uint8_t { kBytes, kNothingYet, kEnd, kGoodbye, kBroken };
@@ -145,9 +145,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   int unacknowledged();
 
   Socket socket_;
-  proxy::TimerWheel& timers_;
+  runtime::TimerWheel& timers_;
   const std::chrono::milliseconds write_timeout_;
-  upstream::Signal signal_;
+  runtime::Signal signal_;
   std::unique_ptr<tls::Channel> tls_;  // null: the bytes are those on the wire
   std::string unsent_;                 // as on the wire
   size_t unsent_begin_ = 0;            // what is before it has been sent

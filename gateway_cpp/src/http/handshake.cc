@@ -88,7 +88,7 @@ Awaitable<std::string_view> Handshake::next_bytes() {
 
 // False: the client left or its time was over first.
 Awaitable<bool> Handshake::compute(const std::shared_ptr<Step>& step) {
-  const upstream::Executor io = co_await asio::this_coro::executor;
+  const runtime::Executor io = co_await asio::this_coro::executor;
   step->done = false;
   port_.aside.add(kStepAsBytes, [step, io, &news = connection_.signal()] {
     step->run();

@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include "http/connection.h"
-#include "proxy/side_threads.h"
-#include "proxy/timer_wheel.h"
+#include "runtime/side_threads.h"
+#include "runtime/timer_wheel.h"
 #include "tls/credentials_table.h"
 
 namespace penstock::http {
@@ -19,7 +19,7 @@ namespace penstock::http {
 // What makes a port one of TLS. Both outlive the port's threads.
 struct TlsPort {
   const tls::CredentialsTable& credentials;
-  proxy::SideThreads& aside;
+  runtime::SideThreads& aside;
 };
 
 class Handshake {
@@ -52,7 +52,7 @@ class Handshake {
 
   Connection& connection_;
   const TlsPort port_;
-  proxy::TimerWheel::Timer timer_;
+  runtime::TimerWheel::Timer timer_;
   std::chrono::milliseconds most_ = std::chrono::milliseconds::max();
   std::string fault_;
 };

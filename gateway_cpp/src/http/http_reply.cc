@@ -143,11 +143,11 @@ void HttpReply::begin_stream(const proxy::AnswerHead& head) {
 }
 
 // A stream that is cut off has no last chunk.
-std::string_view HttpReply::framed(upstream::Payload& payload, proxy::Piece piece) const {
+std::string_view HttpReply::framed(runtime::Payload& payload, proxy::Piece piece) const {
   if (frame_.head.is_http_1_0) return payload.bytes();
   const bool last = piece == proxy::Piece::kLast;
   if (payload.empty()) return last ? kLastChunk : std::string_view();
-  std::array<char, upstream::Payload::kHeadroom> size{};
+  std::array<char, runtime::Payload::kHeadroom> size{};
   char* end = std::to_chars(size.data(), size.data() + size.size() - 2, payload.size(), 16).ptr;
   *end++ = '\r';
   *end++ = '\n';
@@ -155,7 +155,7 @@ std::string_view HttpReply::framed(upstream::Payload& payload, proxy::Piece piec
   return payload.framed(prefix, last ? "\r\n0\r\n\r\n" : "\r\n");
 }
 
-Sent HttpReply::write(upstream::Payload& payload, proxy::Piece piece) {
+Sent HttpReply::write(runtime::Payload& payload, proxy::Piece piece) {
   if (piece == proxy::Piece::kCutOff) keep_alive_ = KeepAlive::kNo;
   const std::string_view bytes = framed(payload, piece);
   Sent sent = Sent::kAll;

@@ -26,14 +26,14 @@ class HttpReply final : public proxy::Reply {
   HttpReply(Connection& connection, const AnswerFrame& frame)
       : connection_(connection), frame_(frame), keep_alive_(frame.head.keep_alive) {}
 
-  upstream::Signal& signal() override { return connection_.signal(); }
+  runtime::Signal& signal() override { return connection_.signal(); }
   bool client_gone() const override { return connection_.gone(); }
   bool client_slow() const override { return connection_.too_slow(); }
   bool cut_short() const override { return connection_.cut_short(); }
   Awaitable<Sent> answer(const proxy::AnswerHead& head, std::string_view body) override;
   Awaitable<Sent> answer(const proxy::AnswerHead& head, proxy::HeldAnswer& body) override;
   void begin_stream(const proxy::AnswerHead& head) override;
-  Sent write(upstream::Payload& payload, proxy::Piece piece) override;
+  Sent write(runtime::Payload& payload, proxy::Piece piece) override;
   Awaitable<Sent> flush() override { return connection_.flush(); }
 
   // The whole request has been read: the client is watched while its answer is made.
@@ -62,7 +62,7 @@ class HttpReply final : public proxy::Reply {
  private:
   std::string head_text(const proxy::AnswerHead& head) const;
   std::string head_text(const proxy::AnswerHead& head, size_t body_bytes) const;
-  std::string_view framed(upstream::Payload& payload, proxy::Piece piece) const;
+  std::string_view framed(runtime::Payload& payload, proxy::Piece piece) const;
 
   Connection& connection_;
   const AnswerFrame frame_;

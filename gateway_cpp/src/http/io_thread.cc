@@ -73,7 +73,7 @@ void IoThread::tick() {
     next_sweep_ = now + kSweepInterval;
     pool_.sweep(*routes_.read());
   }
-  ticker_.expires_after(proxy::TimerWheel::kTick);
+  ticker_.expires_after(runtime::TimerWheel::kTick);
   ticker_.async_wait([this](boost::system::error_code ec) {
     if (!ec) tick();
   });

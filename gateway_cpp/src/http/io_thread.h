@@ -20,13 +20,13 @@
 #include "http/status_pages.h"
 #include "http/waiting_sessions.h"
 #include "openai/request.h"
-#include "proxy/body_budget.h"
-#include "proxy/gateway_state.h"
 #include "proxy/request_flow.h"
-#include "proxy/side_threads.h"
-#include "proxy/timer_wheel.h"
 #include "routing/route_table.h"
 #include "routing/selection_policy.h"
+#include "runtime/body_budget.h"
+#include "runtime/gateway_state.h"
+#include "runtime/side_threads.h"
+#include "runtime/timer_wheel.h"
 #include "upstream/replica_pool.h"
 
 namespace penstock::http {
@@ -39,15 +39,15 @@ class IoThread {
     base::Log& log;
     const base::GatewayConfig& config;
     base::Metrics& metrics;
-    proxy::GatewayState& state;
+    runtime::GatewayState& state;
     admission::Suspects& suspects;
     const routing::RouteTable& routes;
     const routing::SelectionPolicy& policy;
     const Doors& doors;
-    proxy::BodyBudget& bodies;  // of requests
-    proxy::BodyBudget& answers;
+    runtime::BodyBudget& bodies;  // of requests
+    runtime::BodyBudget& answers;
     WaitingRooms& waiting;
-    proxy::SideThreads& aside;
+    runtime::SideThreads& aside;
     StatusPages::Subscription subscription;
     const TlsPort* tls;  // null: clients speak plain HTTP
   };
@@ -69,14 +69,14 @@ class IoThread {
  private:
   using Timer =
       asio::basic_waitable_timer<std::chrono::steady_clock,
-                                 asio::wait_traits<std::chrono::steady_clock>, upstream::Executor>;
+                                 asio::wait_traits<std::chrono::steady_clock>, runtime::Executor>;
   void tick();
 
   const base::Clock& clock_;
   asio::io_context io_{1};
   Timer ticker_;
   base::SteadyTime next_sweep_;
-  proxy::TimerWheel timers_;
+  runtime::TimerWheel timers_;
   base::MetricsShard& metrics_;
   routing::RouteReader routes_;
   openai::RequestParser parser_;

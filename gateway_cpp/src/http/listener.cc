@@ -33,7 +33,7 @@ asio::ip::tcp protocol_of(int socket) {
 }  // namespace
 
 Listener::Listener(asio::io_context& io, int socket, const std::atomic<uint32_t>& max_connections,
-                   SessionGroup& sessions, Services& services, proxy::TimerWheel& timers,
+                   SessionGroup& sessions, Services& services, runtime::TimerWheel& timers,
                    base::Log& log)
     : io_(io),
       protocol_(protocol_of(socket)),

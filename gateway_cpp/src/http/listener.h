@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "http/connection.h"
 #include "http/session_group.h"
-#include "proxy/timer_wheel.h"
+#include "runtime/timer_wheel.h"
 
 namespace penstock::http {
 
@@ -21,7 +21,7 @@ class Listener {
  public:
   // `socket`: from listen_on(), owned from now on. max_connections: over all threads, may change.
   Listener(asio::io_context& io, int socket, const std::atomic<uint32_t>& max_connections,
-           SessionGroup& sessions, Services& services, proxy::TimerWheel& timers, base::Log& log);
+           SessionGroup& sessions, Services& services, runtime::TimerWheel& timers, base::Log& log);
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
   ~Listener();
@@ -31,10 +31,10 @@ class Listener {
   void stop();
 
  private:
-  using Acceptor = asio::basic_socket_acceptor<asio::ip::tcp, upstream::Executor>;
+  using Acceptor = asio::basic_socket_acceptor<asio::ip::tcp, runtime::Executor>;
   using Timer =
       asio::basic_waitable_timer<std::chrono::steady_clock,
-                                 asio::wait_traits<std::chrono::steady_clock>, upstream::Executor>;
+                                 asio::wait_traits<std::chrono::steady_clock>, runtime::Executor>;
 
   enum class Queue : uint8_t { kEmpty, kMore, kStuck };
 
@@ -53,7 +53,7 @@ class Listener {
   const std::atomic<uint32_t>& max_connections_;
   SessionGroup& sessions_;
   Services& services_;
-  proxy::TimerWheel& timers_;
+  runtime::TimerWheel& timers_;
   base::Log& log_;
   int spare_ = -1;  // given up to take a client when descriptors have run out
 };

@@ -45,7 +45,7 @@ class RequestReader::PackedBytes {
 };
 
 Awaitable<RequestReader::Failed> RequestReader::packed_body(const RequestHead& head,
-                                                            proxy::BodyShare& share,
+                                                            runtime::BodyShare& share,
                                                             std::string& body) {
   Gunzip gunzip;
   PackedBytes packed(head, limits_.body_bytes);
@@ -79,7 +79,8 @@ Awaitable<RequestReader::Failed> RequestReader::next_piece(PackedBytes& packed) 
 }
 
 Awaitable<RequestReader::Failed> RequestReader::unpack(Gunzip& gunzip, std::string_view packed,
-                                                       proxy::BodyShare& share, std::string& body) {
+                                                       runtime::BodyShare& share,
+                                                       std::string& body) {
   while (!packed.empty() || gunzip.has_more()) {
     auto failed = co_await make_room(Gunzip::kStepBytes, limits_.body_bytes, share, body);
     if (failed || connection_.gone() || connection_.cut_short()) co_return failed;

@@ -104,7 +104,7 @@ RequestReader::Outcome RequestReader::oversized_head(std::string_view begun) {
 }
 
 Awaitable<RequestReader::Failed> RequestReader::body(const RequestHead& head,
-                                                     proxy::BodyShare& share, std::string& body) {
+                                                     runtime::BodyShare& share, std::string& body) {
   if (!head.has_body()) co_return std::nullopt;
   const uint64_t length = head.content_length.value_or(0);
   if (length > limits_.body_bytes) co_return body_too_large(limits_.body_bytes);
@@ -127,7 +127,7 @@ Awaitable<void> RequestReader::go_on() {
 }
 
 Awaitable<RequestReader::Failed> RequestReader::counted_body(uint64_t length,
-                                                             proxy::BodyShare& share,
+                                                             runtime::BodyShare& share,
                                                              std::string& body) {
   for (;;) {
     const auto left = static_cast<size_t>(length - body.size());
@@ -147,7 +147,7 @@ Awaitable<RequestReader::Failed> RequestReader::counted_body(uint64_t length,
   }
 }
 
-Awaitable<RequestReader::Failed> RequestReader::chunked_body(proxy::BodyShare& share,
+Awaitable<RequestReader::Failed> RequestReader::chunked_body(runtime::BodyShare& share,
                                                              std::string& body) {
   ChunkDecoder decoder(limits_.body_bytes);
   for (;;) {
@@ -175,7 +175,7 @@ Awaitable<RequestReader::Failed> RequestReader::chunked_body(proxy::BodyShare& s
   }
 }
 
-void RequestReader::fit(proxy::BodyShare& share, std::string& body) {
+void RequestReader::fit(runtime::BodyShare& share, std::string& body) {
   if (body.capacity() >= 2 * (body.size() + kParserPadding)) {
     std::string fitted;
     fitted.reserve(body.size() + kParserPadding);
@@ -188,14 +188,14 @@ void RequestReader::fit(proxy::BodyShare& share, std::string& body) {
 // Room for so many bytes more in a body of `most` bytes at most, waiting for others' bodies to go
 // if there is none.
 Awaitable<RequestReader::Failed> RequestReader::make_room(size_t bytes, size_t most,
-                                                          proxy::BodyShare& share,
+                                                          runtime::BodyShare& share,
                                                           std::string& body) {
   const size_t wanted = body.size() + bytes + kParserPadding;
   if (wanted <= body.capacity()) co_return std::nullopt;
   const size_t capacity = std::max(wanted, std::min(2 * body.capacity(), most + kParserPadding));
-  proxy::TimerWheel::Timer again(connection_.timers(), connection_.signal());
+  runtime::TimerWheel::Timer again(connection_.timers(), connection_.signal());
   // Who holds a part of what all wait for gives it back soon, or nobody would get on.
-  proxy::TimerWheel::Timer patience(connection_.timers(), connection_.signal());
+  runtime::TimerWheel::Timer patience(connection_.timers(), connection_.signal());
   if (!body.empty()) patience.arm(kHoldAndWait);
   while (!share.grow_to(capacity + beside_)) {
     if (timer_.fired() || patience.fired()) co_return no_room();

@@ -13,7 +13,7 @@
 #include "http/connection.h"
 #include "http/gunzip.h"
 #include "http/strict_head.h"
-#include "proxy/body_budget.h"
+#include "runtime/body_budget.h"
 
 namespace penstock::http {
 
@@ -50,7 +50,7 @@ class RequestReader {
 
   // The body of the head that came last, unpacked, whose share of the budget grows with it. The
   // client may be gone afterwards.
-  Awaitable<Failed> body(const RequestHead& head, proxy::BodyShare& share, std::string& body);
+  Awaitable<Failed> body(const RequestHead& head, runtime::BodyShare& share, std::string& body);
 
   // Shortens the wait for the next request, from now.
   void hurry(std::chrono::milliseconds idle_timeout) {
@@ -66,20 +66,20 @@ class RequestReader {
   Outcome take_head(size_t size);
   Outcome oversized_head(std::string_view begun);
   Awaitable<Filled> fill();
-  Awaitable<Failed> counted_body(uint64_t length, proxy::BodyShare& share, std::string& body);
-  Awaitable<Failed> chunked_body(proxy::BodyShare& share, std::string& body);
-  Awaitable<Failed> make_room(size_t bytes, size_t most, proxy::BodyShare& share,
+  Awaitable<Failed> counted_body(uint64_t length, runtime::BodyShare& share, std::string& body);
+  Awaitable<Failed> chunked_body(runtime::BodyShare& share, std::string& body);
+  Awaitable<Failed> make_room(size_t bytes, size_t most, runtime::BodyShare& share,
                               std::string& body);
   // A body of unknown length was given room for a read at least; what it does not need goes back.
-  static void fit(proxy::BodyShare& share, std::string& body);
+  static void fit(runtime::BodyShare& share, std::string& body);
   Awaitable<void> go_on();
 
   // A packed body: packed_body.cc
   class PackedBytes;
-  Awaitable<Failed> packed_body(const RequestHead& head, proxy::BodyShare& share,
+  Awaitable<Failed> packed_body(const RequestHead& head, runtime::BodyShare& share,
                                 std::string& body);
   Awaitable<Failed> next_piece(PackedBytes& packed);
-  Awaitable<Failed> unpack(Gunzip& gunzip, std::string_view packed, proxy::BodyShare& share,
+  Awaitable<Failed> unpack(Gunzip& gunzip, std::string_view packed, runtime::BodyShare& share,
                            std::string& body);
 
   std::string_view unread() const { return std::string_view(buffer_).substr(begin_); }
@@ -89,7 +89,7 @@ class RequestReader {
 
   Connection& connection_;
   ReadLimits limits_;
-  proxy::TimerWheel::Timer timer_;
+  runtime::TimerWheel::Timer timer_;
   std::string head_;    // the bytes of the head that came last
   std::string buffer_;  // read and not yet used, from begin_ on
   size_t begin_ = 0;

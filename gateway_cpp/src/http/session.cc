@@ -282,7 +282,7 @@ Awaitable<void> Session::dispatch(const RequestHead& head, const Found& found, s
 Awaitable<void> Session::generate(const Found& found, const RequestHead& head, std::string_view id,
                                   HttpReply& reply) {
   proxy::Ask ask;
-  ask.share = proxy::BodyShare(services_.bodies);
+  ask.share = runtime::BodyShare(services_.bodies);
   const auto unreadable = co_await reader_.body(head, ask.share, ask.body);
   received_ = services_.clock.steady_now();
   if (connection_->gone()) co_return;
@@ -352,7 +352,7 @@ Awaitable<void> Session::tell_broken(std::string_view what, HttpReply& reply) {
   if (!reply.streams() || reply.progress() > HttpReply::Progress::kBegun) co_return;
   const AnswerFrame& frame = reply.frame();
   const auto dialect = openai::dialect_at(frame.head.target);
-  upstream::Payload payload;
+  runtime::Payload payload;
   // What a response has told of itself so far, nobody knows here: it is only cut.
   if (dialect != openai::Dialect::kResponses || reply.progress() == HttpReply::Progress::kNone) {
     payload.append(dialects::StreamEnd(dialect).broken(error, {.request_id = frame.request_id}));

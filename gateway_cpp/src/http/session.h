@@ -23,9 +23,9 @@
 #include "http/request_reader.h"
 #include "http/router.h"
 #include "http/status_pages.h"
-#include "proxy/body_budget.h"
-#include "proxy/gateway_state.h"
 #include "proxy/request_flow.h"
+#include "runtime/body_budget.h"
+#include "runtime/gateway_state.h"
 
 namespace penstock::http {
 
@@ -38,12 +38,12 @@ struct Services {
   base::Log& log;
   const base::GatewayConfig& config;
   base::MetricsShard& metrics;
-  proxy::GatewayState& state;
+  runtime::GatewayState& state;
   std::atomic<uint32_t>& connections;  // open now, over all threads
   RequestIds& ids;
   StatusPages& pages;
   const Doors& doors;
-  proxy::BodyBudget& bodies;
+  runtime::BodyBudget& bodies;
   WaitingSessions& waiting;
   WaitingRooms* others_waiting;  // of all threads; null: there are no others
   proxy::RequestFlow* flow;      // null: a status port, which answers nobody's prompts

@@ -97,7 +97,7 @@ bool append_deployment(std::string& body, const routing::DeploymentTargets& depl
 }  // namespace
 
 StatusPages::StatusPages(const base::Clock& clock, const base::Metrics& metrics,
-                         const proxy::GatewayState& state, routing::RouteReader& routes,
+                         const runtime::GatewayState& state, routing::RouteReader& routes,
                          Subscription subscription)
     : clock_(clock),
       metrics_(metrics),

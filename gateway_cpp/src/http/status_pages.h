@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "base/metrics.h"
 #include "control_plane/route_subscription.h"
-#include "proxy/gateway_state.h"
 #include "routing/route_table.h"
+#include "runtime/gateway_state.h"
 
 namespace penstock::http {
 
@@ -27,7 +27,7 @@ class StatusPages {
   using Subscription = std::function<control_plane::SubscriptionState()>;
 
   StatusPages(const base::Clock& clock, const base::Metrics& metrics,
-              const proxy::GatewayState& state, routing::RouteReader& routes,
+              const runtime::GatewayState& state, routing::RouteReader& routes,
               Subscription subscription);
 
   PageText live() const;
@@ -56,7 +56,7 @@ class StatusPages {
 
   const base::Clock& clock_;
   const base::Metrics& metrics_;
-  const proxy::GatewayState& state_;
+  const runtime::GatewayState& state_;
   routing::RouteReader& routes_;
   const Subscription subscription_;
 };

@@ -40,7 +40,7 @@ StatusThread::~StatusThread() {
 
 void StatusThread::tick() {
   timers_.advance(clock_.steady_now());
-  ticker_.expires_after(proxy::TimerWheel::kTick);
+  ticker_.expires_after(runtime::TimerWheel::kTick);
   ticker_.async_wait([this](boost::system::error_code ec) {
     if (!ec) tick();
   });

@@ -16,10 +16,10 @@
 #include "http/session_group.h"
 #include "http/status_pages.h"
 #include "http/waiting_sessions.h"
-#include "proxy/body_budget.h"
-#include "proxy/gateway_state.h"
-#include "proxy/timer_wheel.h"
 #include "routing/route_table.h"
+#include "runtime/body_budget.h"
+#include "runtime/gateway_state.h"
+#include "runtime/timer_wheel.h"
 
 namespace penstock::http {
 
@@ -31,10 +31,10 @@ class StatusThread {
     base::Log& log;
     const base::GatewayConfig& config;
     const base::Metrics& metrics;
-    proxy::GatewayState& state;
+    runtime::GatewayState& state;
     const routing::RouteTable& routes;
     const Doors& doors;
-    proxy::BodyBudget& bodies;
+    runtime::BodyBudget& bodies;
     StatusPages::Subscription subscription;
   };
 
@@ -51,7 +51,7 @@ class StatusThread {
   const base::Clock& clock_;
   asio::io_context io_{1};
   asio::steady_timer ticker_;
-  proxy::TimerWheel timers_;
+  runtime::TimerWheel timers_;
   base::Metrics own_;  // of this port's connections, which are no clients'
   base::MetricsShard& shard_;
   routing::RouteReader routes_;

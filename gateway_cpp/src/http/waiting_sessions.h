@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "http/session.h"
-#include "proxy/timer_wheel.h"
+#include "runtime/timer_wheel.h"
 
 namespace penstock::http {
 
@@ -20,7 +20,7 @@ enum class Waiting : uint8_t {
 
 class WaitingSessions {
  public:
-  explicit WaitingSessions(const proxy::TimerWheel& timers) : timers_(timers) {}
+  explicit WaitingSessions(const runtime::TimerWheel& timers) : timers_(timers) {}
   WaitingSessions(const WaitingSessions&) = delete;
   WaitingSessions& operator=(const WaitingSessions&) = delete;
 
@@ -60,7 +60,7 @@ class WaitingSessions {
   List& first_to_go(Waiting who);
   void count(const Session& session, int more);
 
-  const proxy::TimerWheel& timers_;
+  const runtime::TimerWheel& timers_;
   List never_asked_;  // the longest waiting first, as in the other
   List idle_;
   std::atomic<uint32_t> waiting_{0};       // written by this thread alone

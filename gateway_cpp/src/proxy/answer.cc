@@ -221,7 +221,7 @@ bool RequestFlow::beat(Exchange& x) {
   x.heartbeat.arm(parts_.config.heartbeat);
   x.last_write = parts_.timers.now();
   if (!x.stream_begun) begin_stream(x, kEventStream);
-  upstream::Payload ping;
+  runtime::Payload ping;
   ping.append(kPing);
   parts_.metrics.heartbeats.add();
   parts_.metrics.bytes_sent.add(kPing.size());

@@ -31,7 +31,7 @@ constexpr size_t kLook = 1024;
 
 // The request goes on when its body has been read, or ends at once when its client has left.
 Awaitable<RequestFlow::Failed> RequestFlow::parse_aside(Exchange& x) {
-  const upstream::Executor io = co_await asio::this_coro::executor;
+  const runtime::Executor io = co_await asio::this_coro::executor;
   x.large = std::make_shared<LargeBody>(
       LargeBody{.bytes = std::move(x.ask.body), .share = std::move(x.ask.share)});
   x.opening.bytes = 0;  // it is hashed at the side, too
@@ -51,7 +51,7 @@ Awaitable<RequestFlow::Failed> RequestFlow::parse_aside(Exchange& x) {
 Awaitable<void> RequestFlow::hash_aside(Exchange& x) {
   auto body = std::exchange(x.large, nullptr);
   if (x.fingerprint) co_return;
-  const upstream::Executor io = co_await asio::this_coro::executor;
+  const runtime::Executor io = co_await asio::this_coro::executor;
   x.job = BodyJob::hashing(x.route.deployment->route.uid, x.ask.endpoint->path, std::move(body));
   BodyJob::start(x.job, parts_.aside, io, x.reply.signal());
 }
@@ -106,7 +106,7 @@ Awaitable<RequestFlow::Failed> RequestFlow::wait_for_place(Exchange& x) {
   if (now - *x.waits_since >= kPlacePatience || x.deadline.fired()) {
     co_return admission::suspect_must_wait(place_in(x));
   }
-  TimerWheel::Timer again(parts_.timers, x.reply.signal());
+  runtime::TimerWheel::Timer again(parts_.timers, x.reply.signal());
   again.arm(kPlacePoll);
   while (!again.fired()) {
     if (x.reply.stop() != Stop::kNo) co_return stop_error(x.reply.stop());

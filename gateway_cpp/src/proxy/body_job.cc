@@ -3,7 +3,7 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
-#include "proxy/side_threads.h"
+#include "runtime/side_threads.h"
 
 namespace penstock::proxy {
 
@@ -26,8 +26,8 @@ std::shared_ptr<BodyJob> BodyJob::hashing(std::string deployment_uid, std::strin
   return std::shared_ptr<BodyJob>(new BodyJob(std::move(body), hash));
 }
 
-void BodyJob::start(const std::shared_ptr<BodyJob>& job, SideThreads& threads,
-                    const upstream::Executor& io, upstream::Signal& news) {
+void BodyJob::start(const std::shared_ptr<BodyJob>& job, runtime::SideThreads& threads,
+                    const runtime::Executor& io, runtime::Signal& news) {
   threads.add(job->body_->bytes.size(), [job, io, &news] {
     job->run();
     // Left or not is looked at where it is decided.

@@ -12,20 +12,22 @@
 
 #include "admission/fingerprint.h"
 #include "openai/request.h"
-#include "proxy/body_budget.h"
-#include "upstream/awaitable.h"
+#include "runtime/awaitable.h"
+#include "runtime/body_budget.h"
+#include "runtime/signal.h"
 #include "upstream/large_body.h"
-#include "upstream/signal.h"
+
+namespace penstock::runtime {
+class SideThreads;
+}  // namespace penstock::runtime
 
 namespace penstock::proxy {
-
-class SideThreads;
 
 // Its share of the budget goes back when nobody holds it any more, be it the request, a side thread
 // or the way to a replica.
 struct LargeBody {
   std::string bytes;
-  BodyShare share;
+  runtime::BodyShare share;
 
   static upstream::SharedBody bytes_of(std::shared_ptr<LargeBody> body) {
     const std::string* bytes = &body->bytes;
@@ -44,8 +46,8 @@ class BodyJob {
                                           std::shared_ptr<LargeBody> body);
 
   // `news` is raised on the I/O thread of `io` when it is done, unless the job was left by then.
-  static void start(const std::shared_ptr<BodyJob>& job, SideThreads& threads,
-                    const upstream::Executor& io, upstream::Signal& news);
+  static void start(const std::shared_ptr<BodyJob>& job, runtime::SideThreads& threads,
+                    const runtime::Executor& io, runtime::Signal& news);
 
   // Throws what the work threw.
   bool done() const;

@@ -16,8 +16,8 @@
 #include "proxy/reply.h"
 #include "proxy/request_flow.h"
 #include "proxy/settle.h"
-#include "proxy/timer_wheel.h"
 #include "routing/route_table.h"
+#include "runtime/timer_wheel.h"
 #include "upstream/call.h"
 
 namespace penstock::proxy {
@@ -55,10 +55,10 @@ struct RequestFlow::Exchange {
   std::shared_ptr<BodyJob> job;      // what is done with it at the side
   openai::Request request;
   routing::Route route;
-  TimerWheel::Timer heartbeat;
-  TimerWheel::Timer deadline;   // of the first event, then of silence
-  base::SteadyTime last_write;  // the client's last sign of life from us, coarse
-  base::SteadyTime last_heard;  // the replica's, coarse
+  runtime::TimerWheel::Timer heartbeat;
+  runtime::TimerWheel::Timer deadline;  // of the first event, then of silence
+  base::SteadyTime last_write;          // the client's last sign of life from us, coarse
+  base::SteadyTime last_heard;          // the replica's, coarse
   base::SteadyTime admitted;
   base::SteadyTime sent;                   // when the request first went to a replica
   std::chrono::nanoseconds queue_wait{0};  // admission to that
@@ -75,7 +75,7 @@ struct RequestFlow::Exchange {
   bool stream_begun = false;  // the client has a status, and may have comments
   bool whole = false;         // the client has all of a stream: its last event was written
   bool answered = false;      // nothing more may be written
-  upstream::Payload payload;
+  runtime::Payload payload;
   uint64_t taken = 0;  // bytes of it that came from the replica
   std::unique_ptr<upstream::Call> call;
 };

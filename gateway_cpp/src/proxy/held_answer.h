@@ -8,8 +8,8 @@
 #include <deque>
 #include <string_view>
 
-#include "proxy/body_budget.h"
-#include "upstream/payload.h"
+#include "runtime/body_budget.h"
+#include "runtime/payload.h"
 
 namespace penstock::proxy {
 
@@ -17,7 +17,7 @@ class HeldAnswer {
  public:
   static constexpr size_t kFreeBytes = 64UL * 1024;
 
-  explicit HeldAnswer(BodyBudget& budget) : most_(budget.total()), share_(budget) {}
+  explicit HeldAnswer(runtime::BodyBudget& budget) : most_(budget.total()), share_(budget) {}
 
   // Bytes that are not let go of yet.
   size_t size() const { return size_; }
@@ -26,7 +26,7 @@ class HeldAnswer {
   bool holds_share() const { return share_.bytes() > 0; }
 
   // Takes the piece and leaves it empty. find_room() has to follow.
-  void add(upstream::Payload& piece) {
+  void add(runtime::Payload& piece) {
     size_ += piece.size();
     if (!pieces_.empty() && pieces_.back().size() + piece.size() <= kFreeBytes) {
       held_ -= pieces_.back().capacity();
@@ -61,11 +61,11 @@ class HeldAnswer {
   }
 
  private:
-  std::deque<upstream::Payload> pieces_;
+  std::deque<runtime::Payload> pieces_;
   size_t size_ = 0;
   size_t held_ = 0;    // memory of all pieces
   const size_t most_;  // that the budget may ever give
-  BodyShare share_;
+  runtime::BodyShare share_;
 };
 
 }  // namespace penstock::proxy

@@ -9,14 +9,14 @@
 
 #include "openai/errors.h"
 #include "proxy/held_answer.h"
-#include "upstream/awaitable.h"
-#include "upstream/payload.h"
-#include "upstream/signal.h"
+#include "runtime/awaitable.h"
+#include "runtime/payload.h"
+#include "runtime/signal.h"
 
 namespace penstock::proxy {
 
 template <class T>
-using Awaitable = upstream::Awaitable<T>;
+using Awaitable = runtime::Awaitable<T>;
 
 struct AnswerHead {
   unsigned status = 200;
@@ -50,7 +50,7 @@ class Reply {
   virtual ~Reply() = default;
 
   // Raised when one of the following changes; the flow lets its call and its timers raise the same.
-  virtual upstream::Signal& signal() = 0;
+  virtual runtime::Signal& signal() = 0;
   virtual bool client_gone() const = 0;
   // It is gone because it took too little for too long, and not of its own will.
   virtual bool client_slow() const = 0;
@@ -71,7 +71,7 @@ class Reply {
   // The head of a stream; it leaves with the first piece.
   virtual void begin_stream(const AnswerHead& head) = 0;
   // Tries to send at once and empties `payload`.
-  virtual Sent write(upstream::Payload& payload, Piece piece) = 0;
+  virtual Sent write(runtime::Payload& payload, Piece piece) = 0;
   // Waits until everything written is with the client: kAll or kGone.
   virtual Awaitable<Sent> flush() = 0;
 };

@@ -22,7 +22,7 @@ std::optional<milliseconds> until_ready(const routing::DeploymentRoute& route,
 
 }  // namespace
 
-void arm_unless_none(TimerWheel::Timer& timer, milliseconds after) {
+void arm_unless_none(runtime::TimerWheel::Timer& timer, milliseconds after) {
   after.count() > 0 ? timer.arm(after) : timer.disarm();
 }
 

@@ -19,14 +19,14 @@
 #include "base/metrics.h"
 #include "base/trace_context.h"
 #include "openai/request.h"
-#include "proxy/body_budget.h"
 #include "proxy/failover.h"
-#include "proxy/gateway_state.h"
 #include "proxy/reply.h"
-#include "proxy/side_threads.h"
-#include "proxy/timer_wheel.h"
 #include "routing/route_table.h"
 #include "routing/selection_policy.h"
+#include "runtime/body_budget.h"
+#include "runtime/gateway_state.h"
+#include "runtime/side_threads.h"
+#include "runtime/timer_wheel.h"
 #include "upstream/upstream.h"
 
 namespace penstock::proxy {
@@ -38,7 +38,7 @@ struct Ask {
   std::string traceparent;        // as the client wrote it, whatever that is; empty: none
   const openai::Endpoint* endpoint = nullptr;  // that it came to: static, never null
   std::string body;
-  BodyShare share;            // what the body holds of the budget; given back with it
+  runtime::BodyShare share;   // what the body holds of the budget; given back with it
   base::SteadyTime received;  // when the last byte of it had been read
 };
 
@@ -50,15 +50,15 @@ class RequestFlow {
     base::Log& log;
     const base::GatewayConfig& config;
     base::MetricsShard& metrics;
-    GatewayState& state;
+    runtime::GatewayState& state;
     admission::Suspects& suspects;
-    TimerWheel& timers;
+    runtime::TimerWheel& timers;
     openai::RequestParser& parser;
     routing::RouteReader& routes;
     const routing::SelectionPolicy& policy;
     upstream::Upstream& upstream;
-    SideThreads& aside;
-    BodyBudget& answers;
+    runtime::SideThreads& aside;
+    runtime::BodyBudget& answers;
   };
 
   explicit RequestFlow(const Parts& parts) : parts_(parts) {}
@@ -82,7 +82,7 @@ class RequestFlow {
   // A request that is with a replica, or waits for one, and has no answer yet.
   struct Opening : boost::intrusive::list_base_hook<
                        boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
-    upstream::Signal* news = nullptr;
+    runtime::Signal* news = nullptr;
     size_t bytes = 0;  // to be hashed on this thread
     bool look_again = false;
   };
@@ -148,7 +148,7 @@ class RequestFlow {
 };
 
 // Sets it to fire after so long; 0: never.
-void arm_unless_none(TimerWheel::Timer& timer, std::chrono::milliseconds after);
+void arm_unless_none(runtime::TimerWheel::Timer& timer, std::chrono::milliseconds after);
 
 // What an answer that was stopped ends with.
 base::Error stop_error(Stop stop);

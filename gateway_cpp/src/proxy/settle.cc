@@ -17,7 +17,7 @@ base::Outcome outcome_of(const base::Error& error) {
 }
 
 Settlement::Settlement(const base::Clock& clock, base::Log& log, base::MetricsShard& metrics,
-                       GatewayState& state, base::SteadyTime received)
+                       runtime::GatewayState& state, base::SteadyTime received)
     : clock_(clock),
       log_(log),
       metrics_(metrics),

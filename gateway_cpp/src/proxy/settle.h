@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/metrics.h"
-#include "proxy/gateway_state.h"
+#include "runtime/gateway_state.h"
 
 namespace penstock::proxy {
 
@@ -41,7 +41,7 @@ class Settlement {
  public:
   // `received`: when the request had been read.
   Settlement(const base::Clock& clock, base::Log& log, base::MetricsShard& metrics,
-             GatewayState& state, base::SteadyTime received);
+             runtime::GatewayState& state, base::SteadyTime received);
   ~Settlement();
   Settlement(const Settlement&) = delete;
   Settlement& operator=(const Settlement&) = delete;
@@ -69,7 +69,7 @@ class Settlement {
   const base::Clock& clock_;
   base::Log& log_;
   base::MetricsShard& metrics_;
-  GatewayState& state_;
+  runtime::GatewayState& state_;
   const base::SteadyTime received_;
   base::SteadyTime phase_start_;
   base::Phase phase_ = base::Phase::kParse;

@@ -74,9 +74,9 @@ Awaitable<RequestFlow::Failed> RequestFlow::collect(Exchange& x, HeldAnswer& ans
 // wait for is left when the call has failed: collect() sees that.
 Awaitable<RequestFlow::Failed> RequestFlow::make_room(Exchange& x, HeldAnswer& answer) {
   if (answer.find_room()) co_return std::nullopt;
-  TimerWheel::Timer again(parts_.timers, x.reply.signal());
+  runtime::TimerWheel::Timer again(parts_.timers, x.reply.signal());
   // Who holds a part of what all wait for gives it back soon, or nobody would get on.
-  TimerWheel::Timer patience(parts_.timers, x.reply.signal());
+  runtime::TimerWheel::Timer patience(parts_.timers, x.reply.signal());
   patience.arm(answer.holds_share() ? kHoldAndWait : parts_.config.body_timeout);
   do {
     if (x.call->failed()) co_return std::nullopt;

@@ -4,12 +4,13 @@
 
 namespace penstock::upstream {
 
-Call::Call(std::shared_ptr<CallLink> link, uint64_t id, uint64_t credit_bytes, Signal& news)
+Call::Call(std::shared_ptr<CallLink> link, uint64_t id, uint64_t credit_bytes,
+           runtime::Signal& news)
     : link_(std::move(link)), id_(id), credit_bytes_(credit_bytes), news_(news) {}
 
 Call::~Call() { cancel(); }
 
-void Call::take(Payload& payload) {
+void Call::take(runtime::Payload& payload) {
   payload.swap(pending_);
   pending_events_ = 0;
 }

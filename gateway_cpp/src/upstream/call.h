@@ -8,12 +8,15 @@
 
 #include "penstock/v1/inference.pb.h"
 #include "routing/replica_tracker.h"
-#include "upstream/payload.h"
+#include "runtime/payload.h"
+
+namespace penstock::runtime {
+class Signal;
+}  // namespace penstock::runtime
 
 namespace penstock::upstream {
 
 class Call;
-class Signal;
 
 // What a call asks of what carries it.
 class CallLink {
@@ -41,7 +44,7 @@ struct CallFailure {
 class Call {
  public:
   // credit_bytes: what the replica may send before the first grant; 0: unlimited.
-  Call(std::shared_ptr<CallLink> link, uint64_t id, uint64_t credit_bytes, Signal& news);
+  Call(std::shared_ptr<CallLink> link, uint64_t id, uint64_t credit_bytes, runtime::Signal& news);
   ~Call();
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
@@ -56,7 +59,7 @@ class Call {
   // SSE events among the pending bytes.
   uint32_t pending_events() const { return pending_events_; }
   // Swaps the pending bytes into `payload`, which must be empty.
-  void take(Payload& payload);
+  void take(runtime::Payload& payload);
   // The client has taken so many of the bytes: credit goes back in batches of half the window.
   void wrote(uint64_t bytes);
 
@@ -77,7 +80,7 @@ class Call {
   // Takes what it wants out of the event, by swapping.
   void deliver(v1::CallEvent& event);
   void fail(CallFailure failure);
-  Signal& news() { return news_; }
+  runtime::Signal& news() { return news_; }
   // True while the carrier has this call on its list of calls to wake.
   bool listed = false;
 
@@ -88,8 +91,8 @@ class Call {
   routing::InFlight slot_;
   const uint64_t id_;
   const uint64_t credit_bytes_;
-  Signal& news_;
-  Payload pending_;
+  runtime::Signal& news_;
+  runtime::Payload pending_;
   uint64_t owed_bytes_ = 0;  // written to the client, not yet granted again
   uint32_t pending_events_ = 0;
   bool has_head_ = false;

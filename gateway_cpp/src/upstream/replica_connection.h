@@ -10,10 +10,12 @@
 #include <string_view>
 #include <utility>
 
-#include "upstream/awaitable.h"
+#include "runtime/awaitable.h"
 #include "upstream/grpc_codec.h"
 
 namespace penstock::upstream {
+
+namespace asio = boost::asio;
 
 // When a connection counts as lost.
 struct ConnectionPatience {
@@ -64,10 +66,11 @@ class ReplicaConnection final : public std::enable_shared_from_this<ReplicaConne
 
  private:
   using tcp = asio::ip::tcp;
-  using Socket = asio::basic_stream_socket<tcp, Executor>;
-  using Timer = asio::basic_waitable_timer<std::chrono::steady_clock,
-                                           asio::wait_traits<std::chrono::steady_clock>, Executor>;
-  using Resolver = asio::ip::basic_resolver<tcp, Executor>;
+  using Socket = asio::basic_stream_socket<tcp, runtime::Executor>;
+  using Timer =
+      asio::basic_waitable_timer<std::chrono::steady_clock,
+                                 asio::wait_traits<std::chrono::steady_clock>, runtime::Executor>;
+  using Resolver = asio::ip::basic_resolver<tcp, runtime::Executor>;
   using ErrorCode = boost::system::error_code;
 
   ReplicaConnection(asio::io_context& io, const CallTarget& target, Owner& owner,

@@ -20,7 +20,7 @@ ReplicaPool::ReplicaPool(asio::io_context& io, const base::Clock& clock, Session
     : io_(io), clock_(clock), settings_(std::move(settings)), metrics_(metrics), log_(log) {}
 
 std::unique_ptr<Call> ReplicaPool::open(const ReplicaAddress& replica, v1::CallRequest request,
-                                        Signal& news, SharedBody large) {
+                                        runtime::Signal& news, SharedBody large) {
   Key key{replica.replica_id, replica.address};
   const auto now = clock_.steady_now();
   auto found = entries_.find(key);

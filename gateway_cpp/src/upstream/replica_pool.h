@@ -21,8 +21,8 @@ class ReplicaPool final : public Upstream {
   ReplicaPool(asio::io_context& io, const base::Clock& clock, SessionSettings settings,
               base::MetricsShard& metrics, base::Log& log);
 
-  std::unique_ptr<Call> open(const ReplicaAddress& replica, v1::CallRequest request, Signal& news,
-                             SharedBody large) override;
+  std::unique_ptr<Call> open(const ReplicaAddress& replica, v1::CallRequest request,
+                             runtime::Signal& news, SharedBody large) override;
 
   // Drops what is not needed any more. About once a second.
   void sweep(const routing::Routes& routes);

@@ -4,7 +4,7 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
-#include "upstream/signal.h"
+#include "runtime/signal.h"
 #include "upstream/start_frame.h"
 
 namespace penstock::upstream {
@@ -36,7 +36,8 @@ Session::~Session() {
   if (connection_) connection_->close();
 }
 
-std::unique_ptr<Call> Session::open(v1::CallRequest request, Signal& news, SharedBody large) {
+std::unique_ptr<Call> Session::open(v1::CallRequest request, runtime::Signal& news,
+                                    SharedBody large) {
   if (large) flush();  // what was said before goes before
   const uint64_t id = ++last_id_;
   auto call = std::make_unique<Call>(shared_from_this(), id, credit_bytes_, news);

@@ -40,7 +40,8 @@ class Session final : public CallLink,
   Session& operator=(const Session&) = delete;
 
   // `large`: the request's body, where it is not in `request`.
-  std::unique_ptr<Call> open(v1::CallRequest request, Signal& news, SharedBody large = nullptr);
+  std::unique_ptr<Call> open(v1::CallRequest request, runtime::Signal& news,
+                             SharedBody large = nullptr);
 
   bool ended() const { return ended_; }
   // It takes no further calls: it has ended, or the replica goes away and finishes what it has.

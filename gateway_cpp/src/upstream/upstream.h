@@ -24,7 +24,7 @@ class Upstream {
   // change of the call and must outlive it. `large`: the request's body, where it is not in
   // `request`; null otherwise.
   virtual std::unique_ptr<Call> open(const ReplicaAddress& replica, v1::CallRequest request,
-                                     Signal& news, SharedBody large) = 0;
+                                     runtime::Signal& news, SharedBody large) = 0;
 };
 
 }  // namespace penstock::upstream

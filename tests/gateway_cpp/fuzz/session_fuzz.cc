@@ -7,10 +7,10 @@
 
 #include "upstream/session_calls.h"
 
-namespace penstock::upstream {
-
 // Stands for what a request's coroutine waits on, which this compiler cannot read.
-class Signal {};
+class penstock::runtime::Signal {};
+
+namespace penstock::upstream {
 
 namespace {
 
@@ -78,13 +78,13 @@ class Owners final : public CallLink {
     if ((what & 16U) != 0) close(id);
   }
   static void read(Call& call) {
-    Payload payload;
+    runtime::Payload payload;
     call.take(payload);
     call.wrote(payload.size());
     require(!call.has_bytes());
   }
 
-  Signal news_;
+  runtime::Signal news_;
   SessionCalls calls_;
   std::map<std::uint64_t, std::unique_ptr<Call>> owned_;
   std::map<std::uint64_t, bool> ended_;

@@ -110,16 +110,16 @@ class SessionTest : public testing::Test {
   base::GatewayConfig config_ = config();
   base::Metrics metrics_;
   base::MetricsShard& shard_ = metrics_.add_shard();
-  proxy::GatewayState state_;
+  runtime::GatewayState state_;
   admission::Suspects suspects_{"gw-1", std::chrono::minutes(10)};
-  proxy::TimerWheel timers_{clock_.steady_now()};
+  runtime::TimerWheel timers_{clock_.steady_now()};
   openai::RequestParser parser_;
   routing::RouteTable table_;
   routing::RouteReader routes_{table_};
   routing::LeastLoaded policy_;
   proxy::FakeUpstream upstream_;
-  proxy::SideThreads aside_{1};
-  proxy::BodyBudget answers_{64UL << 20U};
+  runtime::SideThreads aside_{1};
+  runtime::BodyBudget answers_{64UL << 20U};
   bool broken_ = false;  // the pages throw, as nothing should
   proxy::RequestFlow flow_{{clock_, log_.log(), config_, shard_, state_, suspects_, timers_,
                             parser_, routes_, policy_, upstream_, aside_, answers_}};
@@ -130,7 +130,7 @@ class SessionTest : public testing::Test {
                      }};
   MachineName machine_{"", full_machine_name};
   Doors doors_{config_, machine_};
-  proxy::BodyBudget bodies_{64UL << 20U};
+  runtime::BodyBudget bodies_{64UL << 20U};
   WaitingSessions waiting_{timers_};
   Services services_{clock_, log_.log(), config_, shard_,  state_,   state_.connections,
                      ids_,   pages_,     doors_,  bodies_, waiting_, nullptr,

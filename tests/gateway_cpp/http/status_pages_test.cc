@@ -28,7 +28,7 @@ class StatusPagesTest : public testing::Test {
 
   test::FixedClock clock_;
   base::Metrics metrics_;
-  proxy::GatewayState state_;
+  runtime::GatewayState state_;
   routing::RouteTable table_;
   routing::RouteReader routes_{table_};
   control_plane::SubscriptionState subscription_;

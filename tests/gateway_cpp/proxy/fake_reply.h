@@ -10,7 +10,7 @@ namespace penstock::proxy {
 
 class FakeReply final : public Reply {
  public:
-  upstream::Signal& signal() override { return signal_; }
+  runtime::Signal& signal() override { return signal_; }
   bool client_gone() const override { return gone_; }
   bool client_slow() const override { return too_slow_; }
   bool cut_short() const override { return cut_short_; }
@@ -36,7 +36,7 @@ class FakeReply final : public Reply {
     note(head);
     streamed = true;
   }
-  Sent write(upstream::Payload& payload, Piece piece) override {
+  Sent write(runtime::Payload& payload, Piece piece) override {
     if (gone_) return Sent::kGone;
     text += payload.bytes();
     payload.clear();
@@ -93,7 +93,7 @@ class FakeReply final : public Reply {
     headers = head.headers;
   }
 
-  upstream::Signal signal_;
+  runtime::Signal signal_;
   bool gone_ = false;
   bool slow_ = false;
   bool too_slow_ = false;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "upstream/signal.h"
+#include "runtime/signal.h"
 #include "upstream/upstream.h"
 
 namespace penstock::proxy {
@@ -86,7 +86,7 @@ class FakeUpstream final : public upstream::Upstream {
   };
 
   std::unique_ptr<upstream::Call> open(const upstream::ReplicaAddress& replica,
-                                       v1::CallRequest request, upstream::Signal& news,
+                                       v1::CallRequest request, runtime::Signal& news,
                                        upstream::SharedBody large) override {
     if (broken) throw std::runtime_error("the test broke the upstream");
     auto opened = std::make_shared<Opened>();

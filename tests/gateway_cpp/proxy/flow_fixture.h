@@ -57,7 +57,7 @@ class RequestFlowTest : public testing::Test {
     loop_.poll();
   }
 
-  upstream::Awaitable<void> run(Ask ask) {
+  runtime::Awaitable<void> run(Ask ask) {
     co_await flow_.run(std::move(ask), reply_);
     done_ = true;
   }
@@ -102,9 +102,9 @@ class RequestFlowTest : public testing::Test {
   base::GatewayConfig config_;
   base::Metrics metrics_;
   base::MetricsShard& shard_ = metrics_.add_shard();
-  GatewayState state_;
+  runtime::GatewayState state_;
   admission::Suspects suspects_{"gw-1", std::chrono::minutes(10)};
-  TimerWheel timers_{clock_.steady_now()};
+  runtime::TimerWheel timers_{clock_.steady_now()};
   openai::RequestParser parser_;
   routing::Limits limits_;
   base::Availability availability_ = base::Availability::kUnknown;
@@ -115,8 +115,8 @@ class RequestFlowTest : public testing::Test {
   routing::RouteReader routes_{table_};
   routing::LeastLoaded policy_;
   FakeUpstream upstream_;
-  SideThreads aside_{1};
-  BodyBudget answers_{1UL << 20U};
+  runtime::SideThreads aside_{1};
+  runtime::BodyBudget answers_{1UL << 20U};
   RequestFlow flow_{{clock_, log_.log(), config_, shard_, state_, suspects_, timers_, parser_,
                      routes_, policy_, upstream_, aside_, answers_}};
   FakeReply reply_;

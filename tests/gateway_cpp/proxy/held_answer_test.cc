@@ -7,14 +7,14 @@ namespace {
 
 constexpr size_t kBudget = 1UL << 20U;
 
-upstream::Payload piece(size_t bytes) {
-  upstream::Payload made;
+runtime::Payload piece(size_t bytes) {
+  runtime::Payload made;
   made.append(std::string(bytes, 'x'));
   return made;
 }
 
 TEST(HeldAnswer, TakesNothingOfTheBudgetWhileItIsSmall) {
-  BodyBudget none(kBudget);
+  runtime::BodyBudget none(kBudget);
   ASSERT_TRUE(none.take(kBudget));
   HeldAnswer answer(none);
   for (int i = 0; i < 64; ++i) {
@@ -31,7 +31,7 @@ TEST(HeldAnswer, TakesNothingOfTheBudgetWhileItIsSmall) {
 }
 
 TEST(HeldAnswer, GivesBackWhatHasBeenSent) {
-  BodyBudget budget(kBudget);
+  runtime::BodyBudget budget(kBudget);
   HeldAnswer answer(budget);
   for (int i = 0; i < 3; ++i) {
     auto part = piece(300'000);
@@ -49,7 +49,7 @@ TEST(HeldAnswer, GivesBackWhatHasBeenSent) {
 }
 
 TEST(HeldAnswer, GoesAloneWhenItIsLargerThanTheWholeBudget) {
-  BodyBudget budget(kBudget);
+  runtime::BodyBudget budget(kBudget);
   HeldAnswer answer(budget);
   for (int i = 0; i < 3; ++i) {
     auto part = piece(kBudget / 2);

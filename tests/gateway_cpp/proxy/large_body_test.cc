@@ -17,11 +17,11 @@ class LargeBodyTest : public RequestFlowTest {
   }
   void go_on() { gate_.set_value(); }
 
-  void ask_from(BodyBudget& budget, const std::string& body) {
+  void ask_from(runtime::BodyBudget& budget, const std::string& body) {
     Ask ask;
     ask.endpoint = openai::find_endpoint("/v1/chat/completions");
     ask.body = body;
-    ask.share = BodyShare(budget);
+    ask.share = runtime::BodyShare(budget);
     ASSERT_TRUE(ask.share.grow_to(body.size()));
     ask.received = clock_.steady_now();
     loop_.spawn(run(std::move(ask)));
@@ -87,7 +87,7 @@ TEST_F(LargeBodyTest, GoesToTheNextReplicaWithTheSameBytes) {
 }
 
 TEST_F(LargeBodyTest, GivesItsShareBackWhenItsClientLeavesBeforeItIsRead) {
-  BodyBudget budget(100'000);
+  runtime::BodyBudget budget(100'000);
   hold_aside();
   ask_from(budget, large(""));
   EXPECT_FALSE(budget.take(50'000));
@@ -112,7 +112,7 @@ TEST_F(LargeBodyTest, EndsWithTheGatewayWhileItsFingerprintIsWaitedFor) {
 }
 
 TEST_F(LargeBodyTest, GivesItsShareBackWhenTheAnswerHasBegun) {
-  BodyBudget budget(100'000);
+  runtime::BodyBudget budget(100'000);
   ask_from(budget, large(R"(,"stream":true)"));
   ASSERT_TRUE(opened(1));
   EXPECT_FALSE(budget.take(50'000));

@@ -13,7 +13,7 @@ class SettleTest : public testing::Test {
   test::LogCapture log_;
   base::Metrics metrics_;
   base::MetricsShard& shard_ = metrics_.add_shard();
-  GatewayState state_;
+  runtime::GatewayState state_;
 };
 
 TEST_F(SettleTest, CountsAndLogsOneRequestOnce) {

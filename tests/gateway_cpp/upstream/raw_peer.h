@@ -7,7 +7,7 @@
 #include <string>
 
 #include "http2_peer.h"
-#include "upstream/awaitable.h"
+#include "runtime/awaitable.h"
 
 namespace penstock::upstream {
 

@@ -8,14 +8,14 @@
 #include "log_capture.h"
 #include "raw_peer.h"
 #include "routing/route_table.h"
-#include "upstream/signal.h"
+#include "runtime/signal.h"
 
 namespace penstock::upstream {
 namespace {
 
 class ReplicaPoolTest : public testing::Test {
  protected:
-  std::unique_ptr<Call> open(Signal& news) {
+  std::unique_ptr<Call> open(runtime::Signal& news) {
     return pool_.open({"r1", replica_.address()}, v1::CallRequest(), news, nullptr);
   }
 
@@ -25,11 +25,11 @@ class ReplicaPoolTest : public testing::Test {
   base::MetricsShard metrics_;
   test::LogCapture log_;
   ReplicaPool pool_{loop_.io(), clock_, {}, metrics_, log_.log()};
-  Signal news_;
+  runtime::Signal news_;
 };
 
 TEST_F(ReplicaPoolTest, UsesOneSessionForAllCallsToAReplica) {
-  Signal more_news;
+  runtime::Signal more_news;
   const auto first = open(news_);
   const auto second = open(more_news);
   ASSERT_TRUE(loop_.run_until([&] { return replica_.starts().size() == 2; }));
@@ -44,7 +44,7 @@ TEST_F(ReplicaPoolTest, OpensANewSessionAfterTheReplicaCameBack) {
   ASSERT_TRUE(loop_.run_until([&] { return call->failed(); }));
   replica_.start_again();
   clock_.advance(std::chrono::seconds(2));
-  Signal more_news;
+  runtime::Signal more_news;
   const auto again = open(more_news);
   ASSERT_TRUE(loop_.run_until([&] { return replica_.starts().size() == 2; }));
   EXPECT_FALSE(again->failed());
@@ -54,11 +54,11 @@ TEST_F(ReplicaPoolTest, FailsCallsAtOnceWithinTheBackoff) {
   replica_.kill();
   const auto first = open(news_);
   ASSERT_TRUE(loop_.run_until([&] { return first->failed(); }));
-  Signal more_news;
+  runtime::Signal more_news;
   const auto second = open(more_news);
   EXPECT_TRUE(second->failed());
   clock_.advance(std::chrono::seconds(2));
-  Signal last_news;
+  runtime::Signal last_news;
   const auto third = open(last_news);
   EXPECT_FALSE(third->failed());
 }
@@ -72,7 +72,7 @@ TEST_F(ReplicaPoolTest, OpensANewSessionBesideOneThatGoesAway) {
     return !peer.http2.body.empty();
   }));
   peer.say(peer.http2.go_away(1));
-  Signal more_news;
+  runtime::Signal more_news;
   ASSERT_TRUE(loop_.run_until([&] {
     clock_.advance(std::chrono::seconds(2));
     const auto next = pool_.open(address, v1::CallRequest(), more_news, nullptr);

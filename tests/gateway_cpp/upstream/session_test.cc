@@ -6,7 +6,7 @@
 #include "fake_replica.h"
 #include "log_capture.h"
 #include "raw_peer.h"
-#include "upstream/signal.h"
+#include "runtime/signal.h"
 
 namespace penstock::upstream {
 namespace {
@@ -28,7 +28,7 @@ class SessionTest : public testing::Test {
   }
 
   std::string text_of(Call& call) {
-    Payload payload;
+    runtime::Payload payload;
     call.take(payload);
     return std::string(payload.bytes());
   }
@@ -44,8 +44,8 @@ class SessionTest : public testing::Test {
   FakeReplica replica_;
   test::LogCapture log_;
   test::EventLoop loop_;
-  Signal news_;
-  Signal more_news_;
+  runtime::Signal news_;
+  runtime::Signal more_news_;
 };
 
 TEST_F(SessionTest, SendsTheStartsOfOneTurnInOneFrame) {
@@ -325,7 +325,7 @@ TEST_F(SessionTest, FailsCallsToAReplicaThatIsNotThere) {
   const auto call = session->open(request("a"), news_);
   ASSERT_TRUE(loop_.run_until([&] { return call->failed(); }));
   EXPECT_EQ(call->failure().source, CallFailure::Source::kUnreachable);
-  Signal late_news;
+  runtime::Signal late_news;
   const auto late = session->open(request("b"), late_news);
   EXPECT_TRUE(late->failed());
 }
@@ -356,16 +356,16 @@ TEST_F(SessionTest, MayGoWhileItsFramesAreOnTheirWay) {
   loop_.poll();
 }
 
-Awaitable<void> raise_other(Signal& mine, Signal& other, int& woken) {
+runtime::Awaitable<void> raise_other(runtime::Signal& mine, runtime::Signal& other, int& woken) {
   co_await mine.wait();
   ++woken;
   other.raise();
 }
 
-TEST(Signal, RemembersARaiseThatNobodyWaitedFor) {
+TEST(runtime::Signal, RemembersARaiseThatNobodyWaitedFor) {
   test::EventLoop loop;
-  Signal first;
-  Signal second;
+  runtime::Signal first;
+  runtime::Signal second;
   int woken = 0;
   first.raise();
   first.raise();

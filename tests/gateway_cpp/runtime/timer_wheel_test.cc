@@ -1,4 +1,4 @@
-#include "proxy/timer_wheel.h"
+#include "runtime/timer_wheel.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "fixed_clock.h"
 
-namespace penstock::proxy {
+namespace penstock::runtime {
 namespace {
 
 using std::chrono::milliseconds;
@@ -21,7 +21,7 @@ class TimerWheelTest : public testing::Test {
 
   test::FixedClock clock_;
   TimerWheel wheel_{clock_.steady_now()};
-  upstream::Signal signal_;
+  runtime::Signal signal_;
   TimerWheel::Timer timer_{wheel_, signal_};
 };
 
@@ -73,4 +73,4 @@ TEST_F(TimerWheelTest, OutlivesTimersThatGoBeforeTheyFire) {
 }
 
 }  // namespace
-}  // namespace penstock::proxy
+}  // namespace penstock::runtime

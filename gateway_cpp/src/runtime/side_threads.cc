@@ -1,8 +1,8 @@
-#include "proxy/side_threads.h"
+#include "runtime/side_threads.h"
 
 #include <utility>
 
-namespace penstock::proxy {
+namespace penstock::runtime {
 
 namespace {
 
@@ -43,4 +43,4 @@ void SideThreads::run() {
   }
 }
 
-}  // namespace penstock::proxy
+}  // namespace penstock::runtime

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-namespace penstock::proxy {
+namespace penstock::runtime {
 
 // Owned by main; any thread. It goes before the event loops that its work posts to.
 class SideThreads {
@@ -46,4 +46,4 @@ class SideThreads {
   bool ends_ = false;
 };
 
-}  // namespace penstock::proxy
+}  // namespace penstock::runtime

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace penstock::proxy {
+namespace penstock::runtime {
 
 struct GatewayState {
   std::atomic<bool> draining{false};         // set once, by the first SIGTERM
@@ -15,4 +15,4 @@ struct GatewayState {
   std::atomic<uint32_t> max_connections{0};  // as many as descriptors and flags allow now
 };
 
-}  // namespace penstock::proxy
+}  // namespace penstock::runtime

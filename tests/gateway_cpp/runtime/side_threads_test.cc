@@ -1,4 +1,4 @@
-#include "proxy/side_threads.h"
+#include "runtime/side_threads.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-namespace penstock::proxy {
+namespace penstock::runtime {
 namespace {
 
 TEST(SideThreads, DoTheSmallestFirst) {
@@ -78,4 +78,4 @@ TEST(SideThreads, WaitAtTheEndForWhatHasBegun) {
 }
 
 }  // namespace
-}  // namespace penstock::proxy
+}  // namespace penstock::runtime

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace penstock::upstream {
+namespace penstock::runtime {
 
 class Payload {
  public:
@@ -49,4 +49,4 @@ class Payload {
   std::string buffer_;  // empty, or kHeadroom bytes and then the payload
 };
 
-}  // namespace penstock::upstream
+}  // namespace penstock::runtime

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <utility>
 
-namespace penstock::proxy {
+namespace penstock::runtime {
 
 // Owned by main; any thread.
 class BodyBudget {
@@ -77,4 +77,4 @@ class BodyShare {
   size_t bytes_ = 0;
 };
 
-}  // namespace penstock::proxy
+}  // namespace penstock::runtime

@@ -10,7 +10,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-namespace penstock::upstream {
+namespace penstock::runtime {
 
 namespace asio = boost::asio;
 
@@ -21,4 +21,4 @@ using Awaitable = asio::awaitable<T, Executor>;
 
 inline constexpr asio::use_awaitable_t<Executor> kAwait;
 
-}  // namespace penstock::upstream
+}  // namespace penstock::runtime

@@ -7,9 +7,9 @@
 #include <optional>
 #include <utility>
 
-#include "upstream/awaitable.h"
+#include "runtime/awaitable.h"
 
-namespace penstock::upstream {
+namespace penstock::runtime {
 
 class Signal {
  public:
@@ -44,4 +44,4 @@ class Signal {
   bool raised_ = false;
 };
 
-}  // namespace penstock::upstream
+}  // namespace penstock::runtime

@@ -9,9 +9,9 @@
 #include <cstdint>
 
 #include "base/clock.h"
-#include "upstream/signal.h"
+#include "runtime/signal.h"
 
-namespace penstock::proxy {
+namespace penstock::runtime {
 
 class TimerWheel {
  public:
@@ -50,7 +50,7 @@ class TimerWheel {
 
 class TimerWheel::Timer : private TimerWheel::Link {
  public:
-  Timer(TimerWheel& wheel, upstream::Signal& signal) : wheel_(wheel), signal_(signal) {}
+  Timer(TimerWheel& wheel, runtime::Signal& signal) : wheel_(wheel), signal_(signal) {}
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
   ~Timer() { unlink(); }
@@ -65,9 +65,9 @@ class TimerWheel::Timer : private TimerWheel::Link {
   friend class TimerWheel;
 
   TimerWheel& wheel_;
-  upstream::Signal& signal_;
+  runtime::Signal& signal_;
   uint64_t due_ = 0;  // tick
   bool fired_ = false;
 };
 
-}  // namespace penstock::proxy
+}  // namespace penstock::runtime

@@ -1,8 +1,8 @@
-#include "proxy/timer_wheel.h"
+#include "runtime/timer_wheel.h"
 
 #include <algorithm>
 
-namespace penstock::proxy {
+namespace penstock::runtime {
 
 void TimerWheel::Link::unlink() {
   previous->next = next;
@@ -61,4 +61,4 @@ void TimerWheel::Timer::disarm() {
   fired_ = false;
 }
 
-}  // namespace penstock::proxy
+}  // namespace penstock::runtime
