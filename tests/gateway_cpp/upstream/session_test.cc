@@ -356,23 +356,5 @@ TEST_F(SessionTest, MayGoWhileItsFramesAreOnTheirWay) {
   loop_.poll();
 }
 
-runtime::Awaitable<void> raise_other(runtime::Signal& mine, runtime::Signal& other, int& woken) {
-  co_await mine.wait();
-  ++woken;
-  other.raise();
-}
-
-TEST(runtime::Signal, RemembersARaiseThatNobodyWaitedFor) {
-  test::EventLoop loop;
-  runtime::Signal first;
-  runtime::Signal second;
-  int woken = 0;
-  first.raise();
-  first.raise();
-  loop.spawn(raise_other(first, second, woken));
-  loop.spawn(raise_other(second, first, woken));
-  EXPECT_TRUE(loop.run_until([&] { return woken == 2; }));
-}
-
 }  // namespace
 }  // namespace penstock::upstream
