@@ -12,9 +12,12 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 
 #include "admission/suspects.h"
+#include "admission/tenants.h"
+#include "admission/usage_book.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
@@ -24,11 +27,12 @@
 #include "control_plane/route_subscription.h"
 #include "control_plane/snapshot_file.h"
 #include "control_plane/suspect_codec.h"
+#include "control_plane/usage_codec.h"
+#include "dispatch/dispatchers.h"
 #include "http/doors.h"
 #include "http/io_thread.h"
 #include "http/listen_socket.h"
 #include "http/status_thread.h"
-#include "routing/least_loaded.h"
 #include "routing/route_table.h"
 #include "runtime/body_budget.h"
 #include "runtime/gateway_state.h"
@@ -36,7 +40,6 @@
 #include "tls/credentials.h"
 #include "tls/credentials_table.h"
 #include "tls/credentials_watch.h"
-#include "upstream/load_watch.h"
 
 namespace penstock {
 namespace {
@@ -54,6 +57,18 @@ constexpr milliseconds kStatusRetry{1'000};  // while the status port belongs to
 int say_error(const std::string& message, int exit_code) {
   std::cerr << "penstock-gateway: error: " << message << '\n';
   return exit_code;
+}
+
+using control_plane::WithoutKeys;
+
+// Whoever reaches this machine's own address is let in, and elsewhere only who is meant to be.
+WithoutKeys without_keys(const base::GatewayConfig& config) {
+  return config.open || config.listen.is_loopback() ? WithoutKeys::kServed : WithoutKeys::kRefused;
+}
+
+std::string made_up_name() {
+  std::random_device random;
+  return std::to_string(::getpid()) + "-" + std::to_string(random()) + std::to_string(random());
 }
 
 // What the port of the clients shows them, if it speaks TLS, and what keeps that fresh.
@@ -103,7 +118,9 @@ class Gateway {
   base::Log log_;
   base::Metrics metrics_;
   routing::RouteTable routes_;
-  const routing::LeastLoaded policy_;
+  dispatch::Dispatchers dispatchers_;
+  admission::TenantTable tenants_;
+  admission::UsageBook usage_;
   runtime::GatewayState state_;
   http::WaitingRooms waiting_;
   admission::Suspects suspects_;
@@ -112,13 +129,13 @@ class Gateway {
   const http::MachineName machine_{http::own_machine_name(), http::full_machine_name};
   const http::Doors doors_;
   const http::Doors status_doors_;
+  const std::string instance_ = made_up_name();  // tells this process from those before it
   const uint64_t descriptors_;
   uint64_t limited_for_ = 0;  // the generation of routes that max_connections was set for
   control_plane::SnapshotFile snapshot_file_;
   const control_plane::HeadChannel head_;
   control_plane::RouteSubscription subscription_;
   control_plane::ReportClient reports_;
-  upstream::LoadWatch loads_;
   std::optional<Tls> tls_;
   std::deque<http::IoThread> threads_;
   runtime::SideThreads aside_{1 + config_.threads / 4};
@@ -137,6 +154,8 @@ Gateway::Gateway(const base::GatewayConfig& config, const base::Address& address
     : config_(config),
       address_(address),
       log_(clock_, config_.log_level),
+      dispatchers_(clock_, {.node = config_.node, .zone = config_.zone}, std::random_device{}()),
+      tenants_(without_keys(config_) == WithoutKeys::kRefused),
       suspects_(config_.id, config_.quarantine, [this] { reports_.hurry(); }),
       bodies_(config_.body_budget_bytes),
       answers_(config_.body_budget_bytes),
@@ -146,10 +165,11 @@ Gateway::Gateway(const base::GatewayConfig& config, const base::Address& address
       snapshot_file_(config_.data_dir, config_.id, log_),
       head_(
           control_plane::connect_to_head(config_.control, config_.cluster_token, config_.head_ca)),
-      subscription_(config_.id, head_, snapshot_file_, routes_, suspects_, clock_, log_),
+      subscription_(config_.id, head_, snapshot_file_,
+                    {routes_, dispatchers_, tenants_, suspects_, without_keys(config_)}, clock_,
+                    log_),
       reports_(config_.id, head_, clock_,
-               [this](v1::GatewayReport& report) { fill_report(report); }),
-      loads_(config_.id, config_.cluster_token, routes_, clock_, log_) {
+               [this](v1::GatewayReport& report) { fill_report(report); }) {
   if (credentials) tls_.emplace(config_, std::move(credentials), clock_, log_, aside_);
   on_signal();
   on_hangup();
@@ -164,7 +184,9 @@ std::string Gateway::listen() {
                                       .state = state_,
                                       .suspects = suspects_,
                                       .routes = routes_,
-                                      .policy = policy_,
+                                      .dispatchers = dispatchers_,
+                                      .tenants = tenants_,
+                                      .usage = usage_,
                                       .doors = doors_,
                                       .bodies = bodies_,
                                       .answers = answers_,
@@ -175,7 +197,7 @@ std::string Gateway::listen() {
   for (unsigned i = 0; i < config_.threads; ++i) {
     const int socket = http::listen_on(address_);
     if (socket < 0) return "cannot listen on " + address_.text() + ": " + std::strerror(errno);
-    threads_.emplace_back(shared, socket);
+    threads_.emplace_back(shared, i, socket);
   }
   if (config_.metrics.host.empty()) return {};
   const auto status = serve_status();
@@ -198,6 +220,7 @@ base::Result<base::Address> Gateway::serve_status() {
       .metrics = metrics_,
       .state = state_,
       .routes = routes_,
+      .dispatchers = dispatchers_,
       .doors = status_doors_,
       .bodies = bodies_,
       .subscription = [this] { return subscription_.state(); }};
@@ -210,17 +233,13 @@ void Gateway::limit_connections() {
   const uint64_t generation = routes_.generation();
   if (generation == limited_for_ && state_.max_connections.load() > 0) return;
   limited_for_ = generation;
-  size_t replicas = 0;
-  for (const auto& [name, deployment] : routes_.current()->deployments()) {
-    replicas += deployment->replicas.size();
-  }
+  const size_t replicas = routes_.current()->replicas();
   state_.max_connections.store(
       http::connection_limit(config_.max_connections, descriptors_, config_.threads, replicas));
 }
 
 void Gateway::start() {
   subscription_.start();
-  loads_.tick();
   for (auto& thread : threads_) thread.start();
   reports_.start();
   log_.info("listening", {{"address", address_.text()},
@@ -260,7 +279,7 @@ void Gateway::note_signal(int signal) {
 void Gateway::turn(milliseconds at_most) {
   control_.run_one_for(at_most);
   if (tls_) tls_->watch.look();
-  loads_.tick();
+  dispatchers_.advance();
   limit_connections();
   if (status_ || config_.metrics.host.empty() || clock_.steady_now() < next_status_) return;
   next_status_ = clock_.steady_now() + kStatusRetry;
@@ -315,6 +334,9 @@ void Gateway::fill_report(v1::GatewayReport& report) {
   report.set_connections(state_.connections.load());
   control_plane::add_suspects(suspects_.unshown(clock_.wall_now()), report);
   control_plane::add_deployments(metrics_.totals(), report);
+  control_plane::add_standings(*routes_.current(), *dispatchers_.current(), report);
+  report.set_instance(instance_);
+  control_plane::add_usage(usage_.totals(), report);
 }
 
 base::Result<std::shared_ptr<const tls::Credentials>> load_credentials(

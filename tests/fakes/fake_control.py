@@ -23,6 +23,7 @@ def deployment(
     *,
     adapters: Mapping[str, str] | None = None,
     limits: v1.Limits | None = None,
+    selection_policy: str = "",
 ) -> v1.DeploymentRoute:
     """A deployment as clients may name it; `adapters` maps aliases to versions."""
     return v1.DeploymentRoute(
@@ -32,6 +33,7 @@ def deployment(
         max_model_len=2048,
         adapters=[v1.AdapterAlias(alias=a, adapter=v) for a, v in (adapters or {}).items()],
         limits=limits,
+        selection_policy=selection_policy,
     )
 
 

@@ -188,7 +188,7 @@ class FakeReplica(services.InferenceServicer):
         self.sessions = 0
         self.hellos: list[v1.Hello] = []  # of each session that said one
         self.authorizations: list[str] = []  # of each session and load watch
-        self.load = v1.Load(state=v1.REPLICA_STATE_READY, max_running=8)
+        self.load = v1.Load(state=v1.REPLICA_STATE_READY, max_running=256)
         self._news_of_load: list[asyncio.Event] = []  # one for each session that watches
         self.address = ""
         self._server = grpc.aio.server(options=OPTIONS)

@@ -54,6 +54,8 @@ def gateway_manager(
 
 def _flags(settings: HeadSettings) -> tuple[str, ...]:
     flags = ["--open"] if settings.open_gateway else []
+    for flag, place in (("--node", settings.node), ("--zone", settings.zone)):
+        flags += [flag, place] if place else []
     if settings.cluster_token_file is not None:
         flags += ["--cluster-token-file", str(settings.cluster_token_file.absolute())]
     if settings.tls.ca is not None and settings.tls.cert is not None:  # rpc is served with TLS

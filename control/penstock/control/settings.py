@@ -117,6 +117,9 @@ class HeadSettings:
     # What the local gateway shows its clients; None: it speaks plain HTTP.
     gateway_tls: GatewayTls | None = None
     gateway_id: str = GATEWAY_ID
+    # Where the local gateway is: it prefers replicas of this node, and of this zone; empty: none.
+    node: str = ""
+    zone: str = ""
     log_level: str = "info"
     # Shown to agents, gateways and replicas and asked of them; None: neither shown nor asked for.
     cluster_token_file: Path | None = None

@@ -87,8 +87,8 @@ std::variant<Caller, KeyFault> Tenants::find(const KeyHash& hash, base::WallTime
   return Caller{known.entry.tenant, known.key.id, known.entry.meter};
 }
 
-std::variant<Caller, KeyFault> Tenants::find_without_key() const {
-  if (keys_required_) return KeyFault::kNoKey;
+std::variant<Caller, KeyFault> Tenants::find_without_key(std::string_view presented) const {
+  if (keys_required_) return presented.empty() ? KeyFault::kNoKey : KeyFault::kUnknownKey;
   return Caller{without_key_.tenant, {}, without_key_.meter};
 }
 
@@ -132,7 +132,9 @@ std::variant<Caller, KeyFault> TenantReader::find(std::string_view key, base::Wa
     tenants_ = table_.current();
     generation_ = generation;
   }
-  return key.empty() ? tenants_->find_without_key() : tenants_->find(hasher_(key), now);
+  // Many clients send some key where none is needed.
+  const bool means_nothing = key.empty() || !tenants_->knows_any();
+  return means_nothing ? tenants_->find_without_key(key) : tenants_->find(hasher_(key), now);
 }
 
 }  // namespace penstock::admission

@@ -43,6 +43,8 @@ struct Tenant {
   std::vector<ApiKey> keys = {};
   bool operator==(const Tenant&) const = default;
 
+  // No deployment and no adapter is kept from it.
+  bool may_use_all() const { return models.empty() && adapters.empty(); }
   // What a request runs at that names `asked`.
   base::Priority granted(std::optional<base::Priority> asked) const;
   // 403 where it may not use the deployment or the adapter ("pirate@1"; empty: the base model).
@@ -74,7 +76,10 @@ class Tenants {
   bool keys_required() const { return keys_required_; }
   // Where no key is required, one that is not known is as good as none; one that is over is not.
   std::variant<Caller, KeyFault> find(const KeyHash& hash, base::WallTime now) const;
-  std::variant<Caller, KeyFault> find_without_key() const;
+  // For a key that means nothing; empty: none was presented.
+  std::variant<Caller, KeyFault> find_without_key(std::string_view presented = {}) const;
+  // Whether there is any key.
+  bool knows_any() const { return !known_.empty(); }
 
  private:
   struct Known {

@@ -26,21 +26,32 @@ std::string_view type_of(unsigned status) {
   return status >= 500 ? "api_error" : "invalid_request_error";
 }
 
-}  // namespace
-
-std::string error_body(const base::Error& error, std::string_view request_id) {
+std::string body_with(const base::Error& error, std::string_view request_id,
+                      std::string_view further) {
   std::string out = R"({"type":"error","error":{"type":)";
   base::append_json_string(out, type_of(error.status));
   out += R"(,"message":)";
   base::append_json_string(out, error.message);
+  out += further;
   out += R"(},"request_id":)";
   base::append_json_string(out, request_id);
   out += '}';
   return out;
 }
 
+}  // namespace
+
+std::string error_body(const base::Error& error, std::string_view request_id) {
+  return body_with(error, request_id, {});
+}
+
+// A stream has no headers left to say when to come again.
 std::string error_event(const base::Error& error, std::string_view request_id) {
-  return "event: error\ndata: " + error_body(error, request_id) + "\n\n";
+  std::string further;
+  if (error.retry_after.count() > 0) {
+    further = R"(,"retry_after_ms":)" + std::to_string(error.retry_after.count());
+  }
+  return "event: error\ndata: " + body_with(error, request_id, further) + "\n\n";
 }
 
 }  // namespace penstock::anthropic

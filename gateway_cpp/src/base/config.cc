@@ -186,7 +186,9 @@ std::span<const Flag> flags() {
   static const std::vector<Flag> kFlags = {
       {"listen", "HOST:PORT", "where clients connect (127.0.0.1:8080); port 0: any free one",
        set_listen},
-      {"open", "", "serve whoever reaches it: needed to listen beyond loopback",
+      {"open", "",
+       "serve whoever reaches it beyond loopback, too, until the first API key is made; without it "
+       "requests without a key are answered 401 there",
        turned_on(&C::open)},
       {"tls-cert", "PATH", "serves HTTPS with this certificate and the chain behind it, in PEM",
        text(&C::tls_cert)},
@@ -198,6 +200,8 @@ std::span<const Flag> flags() {
        set_metrics},
       {"control", "HOST:PORT", "the head's Routes service; without it, only the kept snapshot",
        set_control},
+      {"node", "NAME", "the machine it runs on: replicas there are preferred", text(&C::node)},
+      {"zone", "NAME", "its zone: replicas there are preferred", text(&C::zone)},
       {"id", "NAME", "this gateway's name, one for each gateway of a head (gateway)", set_id},
       {"data-dir", "DIR", "keeps the last route snapshot there; without it, none is kept",
        text(&C::data_dir)},
@@ -262,12 +266,6 @@ std::size_t memory_bytes() {
 
 // What belongs together is checked when all flags are read.
 Result<GatewayConfig> validated(GatewayConfig config) {
-  if (!config.listen.is_loopback() && !config.open) {
-    return make_error(Kind::kConfig,
-                      "--listen " + config.listen.text() +
-                          " is not a loopback address: whoever reaches it would be served without "
-                          "a key; add --open if that is meant");
-  }
   if (config.tls_cert.empty() != config.tls_key.empty()) {
     const bool has_cert = !config.tls_cert.empty();
     return make_error(Kind::kConfig, std::string(has_cert ? "--tls-cert" : "--tls-key") +

@@ -31,12 +31,14 @@ enum class Action : std::uint8_t { kRun, kHelp, kVersion };
 struct GatewayConfig {
   Action action = Action::kRun;
   Address listen{"127.0.0.1", 8080};  // where clients connect
-  bool open = false;        // listening beyond loopback is meant: anybody who gets there is served
-  std::string tls_cert;     // PEM: certificate and chain that clients see; empty: plain HTTP
-  std::string tls_key;      // PEM: its key; both are files that are read again when they change
-  bool share_port = false;  // another gateway may listen there too: one takes the other's place
-  Address metrics;          // /metrics, /livez, /readyz on a thread of their own; no host: none
-  std::string control;      // host:port of the head's Routes; empty: only what data_dir holds
+  bool open = false;     // whoever gets there from beyond loopback is served until there is a key
+  std::string tls_cert;  // PEM: certificate and chain that clients see; empty: plain HTTP
+  std::string tls_key;   // PEM: its key; both are files that are read again when they change
+  bool share_port = false;     // another gateway may listen there too: one takes the other's place
+  Address metrics;             // /metrics, /livez, /readyz on a thread of their own; no host: none
+  std::string control;         // host:port of the head's Routes; empty: only what data_dir holds
+  std::string node;            // the machine it runs on, as node agents name it; empty: not told
+  std::string zone;            // its zone; empty: not told
   std::string id = "gateway";  // one for each gateway of a head: it names the snapshot file
   std::string data_dir;        // keeps the last snapshot; empty: none is kept
   std::string cluster_token;   // proves to head and replicas who we are; empty: none is sent

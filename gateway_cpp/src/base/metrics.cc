@@ -41,9 +41,12 @@ struct DeploymentSum {
   std::uint64_t failovers = 0;
   std::uint64_t prompt_tokens = 0;
   std::uint64_t completion_tokens = 0;
+  std::uint64_t cached_tokens = 0;
   HistogramSum ttft;
   HistogramSum queue_wait;
   HistogramSum duration;
+  HistogramSum estimate_error;
+  std::map<std::string_view, std::uint64_t> dropped;
   std::map<std::pair<Outcome, unsigned>, std::uint64_t> settled;
 };
 
@@ -120,13 +123,22 @@ void render_requests(Page& page, const Sums& sums) {
   }
 }
 
+void render_drops(Page& page, const Sums& sums) {
+  page.family("drops_total", "counter", "Requests refused or given up in the queue, by reason.");
+  for (const auto& [deployment, sum] : sums) {
+    for (const auto& [reason, count] : sum.dropped) {
+      page.sample(deployment_label(deployment) + ",reason=\"" + std::string(reason) + "\"", count);
+    }
+  }
+}
+
 void render_counters(Page& page, const Sums& sums) {
   struct Column {
     std::string_view name;
     std::string_view help;
     std::uint64_t DeploymentSum::*value;
   };
-  constexpr std::array<Column, 5> kColumns = {{
+  constexpr std::array<Column, 6> kColumns = {{
       {"events_total", "SSE events written to clients.", &DeploymentSum::events},
       {"answer_bytes_total", "Answer bytes written to clients.", &DeploymentSum::bytes},
       {"failovers_total", "Further replicas tried before the first byte.",
@@ -135,6 +147,8 @@ void render_counters(Page& page, const Sums& sums) {
        &DeploymentSum::prompt_tokens},
       {"completion_tokens_total", "Generated tokens, as replicas report them.",
        &DeploymentSum::completion_tokens},
+      {"cached_tokens_total", "Prompt tokens that replicas found in their caches.",
+       &DeploymentSum::cached_tokens},
   }};
   for (const Column& column : kColumns) {
     page.family(column.name, "counter", column.help);
@@ -154,10 +168,12 @@ void render_histograms(Page& page, const Sums& sums) {
     std::string_view help;
     HistogramSum DeploymentSum::*value;
   };
-  constexpr std::array<Column, 3> kColumns = {{
+  constexpr std::array<Column, 4> kColumns = {{
       {"ttft_seconds", "Request read to first answer byte.", &DeploymentSum::ttft},
       {"queue_wait_seconds", "Admission to send.", &DeploymentSum::queue_wait},
       {"request_duration_seconds", "Request read to settled.", &DeploymentSum::duration},
+      {"wait_estimate_error_ratio", "Of waits over 100 ms: |estimated - real| / real.",
+       &DeploymentSum::estimate_error},
   }};
   for (const Column& column : kColumns) {
     page.family(column.name, "histogram", column.help);
@@ -262,6 +278,24 @@ void DeploymentMetrics::settled(Outcome outcome, unsigned status) {
   settled_.emplace_back(outcome, status).count.add();
 }
 
+void DeploymentMetrics::dropped(std::string_view reason) {
+  for (Dropped& row : dropped_) {
+    if (row.reason == reason) return row.count.add();
+  }
+  const std::lock_guard lock(mutex_);
+  dropped_.emplace_back(reason).count.add();
+}
+
+void DeploymentMetrics::note_estimate(std::chrono::nanoseconds estimated,
+                                      std::chrono::nanoseconds real) {
+  constexpr std::chrono::milliseconds kShort{100};
+  if (real <= kShort) return;
+  const auto off = std::chrono::abs(estimated - real);
+  const double ratio = static_cast<double>(off.count()) / static_cast<double>(real.count());
+  estimate_error.observe(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(ratio)));
+}
+
 DeploymentMetrics& MetricsShard::deployment(std::string_view name) {
   for (DeploymentMetrics& deployment : deployments_) {
     if (deployment.name() == name) return deployment;
@@ -297,6 +331,9 @@ std::string Metrics::render(const GatewayFacts& facts) const {
     sum.failovers += part.failovers.value();
     sum.prompt_tokens += part.prompt_tokens.value();
     sum.completion_tokens += part.completion_tokens.value();
+    sum.cached_tokens += part.cached_tokens.value();
+    sum.estimate_error.add(part.estimate_error);
+    for (const auto& row : part.dropped_) sum.dropped[row.reason] += row.count.value();
     sum.ttft.add(part.ttft);
     sum.queue_wait.add(part.queue_wait);
     sum.duration.add(part.duration);
@@ -311,6 +348,7 @@ std::string Metrics::render(const GatewayFacts& facts) const {
   }
   Page page;
   render_requests(page, sums);
+  render_drops(page, sums);
   render_counters(page, sums);
   render_histograms(page, sums);
   render_process(page, process);
@@ -343,6 +381,8 @@ std::vector<DeploymentTotals> Metrics::totals() const {
     sum.prompt_tokens += part.prompt_tokens.value();
     sum.completion_tokens += part.completion_tokens.value();
     sum.ttft_sum += std::chrono::microseconds(part.ttft.sum_ns() / 1000);
+    sum.queue_wait_sum += std::chrono::microseconds(part.queue_wait.sum_ns() / 1000);
+    for (std::size_t i = 0; i < Histogram::kBuckets; ++i) sum.sent += part.queue_wait.count(i);
   });
   std::vector<DeploymentTotals> out;
   out.reserve(sums.size());

@@ -81,6 +81,10 @@ class DeploymentMetrics {
 
   // One settled request; `status` is what the client saw, 499 if it left before a status.
   void settled(Outcome outcome, unsigned status);
+  // Admission said no, or a queue was left; `reason` is static.
+  void dropped(std::string_view reason);
+  // A wait that was estimated is over. Short ones say nothing of the estimate.
+  void note_estimate(std::chrono::nanoseconds estimated, std::chrono::nanoseconds real);
 
   const std::string& name() const { return name_; }
 
@@ -90,9 +94,11 @@ class DeploymentMetrics {
   Counter failovers;      // further replicas tried before the first byte
   Counter prompt_tokens;  // as replicas report them
   Counter completion_tokens;
-  Histogram ttft;        // request read to first answer byte handed to the socket
-  Histogram queue_wait;  // admission to send
-  Histogram duration;    // request read to settled
+  Counter cached_tokens;     // of the prompt tokens
+  Histogram ttft;            // request read to first answer byte handed to the socket
+  Histogram queue_wait;      // admission to send
+  Histogram duration;        // request read to settled
+  Histogram estimate_error;  // |estimated - real| / real, a second standing for 1
 
  private:
   friend class Metrics;
@@ -105,7 +111,13 @@ class DeploymentMetrics {
 
   std::string name_;
   mutable std::mutex mutex_;  // the owner takes it to add a row, readers to walk the rows
+  struct Dropped {
+    explicit Dropped(std::string_view reason) : reason(reason) {}
+    std::string_view reason;
+    Counter count;
+  };
   std::deque<Settled> settled_;
+  std::deque<Dropped> dropped_;
 };
 
 // All numbers of one I/O thread.
@@ -148,6 +160,8 @@ struct DeploymentTotals {
   std::uint64_t prompt_tokens = 0;
   std::uint64_t completion_tokens = 0;
   std::chrono::microseconds ttft_sum{0};
+  std::chrono::microseconds queue_wait_sum{0};
+  std::uint64_t sent = 0;  // to a replica
 };
 
 // What the metrics page tells besides the counters.

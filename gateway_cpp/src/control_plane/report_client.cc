@@ -6,6 +6,12 @@
 
 namespace penstock::control_plane {
 
+namespace {
+
+constexpr std::chrono::milliseconds kLastWords{1'000};  // for the head to take the last report
+
+}  // namespace
+
 ReportClient::ReportClient(std::string gateway_id, HeadChannel head, const base::Clock& clock,
                            Fill fill, std::chrono::milliseconds interval)
     : gateway_id_(std::move(gateway_id)),
@@ -24,9 +30,13 @@ void ReportClient::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
-    if (call_ != nullptr) call_->TryCancel();
   }
   changed_.notify_all();
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kLastWords, [this] { return call_ == nullptr; });
+    if (call_ != nullptr) call_->TryCancel();
+  }
   if (thread_.joinable()) thread_.join();
 }
 
@@ -56,19 +66,23 @@ void ReportClient::report_until_broken() {
   penstock::v1::GatewayReportReply reply;
   const auto writer = stub->Report(&context, &reply);
   penstock::v1::GatewayReport report;
-  do {
+  // The last one tells what came up to the end: nothing that was counted is lost by a stop.
+  for (bool last = false;;) {
     report.Clear();
     report.set_gateway_id(gateway_id_);
     report.set_at_ms(
         std::chrono::duration_cast<std::chrono::milliseconds>(clock_.wall_now().time_since_epoch())
             .count());
     fill_(report);
-  } while (writer->Write(report) && wait());
-  // The head need not answer for this to end: a stop has cancelled the call.
+    if (!writer->Write(report) || last) break;
+    last = !wait();
+  }
+  // The head need not answer for this to end: a stop cancels the call after a while.
   writer->WritesDone();
   writer->Finish();
   const std::lock_guard lock(mutex_);
   call_ = nullptr;
+  changed_.notify_all();
 }
 
 bool ReportClient::wait() {

@@ -5,6 +5,7 @@
 
 #include "control_plane/snapshot_codec.h"
 #include "control_plane/suspect_codec.h"
+#include "control_plane/tenant_codec.h"
 #include "penstock/v1/routes.grpc.pb.h"
 
 namespace penstock::control_plane {
@@ -18,13 +19,12 @@ constexpr milliseconds kMostBackoff{1000};
 }  // namespace
 
 RouteSubscription::RouteSubscription(std::string gateway_id, HeadChannel head, SnapshotFile& file,
-                                     routing::RouteTable& table, admission::Suspects& suspects,
-                                     const base::Clock& clock, base::Log& log)
+                                     const Followers& followers, const base::Clock& clock,
+                                     base::Log& log)
     : gateway_id_(std::move(gateway_id)),
       head_(std::move(head)),
       file_(file),
-      table_(table),
-      suspects_(suspects),
+      followers_(followers),
       clock_(clock),
       log_(log) {}
 
@@ -136,13 +136,18 @@ void RouteSubscription::consider(const penstock::v1::RouteSnapshot& wire) {
     file_.save(wire);
     return;
   }
-  suspects_.merge(suspects_of(wire), clock_.wall_now());
+  followers_.suspects.merge(suspects_of(wire), clock_.wall_now());
   set_state(wire, RouteSource::kControl);
 }
 
 void RouteSubscription::apply(const penstock::v1::RouteSnapshot& wire, RouteSource source) {
-  table_.replace(from_proto(wire));
-  suspects_.merge(suspects_of(wire), clock_.wall_now());
+  // Whoever finds a deployment in the routes finds its replicas, and its tenants' limits, too.
+  const auto snapshot = from_proto(wire);
+  const bool closed = followers_.without_keys == WithoutKeys::kRefused;
+  followers_.tenants.replace(tenants_of(wire), wire.keys_required() || closed);
+  followers_.dispatchers.follow(snapshot);
+  followers_.routes.replace(snapshot);
+  followers_.suspects.merge(suspects_of(wire), clock_.wall_now());
   accepted_ = {.stamp = wire.stamp(), .version = wire.version()};
   set_state(wire, source);
   log_.info("routes replaced", {{"version", wire.version()},

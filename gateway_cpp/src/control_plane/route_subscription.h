@@ -16,11 +16,13 @@
 #include <thread>
 
 #include "admission/suspects.h"
+#include "admission/tenants.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "control_plane/head_channel.h"
 #include "control_plane/snapshot_file.h"
 #include "control_plane/snapshot_guard.h"
+#include "dispatch/dispatchers.h"
 #include "routing/route_table.h"
 
 namespace penstock::control_plane {
@@ -37,12 +39,23 @@ struct SubscriptionState {
   base::SteadyTime last_connected{};  // end of the last connection, or now while connected
 };
 
+// Whether a request without a key is served while no key has ever been made.
+enum class WithoutKeys : std::uint8_t { kServed, kRefused };
+
+// What a snapshot changes. All outlive the subscription.
+struct Followers {
+  routing::RouteTable& routes;
+  dispatch::Dispatchers& dispatchers;
+  admission::TenantTable& tenants;
+  admission::Suspects& suspects;
+  WithoutKeys without_keys = WithoutKeys::kServed;
+};
+
 class RouteSubscription {
  public:
   // Without a head there is only the file.
   RouteSubscription(std::string gateway_id, HeadChannel head, SnapshotFile& file,
-                    routing::RouteTable& table, admission::Suspects& suspects,
-                    const base::Clock& clock, base::Log& log);
+                    const Followers& followers, const base::Clock& clock, base::Log& log);
   RouteSubscription(const RouteSubscription&) = delete;
   RouteSubscription& operator=(const RouteSubscription&) = delete;
   ~RouteSubscription();
@@ -67,8 +80,7 @@ class RouteSubscription {
   const std::string gateway_id_;
   const HeadChannel head_;
   SnapshotFile& file_;
-  routing::RouteTable& table_;
-  admission::Suspects& suspects_;
+  const Followers followers_;
   const base::Clock& clock_;
   base::Log& log_;
 

@@ -10,24 +10,29 @@ constexpr std::chrono::seconds kSweepInterval{1};
 
 }  // namespace
 
-IoThread::IoThread(const Shared& shared, int socket)
+IoThread::IoThread(const Shared& shared, unsigned index, int socket)
     : clock_(shared.clock),
       ticker_(io_.get_executor()),
       timers_(shared.clock.steady_now()),
       metrics_(shared.metrics.add_shard()),
       routes_(shared.routes),
-      pool_(
-          io_, shared.clock,
-          {.credit_bytes = shared.config.stream_credit_bytes, .token = shared.config.cluster_token},
-          metrics_, shared.log),
-      pages_(shared.clock, shared.metrics, shared.state, routes_, shared.subscription),
+      dispatchers_(shared.dispatchers),
+      tenants_(shared.tenants),
+      pool_(io_, shared.clock,
+            {.credit_bytes = shared.config.stream_credit_bytes,
+             .token = shared.config.cluster_token,
+             .gateway_id = shared.config.id},
+            {.index = index, .threads = shared.config.threads}, shared.dispatchers, metrics_,
+            shared.log),
+      pages_(shared.metrics, shared.state, routes_, dispatchers_, shared.subscription),
       flow_({shared.clock, shared.log, shared.config, metrics_, shared.state, shared.suspects,
-             timers_, parser_, routes_, shared.policy, pool_, shared.aside, shared.answers}),
+             timers_, parser_, routes_, dispatchers_, shared.usage, pool_, shared.aside,
+             shared.answers}),
       services_{shared.clock,  shared.log,   shared.config,
                 metrics_,      shared.state, shared.state.connections,
                 ids_,          pages_,       shared.doors,
                 shared.bodies, waiting_,     &shared.waiting,
-                &flow_,        shared.tls},
+                &flow_,        &tenants_,    shared.tls},
       sessions_(io_, services_, shared.log),
       listener_(io_, socket, shared.state.max_connections, sessions_, services_, timers_,
                 shared.log) {
@@ -69,9 +74,10 @@ void IoThread::tick() {
   const auto now = clock_.steady_now();
   timers_.advance(now);
   flow_.look_for_suspects();
+  pool_.tick();
   if (now >= next_sweep_) {
     next_sweep_ = now + kSweepInterval;
-    pool_.sweep(*routes_.read());
+    pool_.sweep();
   }
   ticker_.expires_after(runtime::TimerWheel::kTick);
   ticker_.async_wait([this](boost::system::error_code ec) {

@@ -8,10 +8,13 @@
 #include <thread>
 
 #include "admission/suspects.h"
+#include "admission/tenants.h"
+#include "admission/usage_book.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "dispatch/dispatchers.h"
 #include "http/doors.h"
 #include "http/listener.h"
 #include "http/request_id.h"
@@ -22,7 +25,6 @@
 #include "openai/request.h"
 #include "proxy/request_flow.h"
 #include "routing/route_table.h"
-#include "routing/selection_policy.h"
 #include "runtime/body_budget.h"
 #include "runtime/gateway_state.h"
 #include "runtime/side_threads.h"
@@ -42,7 +44,9 @@ class IoThread {
     runtime::GatewayState& state;
     admission::Suspects& suspects;
     const routing::RouteTable& routes;
-    const routing::SelectionPolicy& policy;
+    const dispatch::Dispatchers& dispatchers;
+    const admission::TenantTable& tenants;
+    admission::UsageBook& usage;
     const Doors& doors;
     runtime::BodyBudget& bodies;  // of requests
     runtime::BodyBudget& answers;
@@ -52,8 +56,8 @@ class IoThread {
     const TlsPort* tls;  // null: clients speak plain HTTP
   };
 
-  // `socket`: from listen_on(), owned from now on.
-  IoThread(const Shared& shared, int socket);
+  // `socket`: from listen_on(), owned from now on. `index`: among the gateway's I/O threads.
+  IoThread(const Shared& shared, unsigned index, int socket);
   IoThread(const IoThread&) = delete;
   IoThread& operator=(const IoThread&) = delete;
   ~IoThread();
@@ -79,6 +83,8 @@ class IoThread {
   runtime::TimerWheel timers_;
   base::MetricsShard& metrics_;
   routing::RouteReader routes_;
+  dispatch::DispatchReader dispatchers_;
+  admission::TenantReader tenants_;
   openai::RequestParser parser_;
   upstream::ReplicaPool pool_;
   RequestIds ids_;

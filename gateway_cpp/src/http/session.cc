@@ -5,10 +5,13 @@
 #include <optional>
 #include <utility>
 
+#include "base/priority.h"
 #include "dialects/errors.h"
 #include "dialects/stream_end.h"
+#include "http/api_key.h"
 #include "http/content_coding.h"
 #include "http/openapi.h"
+#include "http/session_errors.h"
 #include "http/waiting_sessions.h"
 #include "openai/errors.h"
 
@@ -34,44 +37,6 @@ bool is_status_page(Page page) {
   return page == Page::kLivez || page == Page::kReadyz || page == Page::kStartupz ||
          page == Page::kHealth || page == Page::kDeepHealth || page == Page::kVersion ||
          page == Page::kMetrics;
-}
-
-base::Error wrong_method(const RequestHead& head, std::string_view allow) {
-  return base::make_error(base::Kind::kMethodNotAllowed, "The method " + std::string(head.method) +
-                                                             " is not for this path. It takes " +
-                                                             std::string(allow) + ".");
-}
-
-base::Error wrong_content_type(const RequestHead& head) {
-  return base::make_error(base::Kind::kUnsupportedMediaType,
-                          "The content type `" + std::string(head.content_type.substr(0, 100)) +
-                              "` is not taken here. Send application/json.");
-}
-
-base::Error wrong_coding(const RequestHead& head) {
-  return base::make_error(base::Kind::kUnsupportedMediaType,
-                          "The content encoding `" +
-                              std::string(head.content_encoding.substr(0, 100)) +
-                              "` is not taken here. Send the body as it is, or in gzip.");
-}
-
-base::Error too_many_clients() {
-  auto error = base::make_error(base::Kind::kOverloaded,
-                                "This gateway has as many connections as it may. Try again.");
-  error.retry_after = std::chrono::seconds(1);
-  return error;
-}
-
-base::Error plain_http() {
-  return base::make_error(
-      base::Kind::kBadRequest,
-      "This port speaks HTTPS, and the request came as plain HTTP. Begin the URL "
-      "with https://.");
-}
-
-base::Error our_fault() {
-  return base::make_error(base::Kind::kInternal,
-                          "This gateway failed at the request. Its log says how.");
 }
 
 }  // namespace
@@ -207,7 +172,7 @@ bool Session::has(Page page) const {
   return is_status_port ? is_status_page(page) : page != Page::kMetrics;
 }
 
-Session::Refused Session::refusal(const RequestHead& head, const Match& matched) const {
+Session::Refused Session::refusal(const RequestHead& head, const Match& matched) {
   if (welcome_ == Welcome::kNo) return too_many_clients();
   if (auto closed = services_.doors.refusal(head)) return closed;
   if (const auto* options = std::get_if<Options>(&matched)) {
@@ -221,10 +186,25 @@ Session::Refused Session::refusal(const RequestHead& head, const Match& matched)
   }
   const auto* found = std::get_if<Found>(&matched);
   if (found == nullptr || !has(found->page)) return no_such_page(head);
+  if (auto stranger = know_caller(head, found->page)) return stranger;
   if (found->page != Page::kEndpoint) return std::nullopt;
   if (!is_json(head)) return wrong_content_type(head);
   if (coding_of(head) == Coding::kUnknown) return wrong_coding(head);
   return std::nullopt;
+}
+
+// Whose request it is, where the page is for those who may call.
+Session::Refused Session::know_caller(const RequestHead& head, Page page) {
+  caller_.reset();
+  const bool asks = page == Page::kEndpoint || page == Page::kModels || page == Page::kModel;
+  if (!asks || services_.tenants == nullptr) return std::nullopt;
+  auto found = services_.tenants->find(presented_key(head), services_.clock.wall_now());
+  if (const auto* fault = std::get_if<admission::KeyFault>(&found)) {
+    return admission::key_error(*fault);
+  }
+  caller_ = std::move(std::get<admission::Caller>(found));
+  if (head.priority.empty() || base::priority_named(head.priority)) return std::nullopt;
+  return wrong_priority(head);
 }
 
 base::Error Session::no_such_page(const RequestHead& head) const {
@@ -254,9 +234,9 @@ Awaitable<void> Session::dispatch(const RequestHead& head, const Found& found, s
     case Page::kEndpoint:
       co_return co_await generate(found, head, id, reply);
     case Page::kModels:
-      co_return co_await show(services_.pages.models(), reply);
+      co_return co_await show(services_.pages.models(*caller_->tenant), reply);
     case Page::kModel: {
-      auto page = services_.pages.model(found.model_id);
+      auto page = services_.pages.model(*caller_->tenant, found.model_id);
       if (!page) co_return co_await refuse(page.error(), reply);
       co_return co_await show(std::move(*page), reply);
     }
@@ -302,6 +282,10 @@ Awaitable<void> Session::generate(const Found& found, const RequestHead& head, s
   ask.traceparent = std::string(head.traceparent);
   ask.endpoint = found.endpoint;
   ask.received = received_;
+  ask.caller = std::move(*caller_);
+  if (!head.priority.empty()) ask.priority = base::priority_named(head.priority);
+  ask.session = std::string(head.session);
+  ask.wants_metadata = head.metadata == "include";
   co_await services_.flow->run(std::move(ask), reply);
 }
 

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <variant>
 
+#include "admission/tenants.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
@@ -47,7 +48,8 @@ struct Services {
   WaitingSessions& waiting;
   WaitingRooms* others_waiting;  // of all threads; null: there are no others
   proxy::RequestFlow* flow;      // null: a status port, which answers nobody's prompts
-  const TlsPort* tls = nullptr;  // null: the port speaks plain HTTP
+  admission::TenantReader* tenants = nullptr;  // null: a status port, which asks for no key
+  const TlsPort* tls = nullptr;                // null: the port speaks plain HTTP
 };
 
 // Whether a client's requests are answered, or refused because the gateway has too many clients.
@@ -96,7 +98,8 @@ class Session {
   Awaitable<void> dispatch(const RequestHead& head, const Found& found, std::string_view id,
                            HttpReply& reply);
   bool has(Page page) const;
-  Refused refusal(const RequestHead& head, const Match& matched) const;
+  Refused refusal(const RequestHead& head, const Match& matched);
+  Refused know_caller(const RequestHead& head, Page page);
   base::Error no_such_page(const RequestHead& head) const;
   Awaitable<void> generate(const Found& found, const RequestHead& head, std::string_view id,
                            HttpReply& reply);
@@ -115,7 +118,8 @@ class Session {
   RequestReader reader_;
   bool has_asked_ = false;
   base::SteadyTime received_{};  // when the last byte that was read of this request had come
-  bool answering_ = false;       // a request was read, and is not settled
+  std::optional<admission::Caller> caller_;  // of the request that is answered
+  bool answering_ = false;                   // a request was read, and is not settled
   bool cut_off_ = false;  // the last answer is not whole, and only a reset can tell its client
   Connection::Farewell farewell_ = Connection::Farewell::kWhole;
 };

@@ -16,7 +16,7 @@ constexpr std::string_view kPrometheus = "text/plain; version=0.0.4; charset=utf
 
 // The name that was resolved to `route`.
 routing::ModelName resolved_name(std::string_view id, const routing::Route& route) {
-  const routing::DeploymentRoute& deployment = route.deployment->route;
+  const routing::DeploymentRoute& deployment = *route.deployment;
   routing::ModelName name{std::string(id), &deployment};
   const auto& adapters = deployment.adapters;
   const auto alias = std::find_if(adapters.begin(), adapters.end(), [&](const auto& adapter) {
@@ -48,20 +48,9 @@ std::string_view name_of(control_plane::RouteSource source) {
   return "none";
 }
 
-bool may_be_sent_to(const routing::Target& target, base::SteadyTime now) {
-  return target.route.state == routing::ReplicaState::kReady && target.tracker->is_serving() &&
-         !target.tracker->is_down(now);
-}
-
-auto replicas_to_send_to(const routing::DeploymentTargets& deployment, base::SteadyTime now) {
-  return std::count_if(deployment.replicas.begin(), deployment.replicas.end(),
-                       [now](const auto& target) { return may_be_sent_to(target, now); });
-}
-
-bool any_replica(const routing::Routes& routes, base::SteadyTime now) {
-  return std::any_of(
-      routes.deployments().begin(), routes.deployments().end(),
-      [now](const auto& entry) { return replicas_to_send_to(*entry.second, now) > 0; });
+bool any_replica(const dispatch::Dispatchers::ByUid& dispatchers) {
+  return std::any_of(dispatchers.begin(), dispatchers.end(),
+                     [](const auto& entry) { return entry.second->standing().usable > 0; });
 }
 
 // How a deployment without a replica to send to stands. One that is said to serve has lost its
@@ -82,27 +71,26 @@ std::string_view standing_without_replica(base::Availability availability) {
 }
 
 // One entry of the deep page, and whether it lets the page be well.
-bool append_deployment(std::string& body, const routing::DeploymentTargets& deployment,
-                       base::SteadyTime now) {
-  const auto& route = deployment.route;
-  const auto serving = replicas_to_send_to(deployment, now);
+bool append_deployment(std::string& body, const routing::DeploymentRoute& route,
+                       const dispatch::Standing& standing) {
+  const auto serving = standing.usable;
   body += R"({"id":)" + base::json_string(route.name);
   body += R"(,"status":)";
   body += base::json_string(serving > 0 ? "serving" : standing_without_replica(route.availability));
-  body += R"(,"replicas":)" + std::to_string(deployment.replicas.size());
+  body += R"(,"replicas":)" + std::to_string(standing.replicas);
   body += R"(,"serving":)" + std::to_string(serving) + "}";
   return serving > 0 || route.availability == base::Availability::kScaledToZero;
 }
 
 }  // namespace
 
-StatusPages::StatusPages(const base::Clock& clock, const base::Metrics& metrics,
-                         const runtime::GatewayState& state, routing::RouteReader& routes,
+StatusPages::StatusPages(const base::Metrics& metrics, const runtime::GatewayState& state,
+                         routing::RouteReader& routes, dispatch::DispatchReader& dispatchers,
                          Subscription subscription)
-    : clock_(clock),
-      metrics_(metrics),
+    : metrics_(metrics),
       state_(state),
       routes_(routes),
+      dispatchers_(dispatchers),
       subscription_(std::move(subscription)) {}
 
 PageText StatusPages::live() const { return {200, kJson, R"({"status":"live"})"}; }
@@ -116,7 +104,7 @@ std::optional<StatusPages::NotReady> StatusPages::why_not_ready(
     return NotReady{"no_snapshot", "no route snapshot has come from the head, and none is on disk"};
   }
   if (routes.deployments().empty()) return NotReady{"no_route", "there is no deployment"};
-  if (!any_replica(routes, clock_.steady_now())) {
+  if (!any_replica(*dispatchers_.read())) {
     return NotReady{"no_replica", "no replica of any deployment can be sent requests"};
   }
   return std::nullopt;
@@ -157,12 +145,13 @@ PageText StatusPages::health() const {
 PageText StatusPages::deep_health() const {
   const routing::Routes& routes = *routes_.read();
   if (why_not_ready(routes)) return ready();
-  const auto now = clock_.steady_now();
   std::string deployments;
   bool well = true;
-  for (const auto& entry : routes.deployments()) {
+  for (const auto& [name, route] : routes.deployments()) {
+    const auto dispatcher = dispatchers_.of(*route);
     if (!deployments.empty()) deployments += ',';
-    well &= append_deployment(deployments, *entry.second, now);
+    const auto standing = dispatcher ? dispatcher->standing() : dispatch::Standing{};
+    well &= append_deployment(deployments, *route, standing);
   }
   std::string body = R"({"status":)" + base::json_string(well ? "well" : "degraded");
   body += R"(,"deployments":[)" + deployments + "]" + routes_members(routes) + "}";
@@ -181,15 +170,20 @@ PageText StatusPages::metrics() const {
   return {200, kPrometheus, metrics_.render(facts)};
 }
 
-PageText StatusPages::models() const {
+PageText StatusPages::models(const admission::Tenant& tenant) const {
   std::vector<openai::ModelCard> cards;
-  for (const auto& name : routes_.read()->names()) cards.push_back(card_of(name));
+  for (const auto& name : routes_.read()->names()) {
+    const std::string& adapter = name.adapter == nullptr ? std::string() : name.adapter->adapter;
+    if (!tenant.refuses(name.deployment->name, adapter)) cards.push_back(card_of(name));
+  }
   return {200, kJson, openai::model_list_body(cards)};
 }
 
-base::Result<PageText> StatusPages::model(std::string_view id) const {
+base::Result<PageText> StatusPages::model(const admission::Tenant& tenant,
+                                          std::string_view id) const {
   const auto route = routes_.read()->resolve(id);
   if (!route) return route.error();
+  if (auto no = tenant.refuses(route->deployment->name, route->adapter)) return *no;
   return PageText{200, kJson, openai::model_body(card_of(resolved_name(id, *route)))};
 }
 

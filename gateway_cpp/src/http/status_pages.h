@@ -6,10 +6,11 @@
 #include <string>
 #include <string_view>
 
-#include "base/clock.h"
+#include "admission/tenants.h"
 #include "base/error.h"
 #include "base/metrics.h"
 #include "control_plane/route_subscription.h"
+#include "dispatch/dispatchers.h"
 #include "routing/route_table.h"
 #include "runtime/gateway_state.h"
 
@@ -26,8 +27,8 @@ class StatusPages {
   // How the gateway stands to its control plane. Any thread.
   using Subscription = std::function<control_plane::SubscriptionState()>;
 
-  StatusPages(const base::Clock& clock, const base::Metrics& metrics,
-              const runtime::GatewayState& state, routing::RouteReader& routes,
+  StatusPages(const base::Metrics& metrics, const runtime::GatewayState& state,
+              routing::RouteReader& routes, dispatch::DispatchReader& dispatchers,
               Subscription subscription);
 
   PageText live() const;
@@ -43,8 +44,9 @@ class StatusPages {
   PageText deep_health() const;
   PageText version() const;
   PageText metrics() const;
-  PageText models() const;
-  base::Result<PageText> model(std::string_view id) const;
+  // What the tenant may use.
+  PageText models(const admission::Tenant& tenant) const;
+  base::Result<PageText> model(const admission::Tenant& tenant, std::string_view id) const;
 
  private:
   struct NotReady {
@@ -54,10 +56,10 @@ class StatusPages {
   std::optional<NotReady> why_not_ready(const routing::Routes& routes) const;
   std::string routes_members(const routing::Routes& routes) const;
 
-  const base::Clock& clock_;
   const base::Metrics& metrics_;
   const runtime::GatewayState& state_;
   routing::RouteReader& routes_;
+  dispatch::DispatchReader& dispatchers_;
   const Subscription subscription_;
 };
 

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/metrics.h"
+#include "dispatch/dispatchers.h"
 #include "http/doors.h"
 #include "http/listener.h"
 #include "http/request_id.h"
@@ -33,6 +34,7 @@ class StatusThread {
     const base::Metrics& metrics;
     runtime::GatewayState& state;
     const routing::RouteTable& routes;
+    const dispatch::Dispatchers& dispatchers;
     const Doors& doors;
     runtime::BodyBudget& bodies;
     StatusPages::Subscription subscription;
@@ -55,6 +57,7 @@ class StatusThread {
   base::Metrics own_;  // of this port's connections, which are no clients'
   base::MetricsShard& shard_;
   routing::RouteReader routes_;
+  dispatch::DispatchReader dispatchers_;
   RequestIds ids_;
   StatusPages pages_;
   WaitingSessions waiting_{timers_};

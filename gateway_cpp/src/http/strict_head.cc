@@ -108,7 +108,7 @@ class HeadReader {
   }
 
   Fault note(std::string_view name, std::string_view value) {
-    static constexpr std::array<Kept, 7> kKept = {{
+    static constexpr std::array<Kept, 13> kKept = {{
         {"content-type", &RequestHead::content_type, Times::kOnce},
         {"content-encoding", &RequestHead::content_encoding, Times::kOnce},
         {"origin", &RequestHead::origin, Times::kOnce},
@@ -116,6 +116,12 @@ class HeadReader {
         {"x-client-request-id", &RequestHead::client_request_id, Times::kFirst},
         {"x-request-id", &RequestHead::request_id, Times::kFirst},
         {"traceparent", &RequestHead::traceparent, Times::kFirst},
+        {"authorization", &RequestHead::authorization, Times::kOnce},
+        {"x-api-key", &RequestHead::x_api_key, Times::kOnce},
+        {"api-key", &RequestHead::api_key, Times::kOnce},
+        {"x-penstock-priority", &RequestHead::priority, Times::kOnce},
+        {"x-penstock-session", &RequestHead::session, Times::kOnce},
+        {"x-penstock-metadata", &RequestHead::metadata, Times::kOnce},
     }};
     for (const Kept& kept : kKept) {
       if (!same_text(kept.name, name)) continue;

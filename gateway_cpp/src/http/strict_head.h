@@ -31,6 +31,12 @@ struct RequestHead {
   std::string_view client_request_id;  // x-client-request-id, as OpenAI has it
   std::string_view request_id;         // x-request-id, as vLLM has it
   std::string_view traceparent;
+  std::string_view authorization;
+  std::string_view x_api_key;
+  std::string_view api_key;
+  std::string_view priority;  // x-penstock-priority
+  std::string_view session;   // x-penstock-session
+  std::string_view metadata;  // x-penstock-metadata
 
   bool has_body() const { return is_chunked || content_length.value_or(0) > 0; }
 };

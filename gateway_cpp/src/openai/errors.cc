@@ -15,9 +15,8 @@ void append_string_or_null(std::string& out, std::string_view text) {
   }
 }
 
-}  // namespace
-
-std::string error_body(const base::Error& error) {
+// The object's members, without its brace at the end.
+std::string begin_error(const base::Error& error) {
   std::string out;
   out.reserve(160 + error.message.size());
   out += R"({"error":{"message":)";
@@ -28,11 +27,21 @@ std::string error_body(const base::Error& error) {
   append_string_or_null(out, error.param);
   out += R"(,"code":)";
   append_string_or_null(out, error.code);
-  out += "}}";
   return out;
 }
 
-std::string error_event(const base::Error& error) { return "data: " + error_body(error) + "\n\n"; }
+}  // namespace
+
+std::string error_body(const base::Error& error) { return begin_error(error) + "}}"; }
+
+// A stream has no headers left to say when to come again.
+std::string error_event(const base::Error& error) {
+  std::string out = "data: " + begin_error(error);
+  if (error.retry_after.count() > 0) {
+    out += R"(,"retry_after_ms":)" + std::to_string(error.retry_after.count());
+  }
+  return out + "}}\n\n";
+}
 
 std::vector<Header> error_headers(const base::Error& error) {
   std::vector<Header> headers;

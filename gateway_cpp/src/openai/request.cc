@@ -102,9 +102,10 @@ class Reader {
   }
 
   error_code read_field(std::string_view key, ondemand::value& value) {
-    static constexpr std::array<FieldReader, 6> kFields = {{
+    static constexpr std::array<FieldReader, 7> kFields = {{
         {"model", &Reader::read_model},
         {"user", &Reader::read_user},
+        {"session_id", &Reader::read_session},
         {"priority", &Reader::note<&Request::has_priority>},
         {"cache_salt", &Reader::note<&Request::has_cache_salt>},
         {"kv_transfer_params", &Reader::note<&Request::has_kv_transfer_params>},
@@ -187,6 +188,13 @@ class Reader {
 
   error_code read_model(ondemand::value& value) {
     return read_string(value, "model", request_.model);
+  }
+  // No field of OpenAI's: what is no text is the engine's to judge.
+  error_code read_session(ondemand::value& value) {
+    json_type type{};
+    if (const auto error = value.type().get(type)) return error;
+    if (type != json_type::string) return walk(value, kFieldDepth);
+    return read_string(value, "session_id", request_.session);
   }
   error_code read_user(ondemand::value& value) { return read_string(value, "user", request_.user); }
 

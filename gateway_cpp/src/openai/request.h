@@ -23,6 +23,7 @@ struct Request {
   std::optional<std::uint64_t> max_tokens;  // of the endpoint's limits
   std::uint64_t choices = 1;                // "n", where the endpoint has it
   std::string user;                         // the caller's own name for its user; empty: none
+  std::string session;                      // "session_id", where it is a text
   bool include_usage = false;               // stream_options.include_usage
 
   // Fields of the engine that a client has no business with, as vLLM would honour them: present in

@@ -1,6 +1,8 @@
 // The answer's way to the client: phase stream, and every other way for a request to end.
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "base/printable.h"
@@ -40,6 +42,24 @@ void add_if_told(AnswerHead& head, std::string_view name, const std::string& val
   if (!value.empty() && base::is_printable_ascii(value)) head.headers.push_back({name, value});
 }
 
+void add_rate(AnswerHead& head, const std::optional<admission::RateWindow>& window,
+              const std::array<std::string_view, 3>& names) {
+  if (!window) return;
+  head.headers.push_back({names[0], std::to_string(window->limit)});
+  head.headers.push_back({names[1], std::to_string(window->remaining)});
+  head.headers.push_back({names[2], admission::reset_text(window->reset)});
+}
+
+// How the tenant's limits stand, where it has any.
+void add_rates(AnswerHead& head, const admission::RateState& rates) {
+  add_rate(head, rates.requests,
+           {"x-ratelimit-limit-requests", "x-ratelimit-remaining-requests",
+            "x-ratelimit-reset-requests"});
+  add_rate(
+      head, rates.tokens,
+      {"x-ratelimit-limit-tokens", "x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"});
+}
+
 // Who answered, and what it had not to compute. A head that counted no prompt says nothing of that.
 void add_facts(AnswerHead& head, const v1::Head& told) {
   add_if_told(head, "x-penstock-backend-version", told.backend_version());
@@ -61,7 +81,7 @@ Awaitable<RequestFlow::Delivered> RequestFlow::deliver(Exchange& x) {
   x.settlement.enter(base::Phase::kStream);
   arm_unless_none(x.deadline, parts_.config.silence);
   x.last_heard = parts_.timers.now();
-  const bool streamed = x.stream_begun || is_event_stream(x.call->head().content_type());
+  const bool streamed = x.stream_begun || is_event_stream(x.attempt->call->head().content_type());
   if (!streamed) co_return co_await unary(x);
   // No other replica will need it, but a dead engine's request is known by it.
   if (x.large) co_await hash_aside(x);
@@ -72,8 +92,9 @@ Awaitable<RequestFlow::Delivered> RequestFlow::deliver(Exchange& x) {
 // Bytes as they come, one write for all that came since the last. While the client is slow nothing
 // is taken, so no credit goes back and the replica is held.
 Awaitable<void> RequestFlow::stream(Exchange& x) {
-  upstream::Call& call = *x.call;
+  upstream::Call& call = *x.attempt->call;
   if (!x.stream_begun) begin_stream(x, call.head().content_type());
+  if (!x.told_early.empty()) tell_late(x);
   arm_unless_none(x.heartbeat, parts_.config.heartbeat);
   for (;;) {
     if (call.has_bytes() || call.ended()) {
@@ -83,7 +104,7 @@ Awaitable<void> RequestFlow::stream(Exchange& x) {
       if (sent == Sent::kBlocked) sent = co_await x.reply.flush();
       if (piece == Piece::kCutOff) co_return;
       if (sent == Sent::kGone) break;
-      x.whole = x.whole || x.end.reached();
+      x.whole = x.whole || (x.end.reached() && x.held_end.empty());
       note_written(x, x.taken);
       if (piece == Piece::kLast) co_return note_success(x);
       call.wrote(x.taken);
@@ -102,11 +123,14 @@ Awaitable<void> RequestFlow::stream(Exchange& x) {
 
 // Moves what came for the call into the payload, with an error event where that is its end.
 Piece RequestFlow::take_news(Exchange& x) {
-  upstream::Call& call = *x.call;
+  upstream::Call& call = *x.attempt->call;
   x.record().events += call.pending_events();
   call.take(x.payload);
   x.taken = x.payload.size();
+  if (!x.held_end.empty()) x.payload.append(std::exchange(x.held_end, {}));
   x.end.note(x.payload.bytes());
+  if (x.wants_metadata() && !x.names) x.names = names_of(x.payload.bytes());
+  if (x.names && x.end.reached() && !call.ended()) hold_end(x);
   const Piece piece = call.ended() ? last_piece(x) : Piece::kMore;
   x.answered = piece != Piece::kMore;
   if (x.taken > 0 && piece != Piece::kCutOff) x.settlement.first_byte();
@@ -118,14 +142,47 @@ Piece RequestFlow::take_news(Exchange& x) {
 // long as the client has not seen it.
 Piece RequestFlow::last_piece(Exchange& x) {
   x.aboard.leave();
-  if (x.whole || (x.call->failed() && x.end.reached())) return Piece::kLast;
+  if (x.whole || (x.attempt->call->failed() && x.end.reached())) return Piece::kLast;
   Failed fault = fault_of_end(x);
   if (!fault && !x.end.reached()) fault = unended();
-  if (!fault) return Piece::kLast;
+  if (!fault) {
+    if (x.names) add_metadata(x);
+    return Piece::kLast;
+  }
   x.payload.drop_last(x.end.bytes());
   x.payload.append(broken(x, *fault));
   x.settlement.failed(*fault);
   return Piece::kCutOff;
+}
+
+// The last event waits for what the replica's last word says of the answer.
+void RequestFlow::hold_end(Exchange& x) {
+  x.held_end = x.payload.bytes().substr(x.payload.size() - x.end.bytes());
+  x.payload.drop_last(x.held_end.size());
+}
+
+// Before the last event, which this piece ends with.
+void RequestFlow::add_metadata(Exchange& x) {
+  const std::string last(x.payload.bytes().substr(x.payload.size() - x.end.bytes()));
+  const RequestRecord& record = x.record();
+  const v1::Head& head = x.attempt->call->head();
+  const v1::Usage& usage = x.attempt->call->outcome().usage();
+  x.payload.drop_last(last.size());
+  x.payload.append(metadata_event(*x.names, {.trace_id = record.trace_id,
+                                             .backend = record.deployment,
+                                             .replica = record.replica,
+                                             .backend_version = head.backend_version(),
+                                             .model_version = head.model_version(),
+                                             .adapter_version = record.adapter,
+                                             .queue = x.queue_wait,
+                                             .estimated_wait = x.estimated_wait,
+                                             .ttft = record.ttft.value_or(x.settlement.age()),
+                                             .total = x.settlement.age(),
+                                             .prompt_tokens = usage.prompt_tokens(),
+                                             .completion_tokens = usage.completion_tokens(),
+                                             .cached_tokens = usage.cached_tokens(),
+                                             .attempts = record.attempts}));
+  x.payload.append(last);
 }
 
 // What the client of a stream that is not whole is told.
@@ -146,16 +203,23 @@ void RequestFlow::note_written(Exchange& x, uint64_t bytes) {
 void RequestFlow::note_success(Exchange& x) {
   RequestRecord& record = x.record();
   record.outcome = base::Outcome::kSucceeded;
-  if (!x.call->finished()) return;
-  record.prompt_tokens = x.call->outcome().usage().prompt_tokens();
-  record.completion_tokens = x.call->outcome().usage().completion_tokens();
-  x.target->tracker->mark_up();
+  if (!x.attempt->call->finished()) return;
+  const v1::Usage& usage = x.attempt->call->outcome().usage();
+  record.prompt_tokens = usage.prompt_tokens();
+  record.completion_tokens = usage.completion_tokens();
+  record.cached_tokens = usage.cached_tokens();
+  const dispatch::Cost cost{.body_bytes = x.body_bytes,
+                            .prompt_tokens = usage.prompt_tokens(),
+                            .completion_tokens = usage.completion_tokens()};
+  x.dispatcher->note_answer(*x.attempt->target.replica, cost, x.wanted.estimate);
   if (x.suspect) parts_.suspects.answered(*x.fingerprint);
 }
 
 // The client's answer is an error: as a status if it has seen none yet, else in the stream.
 Awaitable<void> RequestFlow::fail(Exchange& x, const base::Error& error) {
-  x.call.reset();
+  x.attempt.reset();
+  x.turn.leave();
+  x.place.release();
   x.aboard.leave();
   if (x.whole) {
     x.record().outcome = base::Outcome::kSucceeded;
@@ -186,11 +250,14 @@ AnswerHead RequestFlow::head_of(const Exchange& x, unsigned status,
     head.headers.push_back({"x-penstock-backend", record.deployment});
     head.headers.push_back({"x-penstock-replica", record.replica});
     head.headers.push_back({"x-penstock-queue-ms", milliseconds_text(x.queue_wait)});
+    head.headers.push_back(
+        {"x-penstock-estimated-wait-ms", std::to_string(x.estimated_wait.count())});
   }
   if (!record.adapter.empty()) {
     head.headers.push_back({"x-penstock-adapter-version", record.adapter});
   }
-  if (x.call && x.call->has_head()) add_facts(head, x.call->head());
+  if (x.attempt && x.attempt->call->has_head()) add_facts(head, x.attempt->call->head());
+  add_rates(head, x.account->caller().meter->rate_state(parts_.clock.steady_now()));
   return head;
 }
 
@@ -201,13 +268,32 @@ void RequestFlow::introduce(AnswerHead& head, std::string_view traceparent,
 }
 
 void RequestFlow::begin_stream(Exchange& x, std::string_view content_type) {
-  const unsigned status = x.call && x.call->head().status() != 0 ? x.call->head().status() : 200;
+  const unsigned told = x.attempt ? x.attempt->call->head().status() : 0;
+  const unsigned status = told != 0 ? told : 200;
   AnswerHead head = head_of(x, status, content_type);
   head.headers.push_back({"cache-control", "no-cache"});
   head.headers.push_back({"x-accel-buffering", "no"});
   x.reply.begin_stream(head);
   x.stream_begun = true;
   x.record().status = status;
+}
+
+// What the head of a stream that was opened early could not say comes as comments.
+void RequestFlow::tell_late(Exchange& x) {
+  const auto told = std::exchange(x.told_early, {});
+  runtime::Payload comments;
+  for (const auto& header : head_of(x, 200, kEventStream).headers) {
+    if (std::ranges::find(told, header.name) != told.end()) continue;
+    comments.append(": ");
+    comments.append(header.name);
+    comments.append(": ");
+    comments.append(header.value);
+    comments.append("\n");
+  }
+  if (comments.empty()) return;
+  comments.append("\n");
+  parts_.metrics.bytes_sent.add(comments.size());
+  x.reply.write(comments, Piece::kMore);
 }
 
 // After enough silence an SSE comment, which opens the stream if need be: every check that can
@@ -220,7 +306,12 @@ bool RequestFlow::beat(Exchange& x) {
   }
   x.heartbeat.arm(parts_.config.heartbeat);
   x.last_write = parts_.timers.now();
-  if (!x.stream_begun) begin_stream(x, kEventStream);
+  if (!x.stream_begun) {
+    for (const auto& header : head_of(x, 200, kEventStream).headers) {
+      x.told_early.push_back(header.name);
+    }
+    begin_stream(x, kEventStream);
+  }
   runtime::Payload ping;
   ping.append(kPing);
   parts_.metrics.heartbeats.add();

@@ -52,7 +52,7 @@ Awaitable<void> RequestFlow::hash_aside(Exchange& x) {
   auto body = std::exchange(x.large, nullptr);
   if (x.fingerprint) co_return;
   const runtime::Executor io = co_await asio::this_coro::executor;
-  x.job = BodyJob::hashing(x.route.deployment->route.uid, x.ask.endpoint->path, std::move(body));
+  x.job = BodyJob::hashing(x.route.deployment->uid, x.ask.endpoint->path, std::move(body));
   BodyJob::start(x.job, parts_.aside, io, x.reply.signal());
 }
 
@@ -62,7 +62,7 @@ Awaitable<void> RequestFlow::know_fingerprint(Exchange& x) {
   if (x.fingerprint) co_return;
   if (!x.large && !x.job) {
     x.fingerprint =
-        admission::fingerprint_of(x.route.deployment->route.uid, x.ask.endpoint->path, x.ask.body);
+        admission::fingerprint_of(x.route.deployment->uid, x.ask.endpoint->path, x.ask.body);
     co_return;
   }
   if (!x.job) {
@@ -91,10 +91,34 @@ Awaitable<RequestFlow::Failed> RequestFlow::admit_suspect(Exchange& x) {
 // request may be quarantined.
 Awaitable<RequestFlow::Failed> RequestFlow::reconsider(Exchange& x) {
   if (x.reply.stop() != Stop::kNo) co_return stop_error(x.reply.stop());
-  x.target = nullptr;  // of routes that may be gone now
   const auto gone = resolve(x);
   if (gone || parts_.suspects.empty()) co_return gone;
   co_return co_await admit_suspect(x);
+}
+
+// A suspect waits in no queue: it takes a place on a replica where no other suspect is, or none. An
+// error: there is no such replica, and none will be.
+RequestFlow::Failed RequestFlow::place_suspect(Exchange& x) {
+  const auto tried = x.failover.tried();
+  std::vector<routing::ReplicaId> excluded(tried.begin(), tried.end());
+  if (!x.dispatcher->is_ready_besides(excluded)) {
+    return no_replica_left(x);
+  }
+  for (const auto& replica : x.dispatcher->replicas()) {
+    if (parts_.suspects.occupied(replica->id().value)) excluded.push_back(replica->id());
+  }
+  x.place = x.dispatcher->place_now(x.wanted, excluded);
+  if (x.place && !board(x, x.place.replica()->id())) x.place.release();
+  return std::nullopt;
+}
+
+// It takes its place among the suspects of the replica; false: another one was faster.
+bool RequestFlow::board(Exchange& x, const routing::ReplicaId& replica) {
+  x.aboard.leave();
+  auto aboard = parts_.suspects.board(*x.fingerprint, replica.value, parts_.clock.steady_now());
+  if (!aboard) return false;
+  x.aboard = std::move(*aboard);
+  return true;
 }
 
 // Others have their turn meanwhile. By the next look there may be other replicas, and the request
@@ -103,7 +127,7 @@ Awaitable<RequestFlow::Failed> RequestFlow::wait_for_place(Exchange& x) {
   x.aboard.leave();
   const auto now = parts_.clock.steady_now();
   if (!x.waits_since) x.waits_since = now;
-  if (now - *x.waits_since >= kPlacePatience || x.deadline.fired()) {
+  if (now - *x.waits_since >= kPlacePatience) {
     co_return admission::suspect_must_wait(place_in(x));
   }
   runtime::TimerWheel::Timer again(parts_.timers, x.reply.signal());
@@ -119,10 +143,11 @@ Awaitable<RequestFlow::Failed> RequestFlow::wait_for_place(Exchange& x) {
 // that is expected sooner.
 milliseconds RequestFlow::place_in(const Exchange& x) const {
   std::vector<std::string_view> ids;
-  for (const auto& target : x.route.deployment->replicas) ids.push_back(target.route.id.value);
+  const auto replicas = x.dispatcher->replicas();
+  for (const auto& replica : replicas) ids.push_back(replica->id().value);
   const auto wait = std::chrono::ceil<milliseconds>(
       parts_.suspects.free_in(*x.fingerprint, ids, parts_.clock.steady_now()));
-  const auto ready = std::chrono::ceil<milliseconds>(x.route.deployment->route.expected_ready_at -
+  const auto ready = std::chrono::ceil<milliseconds>(x.route.deployment->expected_ready_at -
                                                      parts_.clock.wall_now());
   return ready.count() > 0 ? std::min(wait, ready) : wait;
 }
@@ -142,6 +167,16 @@ void RequestFlow::look_for_suspects() {
   }
 }
 
+// An engine may have died of the same request while this one waited: then it goes nowhere before it
+// was looked at.
+Awaitable<RequestFlow::Failed> RequestFlow::look_at_waiting(Exchange& x) {
+  x.opening.look_again = false;
+  const bool was_suspect = x.suspect;
+  const auto no = co_await admit_suspect(x);
+  if (x.suspect && !was_suspect) x.place.release();
+  co_return no;
+}
+
 // Calls back what turns out to be a suspect that must not run where it is, because the same request
 // runs elsewhere or another suspect is there, and refuses what is quarantined by now. One whose
 // answer has begun stays, and so does a suspect that was known as one: it keeps its place.
@@ -150,14 +185,16 @@ Awaitable<RequestFlow::Failed> RequestFlow::recall(Exchange& x) {
   const bool was_suspect = x.suspect;
   const auto no = co_await admit_suspect(x);
   if (no || was_suspect) co_return no;
-  const bool begun = x.call->has_head() || x.call->has_bytes() || x.call->ended();
-  if (!x.suspect || begun || board(x, *x.target)) co_return std::nullopt;
-  x.call.reset();
+  const upstream::Call& call = *x.attempt->call;
+  const bool begun = call.has_head() || call.has_bytes() || call.ended();
+  if (!x.suspect || begun || board(x, {x.attempt->target.id})) co_return std::nullopt;
+  const std::string replica = x.attempt->target.id;
+  x.attempt.reset();
   x.failover.recalled();
   parts_.log.info("a request was called back: an engine died of the same one elsewhere",
                   {{"request_id", x.ask.request_id},
                    {"fingerprint", x.fingerprint->hex()},
-                   {"replica_id", x.target->route.id.value}});
+                   {"replica_id", replica}});
   co_return std::nullopt;
 }
 

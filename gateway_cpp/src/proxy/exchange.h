@@ -5,17 +5,24 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "admission/suspects.h"
 #include "dialects/stream_end.h"
+#include "dispatch/dispatcher.h"
 #include "openai/request.h"
+#include "proxy/account.h"
+#include "proxy/attempt.h"
 #include "proxy/body_job.h"
 #include "proxy/failover.h"
+#include "proxy/metadata.h"
 #include "proxy/reply.h"
 #include "proxy/request_flow.h"
 #include "proxy/settle.h"
+#include "proxy/wake_up.h"
 #include "routing/route_table.h"
 #include "runtime/timer_wheel.h"
 #include "upstream/call.h"
@@ -31,7 +38,9 @@ struct RequestFlow::Exchange {
         reply(to),
         end(ask.endpoint->dialect),
         heartbeat(parts.timers, to.signal()),
-        deadline(parts.timers, to.signal()) {
+        deadline(parts.timers, to.signal()),
+        queue_deadline(parts.timers, to.signal()),
+        account(std::make_shared<Account>(parts.clock, parts.usage, std::move(ask.caller))) {
     record().request_id = ask.request_id;
     record().client_request_id = ask.client_request_id;
     record().trace_id = trace_id;
@@ -41,11 +50,21 @@ struct RequestFlow::Exchange {
   }
   ~Exchange() {
     if (job) job->leave();
+    if (waker) waker->leave();
   }
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
   RequestRecord& record() { return settlement.record; }
+  // For its turn, where it has to wait for one.
+  std::shared_ptr<dispatch::Waker> make_waker() {
+    if (!waker) waker = std::make_shared<WakeUp>(*io, reply.signal());
+    return waker;
+  }
+  // Only streams of chunks have room for it.
+  bool wants_metadata() const {
+    return ask.wants_metadata && ask.endpoint->dialect == openai::Dialect::kOpenAi;
+  }
 
   Settlement settlement;
   Ask ask;
@@ -57,27 +76,42 @@ struct RequestFlow::Exchange {
   routing::Route route;
   runtime::TimerWheel::Timer heartbeat;
   runtime::TimerWheel::Timer deadline;  // of the first event, then of silence
-  base::SteadyTime last_write;          // the client's last sign of life from us, coarse
-  base::SteadyTime last_heard;          // the replica's, coarse
-  base::SteadyTime admitted;
-  base::SteadyTime sent;                   // when the request first went to a replica
-  std::chrono::nanoseconds queue_wait{0};  // admission to that
+  runtime::TimerWheel::Timer queue_deadline;
+  std::shared_ptr<Account> account;             // never null
+  base::SteadyTime last_write;                  // the client's last sign of life from us, coarse
+  base::SteadyTime last_heard;                  // the replica's, coarse
+  base::SteadyTime admitted;                    // when admission began
+  base::SteadyTime sent;                        // when the request first went to a replica
+  std::chrono::nanoseconds queue_wait{0};       // the time between
+  std::chrono::milliseconds estimated_wait{0};  // as it was told then
+  size_t body_bytes = 0;                        // of the request
+  uint32_t least_prompt = 0;                    // tokens that its prompt has at least
+  std::shared_ptr<dispatch::Dispatcher> dispatcher;  // the deployment's; null: not resolved
+  dispatch::Ask wanted;                              // what that decides by
+  std::optional<runtime::Executor> io;               // its thread's; from admission on
+  std::shared_ptr<WakeUp> waker;                     // null: it never had to wait
+  dispatch::Turn turn;
+  bool has_turn = false;  // in the queue, or given a place that was not taken yet
+  dispatch::Place place;  // for the next attempt
   Failover failover;
   Opening opening;
-  Failed last;                              // what the last replica failed with
-  const routing::Target* target = nullptr;  // the last one it was sent to; `route` keeps it
+  Failed last;  // what the last attempt failed with
   // Known for a suspect, and for one that was looked at.
   std::optional<admission::Fingerprint> fingerprint;
   bool suspect = false;
-  bool must_wait = false;  // a suspect finds no place now, and will
   std::optional<base::SteadyTime> waits_since;
   admission::Aboard aboard;
   bool stream_begun = false;  // the client has a status, and may have comments
-  bool whole = false;         // the client has all of a stream: its last event was written
-  bool answered = false;      // nothing more may be written
+  std::vector<std::string_view>
+      told_early;                   // names of headers that it got before the replica said its own
+  bool whole = false;               // the client has all of a stream: its last event was written
+  bool answered = false;            // nothing more may be written
+  std::optional<ChunkNames> names;  // of the chunks, where its client wants to know of its making
+  std::string held_end;             // the last event, before which something is still to be said
   runtime::Payload payload;
-  uint64_t taken = 0;  // bytes of it that came from the replica
-  std::unique_ptr<upstream::Call> call;
+  uint64_t taken = 0;              // bytes of it that came from the replica
+  std::vector<Attempt> past;       // those that are over, in their order
+  std::optional<Attempt> attempt;  // the one under way
 };
 
 }  // namespace penstock::proxy

@@ -27,13 +27,14 @@ Next Failover::after(const upstream::CallFailure& failure) {
   return Next::kTryAnother;
 }
 
-std::optional<routing::Blame> blame_of(const upstream::CallFailure& failure) {
-  if (failure.source != Source::kReplica || engine_died(failure)) return routing::Blame::kProcess;
+std::optional<routing::Failure> blame_of(const upstream::CallFailure& failure) {
+  if (failure.source == Source::kUnreachable) return routing::Failure::kUnreachable;
+  if (failure.source != Source::kReplica || engine_died(failure)) return routing::Failure::kLost;
   if (failure.error.fault() == v1::FAULT_CLIENT) return std::nullopt;
   const uint32_t status = failure.error.status();
   constexpr uint32_t kNotNow = 503;  // it drains, or its queue is full
   if (status < 500 || status == kNotNow) return std::nullopt;
-  return routing::Blame::kAnswer;
+  return routing::Failure::kBadAnswer;
 }
 
 }  // namespace penstock::proxy

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "routing/ejection.h"
 #include "routing/route_snapshot.h"
+#include "routing/traits.h"
 #include "upstream/call.h"
 
 namespace penstock::proxy {
@@ -45,6 +45,6 @@ bool engine_died(const upstream::CallFailure& failure);
 
 // What a failure says against the replica; nothing if it is the request's fault, or the replica
 // only has no room or goes away.
-std::optional<routing::Blame> blame_of(const upstream::CallFailure& failure);
+std::optional<routing::Failure> blame_of(const upstream::CallFailure& failure);
 
 }  // namespace penstock::proxy

@@ -6,6 +6,8 @@
 #include <variant>
 
 #include "proxy/exchange.h"
+#include "routing/canary.h"
+#include "routing/hashing.h"
 
 namespace penstock::proxy {
 
@@ -13,14 +15,27 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// How long until a replica is expected; nothing where the head does not know.
-std::optional<milliseconds> until_ready(const routing::DeploymentRoute& route,
-                                        const base::Clock& clock) {
-  if (route.expected_ready_at == base::WallTime{}) return std::nullopt;
-  return std::chrono::duration_cast<milliseconds>(route.expected_ready_at - clock.wall_now());
+// Its error names nothing that the tenant may not use.
+base::Error unknown_to_tenant(const std::string& model) {
+  constexpr size_t kShown = 200;  // of a hostile name
+  return base::make_error(base::Kind::kModelNotFound,
+                          "The model `" + model.substr(0, kShown) +
+                              "` does not exist, or this key may not use it. GET /v1/models lists "
+                              "what it may use.",
+                          "model");
+}
+
+// As engines order by: the lower goes first.
+int engine_priority(base::Priority priority) {
+  return static_cast<int>(base::Priority::kNormal) - static_cast<int>(priority);
 }
 
 }  // namespace
+
+base::Error gone_from_routes(const std::string& deployment) {
+  return base::make_error(base::Kind::kModelNotFound,
+                          "The model `" + deployment + "` was just deleted.", "model");
+}
 
 void arm_unless_none(runtime::TimerWheel::Timer& timer, milliseconds after) {
   after.count() > 0 ? timer.arm(after) : timer.disarm();
@@ -53,10 +68,8 @@ Awaitable<void> RequestFlow::phases(Exchange& x) {
     no = parse(x);
   }
   if (!no) no = resolve(x);
-  if (!no) no = admit(x);
-  if (!no && !parts_.suspects.empty()) no = co_await admit_suspect(x);
+  if (!no) no = co_await admit(x);
   if (no) co_return co_await fail(x, *no);
-  x.admitted = parts_.clock.steady_now();
   auto delivered = Delivered::kNothing;
   while (delivered == Delivered::kNothing) {
     no = co_await open(x);
@@ -75,47 +88,41 @@ RequestFlow::Failed RequestFlow::parse(Exchange& x) {
 RequestFlow::Failed RequestFlow::resolve(Exchange& x) {
   x.settlement.enter(base::Phase::kResolve);
   auto route = parts_.routes.read()->resolve(x.request.model);
-  if (!route) return route.error();
-  x.record().deployment = route->deployment->route.name;
+  if (!route)
+    return x.account->caller().tenant->may_use_all() ? route.error()
+                                                     : unknown_to_tenant(x.request.model);
+  x.record().deployment = route->deployment->name;
   x.record().adapter = route->adapter;
   x.route = std::move(*route);
   // Who named no model is answered by the name of the one there is.
   if (x.request.model.empty()) x.request.model = x.record().deployment;
+  if (auto no = x.account->caller().tenant->refuses(x.record().deployment, x.route.adapter)) {
+    return no;
+  }
+  if (!x.route.deployment->canary.empty()) move_to_canary(x);
+  x.dispatcher = parts_.dispatchers.of(*x.route.deployment);
+  if (!x.dispatcher) return gone_from_routes(x.record().deployment);
   return routing::refuses(x.route, x.ask.endpoint->path);
 }
 
-RequestFlow::Failed RequestFlow::admit(Exchange& x) {
-  x.settlement.enter(base::Phase::kAdmit);
-  const routing::DeploymentTargets& deployment = *x.route.deployment;
-  const admission::Ask ask{deployment.route.name, deployment.route.availability_detail};
-  const admission::Load load{.draining = parts_.state.ending.load(std::memory_order_relaxed),
-                             .in_flight = parts_.state.in_flight.load(std::memory_order_relaxed),
-                             .max_in_flight = parts_.config.max_in_flight,
-                             .ready = deployment.count(routing::ReplicaState::kReady),
-                             .with_room = deployment.with_room(),
-                             .starting = deployment.count(routing::ReplicaState::kStarting),
-                             .availability = deployment.route.availability,
-                             .ready_in = until_ready(deployment.route, parts_.clock)};
-  const auto decision = admission::decide(ask, load);
-  if (const auto* no = std::get_if<admission::Reject>(&decision)) {
-    return admission::to_error(ask, *no);
-  }
-  x.settlement.admitted();  // before anything is waited for, or more come in than may
-  return std::nullopt;
-}
-
-const routing::Target* RequestFlow::select(Exchange& x) {
-  x.settlement.enter(base::Phase::kSelect);
-  routing::view_replicas(x.route, x.failover.tried(), parts_.clock.steady_now(), views_);
-  const auto& replicas = x.route.deployment->replicas;
-  x.must_wait = false;
-  for (size_t i = 0; x.suspect && i < views_.size(); ++i) {
-    if (!views_[i].eligible || !parts_.suspects.occupied(replicas[i].route.id.value)) continue;
-    views_[i].eligible = false;
-    x.must_wait = true;
-  }
-  const auto chosen = parts_.policy.choose(views_);
-  return chosen ? &replicas[*chosen] : nullptr;
+// A share of the requests is another deployment's to answer, as long as it can: who may use the one
+// that it named is served.
+void RequestFlow::move_to_canary(Exchange& x) {
+  const std::string_view sticky = sticky_name(x);
+  const auto hash =
+      routing::hash_text(sticky.empty() ? std::string_view(x.ask.request_id) : sticky);
+  const std::string name(routing::canary_for(x.route.deployment->canary, hash));
+  if (name.empty()) return;
+  const std::string& model = x.request.model;
+  const size_t colon = x.route.adapter.empty() ? std::string::npos : model.rfind(':');
+  auto route =
+      parts_.routes.read()->resolve(colon == std::string::npos ? name : name + model.substr(colon));
+  if (!route || routing::refuses(*route, x.ask.endpoint->path)) return;
+  const auto dispatcher = parts_.dispatchers.of(*route->deployment);
+  if (!dispatcher || !dispatcher->is_usable()) return;
+  x.record().deployment = route->deployment->name;
+  x.record().adapter = route->adapter;
+  x.route = std::move(*route);
 }
 
 class RequestFlow::Listed {
@@ -129,68 +136,57 @@ class RequestFlow::Listed {
   Opening& opening_;
 };
 
-// Tries replicas until one has begun to answer.
+// One attempt after the other, until a replica has begun to answer.
 Awaitable<RequestFlow::Failed> RequestFlow::open(Exchange& x) {
-  const auto own = x.route.deployment->route.limits.first_event_deadline;
-  arm_unless_none(x.deadline, own.count() > 0 ? own : parts_.config.first_event_deadline);
-  if (x.request.delivery == openai::Delivery::kStream) {
-    arm_unless_none(x.heartbeat, parts_.config.heartbeat);
-  }
-  x.last_write = parts_.timers.now();
+  const auto own = x.route.deployment->limits.first_event_deadline;
   const Listed listed(openings_, x.opening);
   for (;;) {
     Failed over;
     if (x.last) over = co_await reconsider(x);
+    if (!over) over = co_await select(x);
+    if (!over && x.opening.look_again) over = co_await look_at_waiting(x);
     if (over) co_return over;
-    const routing::Target* target = select(x);
-    if (target != nullptr && board(x, *target)) {
-      send(x, *target);
-      over = co_await first_news(x);
-      if (!over && x.call && !x.call->failed()) co_return std::nullopt;
-    } else if (x.must_wait) {
-      over = co_await wait_for_place(x);
-    } else {
-      break;
-    }
+    if (!x.place) continue;  // a suspect by now: it has another turn
+    arm_unless_none(x.deadline, own.count() > 0 ? own : parts_.config.first_event_deadline);
+    send(x);
+    over = co_await first_news(x);
     if (over) co_return over;
-    if (!x.call) continue;
+    if (!x.attempt) continue;  // it was called back
+    if (!x.attempt->call->failed()) co_return std::nullopt;
     const Next next = co_await note_failure(x);
     x.last = failure_error(x);
-    if (next == Next::kGiveUp) break;
-    x.call.reset();
+    close_attempt(x);
+    if (next == Next::kGiveUp) co_return x.last;
   }
-  if (x.last) co_return x.last;
-  const admission::Ask ask{x.route.deployment->route.name};
-  co_return admission::to_error(ask, {admission::Reason::kReplicasFull, std::chrono::seconds(1)});
 }
 
-// A suspect takes its place on the replica; false: another one was faster.
-bool RequestFlow::board(Exchange& x, const routing::Target& target) {
-  if (!x.suspect) return true;
-  x.aboard.leave();
-  auto aboard =
-      parts_.suspects.board(*x.fingerprint, target.route.id.value, parts_.clock.steady_now());
-  x.must_wait = !aboard;
-  if (!aboard) return false;
-  x.aboard = std::move(*aboard);
-  return true;
+void RequestFlow::close_attempt(Exchange& x) {
+  x.attempt->call.reset();
+  x.past.push_back(std::move(*x.attempt));
+  x.attempt.reset();
 }
 
-void RequestFlow::send(Exchange& x, const routing::Target& target) {
+void RequestFlow::send(Exchange& x) {
   x.settlement.enter(base::Phase::kOpen);
   if (x.sent == base::SteadyTime{}) {
     x.sent = parts_.clock.steady_now();
     x.queue_wait = x.sent - x.admitted;
-    x.settlement.opening().queue_wait.observe(x.queue_wait);
+    base::DeploymentMetrics& metrics = x.settlement.opening();
+    metrics.queue_wait.observe(x.queue_wait);
+    metrics.note_estimate(x.estimated_wait, x.queue_wait);
+    x.record().queue_wait = x.queue_wait;
+    x.record().estimated_wait = x.estimated_wait;
+    x.account->open(x.record().deployment, x.route.adapter, metrics);
   }
-  x.failover.sent_to(target.route.id);
-  x.target = &target;
-  x.record().replica = target.route.id.value;
+  x.attempt.emplace(x.place.replica());
+  const Target& target = x.attempt->target;
+  x.failover.sent_to({target.id});
+  x.record().replica = target.id;
   x.record().attempts = x.failover.attempts();
-  x.call.reset();
-  x.call = parts_.upstream.open({target.route.id.value, target.route.address}, call_request(x),
-                                x.reply.signal(), x.large ? LargeBody::bytes_of(x.large) : nullptr);
-  x.call->occupy(routing::InFlight(target.tracker));
+  x.attempt->call =
+      parts_.upstream.open({target.id, target.address}, call_request(x), x.reply.signal(),
+                           x.large ? LargeBody::bytes_of(x.large) : nullptr);
+  x.attempt->call->hold({.place = std::move(x.place), .payer = x.account, .seen = {}});
 }
 
 // All calls of a thread share one message to the replica, which must be text where it says so: the
@@ -205,6 +201,10 @@ v1::CallRequest RequestFlow::call_request(const Exchange& x) {
   request.set_body(x.ask.body);
   request.set_model(x.request.model);
   request.set_adapter(x.route.adapter);
+  request.set_priority(engine_priority(x.wanted.priority));
+  request.set_tenant_salt(x.account->caller().tenant->cache_salt);
+  request.set_max_prompt_tokens(x.route.deployment->limits.max_prompt_tokens);
+  request.set_max_completion_tokens(x.route.deployment->limits.max_completion_tokens);
   return request;
 }
 
@@ -212,10 +212,11 @@ v1::CallRequest RequestFlow::call_request(const Exchange& x) {
 Awaitable<RequestFlow::Failed> RequestFlow::first_news(Exchange& x) {
   for (;;) {
     if (x.reply.stop() != Stop::kNo) co_return stop_error(x.reply.stop());
-    if (x.call->has_head() || x.call->has_bytes() || x.call->ended()) co_return std::nullopt;
+    const upstream::Call& call = *x.attempt->call;
+    if (call.has_head() || call.has_bytes() || call.ended()) co_return std::nullopt;
     if (x.opening.look_again) {
       auto no = co_await recall(x);
-      if (no || !x.call) co_return no;
+      if (no || !x.attempt) co_return no;
       continue;
     }
     if (x.deadline.fired()) co_return deadline_error(x);

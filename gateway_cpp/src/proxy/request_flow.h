@@ -10,19 +10,21 @@
 #include <string_view>
 #include <vector>
 
-#include "admission/admission.h"
+#include "admission/decision.h"
 #include "admission/suspects.h"
+#include "admission/tenants.h"
+#include "admission/usage_book.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/trace_context.h"
+#include "dispatch/dispatchers.h"
 #include "openai/request.h"
 #include "proxy/failover.h"
 #include "proxy/reply.h"
 #include "routing/route_table.h"
-#include "routing/selection_policy.h"
 #include "runtime/body_budget.h"
 #include "runtime/gateway_state.h"
 #include "runtime/side_threads.h"
@@ -40,6 +42,10 @@ struct Ask {
   std::string body;
   runtime::BodyShare share;   // what the body holds of the budget; given back with it
   base::SteadyTime received;  // when the last byte of it had been read
+  admission::Caller caller;
+  std::optional<base::Priority> priority;  // that it names
+  std::string session;                     // x-penstock-session; empty: none
+  bool wants_metadata = false;             // x-penstock-metadata: include
 };
 
 class RequestFlow {
@@ -55,7 +61,8 @@ class RequestFlow {
     runtime::TimerWheel& timers;
     openai::RequestParser& parser;
     routing::RouteReader& routes;
-    const routing::SelectionPolicy& policy;
+    dispatch::DispatchReader& dispatchers;
+    admission::UsageBook& usage;
     upstream::Upstream& upstream;
     runtime::SideThreads& aside;
     runtime::BodyBudget& answers;
@@ -93,23 +100,38 @@ class RequestFlow {
   Awaitable<void> phases(Exchange& x);
   Failed parse(Exchange& x);
   Failed resolve(Exchange& x);
-  Failed admit(Exchange& x);
-  const routing::Target* select(Exchange& x);
   Awaitable<Failed> open(Exchange& x);
   Awaitable<Failed> first_news(Exchange& x);
-  bool board(Exchange& x, const routing::Target& target);
-  void send(Exchange& x, const routing::Target& target);
+  void send(Exchange& x);
   v1::CallRequest call_request(const Exchange& x);
+  void close_attempt(Exchange& x);
+
+  // Whether it may run, and its place: admit.cc
+  Awaitable<Failed> admit(Exchange& x);
+  Failed admit_at_door(Exchange& x);
+  Failed admit_by_tenant(Exchange& x);
+  Failed admit_to_deployment(Exchange& x);
+  Failed refused(Exchange& x, const admission::Refusal& refusal);
+  void describe(Exchange& x);
+  static std::string_view sticky_name(const Exchange& x);
+  void move_to_canary(Exchange& x);
+  Awaitable<Failed> select(Exchange& x);
+  Awaitable<Failed> wait_for_turn(Exchange& x);
+  Failed queue_deadline_error(Exchange& x);
+  Failed no_replica_left(Exchange& x);
 
   // What suspects and large bodies take besides: aside.cc
   Awaitable<Failed> parse_aside(Exchange& x);
   Awaitable<void> hash_aside(Exchange& x);
   Awaitable<void> know_fingerprint(Exchange& x);
   Awaitable<Failed> admit_suspect(Exchange& x);
+  Failed place_suspect(Exchange& x);
+  bool board(Exchange& x, const routing::ReplicaId& replica);
   Awaitable<Failed> wait_for_place(Exchange& x);
   std::chrono::milliseconds place_in(const Exchange& x) const;
   Awaitable<Failed> reconsider(Exchange& x);
   Awaitable<Failed> recall(Exchange& x);
+  Awaitable<Failed> look_at_waiting(Exchange& x);
 
   // The answer's way to the client: answer.cc, unary_answer.cc
   enum class Delivered : uint8_t { kYes, kNothing };
@@ -122,17 +144,20 @@ class RequestFlow {
   Awaitable<void> fail(Exchange& x, const base::Error& error);
   Piece take_news(Exchange& x);
   Piece last_piece(Exchange& x);
+  void hold_end(Exchange& x);
+  void add_metadata(Exchange& x);
   std::string broken(const Exchange& x, const base::Error& error) const;
   void note_written(Exchange& x, uint64_t bytes);
   void note_success(Exchange& x);
   AnswerHead head_of(const Exchange& x, unsigned status, std::string_view content_type) const;
   void begin_stream(Exchange& x, std::string_view content_type);
+  void tell_late(Exchange& x);
   bool beat(Exchange& x);
   bool is_silent(Exchange& x);
 
   // What failures mean for the replica, the request and the client: verdicts.cc
   Awaitable<Next> note_failure(Exchange& x);
-  void blame(Exchange& x, routing::Blame blame, std::string_view error);
+  void blame(Exchange& x, routing::Failure failure, std::string_view error);
   void suspect(Exchange& x);
   base::Error failure_error(const Exchange& x);
   Failed fault_of_end(const Exchange& x);
@@ -141,7 +166,6 @@ class RequestFlow {
 
   const Parts parts_;
   base::TraceParents traces_;
-  std::vector<routing::ReplicaView> views_;  // memory for select
   Openings openings_;
   Openings to_look_at_;    // of them, once more, since there are new suspects
   uint64_t findings_ = 0;  // of the suspects, that were heard of
@@ -149,6 +173,9 @@ class RequestFlow {
 
 // Sets it to fire after so long; 0: never.
 void arm_unless_none(runtime::TimerWheel::Timer& timer, std::chrono::milliseconds after);
+
+// What a request is told whose deployment has left the routes.
+base::Error gone_from_routes(const std::string& deployment);
 
 // What an answer that was stopped ends with.
 base::Error stop_error(Stop stop);

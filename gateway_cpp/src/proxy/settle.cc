@@ -1,5 +1,7 @@
 #include "proxy/settle.h"
 
+#include <utility>
+
 namespace penstock::proxy {
 
 namespace {
@@ -44,10 +46,16 @@ void Settlement::enter(base::Phase phase) {
   entered_[static_cast<size_t>(phase)] = true;
 }
 
-void Settlement::admitted() {
-  admitted_ = true;
-  state_.in_flight.fetch_add(1, std::memory_order_relaxed);
+uint32_t Settlement::enter_gateway() {
+  inside_ = true;
+  return state_.in_flight.fetch_add(1, std::memory_order_relaxed);
 }
+
+void Settlement::leave_gateway() {
+  if (std::exchange(inside_, false)) state_.in_flight.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Settlement::dropped(std::string_view reason) { deployment().dropped(reason); }
 
 base::DeploymentMetrics& Settlement::opening() {
   opening_ = &deployment();
@@ -73,14 +81,12 @@ base::DeploymentMetrics& Settlement::deployment() {
 }
 
 void Settlement::count() {
-  if (admitted_) state_.in_flight.fetch_sub(1, std::memory_order_relaxed);
+  leave_gateway();
   base::DeploymentMetrics& numbers = deployment();
   if (opening_ != nullptr) numbers.in_flight.add(-1);
   numbers.settled(record.outcome, record.status);
   numbers.events.add(record.events);
   numbers.bytes.add(record.bytes);
-  numbers.prompt_tokens.add(record.prompt_tokens);
-  numbers.completion_tokens.add(record.completion_tokens);
   if (record.attempts > 1) numbers.failovers.add(record.attempts - 1);
   if (record.ttft) numbers.ttft.observe(*record.ttft);
   for (size_t i = 0; i < base::kPhases; ++i) {
@@ -104,12 +110,15 @@ void Settlement::log_line(std::chrono::nanoseconds duration) {
              {"outcome", base::name(record.outcome)},
              {"error_code", record.error_code},
              {"attempts", record.attempts},
+             {"queue_wait_ms", milliseconds(record.queue_wait)},
+             {"estimated_wait_ms", record.estimated_wait.count()},
              {"ttft_ms", milliseconds(record.ttft.value_or(std::chrono::nanoseconds(0)))},
              {"duration_ms", milliseconds(duration)},
              {"events", record.events},
              {"bytes", record.bytes},
              {"prompt_tokens", record.prompt_tokens},
              {"completion_tokens", record.completion_tokens},
+             {"cached_tokens", record.cached_tokens},
              {"parse_ms", phase(base::Phase::kParse)},
              {"resolve_ms", phase(base::Phase::kResolve)},
              {"admit_ms", phase(base::Phase::kAdmit)},

@@ -34,6 +34,9 @@ struct RequestRecord {
   uint64_t bytes = 0;   // answer bytes handed to the client
   uint32_t prompt_tokens = 0;
   uint32_t completion_tokens = 0;
+  uint32_t cached_tokens = 0;
+  std::chrono::nanoseconds queue_wait{0};        // admission to send
+  std::chrono::milliseconds estimated_wait{0};   // as admission estimated it
   std::optional<std::chrono::nanoseconds> ttft;  // request read to first answer byte handed over
 };
 
@@ -50,8 +53,12 @@ class Settlement {
 
   // Ends the phase before.
   void enter(base::Phase phase);
-  // The request is counted as in flight from here on.
-  void admitted();
+  // The request is counted in the gateway from here on; how many were there already.
+  uint32_t enter_gateway();
+  // It may not stay.
+  void leave_gateway();
+  // Admission said no, and why.
+  void dropped(std::string_view reason);
   // Its deployment's metrics count it as in flight from here on.
   base::DeploymentMetrics& opening();
   // The first answer byte goes out.
@@ -75,7 +82,7 @@ class Settlement {
   base::Phase phase_ = base::Phase::kParse;
   std::array<std::chrono::nanoseconds, base::kPhases> phases_{};
   std::array<bool, base::kPhases> entered_{};
-  bool admitted_ = false;
+  bool inside_ = false;                         // counted in the gateway
   base::DeploymentMetrics* opening_ = nullptr;  // whose in-flight gauge counts this request
 };
 

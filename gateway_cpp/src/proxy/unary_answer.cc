@@ -29,15 +29,15 @@ Awaitable<RequestFlow::Delivered> RequestFlow::unary(Exchange& x) {
   HeldAnswer answer(parts_.answers);
   Failed fault = co_await collect(x, answer);
   // What is not sent shall not hold its share while an error is written to a slow reader.
-  if (fault || x.call->failed()) answer.clear();
+  if (fault || x.attempt->call->failed()) answer.clear();
   auto next = Next::kGiveUp;
   if (!fault) {
-    if (x.call->failed()) next = co_await note_failure(x);
+    if (x.attempt->call->failed()) next = co_await note_failure(x);
     fault = fault_of_end(x);
   }
   if (next == Next::kTryAnother) {
     x.last = fault;
-    x.call.reset();
+    close_attempt(x);
     co_return Delivered::kNothing;
   }
   if (fault) {
@@ -50,7 +50,7 @@ Awaitable<RequestFlow::Delivered> RequestFlow::unary(Exchange& x) {
 
 // Everything that comes up to the call's end; an error: the answer ends with it before that.
 Awaitable<RequestFlow::Failed> RequestFlow::collect(Exchange& x, HeldAnswer& answer) {
-  upstream::Call& call = *x.call;
+  upstream::Call& call = *x.attempt->call;
   while (!call.failed()) {
     if (call.has_bytes()) {
       call.take(x.payload);
@@ -79,7 +79,7 @@ Awaitable<RequestFlow::Failed> RequestFlow::make_room(Exchange& x, HeldAnswer& a
   runtime::TimerWheel::Timer patience(parts_.timers, x.reply.signal());
   patience.arm(answer.holds_share() ? kHoldAndWait : parts_.config.body_timeout);
   do {
-    if (x.call->failed()) co_return std::nullopt;
+    if (x.attempt->call->failed()) co_return std::nullopt;
     if (x.reply.stop() != Stop::kNo) co_return stop_error(x.reply.stop());
     if (patience.fired()) co_return no_room_for_answer();
     again.arm(kRoomPoll);
@@ -90,7 +90,7 @@ Awaitable<RequestFlow::Failed> RequestFlow::make_room(Exchange& x, HeldAnswer& a
 
 Awaitable<void> RequestFlow::send_whole(Exchange& x, HeldAnswer& answer) {
   x.large.reset();
-  const upstream::Call& call = *x.call;
+  const upstream::Call& call = *x.attempt->call;
   RequestRecord& record = x.record();
   record.status = call.head().status() != 0 ? call.head().status() : 200;
   x.settlement.first_byte();

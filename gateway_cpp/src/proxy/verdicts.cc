@@ -16,19 +16,6 @@ using std::chrono::seconds;
 
 constexpr seconds kRestart{10};  // of an engine, where nobody knows better
 
-bool is_usable(const routing::Target& target, base::SteadyTime now) {
-  return target.route.state == routing::ReplicaState::kReady && target.tracker->is_serving() &&
-         !target.tracker->is_down(now);
-}
-
-// A replica of the deployment that requests go to, besides this one.
-bool another_is_usable(const routing::DeploymentTargets& deployment, const routing::ReplicaId& id,
-                       base::SteadyTime now) {
-  return std::any_of(
-      deployment.replicas.begin(), deployment.replicas.end(),
-      [&](const auto& target) { return target.route.id != id && is_usable(target, now); });
-}
-
 bool has_no_end(const std::string& finish_reason) {
   return finish_reason.empty() || finish_reason == "error";
 }
@@ -37,9 +24,11 @@ bool has_no_end(const std::string& finish_reason) {
 
 base::Error stop_error(Stop stop) {
   if (stop == Stop::kDraining) {
-    return base::make_error(base::Kind::kDraining,
-                            "This gateway is shutting down and had no time to finish the answer. "
-                            "Send the request again.");
+    auto error = base::make_error(base::Kind::kDraining,
+                                  "This gateway is shutting down and had no time to finish the "
+                                  "answer. Send the request again.");
+    error.retry_after = seconds(1);
+    return error;
   }
   if (stop == Stop::kClientSlow) {
     return base::make_error(base::Kind::kClientSlow,
@@ -50,7 +39,7 @@ base::Error stop_error(Stop stop) {
 }
 
 Awaitable<Next> RequestFlow::note_failure(Exchange& x) {
-  const upstream::CallFailure& failure = x.call->failure();
+  const upstream::CallFailure& failure = x.attempt->call->failure();
   if (const auto against = blame_of(failure)) blame(x, *against, failure.error.message());
   const Next next = x.failover.after(failure);
   const bool lost = failure.source == upstream::CallFailure::Source::kLost;
@@ -62,25 +51,19 @@ Awaitable<Next> RequestFlow::note_failure(Exchange& x) {
   co_return Next::kGiveUp;
 }
 
-// One that answers badly is still better than none.
-void RequestFlow::blame(Exchange& x, routing::Blame blame, std::string_view error) {
-  const auto now = parts_.clock.steady_now();
-  const routing::Target& target = *x.target;
-  if (blame == routing::Blame::kAnswer &&
-      !another_is_usable(*x.route.deployment, target.route.id, now)) {
-    return;
-  }
-  const auto doubt = target.tracker->note_failure(blame, now);
+void RequestFlow::blame(Exchange& x, routing::Failure failure, std::string_view error) {
+  const Target& target = x.attempt->target;
+  const auto doubt = x.dispatcher->note_failure(*target.replica, failure);
   if (doubt.count() == 0) return;
   parts_.log.warning("replica marked down", {{"request_id", x.ask.request_id},
-                                             {"replica_id", target.route.id.value},
+                                             {"replica_id", target.id},
                                              {"for_ms", doubt.count()},
                                              {"error", error}});
 }
 
 // The request was on board when engines died: all gateways are to know it.
 void RequestFlow::suspect(Exchange& x) {
-  const routing::DeploymentRoute& route = x.route.deployment->route;
+  const routing::DeploymentRoute& route = *x.route.deployment;
   admission::Suspect suspect{.fingerprint = *x.fingerprint,
                              .deployment = route.name,
                              .deployment_uid = route.uid,
@@ -93,13 +76,13 @@ void RequestFlow::suspect(Exchange& x) {
                      {{"request_id", x.ask.request_id},
                       {"fingerprint", suspect.fingerprint.hex()},
                       {"deployment", route.name},
-                      {"replica_id", x.target->route.id.value},
+                      {"replica_id", x.attempt->target.id},
                       {"deaths", replicas.size()}});
   parts_.suspects.died(std::move(suspect), replicas, parts_.clock.wall_now());
 }
 
 base::Error RequestFlow::failure_error(const Exchange& x) {
-  const upstream::CallFailure& failure = x.call->failure();
+  const upstream::CallFailure& failure = x.attempt->call->failure();
   if (!engine_died(failure)) return to_error(failure.error);
   auto error = base::make_error(base::Kind::kEngineDead, failure.error.message());
   error.retry_after = back_in(x);
@@ -108,23 +91,21 @@ base::Error RequestFlow::failure_error(const Exchange& x) {
 
 // Until a request to the deployment may be answered again.
 milliseconds RequestFlow::back_in(const Exchange& x) {
+  if (x.dispatcher->another_is_usable({x.attempt->target.id})) return seconds(1);
   const auto& deployments = parts_.routes.read()->deployments();
   const auto found = deployments.find(x.settlement.record.deployment);
   if (found != deployments.end()) {
-    const routing::DeploymentTargets& deployment = *found->second;
-    const auto now = parts_.clock.steady_now();
-    if (another_is_usable(deployment, x.target->route.id, now)) return seconds(1);
-    const auto wait = deployment.route.expected_ready_at - parts_.clock.wall_now();
+    const auto wait = found->second->expected_ready_at - parts_.clock.wall_now();
     if (wait.count() > 0) return std::chrono::ceil<milliseconds>(wait);
   }
-  const milliseconds told(x.call->failure().error.retry_after_ms());
+  const milliseconds told(x.attempt->call->failure().error.retry_after_ms());
   return told.count() > 0 ? told : kRestart;
 }
 
 // Why an answer that has come to its end is not a whole one.
 RequestFlow::Failed RequestFlow::fault_of_end(const Exchange& x) {
-  if (x.call->failed()) return failure_error(x);
-  const auto& reasons = x.call->outcome().finish_reasons();
+  if (x.attempt->call->failed()) return failure_error(x);
+  const auto& reasons = x.attempt->call->outcome().finish_reasons();
   const auto bad = std::find_if(reasons.begin(), reasons.end(), has_no_end);
   if (bad == reasons.end()) return std::nullopt;
   return base::make_error(base::Kind::kUpstreamFailed,
@@ -135,11 +116,11 @@ RequestFlow::Failed RequestFlow::fault_of_end(const Exchange& x) {
 
 // The replica let its time go by.
 base::Error RequestFlow::deadline_error(Exchange& x) {
-  blame(x, routing::Blame::kAnswer, "it did not answer in time");
+  blame(x, routing::Failure::kNoFirstEvent, "it did not answer in time");
   const auto since = [](base::SteadyTime then, base::SteadyTime now) {
     return std::to_string(std::chrono::duration_cast<milliseconds>(now - then).count());
   };
-  const bool begun = x.call->has_head() || x.call->has_bytes();
+  const bool begun = x.attempt->call->has_head() || x.attempt->call->has_bytes();
   return base::make_error(
       base::Kind::kDeadlineExceeded,
       begun ? "the replica sent nothing for " + since(x.last_heard, parts_.timers.now()) +

@@ -15,31 +15,13 @@
 #include <vector>
 
 #include "base/error.h"
-#include "routing/replica_tracker.h"
 #include "routing/route_snapshot.h"
 
 namespace penstock::routing {
 
-// One replica of a deployment, with this gateway's own knowledge of it.
-struct Target {
-  ReplicaRoute route;
-  std::shared_ptr<ReplicaTracker> tracker;  // never null
-};
-
-// One deployment with all its replicas. Immutable apart from the trackers.
-struct DeploymentTargets {
-  DeploymentRoute route;
-  std::vector<Target> replicas;
-
-  // How many replicas are in that state; ready ones count even when they are down-marked.
-  std::uint32_t count(ReplicaState state) const;
-  // How many ready replicas may be given one more call under limits.max_ongoing.
-  std::uint32_t with_room() const;
-};
-
-// Where a request goes. Keeps the deployment alive however often the table is replaced.
+// Where a request goes. Keeps the deployment's route alive however often the table is replaced.
 struct Route {
-  std::shared_ptr<const DeploymentTargets> deployment;
+  std::shared_ptr<const DeploymentRoute> deployment;
   std::string adapter;  // "pirate@1"; empty: the base model
 };
 
@@ -57,16 +39,20 @@ struct ModelName {
 // One whole set of routes. Immutable: threads share it without locks.
 class Routes {
  public:
-  using Deployments = std::map<std::string, std::shared_ptr<const DeploymentTargets>, std::less<>>;
+  using Deployments = std::map<std::string, std::shared_ptr<const DeploymentRoute>, std::less<>>;
 
   Routes() = default;  // nothing known yet
-  Routes(std::uint64_t version, Deployments deployments)
-      : version_(version), known_(true), deployments_(std::move(deployments)) {}
+  explicit Routes(const RouteSnapshot& snapshot);
+  // The index by name refers to what lies in it.
+  Routes(const Routes&) = delete;
+  Routes& operator=(const Routes&) = delete;
 
   // False until a snapshot came, from the head or from disk.
   bool known() const { return known_; }
   std::uint64_t version() const { return version_; }
   const Deployments& deployments() const { return deployments_; }
+  // Replicas in the routes, of all deployments.
+  std::size_t replicas() const { return replicas_; }
 
   // "deployment" or "deployment:alias"; empty: the deployment, where there is but one. Unknown:
   // kModelNotFound that names what exists; with no snapshot at all: kNoRoutes.
@@ -74,17 +60,27 @@ class Routes {
 
   // Every name that can answer now or soon, in the order of the deployments, each followed by its
   // adapters. Deployments scaled to zero and failed ones resolve and are not named.
-  std::vector<ModelName> names() const;
+  const std::vector<ModelName>& names() const { return names_; }
 
  private:
-  base::Result<Route> find(std::string_view model) const;
+  struct Named {
+    const std::shared_ptr<const DeploymentRoute>* deployment;
+    const AdapterAlias* adapter;  // null: the base model
+  };
+
+  void index();
+  void list_names();
   base::Error unknown_model(std::string_view model) const;
   base::Error missing_model() const;
-  std::string names_text() const;
 
   std::uint64_t version_ = 0;
   bool known_ = false;
   Deployments deployments_;
+  std::size_t replicas_ = 0;
+  std::vector<std::string> joined_;  // "deployment:alias", which the index refers to
+  std::unordered_map<std::string_view, Named> by_name_;
+  std::vector<ModelName> names_;
+  std::string names_text_;  // as errors list them
 };
 
 class RouteTable {
@@ -93,8 +89,7 @@ class RouteTable {
   RouteTable(const RouteTable&) = delete;
   RouteTable& operator=(const RouteTable&) = delete;
 
-  // Swaps the whole set. Replicas that keep id and address keep their tracker; a replica whose
-  // uid is not its deployment's is left out. One thread at a time.
+  // Swaps the whole set. One thread at a time.
   void replace(const RouteSnapshot& snapshot);
 
   // Any thread; takes a short lock. On the request path use a RouteReader.
@@ -104,14 +99,9 @@ class RouteTable {
   std::uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
 
  private:
-  std::shared_ptr<ReplicaTracker> tracker_for(const ReplicaRoute& replica) const;
-
   mutable std::mutex mutex_;  // guards current_
   std::shared_ptr<const Routes> current_;
   std::atomic<std::uint64_t> generation_{0};
-  // By id and address: a replica that came back elsewhere starts without doubts. Only replace()
-  // touches it.
-  std::map<std::pair<std::string, std::string>, std::shared_ptr<ReplicaTracker>> trackers_;
 };
 
 // A thread's own view of the table: one atomic load when nothing changed. One for each I/O thread.

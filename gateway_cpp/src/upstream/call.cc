@@ -4,6 +4,19 @@
 
 namespace penstock::upstream {
 
+void Held::settle(const v1::Usage& usage, Ended ended) {
+  if (const auto told = std::exchange(payer, nullptr)) told->cost(usage);
+  place.worked(admission::TokenEstimate::work_of(usage.prompt_tokens(), usage.completion_tokens()));
+  if (ended == Ended::kCutShort) place.cut_short();
+  place.release();
+}
+
+void Held::drop(Silence silence) {
+  if (silence == Silence::kLost) place.lost();
+  const v1::Usage usage = seen;
+  settle(usage, Ended::kCutShort);
+}
+
 Call::Call(std::shared_ptr<CallLink> link, uint64_t id, uint64_t credit_bytes,
            runtime::Signal& news)
     : link_(std::move(link)), id_(id), credit_bytes_(credit_bytes), news_(news) {}
@@ -23,7 +36,6 @@ void Call::wrote(uint64_t bytes) {
 }
 
 void Call::cancel() {
-  slot_.release();
   if (auto link = std::move(link_)) link->release(*this);
 }
 
@@ -31,29 +43,39 @@ void Call::deliver(v1::CallEvent& event) {
   if (event.has_head()) {
     head_.Swap(event.mutable_head());
     has_head_ = true;
+    held_.seen.set_prompt_tokens(head_.prompt_tokens());
+    held_.seen.set_cached_tokens(head_.cached_tokens());
   }
   if (event.has_chunk()) {
     pending_.append(event.chunk().body());
     pending_events_ += event.chunk().events();
+    held_.seen.set_completion_tokens(held_.seen.completion_tokens() + event.chunk().tokens());
   }
   if (event.has_finished()) {
     outcome_.Swap(event.mutable_finished());
     end_ = End::kFinished;
+    held_.settle(outcome_.has_usage() ? outcome_.usage() : v1::Usage(held_.seen),
+                 Held::Ended::kWhole);
   } else if (event.has_failed()) {
     failure_.error.Swap(event.mutable_failed()->mutable_error());
     end_ = End::kFailed;
+    held_.settle(event.failed().has_usage() ? event.failed().usage() : v1::Usage(held_.seen),
+                 Held::Ended::kCutShort);
   }
-  if (ended()) slot_.release();
 }
 
-void Call::occupy(routing::InFlight slot) {
-  if (!ended() && link_) slot_ = std::move(slot);
+void Call::hold(Held held) {
+  if (ended()) {
+    held.drop(Held::Silence::kLost);
+  } else if (link_) {
+    held_ = std::move(held);
+  }
 }
 
 void Call::fail(CallFailure failure) {
   failure_ = std::move(failure);
   end_ = End::kFailed;
-  slot_.release();
+  held_.drop(Held::Silence::kLost);
 }
 
 }  // namespace penstock::upstream

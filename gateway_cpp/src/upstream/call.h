@@ -5,9 +5,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
+#include "dispatch/turn.h"
 #include "penstock/v1/inference.pb.h"
-#include "routing/replica_tracker.h"
 #include "runtime/payload.h"
 
 namespace penstock::runtime {
@@ -41,6 +42,32 @@ struct CallFailure {
   v1::ErrorDetail error;
 };
 
+// Who pays for a call: told what it cost, once for each call.
+class Payer {
+ public:
+  Payer() = default;
+  Payer(const Payer&) = delete;
+  Payer& operator=(const Payer&) = delete;
+  virtual ~Payer() = default;
+  virtual void cost(const v1::Usage& usage) = 0;
+};
+
+// What is held for a call until the replica is done with it, however long its owner stays: one that
+// was cancelled is over when the replica says so.
+struct Held {
+  dispatch::Place place;
+  std::shared_ptr<Payer> payer;  // null: nobody
+  v1::Usage seen;                // what has come of the call so far
+
+  // The replica is done with the call, and says what it cost; one that failed or was cancelled says
+  // nothing of how long calls take.
+  enum class Ended : uint8_t { kWhole, kCutShort };
+  void settle(const v1::Usage& usage, Ended ended);
+  // The replica tells nothing any more: what was seen is what it cost.
+  enum class Silence : uint8_t { kLost, kUnanswered };
+  void drop(Silence silence);
+};
+
 class Call {
  public:
   // credit_bytes: what the replica may send before the first grant; 0: unlimited.
@@ -72,8 +99,10 @@ class Call {
   // Idempotent. The replica stops; nothing more is delivered.
   void cancel();
 
-  // The call counts on its replica from here to its end, however long its client takes to read.
-  void occupy(routing::InFlight slot);
+  // Held from here to the call's end at the replica, however long its client takes to read.
+  void hold(Held held);
+  // For what carries on with a call that was cancelled.
+  Held take_held() { return std::move(held_); }
 
   // ---- for what carries the call
 
@@ -88,7 +117,7 @@ class Call {
   enum class End : uint8_t { kNot, kFinished, kFailed };
 
   std::shared_ptr<CallLink> link_;  // null once released
-  routing::InFlight slot_;
+  Held held_;
   const uint64_t id_;
   const uint64_t credit_bytes_;
   runtime::Signal& news_;

@@ -1,59 +1,41 @@
-// Watches the load of every replica in the routes, one stream each for the whole gateway. What
-// comes goes straight into the replica's tracker, for the selection policies; the stream's end, or
-// silence where a message is due each second, is the first sign of a replica's death and marks it
-// down. A new stream's first message ends all doubt: the replica came back. Later ones do not: one
-// that fails its calls may well go on telling its load. Owned by main and used from its thread;
-// gRPC's threads write the trackers' atomics.
+// Carries what one replica's session tells of its load to the deployment's dispatcher: its load,
+// its end, which is the first sign of the replica's death, and its silence, where a message is due
+// each second. A new session's first load ends the doubt that a lost process brought: it came back.
+// Later ones do not: one that fails its calls may well go on telling its load. One I/O thread.
 #pragma once
 
-#include <chrono>
-#include <map>
 #include <memory>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "base/clock.h"
-#include "base/log.h"
-#include "routing/route_table.h"
+#include "dispatch/dispatcher.h"
+#include "upstream/session.h"
 
 namespace penstock::upstream {
 
-class LoadWatch {
+class LoadWatch final : public LoadListener {
  public:
-  // token: of the cluster; empty: none is sent.
-  LoadWatch(std::string watcher_id, std::string token, const routing::RouteTable& table,
-            const base::Clock& clock, base::Log& log);
-  LoadWatch(const LoadWatch&) = delete;
-  LoadWatch& operator=(const LoadWatch&) = delete;
-  // Ends all watches and waits until gRPC has let go.
-  ~LoadWatch();
+  LoadWatch(std::shared_ptr<dispatch::Dispatcher> dispatcher,
+            std::shared_ptr<routing::Replica> replica, const base::Clock& clock)
+      : dispatcher_(std::move(dispatcher)), replica_(std::move(replica)), clock_(clock) {}
 
-  // Follows the routes, renews what ended, gives up what is silent. About ten times a second.
-  void tick();
+  void on_load(const v1::Load& load) override;
+  void on_end() override;
+  // For the next session: what the one before still says counts no more.
+  std::shared_ptr<LoadWatch> succeed();
+  // Speaks against a replica that has told nothing for long, though its session stands.
+  void look_for_silence(base::SteadyTime now);
+  const std::shared_ptr<routing::Replica>& replica() const { return replica_; }
 
  private:
-  class Stream;
-  struct Watched {
-    std::shared_ptr<routing::ReplicaTracker> tracker;
-    std::unique_ptr<Stream> stream;  // null: never started
-    std::chrono::milliseconds backoff{0};
-    base::SteadyTime next_start;
-  };
-  using Key = std::pair<std::string, std::string>;  // replica id, address
-
-  void follow_routes();
-  void renew(const Key& key, Watched& watched, base::SteadyTime now);
-
-  const std::string watcher_id_;
-  const std::string token_;
-  const routing::RouteTable& table_;
+  const std::shared_ptr<dispatch::Dispatcher> dispatcher_;
+  const std::shared_ptr<routing::Replica> replica_;
   const base::Clock& clock_;
-  base::Log& log_;
-  uint64_t generation_ = 0;
-  std::map<Key, Watched> watched_;
-  std::vector<std::unique_ptr<Stream>> ending_;  // of replicas that left the routes
-  uint64_t channels_ = 0;
+  bool retired_ = false;
+  bool heard_ = false;       // on the session that stands
+  base::SteadyTime last_{};  // when
 };
+
+routing::LoadReport report_of(const v1::Load& load);
 
 }  // namespace penstock::upstream

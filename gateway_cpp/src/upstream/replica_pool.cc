@@ -1,7 +1,6 @@
 #include "upstream/replica_pool.h"
 
 #include <algorithm>
-#include <set>
 
 namespace penstock::upstream {
 
@@ -16,22 +15,32 @@ constexpr std::chrono::minutes kIdle{10};
 }  // namespace
 
 ReplicaPool::ReplicaPool(asio::io_context& io, const base::Clock& clock, SessionSettings settings,
+                         ThreadOf thread, const dispatch::Dispatchers& dispatchers,
                          base::MetricsShard& metrics, base::Log& log)
-    : io_(io), clock_(clock), settings_(std::move(settings)), metrics_(metrics), log_(log) {}
+    : io_(io),
+      clock_(clock),
+      settings_(std::move(settings)),
+      thread_(thread),
+      dispatchers_(dispatchers),
+      metrics_(metrics),
+      log_(log) {}
 
 std::unique_ptr<Call> ReplicaPool::open(const ReplicaAddress& replica, v1::CallRequest request,
                                         runtime::Signal& news, SharedBody large) {
+  follow_routes();
   Key key{replica.replica_id, replica.address};
   const auto now = clock_.steady_now();
-  auto found = entries_.find(key);
-  if (found == entries_.end()) {
-    found = entries_.emplace(std::move(key), Entry{}).first;
-    metrics_.sessions.add(1);
-  }
-  Entry& entry = found->second;
+  Entry& entry = entry_for(key);
   entry.used = now;
-  if (!entry.session || entry.session->closed_to_calls()) renew(found->first, entry, now);
+  entry.known = true;  // or nobody would ask for it; the next routes say what is
+  if (!entry.session || entry.session->closed_to_calls()) renew(key, entry, now);
   return entry.session->open(std::move(request), news, std::move(large));
+}
+
+ReplicaPool::Entry& ReplicaPool::entry_for(Key key) {
+  const auto [at, made] = entries_.try_emplace(std::move(key));
+  if (made) metrics_.sessions.add(1);
+  return at->second;
 }
 
 // Within the backoff the ended session stays: it fails calls at once. One that goes away lives on
@@ -41,21 +50,55 @@ void ReplicaPool::renew(const Key& key, Entry& entry, base::SteadyTime now) {
   if (entry.session && now < entry.next_start) return;
   entry.backoff = std::clamp(entry.backoff * 2, kFirstBackoff, kLastBackoff);
   entry.next_start = now + entry.backoff;
-  entry.session = Session::start(io_, key.second, key.first, settings_, log_);
+  if (entry.watch && entry.session) entry.watch = entry.watch->succeed();
+  entry.session = Session::start(io_, key.second, key.first, settings_, log_, entry.watch);
 }
 
-void ReplicaPool::sweep(const routing::Routes& routes) {
-  std::set<Key> known;
-  for (const auto& [name, deployment] : routes.deployments()) {
-    for (const auto& target : deployment->replicas) {
-      known.emplace(target.route.id.value, target.route.address);
-    }
+// Drops the sessions of those that left, and watches those that are this thread's.
+void ReplicaPool::follow_routes() {
+  const auto& dispatchers = dispatchers_.read();
+  if (dispatchers == followed_) return;
+  followed_ = dispatchers;
+  for (auto& [key, entry] : entries_) entry.known = false;
+  for (const auto& [uid, dispatcher] : *followed_) {
+    for (const auto& replica : dispatcher->replicas()) take_up(dispatcher, replica);
   }
+  for (auto& [key, entry] : entries_) {
+    if (!entry.known) entry.watch.reset();
+  }
+}
+
+void ReplicaPool::take_up(const std::shared_ptr<dispatch::Dispatcher>& dispatcher,
+                          const std::shared_ptr<routing::Replica>& replica) {
+  const bool watches = thread_.watches(replica->id().value);
+  Key key{replica->id().value, replica->address()};
+  const auto found = entries_.find(key);
+  if (replica->address().empty() || (!watches && found == entries_.end())) return;
+  Entry& entry = watches ? entry_for(std::move(key)) : found->second;
+  entry.known = true;
+  if (!watches || (entry.watch && entry.watch->replica() == replica)) return;
+  // A session that is there already tells of no load, or tells it to who has left.
+  entry.watch = std::make_shared<LoadWatch>(dispatcher, replica, clock_);
+  entry.session.reset();
+}
+
+void ReplicaPool::tick() {
+  follow_routes();
+  const auto now = clock_.steady_now();
+  for (auto& [key, entry] : entries_) {
+    if (!entry.watch) continue;
+    if (!entry.session || entry.session->closed_to_calls()) renew(key, entry, now);
+    entry.watch->look_for_silence(now);
+  }
+}
+
+void ReplicaPool::sweep() {
   const auto idle_since = clock_.steady_now() - kIdle;
   for (auto at = entries_.begin(); at != entries_.end();) {
     Entry& entry = at->second;
-    const bool wanted = known.contains(at->first) && entry.used > idle_since;
-    if (wanted || entry.session->running() > 0) {
+    if (entry.session) entry.session->sweep();
+    const bool wanted = entry.known && (entry.watch || entry.used > idle_since);
+    if (wanted || (entry.session && entry.session->running() > 0)) {
       ++at;
       continue;
     }

@@ -1,8 +1,11 @@
 // The sessions of one I/O thread, by replica: opened on first use, renewed with backoff after they
-// ended, dropped when the replica has left the routes or was not used for long. Its thread only.
+// ended, dropped when the replica has left the routes or was not used for long. Each replica's load
+// is watched by one thread of the gateway: there its session is opened at once and stays. Its
+// thread only.
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -10,42 +13,67 @@
 
 #include "base/clock.h"
 #include "base/metrics.h"
-#include "routing/route_table.h"
+#include "dispatch/dispatchers.h"
+#include "upstream/load_watch.h"
 #include "upstream/session.h"
 #include "upstream/upstream.h"
 
 namespace penstock::upstream {
 
+// Which of the gateway's threads a pool is on: the replicas of all are shared out among them.
+struct ThreadOf {
+  unsigned index = 0;
+  unsigned threads = 1;
+
+  bool watches(const std::string& replica_id) const {
+    return std::hash<std::string>{}(replica_id) % threads == index;
+  }
+};
+
 class ReplicaPool final : public Upstream {
  public:
   ReplicaPool(asio::io_context& io, const base::Clock& clock, SessionSettings settings,
+              ThreadOf thread, const dispatch::Dispatchers& dispatchers,
               base::MetricsShard& metrics, base::Log& log);
 
   std::unique_ptr<Call> open(const ReplicaAddress& replica, v1::CallRequest request,
                              runtime::Signal& news, SharedBody large) override;
 
+  // Takes up who is in the routes now, and renews the sessions that watch. About twenty times a
+  // second.
+  void tick();
   // Drops what is not needed any more. About once a second.
-  void sweep(const routing::Routes& routes);
+  void sweep();
 
   size_t sessions() const { return entries_.size(); }
 
  private:
   struct Entry {
-    std::shared_ptr<Session> session;
+    std::shared_ptr<Session> session;  // null: none was needed so far
+    std::shared_ptr<LoadWatch> watch;  // null: another thread's
+    bool known = false;                // in the routes
     std::chrono::milliseconds backoff{0};
-    base::SteadyTime next_start;
-    base::SteadyTime used;
+    base::SteadyTime next_start{};
+    base::SteadyTime used{};
   };
   using Key = std::pair<std::string, std::string>;  // replica id, address
+  using Entries = std::map<Key, Entry>;
 
+  void follow_routes();
+  Entry& entry_for(Key key);
+  void take_up(const std::shared_ptr<dispatch::Dispatcher>& dispatcher,
+               const std::shared_ptr<routing::Replica>& replica);
   void renew(const Key& key, Entry& entry, base::SteadyTime now);
 
   asio::io_context& io_;
   const base::Clock& clock_;
   const SessionSettings settings_;
+  const ThreadOf thread_;
+  dispatch::DispatchReader dispatchers_;
+  std::shared_ptr<const dispatch::Dispatchers::ByUid> followed_;
   base::MetricsShard& metrics_;
   base::Log& log_;
-  std::map<Key, Entry> entries_;
+  Entries entries_;
 };
 
 }  // namespace penstock::upstream

@@ -12,6 +12,7 @@ namespace penstock::upstream {
 namespace {
 
 constexpr const char* kMethod = "/penstock.v1.Inference/Session";
+constexpr std::string_view kEnded = "session to a replica ended";
 constexpr size_t kKeptFrameBytes = 64UL * 1024;
 // More bodies than that go in frames of their own: all that a dead replica had may come at once.
 constexpr size_t kFullFrameBytes = 1024UL * 1024;
@@ -20,17 +21,30 @@ constexpr size_t kFullFrameBytes = 1024UL * 1024;
 
 std::shared_ptr<Session> Session::start(asio::io_context& io, const std::string& address,
                                         std::string replica_id, const SessionSettings& settings,
-                                        base::Log& log) {
+                                        base::Log& log, std::shared_ptr<LoadListener> listener) {
   std::shared_ptr<Session> session(
-      new Session(io, std::move(replica_id), settings.credit_bytes, log));
+      new Session(io, std::move(replica_id), settings, log, std::move(listener)));
   const CallTarget target{.authority = address, .path = kMethod, .token = settings.token};
   session->connection_ = ReplicaConnection::start(io, target, *session);
+  session->greet(settings.gateway_id);
   return session;
 }
 
-Session::Session(asio::io_context& io, std::string replica_id, uint64_t credit_bytes,
-                 base::Log& log)
-    : io_(io), replica_id_(std::move(replica_id)), credit_bytes_(credit_bytes), log_(log) {}
+Session::Session(asio::io_context& io, std::string replica_id, const SessionSettings& settings,
+                 base::Log& log, std::shared_ptr<LoadListener> listener)
+    : io_(io),
+      replica_id_(std::move(replica_id)),
+      credit_bytes_(settings.credit_bytes),
+      log_(log),
+      listener_(std::move(listener)) {}
+
+// Goes with whatever is said first; a listener wants to hear before there is anything else to say.
+void Session::greet(const std::string& gateway_id) {
+  v1::Hello& hello = *outgoing_.mutable_hello();
+  hello.set_gateway_id(gateway_id);
+  hello.set_watch_load(listener_ != nullptr);
+  if (listener_) flush_later();
+}
 
 Session::~Session() {
   if (connection_) connection_->close();
@@ -79,6 +93,8 @@ void Session::release(Call& call) {
 
 bool Session::on_message(std::string_view message) {
   const bool good = calls_.take_in(message);
+  if (const auto* load = good ? calls_.load() : nullptr; load && listener_)
+    listener_->on_load(*load);
   heard_ = heard_ || good;
   return good;
 }
@@ -91,6 +107,7 @@ void Session::on_turn() {
 void Session::on_end(std::string_view why) {
   const auto self = shared_from_this();
   log_end(why);
+  if (listener_) listener_->on_end();  // before the places of its calls go to others
   fail_all();
   outgoing_ = {};  // it may hold bodies, and nothing sends it any more
   wake_listed();
@@ -116,8 +133,11 @@ void Session::note_sent() {
 }
 
 void Session::log_end(std::string_view why) const {
-  log_.warning("session to a replica ended",
-               {{"replica_id", replica_id_}, {"reason", why}, {"calls", calls_.size()}});
+  // A watch asks again each second: that nobody is there is told when it was.
+  const bool news = heard_ || calls_.size() > 0 || !listener_;
+  const base::Fields fields = {
+      {"replica_id", replica_id_}, {"reason", why}, {"calls", calls_.size()}};
+  news ? log_.warning(kEnded, fields) : log_.debug(kEnded, fields);
 }
 
 // Everything that one turn of the I/O thread has to say goes out in one frame.

@@ -24,16 +24,26 @@ namespace penstock::upstream {
 struct SessionSettings {
   uint64_t credit_bytes = 0;  // window of each call; 0: unlimited
   std::string token;          // of the cluster; empty: none is sent
+  std::string gateway_id;     // the same for all sessions of this gateway
+};
+
+// Hears of a replica's load and of the session's end, which is the first sign of its death.
+class LoadListener {
+ public:
+  virtual ~LoadListener() = default;
+  virtual void on_load(const v1::Load& load) = 0;
+  virtual void on_end() = 0;
 };
 
 class Session final : public CallLink,
                       private ReplicaConnection::Owner,
                       public std::enable_shared_from_this<Session> {
  public:
-  // Why a session ended goes into `log`, once.
+  // Why a session ended goes into `log`, once. With a listener it asks for the replica's load.
   static std::shared_ptr<Session> start(asio::io_context& io, const std::string& address,
                                         std::string replica_id, const SessionSettings& settings,
-                                        base::Log& log);
+                                        base::Log& log,
+                                        std::shared_ptr<LoadListener> listener = nullptr);
   // Cancels what still runs.
   ~Session() override;
   Session(const Session&) = delete;
@@ -48,22 +58,30 @@ class Session final : public CallLink,
   bool closed_to_calls() const { return ended_ || connection_->going_away(); }
   // The replica has spoken on this session.
   bool heard() const { return heard_; }
-  size_t running() const { return calls_.size(); }
+  // Calls that the replica is not done with.
+  size_t running() const { return calls_.size() + calls_.cancelled(); }
+  bool watches_load() const { return listener_ != nullptr; }
+  // About once a second.
+  void sweep() { calls_.give_up_unanswered(kPatience); }
 
   void grant(uint64_t call_id, uint64_t bytes) override;
   void release(Call& call) override;
 
  private:
+  static constexpr unsigned kPatience = 10;  // sweeps that a cancelled call is waited for
+
   // Calls up to `last_call` lie within the first `end` bytes of what goes over the connection.
   struct Flushed {
     uint64_t last_call;
     uint64_t end;
   };
 
-  Session(asio::io_context& io, std::string replica_id, uint64_t credit_bytes, base::Log& log);
+  Session(asio::io_context& io, std::string replica_id, const SessionSettings& settings,
+          base::Log& log, std::shared_ptr<LoadListener> listener);
   bool on_message(std::string_view message) override;
   void on_turn() override;
   void on_end(std::string_view why) override;
+  void greet(const std::string& gateway_id);
   void fail_all();
   void note_sent();
   void log_end(std::string_view why) const;
@@ -78,6 +96,7 @@ class Session final : public CallLink,
   const std::string replica_id_;
   const uint64_t credit_bytes_;
   base::Log& log_;
+  const std::shared_ptr<LoadListener> listener_;  // null: this session tells of no load
   std::shared_ptr<ReplicaConnection> connection_;
   SessionCalls calls_;
   v1::ClientFrame outgoing_;

@@ -8,13 +8,21 @@ constexpr int kReadsPerFrame = 256;
 
 }  // namespace
 
+SessionCalls::~SessionCalls() { drop_cancelled(Held::Silence::kUnanswered); }
+
+void SessionCalls::drop_cancelled(Held::Silence silence) {
+  for (auto& [id, cancelled] : std::exchange(cancelled_, {})) cancelled.held.drop(silence);
+}
+
 bool SessionCalls::remove(Call& call) {
   if (call.listed) {
     for (Call*& listed : to_wake_) {
       if (listed == &call) listed = nullptr;
     }
   }
-  return calls_.erase(call.id()) != 0;
+  if (calls_.erase(call.id()) == 0) return false;
+  cancelled_.emplace(call.id(), Cancelled{call.take_held()});
+  return true;
 }
 
 bool SessionCalls::take_in(std::string_view message) {
@@ -25,10 +33,41 @@ bool SessionCalls::take_in(std::string_view message) {
   return true;
 }
 
+void SessionCalls::give_up_unanswered(unsigned rounds) {
+  for (auto at = cancelled_.begin(); at != cancelled_.end();) {
+    if (++at->second.rounds <= rounds) {
+      ++at;
+      continue;
+    }
+    at->second.held.drop(Held::Silence::kUnanswered);
+    at = cancelled_.erase(at);
+  }
+}
+
+// What came of it meanwhile is for nobody.
+void SessionCalls::settle_cancelled(const v1::CallEvent& event) {
+  const auto found = cancelled_.find(event.call_id());
+  if (found == cancelled_.end()) return;
+  Held& held = found->second.held;
+  if (event.has_cancelled()) {
+    held.settle(event.cancelled().usage(), Held::Ended::kCutShort);
+  } else if (event.has_finished()) {
+    held.settle(event.finished().usage(), Held::Ended::kWhole);
+  } else if (event.has_failed()) {
+    held.settle(event.failed().usage(), Held::Ended::kCutShort);
+  } else {
+    return;
+  }
+  cancelled_.erase(found);
+}
+
 void SessionCalls::deliver(v1::ServerFrame& frame) {
   for (v1::CallEvent& event : *frame.mutable_events()) {
     const auto found = calls_.find(event.call_id());
-    if (found == calls_.end()) continue;  // cancelled here while it was on its way
+    if (found == calls_.end()) {
+      settle_cancelled(event);
+      continue;
+    }
     Call& call = *found->second;
     call.deliver(event);
     if (call.ended()) calls_.erase(found);

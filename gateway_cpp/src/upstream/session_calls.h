@@ -15,17 +15,32 @@ namespace penstock::upstream {
 
 class SessionCalls {
  public:
+  SessionCalls() = default;
+  SessionCalls(const SessionCalls&) = delete;
+  SessionCalls& operator=(const SessionCalls&) = delete;
+  // What cancelled calls hold is charged as far as it was seen.
+  ~SessionCalls();
+
   size_t size() const { return calls_.size(); }
+  // Cancelled ones that the replica has not answered yet.
+  size_t cancelled() const { return cancelled_.size(); }
 
   void add(Call& call) { calls_.emplace(call.id(), &call); }
-  // Its owner has no use for it any more. False: it was over already.
+  // Its owner has no use for it any more. What is held for it stays until the replica has answered
+  // the cancel. False: it was over already.
   bool remove(Call& call);
 
   // Takes a frame; false: it is none.
   bool take_in(std::string_view message);
+  // The load that the last frame told; null: none.
+  const v1::Load* load() const { return incoming_.has_load() ? &incoming_.load() : nullptr; }
+  // Lets go of what is held for cancelled calls that a replica has not answered for so many calls
+  // of this: it never will.
+  void give_up_unanswered(unsigned rounds);
   // All end: failure_of(call id) says why.
   template <class FailureOf>
   void fail_all(const FailureOf& failure_of) {
+    drop_cancelled(Held::Silence::kLost);
     for (const auto& [id, call] : std::exchange(calls_, {})) {
       call->fail(failure_of(id));
       list(*call);
@@ -44,10 +59,18 @@ class SessionCalls {
   }
 
  private:
+  struct Cancelled {
+    Held held;
+    unsigned rounds = 0;  // that it has waited
+  };
+
+  void drop_cancelled(Held::Silence silence);
   void deliver(v1::ServerFrame& frame);
+  void settle_cancelled(const v1::CallEvent& event);
   void list(Call& call);
 
   std::unordered_map<uint64_t, Call*> calls_;
+  std::unordered_map<uint64_t, Cancelled> cancelled_;
   std::vector<Call*> to_wake_;  // null: removed in the meantime
   v1::ServerFrame incoming_;
   uint64_t reads_ = 0;

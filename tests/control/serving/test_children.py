@@ -114,6 +114,7 @@ def test_the_commands_carry_what_was_wished() -> None:
     node = " ".join(node_command(options)[1:])
     assert node.startswith("-m penstock.control.main node --data-dir /data --with-parent")
     assert "--head 127.0.0.1:3" in node
+    assert all("--node-id local" in command for command in (head, node))
     assert "--start-limit 1800" in node
     assert not {"--open", "--cors-origin", "--metrics"} & set(head_command(options))
 

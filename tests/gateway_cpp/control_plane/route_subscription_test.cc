@@ -26,8 +26,8 @@ bool becomes_true(const std::function<bool()>& condition) {
 class RouteSubscriptionTest : public testing::Test {
  protected:
   std::unique_ptr<RouteSubscription> subscribe(const std::string& address) {
-    auto subscription = std::make_unique<RouteSubscription>(
-        "gw-1", connect_to_head(address), file_, table_, suspects_, clock_, capture_.log());
+    auto subscription = std::make_unique<RouteSubscription>("gw-1", connect_to_head(address), file_,
+                                                            followers_, clock_, capture_.log());
     subscription->start();
     return subscription;
   }
@@ -42,6 +42,9 @@ class RouteSubscriptionTest : public testing::Test {
   SnapshotFile file_{directory_.path().string(), "gw-1", capture_.log()};
   routing::RouteTable table_;
   admission::Suspects suspects_{"gw-1", std::chrono::minutes(10)};
+  dispatch::Dispatchers dispatchers_{clock_, {}, 1};
+  admission::TenantTable tenants_;
+  const Followers followers_{table_, dispatchers_, tenants_, suspects_};
 };
 
 TEST_F(RouteSubscriptionTest, SwapsInEachSnapshot) {
@@ -153,8 +156,8 @@ TEST_F(RouteSubscriptionTest, HearsOfSuspectsAndOfTheirRelease) {
 
 TEST_F(RouteSubscriptionTest, ProvesToTheHeadWhoItIs) {
   FakeHead head;
-  RouteSubscription subscription("gw-1", connect_to_head(head.address(), "secret"), file_, table_,
-                                 suspects_, clock_, capture_.log());
+  RouteSubscription subscription("gw-1", connect_to_head(head.address(), "secret"), file_,
+                                 followers_, clock_, capture_.log());
   subscription.start();
   ASSERT_TRUE(head.wait_for([&] { return !head.watches.empty(); }));
   subscription.stop();

@@ -10,13 +10,13 @@
 #include <memory>
 #include <string>
 
+#include "dispatch/believed_routes.h"
 #include "event_loop.h"
 #include "http/session.h"
 #include "http/session_group.h"
 #include "http/waiting_sessions.h"
 #include "log_capture.h"
 #include "proxy/fake_upstream.h"
-#include "routing/least_loaded.h"
 #include "routing/snapshots.h"
 
 namespace penstock::http {
@@ -33,9 +33,9 @@ inline std::string post(const std::string& body, const std::string& headers = ""
 class SessionTest : public testing::Test {
  protected:
   SessionTest() {
-    table_.replace({.version = 1,
-                    .deployments = {routing::deployment("mini")},
-                    .replicas = {routing::replica("r1", "mini")}});
+    routes_.replace({.version = 1,
+                     .deployments = {routing::deployment("mini")},
+                     .replicas = {routing::replica("r1", "mini")}});
     connect();
   }
   ~SessionTest() override {
@@ -114,17 +114,19 @@ class SessionTest : public testing::Test {
   admission::Suspects suspects_{"gw-1", std::chrono::minutes(10)};
   runtime::TimerWheel timers_{clock_.steady_now()};
   openai::RequestParser parser_;
-  routing::RouteTable table_;
-  routing::RouteReader routes_{table_};
-  routing::LeastLoaded policy_;
+  dispatch::BelievedRoutes routes_{clock_};
+  admission::TenantTable tenants_;
+  admission::TenantReader tenant_reader_{tenants_};
+  admission::UsageBook usage_;
   proxy::FakeUpstream upstream_;
   runtime::SideThreads aside_{1};
   runtime::BodyBudget answers_{64UL << 20U};
   bool broken_ = false;  // the pages throw, as nothing should
   proxy::RequestFlow flow_{{clock_, log_.log(), config_, shard_, state_, suspects_, timers_,
-                            parser_, routes_, policy_, upstream_, aside_, answers_}};
+                            parser_, routes_.routes(), routes_.dispatch(), usage_, upstream_,
+                            aside_, answers_}};
   RequestIds ids_;
-  StatusPages pages_{clock_, metrics_, state_, routes_, [this] {
+  StatusPages pages_{metrics_, state_, routes_.routes(), routes_.dispatch(), [this] {
                        if (broken_) throw std::runtime_error("broken");
                        return control_plane::SubscriptionState();
                      }};
@@ -132,9 +134,9 @@ class SessionTest : public testing::Test {
   Doors doors_{config_, machine_};
   runtime::BodyBudget bodies_{64UL << 20U};
   WaitingSessions waiting_{timers_};
-  Services services_{clock_, log_.log(), config_, shard_,  state_,   state_.connections,
-                     ids_,   pages_,     doors_,  bodies_, waiting_, nullptr,
-                     &flow_};
+  Services services_{clock_, log_.log(),     config_, shard_,  state_,   state_.connections,
+                     ids_,   pages_,         doors_,  bodies_, waiting_, nullptr,
+                     &flow_, &tenant_reader_};
   SessionGroup group_{loop_.io(), services_, log_.log()};
   Tcp::socket client_{loop_.io()};
   std::string got_;

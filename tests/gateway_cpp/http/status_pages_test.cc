@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/config.h"
+#include "dispatch/believed_routes.h"
 #include "fixed_clock.h"
 #include "routing/snapshots.h"
 
@@ -12,12 +13,12 @@ namespace {
 class StatusPagesTest : public testing::Test {
  protected:
   void announce(std::vector<routing::ReplicaRoute> replicas) {
-    table_.replace({.version = 7,
-                    .deployments = {routing::deployment("mini", {{"pirate", "pirate@1"}})},
-                    .replicas = std::move(replicas)});
+    routes_.replace({.version = 7,
+                     .deployments = {routing::deployment("mini", {{"pirate", "pirate@1"}})},
+                     .replicas = std::move(replicas)});
   }
-  routing::ReplicaTracker& tracker() {
-    return *table_.current()->deployments().at("mini")->replicas.at(0).tracker;
+  void report(bool serving) {
+    routes_.of("mini").report(routes_.replica("mini", 0), {.serving = serving});
   }
   void expect_not_ready(std::string_view reason) {
     const auto page = pages_.ready();
@@ -29,10 +30,10 @@ class StatusPagesTest : public testing::Test {
   test::FixedClock clock_;
   base::Metrics metrics_;
   runtime::GatewayState state_;
-  routing::RouteTable table_;
-  routing::RouteReader routes_{table_};
+  dispatch::BelievedRoutes routes_{clock_};
   control_plane::SubscriptionState subscription_;
-  StatusPages pages_{clock_, metrics_, state_, routes_, [this] { return subscription_; }};
+  StatusPages pages_{metrics_, state_, routes_.routes(), routes_.dispatch(),
+                     [this] { return subscription_; }};
 };
 
 TEST_F(StatusPagesTest, AreLiveWhateverHappens) {
@@ -43,7 +44,7 @@ TEST_F(StatusPagesTest, AreLiveWhateverHappens) {
 TEST_F(StatusPagesTest, AreNotReadyWithoutASnapshot) { expect_not_ready("no_snapshot"); }
 
 TEST_F(StatusPagesTest, AreNotReadyWithoutADeployment) {
-  table_.replace({.version = 1, .deployments = {}, .replicas = {}});
+  routes_.replace({.version = 1, .deployments = {}, .replicas = {}});
   expect_not_ready("no_route");
 }
 
@@ -52,12 +53,13 @@ TEST_F(StatusPagesTest, AreNotReadyWhileEveryReplicaStartsOrDrainsOrIsDown) {
   expect_not_ready("no_replica");
   announce({routing::replica("r1", "mini")});
   EXPECT_EQ(pages_.ready().status, 200U);
-  tracker().set_serving(routing::ReplicaTracker::Serving::kNo);
+  report(false);
   expect_not_ready("no_replica");
-  tracker().set_serving(routing::ReplicaTracker::Serving::kYes);
-  tracker().mark_down(clock_.steady_now() + std::chrono::seconds(1));
+  report(true);
+  routes_.of("mini").note_failure(routes_.replica("mini", 0), routing::Failure::kLost);
   expect_not_ready("no_replica");
   clock_.advance(std::chrono::seconds(2));
+  routes_.advance();
   EXPECT_EQ(pages_.ready().status, 200U);
 }
 
@@ -78,7 +80,7 @@ TEST_F(StatusPagesTest, StayReadyWithoutTheHeadAndSaySo) {
 
 TEST_F(StatusPagesTest, HaveStartedOnceThereWereRoutes) {
   EXPECT_EQ(pages_.started().status, 503U);
-  table_.replace({.version = 1, .deployments = {}, .replicas = {}});
+  routes_.replace({.version = 1, .deployments = {}, .replicas = {}});
   EXPECT_EQ(pages_.started().status, 200U);
 }
 
@@ -96,7 +98,7 @@ TEST_F(StatusPagesTest, TellTheirHealthAsVllmDoes) {
 TEST_F(StatusPagesTest, AreDeeplyWellWhenEveryDeploymentHasAReplicaToSendTo) {
   EXPECT_EQ(pages_.deep_health().body, pages_.ready().body);
   announce({routing::replica("r1", "mini"), routing::replica("r2", "mini")});
-  tracker().set_serving(routing::ReplicaTracker::Serving::kNo);
+  report(false);
   const auto page = pages_.deep_health();
   EXPECT_EQ(page.status, 200U);
   EXPECT_EQ(page.body, R"({"status":"well","deployments":[{"id":"mini","status":"serving",)"
@@ -108,9 +110,9 @@ TEST_F(StatusPagesTest, AreNotDeeplyWellWhileOneDeploymentHasNoReplica) {
   auto other = routing::deployment("other");
   const auto page_when = [&](base::Availability availability) {
     other.availability = availability;
-    table_.replace({.version = 7,
-                    .deployments = {routing::deployment("mini"), other},
-                    .replicas = {routing::replica("r1", "mini")}});
+    routes_.replace({.version = 7,
+                     .deployments = {routing::deployment("mini"), other},
+                     .replicas = {routing::replica("r1", "mini")}});
     return pages_.deep_health();
   };
   const auto lost = page_when(base::Availability::kServing);
@@ -131,7 +133,7 @@ TEST_F(StatusPagesTest, TellTheirVersion) {
 
 TEST_F(StatusPagesTest, ListDeploymentsAndTheirAdapters) {
   announce({});
-  const auto page = pages_.models();
+  const auto page = pages_.models({});
   EXPECT_NE(page.body.find(R"("id":"mini","object":"model")"), std::string::npos) << page.body;
   EXPECT_NE(page.body.find(R"("id":"mini:pirate")"), std::string::npos);
   EXPECT_NE(page.body.find(R"("root":"pirate@1","parent":"mini")"), std::string::npos);
@@ -139,10 +141,10 @@ TEST_F(StatusPagesTest, ListDeploymentsAndTheirAdapters) {
 
 TEST_F(StatusPagesTest, ShowOneModelOrSayThatItDoesNotExist) {
   announce({});
-  const auto page = pages_.model("mini:pirate");
+  const auto page = pages_.model({}, "mini:pirate");
   ASSERT_TRUE(page.has_value());
   EXPECT_TRUE(page->body.starts_with(R"({"id":"mini:pirate")"));
-  const auto none = pages_.model("other");
+  const auto none = pages_.model({}, "other");
   ASSERT_FALSE(none.has_value());
   EXPECT_EQ(none.error().status, 404U);
 }

@@ -9,17 +9,17 @@ class AnswerTest : public RequestFlowTest {};
 TEST_F(AnswerTest, FreesTheReplicasSlotWhenTheCallHasEndedAndNotWhenTheClientHasRead) {
   ask(kStream);
   call().chunk("data: a\n\n");
-  EXPECT_EQ(tracker().in_flight(), 1U);
+  EXPECT_EQ(in_flight(), 1U);
   reply_.stop_reading();
   call().chunk("data: b\n\n");
   call().chunk("data: c\n\ndata: [DONE]\n\n", 2);
   call().finish();
   EXPECT_FALSE(done_);
-  EXPECT_EQ(tracker().in_flight(), 0U) << "the client still reads, the replica is free";
+  EXPECT_EQ(in_flight(), 0U) << "the client still reads, the replica is free";
   reply_.read_on();
   reply_.read_on();
   EXPECT_TRUE(done_);
-  EXPECT_EQ(tracker().in_flight(), 0U);
+  EXPECT_EQ(in_flight(), 0U);
 }
 
 TEST_F(AnswerTest, SendsNoHeartbeatWhereNoneIsWanted) {

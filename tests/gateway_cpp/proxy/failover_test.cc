@@ -5,7 +5,7 @@
 namespace penstock::proxy {
 namespace {
 
-using routing::Blame;
+using Blame = routing::Failure;
 using Source = upstream::CallFailure::Source;
 
 upstream::CallFailure failure(Source source, const std::string& code = "upstream_error",
@@ -31,18 +31,18 @@ TEST(Failover, DecidesByWhatFailedAndWhoseFaultItIs) {
   const auto retry = v1::RETRY_BEFORE_FIRST_TOKEN;
   const auto upstream = v1::FAULT_UPSTREAM;
   const std::vector<Case> cases = {
-      {"unreachable", failure(Source::kUnreachable), Next::kTryAnother, Blame::kProcess},
-      {"lost", failure(Source::kLost), Next::kTryAnother, Blame::kProcess},
-      {"ended", failure(Source::kEnded), Next::kTryAnother, Blame::kProcess},
+      {"unreachable", failure(Source::kUnreachable), Next::kTryAnother, Blame::kUnreachable},
+      {"lost", failure(Source::kLost), Next::kTryAnother, Blame::kLost},
+      {"ended", failure(Source::kEnded), Next::kTryAnother, Blame::kLost},
       {"draining", failure(Source::kReplica, "draining", upstream, retry, 503), Next::kTryAnother,
        std::nullopt},
       {"engine dead", failure(Source::kReplica, "engine_dead", upstream, retry, 503), Next::kGiveUp,
-       Blame::kProcess},
+       Blame::kLost},
       {"engine hung", failure(Source::kReplica, "engine_hung", upstream, retry, 503), Next::kGiveUp,
-       Blame::kProcess},
+       Blame::kLost},
       {"bad answer", failure(Source::kReplica, "engine_error", upstream, retry, 500),
-       Next::kTryAnother, Blame::kAnswer},
-      {"not retryable", failure(Source::kReplica, "internal"), Next::kGiveUp, Blame::kAnswer},
+       Next::kTryAnother, Blame::kBadAnswer},
+      {"not retryable", failure(Source::kReplica, "internal"), Next::kGiveUp, Blame::kBadAnswer},
       {"client's fault", failure(Source::kReplica, "invalid_value", v1::FAULT_CLIENT, retry, 400),
        Next::kGiveUp, std::nullopt}};
   for (const auto& c : cases) {

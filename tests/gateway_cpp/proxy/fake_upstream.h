@@ -19,7 +19,9 @@ class FakeUpstream final : public upstream::Upstream {
     v1::CallRequest request;
     upstream::Call* call = nullptr;  // null once released
     uint64_t granted = 0;
-    bool cancelled = false;  // released before its end
+    bool cancelled = false;        // released before its end
+    bool keeps_cancelled = false;  // until it acknowledges
+    upstream::Held held;
 
     bool breaks = false;  // an exception where nobody expects one
 
@@ -29,6 +31,7 @@ class FakeUpstream final : public upstream::Upstream {
     }
     void release(upstream::Call& released) override {
       cancelled = !released.ended();
+      if (cancelled && keeps_cancelled) held = released.take_held();
       call = nullptr;
     }
 
@@ -50,6 +53,13 @@ class FakeUpstream final : public upstream::Upstream {
       event.mutable_finished()->mutable_usage()->set_prompt_tokens(3);
       event.mutable_finished()->mutable_usage()->set_completion_tokens(2);
       deliver(event);
+    }
+    // Its answer to the cancel.
+    void acknowledge(uint32_t prompt_tokens, uint32_t completion_tokens) {
+      v1::Usage usage;
+      usage.set_prompt_tokens(prompt_tokens);
+      usage.set_completion_tokens(completion_tokens);
+      held.settle(usage, upstream::Held::Ended::kCutShort);
     }
     void fail(uint32_t status, const std::string& code, v1::Fault fault, v1::Retry retry) {
       v1::CallEvent event;

@@ -3,15 +3,17 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <variant>
 #include <vector>
 
+#include "dispatch/believed_routes.h"
 #include "event_loop.h"
 #include "fake_reply.h"
 #include "fake_upstream.h"
 #include "log_capture.h"
 #include "proxy/request_flow.h"
-#include "routing/least_loaded.h"
 #include "routing/snapshots.h"
 
 namespace penstock::proxy {
@@ -38,11 +40,12 @@ class RequestFlowTest : public testing::Test {
     deployment.availability_detail = "the test wants it so";
     deployment.expected_ready_at = expected_ready_at_;
     deployment.endpoints = endpoints_;
+    deployment.selection_policy = "round_robin";  // nothing is left to chance
     routing::RouteSnapshot snapshot{.version = 1, .deployments = {deployment}, .replicas = {}};
     for (const auto& id : replicas) {
       snapshot.replicas.push_back(routing::replica(id, "mini", state));
     }
-    table_.replace(snapshot);
+    routes_.replace(snapshot);
   }
 
   void ask(const std::string& body, const std::string& traceparent = "") {
@@ -53,8 +56,14 @@ class RequestFlowTest : public testing::Test {
     ask.endpoint = endpoint_;
     ask.body = body;
     ask.received = clock_.steady_now();
+    ask.caller = caller();
     loop_.spawn(run(std::move(ask)));
     loop_.poll();
+  }
+
+  // Who comes without a key.
+  admission::Caller caller() {
+    return std::get<admission::Caller>(tenant_reader_.find("", clock_.wall_now()));
   }
 
   runtime::Awaitable<void> run(Ask ask) {
@@ -69,6 +78,7 @@ class RequestFlowTest : public testing::Test {
     ask.endpoint = endpoint_;
     ask.body = body;
     ask.received = clock_.steady_now();
+    ask.caller = caller();
     loop_.spawn(flow_.run(std::move(ask), reply));
     loop_.poll();
   }
@@ -76,14 +86,16 @@ class RequestFlowTest : public testing::Test {
   void pass(std::chrono::nanoseconds time) {
     clock_.advance(time);
     timers_.advance(clock_.steady_now());
+    routes_.advance();
     flow_.look_for_suspects();
     loop_.poll();
   }
 
   FakeUpstream::Opened& call(size_t i = 0) { return *upstream_.calls.at(i); }
-  routing::ReplicaTracker& tracker(size_t i = 0) {
-    return *table_.current()->deployments().at("mini")->replicas.at(i).tracker;
-  }
+  // Calls of ours that are under way on a replica.
+  uint32_t in_flight(size_t i = 0) { return routes_.replica("mini", i).in_flight(); }
+  // Whether anything speaks against it.
+  bool is_down(const std::string& replica) { return routes_.is_down("mini", replica); }
   base::DeploymentTotals totals() { return metrics_.totals().at(0); }
   // How often `text` stands in the log written so far.
   size_t settled_lines() {
@@ -111,14 +123,15 @@ class RequestFlowTest : public testing::Test {
   base::WallTime expected_ready_at_{};
   std::vector<std::string> endpoints_;  // that the deployment serves
   const openai::Endpoint* endpoint_ = openai::find_endpoint("/v1/chat/completions");
-  routing::RouteTable table_;
-  routing::RouteReader routes_{table_};
-  routing::LeastLoaded policy_;
+  dispatch::BelievedRoutes routes_{clock_};
+  admission::TenantTable tenants_;
+  admission::TenantReader tenant_reader_{tenants_};
+  admission::UsageBook usage_;
   FakeUpstream upstream_;
   runtime::SideThreads aside_{1};
   runtime::BodyBudget answers_{1UL << 20U};
   RequestFlow flow_{{clock_, log_.log(), config_, shard_, state_, suspects_, timers_, parser_,
-                     routes_, policy_, upstream_, aside_, answers_}};
+                     routes_.routes(), routes_.dispatch(), usage_, upstream_, aside_, answers_}};
   FakeReply reply_;
   bool done_ = false;
 };

@@ -24,6 +24,7 @@ class LargeBodyTest : public RequestFlowTest {
     ask.share = runtime::BodyShare(budget);
     ASSERT_TRUE(ask.share.grow_to(body.size()));
     ask.received = clock_.steady_now();
+    ask.caller = caller();
     loop_.spawn(run(std::move(ask)));
     loop_.poll();
   }

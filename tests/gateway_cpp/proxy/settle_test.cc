@@ -24,8 +24,7 @@ TEST_F(SettleTest, CountsAndLogsOneRequestOnce) {
     settlement.record.status = 200;
     settlement.record.outcome = base::Outcome::kSucceeded;
     settlement.record.attempts = 2;
-    settlement.record.prompt_tokens = 5;
-    settlement.admitted();
+    EXPECT_EQ(settlement.enter_gateway(), 0U);
     settlement.opening();
     EXPECT_EQ(state_.in_flight.load(), 1U);
     EXPECT_EQ(shard_.deployment("mini").in_flight.value(), 1);
@@ -37,7 +36,6 @@ TEST_F(SettleTest, CountsAndLogsOneRequestOnce) {
   const auto totals = metrics_.totals().at(0);
   EXPECT_EQ(totals.requests, 1U);
   EXPECT_EQ(totals.succeeded, 1U);
-  EXPECT_EQ(totals.prompt_tokens, 5U);
   EXPECT_EQ(totals.in_flight, 0U);
   EXPECT_EQ(totals.ttft_sum, std::chrono::milliseconds(30));
   EXPECT_EQ(shard_.deployment("mini").failovers.value(), 1U);

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "routing/replica_tracker.h"
-
 namespace penstock::routing {
 namespace {
 
@@ -23,29 +21,6 @@ TEST(Ejection, ForgivesTwoBadAnswersInARow) {
   EXPECT_EQ(doubt_after(3, Blame::kAnswer), seconds(1));
   EXPECT_EQ(doubt_after(4, Blame::kAnswer), seconds(2));
   EXPECT_EQ(doubt_after(40, Blame::kAnswer), seconds(30));
-}
-
-TEST(Ejection, CountsTheManyCallsOfOneDeathOnce) {
-  ReplicaTracker tracker;
-  base::SteadyTime now{seconds(100)};
-  EXPECT_EQ(tracker.note_failure(Blame::kProcess, now), seconds(1));
-  for (int i = 0; i < 256; ++i) {
-    EXPECT_EQ(tracker.note_failure(Blame::kProcess, now), seconds(0));
-  }
-  now += seconds(1);
-  EXPECT_FALSE(tracker.is_down(now));
-  EXPECT_EQ(tracker.note_failure(Blame::kProcess, now), seconds(2));
-  EXPECT_TRUE(tracker.is_down(now + milliseconds(1999)));
-}
-
-TEST(Ejection, BeginsAnewAfterAGoodAnswer) {
-  ReplicaTracker tracker;
-  const base::SteadyTime now{seconds(100)};
-  tracker.note_failure(Blame::kAnswer, now);
-  tracker.note_failure(Blame::kAnswer, now);
-  tracker.mark_up();
-  EXPECT_EQ(tracker.note_failure(Blame::kAnswer, now), seconds(0));
-  EXPECT_FALSE(tracker.is_down(now));
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -22,22 +21,11 @@ class FakeReplica final : public v1::Inference::Service {
   const std::string& address() const { return address_; }
 
   void kill() {
-    {
-      const std::lock_guard lock(mutex_);
-      down_ = true;
-      changed_.notify_all();
-    }
     server_->Shutdown(std::chrono::system_clock::now());
     server_->Wait();
   }
 
-  void start_again() {
-    {
-      const std::lock_guard lock(mutex_);
-      down_ = false;
-    }
-    start(address_);
-  }
+  void start_again() { start(address_); }
 
   // Writes on the session that came last.
   bool send(const v1::ServerFrame& frame) {
@@ -47,13 +35,6 @@ class FakeReplica final : public v1::Inference::Service {
       stream = stream_;
     }
     return stream != nullptr && stream->Write(frame);
-  }
-
-  void set_load(const v1::Load& load) {
-    const std::lock_guard lock(mutex_);
-    load_ = load;
-    ++load_version_;
-    changed_.notify_all();
   }
 
   // For conditions of EventLoop::run_until.
@@ -116,28 +97,10 @@ class FakeReplica final : public v1::Inference::Service {
     return grpc::Status::OK;
   }
 
-  grpc::Status WatchLoad(grpc::ServerContext* context, const v1::WatchLoadRequest* /*request*/,
-                         grpc::ServerWriter<v1::Load>* writer) override {
-    std::unique_lock lock(mutex_);
-    uint64_t sent = 0;
-    while (!down_ && !context->IsCancelled()) {
-      if (sent != load_version_) {
-        sent = load_version_;
-        if (!writer->Write(load_)) break;
-      }
-      changed_.wait_for(lock, std::chrono::milliseconds(20));
-    }
-    return grpc::Status::OK;
-  }
-
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool down_ = false;
   grpc::ServerReaderWriter<v1::ServerFrame, v1::ClientFrame>* stream_ = nullptr;
   size_t sessions_ = 0;
   std::vector<v1::ClientFrame> frames_;
-  v1::Load load_;
-  uint64_t load_version_ = 0;
   std::string address_;
   std::unique_ptr<grpc::Server> server_;
 };

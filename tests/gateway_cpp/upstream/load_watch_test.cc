@@ -2,99 +2,125 @@
 
 #include <gtest/gtest.h>
 
-#include <thread>
-
+#include "dispatch/believed_routes.h"
+#include "event_loop.h"
 #include "fake_replica.h"
+#include "fixed_clock.h"
 #include "log_capture.h"
 #include "routing/snapshots.h"
+#include "upstream/replica_pool.h"
 
 namespace penstock::upstream {
 namespace {
 
+using std::chrono::seconds;
+
+// A thread's pool, which watches all replicas of the routes.
 class LoadWatchTest : public testing::Test {
  protected:
-  LoadWatchTest() { announce(replica_.address()); }
+  LoadWatchTest() { announce(1); }
 
-  void announce(const std::string& address) {
+  void announce(uint64_t version) {
     auto route = routing::replica("r1", "mini");
-    route.address = address;
-    table_.replace(
-        {.version = 1, .deployments = {routing::deployment("mini")}, .replicas = {route}});
-  }
-
-  routing::ReplicaTracker& tracker() {
-    return *table_.current()->deployments().at("mini")->replicas.at(0).tracker;
+    route.address = replica_.address();
+    routes_.replace(
+        {.version = version, .deployments = {routing::deployment("mini")}, .replicas = {route}});
   }
 
   void say(v1::ReplicaState state, uint32_t running) {
-    v1::Load load;
-    load.set_state(state);
-    load.set_running(running);
-    replica_.set_load(load);
+    v1::ServerFrame frame;
+    frame.mutable_load()->set_state(state);
+    frame.mutable_load()->set_running(running);
+    EXPECT_TRUE(replica_.send(frame));
   }
-
-  template <class Done>
-  bool tick_until(const Done& done) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!done()) {
-      if (std::chrono::steady_clock::now() > deadline) return false;
-      watch_.tick();
-      std::this_thread::yield();
-    }
-    return true;
+  bool is_watched(size_t sessions = 1) {
+    return loop_.run_until([&] {
+      clock_.advance(std::chrono::milliseconds(50));
+      pool_.tick();
+      return replica_.sessions() >= sessions && !replica_.frames().empty();
+    });
   }
-
-  bool is_down() { return tracker().is_down(clock_.steady_now()); }
+  bool hears(uint32_t running) {
+    return loop_.run_until(
+        [&] { return routes_.replica("mini", 0).reported().running == running; });
+  }
+  bool is_down() { return routes_.is_down("mini", "r1"); }
 
   FakeReplica replica_;
-  routing::RouteTable table_;
-  base::SystemClock clock_;
+  test::EventLoop loop_;
+  test::FixedClock clock_;
+  dispatch::BelievedRoutes routes_{clock_};
+  base::MetricsShard metrics_;
   test::LogCapture log_;
-  LoadWatch watch_{"gw-1", "", table_, clock_, log_.log()};
+  ReplicaPool pool_{loop_.io(),
+                    clock_,
+                    {.credit_bytes = 0, .token = "", .gateway_id = "gw-1"},
+                    {},
+                    routes_.dispatchers(),
+                    metrics_,
+                    log_.log()};
 };
 
-TEST_F(LoadWatchTest, TellsTheTrackerWhatTheReplicaHasToDo) {
+TEST_F(LoadWatchTest, GreetsTheReplicaAndAsksForItsLoad) {
+  ASSERT_TRUE(is_watched());
+  const auto hello = replica_.frames().at(0).hello();
+  EXPECT_EQ(hello.gateway_id(), "gw-1");
+  EXPECT_TRUE(hello.watch_load());
+}
+
+TEST_F(LoadWatchTest, TellsTheDeploymentWhatTheReplicaHasToDo) {
+  ASSERT_TRUE(is_watched());
   say(v1::REPLICA_STATE_READY, 5);
-  EXPECT_TRUE(tick_until([&] { return tracker().load() == 5; }));
-  EXPECT_TRUE(tracker().is_serving());
-  say(v1::REPLICA_STATE_READY, 2);
-  EXPECT_TRUE(tick_until([&] { return tracker().load() == 2; }));
+  EXPECT_TRUE(hears(5));
+  EXPECT_TRUE(routes_.replica("mini", 0).reported().serving);
+  say(v1::REPLICA_STATE_DRAINING, 2);
+  EXPECT_TRUE(hears(2));
+  EXPECT_EQ(routes_.of("mini").standing().usable, 0U) << "it drains, whatever the routes say";
 }
 
-TEST_F(LoadWatchTest, TakesADrainingReplicaOutBeforeTheRoutesDo) {
-  say(v1::REPLICA_STATE_DRAINING, 1);
-  EXPECT_TRUE(tick_until([&] { return !tracker().is_serving(); }));
+TEST_F(LoadWatchTest, DoubtsADeadReplicaUntilItSpeaksAgain) {
+  ASSERT_TRUE(is_watched());
   say(v1::REPLICA_STATE_READY, 1);
-  EXPECT_TRUE(tick_until([&] { return tracker().is_serving(); }));
-}
-
-TEST_F(LoadWatchTest, MarksADeadReplicaDownAndUpAgainWhenItIsBack) {
-  say(v1::REPLICA_STATE_READY, 1);
-  ASSERT_TRUE(tick_until([&] { return tracker().load() == 1; }));
+  ASSERT_TRUE(hears(1));
   replica_.kill();
-  EXPECT_TRUE(tick_until([&] { return is_down(); }));
+  EXPECT_TRUE(loop_.run_until([&] { return is_down(); }));
   replica_.start_again();
-  EXPECT_TRUE(tick_until([&] { return !is_down(); }));
+  ASSERT_TRUE(is_watched(2));
+  say(v1::REPLICA_STATE_READY, 2);
+  ASSERT_TRUE(hears(2));
+  EXPECT_FALSE(is_down());
 }
 
 TEST_F(LoadWatchTest, DoesNotTakeALoadMessageForAGoodAnswer) {
+  ASSERT_TRUE(is_watched());
   say(v1::REPLICA_STATE_READY, 1);
-  ASSERT_TRUE(tick_until([&] { return tracker().load() == 1; }));
-  tracker().mark_down(clock_.steady_now() + std::chrono::minutes(1));
+  ASSERT_TRUE(hears(1));
+  routes_.of("mini").note_failure(routes_.replica("mini", 0), routing::Failure::kLost);
   say(v1::REPLICA_STATE_READY, 2);
-  ASSERT_TRUE(tick_until([&] { return tracker().load() == 2; }));
+  ASSERT_TRUE(hears(2));
   EXPECT_TRUE(is_down()) << "a replica that fails its calls still tells its load";
 }
 
+TEST_F(LoadWatchTest, DoubtsAReplicaThatFallsSilent) {
+  ASSERT_TRUE(is_watched());
+  say(v1::REPLICA_STATE_READY, 1);
+  ASSERT_TRUE(hears(1));
+  clock_.advance(seconds(4));
+  pool_.tick();
+  EXPECT_FALSE(is_down());
+  clock_.advance(seconds(2));
+  pool_.tick();
+  EXPECT_TRUE(is_down());
+}
+
 TEST_F(LoadWatchTest, ForgetsAReplicaThatLeftTheRoutes) {
+  ASSERT_TRUE(is_watched());
   say(v1::REPLICA_STATE_READY, 3);
-  ASSERT_TRUE(tick_until([&] { return tracker().load() == 3; }));
-  const auto old = table_.current()->deployments().at("mini")->replicas.at(0).tracker;
-  table_.replace({.version = 2, .deployments = {routing::deployment("mini")}, .replicas = {}});
-  watch_.tick();
-  replica_.kill();
-  watch_.tick();
-  EXPECT_FALSE(old->is_down(clock_.steady_now())) << "nobody watches it any more";
+  ASSERT_TRUE(hears(3));
+  routes_.replace({.version = 2, .deployments = {routing::deployment("mini")}, .replicas = {}});
+  pool_.tick();
+  pool_.sweep();
+  EXPECT_EQ(pool_.sessions(), 0U);
 }
 
 }  // namespace

@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "dispatch/believed_routes.h"
 #include "event_loop.h"
 #include "fake_replica.h"
 #include "fixed_clock.h"
 #include "log_capture.h"
 #include "raw_peer.h"
-#include "routing/route_table.h"
 #include "runtime/signal.h"
 
 namespace penstock::upstream {
@@ -22,9 +22,10 @@ class ReplicaPoolTest : public testing::Test {
   FakeReplica replica_;
   test::EventLoop loop_;
   test::FixedClock clock_;
+  dispatch::BelievedRoutes routes_{clock_};
   base::MetricsShard metrics_;
   test::LogCapture log_;
-  ReplicaPool pool_{loop_.io(), clock_, {}, metrics_, log_.log()};
+  ReplicaPool pool_{loop_.io(), clock_, {}, {}, routes_.dispatchers(), metrics_, log_.log()};
   runtime::Signal news_;
 };
 
@@ -84,15 +85,18 @@ TEST_F(ReplicaPoolTest, OpensANewSessionBesideOneThatGoesAway) {
 TEST_F(ReplicaPoolTest, DropsTheSessionOfAReplicaThatLeftOnceItIsIdle) {
   auto call = open(news_);
   ASSERT_TRUE(loop_.run_until([&] { return !replica_.starts().empty(); }));
-  const routing::Routes none;
-  pool_.sweep(none);
+  routes_.replace({.version = 1, .deployments = {}, .replicas = {}});
+  pool_.tick();
+  pool_.sweep();
   EXPECT_EQ(pool_.sessions(), 1U) << "a call still runs";
   call.reset();
-  pool_.sweep(none);
-  EXPECT_EQ(pool_.sessions(), 0U);
+  pool_.sweep();
+  EXPECT_EQ(pool_.sessions(), 1U) << "the replica has not answered the cancel yet";
+  for (int second = 0; second < 12; ++second) pool_.sweep();
+  EXPECT_EQ(pool_.sessions(), 0U) << "and never will";
   EXPECT_EQ(metrics_.sessions.value(), 0);
   loop_.poll();
-  pool_.sweep(none);
+  pool_.sweep();
 }
 
 }  // namespace

@@ -16,8 +16,8 @@ constexpr uint64_t kCredit = 1000;
 class SessionTest : public testing::Test {
  protected:
   std::shared_ptr<Session> session_to(const std::string& address) {
-    return Session::start(loop_.io(), address, "r1", {.credit_bytes = kCredit, .token = ""},
-                          log_.log());
+    return Session::start(loop_.io(), address, "r1",
+                          {.credit_bytes = kCredit, .token = "", .gateway_id = "gw-1"}, log_.log());
   }
 
   static v1::CallRequest request(const std::string& id) {

@@ -40,6 +40,17 @@ AdminTokenFile = Annotated[
         help="Holds a token for the admin API. Default: admin.token in --data-dir.",
     ),
 ]
+NodeId = Annotated[
+    str,
+    typer.Option(envvar="PENSTOCK_NODE_ID", help="This machine's name; stays the same for ever."),
+]
+Zone = Annotated[
+    str,
+    typer.Option(
+        envvar="PENSTOCK_ZONE",
+        help="Where this machine is, in your words: gateways prefer replicas of their zone.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON, for programs.")]
 ClusterTokenFile = Annotated[
     Path | None,
@@ -84,7 +95,8 @@ OpenGateway = Annotated[
         "--open",
         envvar="PENSTOCK_OPEN",
         rich_help_panel=SECURITY_PANEL,
-        help="Let the gateway serve whoever reaches it: needed to listen beyond the loopback.",
+        help="Let the gateway serve whoever reaches it beyond the loopback, too, until the first"
+        " API key is made. Without it a request without a key is answered 401 there.",
     ),
 ]
 CorsOrigins = Annotated[

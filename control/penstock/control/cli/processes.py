@@ -21,12 +21,14 @@ from penstock.control.cli.options import (
     CorsOrigins,
     DataDir,
     LogLevel,
+    NodeId,
     OpenGateway,
     StartLimit,
     TlsCa,
     TlsCert,
     TlsKey,
     Verbosity,
+    Zone,
 )
 from penstock.control.cli.outcome import explained, finish
 from penstock.control.data_dir import cluster_token_path
@@ -75,6 +77,7 @@ DeepCheckEvery = Annotated[
         help="How often each replica has to show that its engine does its work; 0: never.",
     ),
 ]
+THIS_MACHINE = socket.gethostname()
 DEEP_SECONDS = DEEP_CHECK_EVERY.total_seconds()
 # Given by `penstock serve`: see outside/process_tree.py.
 WithParent = Annotated[int, typer.Option(hidden=True)]
@@ -110,6 +113,8 @@ def head(
     gateway_tls_cert: GatewayTlsCert = None,
     gateway_tls_key: GatewayTlsKey = None,
     no_gateway: NoGateway = False,
+    node_id: NodeId = THIS_MACHINE,
+    zone: Zone = "",
     open_gateway: OpenGateway = False,
     log_level: Verbosity = LogLevel.INFO,
     cluster_token_file: ClusterTokenFile = None,
@@ -143,6 +148,8 @@ def head(
             gateway_binary=gateway_binary,
             gateway_threads=gateway_threads,
             run_gateway=not no_gateway,
+            node=node_id,
+            zone=zone,
             gateway_tls=gateway_tls(gateway_tls_cert, gateway_tls_key, prefix="--gateway-"),
             open_gateway=open_gateway,
             log_level=log_level,
@@ -161,12 +168,7 @@ def node(
         str, typer.Option(envvar="PENSTOCK_HEAD", help="host:port of the head's --rpc.")
     ] = RPC_ADDRESS,
     data_dir: DataDir = Path(DATA_DIR),
-    node_id: Annotated[
-        str,
-        typer.Option(
-            envvar="PENSTOCK_NODE_ID", help="This machine's name; stays the same for ever."
-        ),
-    ] = socket.gethostname(),
+    node_id: NodeId = THIS_MACHINE,
     listen: Annotated[
         str,
         typer.Option(
@@ -181,13 +183,7 @@ def node(
             help="Address where gateways reach its replicas. Default: that of --listen.",
         ),
     ] = "",
-    zone: Annotated[
-        str,
-        typer.Option(
-            envvar="PENSTOCK_ZONE",
-            help="Where this machine is, in your words: gateways prefer replicas of their zone.",
-        ),
-    ] = "",
+    zone: Zone = "",
     metrics: Annotated[
         str,
         typer.Option(

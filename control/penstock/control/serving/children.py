@@ -144,6 +144,7 @@ class Child:
 def head_command(options: ServeOptions) -> list[str]:
     """How the head is started."""
     command = [*_begin("head", options), "--gateway", options.gateway, "--admin", options.admin]
+    command += ["--node-id", options.node_id]
     command += ["--rpc", options.rpc, "--gateway-metrics", options.metrics]
     if options.head_metrics:
         command += ["--metrics", options.head_metrics]

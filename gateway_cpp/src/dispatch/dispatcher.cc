@@ -1,0 +1,329 @@
+#include "dispatch/dispatcher.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+namespace penstock::dispatch {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+void wake(const std::vector<std::shared_ptr<Waker>>& wakers) {
+  for (const auto& waker : wakers) waker->wake();
+}
+
+}  // namespace
+
+void Dispatcher::follow(const routing::DeploymentRoute& route,
+                        std::span<const routing::ReplicaRoute> replicas) {
+  Wakers wakers;
+  {
+    const std::lock_guard lock(mutex_);
+    availability_ = route.availability;
+    expected_ready_at_ = route.expected_ready_at;
+    replicas_.follow(route, replicas, clock_.steady_now());
+    wakers = hand_out();
+  }
+  wake(wakers);
+}
+
+Appraisal Dispatcher::appraise(std::size_t body_bytes, std::optional<std::uint64_t> max_tokens,
+                               std::uint64_t choices) const {
+  const std::lock_guard lock(mutex_);
+  return {.estimate = tokens_.estimate(body_bytes, max_tokens, choices),
+          .least_prompt = tokens_.least_prompt(body_bytes)};
+}
+
+// Whoever waits goes before a newcomer, but for those that the free replicas are of no use to.
+Outcome Dispatcher::admit(Turn& turn, const Ask& ask, const admission::DeploymentAsk& asked,
+                          const MakeWaker& waker) {
+  Wakers wakers;
+  Outcome outcome;
+  {
+    const std::lock_guard lock(mutex_);
+    wakers = hand_out();
+    outcome = place_or_turn(turn, ask, asked, waker);
+  }
+  wake(wakers);
+  return outcome;
+}
+
+Outcome Dispatcher::place_or_turn(Turn& turn, const Ask& ask, const admission::DeploymentAsk& asked,
+                                  const MakeWaker& waker) {
+  const auto load = load_for(ask);
+  const auto decision = admission::decide_place(asked, load);
+  if (const auto* refusal = std::get_if<admission::Refusal>(&decision)) return {*refusal};
+  Place place = load.with_room > 0 ? reserve(ask, {}) : Place();
+  if (place) {
+    charge(place, ask);
+    give(turn, std::move(place));
+    return {};
+  }
+  enroll(turn, ask, waker);
+  queue_.push(turn);
+  return {.refusal = std::nullopt, .estimated_wait = load.estimated_wait};
+}
+
+bool Dispatcher::again(Turn& turn, const Ask& ask, std::vector<routing::ReplicaId> excluded,
+                       const MakeWaker& waker) {
+  const std::lock_guard lock(mutex_);
+  Place place = reserve(ask, excluded);
+  if (place) {
+    charge(place, ask);
+    give(turn, std::move(place));
+    return true;
+  }
+  if (!ready_besides(excluded)) return false;
+  turn.excluded_ = std::move(excluded);
+  turn.retries_ = true;
+  enroll(turn, ask, waker);
+  retries_.push_back(&turn);
+  return true;
+}
+
+Place Dispatcher::place_now(const Ask& ask, std::span<const routing::ReplicaId> excluded) {
+  const std::lock_guard lock(mutex_);
+  Place place = reserve(ask, excluded);
+  if (place) charge(place, ask);
+  return place;
+}
+
+void Dispatcher::report(routing::Replica& replica, const routing::LoadReport& load) {
+  Wakers wakers;
+  {
+    const std::lock_guard lock(mutex_);
+    replicas_.report(replica, load, clock_.steady_now());
+    wakers = hand_out();
+  }
+  wake(wakers);
+}
+
+milliseconds Dispatcher::note_failure(routing::Replica& replica, routing::Failure failure) {
+  const std::lock_guard lock(mutex_);
+  return replicas_.note_failure(replica, failure, clock_.steady_now());
+}
+
+void Dispatcher::note_answer(routing::Replica& replica, const Cost& cost,
+                             const admission::TokenEstimate& told) {
+  Wakers wakers;
+  {
+    const std::lock_guard lock(mutex_);
+    tokens_.learn(cost.body_bytes, cost.prompt_tokens, cost.completion_tokens, told);
+    replicas_.note_success(replica, clock_.steady_now());
+    wakers = hand_out();
+  }
+  wake(wakers);
+}
+
+void Dispatcher::note_back(routing::Replica& replica) {
+  Wakers wakers;
+  {
+    const std::lock_guard lock(mutex_);
+    replicas_.note_back(replica, clock_.steady_now());
+    wakers = hand_out();
+  }
+  wake(wakers);
+}
+
+void Dispatcher::advance() {
+  Wakers wakers;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!replicas_.advance(clock_.steady_now())) return;
+    wakers = hand_out();
+  }
+  wake(wakers);
+}
+
+std::vector<std::shared_ptr<routing::Replica>> Dispatcher::replicas() const {
+  const std::lock_guard lock(mutex_);
+  return {replicas_.replicas().begin(), replicas_.replicas().end()};
+}
+
+Standing Dispatcher::standing() const {
+  const std::lock_guard lock(mutex_);
+  const auto doubts = replicas_.doubts(clock_.steady_now());
+  const auto is_ready = [this](const routing::Doubt& doubt) {
+    return replicas_.find(doubt.replica)->standing().ready;
+  };
+  const auto doubted = static_cast<std::uint32_t>(std::ranges::count_if(doubts, is_ready));
+  const bool waits = replicas_.counts().with_room == 0 && replicas_.counts().ready > 0;
+  return {.replicas = static_cast<std::uint32_t>(replicas_.replicas().size()),
+          .usable = replicas_.counts().ready - doubted,
+          .queued = queued(),
+          .estimated_wait = waits ? wait_for({}, base::Priority::kNormal) : milliseconds(0)};
+}
+
+std::vector<routing::Doubt> Dispatcher::doubts() const {
+  const std::lock_guard lock(mutex_);
+  return replicas_.doubts(clock_.steady_now());
+}
+
+bool Dispatcher::is_ready_besides(std::span<const routing::ReplicaId> excluded) const {
+  const std::lock_guard lock(mutex_);
+  return ready_besides(excluded);
+}
+
+bool Dispatcher::is_usable() {
+  const std::lock_guard lock(mutex_);
+  return replicas_.another_is_usable({}, clock_.steady_now());
+}
+
+bool Dispatcher::another_is_usable(const routing::ReplicaId& besides) {
+  const std::lock_guard lock(mutex_);
+  return replicas_.another_is_usable(besides, clock_.steady_now());
+}
+
+admission::DeploymentLoad Dispatcher::load_for(const Ask& ask) const {
+  const routing::Counts counts = replicas_.counts();
+  admission::DeploymentLoad load{.ready = counts.ready,
+                                 .with_room = counts.with_room,
+                                 .under_pressure = counts.under_pressure,
+                                 .starting = counts.starting,
+                                 .queued = queued_before(counts),
+                                 .availability = availability_};
+  if (load.with_room == 0) load.estimated_wait = wait_for(ask.tenant, ask.priority);
+  if (counts.ready == 0 && expected_ready_at_ != base::WallTime{}) {
+    load.ready_in =
+        std::chrono::duration_cast<milliseconds>(expected_ready_at_ - clock_.wall_now());
+  }
+  return load;
+}
+
+std::uint32_t Dispatcher::queued() const {
+  return static_cast<std::uint32_t>(queue_.size() + retries_.size());
+}
+
+// Those that wait although there is room are in nobody's way: no replica that has it is for them.
+std::uint32_t Dispatcher::queued_before(const routing::Counts& counts) const {
+  return counts.with_room > 0 ? 0 : queued();
+}
+
+// While there is a queue, as many calls run as may: they are the places.
+milliseconds Dispatcher::wait_for(std::string_view tenant, base::Priority priority) const {
+  return wait_.estimate(queue_.work_before(tenant, priority), in_flight_, clock_.steady_now());
+}
+
+Place Dispatcher::reserve(const Ask& ask, std::span<const routing::ReplicaId> excluded) {
+  const auto now = clock_.steady_now();
+  const routing::Traits traits{
+      .adapter = ask.adapter, .session = ask.session, .prefix = ask.prefix, .excluded = excluded};
+  Place place;
+  place.replica_ = replicas_.reserve(traits, now);
+  if (!place) return place;
+  place.tenant_ = ask.tenant;
+  place.priority_ = ask.priority;
+  place.work_ = ask.estimate.work();
+  ++in_flight_;
+  place.run_ = wait_.started(place.work_, now);
+  place.dispatcher_ = shared_from_this();  // from here on it gives itself back
+  return place;
+}
+
+void Dispatcher::charge(Place& place, const Ask& ask) {
+  place.charged_ = queue_.charge(ask.tenant, ask.priority, place.work_);
+}
+
+void Dispatcher::enroll(Turn& turn, const Ask& ask, const MakeWaker& waker) {
+  turn.tenant = ask.tenant;
+  turn.priority = ask.priority;
+  turn.work = ask.estimate.work();
+  turn.since = clock_.steady_now();
+  turn.ask_ = &ask;
+  turn.waker_ = waker();
+  turn.dispatcher_ = shared_from_this();
+}
+
+void Dispatcher::give(Turn& turn, Place place) {
+  turn.place_ = std::move(place);
+  turn.granted_.store(true, std::memory_order_release);
+}
+
+bool Dispatcher::ready_besides(std::span<const routing::ReplicaId> excluded) const {
+  const auto is_ready = [this](const routing::ReplicaId& id) {
+    const auto replica = replicas_.find(id);
+    return replica && replica->standing().ready;
+  };
+  return replicas_.counts().ready > std::ranges::count_if(excluded, is_ready);
+}
+
+// What is free goes to who waits: to those that were admitted before and have lost their replica
+// first, which may not go to every one and stand in nobody's way. Where all replicas are doubted,
+// only a newcomer is sent to one: who waits can wait until one is back.
+Dispatcher::Wakers Dispatcher::hand_out() {
+  Wakers wakers;
+  if ((queue_.empty() && retries_.empty()) || !has_room_for_waiting()) return wakers;
+  std::erase_if(retries_, [&](Turn* turn) {
+    Place place = has_room_for_waiting() ? reserve(*turn->ask_, turn->excluded_) : Place();
+    if (!place) return false;
+    charge(place, *turn->ask_);
+    give(*turn, std::move(place), wakers);
+    return true;
+  });
+  while (!queue_.empty() && has_room_for_waiting()) {
+    Place place;
+    const auto fits = [&](const admission::QueueEntry& entry) {
+      place = reserve(*static_cast<const Turn&>(entry).ask_, {});
+      return static_cast<bool>(place);
+    };
+    admission::QueueEntry* next = queue_.next(fits);
+    if (next == nullptr) break;
+    queue_.start(*next);
+    place.charged_ = next->charged;
+    give(static_cast<Turn&>(*next), std::move(place), wakers);
+  }
+  return wakers;
+}
+
+bool Dispatcher::has_room_for_waiting() {
+  return replicas_.counts().with_room > 0 && replicas_.another_is_usable({}, clock_.steady_now());
+}
+
+void Dispatcher::give(Turn& turn, Place place, Wakers& wakers) {
+  wakers.push_back(std::move(turn.waker_));
+  give(turn, std::move(place));
+}
+
+void Dispatcher::close() {
+  Wakers wakers;
+  {
+    const std::lock_guard lock(mutex_);
+    replicas_.follow({}, {}, clock_.steady_now());
+    for (Turn* turn : std::exchange(retries_, {})) give(*turn, {}, wakers);
+    const auto anybody = [](const admission::QueueEntry& /*entry*/) { return true; };
+    while (admission::QueueEntry* next = queue_.next(anybody)) {
+      queue_.remove(*next);
+      give(static_cast<Turn&>(*next), {}, wakers);
+    }
+  }
+  wake(wakers);
+}
+
+void Dispatcher::release(Place& place) {
+  Wakers wakers;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto now = clock_.steady_now();
+    --in_flight_;
+    replicas_.release(*place.replica_, now);
+    if (place.lost_) replicas_.note_failure(*place.replica_, routing::Failure::kLost, now);
+    wait_.ended(place.run_, now, place.counts_);
+    queue_.settle(place.tenant_, place.priority_, place.charged_, place.work_);
+    wakers = hand_out();
+  }
+  wake(wakers);
+}
+
+void Dispatcher::leave(Turn& turn) {
+  const std::lock_guard lock(mutex_);
+  if (turn.has_place()) return;
+  if (turn.retries_) {
+    std::erase(retries_, &turn);
+  } else {
+    queue_.remove(turn);
+  }
+}
+
+}  // namespace penstock::dispatch

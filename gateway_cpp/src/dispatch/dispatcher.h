@@ -1,0 +1,145 @@
+// Who of a deployment's requests runs next, and on which replica: its queue, what is known of its
+// replicas' load, and the policy that chooses among them, under one lock. Whether there is a place
+// and that it is taken are one step, so no limit is looked at and then overrun, whatever threads
+// ask; a place that is given back goes to who waits before anybody else can have it.
+//
+// One for each deployment uid, shared by all I/O threads; it outlives snapshots. Every method may
+// be called from any thread and returns without waiting for more than the lock.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "admission/decision.h"
+#include "admission/fair_queue.h"
+#include "admission/token_estimate.h"
+#include "admission/wait_model.h"
+#include "base/availability.h"
+#include "base/clock.h"
+#include "dispatch/turn.h"
+#include "routing/replica_set.h"
+#include "routing/route_snapshot.h"
+
+namespace penstock::dispatch {
+
+// How a deployment stands, for status pages and reports.
+struct Standing {
+  std::uint32_t replicas = 0;
+  std::uint32_t usable = 0;  // of these, ready ones that nothing speaks against
+  std::uint32_t queued = 0;
+  std::chrono::milliseconds estimated_wait{0};  // of a request of normal priority that came now
+};
+
+// What a request will cost, before anybody has counted its tokens.
+struct Appraisal {
+  admission::TokenEstimate estimate;
+  std::uint32_t least_prompt = 0;  // tokens that its prompt has at least
+};
+
+// What a request turned out to cost.
+struct Cost {
+  std::size_t body_bytes = 0;
+  std::uint32_t prompt_tokens = 0;
+  std::uint32_t completion_tokens = 0;
+};
+
+// What an ask came to.
+struct Outcome {
+  std::optional<admission::Refusal> refusal;
+  std::chrono::milliseconds estimated_wait{0};  // as it was when it came; 0: it had a place at once
+};
+
+class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
+ public:
+  // seed: of the random choices that policies make.
+  Dispatcher(const base::Clock& clock, routing::GatewayPlace place, std::uint64_t seed)
+      : clock_(clock), replicas_(std::move(place), seed) {}
+  Dispatcher(const Dispatcher&) = delete;
+  Dispatcher& operator=(const Dispatcher&) = delete;
+
+  // The deployment and its replicas as the newest snapshot has them. Who waits may get a place.
+  void follow(const routing::DeploymentRoute& route,
+              std::span<const routing::ReplicaRoute> replicas);
+  // The deployment has left the routes: who waits is told, by having a place that is none.
+  void close();
+
+  // ---- for requests
+
+  Appraisal appraise(std::size_t body_bytes, std::optional<std::uint64_t> max_tokens,
+                     std::uint64_t choices) const;
+  // A new request: it gets a place at once (turn.has_place()), waits, or is refused. `ask` outlives
+  // the turn; the waker is called once a place is given to it later.
+  Outcome admit(Turn& turn, const Ask& ask, const admission::DeploymentAsk& asked,
+                const MakeWaker& waker);
+  // One that was admitted asks again, for another replica than these: it has kept its turn. False:
+  // no replica besides those is ready.
+  bool again(Turn& turn, const Ask& ask, std::vector<routing::ReplicaId> excluded,
+             const MakeWaker& waker);
+  // A place on another replica than these, now or not at all.
+  Place place_now(const Ask& ask, std::span<const routing::ReplicaId> excluded);
+
+  // ---- what becomes of replicas
+
+  void report(routing::Replica& replica, const routing::LoadReport& load);
+  // The doubt that it brought; 0: none.
+  std::chrono::milliseconds note_failure(routing::Replica& replica, routing::Failure failure);
+  // It answered a call whole, which cost so much: the next estimates are the better for it.
+  void note_answer(routing::Replica& replica, const Cost& cost,
+                   const admission::TokenEstimate& told);
+  // It speaks again after its process was lost.
+  void note_back(routing::Replica& replica);
+  // Time alone ends doubts and begins others. About ten times a second.
+  void advance();
+
+  // ---- for pages, reports and messages
+
+  std::vector<std::shared_ptr<routing::Replica>> replicas() const;
+  Standing standing() const;
+  std::vector<routing::Doubt> doubts() const;
+  // Whether any replica besides these is ready.
+  bool is_ready_besides(std::span<const routing::ReplicaId> excluded) const;
+  // Whether requests go to any replica; to one besides this one.
+  bool is_usable();
+  bool another_is_usable(const routing::ReplicaId& besides);
+
+ private:
+  friend class Place;
+  friend class Turn;
+  using Wakers = std::vector<std::shared_ptr<Waker>>;
+
+  Outcome place_or_turn(Turn& turn, const Ask& ask, const admission::DeploymentAsk& asked,
+                        const MakeWaker& waker);
+  std::uint32_t queued_before(const routing::Counts& counts) const;
+  admission::DeploymentLoad load_for(const Ask& ask) const;
+  std::chrono::milliseconds wait_for(std::string_view tenant, base::Priority priority) const;
+  Place reserve(const Ask& ask, std::span<const routing::ReplicaId> excluded);
+  void charge(Place& place, const Ask& ask);
+  void enroll(Turn& turn, const Ask& ask, const MakeWaker& waker);
+  static void give(Turn& turn, Place place);
+  static void give(Turn& turn, Place place, Wakers& wakers);
+  bool has_room_for_waiting();
+  std::uint32_t queued() const;
+  bool ready_besides(std::span<const routing::ReplicaId> excluded) const;
+  Wakers hand_out();
+  void release(Place& place);
+  void leave(Turn& turn);
+
+  const base::Clock& clock_;
+  mutable std::mutex mutex_;  // guards all below, and what turns in the queue have
+  routing::ReplicaSet replicas_;
+  admission::FairQueue queue_;
+  std::vector<Turn*> retries_;  // that wait for another replica than those they were sent to
+  admission::WaitModel wait_;
+  admission::TokenEstimator tokens_;
+  std::uint32_t in_flight_ = 0;  // places that are held
+  base::Availability availability_ = base::Availability::kUnknown;
+  base::WallTime expected_ready_at_{};
+};
+
+}  // namespace penstock::dispatch

@@ -1,0 +1,70 @@
+#include "dispatch/dispatchers.h"
+
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace penstock::dispatch {
+
+const std::string& key_of(const routing::DeploymentRoute& route) {
+  return route.uid.empty() ? route.name : route.uid;
+}
+
+Dispatchers::Dispatchers(const base::Clock& clock, routing::GatewayPlace place, std::uint64_t seed)
+    : clock_(clock),
+      place_(std::move(place)),
+      seed_(seed),
+      current_(std::make_shared<const ByUid>()) {}
+
+void Dispatchers::follow(const routing::RouteSnapshot& snapshot) {
+  std::map<std::pair<std::string, std::string>, std::vector<routing::ReplicaRoute>> replicas;
+  for (const auto& replica : snapshot.replicas) {
+    replicas[{replica.deployment, replica.deployment_uid}].push_back(replica);
+  }
+  const auto known = current();
+  auto next = std::make_shared<ByUid>();
+  for (const auto& route : snapshot.deployments) {
+    const std::string& key = key_of(route);
+    const auto found = known->find(key);
+    auto dispatcher = found != known->end() ? found->second
+                                            : std::make_shared<Dispatcher>(clock_, place_, ++seed_);
+    dispatcher->follow(route, replicas[{route.name, route.uid}]);
+    next->emplace(key, std::move(dispatcher));
+  }
+  std::shared_ptr<const ByUid> followed = next;
+  {
+    const std::lock_guard lock(mutex_);
+    current_ = std::move(next);
+  }
+  generation_.fetch_add(1, std::memory_order_release);
+  for (const auto& [key, dispatcher] : *known) {
+    if (!followed->contains(key)) dispatcher->close();
+  }
+}
+
+void Dispatchers::advance() {
+  const auto all = current();
+  for (const auto& [key, dispatcher] : *all) dispatcher->advance();
+}
+
+std::shared_ptr<const Dispatchers::ByUid> Dispatchers::current() const {
+  const std::lock_guard lock(mutex_);
+  return current_;
+}
+
+const std::shared_ptr<const Dispatchers::ByUid>& DispatchReader::read() {
+  const std::uint64_t generation = dispatchers_.generation();
+  if (!current_ || generation != generation_) {
+    current_ = dispatchers_.current();
+    generation_ = generation;
+  }
+  return current_;
+}
+
+std::shared_ptr<Dispatcher> DispatchReader::of(const routing::DeploymentRoute& route) {
+  const auto& all = *read();
+  const auto found = all.find(key_of(route));
+  return found == all.end() ? nullptr : found->second;
+}
+
+}  // namespace penstock::dispatch

@@ -1,0 +1,105 @@
+// One request's wait for a place, and the place that it gets. Both belong to the request; what the
+// dispatcher touches of them is guarded by its lock.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "admission/fair_queue.h"
+#include "admission/token_estimate.h"
+#include "admission/wait_model.h"
+#include "base/clock.h"
+#include "base/priority.h"
+#include "routing/replica_set.h"
+
+namespace penstock::dispatch {
+
+class Dispatcher;
+
+// Tells a request that waits that it was given a place. Called from whatever thread gave it,
+// without any lock, and at most once for each wait.
+class Waker {
+ public:
+  virtual ~Waker() = default;
+  virtual void wake() = 0;
+};
+
+// Makes one for a request that has to wait: most never do.
+using MakeWaker = std::function<std::shared_ptr<Waker>()>;
+
+// A call that counts on a replica, from the decision to send it there to its end. Move only; going
+// away gives the place back, exactly once, and lets the next in the queue have it.
+class Place {
+ public:
+  Place() = default;
+  Place(Place&& other) noexcept { *this = std::move(other); }
+  Place& operator=(Place&& other) noexcept;
+  ~Place() { release(); }
+
+  explicit operator bool() const { return replica_ != nullptr; }
+  const std::shared_ptr<routing::Replica>& replica() const { return replica_; }
+  // What the call really cost, in the unit of TokenEstimate::work(); the estimate stands without.
+  void worked(std::uint64_t work) { work_ = work; }
+  // Its time says nothing of how long calls take: it failed, or nobody wanted it any more.
+  void cut_short() { counts_ = false; }
+  // The replica was lost with the call: nobody else is to be given its place before that is known.
+  void lost() { lost_ = true; }
+  void release();
+
+ private:
+  friend class Dispatcher;
+
+  std::shared_ptr<Dispatcher> dispatcher_;
+  std::shared_ptr<routing::Replica> replica_;
+  std::string tenant_;
+  base::Priority priority_ = base::Priority::kNormal;
+  admission::Charge charged_;
+  std::uint64_t work_ = 0;
+  admission::WaitModel::Run run_ = 0;
+  bool counts_ = true;
+  bool lost_ = false;
+};
+
+// What a request brings to the decision who runs next and where. Outlives its turn.
+struct Ask {
+  std::string tenant;  // empty: whoever comes without a key
+  base::Priority priority = base::Priority::kNormal;
+  admission::TokenEstimate estimate;
+  std::string adapter;                // "name@version"; empty: the base model
+  std::uint64_t session = 0;          // hash of what it is sticky by; 0: nothing
+  std::vector<std::uint64_t> prefix;  // chained hashes of its prefix's blocks
+};
+
+// A request's turn with one deployment. It stays where it is; going away gives up whatever it has.
+class Turn final : private admission::QueueEntry {
+ public:
+  Turn() = default;
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn() { leave(); }
+
+  // It was given a place that was not taken yet. The owner's thread, as all of these.
+  bool has_place() const { return granted_.load(std::memory_order_acquire); }
+  // The place that it was given; none: it was given none, and waits no more.
+  Place take();
+  // It waits no more, and what it was given goes to others, unused.
+  void leave();
+
+ private:
+  friend class Dispatcher;
+
+  std::shared_ptr<Dispatcher> dispatcher_;  // whose queue it is in, or was given a place by
+  std::shared_ptr<Waker> waker_;
+  const Ask* ask_ = nullptr;
+  std::vector<routing::ReplicaId> excluded_;
+  bool retries_ = false;  // it was admitted before, and waits with those alone
+  Place place_;
+  std::atomic<bool> granted_{false};
+};
+
+}  // namespace penstock::dispatch

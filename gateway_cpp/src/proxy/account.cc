@@ -1,0 +1,40 @@
+#include "proxy/account.h"
+
+#include <variant>
+
+namespace penstock::proxy {
+
+Account::~Account() {
+  reservation_.settle(counts_.prompt_tokens + counts_.completion_tokens, clock_.steady_now());
+  if (counts_ == admission::UsageCounts{}) return;
+  book_.add(caller_.tenant->id, caller_.key_id, deployment_, adapter_, counts_);
+  if (metrics_ == nullptr) return;
+  metrics_->prompt_tokens.add(counts_.prompt_tokens);
+  metrics_->completion_tokens.add(counts_.completion_tokens);
+  metrics_->cached_tokens.add(counts_.cached_tokens);
+}
+
+std::optional<admission::Refusal> Account::reserve(std::uint64_t tokens) {
+  auto taken = caller_.meter->reserve(tokens, clock_.steady_now(), clock_.wall_now());
+  if (auto* refusal = std::get_if<admission::Refusal>(&taken)) {
+    counts_.rejected = 1;
+    return std::move(*refusal);
+  }
+  reservation_ = std::move(std::get<admission::TenantReservation>(taken));
+  return std::nullopt;
+}
+
+void Account::open(std::string deployment, std::string adapter, base::DeploymentMetrics& metrics) {
+  deployment_ = std::move(deployment);
+  adapter_ = std::move(adapter);
+  metrics_ = &metrics;
+  counts_.requests = 1;
+}
+
+void Account::cost(const v1::Usage& usage) {
+  counts_.prompt_tokens += usage.prompt_tokens();
+  counts_.completion_tokens += usage.completion_tokens();
+  counts_.cached_tokens += usage.cached_tokens();
+}
+
+}  // namespace penstock::proxy

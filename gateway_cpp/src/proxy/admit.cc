@@ -1,0 +1,166 @@
+// Phases admit and select: whether a request may run, and its place on a replica. Whatever says no
+// first is what the client is told; the order is that of admission::DropReason.
+#include <boost/asio/this_coro.hpp>
+#include <chrono>
+#include <utility>
+#include <variant>
+
+#include "openai/prefix_blocks.h"
+#include "proxy/exchange.h"
+#include "proxy/request_flow.h"
+#include "routing/hashing.h"
+
+namespace penstock::proxy {
+
+using std::chrono::milliseconds;
+
+namespace {
+
+// As most clients know the limit of an answer's tokens.
+std::string_view limit_field(const openai::Endpoint& endpoint) {
+  return endpoint.limits[1].empty() ? endpoint.limits[0] : endpoint.limits[1];
+}
+
+}  // namespace
+
+Awaitable<RequestFlow::Failed> RequestFlow::admit(Exchange& x) {
+  x.settlement.enter(base::Phase::kAdmit);
+  x.admitted = parts_.clock.steady_now();
+  x.last_write = parts_.timers.now();
+  if (x.request.delivery == openai::Delivery::kStream) {
+    arm_unless_none(x.heartbeat, parts_.config.heartbeat);
+  }
+  x.io = co_await boost::asio::this_coro::executor;
+  describe(x);
+  Failed no = admit_at_door(x);
+  if (!no) no = admit_by_tenant(x);
+  if (!no) no = admit_to_deployment(x);
+  if (!no && !parts_.suspects.empty()) no = co_await admit_suspect(x);
+  co_return no;
+}
+
+// What the requests of one conversation say alike; empty: nothing.
+std::string_view RequestFlow::sticky_name(const Exchange& x) {
+  if (!x.ask.session.empty()) return x.ask.session;
+  return x.request.session.empty() ? x.request.user : x.request.session;
+}
+
+// What the decision needs to know of the request.
+void RequestFlow::describe(Exchange& x) {
+  const admission::Tenant& tenant = *x.account->caller().tenant;
+  x.wanted.tenant = tenant.id;
+  x.wanted.priority = tenant.granted(x.ask.priority);
+  x.wanted.adapter = x.route.adapter;
+  const std::string_view session = sticky_name(x);
+  x.wanted.session = session.empty() ? 0 : routing::hash_text(session);
+  if (x.route.deployment->selection_policy != "prefix_aware") return;
+  const std::string& body = x.large ? x.large->bytes : x.ask.body;
+  x.wanted.prefix = openai::prefix_blocks(body, *x.ask.endpoint,
+                                          routing::hash_text(tenant.cache_salt + x.route.adapter));
+}
+
+// Counted before it is compared: however many come at once, no more get in than may.
+RequestFlow::Failed RequestFlow::admit_at_door(Exchange& x) {
+  const admission::DoorLoad load{.draining = parts_.state.ending.load(std::memory_order_relaxed),
+                                 .in_flight = x.settlement.enter_gateway(),
+                                 .max_in_flight = parts_.config.max_in_flight};
+  const auto no = admission::decide_at_door(load);
+  if (!no) return std::nullopt;
+  x.settlement.leave_gateway();
+  return refused(x, *no);
+}
+
+RequestFlow::Failed RequestFlow::admit_by_tenant(Exchange& x) {
+  x.body_bytes = x.large ? x.large->bytes.size() : x.ask.body.size();
+  const auto appraisal =
+      x.dispatcher->appraise(x.body_bytes, x.request.max_tokens, x.request.choices);
+  x.wanted.estimate = appraisal.estimate;
+  x.least_prompt = appraisal.least_prompt;
+  const auto no = x.account->reserve(appraisal.estimate.tokens());
+  return no ? refused(x, *no) : std::nullopt;
+}
+
+RequestFlow::Failed RequestFlow::admit_to_deployment(Exchange& x) {
+  const routing::DeploymentRoute& route = *x.route.deployment;
+  const admission::DeploymentAsk asked{.deployment = route.name,
+                                       .why_unavailable = route.availability_detail,
+                                       .priority = x.wanted.priority,
+                                       .least_prompt = x.least_prompt,
+                                       .max_tokens = x.request.max_tokens,
+                                       .choices = x.request.choices,
+                                       .limits = route.limits,
+                                       .prompt_field = x.ask.endpoint->prompt_field,
+                                       .max_tokens_field = limit_field(*x.ask.endpoint)};
+  const auto outcome =
+      x.dispatcher->admit(x.turn, x.wanted, asked, [&x] { return x.make_waker(); });
+  if (outcome.refusal) return refused(x, *outcome.refusal);
+  x.has_turn = true;
+  x.estimated_wait = outcome.estimated_wait;
+  arm_unless_none(x.queue_deadline, route.limits.queue_deadline);
+  return std::nullopt;
+}
+
+RequestFlow::Failed RequestFlow::refused(Exchange& x, const admission::Refusal& refusal) {
+  x.settlement.dropped(admission::name(refusal.reason));
+  const routing::DeploymentRoute& route = *x.route.deployment;
+  return admission::refusal_error(route.name, refusal, route.availability_detail);
+}
+
+// Leaves with a place for the next attempt: the one that it was admitted to, or another.
+Awaitable<RequestFlow::Failed> RequestFlow::select(Exchange& x) {
+  while (x.suspect) {
+    x.turn.leave();
+    x.has_turn = false;
+    Failed over = place_suspect(x);
+    if (over || x.place) co_return over;
+    over = co_await wait_for_place(x);
+    if (over) co_return over;
+  }
+  if (!std::exchange(x.has_turn, false)) {
+    const auto tried = x.failover.tried();
+    const bool waits = x.dispatcher->again(x.turn, x.wanted, {tried.begin(), tried.end()},
+                                           [&x] { return x.make_waker(); });
+    if (!waits) co_return no_replica_left(x);
+    arm_unless_none(x.queue_deadline, x.route.deployment->limits.queue_deadline);
+  }
+  co_return co_await wait_for_turn(x);
+}
+
+// A client that leaves frees its turn at once. One that is kept waiting for a stream has it opened.
+Awaitable<RequestFlow::Failed> RequestFlow::wait_for_turn(Exchange& x) {
+  while (!x.turn.has_place()) {
+    if (x.reply.stop() != Stop::kNo) {
+      if (x.reply.stop() == Stop::kClientLeft) {
+        x.settlement.dropped(admission::name(admission::DropReason::kClientGone));
+      }
+      co_return stop_error(x.reply.stop());
+    }
+    if (x.queue_deadline.fired()) {
+      x.place = x.turn.take();  // one may have come at the last moment
+      if (!x.place) co_return queue_deadline_error(x);
+      break;
+    }
+    if (x.heartbeat.fired() && !beat(x)) co_return stop_error(x.reply.stop());
+    co_await x.reply.signal().wait();
+  }
+  x.settlement.enter(base::Phase::kSelect);
+  if (!x.place) x.place = x.turn.take();
+  if (!x.place) co_return gone_from_routes(x.route.deployment->name);  // while it waited
+  co_return std::nullopt;
+}
+
+// Of those that it may go to.
+RequestFlow::Failed RequestFlow::no_replica_left(Exchange& x) {
+  if (x.last) return x.last;
+  return refused(x, {admission::DropReason::kNoReadyReplica, std::chrono::seconds(2)});
+}
+
+RequestFlow::Failed RequestFlow::queue_deadline_error(Exchange& x) {
+  if (x.last) return x.last;
+  const auto waited =
+      std::chrono::duration_cast<milliseconds>(parts_.clock.steady_now() - x.admitted);
+  return refused(x,
+                 admission::queue_deadline_over(waited, x.dispatcher->standing().estimated_wait));
+}
+
+}  // namespace penstock::proxy

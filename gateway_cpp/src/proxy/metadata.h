@@ -1,0 +1,43 @@
+// What a stream tells of its own making where its client asked for it: one more chunk before
+// [DONE], without choices, with an object that no other client sees.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace penstock::proxy {
+
+// What all chunks of one stream say alike.
+struct ChunkNames {
+  std::string id;       // "chatcmpl-..."
+  std::string object;   // "chat.completion.chunk"
+  std::string created;  // seconds since 1970, as a number in text
+  std::string model;
+};
+
+// Of the first chunk among these events; what it does not say stays empty.
+ChunkNames names_of(std::string_view events);
+
+struct StreamFacts {
+  std::string_view trace_id;
+  std::string_view backend;  // deployment
+  std::string_view replica;
+  std::string_view backend_version;
+  std::string_view model_version;
+  std::string_view adapter_version;
+  std::chrono::nanoseconds queue{0};
+  std::chrono::milliseconds estimated_wait{0};
+  std::chrono::nanoseconds ttft{0};
+  std::chrono::nanoseconds total{0};
+  std::uint32_t prompt_tokens = 0;
+  std::uint32_t completion_tokens = 0;
+  std::uint32_t cached_tokens = 0;
+  unsigned attempts = 0;
+};
+
+// As one server-sent event.
+std::string metadata_event(const ChunkNames& names, const StreamFacts& facts);
+
+}  // namespace penstock::proxy

@@ -1,0 +1,334 @@
+#include "dispatch/dispatcher.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "believed_routes.h"
+#include "fixed_clock.h"
+#include "routing/snapshots.h"
+
+namespace penstock::dispatch {
+namespace {
+
+using std::chrono::milliseconds;
+
+class CountingWaker final : public Waker {
+ public:
+  void wake() override { ++woken; }
+  std::atomic<int> woken = 0;
+};
+
+// A request as the flow holds one.
+struct Asking {
+  explicit Asking(std::string tenant = {}, base::Priority priority = base::Priority::kNormal) {
+    ask.tenant = std::move(tenant);
+    ask.priority = priority;
+    ask.estimate = {.prompt = 100, .completion = 25};
+  }
+  Ask ask;
+  std::shared_ptr<CountingWaker> waker = std::make_shared<CountingWaker>();
+  Turn turn;
+};
+
+class DispatcherTest : public testing::Test {
+ protected:
+  DispatcherTest() { announce({"r1"}); }
+
+  void announce(const std::vector<std::string>& ids) {
+    auto deployment = routing::deployment("mini", {}, limits_);
+    routing::RouteSnapshot snapshot{.version = 1, .deployments = {deployment}, .replicas = {}};
+    for (const auto& id : ids) snapshot.replicas.push_back(routing::replica(id, "mini"));
+    routes_.replace(snapshot);
+  }
+  void limit(uint32_t max_ongoing, uint32_t max_queued = 100) {
+    limits_.max_ongoing = max_ongoing;
+    limits_.max_queued = max_queued;
+    announce({"r1"});
+  }
+  Outcome admit(Asking& asking) {
+    const admission::DeploymentAsk asked{
+        .deployment = "mini", .priority = asking.ask.priority, .limits = limits_};
+    return routes_.of("mini").admit(asking.turn, asking.ask, asked, [&] { return asking.waker; });
+  }
+  uint32_t in_flight() { return routes_.replica("mini", 0).in_flight(); }
+
+  test::FixedClock clock_;
+  routing::Limits limits_;
+  BelievedRoutes routes_{clock_};
+};
+
+TEST_F(DispatcherTest, GivesAPlaceAtOnceWhereThereIsRoom) {
+  Asking asking;
+  const Outcome outcome = admit(asking);
+  EXPECT_FALSE(outcome.refusal);
+  EXPECT_EQ(outcome.estimated_wait, milliseconds(0));
+  ASSERT_TRUE(asking.turn.has_place());
+  Place place = asking.turn.take();
+  EXPECT_EQ(place.replica()->id().value, "r1");
+  EXPECT_EQ(in_flight(), 1U);
+  place.release();
+  place.release();
+  EXPECT_EQ(in_flight(), 0U) << "given back exactly once";
+}
+
+TEST_F(DispatcherTest, LetsTwoRunAndTwoWaitAndRefusesTheOthers) {
+  limit(2, 2);
+  std::vector<std::unique_ptr<Asking>> all;
+  int refused = 0;
+  for (int i = 0; i < 6; ++i) {
+    all.push_back(std::make_unique<Asking>());
+    const auto outcome = admit(*all.back());
+    if (outcome.refusal) {
+      ++refused;
+      EXPECT_EQ(outcome.refusal->reason, admission::DropReason::kQueueFull);
+      EXPECT_GE(outcome.refusal->retry_after, milliseconds(1000));
+    }
+  }
+  EXPECT_EQ(refused, 2);
+  EXPECT_TRUE(all[0]->turn.has_place() && all[1]->turn.has_place());
+  EXPECT_FALSE(all[2]->turn.has_place() || all[3]->turn.has_place());
+  EXPECT_EQ(routes_.of("mini").standing().queued, 2U);
+}
+
+TEST_F(DispatcherTest, HandsAPlaceThatIsGivenBackToWhoWaitsLongestAndWakesIt) {
+  limit(1);
+  Asking first;
+  Asking second;
+  Asking third;
+  admit(first);
+  admit(second);
+  admit(third);
+  Place place = first.turn.take();
+  place.release();
+  EXPECT_TRUE(second.turn.has_place());
+  EXPECT_EQ(second.waker->woken, 1);
+  EXPECT_FALSE(third.turn.has_place());
+  EXPECT_EQ(third.waker->woken, 0);
+}
+
+TEST_F(DispatcherTest, LetsANewcomerPassNobody) {
+  limit(1);
+  Asking first;
+  Asking second;
+  Asking third;
+  admit(first);
+  admit(second);
+  first.turn.leave();
+  admit(third);
+  EXPECT_TRUE(second.turn.has_place());
+  EXPECT_FALSE(third.turn.has_place());
+}
+
+TEST_F(DispatcherTest, FreesTheTurnOfOneThatLeavesAtOnce) {
+  limit(1, 1);
+  Asking first;
+  auto second = std::make_unique<Asking>();
+  Asking third;
+  admit(first);
+  admit(*second);
+  second.reset();
+  EXPECT_EQ(routes_.of("mini").standing().queued, 0U);
+  EXPECT_FALSE(admit(third).refusal);
+}
+
+TEST_F(DispatcherTest, GivesBackThePlaceOfOneThatLeavesBeforeItHeardOfIt) {
+  limit(1);
+  Asking first;
+  auto second = std::make_unique<Asking>();
+  Asking third;
+  admit(first);
+  admit(*second);
+  admit(third);
+  first.turn.leave();
+  ASSERT_TRUE(second->turn.has_place());
+  second.reset();
+  EXPECT_TRUE(third.turn.has_place());
+  EXPECT_EQ(in_flight(), 1U);
+}
+
+TEST_F(DispatcherTest, LetsWhoHasPriorityGoFirst) {
+  limit(1);
+  Asking running;
+  Asking normal("a");
+  Asking high("b", base::Priority::kHigh);
+  admit(running);
+  admit(normal);
+  admit(high);
+  running.turn.leave();
+  EXPECT_TRUE(high.turn.has_place());
+  EXPECT_FALSE(normal.turn.has_place());
+}
+
+TEST_F(DispatcherTest, WakesWhoWaitsWhenAReplicaComes) {
+  limit(1);
+  Asking first;
+  Asking second;
+  admit(first);
+  admit(second);
+  announce({"r1", "r2"});
+  EXPECT_TRUE(second.turn.has_place());
+  EXPECT_EQ(second.turn.take().replica()->id().value, "r2");
+}
+
+TEST_F(DispatcherTest, WakesWhoWaitsWhenALimitIsRaised) {
+  limit(1);
+  Asking first;
+  Asking second;
+  admit(first);
+  admit(second);
+  limit(2);
+  EXPECT_TRUE(second.turn.has_place());
+}
+
+TEST_F(DispatcherTest, WakesWhoWaitsWhenAReplicasMemoryIsFreeAgain) {
+  auto& mini = routes_.of("mini");
+  announce({"r1", "r2"});
+  limits_.max_ongoing = 1;
+  announce({"r1", "r2"});
+  Asking first;
+  Asking second;
+  mini.report(routes_.replica("mini", 0), {.kv_usage = 0.99F});
+  admit(first);
+  EXPECT_EQ(first.turn.take().replica()->id().value, "r2") << "and is over at once";
+  mini.report(routes_.replica("mini", 1), {.kv_usage = 0.99F});
+  EXPECT_EQ(admit(second).refusal->reason, admission::DropReason::kMemoryPressure);
+  mini.report(routes_.replica("mini", 1), {.kv_usage = 0.1F});
+  EXPECT_FALSE(admit(second).refusal);
+}
+
+TEST_F(DispatcherTest, SendsOneThatFailedToAnotherReplicaBeforeAllThatWait) {
+  announce({"r1", "r2"});
+  limits_.max_ongoing = 1;
+  announce({"r1", "r2"});
+  auto& mini = routes_.of("mini");
+  Asking failing;
+  Asking running;
+  Asking waiting;
+  admit(failing);
+  admit(running);
+  admit(waiting);
+  const auto failed = failing.turn.take().replica()->id();  // its place goes to who waits
+  EXPECT_TRUE(waiting.turn.has_place());
+  ASSERT_TRUE(mini.again(failing.turn, failing.ask, {failed}, [&] { return failing.waker; }));
+  EXPECT_FALSE(failing.turn.has_place());
+  running.turn.leave();
+  EXPECT_TRUE(failing.turn.has_place());
+  EXPECT_NE(failing.turn.take().replica()->id(), failed);
+}
+
+TEST_F(DispatcherTest, LetsNobodyWaitBehindOneThatTheFreeReplicasAreOfNoUseTo) {
+  announce({"r1", "r2"});
+  limits_.max_ongoing = 1;
+  announce({"r1", "r2"});
+  Asking failing;
+  Asking running;
+  Asking newcomer;
+  admit(failing);
+  admit(running);
+  const auto failed = failing.turn.take().replica()->id();
+  ASSERT_TRUE(
+      routes_.of("mini").again(failing.turn, failing.ask, {failed}, [&] { return failing.waker; }));
+  EXPECT_FALSE(failing.turn.has_place());
+  admit(newcomer);
+  EXPECT_TRUE(newcomer.turn.has_place());
+}
+
+TEST_F(DispatcherTest, DoesNotLetOneWaitForReplicasThatItHasTried) {
+  Asking failing;
+  admit(failing);
+  failing.turn.leave();
+  EXPECT_FALSE(
+      routes_.of("mini").again(failing.turn, failing.ask, {{"r1"}}, [&] { return failing.waker; }));
+}
+
+TEST_F(DispatcherTest, RefusesWhereNoReplicaIsReady) {
+  announce({});
+  Asking asking;
+  EXPECT_EQ(admit(asking).refusal->reason, admission::DropReason::kNoReadyReplica);
+}
+
+TEST_F(DispatcherTest, TellsHowLongItWillTake) {
+  limit(1);
+  for (int i = 0; i < 120; ++i) {
+    Asking asking;
+    admit(asking);
+    Place place = asking.turn.take();
+    clock_.advance(std::chrono::seconds(1));
+    place.release();
+  }
+  Asking running;
+  Asking waiting;
+  admit(running);
+  const auto outcome = admit(waiting);
+  EXPECT_NEAR(static_cast<double>(outcome.estimated_wait.count()), 1000, 300);
+}
+
+// Threads that ask, wait, hold and leave at random: no place is lost, and none is given twice.
+TEST_F(DispatcherTest, KeepsItsCountsWhateverThreadsDo) {
+  limit(3, 1000);
+  std::atomic<int> held = 0;
+  std::atomic<int> most = 0;
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937 random(t);
+      for (int i = 0; i < 500; ++i) {
+        Asking asking(std::to_string(random() % 3));
+        admit(asking);
+        if (random() % 4 == 0) continue;  // leaves, place or not
+        while (!asking.turn.has_place()) std::this_thread::yield();
+        const Place place = asking.turn.take();
+        const int now = ++held;
+        for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) {
+        }
+        --held;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_LE(most, 3);
+  EXPECT_EQ(in_flight(), 0U);
+  EXPECT_EQ(routes_.of("mini").standing().queued, 0U);
+}
+
+TEST(Dispatchers, KeepWhatIsKnownOfADeploymentWhileItsUidStays) {
+  test::FixedClock clock;
+  BelievedRoutes routes(clock);
+  auto deployment = routing::deployment("mini");
+  deployment.uid = "one";
+  const auto announce = [&] {
+    auto replica = routing::replica("r1", "mini");
+    replica.deployment_uid = deployment.uid;
+    routes.replace({.version = 1, .deployments = {deployment}, .replicas = {replica}});
+  };
+  announce();
+  const auto first = routes.dispatch().of(deployment);
+  announce();
+  EXPECT_EQ(routes.dispatch().of(deployment), first);
+  deployment.uid = "two";
+  announce();
+  EXPECT_NE(routes.dispatch().of(deployment), first) << "a namesake";
+}
+
+TEST(Dispatchers, LeaveOutAReplicaOfANamesake) {
+  test::FixedClock clock;
+  BelievedRoutes routes(clock);
+  auto deployment = routing::deployment("mini");
+  deployment.uid = "new";
+  auto old = routing::replica("r1", "mini");
+  old.deployment_uid = "old";
+  auto ours = routing::replica("r2", "mini");
+  ours.deployment_uid = "new";
+  routes.replace({.version = 1, .deployments = {deployment}, .replicas = {old, ours}});
+  const auto replicas = routes.of("new").replicas();
+  ASSERT_EQ(replicas.size(), 1U);
+  EXPECT_EQ(replicas[0]->id().value, "r2");
+}
+
+}  // namespace
+}  // namespace penstock::dispatch
