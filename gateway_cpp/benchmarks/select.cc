@@ -1,12 +1,16 @@
 // What a choice costs: nanoseconds of reserve() and release() together, by policy and number of
-// replicas, and with the name's resolving over many deployments. Not a test: it prints a table.
+// replicas, and with the name's resolving over many deployments; then what the whole decision costs
+// as a request makes it. Not a test: it prints a table.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
+#include "dispatch/dispatchers.h"
 #include "routing/replica_set.h"
 #include "routing/route_table.h"
 
@@ -146,6 +150,101 @@ void many_deployments(const char* policy) {
               samples.at(0.99));
 }
 
+// 1,000 deployments, one of them with 1,000 replicas and the others with 10, and 10 aliases each:
+// from the model's name to the place, and the end of an older call.
+class Gateway {
+ public:
+  static constexpr std::size_t kDeployments = 1000;
+
+  explicit Gateway(const std::string& policy) {
+    routing::RouteSnapshot snapshot{.version = 1, .deployments = {}, .replicas = {}};
+    for (std::size_t i = 0; i < kDeployments; ++i) {
+      const std::string name = "deployment-" + std::to_string(i);
+      snapshot.deployments.push_back(deployment(name, policy));
+      for (std::size_t alias = 0; alias < kAliases; ++alias) {
+        const std::string text = "alias-" + std::to_string(alias);
+        snapshot.deployments.back().adapters.push_back({text, text + "@1"});
+      }
+      for (auto& replica : replicas(name, i == 0 ? 1000 : 10)) {
+        snapshot.replicas.push_back(std::move(replica));
+      }
+    }
+    table_.replace(snapshot);
+    dispatchers_.follow(snapshot);
+  }
+
+  // What it was measured over, and among how many deployments.
+  void measure(const char* policy, std::size_t first, std::size_t count, const char* over) {
+    std::vector<std::vector<dispatch::Place>> calls(kDeployments);
+    for (std::size_t i = first; i < first + count; ++i) {
+      const std::size_t half = (i == 0 ? 1000 : 10) * kPlaces / 2;
+      while (calls[i].size() < half) {
+        Request request = next(i);
+        calls[i].push_back(decide(request));
+      }
+    }
+    Samples warm_up;
+    Samples samples;
+    for (int i = 0; i < 2 * kSamples; ++i) {
+      const std::size_t which = first + requests_.below(count);
+      Request request = next(which);
+      auto& ending = calls[which][requests_.below(calls[which].size())];
+      (i < kSamples ? warm_up : samples).take([&] {
+        dispatch::Place place = decide(request);
+        ending = std::move(place);
+      });
+    }
+    std::printf("| %s, admitted | %s | %ld | %ld |\n", policy, over, samples.at(0.5),
+                samples.at(0.99));
+  }
+
+ private:
+  static constexpr std::size_t kAliases = 10;
+
+  struct Request {
+    std::string model;
+    dispatch::Ask ask;
+  };
+
+  Request next(std::size_t which) {
+    const routing::Traits traits = requests_.next();
+    Request request{.model = "deployment-" + std::to_string(which) + ":alias-" +
+                             std::to_string(requests_.below(kAliases)),
+                    .ask = {}};
+    request.ask.tenant = "tenant-" + std::to_string(requests_.below(100));
+    request.ask.session = traits.session;
+    request.ask.prefix.assign(traits.prefix.begin(), traits.prefix.end());
+    return request;
+  }
+
+  dispatch::Place decide(Request& request) {
+    const auto route = routes_.read()->resolve(request.model);
+    const auto dispatcher = reader_.of(*route->deployment);
+    const auto appraisal = dispatcher->appraise(2000, 256, 1);
+    request.ask.adapter = route->adapter;
+    request.ask.estimate = appraisal.estimate;
+    const admission::DeploymentAsk asked{.deployment = route->deployment->name,
+                                         .why_unavailable = {},
+                                         .priority = request.ask.priority,
+                                         .least_prompt = appraisal.least_prompt,
+                                         .max_tokens = 256,
+                                         .choices = 1,
+                                         .limits = route->deployment->limits,
+                                         .prompt_field = "messages",
+                                         .max_tokens_field = "max_tokens"};
+    dispatch::Turn turn;
+    dispatcher->admit(turn, request.ask, asked, nullptr);
+    return turn.take();
+  }
+
+  const base::SystemClock clock_;
+  routing::RouteTable table_;
+  dispatch::Dispatchers dispatchers_{clock_, {}, 1};
+  routing::RouteReader routes_{table_};
+  dispatch::DispatchReader reader_{dispatchers_};
+  Requests requests_;
+};
+
 }  // namespace
 
 int main() {
@@ -154,4 +253,9 @@ int main() {
     for (const std::size_t count : {1U, 10U, 100U, 1000U}) one_deployment(policy, count);
   }
   for (const char* policy : kPolicies) many_deployments(policy);
+  for (const char* policy : kPolicies) {
+    Gateway gateway(policy);
+    gateway.measure(policy, 0, 1, "1000, in one of 1000 deployments");
+    gateway.measure(policy, 1, Gateway::kDeployments - 1, "1000 x 10");
+  }
 }

@@ -52,6 +52,7 @@ constexpr int kPortTaken = 3;
 constexpr milliseconds kTick{100};
 constexpr milliseconds kDrainTick{10};
 constexpr milliseconds kLastWords{1'000};    // for clients to take the error that ends their answer
+constexpr milliseconds kForget{1'000};       // between looks for metrics that nobody needs
 constexpr milliseconds kStatusRetry{1'000};  // while the status port belongs to a predecessor
 
 int say_error(const std::string& message, int exit_code) {
@@ -110,6 +111,7 @@ class Gateway {
   void fill_report(v1::GatewayReport& report);
   void note_signal(int signal);
   void limit_connections();
+  void forget_metrics();
   base::Result<base::Address> serve_status();
 
   const base::GatewayConfig config_;
@@ -141,6 +143,7 @@ class Gateway {
   runtime::SideThreads aside_{1 + config_.threads / 4};
   std::unique_ptr<http::StatusThread> status_;
   base::SteadyTime next_status_{};
+  base::SteadyTime next_forget_{};
   boost::asio::io_context control_{1};  // of main's own thread
   boost::asio::signal_set signals_{control_, SIGTERM, SIGINT, SIGQUIT};
   boost::asio::signal_set hangups_{control_, SIGHUP};
@@ -223,6 +226,7 @@ base::Result<base::Address> Gateway::serve_status() {
       .dispatchers = dispatchers_,
       .doors = status_doors_,
       .bodies = bodies_,
+      .answers = answers_,
       .subscription = [this] { return subscription_.state(); }};
   status_ = std::make_unique<http::StatusThread>(subject, socket);
   log_.info("status port", {{"address", address->text()}});
@@ -236,6 +240,14 @@ void Gateway::limit_connections() {
   const size_t replicas = routes_.current()->replicas();
   state_.max_connections.store(
       http::connection_limit(config_.max_connections, descriptors_, config_.threads, replicas));
+}
+
+// The numbers of deployments that have left the routes go, too.
+void Gateway::forget_metrics() {
+  if (clock_.steady_now() < next_forget_) return;
+  next_forget_ = clock_.steady_now() + kForget;
+  const auto routes = routes_.current();
+  metrics_.keep_only([&](const std::string& name) { return routes->deployments().contains(name); });
 }
 
 void Gateway::start() {
@@ -281,6 +293,7 @@ void Gateway::turn(milliseconds at_most) {
   if (tls_) tls_->watch.look();
   dispatchers_.advance();
   limit_connections();
+  forget_metrics();
   if (status_ || config_.metrics.host.empty() || clock_.steady_now() < next_status_) return;
   next_status_ = clock_.steady_now() + kStatusRetry;
   const auto ignored = serve_status();

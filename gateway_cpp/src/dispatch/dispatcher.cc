@@ -153,7 +153,8 @@ Standing Dispatcher::standing() const {
   return {.replicas = static_cast<std::uint32_t>(replicas_.replicas().size()),
           .usable = replicas_.counts().ready - doubted,
           .queued = queued(),
-          .estimated_wait = waits ? wait_for({}, base::Priority::kNormal) : milliseconds(0)};
+          .estimated_wait = waits ? wait_for({}, base::Priority::kNormal) : milliseconds(0),
+          .ejections = replicas_.ejections()};
 }
 
 std::vector<routing::Doubt> Dispatcher::doubts() const {

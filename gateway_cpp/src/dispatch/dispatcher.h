@@ -34,6 +34,7 @@ struct Standing {
   std::uint32_t usable = 0;  // of these, ready ones that nothing speaks against
   std::uint32_t queued = 0;
   std::chrono::milliseconds estimated_wait{0};  // of a request of normal priority that came now
+  routing::Ejections ejections{};
 };
 
 // What a request will cost, before anybody has counted its tokens.

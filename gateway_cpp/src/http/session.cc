@@ -200,6 +200,7 @@ Session::Refused Session::know_caller(const RequestHead& head, Page page) {
   if (!asks || services_.tenants == nullptr) return std::nullopt;
   auto found = services_.tenants->find(presented_key(head), services_.clock.wall_now());
   if (const auto* fault = std::get_if<admission::KeyFault>(&found)) {
+    services_.metrics.keys_refused.add();
     return admission::key_error(*fault);
   }
   caller_ = std::move(std::get<admission::Caller>(found));

@@ -86,12 +86,13 @@ bool append_deployment(std::string& body, const routing::DeploymentRoute& route,
 
 StatusPages::StatusPages(const base::Metrics& metrics, const runtime::GatewayState& state,
                          routing::RouteReader& routes, dispatch::DispatchReader& dispatchers,
-                         Subscription subscription)
+                         Subscription subscription, const Budgets& budgets)
     : metrics_(metrics),
       state_(state),
       routes_(routes),
       dispatchers_(dispatchers),
-      subscription_(std::move(subscription)) {}
+      subscription_(std::move(subscription)),
+      budgets_(budgets) {}
 
 PageText StatusPages::live() const { return {200, kJson, R"({"status":"live"})"}; }
 
@@ -162,11 +163,33 @@ PageText StatusPages::version() const {
   return {200, kJson, R"({"version":)" + base::json_string(base::version()) + "}"};
 }
 
+base::DeploymentFacts StatusPages::facts_of(const routing::DeploymentRoute& route) const {
+  base::DeploymentFacts facts{.name = route.name};
+  const auto dispatcher = dispatchers_.of(route);
+  if (!dispatcher) return facts;
+  const auto standing = dispatcher->standing();
+  facts.queued = standing.queued;
+  facts.estimated_wait = standing.estimated_wait;
+  for (size_t i = 0; i < standing.ejections.size(); ++i) {
+    if (standing.ejections[i] > 0) {
+      facts.ejections.emplace_back(routing::kDoubtReasons[i], standing.ejections[i]);
+    }
+  }
+  return facts;
+}
+
 PageText StatusPages::metrics() const {
   base::GatewayFacts facts;
-  facts.snapshot_version = routes_.read()->version();
+  const auto routes = routes_.read();
+  facts.snapshot_version = routes->version();
   facts.control_connected = subscription_().connected;
   facts.draining = state_.draining.load(std::memory_order_relaxed);
+  facts.request_bytes_held = budgets_.requests.held();
+  facts.answer_bytes_held = budgets_.answers.held();
+  facts.deployments.reserve(routes->deployments().size());
+  for (const auto& [name, route] : routes->deployments()) {
+    facts.deployments.push_back(facts_of(*route));
+  }
   return {200, kPrometheus, metrics_.render(facts)};
 }
 

@@ -12,6 +12,7 @@
 #include "control_plane/route_subscription.h"
 #include "dispatch/dispatchers.h"
 #include "routing/route_table.h"
+#include "runtime/body_budget.h"
 #include "runtime/gateway_state.h"
 
 namespace penstock::http {
@@ -27,9 +28,15 @@ class StatusPages {
   // How the gateway stands to its control plane. Any thread.
   using Subscription = std::function<control_plane::SubscriptionState()>;
 
+  // The budgets whose use the metrics tell.
+  struct Budgets {
+    const runtime::BodyBudget& requests;
+    const runtime::BodyBudget& answers;
+  };
+
   StatusPages(const base::Metrics& metrics, const runtime::GatewayState& state,
               routing::RouteReader& routes, dispatch::DispatchReader& dispatchers,
-              Subscription subscription);
+              Subscription subscription, const Budgets& budgets);
 
   PageText live() const;
   // 503 with a reason while draining, without routes, and when no replica can be sent anything. The
@@ -54,6 +61,7 @@ class StatusPages {
     std::string_view message;
   };
   std::optional<NotReady> why_not_ready(const routing::Routes& routes) const;
+  base::DeploymentFacts facts_of(const routing::DeploymentRoute& route) const;
   std::string routes_members(const routing::Routes& routes) const;
 
   const base::Metrics& metrics_;
@@ -61,6 +69,7 @@ class StatusPages {
   routing::RouteReader& routes_;
   dispatch::DispatchReader& dispatchers_;
   const Subscription subscription_;
+  const Budgets budgets_;
 };
 
 }  // namespace penstock::http

@@ -37,6 +37,7 @@ class StatusThread {
     const dispatch::Dispatchers& dispatchers;
     const Doors& doors;
     runtime::BodyBudget& bodies;
+    const runtime::BodyBudget& answers;
     StatusPages::Subscription subscription;
   };
 

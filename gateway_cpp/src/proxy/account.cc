@@ -24,10 +24,11 @@ std::optional<admission::Refusal> Account::reserve(std::uint64_t tokens) {
   return std::nullopt;
 }
 
-void Account::open(std::string deployment, std::string adapter, base::DeploymentMetrics& metrics) {
+void Account::open(std::string deployment, std::string adapter,
+                   std::shared_ptr<base::DeploymentMetrics> metrics) {
   deployment_ = std::move(deployment);
   adapter_ = std::move(adapter);
-  metrics_ = &metrics;
+  metrics_ = std::move(metrics);
   counts_.requests = 1;
 }
 

@@ -25,8 +25,9 @@ class Account final : public upstream::Payer {
   // Takes what the request is estimated at from its tenant's limits; why not, where they are used
   // up.
   std::optional<admission::Refusal> reserve(std::uint64_t tokens);
-  // It goes to a replica of this deployment, whose counters outlive the request.
-  void open(std::string deployment, std::string adapter, base::DeploymentMetrics& metrics);
+  // It goes to a replica of this deployment.
+  void open(std::string deployment, std::string adapter,
+            std::shared_ptr<base::DeploymentMetrics> metrics);
   void cost(const v1::Usage& usage) override;
 
  private:
@@ -36,7 +37,7 @@ class Account final : public upstream::Payer {
   admission::TenantReservation reservation_;
   std::string deployment_;  // empty: it went nowhere
   std::string adapter_;
-  base::DeploymentMetrics* metrics_ = nullptr;
+  std::shared_ptr<base::DeploymentMetrics> metrics_;  // null: it went nowhere
   admission::UsageCounts counts_;
 };
 

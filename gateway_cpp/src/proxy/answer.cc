@@ -105,8 +105,12 @@ Awaitable<void> RequestFlow::stream(Exchange& x) {
       if (piece == Piece::kCutOff) co_return;
       if (sent == Sent::kGone) break;
       x.whole = x.whole || (x.end.reached() && x.held_end.empty());
+      note_silence(x);
       note_written(x, x.taken);
-      if (piece == Piece::kLast) co_return note_success(x);
+      if (piece == Piece::kLast) {
+        x.settlement.last_byte();
+        co_return note_success(x);
+      }
       call.wrote(x.taken);
     }
     if (x.reply.stop() != Stop::kNo) break;
@@ -200,6 +204,12 @@ void RequestFlow::note_written(Exchange& x, uint64_t bytes) {
   x.last_write = x.last_heard = parts_.timers.now();
 }
 
+// How long the client of a stream had nothing to read, by the timers' clock.
+void RequestFlow::note_silence(Exchange& x) {
+  const auto since = parts_.timers.now() - x.last_heard;
+  x.record().silence = std::max<std::chrono::nanoseconds>(x.record().silence, since);
+}
+
 void RequestFlow::note_success(Exchange& x) {
   RequestRecord& record = x.record();
   record.outcome = base::Outcome::kSucceeded;
@@ -208,6 +218,10 @@ void RequestFlow::note_success(Exchange& x) {
   record.prompt_tokens = usage.prompt_tokens();
   record.completion_tokens = usage.completion_tokens();
   record.cached_tokens = usage.cached_tokens();
+  const v1::Timings& engine = x.attempt->call->outcome().timings();
+  if (engine.prefill_us() > 0) {
+    record.engine_ttft = std::chrono::microseconds(engine.queue_us() + engine.prefill_us());
+  }
   const dispatch::Cost cost{.body_bytes = x.body_bytes,
                             .prompt_tokens = usage.prompt_tokens(),
                             .completion_tokens = usage.completion_tokens()};

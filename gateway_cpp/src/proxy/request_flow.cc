@@ -171,9 +171,9 @@ void RequestFlow::send(Exchange& x) {
   if (x.sent == base::SteadyTime{}) {
     x.sent = parts_.clock.steady_now();
     x.queue_wait = x.sent - x.admitted;
-    base::DeploymentMetrics& metrics = x.settlement.opening();
-    metrics.queue_wait.observe(x.queue_wait);
-    metrics.note_estimate(x.estimated_wait, x.queue_wait);
+    const auto& metrics = x.settlement.opening();
+    metrics->queue_wait.observe(x.queue_wait);
+    metrics->note_estimate(x.estimated_wait, x.queue_wait);
     x.record().queue_wait = x.queue_wait;
     x.record().estimated_wait = x.estimated_wait;
     x.account->open(x.record().deployment, x.route.adapter, metrics);

@@ -148,6 +148,7 @@ class RequestFlow {
   void add_metadata(Exchange& x);
   std::string broken(const Exchange& x, const base::Error& error) const;
   void note_written(Exchange& x, uint64_t bytes);
+  void note_silence(Exchange& x);
   void note_success(Exchange& x);
   AnswerHead head_of(const Exchange& x, unsigned status, std::string_view content_type) const;
   void begin_stream(Exchange& x, std::string_view content_type);

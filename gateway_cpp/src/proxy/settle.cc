@@ -31,9 +31,8 @@ Settlement::Settlement(const base::Clock& clock, base::Log& log, base::MetricsSh
 
 Settlement::~Settlement() {
   enter(base::Phase::kSettle);
-  count();
   const auto duration = age();
-  deployment().duration.observe(duration);
+  count(duration);
   enter(base::Phase::kSettle);
   if (log_.enabled(base::Level::kInfo)) log_line(duration);
 }
@@ -55,16 +54,20 @@ void Settlement::leave_gateway() {
   if (std::exchange(inside_, false)) state_.in_flight.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void Settlement::dropped(std::string_view reason) { deployment().dropped(reason); }
+void Settlement::dropped(std::string_view reason) { deployment()->dropped(reason); }
 
-base::DeploymentMetrics& Settlement::opening() {
-  opening_ = &deployment();
+const std::shared_ptr<base::DeploymentMetrics>& Settlement::opening() {
+  opening_ = deployment();
   opening_->in_flight.add(1);
-  return *opening_;
+  return opening_;
 }
 
 void Settlement::first_byte() {
   if (!record.ttft) record.ttft = age();
+}
+
+void Settlement::last_byte() {
+  if (record.ttft) record.generation = age() - *record.ttft;
 }
 
 void Settlement::failed(const base::Error& error) {
@@ -74,23 +77,38 @@ void Settlement::failed(const base::Error& error) {
 
 std::chrono::nanoseconds Settlement::age() const { return clock_.steady_now() - received_; }
 
-base::DeploymentMetrics& Settlement::deployment() {
-  if (opening_ != nullptr) return *opening_;
+const std::shared_ptr<base::DeploymentMetrics>& Settlement::deployment() {
+  if (opening_ != nullptr) return opening_;
   return metrics_.deployment(record.deployment.empty() ? base::kUnknownDeployment
                                                        : std::string_view(record.deployment));
 }
 
-void Settlement::count() {
+void Settlement::count(std::chrono::nanoseconds duration) {
   leave_gateway();
-  base::DeploymentMetrics& numbers = deployment();
+  base::DeploymentMetrics& numbers = *deployment();
   if (opening_ != nullptr) numbers.in_flight.add(-1);
   numbers.settled(record.outcome, record.status);
-  numbers.events.add(record.events);
-  numbers.bytes.add(record.bytes);
-  if (record.attempts > 1) numbers.failovers.add(record.attempts - 1);
-  if (record.ttft) numbers.ttft.observe(*record.ttft);
+  numbers.duration.observe(duration);
+  if (record.attempts > 0) count_answer(numbers);
   for (size_t i = 0; i < base::kPhases; ++i) {
     if (entered_[i]) metrics_.phases[i].observe(phases_[i]);
+  }
+}
+
+// Of what came from replicas.
+void Settlement::count_answer(base::DeploymentMetrics& numbers) {
+  numbers.events.add(record.events);
+  numbers.bytes.add(record.bytes);
+  numbers.attempts.add(record.attempts);
+  numbers.failovers.add(record.attempts - 1);
+  if (record.cached_tokens > 0) numbers.prefix_hits.add();
+  if (record.ttft) numbers.ttft.observe(*record.ttft);
+  if (record.engine_ttft.count() > 0) numbers.engine_ttft.observe(record.engine_ttft);
+  if (record.generation.count() == 0) return;
+  numbers.generation.observe(record.generation);
+  numbers.silence.observe(record.silence);
+  if (record.completion_tokens > 1) {
+    numbers.token_time.observe(record.generation / (record.completion_tokens - 1));
   }
 }
 

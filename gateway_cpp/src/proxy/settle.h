@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -38,6 +39,9 @@ struct RequestRecord {
   std::chrono::nanoseconds queue_wait{0};        // admission to send
   std::chrono::milliseconds estimated_wait{0};   // as admission estimated it
   std::optional<std::chrono::nanoseconds> ttft;  // request read to first answer byte handed over
+  std::chrono::nanoseconds engine_ttft{0};       // as the engine says; 0: it does not
+  std::chrono::nanoseconds generation{0};        // of a whole stream: first byte to last; 0: none
+  std::chrono::nanoseconds silence{0};  // of a stream: the longest between two writes, coarse
 };
 
 class Settlement {
@@ -60,18 +64,21 @@ class Settlement {
   // Admission said no, and why.
   void dropped(std::string_view reason);
   // Its deployment's metrics count it as in flight from here on.
-  base::DeploymentMetrics& opening();
+  const std::shared_ptr<base::DeploymentMetrics>& opening();
   // The first answer byte goes out.
   void first_byte();
+  // The last byte of a stream has gone out.
+  void last_byte();
   // How it ended otherwise than well.
   void failed(const base::Error& error);
 
   std::chrono::nanoseconds age() const;  // since received
 
  private:
-  void count();
+  void count(std::chrono::nanoseconds duration);
+  void count_answer(base::DeploymentMetrics& numbers);
   void log_line(std::chrono::nanoseconds duration);
-  base::DeploymentMetrics& deployment();
+  const std::shared_ptr<base::DeploymentMetrics>& deployment();
 
   const base::Clock& clock_;
   base::Log& log_;
@@ -82,8 +89,8 @@ class Settlement {
   base::Phase phase_ = base::Phase::kParse;
   std::array<std::chrono::nanoseconds, base::kPhases> phases_{};
   std::array<bool, base::kPhases> entered_{};
-  bool inside_ = false;                         // counted in the gateway
-  base::DeploymentMetrics* opening_ = nullptr;  // whose in-flight gauge counts this request
+  bool inside_ = false;                               // counted in the gateway
+  std::shared_ptr<base::DeploymentMetrics> opening_;  // whose in-flight gauge counts this request
 };
 
 // How a request that ended with `error` is counted.

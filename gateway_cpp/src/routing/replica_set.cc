@@ -84,8 +84,14 @@ milliseconds ReplicaSet::note_failure(Replica& replica, Failure failure, base::S
   using Last = Breaker::Last;
   const milliseconds doubt =
       replica.breaker_.fail(failure, another_is_sound(replica) ? Last::kNo : Last::kYes, now);
+  if (doubt.count() > 0) note_ejection(replica.breaker_.reason());
   touch(replica, now);
   return doubt;
+}
+
+void ReplicaSet::note_ejection(std::string_view reason) {
+  const auto found = std::ranges::find(kDoubtReasons, reason);
+  ++ejections_[static_cast<std::size_t>(found - kDoubtReasons.begin())];
 }
 
 void ReplicaSet::note_success(Replica& replica, base::SteadyTime now) {
@@ -133,8 +139,9 @@ void ReplicaSet::touch(Replica& replica, base::SteadyTime now) {
   replica.slow_start_.advance(now);
   if (!replica.progress_.is_stuck(limits_.progress_deadline, now)) {
     replica.suspected_ = false;
-  } else if (another_is_sound(replica)) {
+  } else if (!replica.suspected_ && another_is_sound(replica)) {
     replica.suspected_ = true;
+    note_ejection(kNoProgress);
   }
   settle(replica, now);
   schedule(replica, now);
@@ -192,7 +199,7 @@ std::vector<Doubt> ReplicaSet::doubts(base::SteadyTime now) const {
       found.push_back(
           {replica->id(), replica->breaker_.reason(), left_of(replica->breaker_.until(), now)});
     } else if (replica->suspected_) {
-      found.push_back({replica->id(), "no_progress", milliseconds(0)});
+      found.push_back({replica->id(), kNoProgress, milliseconds(0)});
     }
   }
   return found;

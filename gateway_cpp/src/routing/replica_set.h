@@ -57,6 +57,7 @@ class ReplicaSet {
 
   Counts counts() const;
   std::vector<Doubt> doubts(base::SteadyTime now) const;
+  const Ejections& ejections() const { return ejections_; }
   // Null: not in the set.
   std::shared_ptr<Replica> find(const ReplicaId& id) const;
   std::span<const std::shared_ptr<Replica>> replicas() const { return members_; }
@@ -89,6 +90,7 @@ class ReplicaSet {
   void settle(Replica& replica, base::SteadyTime now);
   void schedule(Replica& replica, base::SteadyTime now);
   void wake(base::SteadyTime now);
+  void note_ejection(std::string_view reason);
 
   const GatewayPlace place_;
   Random random_;
@@ -108,6 +110,7 @@ class ReplicaSet {
   Counts counts_;
   Candidates::Totals totals_;
   std::priority_queue<Wake, std::vector<Wake>, std::greater<>> wakes_;
+  Ejections ejections_{};
   bool opened_ = false;  // time made room since advance() said so
 };
 

@@ -1,6 +1,7 @@
 // What a ReplicaSet is told and what it tells: values alone.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <span>
@@ -70,5 +71,14 @@ struct Doubt {
   std::string_view reason;            // "unreachable", "failing", "slow" or "no_progress"
   std::chrono::milliseconds left{0};  // until it is tried again; 0: once it makes tokens again
 };
+
+// What is said of one that has work and makes no tokens.
+inline constexpr std::string_view kNoProgress = "no_progress";
+
+// Doubts that were opened since the start, by reason.
+inline constexpr std::array kDoubtReasons = {std::string_view("unreachable"),
+                                             std::string_view("failing"), std::string_view("slow"),
+                                             kNoProgress};
+using Ejections = std::array<std::uint64_t, kDoubtReasons.size()>;
 
 }  // namespace penstock::routing

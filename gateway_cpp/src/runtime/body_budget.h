@@ -19,6 +19,8 @@ class BodyBudget {
 
   // What it is when nobody holds anything.
   size_t total() const { return total_; }
+  // What bodies hold of it now.
+  size_t held() const { return total_ - free_.load(std::memory_order_relaxed); }
   // All of them or none. Whoever gets what another thread gave back comes after it.
   bool take(size_t bytes) {
     size_t free = free_.load(std::memory_order_relaxed);

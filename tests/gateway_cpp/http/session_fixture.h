@@ -126,10 +126,15 @@ class SessionTest : public testing::Test {
                             parser_, routes_.routes(), routes_.dispatch(), usage_, upstream_,
                             aside_, answers_}};
   RequestIds ids_;
-  StatusPages pages_{metrics_, state_, routes_.routes(), routes_.dispatch(), [this] {
+  StatusPages pages_{metrics_,
+                     state_,
+                     routes_.routes(),
+                     routes_.dispatch(),
+                     [this] {
                        if (broken_) throw std::runtime_error("broken");
                        return control_plane::SubscriptionState();
-                     }};
+                     },
+                     {answers_, answers_}};
   MachineName machine_{"", full_machine_name};
   Doors doors_{config_, machine_};
   runtime::BodyBudget bodies_{64UL << 20U};

@@ -30,10 +30,15 @@ class StatusPagesTest : public testing::Test {
   test::FixedClock clock_;
   base::Metrics metrics_;
   runtime::GatewayState state_;
+  runtime::BodyBudget bodies_{1000};
   dispatch::BelievedRoutes routes_{clock_};
   control_plane::SubscriptionState subscription_;
-  StatusPages pages_{metrics_, state_, routes_.routes(), routes_.dispatch(),
-                     [this] { return subscription_; }};
+  StatusPages pages_{metrics_,
+                     state_,
+                     routes_.routes(),
+                     routes_.dispatch(),
+                     [this] { return subscription_; },
+                     {bodies_, bodies_}};
 };
 
 TEST_F(StatusPagesTest, AreLiveWhateverHappens) {

@@ -1,0 +1,42 @@
+#include "base/deployment_metrics.h"
+
+#include <array>
+
+namespace penstock::base {
+namespace {
+
+constexpr std::array kOutcomeNames = {std::string_view("succeeded"), std::string_view("failed"),
+                                      std::string_view("rejected"), std::string_view("cancelled"),
+                                      std::string_view("invalid")};
+
+}  // namespace
+
+std::string_view name(Outcome outcome) { return kOutcomeNames[static_cast<std::size_t>(outcome)]; }
+
+void DeploymentMetrics::settled(Outcome outcome, unsigned status) {
+  for (Settled& row : settled_) {
+    if (row.outcome == outcome && row.status == status) return row.count.add();
+  }
+  const std::lock_guard lock(mutex_);
+  settled_.emplace_back(outcome, status).count.add();
+}
+
+void DeploymentMetrics::dropped(std::string_view reason) {
+  for (Dropped& row : dropped_) {
+    if (row.reason == reason) return row.count.add();
+  }
+  const std::lock_guard lock(mutex_);
+  dropped_.emplace_back(reason).count.add();
+}
+
+void DeploymentMetrics::note_estimate(std::chrono::nanoseconds estimated,
+                                      std::chrono::nanoseconds real) {
+  constexpr std::chrono::milliseconds kShort{100};
+  if (real <= kShort) return;
+  const auto off = std::chrono::abs(estimated - real);
+  const double ratio = static_cast<double>(off.count()) / static_cast<double>(real.count());
+  estimate_error.observe(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(ratio)));
+}
+
+}  // namespace penstock::base

@@ -1,0 +1,94 @@
+// One deployment's numbers as one I/O thread counts them.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/metrics_values.h"
+
+namespace penstock::base {
+
+// How a request ended; the label "outcome".
+enum class Outcome : std::uint8_t {
+  kSucceeded,
+  kFailed,     // not the client's fault
+  kRejected,   // by admission
+  kCancelled,  // the client left
+  kInvalid,    // the client's fault
+};
+std::string_view name(Outcome outcome);
+
+// Held by the shard that counts in it and by each request that does; see Metrics. Counted by the
+// owner's thread, read by any.
+class DeploymentMetrics {
+ public:
+  explicit DeploymentMetrics(std::string name) : name_(std::move(name)) {}
+
+  // One settled request; `status` is what the client saw, 499 if it left before a status.
+  void settled(Outcome outcome, unsigned status);
+  // Admission said no, or a queue was left; `reason` is static.
+  void dropped(std::string_view reason);
+  // A wait that was estimated is over. Short ones say nothing of the estimate.
+  void note_estimate(std::chrono::nanoseconds estimated, std::chrono::nanoseconds real);
+
+  const std::string& name() const { return name_; }
+
+  // For readers: visit(outcome, status, count) and visit(reason, count).
+  template <class Visit>
+  void each_settled(const Visit& visit) const {
+    const std::lock_guard lock(mutex_);
+    for (const Settled& row : settled_) visit(row.outcome, row.status, row.count.value());
+  }
+  template <class Visit>
+  void each_dropped(const Visit& visit) const {
+    const std::lock_guard lock(mutex_);
+    for (const Dropped& row : dropped_) visit(row.reason, row.count.value());
+  }
+
+  Gauge in_flight;        // from the start of open to settle
+  Counter events;         // SSE events written to clients
+  Counter bytes;          // answer bytes written to clients
+  Counter attempts;       // calls sent to replicas
+  Counter failovers;      // of these, further ones, before the first byte
+  Counter prompt_tokens;  // as replicas report them
+  Counter completion_tokens;
+  Counter cached_tokens;                   // of the prompt tokens
+  Counter prefix_hits;                     // answers whose prompt was in a cache, in part at least
+  Histogram ttft{kWaitBounds};             // request read to first answer byte handed to the socket
+  Histogram engine_ttft{kWaitBounds};      // accepted by the engine to its first token, as it says
+  Histogram queue_wait{kWaitBounds};       // admission to send
+  Histogram generation{kWaitBounds};       // of streams: first byte to last
+  Histogram token_time{kTokenBounds};      // of streams: the mean for each token after the first
+  Histogram silence{kSilenceBounds};       // of streams: the longest between two writes
+  Histogram duration{kWaitBounds};         // request read to settled
+  Histogram estimate_error{kRatioBounds};  // |estimated - real| / real, a second standing for 1
+
+ private:
+  friend class Metrics;
+  friend class MetricsShard;
+  struct Settled {
+    Settled(Outcome outcome, unsigned status) : outcome(outcome), status(status) {}
+    Outcome outcome;
+    unsigned status;
+    Counter count;
+  };
+  struct Dropped {
+    explicit Dropped(std::string_view reason) : reason(reason) {}
+    std::string_view reason;
+    Counter count;
+  };
+
+  const std::string name_;
+  std::atomic<bool> retired_{false};  // nobody is shown it any more
+  mutable std::mutex mutex_;          // the owner takes it to add a row, readers to walk the rows
+  std::deque<Settled> settled_;
+  std::deque<Dropped> dropped_;
+};
+
+}  // namespace penstock::base

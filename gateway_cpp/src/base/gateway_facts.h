@@ -1,0 +1,30 @@
+// What the metrics page tells besides what requests count.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace penstock::base {
+
+// How a deployment in the routes stands now.
+struct DeploymentFacts {
+  std::string name;
+  std::uint32_t queued = 0;
+  std::chrono::milliseconds estimated_wait{0};  // of a request that came now
+  std::vector<std::pair<std::string_view, std::uint64_t>> ejections = {};  // by reason, since start
+};
+
+struct GatewayFacts {
+  std::uint64_t snapshot_version = 0;
+  bool control_connected = false;
+  bool draining = false;
+  std::uint64_t request_bytes_held = 0;  // of bodies, until their answers are made
+  std::uint64_t answer_bytes_held = 0;   // of whole answers, until they are sent
+  std::vector<DeploymentFacts> deployments = {};
+};
+
+}  // namespace penstock::base

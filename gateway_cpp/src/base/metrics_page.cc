@@ -1,0 +1,255 @@
+#include "base/metrics_page.h"
+
+#include <array>
+#include <map>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "base/config.h"
+#include "base/exposition.h"
+
+namespace penstock::base {
+namespace {
+
+// One deployment's line in every family.
+struct Row {
+  std::string label;
+  const Metrics::Parts* parts;
+};
+using Rows = std::vector<Row>;
+
+std::string deployment_label(std::string_view name) { return label("deployment", name); }
+
+void add_requests(Exposition& page, const Rows& rows) {
+  page.family("requests_total", "counter", "Requests settled, by outcome and HTTP status.");
+  for (const Row& row : rows) {
+    std::map<std::pair<Outcome, unsigned>, std::uint64_t> sums;
+    for (const auto& part : *row.parts) {
+      part->each_settled([&sums](Outcome outcome, unsigned status, std::uint64_t count) {
+        sums[{outcome, status}] += count;
+      });
+    }
+    for (const auto& [key, count] : sums) {
+      page.sample(row.label + "," + label("outcome", name(key.first)) + "," +
+                      label("code", std::to_string(key.second)),
+                  count);
+    }
+  }
+}
+
+void add_drops(Exposition& page, const Rows& rows) {
+  page.family("drops_total", "counter", "Requests refused or given up in the queue, by reason.");
+  for (const Row& row : rows) {
+    std::map<std::string_view, std::uint64_t> sums;
+    for (const auto& part : *row.parts) {
+      part->each_dropped(
+          [&sums](std::string_view reason, std::uint64_t count) { sums[reason] += count; });
+    }
+    for (const auto& [reason, count] : sums) {
+      page.sample(row.label + "," + label("reason", reason), count);
+    }
+  }
+}
+
+struct CounterColumn {
+  std::string_view name;
+  std::string_view help;
+  Counter DeploymentMetrics::*value;
+};
+constexpr std::array kCounters = {
+    CounterColumn{"events_total", "SSE events written to clients.", &DeploymentMetrics::events},
+    CounterColumn{"answer_bytes_total", "Answer bytes written to clients.",
+                  &DeploymentMetrics::bytes},
+    CounterColumn{"attempts_total", "Calls sent to replicas.", &DeploymentMetrics::attempts},
+    CounterColumn{"failovers_total", "Further replicas tried before the first byte.",
+                  &DeploymentMetrics::failovers},
+    CounterColumn{"prompt_tokens_total", "Prompt tokens, as replicas report them.",
+                  &DeploymentMetrics::prompt_tokens},
+    CounterColumn{"completion_tokens_total", "Generated tokens, as replicas report them.",
+                  &DeploymentMetrics::completion_tokens},
+    CounterColumn{"cached_tokens_total", "Prompt tokens that replicas found in their caches.",
+                  &DeploymentMetrics::cached_tokens},
+    CounterColumn{"prefix_hits_total", "Answers whose prompt began in a replica's cache.",
+                  &DeploymentMetrics::prefix_hits},
+};
+
+struct HistogramColumn {
+  std::string_view name;
+  std::string_view help;
+  Histogram DeploymentMetrics::*value;
+};
+constexpr std::array kHistograms = {
+    HistogramColumn{"ttft_seconds", "Request read to first answer byte.", &DeploymentMetrics::ttft},
+    HistogramColumn{"engine_ttft_seconds",
+                    "Accepted by the engine to its first token, as it reports.",
+                    &DeploymentMetrics::engine_ttft},
+    HistogramColumn{"queue_wait_seconds", "Admission to send.", &DeploymentMetrics::queue_wait},
+    HistogramColumn{"wait_estimate_error_ratio", "Of waits over 100 ms: |estimated - real| / real.",
+                    &DeploymentMetrics::estimate_error},
+    HistogramColumn{"inter_token_seconds",
+                    "Of whole streams: mean time for each token after the first.",
+                    &DeploymentMetrics::token_time},
+    HistogramColumn{"stream_silence_seconds",
+                    "Of whole streams: longest time between two writes, to 50 ms.",
+                    &DeploymentMetrics::silence},
+    HistogramColumn{"generation_seconds", "Of whole streams: first byte to last.",
+                    &DeploymentMetrics::generation},
+    HistogramColumn{"request_duration_seconds", "Request read to settled.",
+                    &DeploymentMetrics::duration},
+};
+
+void add_counters(Exposition& page, const Rows& rows) {
+  for (const CounterColumn& column : kCounters) {
+    page.family(column.name, "counter", column.help);
+    for (const Row& row : rows) {
+      std::uint64_t sum = 0;
+      for (const auto& part : *row.parts) sum += ((*part).*column.value).value();
+      page.sample(row.label, sum);
+    }
+  }
+  page.family("in_flight", "gauge", "Requests opened and not settled.");
+  for (const Row& row : rows) {
+    std::int64_t sum = 0;
+    for (const auto& part : *row.parts) sum += part->in_flight.value();
+    page.sample(row.label, sum);
+  }
+}
+
+// One that never observed anything would be many lines of zeros.
+void add_histograms(Exposition& page, const Rows& rows) {
+  for (const HistogramColumn& column : kHistograms) {
+    page.family(column.name, "histogram", column.help);
+    for (const Row& row : rows) {
+      HistogramSum sum;
+      for (const auto& part : *row.parts) sum.add((*part).*column.value);
+      if (sum.observed > 0) page.histogram(row.label, sum);
+    }
+  }
+}
+
+struct ShardCounter {
+  std::string_view name;
+  std::string_view help;
+  Counter MetricsShard::*value;
+};
+constexpr std::array kShardCounters = {
+    ShardCounter{"sent_bytes_total", "Answer bytes written to clients, of all deployments.",
+                 &MetricsShard::bytes_sent},
+    ShardCounter{"connections_total", "Client connections accepted.",
+                 &MetricsShard::connections_total},
+    ShardCounter{"connections_refused_total", "Client connections closed at the limit.",
+                 &MetricsShard::connections_refused},
+    ShardCounter{"connections_evicted_total",
+                 "Client connections without a request that gave way to others at the limit.",
+                 &MetricsShard::connections_evicted},
+    ShardCounter{"tls_handshakes_total", "TLS handshakes that came to an end, good or bad.",
+                 &MetricsShard::tls_handshakes},
+    ShardCounter{"tls_handshakes_failed_total",
+                 "TLS handshakes that failed, or whose client left, took too long or spoke plain "
+                 "HTTP.",
+                 &MetricsShard::tls_handshakes_failed},
+    ShardCounter{"bad_requests_total", "HTTP requests that could not be read.",
+                 &MetricsShard::bad_requests},
+    ShardCounter{"keys_refused_total", "Requests without a key that is known and good.",
+                 &MetricsShard::keys_refused},
+    ShardCounter{"broken_requests_total", "Requests that ended by a fault of the gateway's own.",
+                 &MetricsShard::broken_requests},
+    ShardCounter{"heartbeats_total", "SSE comments written in silence.", &MetricsShard::heartbeats},
+};
+
+void add_single(Exposition& page, std::string_view name, std::string_view type,
+                std::string_view help, auto value) {
+  page.family(name, type, help);
+  page.sample("", value);
+}
+
+void add_shards(Exposition& page, std::span<const MetricsShard* const> shards) {
+  std::int64_t connections = 0;
+  std::int64_t sessions = 0;
+  std::array<HistogramSum, kPhases> phases;
+  for (const MetricsShard* shard : shards) {
+    connections += shard->connections.value();
+    sessions += shard->sessions.value();
+    for (std::size_t i = 0; i < kPhases; ++i) phases[i].add(shard->phases[i]);
+  }
+  add_single(page, "connections", "gauge", "Open client connections.", connections);
+  add_single(page, "sessions", "gauge", "Open sessions to replicas.", sessions);
+  for (const ShardCounter& counter : kShardCounters) {
+    std::uint64_t sum = 0;
+    for (const MetricsShard* shard : shards) sum += (shard->*counter.value).value();
+    add_single(page, counter.name, "counter", counter.help, sum);
+  }
+  page.family("phase_seconds", "histogram", "Time in each phase of a request.");
+  for (std::size_t i = 0; i < kPhases; ++i) {
+    if (phases[i].observed == 0) continue;
+    page.histogram(label("phase", name(static_cast<Phase>(i))), phases[i]);
+  }
+}
+
+// Deployments that nobody asks and nothing is said of are left out.
+class Standings {
+ public:
+  Standings(const GatewayFacts& facts, const Rows& rows) {
+    std::unordered_set<std::string_view> asked;
+    for (const Row& row : rows) asked.insert(row.label);
+    for (const DeploymentFacts& one : facts.deployments) {
+      std::string text = deployment_label(one.name);
+      const bool stirs = one.queued > 0 || one.estimated_wait.count() > 0 || !one.ejections.empty();
+      if (stirs || asked.contains(text)) told_.emplace_back(std::move(text), &one);
+    }
+  }
+
+  void add_to(Exposition& page) const {
+    page.family("queued", "gauge", "Requests that wait for a place.");
+    for (const auto& [text, one] : told_) page.sample(text, one->queued);
+    page.family("estimated_wait_seconds", "gauge", "How long a request that came now would wait.");
+    for (const auto& [text, one] : told_) {
+      page.sample(text, std::chrono::duration<double>(one->estimated_wait).count());
+    }
+    page.family("ejections_total", "counter",
+                "Times that a replica was sent nothing more for a while, by reason.");
+    for (const auto& [text, one] : told_) {
+      for (const auto& [reason, count] : one->ejections) {
+        page.sample(text + "," + label("reason", reason), count);
+      }
+    }
+  }
+
+ private:
+  std::vector<std::pair<std::string, const DeploymentFacts*>> told_;
+};
+
+void add_facts(Exposition& page, const GatewayFacts& facts) {
+  page.family("held_bytes", "gauge", "Bytes held of requests' bodies and of whole answers.");
+  page.sample(label("of", "requests"), facts.request_bytes_held);
+  page.sample(label("of", "answers"), facts.answer_bytes_held);
+  add_single(page, "snapshot_version", "gauge", "Version of the route snapshot in force.",
+             facts.snapshot_version);
+  add_single(page, "control_connected", "gauge", "1 while the stream of route snapshots is open.",
+             facts.control_connected ? 1 : 0);
+  add_single(page, "draining", "gauge", "1 after SIGTERM.", facts.draining ? 1 : 0);
+  page.family("build_info", "gauge", "Always 1; the label says which version runs.");
+  page.sample(label("version", version()), 1);
+}
+
+}  // namespace
+
+std::string metrics_page(const std::map<std::string, Metrics::Parts, std::less<>>& deployments,
+                         std::span<const MetricsShard* const> shards, const GatewayFacts& facts) {
+  Rows rows;
+  rows.reserve(deployments.size());
+  for (const auto& [name, parts] : deployments) rows.push_back({deployment_label(name), &parts});
+  Exposition page;
+  add_requests(page, rows);
+  add_drops(page, rows);
+  add_counters(page, rows);
+  add_histograms(page, rows);
+  Standings(facts, rows).add_to(page);
+  add_shards(page, shards);
+  add_facts(page, facts);
+  return page.take();
+}
+
+}  // namespace penstock::base

@@ -1,0 +1,20 @@
+#include "base/metrics_values.h"
+
+#include <algorithm>
+
+namespace penstock::base {
+
+void Histogram::observe(std::chrono::nanoseconds duration) {
+  const double seconds = static_cast<double>(duration.count()) / 1e9;
+  const auto bucket = std::ranges::lower_bound(bounds_, seconds) - bounds_.begin();
+  counts_[static_cast<std::size_t>(bucket)].add();
+  sum_ns_.add(static_cast<std::uint64_t>(std::max<std::int64_t>(duration.count(), 0)));
+}
+
+std::uint64_t Histogram::observed() const {
+  std::uint64_t sum = 0;
+  for (const Counter& count : counts_) sum += count.value();
+  return sum;
+}
+
+}  // namespace penstock::base
