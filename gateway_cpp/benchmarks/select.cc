@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -234,6 +235,7 @@ class Gateway {
                                          .max_tokens_field = "max_tokens"};
     dispatch::Turn turn;
     dispatcher->admit(turn, request.ask, asked, nullptr);
+    if (!turn.has_place()) std::abort();  // half of all are free
     return turn.take();
   }
 

@@ -42,6 +42,24 @@ TEST_F(EjectionRules, ReasonsSayWhatFailed) {
   EXPECT_EQ(set_.doubts(now_)[0].left, seconds(1));
 }
 
+TEST_F(EjectionRules, DoubtsAreCountedByReasonWhenTheyOpen) {
+  route_.limits.progress_deadline = seconds(5);
+  follow(3);
+  for (int i = 0; i < 5; ++i) fail("r0", Failure::kBadAnswer);
+  for (int i = 0; i < 5; ++i) fail("r1", Failure::kLost);
+  EXPECT_EQ(set_.ejections(), (Ejections{1, 1, 0, 0})) << "more of the same adds nothing";
+  pass(seconds(60));
+  set_.note_success(at("r0"), now_);
+  report("r2", working(7));
+  pass(seconds(6));
+  for (int i = 0; i < 3; ++i) {
+    set_.advance(now_);
+    pass(seconds(2));
+  }
+  EXPECT_EQ(reason(), "r2 no_progress");
+  EXPECT_EQ(set_.ejections(), (Ejections{1, 1, 0, 1}));
+}
+
 TEST_F(EjectionRules, TheLastUsableReplicaIsEjectedOnlyWhenItIsLost) {
   follow(2);
   fail("r0", Failure::kLost);
