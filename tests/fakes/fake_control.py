@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -24,8 +25,10 @@ def deployment(
     adapters: Mapping[str, str] | None = None,
     limits: v1.Limits | None = None,
     selection_policy: str = "",
+    availability: v1.Availability = v1.AVAILABILITY_UNSPECIFIED,
+    canary: Mapping[str, int] | None = None,
 ) -> v1.DeploymentRoute:
-    """A deployment as clients may name it; `adapters` maps aliases to versions."""
+    """A deployment as clients may name it: aliases to versions, canaries to thousandths."""
     return v1.DeploymentRoute(
         name=name,
         model=f"weights/{name}",
@@ -34,7 +37,41 @@ def deployment(
         adapters=[v1.AdapterAlias(alias=a, adapter=v) for a, v in (adapters or {}).items()],
         limits=limits,
         selection_policy=selection_policy,
+        availability=availability,
+        canary=[v1.CanaryWeight(deployment=d, permille=p) for d, p in (canary or {}).items()],
     )
+
+
+def tenant(
+    name: str = "acme",
+    *,
+    keys: Iterable[str] = (),
+    expires_at_ms: int = 0,
+    models: Iterable[str] = (),
+    adapters: Iterable[str] = (),
+    limits: Mapping[str, int] | None = None,
+    priority: v1.PriorityClass = v1.PRIORITY_CLASS_UNSPECIFIED,
+    cache_salt: str = "",
+) -> v1.Tenant:
+    """A tenant whose keys have the ids "k1", "k2" and so on; `limits` are fields of the message."""
+    told = v1.Tenant(
+        id=name,
+        keys=[
+            v1.ApiKey(
+                id=f"k{i + 1}",
+                sha256=hashlib.sha256(key.encode("latin-1")).digest(),
+                expires_at_ms=expires_at_ms,
+            )
+            for i, key in enumerate(keys)
+        ],
+        models=models,
+        adapters=adapters,
+        priority=priority,
+        cache_salt=cache_salt,
+    )
+    for field, value in (limits or {}).items():
+        setattr(told, field, value)
+    return told
 
 
 def route(
@@ -42,10 +79,18 @@ def route(
     *,
     of: str = "mini",
     state: inference.ReplicaState = inference.REPLICA_STATE_READY,
+    node: str = "n1",
+    zone: str = "",
 ) -> v1.ReplicaRoute:
     """A replica as the head announces it."""
     return v1.ReplicaRoute(
-        id=replica.replica_id, deployment=of, address=replica.address, node="n1", state=state
+        id=replica.replica_id,
+        deployment=of,
+        address=replica.address,
+        node=node,
+        zone=zone,
+        capacity=replica.load.max_running,
+        state=state,
     )
 
 
@@ -104,6 +149,8 @@ class FakeControl(services.RoutesServicer):
         *,
         suspects: Iterable[v1.Suspect] = (),
         stamp: common.ClusterStamp | None = None,
+        tenants: Iterable[v1.Tenant] = (),
+        keys_required: bool = False,
     ) -> int:
         """A new snapshot; returns its version."""
         async with self._changed:
@@ -114,6 +161,8 @@ class FakeControl(services.RoutesServicer):
                 replicas=replicas,
                 suspects=suspects,
                 stamp=stamp,
+                tenants=tenants,
+                keys_required=keys_required,
             )
             self._changed.notify_all()
         return self._version

@@ -93,14 +93,14 @@ class FakeCall:
         """Whether the client asked for events."""
         return bool(self.json.get("stream"))
 
-    async def send(self, body: bytes, *, events: int = 1) -> None:
+    async def send(self, body: bytes, *, events: int = 1, tokens: int = 0) -> None:
         """Sends answer bytes once there is credit for them."""
         while self.credit <= 0:
             self._credited.clear()
             await self._credited.wait()
         self.credit -= len(body)
         self.sent_bytes += len(body)
-        chunk = v1.Chunk(body=body, events=events)
+        chunk = v1.Chunk(body=body, events=events, tokens=tokens)
         await self.write(v1.CallEvent(call_id=self.call_id, head=self._head(), chunk=chunk))
 
     async def finish(self) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.raw_http import RawClient, Response, request
 from tests.gateway_cpp.blackbox.wires import WIRES, Wire
 
+LABEL = re.compile(r'(\w+)="([^"]*)"')
 MINI = deployment(adapters={"pirate": "pirate@1"})
 
 
@@ -54,6 +56,36 @@ class System:
         version = await self.control.publish([deployment()], replicas)
         await self.has_routes(version)
 
+    async def metric(self, name: str, **labels: str) -> float:
+        """The sum of the samples that have these labels."""
+        total = 0.0
+        for line in (await self.ask_status("/metrics")).body.decode().splitlines():
+            sample, _, value = line.rpartition(" ")
+            told = dict(LABEL.findall(sample))
+            if sample.partition("{")[0] == name and labels.items() <= told.items():
+                total += float(value)
+        return total
+
+    async def drops(self, reason: str) -> float:
+        """How many requests were refused for that reason."""
+        return await self.metric("penstock_gateway_drops_total", reason=reason)
+
+    async def has_queued(self, count: int) -> None:
+        """Waits until the gateway reports so many requests in its queues."""
+        await self.reports(
+            lambda report: sum(d.queued for d in report.deployments) == count,
+            f"{count} requests wait",
+        )
+
+    async def reports(
+        self, holds: Callable[[routes.GatewayReport], bool], what: str
+    ) -> routes.GatewayReport:
+        """The next report of which that is true."""
+        seen = len(self.control.reports)
+        return await until(
+            lambda: next((r for r in self.control.reports[seen:] if holds(r)), None), what
+        )
+
     async def has_routes(self, version: int) -> None:
         """Waits until the gateway routes by that snapshot."""
         await until(
@@ -70,6 +102,8 @@ class Start(Protocol):
         *flags: str,
         scripts: tuple[Script, ...] = (hello,),
         deployment: routes.DeploymentRoute = ...,
+        tenants: Iterable[routes.Tenant] = (),
+        keys_required: bool = False,
     ) -> Awaitable[System]: ...
 
 
@@ -88,13 +122,20 @@ async def start(tmp_path: Path, wire: Wire) -> AsyncIterator[Start]:
             *flags: str,
             scripts: tuple[Script, ...] = (hello,),
             deployment: routes.DeploymentRoute = MINI,
+            tenants: Iterable[routes.Tenant] = (),
+            keys_required: bool = False,
         ) -> System:
             control = await stack.enter_async_context(FakeControl())
             replicas = [
                 await stack.enter_async_context(FakeReplica(f"r{i + 1}", script))
                 for i, script in enumerate(scripts)
             ]
-            version = await control.publish([deployment], [route(r) for r in replicas])
+            version = await control.publish(
+                [deployment],
+                [route(r) for r in replicas],
+                tenants=tenants,
+                keys_required=keys_required,
+            )
             gateway = await stack.enter_async_context(
                 GatewayProcess(
                     tmp_path,

@@ -1,0 +1,73 @@
+"""Calls that run until the test lets them go, so that others have to wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from penstock.v1 import routes_pb2 as routes
+from tests.fakes.fake_control import deployment
+from tests.fakes.fake_replica import FakeCall, hello
+from tests.fakes.waiting import until
+from tests.gateway_cpp.blackbox.conftest import System
+from tests.gateway_cpp.blackbox.raw_http import RawClient, chat
+
+
+class Held:
+    """A script: each call says hello once it is let go."""
+
+    def __init__(self) -> None:
+        self._places = asyncio.Semaphore(0)
+
+    async def __call__(self, call: FakeCall) -> None:
+        await self._places.acquire()
+        await hello(call)
+
+    def let_go(self, count: int = 1) -> None:
+        """The next so many calls go on, those that are yet to come included."""
+        for _ in range(count):
+            self._places.release()
+
+
+def narrow(
+    max_queued: int = 10, queue_deadline_ms: int = 30_000, **limits: float
+) -> routes.DeploymentRoute:
+    """`mini`, of which a replica takes one call at a time."""
+    return deployment(limits=narrow_limits(max_queued, queue_deadline_ms, **limits))
+
+
+def narrow_limits(
+    max_queued: int = 10, queue_deadline_ms: int = 30_000, **limits: float
+) -> routes.Limits:
+    """One call at a time, unless `limits` say more."""
+    told = routes.Limits(max_ongoing=1, max_queued=max_queued, queue_deadline_ms=queue_deadline_ms)
+    for name, value in limits.items():
+        setattr(told, name, value)
+    return told
+
+
+@asynccontextmanager
+async def busy(system: System, data: bytes | None = None) -> AsyncIterator[RawClient]:
+    """One more request is with a replica, which does not answer by itself."""
+    before = sum(len(replica.calls) for replica in system.replicas)
+    async with system.client() as client:
+        await client.send(data or chat())
+        await until(
+            lambda: sum(len(replica.calls) for replica in system.replicas) > before,
+            "the call arrives",
+        )
+        yield client
+
+
+@asynccontextmanager
+async def waiting(system: System, *requests: bytes) -> AsyncIterator[list[RawClient]]:
+    """These wait in the queue, in this order, each on a connection of its own."""
+    async with AsyncExitStack() as stack:
+        clients = []
+        for i, data in enumerate(requests):
+            client = await stack.enter_async_context(system.client())
+            await client.send(data)
+            clients.append(client)
+            await system.has_queued(i + 1)
+        yield clients

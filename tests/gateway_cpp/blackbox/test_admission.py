@@ -1,0 +1,498 @@
+"""Who is served, who waits and who is refused: reasons, headers, bodies, and their order."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass, field
+
+import pytest
+
+from penstock.v1 import inference_pb2 as inference
+from penstock.v1 import routes_pb2 as routes
+from tests.fakes.fake_control import deployment, route, tenant
+from tests.fakes.fake_replica import FakeCall, hang, hello
+from tests.fakes.spoken import SPOKEN
+from tests.fakes.waiting import until
+from tests.gateway_cpp.blackbox.conftest import Start, System
+from tests.gateway_cpp.blackbox.held import Held, busy, narrow, waiting
+from tests.gateway_cpp.blackbox.raw_http import CHAT, Response, chat, request
+
+KEY = "Authorization: Bearer sesame\r\n"
+SCALED, FAILED = routes.AVAILABILITY_SCALED_TO_ZERO, routes.AVAILABILITY_FAILED
+LOADING = routes.AVAILABILITY_LOADING
+DIALECTS: dict[str, tuple[str, dict[str, object]]] = {
+    "chat": ("/v1/chat/completions", {}),
+    "responses": ("/v1/responses", {"input": "hi"}),
+    "messages": ("/v1/messages", {"max_tokens": 8}),
+}
+every_dialect = pytest.mark.parametrize("dialect", DIALECTS)
+
+
+def asked(dialect: str, headers: str = "", **fields: object) -> bytes:
+    """A request of that dialect."""
+    path, own = DIALECTS[dialect]
+    return request(path=path, body=json.dumps(CHAT | own | fields).encode(), headers=headers)
+
+
+@dataclass(frozen=True, slots=True)
+class No:
+    """A reason to refuse, how it comes about, and what the client is told."""
+
+    reason: str
+    status: int
+    code: str
+    type: str
+    retry: bool = True
+    route: routes.DeploymentRoute = field(default_factory=deployment)
+    limits: dict[str, int] = field(default_factory=dict)  # of the tenant
+    state: inference.ReplicaState = inference.REPLICA_STATE_READY
+    busy: bool = False  # a first request is with the replica
+    kv_usage: float = 0
+    fields: dict[str, object] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
+
+
+LIMITED = "rate_limit_error"
+GONE = inference.REPLICA_STATE_DRAINING
+STARTING = inference.REPLICA_STATE_STARTING
+NOES = [
+    No(
+        "gateway_full", 503, "overloaded", "server_error", busy=True, flags=("--max-in-flight", "1")
+    ),
+    No("rate_limited", 429, "rate_limit_exceeded", LIMITED, limits={"max_streams": 1}, busy=True),
+    No("quota", 429, "insufficient_quota", LIMITED, retry=False, limits={"quota_used_up": True}),
+    No(
+        *("scaled_to_zero", 503, "scaled_to_zero", "server_error"),
+        retry=False,
+        route=deployment(availability=SCALED),
+        state=GONE,
+    ),
+    No(
+        *("deployment_failed", 503, "deployment_failed", "server_error"),
+        retry=False,
+        route=deployment(availability=FAILED),
+        state=GONE,
+    ),
+    No("no_ready_replica", 503, "overloaded", "server_error", state=GONE),
+    No("model_loading", 503, "model_loading", "server_error", state=STARTING),
+    No(
+        *("memory_pressure", 429, "overloaded", LIMITED),
+        route=narrow(kv_pressure=0.5),
+        kv_usage=0.75,
+    ),
+    No(
+        *("token_budget_exceeded", 400, "token_budget_exceeded", "invalid_request_error"),
+        retry=False,
+        route=narrow(max_completion_tokens=4),
+        fields={"max_tokens": 5, "max_output_tokens": 5},
+    ),
+    No("queue_full", 429, "overloaded", LIMITED, route=narrow(max_queued=0), busy=True),
+    No(
+        *("queue_deadline", 408, "queue_deadline", "timeout_error"),
+        route=narrow(queue_deadline_ms=50),
+        busy=True,
+    ),
+]
+
+
+async def begin(start: Start, no: No) -> tuple[System, Held]:
+    """A system in which the next request comes to that end, but for a busy replica."""
+    held = Held()
+    own = tenant(keys=["sesame"], limits=no.limits)
+    system = await start(*no.flags, scripts=(held,), deployment=no.route, tenants=[own])
+    if no.kv_usage:
+        (replica,) = system.replicas
+        replica.load.kv_usage = no.kv_usage
+        replica.tell_load(replica.load)
+    if no.state != inference.REPLICA_STATE_READY:
+        version = await system.control.publish(
+            [no.route], [route(system.replicas[0], state=no.state)], tenants=[own]
+        )
+        await system.has_routes(version)
+    return system, held
+
+
+async def refusal(system: System, data: bytes) -> Response:
+    """The first answer that is none: what a replica or the head told is heard some time later."""
+    async with asyncio.timeout(20):
+        while (answer := await system.ask(data)).status == 200:
+            pass
+    return answer
+
+
+def is_refused(answer: Response, no: No, dialect: str) -> None:
+    """Status, headers and body say so in the client's dialect."""
+    assert answer.status == no.status, answer
+    assert answer.headers["x-penstock-drop-reason"] == no.reason
+    assert answer.headers["x-should-retry"] == ("true" if no.retry else "false")
+    if no.retry:
+        assert 1 <= int(answer.headers["retry-after"]) <= 60
+        assert 1000 <= int(answer.headers["retry-after-ms"]) <= 60_000
+    else:
+        assert "retry-after" not in answer.headers
+        assert "retry-after-ms" not in answer.headers
+    if dialect == "messages":
+        told = json.loads(answer.body)
+        assert told.keys() == {"type", "error", "request_id"}
+        assert told["type"] == "error"
+        assert told["error"].keys() == {"type", "message"}
+        return
+    assert answer.error["code"] == no.code
+    assert answer.error["type"] == no.type
+
+
+@every_dialect
+@pytest.mark.parametrize("no", NOES, ids=lambda no: no.reason)
+async def test_every_refusal_says_why_and_when_to_come_back(
+    start: Start, no: No, dialect: str
+) -> None:
+    system, held = await begin(start, no)
+    if not no.busy:
+        held.let_go(1000)
+        answer = await refusal(system, asked(dialect, KEY, **no.fields))
+    else:
+        async with busy(system, chat(KEY)):
+            answer = await system.ask(asked(dialect, KEY, **no.fields))
+    is_refused(answer, no, dialect)
+    assert await system.drops(no.reason) >= 1
+
+
+async def test_the_first_reason_is_told_of_a_request_that_gives_several(start: Start) -> None:
+    full = narrow(max_queued=0, max_prompt_tokens=4, max_completion_tokens=4, kv_pressure=0.5)
+    owns = {
+        "limited": tenant(
+            "limited", keys=["one"], limits={"max_streams": 1, "quota_used_up": True}
+        ),
+        "spent": tenant("spent", keys=["two"], limits={"quota_used_up": True}),
+    }
+    held = Held()
+    system = await start(scripts=(held,), deployment=full, tenants=owns.values())
+    (replica,) = system.replicas
+    too_much = {"max_tokens": 5}
+
+    async def told(key: str, **fields: object) -> str:
+        answer = await system.ask(chat(f"Authorization: Bearer {key}\r\n", **fields))
+        return answer.headers["x-penstock-drop-reason"]
+
+    async with busy(system):
+        assert await told("two", **too_much) == "quota"
+        assert await told("none", **too_much) == "token_budget_exceeded"
+        assert await told("none") == "queue_full"
+        pressed = inference.Load(state=inference.REPLICA_STATE_READY, max_running=9, kv_usage=0.6)
+        replica.tell_load(pressed)
+        async with asyncio.timeout(20):
+            while await told("none", **too_much) == "token_budget_exceeded":
+                pass
+        assert await told("none", **too_much) == "memory_pressure"
+        version = await system.control.publish(
+            [full], [route(replica, state=GONE)], tenants=owns.values()
+        )
+        await system.has_routes(version)
+        assert await told("none", **too_much) == "no_ready_replica"
+        assert await told("two", **too_much) == "quota"
+
+
+async def test_those_who_wait_go_by_priority_and_then_in_the_order_they_came(
+    start: Start,
+) -> None:
+    high = tenant(keys=["sesame"], priority=routes.PRIORITY_CLASS_HIGH)
+    held = Held()
+    system = await start(scripts=(held,), deployment=narrow(), tenants=[high])
+
+    def ranked(name: str, priority: str) -> bytes:
+        return chat(f"{KEY}x-penstock-priority: {priority}\r\n", user=name)
+
+    async with (
+        busy(system),
+        waiting(
+            system,
+            ranked("first", "normal"),
+            ranked("second", "normal"),
+            ranked("high", "high"),
+        ) as clients,
+    ):
+        held.let_go(4)
+        for client in clients:
+            assert (await client.response()).status == 200
+    calls = system.replicas[0].calls[1:]
+    assert [call.json["user"] for call in calls] == ["high", "first", "second"]
+    assert [call.request.priority for call in calls] == [-1, 0, 0]
+
+
+async def test_a_class_above_the_tenants_own_is_not_granted(start: Start) -> None:
+    system = await start(tenants=[tenant(keys=["sesame"], priority=routes.PRIORITY_CLASS_LOW)])
+    assert (await system.ask(chat(KEY + "x-penstock-priority: high\r\n"))).status == 200
+    assert system.replicas[0].calls[0].request.priority == 1
+
+
+async def test_tenants_that_wait_take_turns(start: Start) -> None:
+    both = [tenant("many", keys=["many"]), tenant("few", keys=["few"])]
+    held = Held()
+    system = await start(scripts=(held,), deployment=narrow(), tenants=both)
+
+    def of(name: str) -> bytes:
+        return chat(f"Authorization: Bearer {name}\r\n", user=name)
+
+    waits = [of("many")] * 4 + [of("few")] * 2
+    async with busy(system, of("many")), waiting(system, *waits) as clients:
+        held.let_go(7)
+        for client in clients:
+            assert (await client.response()).status == 200
+    order = [call.json["user"] for call in system.replicas[0].calls[1:]]
+    assert order.index("few") <= 1
+    assert "few" in order[2:4]
+
+
+async def test_a_client_that_leaves_the_queue_frees_its_place_at_once(start: Start) -> None:
+    held = Held()
+    system = await start(scripts=(held,), deployment=narrow(max_queued=1))
+    async with busy(system):
+        async with waiting(system, chat()) as (client,):
+            assert (await system.ask(chat())).status == 429
+            client.leave()
+            await system.has_queued(0)
+        assert await system.drops("client_gone") == 1
+        async with waiting(system, chat(user="next")) as (client,):
+            held.let_go(2)
+            assert (await client.response()).status == 200
+    assert [call.json.get("user") for call in system.replicas[0].calls] == [None, "next"]
+
+
+async def test_a_stream_that_waits_opens_early_and_is_told_the_rest_as_comments(
+    start: Start,
+) -> None:
+    held = Held()
+    system = await start("--heartbeat-ms", "50", scripts=(held,), deployment=narrow())
+    async with busy(system), system.client() as client:
+        await client.send(chat(stream=True))
+        status, headers = await client.head()
+        assert status == 200
+        assert headers["content-type"] == "text/event-stream"
+        assert "x-penstock-replica" not in headers
+        assert await client.chunk() == b": ping\n\n"
+        held.let_go(2)
+        rest = b""
+        while data := await client.chunk():
+            rest += data
+    comments = [line for line in rest.splitlines() if line.startswith(b": x-penstock-")]
+    names = [line.split(b":")[1].strip().decode() for line in comments]
+    assert b": x-penstock-replica: r1" in comments
+    assert len(names) == len(set(names))
+    assert {"x-penstock-queue-ms", "x-penstock-estimated-wait-ms"} <= set(names)
+    assert not set(names) & headers.keys()
+    assert rest.endswith(b"data: [DONE]\n\n")
+
+
+LATE = narrow(queue_deadline_ms=200)
+
+
+@every_dialect
+async def test_a_late_refusal_comes_in_the_stream_with_a_time_to_come_back(
+    start: Start, dialect: str
+) -> None:
+    system = await start("--heartbeat-ms", "50", scripts=(Held(),), deployment=LATE)
+    async with busy(system), system.client() as client:
+        await client.send(asked(dialect, stream=True))
+        assert (await client.head())[0] == 200
+        rest = b""
+        while data := await client.chunk():
+            rest += data
+        assert data is None  # it breaks off: an end would look like success
+        assert await client.closed()
+    event = rest.rstrip(b"\n").split(b"\n\n")[-1]
+    told = json.loads(event.partition(b"data: ")[2])
+    error = told["response"]["error"] if dialect == "responses" else told["error"]
+    assert "no replica of `mini` had room in time" in error["message"]
+    assert 1000 <= error["retry_after_ms"] <= 60_000
+    assert await system.drops("queue_deadline") == 1
+
+
+@pytest.mark.parametrize("version", ["HTTP/1.0", "HTTP/1.1"])
+async def test_a_late_refusal_to_who_reads_until_the_end_is_a_reset(
+    start: Start, version: str
+) -> None:
+    system = await start("--heartbeat-ms", "50", scripts=(Held(),), deployment=LATE)
+    data = chat("Connection: close\r\n", stream=True).replace(b"HTTP/1.1", version.encode(), 1)
+
+    def read() -> tuple[bytes, bool]:
+        seen = b""
+        with system.connect() as link:
+            link.sendall(data)
+            try:
+                while part := link.recv(65536):
+                    seen += part
+            except ConnectionResetError:
+                return seen, True
+        return seen, False
+
+    async with busy(system):
+        seen, reset = await asyncio.to_thread(read)
+    assert b"retry_after_ms" in seen
+    chunked = b"transfer-encoding: chunked" in seen.lower()
+    assert reset or (chunked and not seen.endswith(b"0\r\n\r\n"))
+
+
+async def test_those_who_wait_are_served_by_a_replica_that_comes(start: Start) -> None:
+    held = Held()
+    system = await start(scripts=(held, hello), deployment=narrow())
+    first, second = system.replicas
+    version = await system.control.publish([narrow()], [route(first)])
+    await system.has_routes(version)
+    async with busy(system), waiting(system, chat(), chat()) as clients:
+        version = await system.control.publish([narrow()], [route(first), route(second)])
+        for client in clients:
+            assert (await client.response()).status == 200
+        assert len(second.calls) == 2
+
+
+async def test_those_who_wait_stay_when_a_replica_drains_and_go_to_the_next(
+    start: Start,
+) -> None:
+    held = Held()
+    system = await start(scripts=(held, hello), deployment=narrow())
+    first, second = system.replicas
+    await system.has_routes(await system.control.publish([narrow()], [route(first)]))
+    async with busy(system), waiting(system, chat(), chat()) as clients:
+        draining = route(first, state=GONE)
+        await system.has_routes(await system.control.publish([narrow()], [draining]))
+        await system.has_queued(2)
+        await system.control.publish([narrow()], [draining, route(second)])
+        for client in clients:
+            assert (await client.response()).status == 200
+        assert len(second.calls) == 2
+
+
+async def test_the_death_of_the_only_replica_leaves_nobody_waiting(start: Start) -> None:
+    system = await start(scripts=(Held(),), deployment=narrow())
+    async with busy(system) as client, waiting(system, chat(), chat(stream=True)) as clients:
+        await system.replicas[0].die()
+        for waited in (client, *clients):
+            answer = await waited.response()
+            assert answer.status in (502, 503)
+            assert answer.headers["x-should-retry"] == "true"
+    await system.has_queued(0)
+
+
+async def test_a_deployment_that_is_deleted_leaves_nobody_waiting(start: Start) -> None:
+    system = await start(scripts=(Held(),), deployment=narrow())
+    async with busy(system), waiting(system, chat(), chat(stream=True)) as clients:
+        await system.control.publish([], [])
+        for client in clients:
+            answer = await client.response()
+            assert answer.status == 404
+            assert answer.error["code"] == "model_not_found"
+    await system.has_queued(0)
+
+
+def in_metadata(body: bytes) -> dict[str, object]:
+    """The object of the one event that has it, just before the last."""
+    events = body.rstrip(b"\n").split(b"\n\n")
+    told = [event for event in events if b'"penstock":' in event]
+    assert told == [events[-2]]
+    chunk = json.loads(told[0].removeprefix(b"data: "))
+    assert chunk["choices"] == []
+    facts: dict[str, object] = chunk["penstock"]
+    return facts
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions"])
+async def test_a_stream_that_asks_for_metadata_ends_with_it(start: Start, path: str) -> None:
+    system = await start()
+    body = json.dumps(CHAT | {"prompt": "hi", "stream": True}).encode()
+    data = request(path=path, body=body, headers="x-penstock-metadata: include\r\n")
+    answer = await system.ask(data)
+    assert not answer.cut_off
+    assert answer.body.endswith(b"data: [DONE]\n\n")
+    facts = in_metadata(answer.body)
+    assert facts["trace_id"] == answer.headers["x-penstock-trace-id"]
+    assert facts["replica"] == "r1"
+    assert (facts["prompt_tokens"], facts["completion_tokens"]) == (3, 2)
+    assert facts["attempts"] == 1
+
+
+@pytest.mark.parametrize(
+    ("dialect", "header", "stream"),
+    [
+        ("responses", "include", True),
+        ("messages", "include", True),
+        ("chat", "include", False),
+        ("chat", "exclude", True),
+    ],
+)
+async def test_nobody_else_is_told_metadata(
+    start: Start, dialect: str, header: str, stream: bool
+) -> None:
+    spoken = SPOKEN[DIALECTS[dialect][0]]
+
+    async def says(call: FakeCall) -> None:
+        await call.send(spoken.begin + spoken.end if stream else spoken.unary)
+        await call.finish()
+
+    system = await start(scripts=(says,))
+    answer = await system.ask(asked(dialect, f"x-penstock-metadata: {header}\r\n", stream=stream))
+    assert answer.status == 200
+    assert not answer.cut_off
+    assert b"penstock" not in answer.body
+
+
+async def test_the_estimate_of_a_wait_is_told_with_the_answer(start: Start) -> None:
+    held = Held()
+    system = await start(scripts=(held,), deployment=narrow())
+    held.let_go(3)
+    for _ in range(3):
+        answer = await system.ask(chat())
+        assert answer.headers["x-penstock-estimated-wait-ms"] == "0"
+    async with busy(system) as first, waiting(system, chat()) as (second,):
+        held.let_go(2)
+        assert (await first.response()).headers["x-penstock-queue-ms"] == "0"
+        answer = await second.response()
+        assert answer.headers["x-penstock-estimated-wait-ms"].isdigit()
+        assert int(answer.headers["x-penstock-queue-ms"]) > 0
+
+
+async def test_a_cancelled_call_keeps_its_place_until_the_replica_has_stopped(
+    start: Start,
+) -> None:
+    stopped = asyncio.Event()
+
+    async def stops_late(call: FakeCall) -> None:
+        try:
+            await call.cancelled.wait()
+        except asyncio.CancelledError:
+            await stopped.wait()
+            raise
+
+    system = await start(scripts=(stops_late,), deployment=narrow())
+    (replica,) = system.replicas
+    async with busy(system) as first, waiting(system, chat(user="next")) as (second,):
+        first.leave()
+        await until(replica.calls[0].cancelled.is_set, "the call is cancelled")
+        await system.reports(lambda _: True, "a report later")
+        assert len(replica.calls) == 1
+        replica.script = hello
+        stopped.set()
+        assert (await second.response()).status == 200
+
+
+async def test_places_that_another_gateway_has_are_not_taken(start: Start) -> None:
+    limits = narrow(max_queued=0, max_ongoing=4)
+
+    async def script(call: FakeCall) -> None:
+        await (hello(call) if call.json.get("user") == "brief" else hang(call))
+
+    system = await start(scripts=(script,), deployment=limits)
+    (replica,) = system.replicas
+    replica.tell_load(
+        inference.Load(
+            state=inference.REPLICA_STATE_READY,
+            max_running=9,
+            running=4,
+            calls=4,
+            calls_elsewhere=4,
+            gateways=2,
+        )
+    )
+    async with busy(system), busy(system):  # its half
+        answer = await refusal(system, chat(user="brief"))
+    assert answer.headers["x-penstock-drop-reason"] == "queue_full"
