@@ -133,6 +133,9 @@ Awaitable<RequestFlow::Failed> RequestFlow::wait_for_turn(Exchange& x) {
       if (x.reply.stop() == Stop::kClientLeft) {
         x.settlement.dropped(admission::name(admission::DropReason::kClientGone));
       }
+      if (x.reply.stop() == Stop::kDraining) {
+        co_return refused(x, {admission::DropReason::kDraining, std::chrono::seconds(1)});
+      }
       co_return stop_error(x.reply.stop());
     }
     if (x.queue_deadline.fired()) {

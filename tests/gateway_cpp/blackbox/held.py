@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
 
 from penstock.v1 import routes_pb2 as routes
 from tests.fakes.fake_control import deployment
 from tests.fakes.fake_replica import FakeCall, hello
 from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.conftest import System
-from tests.gateway_cpp.blackbox.raw_http import RawClient, chat
+from tests.gateway_cpp.blackbox.raw_http import CHAT, RawClient, chat, request
+
+DIALECTS: dict[str, tuple[str, dict[str, object]]] = {
+    "chat": ("/v1/chat/completions", {}),
+    "responses": ("/v1/responses", {"input": "hi"}),
+    "messages": ("/v1/messages", {"max_tokens": 8}),
+}
+every_dialect = pytest.mark.parametrize("dialect", DIALECTS)
+
+
+def asked(dialect: str, headers: str = "", **fields: object) -> bytes:
+    """A request of that dialect."""
+    path, own = DIALECTS[dialect]
+    return request(path=path, body=json.dumps(CHAT | own | fields).encode(), headers=headers)
 
 
 class Held:
