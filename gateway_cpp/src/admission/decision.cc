@@ -73,18 +73,24 @@ std::optional<Refusal> beyond_tokens(const DeploymentAsk& ask) {
   return std::nullopt;
 }
 
+std::string waiting(const DeploymentLoad& load) {
+  const std::string text = std::to_string(load.queued) + " requests wait";
+  if (load.due == 0) return text;
+  return text + ", " + std::to_string(load.due) + " that were refused are due back first";
+}
+
 Placement place_in_queue(const DeploymentAsk& ask, const DeploymentLoad& load) {
   const std::uint32_t most = for_priority(ask.limits.max_queued, ask.priority);
-  if (load.queued >= most) {
-    return Refusal{
-        DropReason::kQueueFull, retry_in(load.estimated_wait),
-        std::to_string(load.queued) + " requests wait, and max_queued is " + std::to_string(most)};
+  if (load.queued + load.due >= most) {
+    return Refusal{DropReason::kQueueFull, retry_in(load.estimated_wait),
+                   waiting(load) + ", and max_queued is " + std::to_string(most)};
   }
   const milliseconds budget(for_priority(ask.limits.wait_budget.count(), ask.priority));
-  if (budget.count() > 0 && load.estimated_wait > budget) {
+  const milliseconds wait = load.estimated_wait + load.wait_for_due;
+  if (budget.count() > 0 && wait > budget) {
     return Refusal{DropReason::kWaitExceeded, retry_in(load.estimated_wait),
-                   "it would wait " + std::to_string(load.estimated_wait.count()) +
-                       " ms, and wait_budget_ms is " + std::to_string(budget.count())};
+                   "it would wait " + std::to_string(wait.count()) + " ms, and wait_budget_ms is " +
+                       std::to_string(budget.count())};
   }
   return Queued{load.estimated_wait};
 }

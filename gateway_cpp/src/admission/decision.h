@@ -72,7 +72,9 @@ struct DeploymentLoad {
   std::uint32_t under_pressure = 0;  // of these, those above kv_pressure
   std::uint32_t starting = 0;        // replicas on their way
   std::uint32_t queued = 0;          // that wait in this gateway
+  std::uint32_t due = 0;             // refused before it, and due back ahead of it
   std::chrono::milliseconds estimated_wait{0};  // WaitModel::estimate for this request
+  std::chrono::milliseconds wait_for_due{0};    // by which those that are due would prolong it
   base::Availability availability = base::Availability::kUnknown;
   std::optional<std::chrono::milliseconds> ready_in =
       {};  // until a replica is expected to be ready

@@ -122,6 +122,14 @@ std::chrono::milliseconds WaitModel::estimate(std::uint64_t work_before, std::si
   return std::chrono::ceil<std::chrono::milliseconds>(Seconds(std::min(seconds, kMostSeconds)));
 }
 
+std::chrono::microseconds WaitModel::between(std::size_t places) const {
+  const auto most = static_cast<double>(std::max<std::size_t>(places, 1));
+  const double speed = pace(most);
+  if (speed <= 0) return std::chrono::microseconds(0);
+  const double seconds = std::min(mean_work() / speed / most, kMostSeconds);
+  return std::chrono::ceil<std::chrono::microseconds>(Seconds(seconds));
+}
+
 double WaitModel::by_clock(double ahead, double places, double pace, base::SteadyTime now) const {
   Ends left{};
   const std::size_t count = ends(pace, now, left);

@@ -48,6 +48,10 @@ class WaitModel {
   std::chrono::milliseconds estimate(std::uint64_t work_before, std::size_t places,
                                      base::SteadyTime now) const;
 
+  // How long after one of so many places the next comes free, in the mean. Zero while nothing was
+  // learnt.
+  std::chrono::microseconds between(std::size_t places) const;
+
   std::size_t running() const { return running_; }
 
  private:

@@ -52,9 +52,13 @@ Outcome Dispatcher::admit(Turn& turn, const Ask& ask, const admission::Deploymen
 
 Outcome Dispatcher::place_or_turn(Turn& turn, const Ask& ask, const admission::DeploymentAsk& asked,
                                   const MakeWaker& waker) {
-  const auto load = load_for(ask);
+  auto load = load_for(ask);
+  if (!appointments_.empty()) leave_room(load, ask, asked.limits.max_queued);
   const auto decision = admission::decide_place(asked, load);
-  if (const auto* refusal = std::get_if<admission::Refusal>(&decision)) return {*refusal};
+  if (const auto* refusal = std::get_if<admission::Refusal>(&decision)) {
+    return {send_away(*refusal, load, ask)};
+  }
+  if (!appointments_.empty()) appointments_.keep(ask.fingerprint);
   Place place = load.with_room > 0 ? reserve(ask, {}) : Place();
   if (place) {
     charge(place, ask);
@@ -200,6 +204,28 @@ std::uint32_t Dispatcher::queued() const {
 // Those that wait although there is room are in nobody's way: no replica that has it is for them.
 std::uint32_t Dispatcher::queued_before(const routing::Counts& counts) const {
   return counts.with_room > 0 ? 0 : queued();
+}
+
+// Newcomers leave the places of those that are to come back before their own turn.
+void Dispatcher::leave_room(admission::DeploymentLoad& load, const Ask& ask,
+                            std::uint32_t max_queued) {
+  const auto now = clock_.steady_now();
+  if (appointments_.is_due(ask.fingerprint, now)) return;
+  const auto due = appointments_.due(ask.tenant, now, now + load.estimated_wait, max_queued);
+  load.due = static_cast<std::uint32_t>(due);
+  load.wait_for_due = std::chrono::ceil<milliseconds>(wait_.between(in_flight_) * load.due);
+}
+
+// Who is refused for want of a place is told a time at which there will be one.
+admission::Refusal Dispatcher::send_away(admission::Refusal refusal,
+                                         const admission::DeploymentLoad& load, const Ask& ask) {
+  if (refusal.reason == admission::DropReason::kQueueFull ||
+      refusal.reason == admission::DropReason::kWaitExceeded) {
+    refusal.retry_after = admission::retry_in(
+        appointments_.send_away(ask.tenant, ask.fingerprint, clock_.steady_now(),
+                                load.estimated_wait, wait_.between(in_flight_)));
+  }
+  return refusal;
 }
 
 // While there is a queue, as many calls run as may: they are the places.

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "admission/appointments.h"
 #include "admission/decision.h"
 #include "admission/fair_queue.h"
 #include "admission/token_estimate.h"
@@ -118,6 +119,9 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
                         const MakeWaker& waker);
   std::uint32_t queued_before(const routing::Counts& counts) const;
   admission::DeploymentLoad load_for(const Ask& ask) const;
+  void leave_room(admission::DeploymentLoad& load, const Ask& ask, std::uint32_t max_queued);
+  admission::Refusal send_away(admission::Refusal refusal, const admission::DeploymentLoad& load,
+                               const Ask& ask);
   std::chrono::milliseconds wait_for(std::string_view tenant, base::Priority priority) const;
   Place reserve(const Ask& ask, std::span<const routing::ReplicaId> excluded);
   void charge(Place& place, const Ask& ask);
@@ -137,6 +141,7 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   admission::FairQueue queue_;
   std::vector<Turn*> retries_;  // that wait for another replica than those they were sent to
   admission::WaitModel wait_;
+  admission::Appointments appointments_;  // of those that found the queue full
   admission::TokenEstimator tokens_;
   std::uint32_t in_flight_ = 0;  // places that are held
   base::Availability availability_ = base::Availability::kUnknown;

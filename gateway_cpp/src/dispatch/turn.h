@@ -72,6 +72,7 @@ struct Ask {
   admission::TokenEstimate estimate;
   std::string adapter;                // "name@version"; empty: the base model
   std::uint64_t session = 0;          // hash of what it is sticky by; 0: nothing
+  std::uint64_t fingerprint = 0;      // alike for a request of a tenant and its retries
   std::vector<std::uint64_t> prefix;  // chained hashes of its prefix's blocks
 };
 

@@ -2,6 +2,7 @@
 // first is what the client is told; the order is that of admission::DropReason.
 #include <boost/asio/this_coro.hpp>
 #include <chrono>
+#include <functional>
 #include <utility>
 #include <variant>
 
@@ -19,6 +20,15 @@ namespace {
 // As most clients know the limit of an answer's tokens.
 std::string_view limit_field(const openai::Endpoint& endpoint) {
   return endpoint.limits[1].empty() ? endpoint.limits[0] : endpoint.limits[1];
+}
+
+// Of how a body begins and ends: the newest message, which tells requests apart, is at the end.
+std::uint64_t alike_for_retries(std::string_view body) {
+  constexpr std::size_t kHead = 128;
+  constexpr std::size_t kTail = 1024;
+  const std::hash<std::string_view> hash;
+  if (body.size() <= kHead + kTail) return hash(body);
+  return hash(body.substr(body.size() - kTail)) ^ (hash(body.substr(0, kHead)) << 1) ^ body.size();
 }
 
 }  // namespace
@@ -53,8 +63,9 @@ void RequestFlow::describe(Exchange& x) {
   x.wanted.adapter = x.route.adapter;
   const std::string_view session = sticky_name(x);
   x.wanted.session = session.empty() ? 0 : routing::hash_text(session);
-  if (x.route.deployment->selection_policy != "prefix_aware") return;
   const std::string& body = x.large ? x.large->bytes : x.ask.body;
+  x.wanted.fingerprint = routing::hash_text(tenant.id) ^ alike_for_retries(body);
+  if (x.route.deployment->selection_policy != "prefix_aware") return;
   x.wanted.prefix = openai::prefix_blocks(body, *x.ask.endpoint,
                                           routing::hash_text(tenant.cache_salt + x.route.adapter));
 }

@@ -95,6 +95,25 @@ TEST_F(DispatcherTest, LetsTwoRunAndTwoWaitAndRefusesTheOthers) {
   EXPECT_EQ(routes_.of("mini").standing().queued, 2U);
 }
 
+TEST_F(DispatcherTest, LeavesRoomForOneThatComesBackWhenItWasTold) {
+  limit(1, 1);
+  Asking runs;
+  Asking waits;
+  Asking sent_away;
+  sent_away.ask.fingerprint = 7;
+  admit(runs);
+  admit(waits);
+  const auto told = admit(sent_away).refusal;
+  ASSERT_TRUE(told);
+  clock_.advance(told->retry_after);
+  runs.turn.leave();
+  ASSERT_TRUE(waits.turn.has_place());
+  Asking newcomer;
+  newcomer.ask.fingerprint = 8;
+  EXPECT_TRUE(admit(newcomer).refusal) << "the one place in the queue is promised";
+  EXPECT_FALSE(admit(sent_away).refusal);
+}
+
 TEST_F(DispatcherTest, HandsAPlaceThatIsGivenBackToWhoWaitsLongestAndWakesIt) {
   limit(1);
   Asking first;

@@ -1,0 +1,98 @@
+#include "admission/appointments.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace penstock::admission {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Timers are not exact, and clocks of two machines run apart: this much too early is in time.
+constexpr milliseconds kEarly(50);
+// What is promised stays below what comes free, so that what goes slower than foreseen breaks no
+// promise.
+constexpr double kSpacing = 1.15;
+// Nobody is asked to come back sooner.
+constexpr milliseconds kLeast(1000);
+
+}  // namespace
+
+bool Appointments::is_due(std::uint64_t request, Time now) {
+  forget_missed(now);
+  const auto entry = earliest(request);
+  return entry != by_request_.end() && entry->second.at->first <= now + kEarly;
+}
+
+std::size_t Appointments::due(std::string_view tenant, Time now, Time until, std::size_t most) {
+  forget_missed(now);
+  const auto calendar = by_tenant_.find(tenant);
+  if (calendar == by_tenant_.end()) return 0;
+  std::size_t count = 0;
+  for (const auto& [at, request] : calendar->second) {
+    if (at > until || count >= most) break;
+    ++count;
+  }
+  return count;
+}
+
+milliseconds Appointments::send_away(std::string_view tenant, std::uint64_t request, Time now,
+                                     milliseconds wait, microseconds between) {
+  forget_missed(now);
+  Time at = now + std::max(wait, kLeast);
+  if (const auto entry = earliest(request); entry != by_request_.end()) {
+    const Time told = entry->second.at->first;
+    if (told > now + kEarly) return std::chrono::ceil<milliseconds>(told - now);
+    erase(entry);
+  }
+  if (const auto found = by_tenant_.find(tenant); found != by_tenant_.end()) {
+    const double apart = kSpacing * static_cast<double>(by_tenant_.size());
+    at = std::max(at, found->second.rbegin()->first +
+                          std::chrono::duration_cast<microseconds>(between * apart));
+  }
+  if (at > now + kMost || by_request_.size() >= kMostKept) return kMost;
+  auto calendar = by_tenant_.find(tenant);
+  if (calendar == by_tenant_.end()) calendar = by_tenant_.emplace(tenant, Calendar()).first;
+  const auto place = calendar->second.emplace(at, request);
+  by_request_.emplace(request, Entry{std::string(tenant), place});
+  return std::chrono::ceil<milliseconds>(at - now);
+}
+
+void Appointments::keep(std::uint64_t request) {
+  if (const auto entry = earliest(request); entry != by_request_.end()) erase(entry);
+}
+
+void Appointments::forget_missed(Time now) {
+  for (auto tenant = by_tenant_.begin(); tenant != by_tenant_.end();) {
+    const auto next = std::next(tenant);
+    for (std::size_t left = tenant->second.size(); left > 0; --left) {
+      const auto first = tenant->second.begin();
+      if (first->first + kGrace >= now) break;
+      erase(entry_of(first));
+    }
+    tenant = next;
+  }
+}
+
+Appointments::Entries::iterator Appointments::entry_of(Calendar::iterator at) {
+  auto [entry, last] = by_request_.equal_range(at->second);
+  while (&*entry->second.at != &*at) ++entry;
+  return entry;
+}
+
+void Appointments::erase(Entries::iterator entry) {
+  const auto calendar = by_tenant_.find(entry->second.tenant);
+  calendar->second.erase(entry->second.at);
+  if (calendar->second.empty()) by_tenant_.erase(calendar);
+  by_request_.erase(entry);
+}
+
+Appointments::Entries::iterator Appointments::earliest(std::uint64_t request) {
+  const auto [first, last] = by_request_.equal_range(request);
+  const auto sooner = [](const auto& one, const auto& other) {
+    return one.second.at->first < other.second.at->first;
+  };
+  return first == last ? by_request_.end() : std::min_element(first, last, sooner);
+}
+
+}  // namespace penstock::admission

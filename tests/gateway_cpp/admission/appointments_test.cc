@@ -1,0 +1,93 @@
+#include "admission/appointments.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace penstock::admission {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr milliseconds kBetween(100);
+
+class AppointmentsTest : public testing::Test {
+ protected:
+  milliseconds send_away(std::string_view tenant, std::uint64_t request) {
+    return appointments_.send_away(tenant, request, now_, seconds(1), kBetween);
+  }
+
+  base::SteadyTime now_{seconds(1000)};
+  Appointments appointments_;
+};
+
+TEST_F(AppointmentsTest, AreOneAfterTheOtherNoFasterThanPlacesComeFree) {
+  EXPECT_EQ(send_away("acme", 1), seconds(1));
+  milliseconds last = seconds(1);
+  for (std::uint64_t request = 2; request < 20; ++request) {
+    const milliseconds next = send_away("acme", request);
+    EXPECT_GE(next - last, kBetween);
+    EXPECT_LE(next - last, 2 * kBetween);
+    last = next;
+  }
+}
+
+TEST_F(AppointmentsTest, KnowWhoComesWhenItWasTold) {
+  const milliseconds in = send_away("acme", 1);
+  EXPECT_FALSE(appointments_.is_due(1, now_ + in / 2)) << "too early";
+  EXPECT_TRUE(appointments_.is_due(1, now_ + in));
+  EXPECT_FALSE(appointments_.is_due(2, now_ + in)) << "a stranger";
+  appointments_.keep(1);
+  EXPECT_FALSE(appointments_.is_due(1, now_ + in));
+  EXPECT_TRUE(appointments_.empty());
+}
+
+TEST_F(AppointmentsTest, KeepTheTimeOfOneThatComesTooEarly) {
+  send_away("acme", 1);
+  const milliseconds told = send_away("acme", 2);
+  now_ += milliseconds(300);
+  EXPECT_EQ(send_away("acme", 2), told - milliseconds(300));
+}
+
+TEST_F(AppointmentsTest, GiveAnotherTimeToOneThatCameInVain) {
+  now_ += send_away("acme", 1);
+  EXPECT_EQ(send_away("acme", 1), seconds(1));
+  EXPECT_EQ(appointments_.due("acme", now_, now_ + seconds(10), 100), 1U) << "not twice";
+}
+
+TEST_F(AppointmentsTest, CountThoseThatAreDueUntilATime) {
+  for (std::uint64_t request = 0; request < 10; ++request) send_away("acme", request);
+  EXPECT_EQ(appointments_.due("acme", now_, now_, 100), 0U);
+  EXPECT_EQ(appointments_.due("acme", now_, now_ + seconds(1), 100), 1U);
+  EXPECT_EQ(appointments_.due("acme", now_, now_ + seconds(10), 100), 10U);
+  EXPECT_EQ(appointments_.due("acme", now_, now_ + seconds(10), 3), 3U);
+  EXPECT_EQ(appointments_.due("other", now_, now_ + seconds(10), 100), 0U);
+}
+
+TEST_F(AppointmentsTest, LeaveAPlaceForALateOneForAWhileOnly) {
+  const auto at = now_ + send_away("acme", 1);
+  EXPECT_TRUE(appointments_.is_due(1, at + Appointments::kGrace));
+  EXPECT_FALSE(appointments_.is_due(1, at + Appointments::kGrace + milliseconds(1)));
+  EXPECT_TRUE(appointments_.empty());
+}
+
+TEST_F(AppointmentsTest, OfAFloodSendNoOtherTenantAwayForLonger) {
+  for (std::uint64_t request = 0; request < 200; ++request) send_away("flood", request);
+  EXPECT_EQ(send_away("calm", 1000), seconds(1));
+  EXPECT_LE(send_away("calm", 1001), seconds(1) + 3 * kBetween) << "half of the places are its own";
+}
+
+TEST_F(AppointmentsTest, PromiseNothingBeyondAMinute) {
+  for (std::uint64_t request = 0; request < 2000; ++request) {
+    EXPECT_LE(send_away("acme", request), Appointments::kMost);
+  }
+  const auto kept = appointments_.due("acme", now_, now_ + seconds(100), 10'000);
+  EXPECT_LT(kept, 600U);
+  now_ += seconds(100);
+  EXPECT_EQ(appointments_.due("acme", now_, now_ + seconds(100), 10'000), 0U);
+  EXPECT_TRUE(appointments_.empty());
+}
+
+}  // namespace
+}  // namespace penstock::admission
