@@ -10,7 +10,7 @@ void to_news(Written* written, News* news) {
   if (!written->other) {
     news->body.assign(written->body);
     news->add_piece(news->body.size(), written->events,
-                    static_cast<uint32_t>(written->groups.size()));
+                    static_cast<uint32_t>(written->groups.size()), written->tokens);
     news->groups.swap(written->groups);
     return;
   }

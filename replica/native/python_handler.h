@@ -33,6 +33,7 @@ struct Written {
   uint64_t key = 0;
   std::string_view body;
   uint32_t events = 0;
+  uint32_t tokens = 0;
   std::vector<v1::TokenGroup> groups;
   std::unique_ptr<v1::CallEvent> other;  // a head, or an end; then there is no chunk
 };

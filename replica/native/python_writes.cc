@@ -39,6 +39,7 @@ void read_chunk(PyObject* tuple, Written* written) {
   if (!PyBytes_Check(body)) throw py::type_error("a body has to be bytes");
   written->body = {PyBytes_AS_STRING(body), static_cast<size_t>(PyBytes_GET_SIZE(body))};
   written->events = number(PyTuple_GET_ITEM(tuple, 3));
+  written->tokens = number(PyTuple_GET_ITEM(tuple, 5));
   PyObject* const groups = PyTuple_GET_ITEM(tuple, 4);
   if (!PyTuple_Check(groups) || PyTuple_GET_SIZE(groups) > 0) {
     read_groups(groups, &written->groups);
@@ -96,7 +97,7 @@ void read_failed(PyObject* tuple, v1::Failed* failed) {
 Py_ssize_t length_of(WriteKind kind) {
   switch (kind) {
     case WriteKind::kChunk:
-      return 5;
+      return 6;
     case WriteKind::kHead:
       return 9;
     case WriteKind::kFinished:

@@ -13,7 +13,7 @@ namespace penstock::replica {
 
 // The second item of each tuple, after the call's key; as in bridge.py.
 enum class WriteKind : uint8_t {
-  kChunk = 0,      // body, events, groups
+  kChunk = 0,      // body, events, groups, tokens
   kHead = 1,       // status, content type, prompt tokens, cached tokens, queue wait in microseconds
   kFinished = 2,   // usage (3), timings (3), finish reasons, adapter, backend, its version, model's
   kFailed = 3,     // status, type, code, message, param, fault, retry, retry after in ms, usage (3)

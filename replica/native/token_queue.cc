@@ -12,8 +12,8 @@ constexpr std::string_view kEventStream = "text/event-stream";
 
 }  // namespace
 
-void News::add_piece(size_t bytes, uint32_t events, uint32_t group_count) {
-  pieces.push_back({static_cast<uint32_t>(bytes), events, group_count});
+void News::add_piece(size_t bytes, uint32_t events, uint32_t group_count, uint32_t tokens) {
+  pieces.push_back({static_cast<uint32_t>(bytes), events, group_count, tokens});
 }
 
 void News::clear() {
@@ -131,6 +131,7 @@ void TokenQueue::take_pieces(v1::Chunk* chunk, size_t budget, Taken* taken) {
   const Piece next = next_stretch(budget);
   chunk->set_body(body_.data() + body_begin_, next.bytes);
   chunk->set_events(next.events);
+  chunk->set_tokens(next.tokens);
   for (size_t i = 0; i < next.groups; ++i) chunk->add_groups()->Swap(&groups_[i]);
   drop_taken_pieces(next.bytes, next.groups);
   taken->bytes = next.bytes;
@@ -149,6 +150,7 @@ Piece TokenQueue::next_stretch(size_t budget) {
     if (piece.bytes > 0) break;
     next.groups += piece.groups;
     next.events += piece.events;
+    next.tokens += piece.tokens;
     ++first_piece_;
   }
   return next;

@@ -23,6 +23,7 @@ struct Piece {
   uint32_t bytes = 0;
   uint32_t events = 0;
   uint32_t groups = 0;
+  uint32_t tokens = 0;  // that were generated for it
 };
 
 // What a producer has to say of one call at once. Meant to be reused: `clear` keeps the memory.
@@ -37,7 +38,7 @@ struct News {
   bool ends() const { return end.has_finished() || end.has_failed() || end.has_cancelled(); }
 
   // Adds a piece of `bytes` that were appended to `body`.
-  void add_piece(size_t bytes, uint32_t events, uint32_t group_count);
+  void add_piece(size_t bytes, uint32_t events, uint32_t group_count, uint32_t tokens = 0);
   void clear();
 };
 

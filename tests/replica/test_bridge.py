@@ -16,6 +16,7 @@ from penstock.replica.engine import (
     Failed,
     Sink,
     TokenGroup,
+    Usage,
 )
 from penstock.replica.inbox import Kind
 from penstock.v1 import inference_pb2
@@ -47,6 +48,27 @@ async def test_an_answer_reaches_the_client_with_what_made_it() -> None:
     assert finished.model_version == "weights-7"
     assert finished.usage.completion_tokens == 2
     assert list(finished.finish_reasons) == ["stop"]
+
+
+async def test_what_was_written_tells_how_many_tokens_were_made_for_it() -> None:
+    made = 0
+
+    async def counts(call: Call) -> AsyncIterator[Event]:
+        nonlocal made
+        yield HEAD
+        for so_far in (2, 5):
+            made = so_far
+            yield Chunk(b"data: more\n\n")
+        yield END
+
+    class Counted(FakeEngine):
+        async def answer(self, call: Call, sink: Sink) -> None:
+            sink.costs(lambda: Usage(completion_tokens=made))
+            await super().answer(call, sink)
+
+    async with serving(Counted(counts)) as stub:
+        events = await all_events(stub)
+    assert sum(e.chunk.tokens for e in events) == 5
 
 
 async def test_the_engine_sees_every_field_of_the_call() -> None:

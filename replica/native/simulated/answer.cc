@@ -77,7 +77,7 @@ void Answer::add_words(uint64_t first, uint64_t count, News* news) const {
     const Word word = word_at(seed_, i);
     news->body.append(prefix_).append(word.text).append(suffix_);
     const size_t bytes = prefix_.size() + word.text.size() + suffix_.size();
-    news->add_piece(bytes, 1, token_groups_ ? 1 : 0);
+    news->add_piece(bytes, 1, token_groups_ ? 1 : 0, 1);
     if (!token_groups_) continue;
     v1::TokenGroup& group = news->groups.emplace_back();
     group.add_token_ids(word.token_id);
@@ -125,7 +125,8 @@ void Answer::add_unary(News* news) const {
     for (uint64_t i = 0; i < tokens_; ++i) group.add_token_ids(word_at(seed_, i).token_id);
     group.set_finish_reason(std::string(finish_reason_));
   }
-  news->add_piece(news->body.size() - before, 1, token_groups_ ? 1 : 0);
+  news->add_piece(news->body.size() - before, 1, token_groups_ ? 1 : 0,
+                  static_cast<uint32_t>(tokens_));
 }
 
 std::string Answer::usage() const {

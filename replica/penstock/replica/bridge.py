@@ -73,6 +73,7 @@ class _Answer:
         "_open",
         "_paused",
         "_room",
+        "_told",
         "_usage",
         "task",
     )
@@ -87,6 +88,7 @@ class _Answer:
         self._room: asyncio.Event | None = None
         self._leave: Callable[[], None] | None = None
         self._usage: Callable[[], Usage] = Usage
+        self._told = 0  # tokens that went with what was written
         self.task: asyncio.Task[None] | None = None
 
     def head(self, head: Head) -> None:
@@ -97,7 +99,9 @@ class _Answer:
         if not self._open:
             return True
         writes = self._batch.writes
-        writes.append((self._key, wire.CHUNK, body, events, groups))
+        made = self._usage().completion_tokens
+        writes.append((self._key, wire.CHUNK, body, events, groups, made - self._told))
+        self._told = made
         if not 1 < len(writes) < _MOST_WRITES:
             self._batch.see_to_flush()
         return self._paused

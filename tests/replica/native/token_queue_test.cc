@@ -132,6 +132,22 @@ TEST(TokenQueue, TheBudgetSplitsAtPieces) {
   EXPECT_EQ(event.chunk().body(), "cccc");
 }
 
+TEST(TokenQueue, SaysHowManyTokensWentIntoTheBytesThatItSends) {
+  TokenQueue queue;
+  News news;
+  for (const uint32_t tokens : {1u, 2u, 4u}) {
+    news.body.append("aaaa");
+    news.add_piece(4, 1, 0, tokens);
+  }
+  queue.push(news);
+  v1::CallEvent event;
+  queue.take(&event, 6);
+  EXPECT_EQ(event.chunk().tokens(), 3u);
+  event.Clear();
+  queue.take(&event, kAll);
+  EXPECT_EQ(event.chunk().tokens(), 4u) << "those since the chunk before";
+}
+
 News head_of(std::string_view content_type, std::string_view body) {
   News news = head_and(body);
   news.head.set_content_type(std::string(content_type));
