@@ -120,7 +120,7 @@ async def test_a_flood_of_one_tenant_moves_anothers_waits_by_its_share_only(
 
 async def _two_tenants(system: System, keys: dict[str, str], *, flooding: int) -> Load:
     calm, flood = Load(), Load()
-    until = time.monotonic() + 8
+    until = time.monotonic() + 6
     async with (
         sdk(system, keys["calm"]) as one,
         sdk(system, keys["flood"]) as other,
@@ -167,7 +167,9 @@ async def test_nobody_who_waits_is_lost_with_a_killed_replica(system: System) ->
     configure(system, max_ongoing=2, max_queued=20, selection_policy="power_of_two")
     victim = system.replicas()[0]["pid"]
     async with sdk(system) as client, asyncio.TaskGroup() as group:
-        asked = [group.create_task(ask_once(client, f"waiting {i}")) for i in range(24)]
+        asked = [
+            group.create_task(ask_once(client, f"waiting {i}", max_tokens=20)) for i in range(24)
+        ]
         await asyncio.to_thread(
             eventually, lambda: system.gateway()["queued"] == 20, within=5, what="a full queue"
         )

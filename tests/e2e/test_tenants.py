@@ -204,7 +204,7 @@ async def test_who_has_priority_goes_first_and_nobody_has_more_than_was_granted(
         name: new_key(system, tenant(system, priority=name))["key"] for name in ("high", "normal")
     }
     configure(system, max_ongoing=1, max_queued=50)
-    slow: Any = {"simulate": {"tokens_per_second": 20}, "max_tokens": 4}
+    slow: Any = {"simulate": {"tokens_per_second": 20}, "max_tokens": 8}
     claim = {"x-penstock-priority": "high"}
     try:
         async with (
@@ -214,7 +214,7 @@ async def test_who_has_priority_goes_first_and_nobody_has_more_than_was_granted(
         ):
             asked = [
                 group.create_task(ask_once(normal, f"{n}", headers=claim, **slow))
-                for n in range(12)
+                for n in range(20)
             ]
             await _until(lambda: system.gateway()["queued"] >= 8, "a queue")
             first = await ask_once(high, "urgent", **slow)
@@ -223,8 +223,7 @@ async def test_who_has_priority_goes_first_and_nobody_has_more_than_was_granted(
         configure(system, max_ongoing=0, max_queued=100)
     assert first.status == 200
     assert all(a.status == 200 for a in others)
-    assert first.waited_ms < 400
-    assert max(a.waited_ms for a in others) > 800
+    assert first.waited_ms < max(a.waited_ms for a in others) / 2, "eight or more waited before"
 
 
 async def test_ten_thousand_settlements_are_counted_to_the_token(system: System) -> None:
