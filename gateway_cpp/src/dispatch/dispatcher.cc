@@ -206,11 +206,12 @@ std::uint32_t Dispatcher::queued_before(const routing::Counts& counts) const {
   return counts.with_room > 0 ? 0 : queued();
 }
 
-// Newcomers leave the places of those that are to come back before their own turn.
+// Newcomers leave the places of those that are to come back before their own turn; where nobody
+// waits, there is room for both.
 void Dispatcher::leave_room(admission::DeploymentLoad& load, const Ask& ask,
                             std::uint32_t max_queued) {
   const auto now = clock_.steady_now();
-  if (appointments_.is_due(ask.fingerprint, now)) return;
+  if (load.queued == 0 || appointments_.is_due(ask.fingerprint, now)) return;
   const auto due = appointments_.due(ask.tenant, now, now + load.estimated_wait, max_queued);
   load.due = static_cast<std::uint32_t>(due);
   load.wait_for_due = std::chrono::ceil<milliseconds>(wait_.between(in_flight_) * load.due);

@@ -96,13 +96,15 @@ TEST_F(DispatcherTest, LetsTwoRunAndTwoWaitAndRefusesTheOthers) {
 }
 
 TEST_F(DispatcherTest, LeavesRoomForOneThatComesBackWhenItWasTold) {
-  limit(1, 1);
+  limit(1, 2);
   Asking runs;
   Asking waits;
+  Asking waits_longer;
   Asking sent_away;
   sent_away.ask.fingerprint = 7;
   admit(runs);
   admit(waits);
+  admit(waits_longer);
   const auto told = admit(sent_away).refusal;
   ASSERT_TRUE(told);
   clock_.advance(told->retry_after);
@@ -110,7 +112,7 @@ TEST_F(DispatcherTest, LeavesRoomForOneThatComesBackWhenItWasTold) {
   ASSERT_TRUE(waits.turn.has_place());
   Asking newcomer;
   newcomer.ask.fingerprint = 8;
-  EXPECT_TRUE(admit(newcomer).refusal) << "the one place in the queue is promised";
+  EXPECT_TRUE(admit(newcomer).refusal) << "the other place in the queue is promised";
   EXPECT_FALSE(admit(sent_away).refusal);
 }
 
