@@ -24,15 +24,13 @@ bool Appointments::is_due(std::uint64_t request, Time now) {
   return entry != by_request_.end() && entry->second.at->first <= now + kEarly;
 }
 
-std::size_t Appointments::due(std::string_view tenant, Time now, Time until, std::size_t most) {
-  forget_missed(now);
+std::size_t Appointments::due(std::string_view tenant, Time since, Time until,
+                              std::size_t most) const {
   const auto calendar = by_tenant_.find(tenant);
   if (calendar == by_tenant_.end()) return 0;
   std::size_t count = 0;
-  for (const auto& [at, request] : calendar->second) {
-    if (at > until || count >= most) break;
-    ++count;
-  }
+  auto next = calendar->second.lower_bound(since);
+  for (; next != calendar->second.end() && next->first <= until && count < most; ++next) ++count;
   return count;
 }
 

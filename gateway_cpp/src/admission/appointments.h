@@ -36,8 +36,8 @@ class Appointments {
   // Whether the request was told to come by now. `request`: what tells it from others, its retry
   // alike.
   bool is_due(std::uint64_t request, Time now);
-  // Those of a tenant that are to come until then and have not, `most` at most.
-  std::size_t due(std::string_view tenant, Time now, Time until, std::size_t most);
+  // Those of a tenant that were to come in this time and have not, `most` at most.
+  std::size_t due(std::string_view tenant, Time since, Time until, std::size_t most) const;
   // The request was refused. When it is to come back: once `wait` is over, what was promised to
   // those before it is kept, and a place comes free each `between`. One that came too early keeps
   // its time.

@@ -181,16 +181,18 @@ bool Dispatcher::another_is_usable(const routing::ReplicaId& besides) {
   return replicas_.another_is_usable(besides, clock_.steady_now());
 }
 
-admission::DeploymentLoad Dispatcher::load_for(const Ask& ask) const {
+// Replicas that were all lost are none, until one speaks again or a probe finds it.
+admission::DeploymentLoad Dispatcher::load_for(const Ask& ask) {
   const routing::Counts counts = replicas_.counts();
-  admission::DeploymentLoad load{.ready = counts.ready,
+  const bool any = replicas_.another_is_usable({}, clock_.steady_now());
+  admission::DeploymentLoad load{.ready = any ? counts.ready : 0,
                                  .with_room = counts.with_room,
                                  .under_pressure = counts.under_pressure,
                                  .starting = counts.starting,
                                  .queued = queued_before(counts),
                                  .availability = availability_};
   if (load.with_room == 0) load.estimated_wait = wait_for(ask.tenant, ask.priority);
-  if (counts.ready == 0 && expected_ready_at_ != base::WallTime{}) {
+  if (load.ready == 0 && expected_ready_at_ != base::WallTime{}) {
     load.ready_in =
         std::chrono::duration_cast<milliseconds>(expected_ready_at_ - clock_.wall_now());
   }
@@ -206,13 +208,14 @@ std::uint32_t Dispatcher::queued_before(const routing::Counts& counts) const {
   return counts.with_room > 0 ? 0 : queued();
 }
 
-// Newcomers leave the places of those that are to come back before their own turn; where nobody
-// waits, there is room for both.
+// Newcomers leave the places of those that are to come back before their own turn. Where
+// nobody waits, those that are late are not waited for.
 void Dispatcher::leave_room(admission::DeploymentLoad& load, const Ask& ask,
                             std::uint32_t max_queued) {
   const auto now = clock_.steady_now();
-  if (load.queued == 0 || appointments_.is_due(ask.fingerprint, now)) return;
-  const auto due = appointments_.due(ask.tenant, now, now + load.estimated_wait, max_queued);
+  if (appointments_.is_due(ask.fingerprint, now)) return;
+  const auto since = load.queued == 0 ? now : now - admission::Appointments::kGrace;
+  const auto due = appointments_.due(ask.tenant, since, now + load.estimated_wait, max_queued);
   load.due = static_cast<std::uint32_t>(due);
   load.wait_for_due = std::chrono::ceil<milliseconds>(wait_.between(in_flight_) * load.due);
 }

@@ -50,7 +50,8 @@ class LoadWatchTest : public testing::Test {
   test::EventLoop loop_;
   test::FixedClock clock_;
   dispatch::BelievedRoutes routes_{clock_};
-  base::MetricsShard metrics_;
+  base::Metrics all_metrics_;
+  base::MetricsShard& metrics_ = all_metrics_.add_shard();
   test::LogCapture log_;
   ReplicaPool pool_{loop_.io(),
                     clock_,
