@@ -22,7 +22,12 @@ target_link_libraries(json_fuzz PRIVATE simdjson::simdjson)
 penstock_fuzzer(events openai/response_stream.cc openai/json_members.cc base/error.cc
                 base/json_text.cc)
 penstock_fuzzer(grpc upstream/grpc_codec.cc)
-penstock_fuzzer(session upstream/session_calls.cc upstream/call.cc)
-target_link_libraries(session_fuzz PRIVATE penstock_proto)
+# A call holds a place, and a place gives itself back to its dispatcher.
+file(GLOB session_sources RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}/src CONFIGURE_DEPENDS
+     src/dispatch/*.cc src/admission/*.cc src/routing/*.cc)
+penstock_fuzzer(session upstream/session_calls.cc upstream/call.cc base/error.cc base/priority.cc
+                ${session_sources})
+find_package(OpenSSL REQUIRED)
+target_link_libraries(session_fuzz PRIVATE penstock_proto OpenSSL::Crypto)
 find_library(NGHTTP2 nghttp2 REQUIRED)
 target_link_libraries(grpc_fuzz PRIVATE penstock_proto ${NGHTTP2})

@@ -65,6 +65,7 @@ class CallHandler {
   // Fills in the figures of the engine, where this side knows them; `watch` says whom to tell that
   // they changed, from any thread and under any lock of the handler.
   virtual void tell_figures(v1::Load* /*load*/) const {}
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): who overrides it keeps it
   virtual void watch(std::function<void()> /*changed*/) {}
 };
 

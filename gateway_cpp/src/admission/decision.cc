@@ -74,7 +74,7 @@ std::optional<Refusal> beyond_tokens(const DeploymentAsk& ask) {
 }
 
 std::string waiting(const DeploymentLoad& load) {
-  const std::string text = std::to_string(load.queued) + " requests wait";
+  std::string text = std::to_string(load.queued) + " requests wait";
   if (load.due == 0) return text;
   return text + ", " + std::to_string(load.due) + " that were refused are due back first";
 }

@@ -181,11 +181,9 @@ bool Dispatcher::another_is_usable(const routing::ReplicaId& besides) {
   return replicas_.another_is_usable(besides, clock_.steady_now());
 }
 
-// Replicas that were all lost are none, until one speaks again or a probe finds it.
-admission::DeploymentLoad Dispatcher::load_for(const Ask& ask) {
+admission::DeploymentLoad Dispatcher::load_for(const Ask& ask) const {
   const routing::Counts counts = replicas_.counts();
-  const bool any = replicas_.another_is_usable({}, clock_.steady_now());
-  admission::DeploymentLoad load{.ready = any ? counts.ready : 0,
+  admission::DeploymentLoad load{.ready = counts.ready,
                                  .with_room = counts.with_room,
                                  .under_pressure = counts.under_pressure,
                                  .starting = counts.starting,

@@ -118,7 +118,7 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   Outcome place_or_turn(Turn& turn, const Ask& ask, const admission::DeploymentAsk& asked,
                         const MakeWaker& waker);
   std::uint32_t queued_before(const routing::Counts& counts) const;
-  admission::DeploymentLoad load_for(const Ask& ask);
+  admission::DeploymentLoad load_for(const Ask& ask) const;
   void leave_room(admission::DeploymentLoad& load, const Ask& ask, std::uint32_t max_queued);
   admission::Refusal send_away(admission::Refusal refusal, const admission::DeploymentLoad& load,
                                const Ask& ask);

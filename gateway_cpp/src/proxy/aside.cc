@@ -144,6 +144,7 @@ Awaitable<RequestFlow::Failed> RequestFlow::wait_for_place(Exchange& x) {
 milliseconds RequestFlow::place_in(const Exchange& x) const {
   std::vector<std::string_view> ids;
   const auto replicas = x.dispatcher->replicas();
+  ids.reserve(replicas.size());
   for (const auto& replica : replicas) ids.push_back(replica->id().value);
   const auto wait = std::chrono::ceil<milliseconds>(
       parts_.suspects.free_in(*x.fingerprint, ids, parts_.clock.steady_now()));

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <boost/asio/post.hpp>
 #include <memory>
+#include <utility>
 
 #include "dispatch/turn.h"
 #include "runtime/awaitable.h"
@@ -15,7 +16,7 @@ namespace penstock::proxy {
 class WakeUp final : public dispatch::Waker, public std::enable_shared_from_this<WakeUp> {
  public:
   // `signal` is raised on `io`'s thread, unless the request has left by then.
-  WakeUp(runtime::Executor io, runtime::Signal& signal) : io_(io), signal_(&signal) {}
+  WakeUp(runtime::Executor io, runtime::Signal& signal) : io_(std::move(io)), signal_(&signal) {}
 
   void wake() override {
     boost::asio::post(io_, [self = shared_from_this()] {

@@ -25,7 +25,8 @@ def _llm(error: Exception) -> tuple[Any, list[BaseException]]:
 
     llm: Any = TappedLLM.__new__(TappedLLM)
     llm.engine_core = SimpleNamespace(get_output_async=get_output_async)
-    llm.output_processor = SimpleNamespace(propagate_error=told.append)
+    processor = SimpleNamespace(propagate_error=told.append, add_request=told.append)
+    llm.output_processor = processor
     llm.renderer = SimpleNamespace(mm_processor_cache=None)
     llm.log_stats, llm.logger_manager, llm.output_handler = False, None, None
     return llm, told
