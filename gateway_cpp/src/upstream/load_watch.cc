@@ -39,8 +39,9 @@ void LoadWatch::on_load(const v1::Load& load) {
 }
 
 void LoadWatch::on_end() {
-  heard_ = false;
   if (retired_) return;
+  // A session that ends may come again at once. One that never came up: nobody is there.
+  if (!std::exchange(heard_, false)) dispatcher_->report(*replica_, {.serving = false});
   dispatcher_->note_failure(*replica_, routing::Failure::kLoadEnded);
 }
 

@@ -1,7 +1,8 @@
 // Carries what one replica's session tells of its load to the deployment's dispatcher: its load,
 // its end, which is the first sign of the replica's death, and its silence, where a message is due
 // each second. A new session's first load ends the doubt that a lost process brought: it came back.
-// Later ones do not: one that fails its calls may well go on telling its load. One I/O thread.
+// Later ones do not: one that fails its calls may well go on telling its load. A session
+// that does not come up says that the replica serves nobody, until it tells a load. One I/O thread.
 #pragma once
 
 #include <memory>

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-import statistics
 import time
 import zlib
 
@@ -122,26 +121,31 @@ async def test_the_limit_is_for_the_unpacked_body(start: Start) -> None:
 
 
 async def longest_turn(system: System, data: bytes, status: int) -> float:
-    """The longest that somebody else waited while this was read, as a share of all its time."""
-    with watching(system.gateway.port) as gaps:
-        began = time.monotonic()
-        assert (await system.ask(data)).status == status
-        taken = time.monotonic() - began
-    return gaps.longest / taken
+    """The longest that somebody else waited while this was read, as a share of all its time.
+
+    The least of several tries: a busy machine makes some of them longer, a gateway that is held
+    all of them.
+    """
+    shares = []
+    for _ in range(5):
+        with watching(system.gateway.port) as gaps:
+            began = time.monotonic()
+            assert (await system.ask(data)).status == status
+            taken = time.monotonic() - began
+        shares.append(gaps.longest / taken)
+    return min(shares)
 
 
 async def test_a_bomb_is_413_and_has_its_turns_like_others(start: Start) -> None:
     system = await start("--threads", "1", "--body-limit-bytes", str(128 * MIB))
     data = packed(data=bomb(256 * MIB))
-    shares = [await longest_turn(system, data, 413) for _ in range(3)]
-    assert statistics.median(shares) < 0.5, shares
+    assert await longest_turn(system, data, 413) < 0.5
 
 
 async def test_a_crowd_of_empty_members_is_refused_and_holds_nobody(start: Start) -> None:
     system = await start("--threads", "1")
     data = packed(data=gzip.compress(b"") * 400_000 + gzip.compress(BODY))
-    shares = [await longest_turn(system, data, 400) for _ in range(3)]
-    assert statistics.median(shares) < 0.5, shares
+    assert await longest_turn(system, data, 400) < 0.5
 
 
 async def test_many_bombs_at_once_hold_no_more_than_the_limit_each(start: Start) -> None:

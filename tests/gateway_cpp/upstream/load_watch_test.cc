@@ -92,6 +92,23 @@ TEST_F(LoadWatchTest, DoubtsADeadReplicaUntilItSpeaksAgain) {
   EXPECT_FALSE(is_down());
 }
 
+TEST_F(LoadWatchTest, TakesAReplicaThatNobodyReachesForOneThatServesNobody) {
+  ASSERT_TRUE(is_watched());
+  say(v1::REPLICA_STATE_READY, 1);
+  ASSERT_TRUE(hears(1));
+  replica_.kill();
+  EXPECT_TRUE(loop_.run_until([&] {
+    clock_.advance(std::chrono::milliseconds(50));
+    pool_.tick();
+    return !routes_.replica("mini", 0).reported().serving;
+  }));
+  replica_.start_again();
+  ASSERT_TRUE(is_watched(2));
+  say(v1::REPLICA_STATE_READY, 2);
+  ASSERT_TRUE(hears(2));
+  EXPECT_EQ(routes_.of("mini").standing().usable, 1U);
+}
+
 TEST_F(LoadWatchTest, DoesNotTakeALoadMessageForAGoodAnswer) {
   ASSERT_TRUE(is_watched());
   say(v1::REPLICA_STATE_READY, 1);
