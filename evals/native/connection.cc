@@ -48,6 +48,10 @@ void Connection::on_ready(uint32_t epoll_events) {
   if (same && (epoll_events & (EPOLLIN | EPOLLHUP | EPOLLERR))) on_readable();
 }
 
+Clock::duration Connection::silence(Clock::time_point now) const {
+  return connected_ ? now - (events_ > 0 ? last_event_ : asked_) : Clock::duration::zero();
+}
+
 void Connection::watch(int operation, uint32_t epoll_events) {
   epoll_event interest{};
   interest.events = epoll_events;

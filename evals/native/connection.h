@@ -31,6 +31,8 @@ class Connection {
 
   void open();
   void on_ready(uint32_t epoll_events);
+  // How long it has been waiting for an event, or for its answer's first bytes.
+  Clock::duration silence(Clock::time_point now) const;
 
  private:
   void watch(int operation, uint32_t epoll_events);

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <cstdint>
 #include <utility>
 
 namespace penstock::evals {
@@ -26,7 +27,7 @@ class Descriptor {
   int fd_;
 };
 
-// Raises the soft limit of open files to the hard one.
-void raise_descriptor_limit();
+// Raises the soft limit of open files to the hard one, and returns it.
+uint64_t raise_descriptor_limit();
 
 }  // namespace penstock::evals

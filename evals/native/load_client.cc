@@ -56,7 +56,8 @@ void LoadClient::dispatch(int timeout_ms) {
 void LoadClient::advance(Clock::time_point now) {
   if (phase_ == Phase::kMeasuring) {
     if (window_is_over(now)) end_window(now);
-  } else if (tally_.counts.failures() >= kMaxFailures) {
+  } else if (stopped_ || tally_.counts.failures() >= kMaxFailures) {
+    tally_.note_problem("stopped before the window");
     phase_ = Phase::kOver;
   } else if (phase_ == Phase::kStarting && tally_.started == options_.connections) {
     phase_ = Phase::kWarming;
@@ -73,7 +74,7 @@ void LoadClient::advance(Clock::time_point now) {
 bool LoadClient::window_is_over(Clock::time_point now) const {
   const uint64_t answers = tally_.counts.answers - at_window_begin_.answers;
   const bool enough = options_.requests > 0 && answers >= options_.requests;
-  return enough || now >= phase_ends_ || tally_.counts.failures() >= kMaxFailures;
+  return enough || stopped_ || now >= phase_ends_ || tally_.counts.failures() >= kMaxFailures;
 }
 
 void LoadClient::begin_window(Clock::time_point now) {
@@ -87,6 +88,7 @@ void LoadClient::begin_window(Clock::time_point now) {
   for (WatchedProcess& process : report_.processes) {
     process.cpu_at_begin_ns = cpu_nanoseconds(process.pid);
   }
+  options_.on_window();
 }
 
 void LoadClient::end_window(Clock::time_point now) {
@@ -100,6 +102,15 @@ void LoadClient::end_window(Clock::time_point now) {
   report_.seconds = std::chrono::duration<double>(now - window_began_).count();
   report_.counts.events = tally_.counts.events - at_window_begin_.events;
   report_.counts.answers = tally_.counts.answers - at_window_begin_.answers;
+  report_.longest_silence = longest_silence(now);
+}
+
+std::chrono::nanoseconds LoadClient::longest_silence(Clock::time_point now) const {
+  std::chrono::nanoseconds longest(tally_.gap_ns.max());
+  for (const Connection& each : connections_) {
+    longest = std::max(longest, std::chrono::nanoseconds(each.silence(now)));
+  }
+  return longest;
 }
 
 }  // namespace penstock::evals

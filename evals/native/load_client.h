@@ -3,9 +3,11 @@
 // measures, so it does little per event and reports its own CPU beside the others'.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +30,7 @@ struct LoadOptions {
   // Streams that outlive the window begin before it; their first events count from the start.
   bool first_events_from_start = false;
   std::vector<std::pair<std::string, pid_t>> watched;
+  std::function<void()> on_window = [] {};  // called when the window begins
 };
 
 struct WatchedProcess {
@@ -43,6 +46,8 @@ struct LoadReport {
   double seconds = 0;
   Counts counts;        // within the window, except failures: those of the whole run
   std::string problem;  // the first one, empty if none
+  // The longest that any stream was without an event within the window, or is at its end.
+  std::chrono::nanoseconds longest_silence{0};
   std::vector<WatchedProcess> processes;
 };
 
@@ -52,6 +57,8 @@ class LoadClient {
 
   // Returns when the window is over, or earlier when nothing but failures comes.
   LoadReport run();
+  // Ends the window now. From any thread and from signal handlers.
+  void stop() { stopped_ = true; }
   const Tally& tally() const { return tally_; }
 
  private:
@@ -62,6 +69,7 @@ class LoadClient {
   void advance(Clock::time_point now);
   void begin_window(Clock::time_point now);
   void end_window(Clock::time_point now);
+  std::chrono::nanoseconds longest_silence(Clock::time_point now) const;
   bool all_opened() const { return connections_.size() == options_.connections; }
   bool window_is_over(Clock::time_point now) const;
 
@@ -75,6 +83,7 @@ class LoadClient {
   Clock::time_point phase_ends_;
   Clock::time_point window_began_;
   Counts at_window_begin_;
+  std::atomic<bool> stopped_ = false;
 };
 
 }  // namespace penstock::evals

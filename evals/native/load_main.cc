@@ -1,6 +1,7 @@
 // penstock-load: one load against one HTTP address, reported as one JSON object on stdout.
 #include <arpa/inet.h>
 
+#include <csignal>
 #include <cstdio>
 #include <exception>
 
@@ -10,6 +11,12 @@
 
 namespace penstock::evals {
 namespace {
+
+constexpr uint64_t kOwnDescriptors = 32;  // beside those of connections
+
+std::string bearer(const std::string& key) {
+  return key.empty() ? "" : "\r\nauthorization: Bearer " + key;
+}
 
 Target target_from(const Flags& flags) {
   Target target;
@@ -23,7 +30,8 @@ Target target_from(const Flags& flags) {
   target.request =
       "POST " + flags.text("path") + " HTTP/1.1\r\nhost: " + host +
       "\r\ncontent-type: application/json\r\naccept: */*\r\nuser-agent: penstock-load" +
-      "\r\ncontent-length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+      bearer(flags.text("key", "")) + "\r\ncontent-length: " + std::to_string(body.size()) +
+      "\r\n\r\n" + body;
   return target;
 }
 
@@ -53,6 +61,7 @@ LoadOptions options_from(const Flags& flags) {
   options.first_events_from_start = flags.text("first-events", "window") == "start";
   options.watched = watched_from(flags.text("watch", ""));
   options.watched.emplace_back("client", ::getpid());
+  options.on_window = [] { std::fputs("measuring\n", stderr); };
   return options;
 }
 
@@ -88,19 +97,36 @@ std::string json_of(const LoadReport& report, const Tally& tally) {
   object.count("stream_errors", int64_t(report.counts.stream_errors));
   object.count("truncated", int64_t(report.counts.truncated));
   object.text("problem", report.problem);
+  object.number("longest_silence_us", double(report.longest_silence.count()) / 1e3);
   object.raw("first_event_us", json_of(tally.first_event_ns));
   object.raw("gap_us", json_of(tally.gap_ns)).raw("answer_us", json_of(tally.answer_ns));
   processes += ']';
   return object.raw("processes", processes).str();
 }
 
+void check_descriptors(uint64_t connections) {
+  const uint64_t allowed = raise_descriptor_limit();
+  if (connections + kOwnDescriptors <= allowed) return;
+  throw BadFlag("--connections " + std::to_string(connections) + " needs as many open files, and " +
+                std::to_string(allowed) + " are allowed: raise the hard limit (ulimit -Hn)");
+}
+
+// Whoever keeps a load up beside another one ends it by a signal.
+void stop_at_signals(LoadClient& client) {
+  static LoadClient* stopped;
+  stopped = &client;
+  std::signal(SIGTERM, [](int) { stopped->stop(); });
+}
+
 int run(int count, const char* const* words) {
   const Flags flags(
       count, words,
       {"host", "port", "path", "body-file", "connections", "connects-per-second", "requests",
-       "start-deadline-ms", "warmup-ms", "window-ms", "first-events", "watch"});
-  raise_descriptor_limit();
-  LoadClient client(options_from(flags));
+       "start-deadline-ms", "warmup-ms", "window-ms", "first-events", "watch", "key"});
+  const LoadOptions options = options_from(flags);
+  check_descriptors(options.connections);
+  LoadClient client(options);
+  stop_at_signals(client);
   const LoadReport report = client.run();
   std::printf("%s\n", json_of(report, client.tally()).c_str());
   return 0;

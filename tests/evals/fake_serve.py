@@ -23,6 +23,7 @@ def event(text: str) -> bytes:
 
 
 TOKEN = "pst_fake"
+KEY = "psk_fake"
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -40,6 +41,9 @@ class Handler(BaseHTTPRequestHandler):
     }
 
     def do_GET(self) -> None:
+        if self.path == "/metrics":
+            self.reply("text/plain", b"penstock_gateway_queued 0\n")
+            return
         if self.path.startswith("/admin/") and self.headers["authorization"] != f"Bearer {TOKEN}":
             self.send_error(401)
             return
@@ -47,6 +51,12 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if self.path.startswith("/admin/"):
+            self.reply("application/json", json.dumps({"id": "bench", "key": KEY}).encode())
+            return
+        if self.path != "/v1/chat/completions":
+            self.send_error(404)
+            return
         words = min(body["max_tokens"], 64)
         if body["stream"]:
             events = b"".join(event(f"word{n} ") for n in range(words))
@@ -69,13 +79,14 @@ class Handler(BaseHTTPRequestHandler):
 def main() -> None:
     """Serves until a signal."""
     parser = argparse.ArgumentParser()
-    for name in ("engine", "name", "engine-args", "gateway", "admin", "rpc", "metrics", "data-dir"):
+    told = ("engine", "engine-args", "name", "replicas", "data-dir")
+    for name in (*told, "gateway", "admin", "rpc", "metrics", "head-metrics", "node-metrics"):
         parser.add_argument(f"--{name}", required=True)
     args = parser.parse_args()
     data = Path(args.data_dir)
     data.mkdir(parents=True, exist_ok=True)
     (data / "admin.token").write_text(f"{TOKEN}\n")
-    for address in (args.gateway, args.admin):
+    for address in (args.gateway, args.admin, args.metrics):
         host, port = address.split(":")
         server = ThreadingHTTPServer((host, int(port)), Handler)
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -11,13 +11,23 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from penstock.evals.bench_plan import ENDLESS_TOKENS, NGINX, SOURCE, Scenario, named
+from penstock.evals.bench_plan import (
+    ALONE,
+    ENDLESS_TOKENS,
+    GATEWAY,
+    NGINX,
+    SOURCE,
+    Beside,
+    Scenario,
+)
 from penstock.evals.client import Answer, ask
 from penstock.evals.errors import EvalError
 from penstock.evals.load_bench import BenchOptions, LoadBench, ScenarioResult
 from penstock.evals.main import app
-from penstock.evals.native import NativePrograms
+from penstock.evals.native import Load, NativePrograms, Target
 from penstock.evals.nginx import nginx
+from penstock.evals.processes import free_ports
+from penstock.evals.scenarios import named
 from tests.evals.conftest import NATIVE_BUILD
 from tests.evals.fake_serve import event
 
@@ -94,6 +104,45 @@ def test_a_recording_that_cannot_be_endless_is_refused(measure: Measure) -> None
         measure(scenario("paced-256"), short)
 
 
+def test_a_load_beside_another_is_kept_up_and_counted(
+    programs: NativePrograms, tmp_path: Path
+) -> None:
+    beside = Beside(connections=4, prompt_bytes=100_000, hold_ms=0)
+    unary = scenario("short-unary", connections=2)
+    wanted = dataclasses.replace(unary, beside=beside, peers=(), goals=())
+    options = BenchOptions(("unused",), "unused", rounds=1, warmup_ms=0, window_ms=300)
+    runner = LoadBench(programs, options, tmp_path, lambda line: None)
+    with programs.source(STREAM, 0, tmp_path) as source:
+        target = Target(GATEWAY, source.port, {})
+        result = runner.measure(wanted, STREAM, tmp_path, target)
+    assert list(result.scores) == [GATEWAY, ALONE]
+    assert result.scores[GATEWAY].failures == 0
+    assert result.scores[GATEWAY].beside_per_s
+    assert result.scores[ALONE].beside_per_s is None
+
+
+def test_a_load_beside_another_that_fails_is_told(programs: NativePrograms, tmp_path: Path) -> None:
+    body = tmp_path / "body.json"
+    body.write_text("{}")
+    (closed,) = free_ports(1)
+    target = Target(GATEWAY, closed, {})
+    with (
+        pytest.raises(EvalError, match=r"kept-load ended with 0: .*cannot connect"),
+        programs.kept(target, 2, body, tmp_path),
+    ):
+        pytest.fail("it began")
+
+
+def test_more_connections_than_open_files_are_refused(
+    programs: NativePrograms, tmp_path: Path
+) -> None:
+    body = tmp_path / "body.json"
+    body.write_text("{}")
+    load = Load(connections=100_000_000, warmup_ms=0, window_ms=1)
+    with pytest.raises(EvalError, match=r"100000000 needs as many open files, .* raise the hard"):
+        programs.load(Target(GATEWAY, 1, {}), load, body)
+
+
 def test_missing_programs_are_named_with_the_way_to_build_them(tmp_path: Path) -> None:
     with pytest.raises(EvalError, match=r"penstock-load is missing: build it: cmake"):
         NativePrograms(tmp_path)
@@ -113,6 +162,7 @@ def test_the_command_measures_what_serve_starts(tmp_path: Path, nginx_program: s
     code, said = bench(tmp_path, nginx_program, *words, serve=serve)
     assert code == 0, said
     assert "| gateway | " in said
+    assert "have a key and limits" in said
     assert "PASS: no answer fails" in said
     assert (tmp_path / "bench.md").read_text() in said
     data = json.loads((tmp_path / "bench.json").read_text())
@@ -121,6 +171,16 @@ def test_the_command_measures_what_serve_starts(tmp_path: Path, nginx_program: s
     assert list(first["targets"]) == ["gateway", "nginx", "source"]
     assert first["events_per_answer"] == 16
     assert first["max_tokens"] != ENDLESS_TOKENS
+
+
+def test_the_command_measures_without_a_key_when_it_is_told_to(
+    tmp_path: Path, nginx_program: str
+) -> None:
+    serve = f"{sys.executable} {Path(__file__).with_name('fake_serve.py')}"
+    words = ("--open", "--scenario", "short-unary")
+    code, said = bench(tmp_path, nginx_program, *words, serve=serve)
+    assert code == 0, said
+    assert "No key, no limits, no scrapes." in said
 
 
 def test_the_command_says_in_one_line_what_is_wrong(tmp_path: Path, nginx_program: str) -> None:

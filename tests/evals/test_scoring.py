@@ -59,6 +59,24 @@ def test_memory_falls_back_to_resident_pages_where_shares_are_unknown() -> None:
     assert score(window_from(report(processes=[hidden])), 20).front_kib_per_connection == 100
 
 
+def test_failures_of_the_load_beside_count_and_its_answers_are_told() -> None:
+    beside = report(answers=300, failed_requests=2)
+    figures = score(window_from(report(beside=beside, truncated=1)), 10)
+    assert figures.failures == 3
+    assert figures.beside_per_s == 150
+    assert score(window_from(report()), 10).beside_per_s is None
+
+
+def test_the_longest_silence_of_all_rounds_is_told_of_streams() -> None:
+    rounds = [
+        report(gap_us=quantiles(20_000, 26_000), longest_silence_us=longest)
+        for longest in (50_000, 30_000, 40_000)
+    ]
+    figures = combined([window_from(each) for each in rounds], connections=10)
+    assert figures.longest_silence_ms == 50
+    assert combined([window_from(report())], connections=10).longest_silence_ms is None
+
+
 def test_a_few_connections_do_not_show_in_memory() -> None:
     assert score(window_from(report()), 15).front_kib_per_connection is None
     assert score(window_from(report()), 16).front_kib_per_connection == 0

@@ -35,6 +35,7 @@ def report(events: int = 1000, answers: int = 100, **fields: Any) -> dict[str, A
         "stream_errors": 0,
         "truncated": 0,
         "problem": "",
+        "longest_silence_us": 40_000,
         "first_event_us": quantiles(800, 2_000),
         "gap_us": NONE,
         "answer_us": quantiles(1_000, 3_000),

@@ -1,7 +1,4 @@
-"""What the load benchmark measures: scenarios and goals, as values. No I/O.
-
-To add a scenario, add it to `SCENARIOS`; the README says what its fields mean.
-"""
+"""What a scenario of the load benchmark is, and how its goals are judged. Values, no I/O."""
 
 from __future__ import annotations
 
@@ -13,6 +10,7 @@ from penstock.evals.scoring import Score
 GATEWAY = "gateway"
 NGINX = "nginx"
 SOURCE = "source"  # the server behind nginx, asked directly: the floor
+ALONE = "gateway alone"  # the gateway without the load beside it
 
 ENDLESS_TOKENS = 100_000
 PROMPT = (
@@ -24,19 +22,29 @@ PROMPT = (
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """An upper bound on a figure of the gateway: a number, or the same figure of target `than`."""
+    """A bound on a figure of the gateway: a number, or `times` the same figure of target `than`."""
 
     text: str
     figure: str
     at_most: float | None = None
+    at_least: float | None = None
     than: str | None = None
+    times: float = 1.0
 
-    def limit(self, scores: Mapping[str, Score]) -> float | None:
-        """The bound in this run; None where the other target has no such figure."""
+    def judge(self, scores: Mapping[str, Score]) -> Verdict:
+        """How it came out; missed where the gateway or the other target has no such figure."""
+        value: float | None = getattr(scores[GATEWAY], self.figure)
+        limit = self._limit(scores)
+        if value is None or limit is None:
+            return Verdict(self.text, value, limit, passed=False)
+        passed = value >= limit if self.at_least is not None else value <= limit
+        return Verdict(self.text, value, limit, passed)
+
+    def _limit(self, scores: Mapping[str, Score]) -> float | None:
         if self.than is None:
-            return self.at_most
+            return self.at_most if self.at_least is None else self.at_least
         other: float | None = getattr(scores[self.than], self.figure)
-        return other
+        return None if other is None else other * self.times
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +58,43 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Beside:
+    """A second load on the same gateway: long prompts, each held by the engine before its answer.
+
+    A hold makes the requests many without making the machine full: answered at once they would
+    take both cores, and the first load would tell of the scheduler and nothing else.
+    """
+
+    connections: int
+    prompt_bytes: int
+    hold_ms: int
+
+    def body(self, model: str) -> dict[str, object]:
+        """The request of each of its connections."""
+        prompt = (PROMPT + " ") * (self.prompt_bytes // len(PROMPT) + 1)
+        return {
+            "model": model,
+            "stream": True,
+            "max_tokens": 1,
+            "messages": [{"role": "user", "content": prompt[: self.prompt_bytes]}],
+            "simulate": {"ttft_ms": self.hold_ms},
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Scenario:
     """One load, put on every target in turn."""
 
     name: str
     title: str
-    tokens_per_second: int  # per stream; 0: the engine answers as fast as it can
+    tokens_per_second: float  # per stream; 0: the engine answers as fast as it can
     connections: int
     max_tokens: int  # ENDLESS_TOKENS: streams outlive the measurement
     stream: bool = True
     requests: int = 0  # the window ends after so many answers; 0: with its time
+    least_warmup_ms: int = 0  # for loads that need longer than others
+    least_window_ms: int = 0
+    beside: Beside | None = None  # measured with it and, as target ALONE, without
     peers: tuple[str, ...] = (NGINX,)
     goals: tuple[Goal, ...] = ()
 
@@ -71,12 +106,21 @@ class Scenario:
     @property
     def step_us(self) -> int:
         """The pace of a source that steps as the engine does; 0: whole answers at once."""
-        return 1_000_000 // self.tokens_per_second if self.tokens_per_second else 0
+        return int(1_000_000 / self.tokens_per_second) if self.tokens_per_second else 0
 
     @property
     def engine_args(self) -> str:
         """Settings of the simulated engine."""
-        return f"tokens_per_second={self.tokens_per_second} ttft_ms=0 max_running=16384"
+        per_request = " per_request=1" if self.beside else ""
+        pace = f"tokens_per_second={self.tokens_per_second:g} ttft_ms=0"
+        return f"{pace} max_running=16384{per_request}"
+
+    @property
+    def recorded_tokens(self) -> int:
+        """Of the answer that the source repeats: where that is endless, some seconds' worth."""
+        if not self.endless:
+            return self.max_tokens
+        return min(64, max(3, int(5 * self.tokens_per_second)))
 
     def body(self, model: str, max_tokens: int | None = None) -> dict[str, object]:
         """The request, or one like it with another length of the answer."""
@@ -90,87 +134,6 @@ class Scenario:
 
 def judge(scenario: Scenario, scores: Mapping[str, Score]) -> list[Verdict]:
     """The scenario's goals against the scores of its targets, and that no answer failed."""
-    verdicts = []
-    for goal in scenario.goals:
-        value: float | None = getattr(scores[GATEWAY], goal.figure)
-        limit = goal.limit(scores)
-        passed = value is not None and limit is not None and value <= limit
-        verdicts.append(Verdict(goal.text, value, limit, passed))
+    verdicts = [goal.judge(scores) for goal in scenario.goals]
     failures = sum(score.failures for score in scores.values())
     return [*verdicts, Verdict("no answer fails", failures, 0, failures == 0)]
-
-
-_PACED_GOALS = (
-    Goal("gateway spends less CPU per event than nginx", "front_us_per_event", than=NGINX),
-)
-_SHORT_GOALS = (
-    Goal("gateway spends at most 30 us per short answer", "front_us_per_answer", at_most=30),
-    Goal(
-        "replica makes 20,000 short answers per core and second", "behind_us_per_answer", at_most=50
-    ),
-)
-
-SCENARIOS = (
-    Scenario(
-        name="paced-256",
-        title="256 streams, an event each 20 ms",
-        tokens_per_second=50,
-        connections=256,
-        max_tokens=ENDLESS_TOKENS,
-        goals=_PACED_GOALS,
-    ),
-    Scenario(
-        name="paced-1024",
-        title="1,024 streams, an event each 50 ms",
-        tokens_per_second=20,
-        connections=1024,
-        max_tokens=ENDLESS_TOKENS,
-        goals=_PACED_GOALS,
-    ),
-    Scenario(
-        name="short-streamed",
-        title="one-token answers back to back, streamed, 64 connections",
-        tokens_per_second=0,
-        connections=64,
-        max_tokens=1,
-        goals=_SHORT_GOALS,
-    ),
-    Scenario(
-        name="short-unary",
-        title="one-token answers back to back, unary, 64 connections",
-        tokens_per_second=0,
-        connections=64,
-        max_tokens=1,
-        stream=False,
-        goals=_SHORT_GOALS,
-    ),
-    Scenario(
-        name="engine-speed",
-        title="answers of 512 tokens as fast as they go, 32 connections",
-        tokens_per_second=0,
-        connections=32,
-        max_tokens=512,
-        peers=(),
-        goals=(
-            Goal(
-                "replica makes 300,000 events per core and second",
-                "behind_us_per_event",
-                at_most=3.33,
-            ),
-        ),
-    ),
-    Scenario(
-        name="first-event",
-        title="1,000 streamed answers one after the other, 1 connection",
-        tokens_per_second=0,
-        connections=1,
-        max_tokens=16,
-        requests=1000,
-        peers=(NGINX, SOURCE),
-    ),
-)
-
-
-def named(name: str) -> Scenario | None:
-    """The scenario of that name."""
-    return next((each for each in SCENARIOS if each.name == name), None)

@@ -26,11 +26,12 @@ class Answer:
         return self.body.count(b"\n\n") - 1 if self.stream else 0
 
 
-def ask(base_url: str, body: Mapping[str, object]) -> Answer:
-    """One chat request. Raises `EvalError` for anything but a whole answer."""
+def ask(base_url: str, body: Mapping[str, object], key: str = "") -> Answer:
+    """One chat request, with a key if there is one. Raises `EvalError` but for a whole answer."""
     url = base_url + CHAT_PATH
+    headers = {"authorization": f"Bearer {key}"} if key else {}
     try:
-        reply = httpx.post(url, json=dict(body), timeout=60, trust_env=False)
+        reply = httpx.post(url, json=dict(body), headers=headers, timeout=60, trust_env=False)
     except httpx.HTTPError as error:
         raise EvalError(f"{url} does not answer: {error!r}") from error
     stream = reply.headers.get("content-type", "").startswith("text/event-stream")

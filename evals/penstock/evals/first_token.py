@@ -46,8 +46,8 @@ class FirstToken:
 def measure(serve: Sequence[str], probe: Sequence[str], requests: int, folder: Path) -> FirstToken:
     """Times `requests` each way. Raises `EvalError` when something does not start or answer."""
     folder.mkdir(parents=True, exist_ok=True)
-    with penstock(serve, (), folder) as target:
-        connection = http.client.HTTPConnection("127.0.0.1", target.port, timeout=60)
+    with penstock(serve, (), folder) as system:
+        connection = http.client.HTTPConnection("127.0.0.1", system.target.port, timeout=60)
         taken = [first_event_ms(connection) for _ in range(requests + WARM_UP)]
         connection.close()
     return FirstToken(tuple(sorted(taken[WARM_UP:])), engine_alone(probe, requests))

@@ -21,8 +21,7 @@ from penstock.evals.native import Load, NativePrograms, Source, Target
 from penstock.evals.nginx import nginx
 from penstock.evals.penstock_system import MODEL, penstock, simulated
 from penstock.evals.scoring import FRONT, Score, combined, window_from
-
-RECORDED_TOKENS = 64  # of the answer that the source repeats in endless streams
+from penstock.evals.scraping import scraped
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +33,16 @@ class BenchOptions:
     rounds: int = 3
     warmup_ms: int = 1_000
     window_ms: int = 4_000
+    open: bool = False  # no key, no limits, no scrapes: what these cost is the difference
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What is measured when it is its turn in a round."""
+
+    name: str
+    target: Target
+    beside: Path | None = None  # the body of the load beside it
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +78,8 @@ class LoadBench:
         folder.mkdir(parents=True)
         self._progress(f"{scenario.name}: {scenario.title}")
         engine = simulated(scenario.engine_args)
-        with penstock(self._options.serve_command, engine, folder) as gateway:
+        with penstock(self._options.serve_command, engine, folder) as system:
+            gateway = system.target if self._options.open else system.keyed()
             recorded = record(scenario, gateway)
             return self.measure(scenario, recorded, folder, gateway)
 
@@ -77,12 +87,10 @@ class LoadBench:
         self, scenario: Scenario, recorded: Answer, folder: Path, gateway: Target | None
     ) -> ScenarioResult:
         """Measures the gateway, if there is one, and the scenario's peers with that recording."""
-        body = folder / "request.json"
-        body.write_text(json.dumps(scenario.body(MODEL)))
         with contextlib.ExitStack() as stack:
             targets = [gateway] if gateway else []
             targets += self._peers(scenario, recorded, folder, stack)
-            reports = self._rounds(scenario, targets, body)
+            reports = self._rounds(scenario, turns_of(scenario, targets, folder), folder)
         scores = {
             name: combined([window_from(report) for report in rounds], scenario.connections)
             for name, rounds in reports.items()
@@ -105,34 +113,56 @@ class LoadBench:
         return Target(name, source.port, {FRONT: source.pid})
 
     def _rounds(
-        self, scenario: Scenario, targets: Sequence[Target], body: Path
+        self, scenario: Scenario, turns: Sequence[Turn], folder: Path
     ) -> dict[str, list[Mapping[str, Any]]]:
         load = Load(
             connections=scenario.connections,
-            warmup_ms=self._options.warmup_ms,
-            window_ms=self._options.window_ms,
+            warmup_ms=max(self._options.warmup_ms, scenario.least_warmup_ms),
+            window_ms=max(self._options.window_ms, scenario.least_window_ms),
             requests=scenario.requests,
             endless=scenario.endless,
         )
-        reports: dict[str, list[Mapping[str, Any]]] = {target.name: [] for target in targets}
+        body = folder / "request.json"
+        body.write_text(json.dumps(scenario.body(MODEL)))
+        reports: dict[str, list[Mapping[str, Any]]] = {turn.name: [] for turn in turns}
         for number in range(self._options.rounds):
-            for target in targets if number % 2 == 0 else reversed(targets):
-                self._progress(f"  round {number + 1} of {self._options.rounds}: {target.name}")
-                report = self._programs.load(target, load, body)
-                reports[target.name].append(report)
-                _refuse_an_empty_window(target, report)
+            for turn in turns if number % 2 == 0 else reversed(turns):
+                self._progress(f"  round {number + 1} of {self._options.rounds}: {turn.name}")
+                report = self._turn(scenario, turn, load, body)
+                reports[turn.name].append(report)
+                _refuse_an_empty_window(turn, report)
         return reports
+
+    def _turn(self, scenario: Scenario, turn: Turn, load: Load, body: Path) -> Mapping[str, Any]:
+        with scraped(turn.target.metrics_url):
+            if turn.beside is None or scenario.beside is None:
+                return self._programs.load(turn.target, load, body)
+            connections = scenario.beside.connections
+            folder = turn.beside.parent
+            with self._programs.kept(turn.target, connections, turn.beside, folder) as beside:
+                report = self._programs.load(turn.target, load, body)
+            return {**report, "beside": beside}
+
+
+def turns_of(scenario: Scenario, targets: Sequence[Target], folder: Path) -> list[Turn]:
+    """The targets, each with the load beside it where there is one; and then the gateway alone."""
+    if scenario.beside is None:
+        return [Turn(target.name, target) for target in targets]
+    body = folder / "beside.json"
+    body.write_text(json.dumps(scenario.beside.body(MODEL)))
+    alone = [Turn(bench_plan.ALONE, each) for each in targets if each.name == bench_plan.GATEWAY]
+    return [*(Turn(target.name, target, body) for target in targets), *alone]
 
 
 def record(scenario: Scenario, target: Target) -> Answer:
     """One answer of the target to the scenario's request, cut short where that is endless."""
-    tokens = RECORDED_TOKENS if scenario.endless else scenario.max_tokens
-    return ask(f"http://127.0.0.1:{target.port}", scenario.body(MODEL, tokens))
+    body = scenario.body(MODEL, scenario.recorded_tokens)
+    return ask(f"http://127.0.0.1:{target.port}", body, target.key)
 
 
-def _refuse_an_empty_window(target: Target, report: Mapping[str, Any]) -> None:
+def _refuse_an_empty_window(turn: Turn, report: Mapping[str, Any]) -> None:
     if report["seconds"] == 0:
-        raise EvalError(f"{target.name} could not be measured: {report['problem']}")
+        raise EvalError(f"{turn.name} could not be measured: {report['problem']}")
 
 
-__all__ = ["BenchOptions", "LoadBench", "ScenarioResult", "record"]
+__all__ = ["BenchOptions", "LoadBench", "ScenarioResult", "Turn", "record", "turns_of"]

@@ -11,12 +11,13 @@ from typing import Annotated
 
 import typer
 
-from penstock.evals import bench_plan, machine, report
-from penstock.evals.bench_plan import SCENARIOS, Scenario
+from penstock.evals import machine, report, scenarios
+from penstock.evals.bench_plan import Scenario
 from penstock.evals.errors import EvalError
 from penstock.evals.first_token import measure
 from penstock.evals.load_bench import BenchOptions, LoadBench, ScenarioResult
 from penstock.evals.native import NativePrograms
+from penstock.evals.scenarios import SCENARIOS
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 NGINX_PLACES = ("nginx", "/usr/sbin/nginx", "/usr/local/sbin/nginx")
@@ -51,6 +52,10 @@ def bench(
     ] = "",
     serve_args: Annotated[str, typer.Option(help="More options for it.")] = "",
     nginx: Annotated[str, typer.Option(help="nginx's program.")] = "",
+    open_: Annotated[
+        bool,
+        typer.Option("--open", help="Without key, limits and scrapes: tells what these cost."),
+    ] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit code 1 also when a goal of speed is missed.")
     ] = False,
@@ -63,6 +68,7 @@ def bench(
             rounds=1 if quick else rounds,
             warmup_ms=300 if quick else round(warmup * 1000),
             window_ms=2000 if quick else round(window * 1000),
+            open=open_,
         )
         results = _run(_chosen(scenario or []), options, native, out.resolve())
     except EvalError as error:
@@ -94,14 +100,14 @@ def first_token(
 
 
 def _run(
-    scenarios: list[Scenario], options: BenchOptions, native: Path, out: Path
+    chosen: list[Scenario], options: BenchOptions, native: Path, out: Path
 ) -> list[ScenarioResult]:
     began = datetime.now(UTC).isoformat(timespec="seconds")
     facts = machine.facts(CHECKOUT)
     logs = out / "logs"
     shutil.rmtree(logs, ignore_errors=True)
     runner = LoadBench(NativePrograms(native), options, logs, _progress)
-    results = [runner.run(each) for each in scenarios]
+    results = [runner.run(each) for each in chosen]
     markdown = report.as_markdown(results, facts, options)
     (out / "bench.json").write_text(report.as_json(results, facts, options, began))
     (out / "bench.md").write_text(markdown)
@@ -119,7 +125,7 @@ def _chosen(names: list[str]) -> list[Scenario]:
     known = ", ".join(each.name for each in SCENARIOS)
     chosen = []
     for name in names:
-        found = bench_plan.named(name)
+        found = scenarios.named(name)
         if found is None:
             raise EvalError(f"there is no scenario {name!r}: choose among {known}")
         chosen.append(found)

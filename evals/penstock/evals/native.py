@@ -15,6 +15,7 @@ from penstock.evals.client import CHAT_PATH, Answer
 from penstock.evals.errors import EvalError
 from penstock.evals.processes import running
 
+ENDLESS_MS = 3_600_000  # a window that only its end by a signal ends
 BUILD_HINT = "build it: cmake -S evals/native -B build/evals && cmake --build build/evals"
 
 
@@ -25,6 +26,8 @@ class Target:
     name: str
     port: int
     pids: Mapping[str, int]
+    key: str = ""  # that requests are sent with
+    metrics_url: str = ""  # read while it is under load
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +61,44 @@ class NativePrograms:
 
     def load(self, target: Target, load: Load, body: Path) -> dict[str, Any]:
         """Puts a load on a target and returns the client's report."""
+        limit = 60 + (load.warmup_ms + load.window_ms) / 1000
+        done = subprocess.run(
+            self._command(target, load, body),
+            capture_output=True,
+            text=True,
+            timeout=limit,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise EvalError(f"the load client failed: {done.stderr.strip()}")
+        report: dict[str, Any] = json.loads(done.stdout)
+        return report
+
+    @contextlib.contextmanager
+    def kept(
+        self, target: Target, connections: int, body: Path, folder: Path
+    ) -> Iterator[dict[str, Any]]:
+        """Keeps a load on a target while the block lasts; what it gives is the report afterwards.
+
+        The block begins when every connection has had an answer.
+        """
+        load = Load(connections, warmup_ms=0, window_ms=ENDLESS_MS)
+        command = self._command(target, load, body)
+        report: dict[str, Any] = {}
+        with running("kept-load", command, folder, stop=signal.SIGTERM) as child:
+            child.wait_for(lambda: "measuring\n" in child.log.read_text(), within=60, what="load")
+            yield report
+        last = child.log.read_text().splitlines()[-1]
+        if not last.startswith("{"):
+            raise EvalError(f"the load client did not report: {child.tail()}")
+        report |= json.loads(last)
+
+    def _command(self, target: Target, load: Load, body: Path) -> list[str]:
         flags = {
             "port": target.port,
             "path": CHAT_PATH,
             "body-file": body,
+            "key": target.key,
             "connections": load.connections,
             "warmup-ms": load.warmup_ms,
             "window-ms": load.window_ms,
@@ -69,15 +106,8 @@ class NativePrograms:
             "first-events": "start" if load.endless else "window",
             "watch": ",".join(f"{role}={pid}" for role, pid in target.pids.items()),
         }
-        command = [str(self._load)]
-        for name, value in flags.items():
-            command += [f"--{name}", str(value)]
-        limit = 60 + (load.warmup_ms + load.window_ms) / 1000
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
-        if done.returncode != 0:
-            raise EvalError(f"the load client failed: {done.stderr.strip()}")
-        report: dict[str, Any] = json.loads(done.stdout)
-        return report
+        words = ((f"--{name}", str(value)) for name, value in flags.items())
+        return [str(self._load), *(word for pair in words for word in pair)]
 
     @contextlib.contextmanager
     def source(self, recorded: Answer, step_us: int, folder: Path) -> Iterator[Source]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import signal
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from penstock.evals.account import open_account
+from penstock.evals.admin_api import AdminApi
 from penstock.evals.bench_plan import GATEWAY
 from penstock.evals.native import Target
 from penstock.evals.processes import free_ports, running
@@ -18,23 +21,51 @@ from penstock.evals.scoring import BEHIND, FRONT
 MODEL = "bench"
 START_SECONDS = 180.0  # vLLM on a busy machine
 STOP_SECONDS = 15.0
+DOORS = ("gateway", "admin", "rpc", "metrics", "head-metrics", "node-metrics")
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """A running Penstock: what load is put on, and where operators look."""
+
+    target: Target
+    admin: AdminApi
+    metrics_url: str  # of the gateway
+    node_metrics_url: str  # of the replicas
+
+    @property
+    def url(self) -> str:
+        """The gateway's address for clients."""
+        return f"http://127.0.0.1:{self.target.port}"
+
+    def keyed(self) -> Target:
+        """The target as a tenant's client meets it: with a key, limits and scrapes."""
+        key = open_account(self.admin, self.url)
+        return replace(self.target, key=key, metrics_url=self.metrics_url)
 
 
 @contextlib.contextmanager
-def penstock(command: Sequence[str], engine: Sequence[str], folder: Path) -> Iterator[Target]:
+def penstock(
+    command: Sequence[str], engine: Sequence[str], folder: Path, *, replicas: int = 1
+) -> Iterator[System]:
     """`penstock serve` on free ports, ready, while the block lasts; its data lies in `folder`.
 
     `engine`: options that say what is served, as `simulated` gives them; none: the default model.
     """
-    gateway, admin, rpc, metrics = free_ports(4)
-    whole = [*command, *engine, *_options(gateway, admin, rpc, metrics, folder)]
+    ports = dict(zip(DOORS, free_ports(len(DOORS)), strict=True))
+    whole = [*command, *engine, "--replicas", str(replicas), *_options(ports, folder)]
     with running("penstock", whole, folder, stop=signal.SIGINT, patience=STOP_SECONDS) as child:
         pids = child.wait_for(
-            lambda: _ready_pids(gateway, admin, folder / "data" / "admin.token"),
+            lambda: _ready_pids(ports, _admin(ports, folder), replicas),
             within=START_SECONDS,
-            what="a gateway that lists the model, and a ready replica",
+            what="a gateway that lists the model, and ready replicas",
         )
-        yield Target(GATEWAY, gateway, pids)
+        yield System(
+            target=Target(GATEWAY, ports["gateway"], pids),
+            admin=_admin(ports, folder),
+            metrics_url=f"http://127.0.0.1:{ports['metrics']}/metrics",
+            node_metrics_url=f"http://127.0.0.1:{ports['node-metrics']}/metrics",
+        )
 
 
 def simulated(engine_args: str) -> list[str]:
@@ -42,42 +73,41 @@ def simulated(engine_args: str) -> list[str]:
     return ["--engine", "simulated", "--engine-args", engine_args]
 
 
-def _options(gateway: int, admin: int, rpc: int, metrics: int, folder: Path) -> list[str]:
-    return [
-        *("--name", MODEL, "--gateway", f"127.0.0.1:{gateway}", "--admin", f"127.0.0.1:{admin}"),
-        *("--rpc", f"127.0.0.1:{rpc}", "--metrics", f"127.0.0.1:{metrics}"),
-        *("--data-dir", str(folder / "data")),
-    ]
+def _options(ports: Mapping[str, int], folder: Path) -> list[str]:
+    doors = [word for door in DOORS for word in (f"--{door}", f"127.0.0.1:{ports[door]}")]
+    return ["--name", MODEL, *doors, "--data-dir", str(folder / "data")]
 
 
-def _ready_pids(gateway: int, admin: int, token_file: Path) -> dict[str, int] | None:
+def _admin(ports: Mapping[str, int], folder: Path) -> AdminApi:
+    token = folder / "data" / "admin.token"
+    return AdminApi(
+        f"http://127.0.0.1:{ports['admin']}", token.read_text().strip() if token.exists() else ""
+    )
+
+
+def _ready_pids(ports: Mapping[str, int], admin: AdminApi, wanted: int) -> dict[str, int] | None:
     try:
-        token = token_file.read_text().strip()
-        models = _get(f"http://127.0.0.1:{gateway}/v1/models")["data"]
-        gateways = _get(f"http://127.0.0.1:{admin}/admin/v1/gateways", token)
-        replicas = _get(f"http://127.0.0.1:{admin}/admin/v1/replicas", token)
+        models = httpx.get(
+            f"http://127.0.0.1:{ports['gateway']}/v1/models", timeout=5, trust_env=False
+        )
+        listed = models.raise_for_status().json()["data"]
+        return pids_of(listed, admin.get("gateways"), admin.get("replicas"), wanted)
     except (OSError, httpx.HTTPError):  # not yet
         return None
-    return pids_of(models, gateways, replicas)
 
 
 def pids_of(
     models: Sequence[Mapping[str, Any]],
     gateways: Sequence[Mapping[str, Any]],
     replicas: Sequence[Mapping[str, Any]],
+    wanted: int = 1,
 ) -> dict[str, int] | None:
-    """The processes to watch, once the gateway lists the model and a replica is ready."""
+    """The processes to watch, once the gateway lists the model and so many replicas are ready."""
     serving = [each for each in replicas if each["state"] == "ready"]
     listed = any(each["id"] == MODEL for each in models)
-    if not (listed and gateways and serving):
+    if not (listed and gateways and len(serving) >= wanted):
         return None
     return {FRONT: gateways[0]["pid"], BEHIND: serving[0]["pid"]}
 
 
-def _get(url: str, token: str = "") -> Any:
-    headers = {"authorization": f"Bearer {token}"} if token else {}
-    reply = httpx.get(url, headers=headers, timeout=5, trust_env=False)
-    return reply.raise_for_status().json()
-
-
-__all__ = ["MODEL", "penstock", "pids_of", "simulated"]
+__all__ = ["MODEL", "System", "penstock", "pids_of", "simulated"]

@@ -23,6 +23,8 @@ COLUMNS: Mapping[str, Callable[[Score], float | None]] = {
     "p99 ms": lambda s: s.first_event_p99_ms,
     "gap p50 ms": lambda s: s.gap_p50_ms,
     "gap p99 ms": lambda s: s.gap_p99_ms,
+    "longest silence ms": lambda s: s.longest_silence_ms,
+    "large prompts/s": lambda s: s.beside_per_s,
     "front KiB/connection": lambda s: s.front_kib_per_connection,
     "failures": lambda s: float(s.failures),
 }
@@ -76,12 +78,17 @@ def as_markdown(results: Sequence[ScenarioResult], facts: Facts, options: BenchO
     """What a person reads: one table per scenario with its goals, and a line about the machine."""
     changed = " with changes" if facts.changed else ""
     rounds = f"{options.rounds} round" + ("s" if options.rounds > 1 else "")
+    doors = (
+        "No key, no limits, no scrapes."
+        if options.open
+        else "The gateway's clients have a key and limits, and its metrics are read each second."
+    )
     head = [
         f"Medians of {rounds} of {options.window_ms / 1000:g} s, targets in turn. "
         f"{facts.cores} cores ({facts.cpu}), {facts.memory_gib:g} GiB, load average "
         f"{facts.load_average[0]:.2f} at the start, revision {facts.revision[:12]}{changed}.",
         "CPU is user and system time of all threads. Front: gateway or nginx; behind: the replica "
-        "or the source of nginx's events.",
+        "or the source of nginx's events. " + doors,
     ]
     return "\n".join([*head, *(line for result in results for line in _section(result))]) + "\n"
 

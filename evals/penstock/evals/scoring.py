@@ -48,6 +48,8 @@ class Window:
     answers: int
     failures: int  # failed requests, errors in streams, truncated streams; of the whole run
     problem: str  # the first of them, or why there was no window
+    longest_silence_us: float  # of any stream
+    beside_per_s: float | None  # answers to the load beside it; None: there was none
     first_event_us: Quantiles
     gap_us: Quantiles
     answer_us: Quantiles
@@ -73,23 +75,32 @@ class Score:
     gap_p50_ms: float | None
     gap_p99_ms: float | None
     answer_p50_ms: float | None
+    longest_silence_ms: float | None  # of any stream, at its end too
+    beside_per_s: float | None  # answers to the load beside it
     front_kib_per_connection: float | None
     failures: int
 
 
 def window_from(report: Mapping[str, Any]) -> Window:
-    """The window in a report of the load client."""
+    """The window in a report of the load client, and in that of a load `beside` it."""
+    beside = report.get("beside")
     return Window(
         seconds=report["seconds"],
         events=report["events"],
         answers=report["answers"],
-        failures=report["failed_requests"] + report["stream_errors"] + report["truncated"],
-        problem=report["problem"],
+        failures=_failures(report) + (_failures(beside) if beside else 0),
+        problem=report["problem"] or (beside["problem"] if beside else ""),
+        longest_silence_us=report["longest_silence_us"],
+        beside_per_s=ratio(beside["answers"], beside["seconds"]) if beside else None,
         first_event_us=Quantiles(**report["first_event_us"]),
         gap_us=Quantiles(**report["gap_us"]),
         answer_us=Quantiles(**report["answer_us"]),
         processes={each["name"]: _spent(each) for each in report["processes"]},
     )
+
+
+def _failures(report: Mapping[str, Any]) -> int:
+    return sum(report[kind] for kind in ("failed_requests", "stream_errors", "truncated"))
 
 
 def _spent(process: Mapping[str, Any]) -> Spent:
@@ -115,15 +126,19 @@ def score(window: Window, connections: int) -> Score:
         gap_p50_ms=gap.p50 / 1000 if gap.count else None,
         gap_p99_ms=gap.p99 / 1000 if gap.count else None,
         answer_p50_ms=answer.p50 / 1000 if answer.count else None,
+        longest_silence_ms=window.longest_silence_us / 1000 if gap.count else None,
+        beside_per_s=window.beside_per_s,
         front_kib_per_connection=_memory_per_connection([window], connections),
         failures=window.failures,
     )
 
 
 def combined(windows: Sequence[Window], connections: int) -> Score:
-    """The medians of several rounds; failures are added up, memory is the most there was."""
+    """The medians of several rounds; failures are added up, memory and silence are the most."""
     scores = [score(window, connections) for window in windows]
     figures = {field.name: _median([getattr(s, field.name) for s in scores]) for field in _FIGURES}
+    silences = [s.longest_silence_ms for s in scores if s.longest_silence_ms is not None]
+    figures["longest_silence_ms"] = max(silences, default=None)
     figures["front_kib_per_connection"] = _memory_per_connection(windows, connections)
     return Score(**figures, failures=sum(s.failures for s in scores))
 

@@ -16,11 +16,15 @@ const std::string kHead =
 const std::string kEvent = "data: {\"choices\":[]}\n\n";
 const std::string kDone = "data: [DONE]\n\n";
 
-// Gives every connection the same bytes and closes it.
+enum class Afterwards { kClose, kHold };
+
+// Gives every connection the same bytes, and closes it or says nothing more.
 class Server {
  public:
-  explicit Server(std::string answer)
-      : listener_(::socket(AF_INET, SOCK_STREAM, 0)), answer_(std::move(answer)) {
+  explicit Server(std::string answer, Afterwards afterwards = Afterwards::kClose)
+      : listener_(::socket(AF_INET, SOCK_STREAM, 0)),
+        answer_(std::move(answer)),
+        afterwards_(afterwards) {
     address_.sin_family = AF_INET;
     address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof address_;
@@ -38,16 +42,19 @@ class Server {
  private:
   void serve() {
     while (true) {
-      const Descriptor client(::accept(listener_.get(), nullptr, nullptr));
+      Descriptor client(::accept(listener_.get(), nullptr, nullptr));
       if (client.get() < 0) return;
       std::array<char, 256> request;
       if (::recv(client.get(), request.data(), request.size(), 0) <= 0) continue;
       ::send(client.get(), answer_.data(), answer_.size(), MSG_NOSIGNAL);
+      if (afterwards_ == Afterwards::kHold) held_.push_back(std::move(client));
     }
   }
 
   Descriptor listener_;
   std::string answer_;
+  const Afterwards afterwards_;
+  std::vector<Descriptor> held_;
   sockaddr_in address_{};
   std::thread thread_;
 };
@@ -108,6 +115,33 @@ TEST(LoadClient, CountsRefusedConnections) {
   const LoadReport report = LoadClient(options).run();
   EXPECT_GE(report.counts.failed_requests, 1000u);
   EXPECT_EQ(report.problem, "cannot connect: Connection refused");
+}
+
+TEST(LoadClient, TellsHowLongAStreamHasBeenSilent) {
+  const Server server(kHead + kEvent, Afterwards::kHold);
+  LoadOptions options;
+  options.target = {server.address(), "GET / HTTP/1.1\r\n\r\n"};
+  options.warmup = std::chrono::milliseconds(0);
+  options.window = std::chrono::milliseconds(50);
+  const LoadReport report = LoadClient(options).run();
+  EXPECT_EQ(report.counts.failures(), 0u) << report.problem;
+  EXPECT_GE(report.longest_silence, options.window);
+  EXPECT_LT(report.longest_silence, std::chrono::seconds(20));
+}
+
+TEST(LoadClient, EndsItsWindowWhenItIsStopped) {
+  const Server server(kHead + kEvent, Afterwards::kHold);
+  LoadClient* running = nullptr;
+  LoadOptions options;
+  options.target = {server.address(), "GET / HTTP/1.1\r\n\r\n"};
+  options.warmup = std::chrono::milliseconds(0);
+  options.window = std::chrono::hours(1);
+  options.on_window = [&] { running->stop(); };
+  LoadClient client(options);
+  running = &client;
+  const LoadReport report = client.run();
+  EXPECT_GT(report.seconds, 0);
+  EXPECT_LT(report.seconds, 60);
 }
 
 }  // namespace

@@ -1,0 +1,73 @@
+"""Metrics that are read again and again while something is measured, and what stands in them."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+
+import httpx
+
+from penstock.evals.errors import EvalError
+
+Labels = dict[str, str]
+
+
+def page(url: str) -> str:
+    """A page of metrics as Prometheus reads it. Raises `EvalError`."""
+    try:
+        return httpx.get(url, timeout=10, trust_env=False).raise_for_status().text
+    except httpx.HTTPError as error:
+        raise EvalError(f"{url} cannot be read: {error!r}") from error
+
+
+@contextlib.contextmanager
+def scraped(url: str, every: float = 1.0) -> Iterator[None]:
+    """Reads the page at once and every so many seconds while the block lasts; no URL: never.
+
+    Raises `EvalError` at the end where a page could not be read: the figures would be of less.
+    """
+    over = threading.Event()
+    problems: list[EvalError] = []
+
+    def read() -> None:
+        while True:
+            try:
+                page(url)
+            except EvalError as error:
+                problems.append(error)
+            if over.wait(every):
+                return
+
+    reader = threading.Thread(target=read, name="scrapes")
+    if url:
+        reader.start()
+    try:
+        yield
+    finally:
+        over.set()
+        if url:
+            reader.join()
+    if problems:
+        raise problems[0]
+
+
+def series(text: str, name: str) -> list[tuple[Labels, float]]:
+    """All series of a metric on a page, with their labels."""
+    lines = (line for line in text.splitlines() if line.startswith((name + "{", name + " ")))
+    return [_series(line) for line in lines]
+
+
+def _series(line: str) -> tuple[Labels, float]:
+    left, value = line.rsplit(" ", 1)
+    inside = left.partition("{")[2].rpartition("}")[0]
+    pairs = (each.partition("=") for each in inside.split('",') if each)
+    return {name.strip(): text.strip().strip('"') for name, _, text in pairs}, float(value)
+
+
+def total(text: str, name: str) -> float:
+    """The sum of all series of a metric; 0 where there is none."""
+    return sum(value for _, value in series(text, name))
+
+
+__all__ = ["page", "scraped", "series", "total"]
