@@ -29,7 +29,7 @@ constexpr std::string_view kExposedHeaders =
     "x-penstock-prefix-hit, x-penstock-drop-reason, x-ratelimit-limit-requests, "
     "x-ratelimit-remaining-requests, x-ratelimit-reset-requests, x-ratelimit-limit-tokens, "
     "x-ratelimit-remaining-tokens, x-ratelimit-reset-tokens, "
-    "allow, accept-encoding";
+    "allow, accept-encoding, www-authenticate";
 
 void add_header(std::string& text, std::string_view name, std::string_view value) {
   text.append(name).append(": ").append(value).append("\r\n");

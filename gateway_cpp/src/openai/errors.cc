@@ -56,6 +56,8 @@ std::vector<Header> error_headers(const base::Error& error) {
   if (!error.drop_reason.empty()) {
     headers.push_back({"x-penstock-drop-reason", error.drop_reason});
   }
+  // RFC 9110, 11.6.1: who is asked for a key is told how to show one.
+  if (error.status == 401) headers.push_back({"www-authenticate", R"(Bearer realm="penstock")"});
   return headers;
 }
 

@@ -52,6 +52,12 @@ TEST(Errors, RetryAfterIsOneToSixtyWholeSeconds) {
   EXPECT_EQ(header(error, "retry-after-ms"), "60000");
 }
 
+TEST(Errors, WhoIsAskedForAKeyIsToldHowToShowIt) {
+  EXPECT_EQ(header(make_error(Kind::kInvalidApiKey, ""), "www-authenticate"),
+            R"(Bearer realm="penstock")");
+  EXPECT_EQ(header(make_error(Kind::kPermissionDenied, ""), "www-authenticate"), "absent");
+}
+
 TEST(Errors, TellsWhyAdmissionSaidNo) {
   base::Error error = make_error(Kind::kShedLoad, "");
   EXPECT_EQ(header(error, "x-penstock-drop-reason"), "absent");
