@@ -1,6 +1,7 @@
 #include "control_plane/snapshot_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,11 +14,15 @@
 namespace penstock::control_plane {
 namespace {
 
+// Hashes of keys and salts of caches are for nobody but the gateway's own user.
+constexpr mode_t kOwnerOnly = S_IRUSR | S_IWUSR;
+
 // Writes and syncs: after a power cut the renamed file must not be empty. Returns an errno.
 int write_synced(const std::filesystem::path& path, std::string_view bytes) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kOwnerOnly);
   if (fd < 0) return errno;
-  int failure = 0;
+  // One that was left behind keeps the mode that it was made with.
+  int failure = ::fchmod(fd, kOwnerOnly) == 0 ? 0 : errno;
   while (!bytes.empty() && failure == 0) {
     const ssize_t written = ::write(fd, bytes.data(), bytes.size());
     if (written >= 0) {

@@ -16,8 +16,9 @@ class SnapshotFile {
   // DIR/snapshot-<gateway_id>.pb. An empty directory: nothing is kept.
   SnapshotFile(const std::string& directory, const std::string& gateway_id, base::Log& log);
 
-  // Replaces the file in one step: a reader sees the old one or the new one. A full disk is logged
-  // and otherwise ignored, since it must not stop the routes from changing.
+  // Replaces the file in one step: a reader sees the old one or the new one. Nobody but its owner
+  // can read it. A full disk is logged and otherwise ignored, since it must not stop the routes
+  // from changing.
   void save(const penstock::v1::RouteSnapshot& snapshot);
 
   // Nothing if there is no file, or none that can be read (which is logged).

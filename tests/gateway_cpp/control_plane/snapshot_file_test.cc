@@ -1,6 +1,7 @@
 #include "control_plane/snapshot_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 
@@ -30,6 +31,19 @@ TEST_F(SnapshotFileTest, GivesBackWhatWasSavedLast) {
   EXPECT_EQ(loaded->SerializeAsString(), snapshot_of(2, "mini").SerializeAsString());
   EXPECT_TRUE(std::filesystem::exists(directory_.path() / "snapshot-gw-1.pb"));
   EXPECT_FALSE(std::filesystem::exists(directory_.path() / "snapshot-gw-1.pb.new"));
+}
+
+TEST_F(SnapshotFileTest, NobodyButItsOwnerCanReadIt) {
+  constexpr auto kOwner = std::filesystem::perms::owner_read | std::filesystem::perms::owner_write;
+  const std::filesystem::path kept = directory_.path() / "snapshot-gw-1.pb";
+  const ::mode_t before = ::umask(0);
+  file_.save(snapshot_of(1, "mini"));
+  EXPECT_EQ(std::filesystem::status(kept).permissions(), kOwner);
+  // Halves that others could read, of one that died while it wrote.
+  std::ofstream(kept.string() + ".new") << "half";
+  file_.save(snapshot_of(2, "mini"));
+  ::umask(before);
+  EXPECT_EQ(std::filesystem::status(kept).permissions(), kOwner);
 }
 
 TEST_F(SnapshotFileTest, NoFileIsNoSnapshotAndNoComplaint) {
