@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 from pydantic import BaseModel
 
-from penstock.replica.engine import Call
+from penstock.replica.engine import Call, Failed
 from penstock.replica.vllm import budgets
 
 
@@ -50,12 +50,24 @@ def test_no_budget_refuses_nothing() -> None:
 
 
 def test_a_limit_that_nobody_named_is_cut_and_not_refused() -> None:
-    for request in (Chat(), Completion(), Completion(max_tokens=16)):
+    for request in (Chat(), Completion(), Completion(max_tokens=16)):  # as vLLM fills it in
         assert budgets.completion_refusal(request, _call(completion=9)) is None
     for made, wanted in ((16, 9), (None, 9), (4, 4)):
         parameters = SimpleNamespace(max_tokens=made)
         budgets.cut(parameters, _call(completion=9))
         assert parameters.max_tokens == wanted
+
+
+def test_who_names_as_much_as_vllm_takes_for_none_has_named_it() -> None:
+    def refusal(body: bytes) -> Failed | None:
+        call = Call("r", "/v1/completions", body, "m", max_completion_tokens=9)
+        return budgets.completion_refusal(Completion(max_tokens=16), call)
+
+    failed = refusal(b'{"prompt": "hi", "max_tokens": 16}')
+    assert failed is not None
+    assert failed.message == "max_tokens is 16, at most 9 tokens are allowed here; ask for fewer."
+    for body in (b'{"prompt": "hi"}', b'{"prompt": "hi", "max_tokens": null}', b"[16]", b"{"):
+        assert refusal(body) is None
 
 
 def test_a_prompt_above_the_budget_is_refused_by_its_field() -> None:

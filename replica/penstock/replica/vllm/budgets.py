@@ -6,6 +6,7 @@ when it goes to the engine. A request that names no limit of its answers gets th
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 from penstock.replica.engine import Call, Failed
@@ -26,8 +27,10 @@ _PROMPTS: Final = {
 def completion_refusal(request: Any, call: Call) -> Failed | None:
     """Why the parsed request may not have the answer that it asks for."""
     most = call.max_completion_tokens
-    named = next((name for name in _LIMITS if _named(request, name)), None)
+    named = next((name for name in _LIMITS if _is_set(request, name)), None)
     if not most or named is None or getattr(request, named) <= most:
+        return None
+    if not _named(request, named, call):
         return None
     return errors.token_budget_exceeded(
         f"{named} is {getattr(request, named)}, at most {most} tokens are allowed here; ask for "
@@ -53,11 +56,19 @@ def cut(sampling_params: Any, call: Call) -> None:
         sampling_params.max_tokens = min(sampling_params.max_tokens or most, most)
 
 
-def _named(request: Any, name: str) -> bool:
-    """Whether the client names the limit. vLLM writes its default over a completion's null, so that
-    who names just that much is taken for one who names nothing."""
-    fields = type(request).model_fields
-    return name in fields and getattr(request, name) not in (None, fields[name].default)
+def _is_set(request: Any, name: str) -> bool:
+    return name in type(request).model_fields and getattr(request, name) is not None
+
+
+def _named(request: Any, name: str, call: Call) -> bool:
+    """Whether the client itself set the limit. vLLM writes its default where a completion names
+    none, so of one that is as large as that only the client's own body tells."""
+    if getattr(request, name) != type(request).model_fields[name].default:
+        return True
+    try:
+        return json.loads(call.body).get(name) is not None
+    except (ValueError, AttributeError):  # no JSON object: not what was parsed
+        return False
 
 
 __all__ = ["completion_refusal", "cut", "prompt_refusal"]
