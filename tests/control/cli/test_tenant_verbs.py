@@ -35,6 +35,15 @@ def test_a_tenant_is_created_changed_shown_and_deleted(asked_head: AskedHead) ->
     assert "no tenant 'acme'" in asked_head.run("tenants", "show", "acme").stderr
 
 
+def test_a_limit_that_does_not_exist_is_told_those_that_do(asked_head: AskedHead) -> None:
+    asked_head.run("tenants", "create", "acme")
+    refused = asked_head.run("tenants", "set", "acme", "max_stream=4")
+    assert refused.exit_code != 0
+    told = " ".join(refused.stderr.split())
+    assert "max_stream: there is no such key; there are requests_per_minute, " in told
+    assert "max_streams, models, adapters, priority, degrade, cache_salt" in told
+
+
 def test_a_dry_run_changes_nothing(asked_head: AskedHead) -> None:
     dry = asked_head.run("tenants", "create", "acme", "--dry-run")
     assert dry.stdout == "tenant acme would be made (generation 1)\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -32,8 +32,19 @@ def checked(kind: type[M], values: dict[str, Any]) -> M:
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        lines = (f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise InvalidSetting("; ".join(lines)) from error
+        raise InvalidSetting("; ".join(_told(kind, error))) from error
+
+
+def _told(kind: type[BaseModel], error: ValidationError) -> Iterator[str]:
+    """What is wrong with each, and at the end what there is where a name is none."""
+    unknown = False
+    for each in error.errors():
+        here = each["type"] == "extra_forbidden" and len(each["loc"]) == 1
+        unknown |= here
+        message = "there is no such key" if here else each["msg"]
+        yield f"{'.'.join(map(str, each['loc']))}: {message}"
+    if unknown:
+        yield f"there are {', '.join(kind.model_fields)}"
 
 
 def _value(text: str) -> Any:
