@@ -41,6 +41,21 @@ std::optional<base::Error> Tenant::refuses(std::string_view deployment,
   return std::nullopt;
 }
 
+base::Error Tenant::unresolved(const base::Error& why, std::string_view model) const {
+  constexpr std::size_t kShown = 200;  // of a hostile name
+  if (may_use_all() || why.kind == base::Kind::kNoRoutes) return why;
+  if (model.empty()) {
+    return base::make_error(base::Kind::kMissingParameter,
+                            "'model' is missing. GET /v1/models lists what this key may use.",
+                            "model");
+  }
+  return base::make_error(base::Kind::kModelNotFound,
+                          "The model `" + std::string(model.substr(0, kShown)) +
+                              "` does not exist, or this key may not use it. GET /v1/models lists "
+                              "what it may use.",
+                          "model");
+}
+
 base::Error key_error(KeyFault fault) {
   switch (fault) {
     case KeyFault::kNoKey:

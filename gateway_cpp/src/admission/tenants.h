@@ -49,6 +49,9 @@ struct Tenant {
   base::Priority granted(std::optional<base::Priority> asked) const;
   // 403 where it may not use the deployment or the adapter ("pirate@1"; empty: the base model).
   std::optional<base::Error> refuses(std::string_view deployment, std::string_view adapter) const;
+  // What it is told where `model`, as it named it, is no route's: `why`, which names those that
+  // exist, unless any is kept from it.
+  base::Error unresolved(const base::Error& why, std::string_view model) const;
 };
 
 // One who may call. Keeps its tenant alive however often the table is replaced.

@@ -193,19 +193,28 @@ Session::Refused Session::refusal(const RequestHead& head, const Match& matched)
   return std::nullopt;
 }
 
-// Whose request it is, where the page is for those who may call.
+// Whose request it is, where the page is for those who may call, or tells them more than others.
 Session::Refused Session::know_caller(const RequestHead& head, Page page) {
   caller_.reset();
   const bool asks = page == Page::kEndpoint || page == Page::kModels || page == Page::kModel;
-  if (!asks || services_.tenants == nullptr) return std::nullopt;
+  const bool knows = asks || page == Page::kDeepHealth;
+  if (!knows || services_.tenants == nullptr) return std::nullopt;
   auto found = services_.tenants->find(presented_key(head), services_.clock.wall_now());
   if (const auto* fault = std::get_if<admission::KeyFault>(&found)) {
+    if (!asks) return std::nullopt;
     services_.metrics.keys_refused.add();
     return admission::key_error(*fault);
   }
   caller_ = std::move(std::get<admission::Caller>(found));
-  if (head.priority.empty() || base::priority_named(head.priority)) return std::nullopt;
+  if (!asks || head.priority.empty() || base::priority_named(head.priority)) return std::nullopt;
   return wrong_priority(head);
+}
+
+// Who is told of deployments; null: a stranger. The status port is the operator's.
+const admission::Tenant* Session::viewer() const {
+  static const admission::Tenant everything;
+  if (services_.tenants == nullptr) return &everything;
+  return caller_ ? caller_->tenant.get() : nullptr;
 }
 
 base::Error Session::no_such_page(const RequestHead& head) const {
@@ -250,7 +259,7 @@ Awaitable<void> Session::dispatch(const RequestHead& head, const Found& found, s
     case Page::kHealth:
       co_return co_await show(services_.pages.health(), reply);
     case Page::kDeepHealth:
-      co_return co_await show(services_.pages.deep_health(), reply);
+      co_return co_await show(services_.pages.deep_health(viewer()), reply);
     case Page::kVersion:
       co_return co_await show(services_.pages.version(), reply);
     case Page::kOpenapi:

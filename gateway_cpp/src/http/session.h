@@ -100,6 +100,7 @@ class Session {
   bool has(Page page) const;
   Refused refusal(const RequestHead& head, const Match& matched);
   Refused know_caller(const RequestHead& head, Page page);
+  const admission::Tenant* viewer() const;
   base::Error no_such_page(const RequestHead& head) const;
   Awaitable<void> generate(const Found& found, const RequestHead& head, std::string_view id,
                            HttpReply& reply);

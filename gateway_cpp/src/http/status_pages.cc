@@ -70,16 +70,21 @@ std::string_view standing_without_replica(base::Availability availability) {
   return "no_replica";
 }
 
-// One entry of the deep page, and whether it lets the page be well.
-bool append_deployment(std::string& body, const routing::DeploymentRoute& route,
+// Whether it lets the deep page be well.
+bool is_well(const routing::DeploymentRoute& route, const dispatch::Standing& standing) {
+  return standing.usable > 0 || route.availability == base::Availability::kScaledToZero;
+}
+
+// Its entry of the deep page.
+void append_deployment(std::string& body, const routing::DeploymentRoute& route,
                        const dispatch::Standing& standing) {
   const auto serving = standing.usable;
+  if (!body.empty()) body += ',';
   body += R"({"id":)" + base::json_string(route.name);
   body += R"(,"status":)";
   body += base::json_string(serving > 0 ? "serving" : standing_without_replica(route.availability));
   body += R"(,"replicas":)" + std::to_string(standing.replicas);
   body += R"(,"serving":)" + std::to_string(serving) + "}";
-  return serving > 0 || route.availability == base::Availability::kScaledToZero;
 }
 
 }  // namespace
@@ -143,19 +148,21 @@ PageText StatusPages::health() const {
   return page;
 }
 
-PageText StatusPages::deep_health() const {
+PageText StatusPages::deep_health(const admission::Tenant* viewer) const {
   const routing::Routes& routes = *routes_.read();
   if (why_not_ready(routes)) return ready();
   std::string deployments;
   bool well = true;
   for (const auto& [name, route] : routes.deployments()) {
+    if (viewer != nullptr && viewer->refuses(name, {})) continue;
     const auto dispatcher = dispatchers_.of(*route);
-    if (!deployments.empty()) deployments += ',';
     const auto standing = dispatcher ? dispatcher->standing() : dispatch::Standing{};
-    well &= append_deployment(deployments, *route, standing);
+    well &= is_well(*route, standing);
+    if (viewer != nullptr) append_deployment(deployments, *route, standing);
   }
   std::string body = R"({"status":)" + base::json_string(well ? "well" : "degraded");
-  body += R"(,"deployments":[)" + deployments + "]" + routes_members(routes) + "}";
+  if (viewer != nullptr) body += R"(,"deployments":[)" + deployments + "]";
+  body += routes_members(routes) + "}";
   return {well ? 200U : 503U, kJson, std::move(body)};
 }
 
@@ -205,7 +212,7 @@ PageText StatusPages::models(const admission::Tenant& tenant) const {
 base::Result<PageText> StatusPages::model(const admission::Tenant& tenant,
                                           std::string_view id) const {
   const auto route = routes_.read()->resolve(id);
-  if (!route) return route.error();
+  if (!route) return tenant.unresolved(route.error(), id);
   if (auto no = tenant.refuses(route->deployment->name, route->adapter)) return *no;
   return PageText{200, kJson, openai::model_body(card_of(resolved_name(id, *route)))};
 }

@@ -47,8 +47,9 @@ class StatusPages {
   // As vLLM tells it: nothing but the status; why it is not well is told as by ready().
   PageText health() const;
   // Whether every deployment is well: how many replicas it has, and to how many of them this
-  // gateway would send. 503 also when one deployment has none, unless nobody wants any.
-  PageText deep_health() const;
+  // gateway would send. 503 also when one deployment has none, unless nobody wants any. Of
+  // deployments that the viewer may use; null, a stranger: of all together, and of none by name.
+  PageText deep_health(const admission::Tenant* viewer) const;
   PageText version() const;
   PageText metrics() const;
   // What the tenant may use.

@@ -15,16 +15,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Its error names nothing that the tenant may not use.
-base::Error unknown_to_tenant(const std::string& model) {
-  constexpr size_t kShown = 200;  // of a hostile name
-  return base::make_error(base::Kind::kModelNotFound,
-                          "The model `" + model.substr(0, kShown) +
-                              "` does not exist, or this key may not use it. GET /v1/models lists "
-                              "what it may use.",
-                          "model");
-}
-
 // As engines order by: the lower goes first.
 int engine_priority(base::Priority priority) {
   return static_cast<int>(base::Priority::kNormal) - static_cast<int>(priority);
@@ -88,17 +78,16 @@ RequestFlow::Failed RequestFlow::parse(Exchange& x) {
 RequestFlow::Failed RequestFlow::resolve(Exchange& x) {
   x.settlement.enter(base::Phase::kResolve);
   auto route = parts_.routes.read()->resolve(x.request.model);
-  if (!route)
-    return x.account->caller().tenant->may_use_all() ? route.error()
-                                                     : unknown_to_tenant(x.request.model);
+  const admission::Tenant& tenant = *x.account->caller().tenant;
+  if (!route) return tenant.unresolved(route.error(), x.request.model);
   x.record().deployment = route->deployment->name;
   x.record().adapter = route->adapter;
   x.route = std::move(*route);
+  if (auto no = tenant.refuses(x.record().deployment, x.route.adapter)) {
+    return x.request.model.empty() ? tenant.unresolved(*no, {}) : *no;
+  }
   // Who named no model is answered by the name of the one there is.
   if (x.request.model.empty()) x.request.model = x.record().deployment;
-  if (auto no = x.account->caller().tenant->refuses(x.record().deployment, x.route.adapter)) {
-    return no;
-  }
   if (!x.route.deployment->canary.empty()) move_to_canary(x);
   x.dispatcher = parts_.dispatchers.of(*x.route.deployment);
   if (!x.dispatcher) return gone_from_routes(x.record().deployment);

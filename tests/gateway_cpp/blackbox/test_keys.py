@@ -14,7 +14,7 @@ from tests.fakes.fake_replica import FakeCall, delta, hang, hello, refuse
 from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.conftest import MINI, Start, System
 from tests.gateway_cpp.blackbox.held import Held, busy
-from tests.gateway_cpp.blackbox.raw_http import Response, chat, request
+from tests.gateway_cpp.blackbox.raw_http import CHAT, Response, chat, request
 
 ACME = tenant(keys=["sesame"])
 BEARER = "Authorization: Bearer sesame\r\n"
@@ -26,6 +26,7 @@ def is_stranger(answer: Response) -> None:
     assert answer.error["type"] == "authentication_error"
     assert answer.error["code"] == "invalid_api_key"
     assert answer.headers["x-should-retry"] == "false"
+    assert answer.headers["www-authenticate"] == 'Bearer realm="penstock"'
 
 
 async def publish(system: System, *tenants: routes.Tenant, keys_required: bool = True) -> None:
@@ -160,6 +161,25 @@ async def test_a_tenant_uses_and_sees_only_what_it_may(start: Start) -> None:
     assert await listed(other) == set()
     hidden = await system.ask(request("GET", "/v1/models/mini", headers=other))
     assert hidden.status in (403, 404)
+
+
+async def test_nobody_hears_of_a_model_that_it_may_not_use(start: Start) -> None:
+    all_of_them, none = tenant(keys=["sesame"]), tenant("other", keys=["other"], models=["maxi"])
+    system = await start(tenants=[all_of_them, none], keys_required=True)
+    unnamed = json.dumps({"messages": CHAT["messages"]}).encode()
+    for asked, status in (
+        (chat("x-api-key: other\r\n", model="nothing"), 404),
+        (request("GET", "/v1/models/nothing", headers="x-api-key: other\r\n"), 404),
+        (request(body=unnamed, headers="x-api-key: other\r\n"), 400),
+        (request("GET", "/health/deep"), 200),
+        (request("GET", "/health/deep", headers="x-api-key: wrong\r\n"), 200),
+        (request("GET", "/health/deep", headers="x-api-key: other\r\n"), 200),
+    ):
+        answer = await system.ask(asked)
+        assert answer.status == status, answer
+        assert b"mini" not in answer.body, answer
+    known = await system.ask(request("GET", "/health/deep", headers=BEARER))
+    assert [each["id"] for each in json.loads(known.body)["deployments"]] == ["mini"]
 
 
 async def test_a_new_key_works_and_a_revoked_one_stops_with_the_next_snapshot(

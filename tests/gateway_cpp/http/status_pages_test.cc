@@ -27,6 +27,7 @@ class StatusPagesTest : public testing::Test {
         << page.body;
   }
 
+  const admission::Tenant everything_;
   test::FixedClock clock_;
   base::Metrics metrics_;
   runtime::GatewayState state_;
@@ -101,10 +102,10 @@ TEST_F(StatusPagesTest, TellTheirHealthAsVllmDoes) {
 }
 
 TEST_F(StatusPagesTest, AreDeeplyWellWhenEveryDeploymentHasAReplicaToSendTo) {
-  EXPECT_EQ(pages_.deep_health().body, pages_.ready().body);
+  EXPECT_EQ(pages_.deep_health(&everything_).body, pages_.ready().body);
   announce({routing::replica("r1", "mini"), routing::replica("r2", "mini")});
   report(false);
-  const auto page = pages_.deep_health();
+  const auto page = pages_.deep_health(&everything_);
   EXPECT_EQ(page.status, 200U);
   EXPECT_EQ(page.body, R"({"status":"well","deployments":[{"id":"mini","status":"serving",)"
                        R"("replicas":2,"serving":1}],"snapshot_version":7,)"
@@ -118,7 +119,7 @@ TEST_F(StatusPagesTest, AreNotDeeplyWellWhileOneDeploymentHasNoReplica) {
     routes_.replace({.version = 7,
                      .deployments = {routing::deployment("mini"), other},
                      .replicas = {routing::replica("r1", "mini")}});
-    return pages_.deep_health();
+    return pages_.deep_health(&everything_);
   };
   const auto lost = page_when(base::Availability::kServing);
   EXPECT_EQ(lost.status, 503U);
@@ -129,6 +130,25 @@ TEST_F(StatusPagesTest, AreNotDeeplyWellWhileOneDeploymentHasNoReplica) {
   EXPECT_EQ(page_when(base::Availability::kFailed).status, 503U);
   EXPECT_EQ(page_when(base::Availability::kScaledToZero).status, 200U);
   EXPECT_EQ(pages_.ready().status, 200U);
+}
+
+TEST_F(StatusPagesTest, TellOfNoDeploymentThatTheViewerMayNotUse) {
+  routes_.replace({.version = 7,
+                   .deployments = {routing::deployment("mini"), routing::deployment("secret")},
+                   .replicas = {routing::replica("r1", "mini")}});
+  const admission::Tenant some{.id = "acme", .models = {"mini"}};
+  const auto own = pages_.deep_health(&some);
+  EXPECT_EQ(own.status, 200U);
+  EXPECT_NE(own.body.find(R"("id":"mini")"), std::string::npos);
+  EXPECT_EQ(own.body.find("secret"), std::string::npos) << own.body;
+  const auto strange = pages_.deep_health(nullptr);
+  EXPECT_EQ(strange.status, 503U);
+  EXPECT_EQ(strange.body, R"({"status":"degraded","snapshot_version":7,)"
+                          R"("snapshot_source":"none","control_connected":false})");
+  const auto none = pages_.model(some, "other");
+  ASSERT_FALSE(none.has_value());
+  EXPECT_EQ(none.error().status, 404U);
+  EXPECT_EQ(none.error().message.find("secret"), std::string::npos) << none.error().message;
 }
 
 TEST_F(StatusPagesTest, TellTheirVersion) {

@@ -76,15 +76,15 @@ _SCHEMAS: Final[Json] = {
     ),
     "PenstockStatus": _object({"status": _TEXT}),
     "PenstockHealth": _object(
+        {"status": _TEXT},
         {
-            "status": _TEXT,
             "deployments": {
                 "type": "array",
                 "items": _object(
                     {"id": _TEXT, "status": _TEXT, "replicas": _NUMBER, "serving": _NUMBER}
                 ),
             },
-        }
+        },
     ),
     "PenstockVersion": _object({"version": _TEXT}),
 }
