@@ -13,6 +13,11 @@ constexpr double kShortMemory = 32;
 // would make it seem too fast before the long ones end.
 constexpr double kRounds = 2;
 constexpr double kMostSeconds = 3600;
+// Before anything was learnt: an answer of 256 tokens, 30 of them a second, where one that is
+// generated is work of 4. Most engines are faster while they are not full: who is told to come back
+// then is let in.
+constexpr double kUnseenWork = 4 * 256;
+constexpr double kUnseenPace = 4 * 30;
 
 void move_towards(double& mean, double value, double memory) { mean += (value - mean) / memory; }
 
@@ -74,7 +79,7 @@ void WaitModel::learn(const Running& run, base::SteadyTime now) {
   if (seconds <= 0) return;
   const auto work = static_cast<double>(run.work);
   const double running = std::max(1.0, (beside_ - run.beside) / seconds);
-  const double known = pace(running);
+  const double known = learnt_pace(running);
   if (known > 0) move_towards(surprise_, off_by(seconds, work / known), kShortMemory);
   learn_pace(running, work, seconds);
 }
@@ -91,7 +96,7 @@ void WaitModel::learn_pace(double running, double work, double seconds) {
 }
 
 // Where nothing was learnt of so many, what was learnt of the nearest numbers counts.
-double WaitModel::pace(double running) const {
+double WaitModel::learnt_pace(double running) const {
   const double step = std::clamp<double>(std::log2(running), 0, kSteps - 1);
   for (double reach = 1; reach < 2 * kSteps; reach *= 2) {
     double sum = 0;
@@ -107,12 +112,29 @@ double WaitModel::pace(double running) const {
   return 0;
 }
 
+double WaitModel::pace(double running, base::SteadyTime now) const {
+  const double learnt = learnt_pace(running);
+  if (learnt > 0) return learnt;
+  return mean_work() / std::max(mean_work() / kUnseenPace, oldest(now));
+}
+
+// How long the oldest has run, in seconds, of as many as ends() looks at.
+double WaitModel::oldest(base::SteadyTime now) const {
+  double most = 0;
+  const std::size_t stride = runs_.size() / kSample + 1;
+  for (std::size_t i = 0; i < runs_.size(); i += stride) {
+    if (runs_[i].work > 0) most = std::max(most, Seconds(now - runs_[i].since).count());
+  }
+  return most;
+}
+
+double WaitModel::mean_work() const { return starts_ > 0 ? work_ / starts_ : kUnseenWork; }
+
 std::chrono::milliseconds WaitModel::estimate(std::uint64_t work_before, std::size_t places,
                                               base::SteadyTime now) const {
   const std::size_t used = running_ > 0 ? std::min(places, running_) : places;
   const auto most = static_cast<double>(std::max<std::size_t>(used, 1));
-  const double speed = pace(most);
-  if (speed <= 0) return std::chrono::milliseconds(0);
+  const double speed = pace(most, now);
   const double ahead = static_cast<double>(work_before) / mean_work();
   double seconds = (ahead + 1) * mean_work() / speed / most;
   const double trust = std::max(0.0, 1 - 2 * surprise_ - spread_);
@@ -122,11 +144,9 @@ std::chrono::milliseconds WaitModel::estimate(std::uint64_t work_before, std::si
   return std::chrono::ceil<std::chrono::milliseconds>(Seconds(std::min(seconds, kMostSeconds)));
 }
 
-std::chrono::microseconds WaitModel::between(std::size_t places) const {
+std::chrono::microseconds WaitModel::between(std::size_t places, base::SteadyTime now) const {
   const auto most = static_cast<double>(std::max<std::size_t>(places, 1));
-  const double speed = pace(most);
-  if (speed <= 0) return std::chrono::microseconds(0);
-  const double seconds = std::min(mean_work() / speed / most, kMostSeconds);
+  const double seconds = std::min(mean_work() / pace(most, now) / most, kMostSeconds);
   return std::chrono::ceil<std::chrono::microseconds>(Seconds(seconds));
 }
 

@@ -16,6 +16,9 @@
 // together, and worse than nothing where they cannot. It counts as far as runs have lately ended
 // when they were foreseen to, and were of one size.
 //
+// Until the first run has ended, a place is taken to run as those of a busy engine do, but no
+// faster than the oldest run shows: what has run for so long is not done sooner.
+//
 // Nothing can be foreseen of few places with answers whose length nobody knows: one that waits for
 // the next of four answers with exponential lengths is told its mean, and half of them are off by
 // more than 60 %. Estimates get better the more go before.
@@ -36,21 +39,19 @@ class WaitModel {
   // Names one that runs, from started() until ended().
   using Run = std::uint32_t;
 
-  // `work` as it was estimated: work_before speaks of estimates, too, so that one that is wrong for
-  // all is wrong for none.
+  // `work` as it was estimated, in the unit of TokenEstimate::work(): work_before speaks of
+  // estimates, too, so that one that is wrong for all is wrong for none.
   Run started(std::uint64_t work, base::SteadyTime now);
   // In whatever way; `counts` is false where its time says nothing, as it was cut short.
   void ended(Run run, base::SteadyTime now, bool counts = true);
 
   // For one that has to wait. `work_before`: of all that go before it; `places`: of all replicas
-  // together, of which those that do not run are taken to be of no use now. Zero while nothing was
-  // learnt.
+  // together, of which those that do not run are taken to be of no use now.
   std::chrono::milliseconds estimate(std::uint64_t work_before, std::size_t places,
                                      base::SteadyTime now) const;
 
-  // How long after one of so many places the next comes free, in the mean. Zero while nothing was
-  // learnt.
-  std::chrono::microseconds between(std::size_t places) const;
+  // How long after one of so many places the next comes free, in the mean.
+  std::chrono::microseconds between(std::size_t places, base::SteadyTime now) const;
 
   std::size_t running() const { return running_; }
 
@@ -74,8 +75,10 @@ class WaitModel {
   void pass(base::SteadyTime now);
   void learn(const Running& run, base::SteadyTime now);
   void learn_pace(double running, double work, double seconds);
-  double pace(double running) const;  // of one place; 0: not known
-  double mean_work() const { return starts_ > 0 ? work_ / starts_ : 1; }
+  double learnt_pace(double running) const;  // of one place; 0: not known
+  double pace(double running, base::SteadyTime now) const;
+  double oldest(base::SteadyTime now) const;
+  double mean_work() const;
   std::size_t ends(double pace, base::SteadyTime now, Ends& left) const;
   double by_clock(double ahead, double places, double pace, base::SteadyTime now) const;
 

@@ -215,7 +215,7 @@ void Dispatcher::leave_room(admission::DeploymentLoad& load, const Ask& ask,
   const auto since = load.queued == 0 ? now : now - admission::Appointments::kGrace;
   const auto due = appointments_.due(ask.tenant, since, now + load.estimated_wait, max_queued);
   load.due = static_cast<std::uint32_t>(due);
-  load.wait_for_due = std::chrono::ceil<milliseconds>(wait_.between(in_flight_) * load.due);
+  load.wait_for_due = std::chrono::ceil<milliseconds>(wait_.between(in_flight_, now) * load.due);
 }
 
 // Who is refused for want of a place is told a time at which there will be one.
@@ -223,9 +223,9 @@ admission::Refusal Dispatcher::send_away(admission::Refusal refusal,
                                          const admission::DeploymentLoad& load, const Ask& ask) {
   if (refusal.reason == admission::DropReason::kQueueFull ||
       refusal.reason == admission::DropReason::kWaitExceeded) {
-    refusal.retry_after = admission::retry_in(
-        appointments_.send_away(ask.tenant, ask.fingerprint, clock_.steady_now(),
-                                load.estimated_wait, wait_.between(in_flight_)));
+    const auto now = clock_.steady_now();
+    refusal.retry_after = admission::retry_in(appointments_.send_away(
+        ask.tenant, ask.fingerprint, now, load.estimated_wait, wait_.between(in_flight_, now)));
   }
   return refusal;
 }

@@ -28,10 +28,31 @@ WaitModel after_seconds_of_one(std::size_t places) {
   return model;
 }
 
-TEST(WaitModel, SaysNothingBeforeItHasSeenARunEnd) {
+TEST(WaitModel, TakesThirtyTokensASecondForTruthBeforeItHasSeenARunEnd) {
   WaitModel model;
-  model.started(100, at(seconds(0)));
-  EXPECT_EQ(model.estimate(1000, 1, at(seconds(1))), milliseconds(0));
+  EXPECT_NEAR(model.estimate(0, 1, at(seconds(0))).count(), 8'533, 1) << "an answer of 256 tokens";
+  model.started(4 * 60, at(seconds(0)));
+  EXPECT_EQ(model.estimate(0, 1, at(seconds(0))), seconds(2));
+  EXPECT_EQ(model.estimate(4 * 60, 1, at(seconds(1))), seconds(4)) << "and as long again";
+  EXPECT_EQ(model.between(1, at(seconds(0))), seconds(2));
+  EXPECT_EQ(model.between(4, at(seconds(0))), milliseconds(500));
+}
+
+TEST(WaitModel, TakesNoRunToBeShorterThanTheOldestThatHasNotEnded) {
+  WaitModel model;
+  for (int i = 0; i < 1000; ++i) model.started(4 * 30, at(seconds(i == 0 ? 0 : 90)));
+  const auto now = at(seconds(100));
+  EXPECT_NEAR(static_cast<double>(model.between(1000, now).count()), 1e5, 1);
+  EXPECT_NEAR(model.estimate(999 * 4 * 30, 1000, now).count(), 100'000, 1);
+}
+
+TEST(WaitModel, BelievesTheFirstRunThatEndsMoreThanWhatItTookForTruth) {
+  for (const int tenths : {1, 200}) {
+    WaitModel model;
+    const auto first = model.started(4 * 30, at(seconds(0)));
+    model.ended(first, at(milliseconds(100 * tenths)));
+    EXPECT_NEAR(static_cast<double>(model.between(1, at(seconds(30))).count()), 1e5 * tenths, 1);
+  }
 }
 
 TEST(WaitModel, FollowsTheClockWhereEveryRunTakesAsLong) {
