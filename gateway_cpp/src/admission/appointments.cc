@@ -1,6 +1,7 @@
 #include "admission/appointments.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 
 namespace penstock::admission {
@@ -17,6 +18,18 @@ constexpr double kSpacing = 1.15;
 constexpr milliseconds kLeast(1000);
 
 }  // namespace
+
+// Of how a body begins and ends: the newest message, which tells requests apart, is at the end.
+std::uint64_t Appointments::fingerprint(std::string_view tenant, std::string_view key,
+                                        std::string_view body) {
+  constexpr std::size_t kHead = 128;
+  constexpr std::size_t kTail = 1024;
+  const std::hash<std::string_view> hash;
+  const std::uint64_t who = hash(tenant) * 31 ^ hash(key) * 17;
+  if (body.size() <= kHead + kTail) return who ^ hash(body);
+  const std::string_view tail = body.substr(body.size() - kTail);
+  return who ^ hash(tail) ^ (hash(body.substr(0, kHead)) << 1) ^ body.size();
+}
 
 bool Appointments::is_due(std::uint64_t request, Time now) {
   forget_missed(now);
@@ -40,8 +53,9 @@ milliseconds Appointments::send_away(std::string_view tenant, std::uint64_t requ
   Time at = now + std::max(wait, kLeast);
   if (const auto entry = earliest(request); entry != by_request_.end()) {
     const Time told = entry->second.at->first;
-    if (told > now + kEarly) return std::chrono::ceil<milliseconds>(told - now);
-    erase(entry);
+    const bool early = told > now + kEarly;
+    if (early && !is_of_another(request, now)) return std::chrono::ceil<milliseconds>(told - now);
+    if (!early) erase(entry);
   }
   if (const auto found = by_tenant_.find(tenant); found != by_tenant_.end()) {
     const double apart = kSpacing * static_cast<double>(by_tenant_.size());
@@ -52,12 +66,23 @@ milliseconds Appointments::send_away(std::string_view tenant, std::uint64_t requ
   auto calendar = by_tenant_.find(tenant);
   if (calendar == by_tenant_.end()) calendar = by_tenant_.emplace(tenant, Calendar()).first;
   const auto place = calendar->second.emplace(at, request);
-  by_request_.emplace(request, Entry{std::string(tenant), place});
+  by_request_.emplace(request, Entry{std::string(tenant), place, now});
   return std::chrono::ceil<milliseconds>(at - now);
 }
 
 void Appointments::keep(std::uint64_t request) {
   if (const auto entry = earliest(request); entry != by_request_.end()) erase(entry);
+}
+
+// Among those that are alike, it is too soon for one that was told a time before.
+bool Appointments::is_of_another(std::uint64_t request, Time now) const {
+  const auto [first, last] = by_request_.equal_range(request);
+  const auto later = [](const auto& one, const auto& other) {
+    return one.second.told < other.second.told;
+  };
+  const auto newest = std::max_element(first, last, later);
+  const auto alike = static_cast<std::size_t>(std::distance(first, last));
+  return alike < kMostAlike && now - newest->second.told < kSoonestRetry;
 }
 
 void Appointments::forget_missed(Time now) {

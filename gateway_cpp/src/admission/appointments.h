@@ -6,6 +6,9 @@
 // would come at once, and find the queue full of those that had never been sent away. Each tenant
 // has a calendar of its own, and an equal part of the places, so that a flood of one sends no other
 // away for longer.
+//
+// A request is known again by its body, as nothing else of a retry is sure to be the same. Of two
+// that are alike, the second is another client's if it comes sooner than anybody retries.
 #pragma once
 
 #include <chrono>
@@ -31,6 +34,13 @@ class Appointments {
   static constexpr std::chrono::seconds kGrace{2};
   static constexpr std::chrono::seconds kMost{60};  // ahead; beyond it nothing is promised
   static constexpr std::size_t kMostKept = 1 << 16;
+  static constexpr std::size_t kMostAlike = 64;
+  // Libraries that do not wait for as long as they are told wait for longer than this.
+  static constexpr milliseconds kSoonestRetry{250};
+
+  // What a request and its retries have in common. `key`: the id of the caller's.
+  static std::uint64_t fingerprint(std::string_view tenant, std::string_view key,
+                                   std::string_view body);
 
   bool empty() const { return by_request_.empty(); }
   // Whether the request was told to come by now. `request`: what tells it from others, its retry
@@ -40,7 +50,7 @@ class Appointments {
   std::size_t due(std::string_view tenant, Time since, Time until, std::size_t most) const;
   // The request was refused. When it is to come back: once `wait` is over, what was promised to
   // those before it is kept, and a place comes free each `between`. One that came too early keeps
-  // its time.
+  // its time; one like it that nobody can have told so gets its own.
   milliseconds send_away(std::string_view tenant, std::uint64_t request, Time now,
                          milliseconds wait, microseconds between);
   // It came, and was let in.
@@ -51,9 +61,11 @@ class Appointments {
   struct Entry {
     std::string tenant;
     Calendar::iterator at;
+    Time told;
   };
   using Entries = std::unordered_multimap<std::uint64_t, Entry>;
 
+  bool is_of_another(std::uint64_t request, Time now) const;
   void forget_missed(Time now);
   Entries::iterator entry_of(Calendar::iterator at);
   void erase(Entries::iterator entry);

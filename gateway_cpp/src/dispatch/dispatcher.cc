@@ -10,6 +10,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
+std::uint64_t fingerprint(const Ask& ask) {
+  return admission::Appointments::fingerprint(ask.tenant, ask.key, ask.body);
+}
+
 void wake(const std::vector<std::shared_ptr<Waker>>& wakers) {
   for (const auto& waker : wakers) waker->wake();
 }
@@ -56,9 +60,9 @@ Outcome Dispatcher::place_or_turn(Turn& turn, const Ask& ask, const admission::D
   if (!appointments_.empty()) leave_room(load, ask, asked.limits.max_queued);
   const auto decision = admission::decide_place(asked, load);
   if (const auto* refusal = std::get_if<admission::Refusal>(&decision)) {
-    return {send_away(*refusal, load, ask)};
+    return {send_away(*refusal, load.estimated_wait, ask)};
   }
-  if (!appointments_.empty()) appointments_.keep(ask.fingerprint);
+  if (!appointments_.empty()) appointments_.keep(fingerprint(ask));
   Place place = load.with_room > 0 ? reserve(ask, {}) : Place();
   if (place) {
     charge(place, ask);
@@ -211,7 +215,7 @@ std::uint32_t Dispatcher::queued_before(const routing::Counts& counts) const {
 void Dispatcher::leave_room(admission::DeploymentLoad& load, const Ask& ask,
                             std::uint32_t max_queued) {
   const auto now = clock_.steady_now();
-  if (appointments_.is_due(ask.fingerprint, now)) return;
+  if (appointments_.is_due(fingerprint(ask), now)) return;
   const auto since = load.queued == 0 ? now : now - admission::Appointments::kGrace;
   const auto due = appointments_.due(ask.tenant, since, now + load.estimated_wait, max_queued);
   load.due = static_cast<std::uint32_t>(due);
@@ -219,15 +223,28 @@ void Dispatcher::leave_room(admission::DeploymentLoad& load, const Ask& ask,
 }
 
 // Who is refused for want of a place is told a time at which there will be one.
-admission::Refusal Dispatcher::send_away(admission::Refusal refusal,
-                                         const admission::DeploymentLoad& load, const Ask& ask) {
-  if (refusal.reason == admission::DropReason::kQueueFull ||
-      refusal.reason == admission::DropReason::kWaitExceeded) {
-    const auto now = clock_.steady_now();
-    refusal.retry_after = admission::retry_in(appointments_.send_away(
-        ask.tenant, ask.fingerprint, now, load.estimated_wait, wait_.between(in_flight_, now)));
+admission::Refusal Dispatcher::send_away(admission::Refusal refusal, milliseconds wait,
+                                         const Ask& ask) {
+  switch (refusal.reason) {
+    case admission::DropReason::kMemoryPressure:
+    case admission::DropReason::kQueueFull:
+    case admission::DropReason::kWaitExceeded:
+    case admission::DropReason::kQueueDeadline: {
+      const auto now = clock_.steady_now();
+      refusal.retry_after = admission::retry_in(appointments_.send_away(
+          ask.tenant, fingerprint(ask), now, wait, wait_.between(in_flight_, now)));
+      break;
+    }
+    default:
+      break;
   }
   return refusal;
+}
+
+admission::Refusal Dispatcher::deadline_over(const Ask& ask, milliseconds waited) {
+  const std::lock_guard lock(mutex_);
+  const milliseconds wait = wait_for(ask.tenant, ask.priority);
+  return send_away(admission::queue_deadline_over(waited, wait), wait, ask);
 }
 
 // While there is a queue, as many calls run as may: they are the places.

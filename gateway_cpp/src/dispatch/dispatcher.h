@@ -79,6 +79,8 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   // the turn; the waker is called once a place is given to it later.
   Outcome admit(Turn& turn, const Ask& ask, const admission::DeploymentAsk& asked,
                 const MakeWaker& waker);
+  // What one is told that has waited for as long as it may. It has left its turn.
+  admission::Refusal deadline_over(const Ask& ask, std::chrono::milliseconds waited);
   // One that was admitted asks again, for another replica than these: it has kept its turn. False:
   // no replica besides those is ready.
   bool again(Turn& turn, const Ask& ask, std::vector<routing::ReplicaId> excluded,
@@ -120,7 +122,7 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   std::uint32_t queued_before(const routing::Counts& counts) const;
   admission::DeploymentLoad load_for(const Ask& ask) const;
   void leave_room(admission::DeploymentLoad& load, const Ask& ask, std::uint32_t max_queued);
-  admission::Refusal send_away(admission::Refusal refusal, const admission::DeploymentLoad& load,
+  admission::Refusal send_away(admission::Refusal refusal, std::chrono::milliseconds wait,
                                const Ask& ask);
   std::chrono::milliseconds wait_for(std::string_view tenant, base::Priority priority) const;
   Place reserve(const Ask& ask, std::span<const routing::ReplicaId> excluded);
@@ -141,7 +143,7 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   admission::FairQueue queue_;
   std::vector<Turn*> retries_;  // that wait for another replica than those they were sent to
   admission::WaitModel wait_;
-  admission::Appointments appointments_;  // of those that found the queue full
+  admission::Appointments appointments_;  // of those that were refused for want of a place
   admission::TokenEstimator tokens_;
   std::uint32_t in_flight_ = 0;  // places that are held
   base::Availability availability_ = base::Availability::kUnknown;

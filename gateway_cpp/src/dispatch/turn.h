@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -72,7 +73,8 @@ struct Ask {
   admission::TokenEstimate estimate;
   std::string adapter;                // "name@version"; empty: the base model
   std::uint64_t session = 0;          // hash of what it is sticky by; 0: nothing
-  std::uint64_t fingerprint = 0;      // alike for a request of a tenant and its retries
+  std::string_view key;               // id of its API key; empty: none
+  std::string_view body;              // by which, with tenant and key, a retry of it is known
   std::vector<std::uint64_t> prefix;  // chained hashes of its prefix's blocks
 };
 

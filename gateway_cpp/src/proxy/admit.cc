@@ -2,7 +2,6 @@
 // first is what the client is told; the order is that of admission::DropReason.
 #include <boost/asio/this_coro.hpp>
 #include <chrono>
-#include <functional>
 #include <utility>
 #include <variant>
 
@@ -20,15 +19,6 @@ namespace {
 // As most clients know the limit of an answer's tokens.
 std::string_view limit_field(const openai::Endpoint& endpoint) {
   return endpoint.limits[1].empty() ? endpoint.limits[0] : endpoint.limits[1];
-}
-
-// Of how a body begins and ends: the newest message, which tells requests apart, is at the end.
-std::uint64_t alike_for_retries(std::string_view body) {
-  constexpr std::size_t kHead = 128;
-  constexpr std::size_t kTail = 1024;
-  const std::hash<std::string_view> hash;
-  if (body.size() <= kHead + kTail) return hash(body);
-  return hash(body.substr(body.size() - kTail)) ^ (hash(body.substr(0, kHead)) << 1) ^ body.size();
 }
 
 }  // namespace
@@ -64,7 +54,8 @@ void RequestFlow::describe(Exchange& x) {
   const std::string_view session = sticky_name(x);
   x.wanted.session = session.empty() ? 0 : routing::hash_text(session);
   const std::string& body = x.large ? x.large->bytes : x.ask.body;
-  x.wanted.fingerprint = routing::hash_text(tenant.id) ^ alike_for_retries(body);
+  x.wanted.key = x.account->caller().key_id;
+  x.wanted.body = body;
   if (x.route.deployment->selection_policy != "prefix_aware") return;
   x.wanted.prefix = openai::prefix_blocks(body, *x.ask.endpoint,
                                           routing::hash_text(tenant.cache_salt + x.route.adapter));
@@ -173,8 +164,7 @@ RequestFlow::Failed RequestFlow::queue_deadline_error(Exchange& x) {
   if (x.last) return x.last;
   const auto waited =
       std::chrono::duration_cast<milliseconds>(parts_.clock.steady_now() - x.admitted);
-  return refused(x,
-                 admission::queue_deadline_over(waited, x.dispatcher->standing().estimated_wait));
+  return refused(x, x.dispatcher->deadline_over(x.wanted, waited));
 }
 
 }  // namespace penstock::proxy

@@ -50,6 +50,28 @@ TEST_F(AppointmentsTest, KeepTheTimeOfOneThatComesTooEarly) {
   EXPECT_EQ(send_away("acme", 2), told - milliseconds(300));
 }
 
+TEST_F(AppointmentsTest, GiveOneThatComesSoonerThanAnybodyRetriesATimeOfItsOwn) {
+  const milliseconds told = send_away("acme", 1);
+  now_ += milliseconds(10);
+  EXPECT_GT(send_away("acme", 1), told) << "another client with the same body";
+  EXPECT_EQ(appointments_.due("acme", now_, now_ + seconds(10), 100), 2U);
+  for (std::size_t i = 0; i < 2 * Appointments::kMostAlike; ++i) send_away("acme", 1);
+  EXPECT_EQ(appointments_.due("acme", now_, now_ + seconds(60), 1000), Appointments::kMostAlike);
+}
+
+TEST(AppointmentFingerprint, TellsTenantsKeysAndBodiesApart) {
+  const std::string longer(5000, 'x');
+  const auto of = [](std::string_view tenant, std::string_view key, std::string_view body) {
+    return Appointments::fingerprint(tenant, key, body);
+  };
+  EXPECT_EQ(of("acme", "k1", "hi"), of("acme", "k1", "hi"));
+  EXPECT_NE(of("acme", "k1", "hi"), of("acme", "k2", "hi"));
+  EXPECT_NE(of("acme", "k1", "hi"), of("other", "k1", "hi"));
+  EXPECT_NE(of("acme", "k1", "hi"), of("acme", "k1", "ho"));
+  EXPECT_NE(of("acme", "k1", longer + "1"), of("acme", "k1", longer + "2"));
+  EXPECT_NE(of("acme", "k1", "1" + longer), of("acme", "k1", "2" + longer));
+}
+
 TEST_F(AppointmentsTest, GiveAnotherTimeToOneThatCameInVain) {
   now_ += send_away("acme", 1);
   EXPECT_EQ(send_away("acme", 1), seconds(1));

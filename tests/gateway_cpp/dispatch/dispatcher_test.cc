@@ -101,7 +101,7 @@ TEST_F(DispatcherTest, LeavesRoomForOneThatComesBackWhenItWasTold) {
   Asking waits;
   Asking waits_longer;
   Asking sent_away;
-  sent_away.ask.fingerprint = 7;
+  sent_away.ask.body = "seven";
   admit(runs);
   admit(waits);
   admit(waits_longer);
@@ -111,9 +111,41 @@ TEST_F(DispatcherTest, LeavesRoomForOneThatComesBackWhenItWasTold) {
   runs.turn.leave();
   ASSERT_TRUE(waits.turn.has_place());
   Asking newcomer;
-  newcomer.ask.fingerprint = 8;
+  newcomer.ask.body = "eight";
   EXPECT_TRUE(admit(newcomer).refusal) << "the other place in the queue is promised";
   EXPECT_FALSE(admit(sent_away).refusal);
+}
+
+TEST_F(DispatcherTest, GivesATimeOfItsOwnToEachThatWaitedInVainOrFoundNoMemory) {
+  limit(1, 2);
+  Asking runs;
+  admit(runs);
+  Asking first;
+  Asking second;
+  first.ask.body = "one";
+  second.ask.body = "two";
+  admit(first);
+  admit(second);
+  std::vector<milliseconds> told;
+  for (Asking* asking : {&first, &second}) {
+    asking->turn.leave();
+    const auto over = routes_.of("mini").deadline_over(asking->ask, milliseconds(30'000));
+    EXPECT_EQ(over.reason, admission::DropReason::kQueueDeadline);
+    told.push_back(over.retry_after);
+  }
+  EXPECT_LT(told[0], told[1]);
+  limits_.kv_pressure = 0.9;
+  announce({"r1"});
+  routes_.of("mini").report(routes_.replica("mini", 0), {.serving = true, .kv_usage = 0.95F});
+  for (const char* body : {"three", "four"}) {
+    Asking asking;
+    asking.ask.body = body;
+    const auto refusal = admit(asking).refusal;
+    ASSERT_TRUE(refusal);
+    EXPECT_EQ(refusal->reason, admission::DropReason::kMemoryPressure);
+    EXPECT_GT(refusal->retry_after, told.back());
+    told.push_back(refusal->retry_after);
+  }
 }
 
 TEST_F(DispatcherTest, HandsAPlaceThatIsGivenBackToWhoWaitsLongestAndWakesIt) {
