@@ -75,6 +75,11 @@ base::Result<Standing> Suspects::judge(const Fingerprint& fingerprint, base::Wal
   return standing;
 }
 
+bool Suspects::runs(const Fingerprint& fingerprint) const {
+  const std::lock_guard lock(mutex_);
+  return aboard_.contains(fingerprint);
+}
+
 bool Suspects::occupied(std::string_view replica_id) const {
   const std::lock_guard lock(mutex_);
   return std::any_of(aboard_.begin(), aboard_.end(), [replica_id](const auto& item) {

@@ -64,6 +64,8 @@ class Suspects {
 
   // May it run? A quarantined one is refused; otherwise, whether it is a suspect.
   base::Result<Standing> judge(const Fingerprint& fingerprint, base::WallTime now);
+  // It runs somewhere.
+  bool runs(const Fingerprint& fingerprint) const;
   // Another suspect runs on that replica.
   bool occupied(std::string_view replica_id) const;
   // Nothing if another suspect was faster, or the same one runs.

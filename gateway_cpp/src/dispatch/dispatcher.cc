@@ -91,13 +91,6 @@ bool Dispatcher::again(Turn& turn, const Ask& ask, std::vector<routing::ReplicaI
   return true;
 }
 
-Place Dispatcher::place_now(const Ask& ask, std::span<const routing::ReplicaId> excluded) {
-  const std::lock_guard lock(mutex_);
-  Place place = reserve(ask, excluded);
-  if (place) charge(place, ask);
-  return place;
-}
-
 void Dispatcher::report(routing::Replica& replica, const routing::LoadReport& load) {
   Wakers wakers;
   {

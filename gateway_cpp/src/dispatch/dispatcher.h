@@ -85,8 +85,6 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   // no replica besides those is ready.
   bool again(Turn& turn, const Ask& ask, std::vector<routing::ReplicaId> excluded,
              const MakeWaker& waker);
-  // A place on another replica than these, now or not at all.
-  Place place_now(const Ask& ask, std::span<const routing::ReplicaId> excluded);
 
   // ---- what becomes of replicas
 

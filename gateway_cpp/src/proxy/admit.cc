@@ -110,13 +110,9 @@ RequestFlow::Failed RequestFlow::refused(Exchange& x, const admission::Refusal& 
 
 // Leaves with a place for the next attempt: the one that it was admitted to, or another.
 Awaitable<RequestFlow::Failed> RequestFlow::select(Exchange& x) {
-  while (x.suspect) {
-    x.turn.leave();
-    x.has_turn = false;
-    Failed over = place_suspect(x);
+  if (x.suspect) {
+    Failed over = co_await select_for_suspect(x);
     if (over || x.place) co_return over;
-    over = co_await wait_for_place(x);
-    if (over) co_return over;
   }
   if (!std::exchange(x.has_turn, false)) {
     const auto tried = x.failover.tried();

@@ -96,19 +96,44 @@ Awaitable<RequestFlow::Failed> RequestFlow::reconsider(Exchange& x) {
   co_return co_await admit_suspect(x);
 }
 
-// A suspect waits in no queue: it takes a place on a replica where no other suspect is, or none. An
-// error: there is no such replica, and none will be.
+// A suspect waits for its turn as all do. When that has come it goes before those that wait, as one
+// does that has lost its replica, until it has a place where no other suspect is. Neither an error
+// nor a place: it is a suspect no more.
+Awaitable<RequestFlow::Failed> RequestFlow::select_for_suspect(Exchange& x) {
+  Failed over;
+  if (std::exchange(x.has_turn, false)) {
+    over = co_await wait_for_turn(x);
+    if (!over) keep_if_alone(x);
+  }
+  while (!over && !x.place && x.suspect) {
+    over = place_suspect(x);
+    if (!over && !x.place) over = co_await wait_for_place(x);
+  }
+  co_return over;
+}
+
+// A place where another suspect runs is none.
+void RequestFlow::keep_if_alone(Exchange& x) {
+  if (!x.place || board(x, x.place.replica()->id())) return;
+  x.place.worked(0);
+  x.place.cut_short();
+  x.place.release();
+}
+
+// It takes a place where no other suspect is, or asks to be given one. An error: there is no such
+// replica, and none will be.
 RequestFlow::Failed RequestFlow::place_suspect(Exchange& x) {
   const auto tried = x.failover.tried();
   std::vector<routing::ReplicaId> excluded(tried.begin(), tried.end());
-  if (!x.dispatcher->is_ready_besides(excluded)) {
-    return no_replica_left(x);
-  }
+  if (!x.dispatcher->is_ready_besides(excluded)) return no_replica_left(x);
+  if (parts_.suspects.runs(*x.fingerprint)) return std::nullopt;
   for (const auto& replica : x.dispatcher->replicas()) {
     if (parts_.suspects.occupied(replica->id().value)) excluded.push_back(replica->id());
   }
-  x.place = x.dispatcher->place_now(x.wanted, excluded);
-  if (x.place && !board(x, x.place.replica()->id())) x.place.release();
+  x.dispatcher->again(x.turn, x.wanted, std::move(excluded), [&x] { return x.make_waker(); });
+  if (!x.turn.has_place()) return std::nullopt;
+  x.place = x.turn.take();
+  keep_if_alone(x);
   return std::nullopt;
 }
 
@@ -128,14 +153,18 @@ Awaitable<RequestFlow::Failed> RequestFlow::wait_for_place(Exchange& x) {
   const auto now = parts_.clock.steady_now();
   if (!x.waits_since) x.waits_since = now;
   if (now - *x.waits_since >= kPlacePatience) {
+    x.turn.leave();
     co_return admission::suspect_must_wait(place_in(x));
   }
   runtime::TimerWheel::Timer again(parts_.timers, x.reply.signal());
   again.arm(kPlacePoll);
-  while (!again.fired()) {
+  while (!again.fired() && !x.turn.has_place()) {
     if (x.reply.stop() != Stop::kNo) co_return stop_error(x.reply.stop());
     co_await x.reply.signal().wait();
   }
+  x.place = x.turn.take();
+  keep_if_alone(x);
+  if (x.place) co_return std::nullopt;
   co_return co_await reconsider(x);
 }
 

@@ -125,7 +125,9 @@ class RequestFlow {
   Awaitable<void> hash_aside(Exchange& x);
   Awaitable<void> know_fingerprint(Exchange& x);
   Awaitable<Failed> admit_suspect(Exchange& x);
+  Awaitable<Failed> select_for_suspect(Exchange& x);
   Failed place_suspect(Exchange& x);
+  void keep_if_alone(Exchange& x);
   bool board(Exchange& x, const routing::ReplicaId& replica);
   Awaitable<Failed> wait_for_place(Exchange& x);
   std::chrono::milliseconds place_in(const Exchange& x) const;
