@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import replace
-from typing import Any
 
 from fastapi import APIRouter, Response, status
 
 from penstock.control.admin.auth import Operator, Viewer
 from penstock.control.admin.deployment_settings import SettingsModel
+from penstock.control.admin.documents import or_created
 from penstock.control.admin.models import DeploymentModel, NewDeployment, ScaleModel, SpecModel
 from penstock.control.admin.preconditions import (
     IfMatch,
     IfNoneMatch,
     check_match,
-    check_none_match,
+    check_put,
     etag,
 )
 from penstock.control.errors import DeploymentExists, Forbidden
@@ -34,10 +34,6 @@ from penstock.control.state.traffic import Traffic
 from penstock.control.store.store import Author
 from penstock.control.supervision.clock import Clock
 
-CREATED: dict[int | str, dict[str, Any]] = {
-    status.HTTP_201_CREATED: {"model": DeploymentModel, "description": "Created"}
-}
-
 
 class DeploymentsApi:
     """The handlers of /deployments; their docstrings are the API's documents."""
@@ -53,7 +49,7 @@ class DeploymentsApi:
         router.get("")(self.list_deployments)
         router.post("", status_code=status.HTTP_201_CREATED)(self.create_deployment)
         router.get("/{name}")(self.get_deployment)
-        router.put("/{name}", responses=CREATED)(self.put_deployment)
+        router.put("/{name}", responses=or_created(DeploymentModel))(self.put_deployment)
         router.post("/{name}/scale")(self.scale_deployment)
         router.patch("/{name}/settings")(self.change_settings)
         router.delete("/{name}", status_code=status.HTTP_204_NO_CONTENT)(self.delete_deployment)
@@ -100,8 +96,7 @@ class DeploymentsApi:
 
         def step(view: ClusterView) -> ClusterView:
             known = view.deployments.get(spec.name)
-            check_match(known, if_match)
-            check_none_match(known, if_none_match, f"deployment {name!r}")
+            check_put(known, if_match, if_none_match, f"deployment {name!r}")
             _check_code(caller, known, spec)
             if known is None:
                 response.status_code = status.HTTP_201_CREATED

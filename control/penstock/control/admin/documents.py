@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from http import HTTPStatus
 from typing import Any
+
+from pydantic import BaseModel
 
 from penstock.control.admin.problems import MEDIA_TYPE, Problem
 
@@ -23,6 +26,11 @@ BODY = {
 NAMED = {"404": "Nothing has this name"}
 CHANGE = {"409": "Another one is in the way", "503": "The head cannot store it, or holds still"}
 CONDITION = {"412": "It is not as the caller read it"}
+
+
+def or_created(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
+    """The answer of a PUT that has made what was not there."""
+    return {HTTPStatus.CREATED.value: {"model": model, "description": "Created"}}
 
 
 def with_problems(document: dict[str, Any]) -> dict[str, Any]:

@@ -339,14 +339,7 @@ class TokenModel(BaseModel):
     @classmethod
     def of(cls, token: Token) -> TokenModel:
         """A token as the API shows it."""
-        return cls(
-            id=token.id,
-            name=token.name,
-            role=token.role,
-            created_at=token.created_at,
-            last_used_at=token.last_used_at,
-            revoked_at=token.revoked_at,
-        )
+        return cls.model_validate(token, from_attributes=True)
 
 
 class CreatedTokenModel(TokenModel):

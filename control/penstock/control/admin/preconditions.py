@@ -63,5 +63,13 @@ def check_none_match(known: Versioned | None, if_none_match: str | None, what: s
         )
 
 
+def check_put(
+    known: Versioned | None, if_match: str | None, if_none_match: str | None, what: str
+) -> None:
+    """Raises `RevisionMismatch` where either condition of a PUT does not hold."""
+    check_match(known, if_match)
+    check_none_match(known, if_none_match, what)
+
+
 def _bare(tag: str) -> str:
     return tag.strip().removeprefix("W/").strip('"')

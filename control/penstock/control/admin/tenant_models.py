@@ -55,17 +55,9 @@ class TenantSpecModel(BaseModel):
 
     def to_spec(self) -> TenantSpec:
         """The spec that this asks for; raises InvalidInput."""
-        return TenantSpec(
-            requests_per_minute=self.requests_per_minute,
-            tokens_per_minute=self.tokens_per_minute,
-            tokens_per_day=self.tokens_per_day,
-            max_streams=self.max_streams,
-            models=tuple(self.models),
-            adapters=tuple(self.adapters),
-            priority=self.priority,
-            degrade=self.degrade,
-            cache_salt=self.cache_salt,
-        )
+        limits = self.model_dump(include=set(TenantSpecModel.model_fields))
+        lists = {"models": tuple(self.models), "adapters": tuple(self.adapters)}
+        return TenantSpec(**limits | lists)
 
 
 class NewTenant(TenantSpecModel):
@@ -88,17 +80,9 @@ class TenantModel(TenantSpecModel):
     @classmethod
     def of(cls, tenancy: Tenancy, tenant: Tenant, keys: int) -> TenantModel:
         """A tenant as the API shows it."""
-        spec = tenant.spec
+        spec = TenantSpecModel.model_validate(tenant.spec, from_attributes=True)
         return cls(
-            requests_per_minute=spec.requests_per_minute,
-            tokens_per_minute=spec.tokens_per_minute,
-            tokens_per_day=spec.tokens_per_day,
-            max_streams=spec.max_streams,
-            models=list(spec.models),
-            adapters=list(spec.adapters),
-            priority=spec.priority,
-            degrade=spec.degrade,
-            cache_salt=spec.cache_salt,
+            **spec.model_dump(),
             id=tenant.id,
             uid=tenant.uid,
             generation=tenant.generation,
@@ -133,13 +117,7 @@ class KeyModel(BaseModel):
     @classmethod
     def of(cls, key: ApiKey) -> KeyModel:
         """A key as the API shows it."""
-        return cls(
-            id=key.id,
-            tenant=key.tenant,
-            name=key.name,
-            created_at=key.created_at,
-            expires_at=key.expires_at,
-        )
+        return cls.model_validate(key, from_attributes=True)
 
 
 class CreatedKeyModel(KeyModel):

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Response, status
 
 from penstock.control.admin.auth import Operator, Viewer
+from penstock.control.admin.documents import or_created
 from penstock.control.admin.preconditions import (
     IfMatch,
     IfNoneMatch,
     check_match,
-    check_none_match,
+    check_put,
     etag,
 )
 from penstock.control.admin.tenant_models import NewTenant, TenantModel, TenantSpecModel
 from penstock.control.managers.tenants import TenantManager
 from penstock.control.state.tenants import Tenant
 
-CREATED: dict[int | str, dict[str, Any]] = {
-    status.HTTP_201_CREATED: {"model": TenantModel, "description": "Created"}
-}
 DryRun = Annotated[bool, Query(description="check everything and change nothing")]
 
 
@@ -36,7 +34,7 @@ class TenantsApi:
         router.get("")(self.list_tenants)
         router.post("", status_code=status.HTTP_201_CREATED)(self.create_tenant)
         router.get("/{tenant_id}")(self.get_tenant)
-        router.put("/{tenant_id}", responses=CREATED)(self.put_tenant)
+        router.put("/{tenant_id}", responses=or_created(TenantModel))(self.put_tenant)
         router.delete("/{tenant_id}", status_code=status.HTTP_204_NO_CONTENT)(self.delete_tenant)
         return router
 
@@ -72,8 +70,7 @@ class TenantsApi:
         """Replaces what a tenant is held to, whole, or creates it (201). Its keys stay."""
 
         def check(known: Tenant | None) -> None:
-            check_match(known, if_match)
-            check_none_match(known, if_none_match, f"tenant {tenant_id!r}")
+            check_put(known, if_match, if_none_match, f"tenant {tenant_id!r}")
 
         tenant, is_new = await self._tenants.put(
             tenant_id, body.to_spec(), caller.name, check, dry_run=dry_run

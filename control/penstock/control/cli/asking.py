@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import typer
 from pydantic import BaseModel
@@ -14,7 +14,10 @@ from pydantic import BaseModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.options import AdminTokenFile, AdminUrl, DataDir, TlsCa
 from penstock.control.cli.outcome import explained
+from penstock.control.cli.tables import listing, show
 from penstock.control.settings import ADMIN_ADDRESS, DATA_DIR
+
+M = TypeVar("M", bound=BaseModel)
 
 _SHARED = {
     "admin": (AdminUrl, ADMIN_ADDRESS),
@@ -49,9 +52,19 @@ def say_json(model: BaseModel) -> None:
     typer.echo(model.model_dump_json(indent=2))
 
 
-def say_json_list(models: Iterable[BaseModel]) -> None:
-    """Models as a list, as the admin API gives it."""
-    typer.echo(json.dumps([model.model_dump(mode="json") for model in models], indent=2))
+def say_list(
+    title: str,
+    columns: Sequence[str],
+    models: Sequence[M],
+    row: Callable[[M], Sequence[str]],
+    *,
+    as_json: bool,
+) -> None:
+    """Models as rows for people, or as the list that the admin API gives."""
+    if as_json:
+        typer.echo(json.dumps([model.model_dump(mode="json") for model in models], indent=2))
+    else:
+        show(listing(title, columns, map(row, models)))
 
 
 def _disguise(command: Callable[..., None], verb: Callable[..., None]) -> None:

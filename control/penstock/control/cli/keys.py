@@ -11,9 +11,9 @@ import typer
 
 from penstock.control.admin.tenant_models import KeyModel
 from penstock.control.cli.admin_calls import Head
-from penstock.control.cli.asking import asks_head, say_json, say_json_list
+from penstock.control.cli.asking import asks_head, say_json, say_list
 from penstock.control.cli.options import AsJson
-from penstock.control.cli.tables import listing, show
+from penstock.control.cli.tables import day
 from penstock.control.cli.tenants import TenantId
 
 keys = typer.Typer(
@@ -65,10 +65,7 @@ def list_keys(head: Head, tenant: TenantId, as_json: AsJson = False) -> None:
     Example: penstock keys list acme
     """
     found = head.ask(lambda admin: admin.keys(tenant))
-    if as_json:
-        say_json_list(found)
-        return
-    show(listing(f"Keys of {tenant}", COLUMNS, map(_row, found)))
+    say_list(f"Keys of {tenant}", COLUMNS, found, _row, as_json=as_json)
 
 
 @keys.command()
@@ -111,8 +108,4 @@ def anonymous(
 
 
 def _row(it: KeyModel) -> tuple[str, ...]:
-    return (it.id, it.name, _day(it.created_at), _day(it.expires_at) or "never")
-
-
-def _day(moment: datetime | None) -> str:
-    return moment.strftime("%Y-%m-%d %H:%M") if moment else ""
+    return (it.id, it.name, day(it.created_at), day(it.expires_at) or "never")

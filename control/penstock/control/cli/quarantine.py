@@ -9,9 +9,9 @@ import typer
 
 from penstock.control.admin.quarantine_api import SuspectModel
 from penstock.control.cli.admin_calls import Head
-from penstock.control.cli.asking import asks_head, say_json_list
+from penstock.control.cli.asking import asks_head, say_list
 from penstock.control.cli.options import AsJson
-from penstock.control.cli.tables import listing, show
+from penstock.control.cli.tables import day
 from penstock.control.errors import NotFound
 from penstock.control.outside.admin_client import AdminClient
 
@@ -30,10 +30,7 @@ def list_quarantine(head: Head, as_json: AsJson = False) -> None:
     Example: penstock quarantine list
     """
     found = head.ask(lambda admin: admin.quarantine())
-    if as_json:
-        say_json_list(found)
-        return
-    show(listing("Quarantine", COLUMNS, map(_row, found)))
+    say_list("Quarantine", COLUMNS, found, _row, as_json=as_json)
 
 
 @quarantine.command()
@@ -67,5 +64,5 @@ async def _release(admin: AdminClient, beginning: str) -> str:
 def _row(it: SuspectModel) -> tuple[str, ...]:
     state = "quarantined" if it.quarantined else "suspect"
     deaths = str(len(it.deaths))
-    until = it.until.strftime("%Y-%m-%d %H:%M")
+    until = day(it.until)
     return (it.fingerprint[:SHORT], state, it.deployment, it.path, deaths, until)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from rich.console import Console, RenderableType
 from rich.padding import Padding
@@ -64,6 +65,11 @@ Part = Listing | Note
 def listing(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Listing:
     """A list of all these rows."""
     return Listing(title, columns, tuple(rows))
+
+
+def day(moment: datetime | None) -> str:
+    """A moment in a cell."""
+    return moment.strftime("%Y-%m-%d %H:%M") if moment else ""
 
 
 def notes(pairs: Iterable[tuple[str, str]]) -> list[Note]:

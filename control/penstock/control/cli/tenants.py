@@ -10,11 +10,9 @@ import typer
 
 from penstock.control.admin.tenant_models import TenantModel, TenantSpecModel
 from penstock.control.cli.admin_calls import Head
-from penstock.control.cli.asking import asks_head, say_json, say_json_list
+from penstock.control.cli.asking import asks_head, say_json, say_list
 from penstock.control.cli.options import AsJson
-from penstock.control.cli.tables import listing, show
-from penstock.control.errors import InvalidSetting
-from penstock.control.serving.settings_text import checked
+from penstock.control.serving.settings_text import checked, pairs
 
 tenants = typer.Typer(
     no_args_is_help=True, help="Who may send requests, and how many: create, list, set, delete."
@@ -72,10 +70,7 @@ def list_tenants(head: Head, as_json: AsJson = False) -> None:
     Example: penstock tenants list
     """
     found = head.ask(lambda admin: admin.tenants())
-    if as_json:
-        say_json_list(found)
-        return
-    show(listing("Tenants", COLUMNS, map(_row, found)))
+    say_list("Tenants", COLUMNS, found, _row, as_json=as_json)
 
 
 @tenants.command("show")
@@ -133,13 +128,8 @@ def _say(tenant: TenantModel, what: str, *, as_json: bool) -> None:
 
 def _limits(words: Iterable[str]) -> dict[str, Any]:
     """What is named, as the admin API takes it. Raises `InvalidSetting`."""
-    parsed: dict[str, Any] = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not key or not equals:
-            raise InvalidSetting(f"limit {word!r}: it must be key=value, such as max_streams=10")
-        name = key.replace("-", "_")
-        parsed[name] = _value(name, value)
+    named = pairs(words, "limit", "max_streams=10")
+    parsed = {name: _value(name, text) for name, text in named.items()}
     return checked(TenantSpecModel, parsed).model_dump(mode="json", exclude_unset=True)
 
 

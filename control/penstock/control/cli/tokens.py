@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from typing import Annotated
 
 import typer
 
 from penstock.control.admin.models import TokenModel
 from penstock.control.cli.admin_calls import Head
-from penstock.control.cli.asking import asks_head, say_json, say_json_list
+from penstock.control.cli.asking import asks_head, say_json, say_list
 from penstock.control.cli.options import AsJson
-from penstock.control.cli.tables import listing, show
+from penstock.control.cli.tables import day
 from penstock.control.errors import NotFound
 from penstock.control.outside.admin_client import AdminClient
 from penstock.control.state.tokens import Role
@@ -52,10 +51,7 @@ def list_tokens(head: Head, as_json: AsJson = False) -> None:
     Example: penstock tokens list
     """
     found = head.ask(lambda admin: admin.tokens())
-    if as_json:
-        say_json_list(found)
-        return
-    show(listing("Tokens", COLUMNS, map(_row, found)))
+    say_list("Tokens", COLUMNS, found, _row, as_json=as_json)
 
 
 @tokens.command()
@@ -84,8 +80,4 @@ async def _revoke(admin: AdminClient, token: str) -> TokenModel:
 
 def _row(it: TokenModel) -> tuple[str, ...]:
     times = (it.created_at, it.last_used_at, it.revoked_at)
-    return (it.id, it.role, it.name, *map(_day, times))
-
-
-def _day(moment: datetime | None) -> str:
-    return moment.strftime("%Y-%m-%d %H:%M") if moment else ""
+    return (it.id, it.role, it.name, *map(day, times))

@@ -17,14 +17,22 @@ CANARY = "canary"
 
 def parse_settings(words: Iterable[str]) -> dict[str, Any]:
     """The settings that are named, with values that they can have. Raises `InvalidSetting`."""
-    parsed: dict[str, Any] = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not key or not equals:
-            raise InvalidSetting(f"setting {word!r}: it must be key=value, such as max_queued=100")
-        name = key.replace("-", "_")
-        parsed[name] = _canary(value) if name == CANARY else _value(value)
+    named = pairs(words, "setting", "max_queued=100")
+    parsed = {
+        name: _canary(text) if name == CANARY else _value(text) for name, text in named.items()
+    }
     return checked(SettingsModel, parsed).model_dump(exclude_unset=True)
+
+
+def pairs(words: Iterable[str], what: str, example: str) -> dict[str, str]:
+    """What is named and its text; the last counts. Raises `InvalidSetting`."""
+    found = {}
+    for word in words:
+        key, equals, text = word.partition("=")
+        if not key or not equals:
+            raise InvalidSetting(f"{what} {word!r}: it must be key=value, such as {example}")
+        found[key.replace("-", "_")] = text
+    return found
 
 
 def checked(kind: type[M], values: dict[str, Any]) -> M:
