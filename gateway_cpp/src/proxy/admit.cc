@@ -150,9 +150,9 @@ Awaitable<RequestFlow::Failed> RequestFlow::wait_for_turn(Exchange& x) {
   co_return std::nullopt;
 }
 
-// Of those that it may go to.
+// Of those that it may go to. What it failed with last says nothing where it reached nobody.
 RequestFlow::Failed RequestFlow::no_replica_left(Exchange& x) {
-  if (x.last) return x.last;
+  if (x.last && x.failover.reached_any()) return x.last;
   return refused(x, {admission::DropReason::kNoReadyReplica, std::chrono::seconds(2)});
 }
 

@@ -68,6 +68,13 @@ void add_facts(AnswerHead& head, const v1::Head& told) {
   head.headers.push_back({"x-penstock-prefix-hit", std::to_string(told.cached_tokens())});
 }
 
+// What is ours is said again where it has changed: another replica answers than was asked first.
+bool was_told(const std::vector<openai::Header>& told, const openai::Header& header) {
+  const auto found = std::ranges::find(told, header.name, &openai::Header::name);
+  return found != told.end() &&
+         (found->value == header.value || !header.name.starts_with("x-penstock-"));
+}
+
 // Of a replica that says it is done before its stream is.
 base::Error unended() {
   return base::make_error(base::Kind::kUpstreamFailed,
@@ -297,7 +304,7 @@ void RequestFlow::tell_late(Exchange& x) {
   const auto told = std::exchange(x.told_early, {});
   runtime::Payload comments;
   for (const auto& header : head_of(x, 200, kEventStream).headers) {
-    if (std::ranges::find(told, header.name) != told.end()) continue;
+    if (was_told(told, header)) continue;
     comments.append(": ");
     comments.append(header.name);
     comments.append(": ");
@@ -321,9 +328,7 @@ bool RequestFlow::beat(Exchange& x) {
   x.heartbeat.arm(parts_.config.heartbeat);
   x.last_write = parts_.timers.now();
   if (!x.stream_begun) {
-    for (const auto& header : head_of(x, 200, kEventStream).headers) {
-      x.told_early.push_back(header.name);
-    }
+    x.told_early = head_of(x, 200, kEventStream).headers;
     begin_stream(x, kEventStream);
   }
   runtime::Payload ping;

@@ -101,9 +101,8 @@ struct RequestFlow::Exchange {
   bool suspect = false;
   std::optional<base::SteadyTime> waits_since;
   admission::Aboard aboard;
-  bool stream_begun = false;  // the client has a status, and may have comments
-  std::vector<std::string_view>
-      told_early;                   // names of headers that it got before the replica said its own
+  bool stream_begun = false;               // the client has a status, and may have comments
+  std::vector<openai::Header> told_early;  // that it got before the replica said its own
   bool whole = false;               // the client has all of a stream: its last event was written
   bool answered = false;            // nothing more may be written
   std::optional<ChunkNames> names;  // of the chunks, where its client wants to know of its making

@@ -20,6 +20,7 @@ bool engine_died(const upstream::CallFailure& failure) {
 }
 
 Next Failover::after(const upstream::CallFailure& failure) {
+  reached_any_ = reached_any_ || failure.source != Source::kUnreachable;
   if (failure.source == Source::kLost || engine_died(failure)) deaths_.push_back(tried_.back());
   if (!may_retry(failure) || attempts() >= kMaxAttempts || deaths_.size() >= kMaxDeaths) {
     return Next::kGiveUp;

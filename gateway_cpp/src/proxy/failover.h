@@ -33,10 +33,14 @@ class Failover {
   // died, or two were lost, the request is a suspect.
   std::span<const routing::ReplicaId> deaths() const { return deaths_; }
   unsigned attempts() const { return static_cast<unsigned>(tried_.size()); }
+  // A replica that it was sent to may have seen it: what it failed with there says more than that
+  // no other one is left.
+  bool reached_any() const { return reached_any_; }
 
  private:
   std::vector<routing::ReplicaId> tried_;
   std::vector<routing::ReplicaId> deaths_;
+  bool reached_any_ = false;
 };
 
 // The replica's engine died or hung with the call on it. Such a call goes to no other replica: it

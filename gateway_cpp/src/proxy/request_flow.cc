@@ -145,7 +145,7 @@ Awaitable<RequestFlow::Failed> RequestFlow::open(Exchange& x) {
     const Next next = co_await note_failure(x);
     x.last = failure_error(x);
     close_attempt(x);
-    if (next == Next::kGiveUp) co_return x.last;
+    if (next == Next::kGiveUp) co_return no_replica_left(x);
   }
 }
 

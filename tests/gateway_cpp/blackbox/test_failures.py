@@ -129,7 +129,8 @@ async def test_a_failure_before_the_first_byte_tries_another_replica(start: Star
 
 
 async def test_a_death_before_the_first_byte_tries_another_replica(start: Start) -> None:
-    system = await start(scripts=(hang, hello))
+    in_turn = deployment(selection_policy="round_robin")
+    system = await start(scripts=(hang, hello), deployment=in_turn)
     async with system.client() as client:
         await client.send(chat())
         await client.send(chat())
@@ -149,19 +150,26 @@ async def test_when_every_replica_fails_the_last_ones_error_is_told(start: Start
     assert sum(len(replica.calls) for replica in system.replicas) == 2
 
 
-async def test_when_every_replica_is_away_it_is_502(start: Start) -> None:
-    system = await start(scripts=(hello,))
-    await system.replicas[0].die()
-    answer = await system.ask(chat())
-    assert answer.status == 502
-    assert answer.error["type"] == "server_error"
-    assert answer.headers["x-should-retry"] == "true"
+@pytest.mark.parametrize("replicas", [1, 2, 5])
+async def test_when_every_replica_is_away_the_first_answer_is_503_already(
+    start: Start, replicas: int
+) -> None:
+    system = await start(scripts=(hello,) * replicas)
+    for replica in system.replicas:
+        await replica.die()
+    for _ in range(3):
+        answer = await system.ask(chat())
+        assert answer.status == 503
+        assert answer.error["type"] == "server_error"
+        assert answer.headers["x-penstock-drop-reason"] == "no_ready_replica"
+        assert answer.headers["x-should-retry"] == "true"
+        assert 1 <= int(answer.headers["retry-after"]) <= 60
 
 
 async def test_a_replica_that_comes_back_is_used_again(start: Start) -> None:
     system = await start(scripts=(hello,))
     await system.replicas[0].die()
-    assert (await system.ask(chat())).status == 502
+    assert (await system.ask(chat())).status == 503
     async with FakeReplica("r1") as reborn:
         await system.publish(route(reborn))
         assert (await system.ask(chat())).status == 200

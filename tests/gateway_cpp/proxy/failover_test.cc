@@ -86,6 +86,19 @@ TEST(Failover, DoesNotCountReplicasThatNeverHadTheRequest) {
   EXPECT_TRUE(failover.deaths().empty());
 }
 
+TEST(Failover, KnowsWhetherAnybodyMayHaveSeenTheRequest) {
+  Failover failover;
+  failover.sent_to({"r1"});
+  failover.after(failure(Source::kUnreachable));
+  EXPECT_FALSE(failover.reached_any());
+  failover.sent_to({"r2"});
+  failover.after(failure(Source::kEnded));
+  EXPECT_TRUE(failover.reached_any());
+  failover.sent_to({"r3"});
+  failover.after(failure(Source::kUnreachable));
+  EXPECT_TRUE(failover.reached_any());
+}
+
 TEST(Failover, RemembersWhomItAsked) {
   Failover failover;
   failover.sent_to({"r1"});

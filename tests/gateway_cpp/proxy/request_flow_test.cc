@@ -106,6 +106,27 @@ TEST_F(RequestFlowTest, AnswersWithAStatusWhenNoReplicaIsLeft) {
   EXPECT_TRUE(is_down("r1"));
 }
 
+TEST_F(RequestFlowTest, TellsATimeToComeBackWhereNoReplicaIsReached) {
+  ask(kStream);
+  call().lose(Source::kUnreachable);
+  EXPECT_TRUE(done_);
+  EXPECT_EQ(reply_.status, 503U);
+  EXPECT_EQ(reply_.header("x-penstock-drop-reason"), "no_ready_replica");
+  EXPECT_EQ(reply_.header("retry-after"), "2");
+}
+
+TEST_F(RequestFlowTest, NamesTheReplicaThatAnswersAfterAllInAStreamThatIsOpen) {
+  serve_from({"r1", "r2"});
+  ask(kStream);
+  pass(config_.heartbeat + seconds(1));
+  const std::string first = call(0).replica;
+  EXPECT_EQ(reply_.header("x-penstock-replica"), first);
+  call(0).lose(Source::kUnreachable);
+  call(1).chunk("data: a\n\n");
+  EXPECT_NE(reply_.text.find(": x-penstock-replica: " + call(1).replica + "\n"), std::string::npos);
+  EXPECT_EQ(reply_.text.find("x-penstock-trace-id"), std::string::npos);
+}
+
 TEST_F(RequestFlowTest, DoesNotRetryTheClientsFaultNorBlameTheReplica) {
   serve_from({"r1", "r2"});
   ask(kStream);
