@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
-from types import TracebackType
 
 import grpc
 
@@ -14,7 +13,8 @@ from penstock.v1 import common_pb2 as common
 from penstock.v1 import inference_pb2 as inference
 from penstock.v1 import routes_pb2 as v1
 from penstock.v1 import routes_pb2_grpc as services
-from tests.fakes.fake_replica import OPTIONS, FakeReplica, authorization_of
+from tests.fakes.fake_replica import FakeReplica, authorization_of
+from tests.fakes.fake_server import FakeServer
 
 TLS = Path(__file__).parent / "tls"
 
@@ -94,53 +94,26 @@ def route(
     )
 
 
-class FakeControl(services.RoutesServicer):
+def _server_credentials() -> grpc.ServerCredentials:
+    """With the certificate beside this file."""
+    pair = ((TLS / "server.key").read_bytes(), (TLS / "server.pem").read_bytes())
+    return grpc.ssl_server_credentials([pair])
+
+
+class FakeControl(FakeServer, services.RoutesServicer):
     """Serves from `async with` on. publish() reaches whoever watches, now and later."""
 
     def __init__(self, *, tls: bool = False) -> None:
-        self.address = ""
-        self._tls = tls  # with the certificate beside this file
+        super().__init__(_server_credentials() if tls else None)
         self.watches: list[v1.WatchRoutesRequest] = []
         self.reports: list[v1.GatewayReport] = []
         self.authorizations: list[str] = []  # of each call
         self._snapshot: v1.RouteSnapshot | None = None
         self._version = 0
         self._changed = asyncio.Condition()
-        self._server = self._new_server()
 
-    def _new_server(self) -> grpc.aio.Server:
-        server = grpc.aio.server(options=OPTIONS)
+    def _serve_on(self, server: grpc.aio.Server) -> None:
         services.add_RoutesServicer_to_server(self, server)  # type: ignore[no-untyped-call]
-        return server
-
-    async def __aenter__(self) -> FakeControl:
-        self.address = f"127.0.0.1:{self._listen('127.0.0.1:0')}"
-        await self._server.start()
-        return self
-
-    def _listen(self, address: str) -> int:
-        if not self._tls:
-            return self._server.add_insecure_port(address)
-        pair = ((TLS / "server.key").read_bytes(), (TLS / "server.pem").read_bytes())
-        return self._server.add_secure_port(address, grpc.ssl_server_credentials([pair]))
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.die()
-
-    async def die(self) -> None:
-        """Breaks every stream and closes the port."""
-        await self._server.stop(None)
-
-    async def start_again(self) -> None:
-        """Serves on the same port as before."""
-        self._server = self._new_server()
-        assert self._listen(self.address)
-        await self._server.start()
 
     async def publish(
         self,

@@ -11,7 +11,6 @@ import contextlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any
 
 import grpc
@@ -19,14 +18,9 @@ import grpc
 from penstock.v1 import common_pb2 as common
 from penstock.v1 import inference_pb2 as v1
 from penstock.v1 import inference_pb2_grpc as services
+from tests.fakes.fake_server import FakeServer
 
 DONE = b"data: [DONE]\n\n"
-OPTIONS = [
-    ("grpc.so_reuseport", 0),
-    ("grpc.max_receive_message_length", 64 << 20),
-    ("grpc.keepalive_permit_without_calls", 1),
-    ("grpc.http2.min_recv_ping_interval_without_data_ms", 1000),
-]
 
 
 def authorization_of(context: grpc.aio.ServicerContext[Any, Any]) -> str:
@@ -178,10 +172,11 @@ def refuse(status: int, code: str, *, retry: bool = False) -> Script:
     return script
 
 
-class FakeReplica(services.InferenceServicer):
+class FakeReplica(FakeServer, services.InferenceServicer):
     """Serves from `async with` on; `script` may be changed at any time."""
 
     def __init__(self, replica_id: str = "r1", script: Script = hello) -> None:
+        super().__init__()
         self.replica_id = replica_id
         self.script = script
         self.calls: list[FakeCall] = []
@@ -190,33 +185,15 @@ class FakeReplica(services.InferenceServicer):
         self.authorizations: list[str] = []  # of each session and load watch
         self.load = v1.Load(state=v1.REPLICA_STATE_READY, max_running=256)
         self._news_of_load: list[asyncio.Event] = []  # one for each session that watches
-        self.address = ""
-        self._server = grpc.aio.server(options=OPTIONS)
-        services.add_InferenceServicer_to_server(self, self._server)  # type: ignore[no-untyped-call]
 
-    async def __aenter__(self) -> FakeReplica:
-        port = self._server.add_insecure_port("127.0.0.1:0")
-        self.address = f"127.0.0.1:{port}"
-        await self._server.start()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.die()
+    def _serve_on(self, server: grpc.aio.Server) -> None:
+        services.add_InferenceServicer_to_server(self, server)  # type: ignore[no-untyped-call]
 
     def tell_load(self, load: v1.Load) -> None:
         """Tells a new load to every session that asked for it."""
         self.load = load
         for news in self._news_of_load:
             news.set()
-
-    async def die(self) -> None:
-        """Breaks every session and closes the port."""
-        await self._server.stop(None)
 
     async def Session(
         self,
