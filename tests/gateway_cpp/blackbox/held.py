@@ -11,7 +11,7 @@ import pytest
 
 from penstock.v1 import routes_pb2 as routes
 from tests.fakes.fake_control import deployment
-from tests.fakes.fake_replica import FakeCall, hello
+from tests.fakes.fake_replica import FakeCall, Script, hello
 from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.conftest import System
 from tests.gateway_cpp.blackbox.raw_http import CHAT, RawClient, chat, request
@@ -44,6 +44,16 @@ class Held:
         """The next so many calls go on, those that are yet to come included."""
         for _ in range(count):
             self._places.release()
+
+
+def slow(seconds: float) -> Script:
+    """A script: each call says hello after so long, as an engine that works."""
+
+    async def script(call: FakeCall) -> None:
+        await asyncio.sleep(seconds)
+        await hello(call)
+
+    return script
 
 
 def narrow(

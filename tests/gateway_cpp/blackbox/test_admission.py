@@ -11,10 +11,18 @@ import pytest
 from penstock.v1 import inference_pb2 as inference
 from penstock.v1 import routes_pb2 as routes
 from tests.fakes.fake_control import deployment, route, tenant
-from tests.fakes.fake_replica import FakeCall, hang, hello
+from tests.fakes.fake_replica import FakeCall
 from tests.fakes.spoken import SPOKEN
 from tests.gateway_cpp.blackbox.conftest import Start, System
-from tests.gateway_cpp.blackbox.held import DIALECTS, Held, asked, busy, every_dialect, narrow
+from tests.gateway_cpp.blackbox.held import (
+    DIALECTS,
+    Held,
+    asked,
+    busy,
+    every_dialect,
+    narrow,
+    slow,
+)
 from tests.gateway_cpp.blackbox.raw_http import CHAT, Response, chat, request
 
 KEY = "Authorization: Bearer sesame\r\n"
@@ -35,6 +43,7 @@ class No:
     limits: dict[str, int] = field(default_factory=dict)  # of the tenant
     state: inference.ReplicaState = inference.REPLICA_STATE_READY
     busy: bool = False  # a first request is with the replica
+    learnt: bool = False  # it is known how long calls take
     kv_usage: float = 0
     fields: dict[str, object] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
@@ -76,6 +85,12 @@ NOES = [
     ),
     No("queue_full", 429, "overloaded", LIMITED, route=narrow(max_queued=0), busy=True),
     No(
+        *("wait_exceeded", 429, "overloaded", LIMITED),
+        route=narrow(wait_budget_ms=1),
+        busy=True,
+        learnt=True,
+    ),
+    No(
         *("queue_deadline", 408, "queue_deadline", "timeout_error"),
         route=narrow(queue_deadline_ms=50),
         busy=True,
@@ -88,6 +103,10 @@ async def begin(start: Start, no: No) -> tuple[System, Held]:
     held = Held()
     own = tenant(keys=["sesame"], limits=no.limits)
     system = await start(*no.flags, scripts=(held,), deployment=no.route, tenants=[own])
+    if no.learnt:
+        system.replicas[0].script = slow(0.1)
+        assert (await system.ask(chat(KEY))).status == 200
+        system.replicas[0].script = held
     if no.kv_usage:
         (replica,) = system.replicas
         replica.load.kv_usage = no.kv_usage
@@ -145,41 +164,6 @@ async def test_every_refusal_says_why_and_when_to_come_back(
     assert await system.drops(no.reason) >= 1
 
 
-async def test_the_first_reason_is_told_of_a_request_that_gives_several(start: Start) -> None:
-    full = narrow(max_queued=0, max_prompt_tokens=4, max_completion_tokens=4, kv_pressure=0.5)
-    owns = {
-        "limited": tenant(
-            "limited", keys=["one"], limits={"max_streams": 1, "quota_used_up": True}
-        ),
-        "spent": tenant("spent", keys=["two"], limits={"quota_used_up": True}),
-    }
-    held = Held()
-    system = await start(scripts=(held,), deployment=full, tenants=owns.values())
-    (replica,) = system.replicas
-    too_much = {"max_tokens": 5}
-
-    async def told(key: str, **fields: object) -> str:
-        answer = await system.ask(chat(f"Authorization: Bearer {key}\r\n", **fields))
-        return answer.headers["x-penstock-drop-reason"]
-
-    async with busy(system):
-        assert await told("two", **too_much) == "quota"
-        assert await told("none", **too_much) == "token_budget_exceeded"
-        assert await told("none") == "queue_full"
-        pressed = inference.Load(state=inference.REPLICA_STATE_READY, max_running=9, kv_usage=0.6)
-        replica.tell_load(pressed)
-        async with asyncio.timeout(20):
-            while await told("none", **too_much) == "token_budget_exceeded":
-                pass
-        assert await told("none", **too_much) == "memory_pressure"
-        version = await system.control.publish(
-            [full], [route(replica, state=GONE)], tenants=owns.values()
-        )
-        await system.has_routes(version)
-        assert await told("none", **too_much) == "no_ready_replica"
-        assert await told("two", **too_much) == "quota"
-
-
 def in_metadata(body: bytes) -> dict[str, object]:
     """The object of the one event that has it, just before the last."""
     events = body.rstrip(b"\n").split(b"\n\n")
@@ -229,26 +213,3 @@ async def test_nobody_else_is_told_metadata(
     assert answer.status == 200
     assert not answer.cut_off
     assert b"penstock" not in answer.body
-
-
-async def test_places_that_another_gateway_has_are_not_taken(start: Start) -> None:
-    limits = narrow(max_queued=0, max_ongoing=4)
-
-    async def script(call: FakeCall) -> None:
-        await (hello(call) if call.json.get("user") == "brief" else hang(call))
-
-    system = await start(scripts=(script,), deployment=limits)
-    (replica,) = system.replicas
-    replica.tell_load(
-        inference.Load(
-            state=inference.REPLICA_STATE_READY,
-            max_running=9,
-            running=4,
-            calls=4,
-            calls_elsewhere=4,
-            gateways=2,
-        )
-    )
-    async with busy(system), busy(system):  # its half
-        answer = await refusal(system, chat(user="brief"))
-    assert answer.headers["x-penstock-drop-reason"] == "queue_full"

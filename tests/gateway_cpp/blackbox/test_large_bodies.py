@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import statistics
 import threading
 import time
 from collections.abc import Iterator
@@ -66,14 +65,14 @@ def watching(port: int) -> Iterator[Gaps]:
 async def test_a_huge_body_holds_up_nobody_while_it_is_read(start: Start) -> None:
     system = await start("--threads", "1")
     port, data = system.gateway.port, huge("nobody")
-    taken: list[float] = []
-    waited: list[float] = []
+    # On the I/O thread somebody else waits for as long as it takes, each time; a busy machine makes
+    # only some of the waits longer.
+    shares = []
     for _ in range(5):
         with watching(port) as gaps:
-            taken.append(await asyncio.to_thread(ask_alone, port, data))
-        waited.append(gaps.longest)
-    # On the I/O thread each of the others would wait for as long as it takes.
-    assert statistics.median(waited) < statistics.median(taken) / 2, (waited, taken)
+            taken = await asyncio.to_thread(ask_alone, port, data)
+        shares.append(gaps.longest / taken)
+    assert min(shares) < 0.5, shares
 
 
 async def test_a_huge_body_arrives_whole_at_the_replica_that_is_tried_next(start: Start) -> None:

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from penstock.v1 import inference_pb2 as inference
 from tests.fakes.fake_control import FakeControl, deployment, route
-from tests.fakes.fake_replica import DONE, FakeCall, FakeReplica, delta, hang, last_delta
+from tests.fakes.fake_replica import FakeReplica
 from tests.fakes.gateway_process import GatewayProcess, binary
 from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.conftest import Start, System
@@ -195,117 +195,6 @@ async def test_a_corrupt_kept_snapshot_is_ignored(tmp_path: Path) -> None:
             await until(lambda: gateway.find_log("routes replaced", version=1), "routes come")
             async with RawClient(gateway.port) as client:
                 assert (await client.ask(chat())).status == 200
-
-
-async def test_sigterm_finishes_running_streams_and_takes_no_new_ones(start: Start) -> None:
-    released = asyncio.Event()
-
-    async def wait(call: FakeCall) -> None:
-        await call.send(delta("a"))
-        await released.wait()
-        await call.send(DONE)
-        await call.finish()
-
-    system = await start(scripts=(wait,))
-    async with system.client() as running:
-        await running.send(chat(stream=True))
-        await running.head()
-        assert await running.chunk() == delta("a")
-        system.gateway.terminate()
-        await until(lambda: system.gateway.find_log("draining"), "it drains")
-        await until(lambda: refuses_connections(system.gateway.port), "it stops accepting")
-        released.set()
-        assert await running.chunk() == DONE
-        assert await running.chunk() == b""
-    assert await system.gateway.exit_code() == 0
-
-
-def refuses_connections(port: int) -> bool:
-    """Whether nobody listens there any more."""
-    try:
-        with socket.create_connection(("127.0.0.1", port), timeout=5):
-            return False
-    except ConnectionError:
-        return True
-
-
-async def test_an_open_connection_may_ask_once_more_while_it_drains(system: System) -> None:
-    async with system.client() as client:
-        assert (await client.ask(chat())).status == 200
-        system.gateway.terminate()
-        await until(lambda: system.gateway.find_log("draining"), "it drains")
-        answer = await client.ask(chat())
-        assert answer.status == 200
-        assert answer.headers["connection"] == "close"
-        assert await client.closed()
-    assert await system.gateway.exit_code() == 0
-
-
-async def test_a_connection_whose_stream_outlives_the_signal_may_ask_once_more(
-    start: Start,
-) -> None:
-    released = asyncio.Event()
-
-    async def wait(call: FakeCall) -> None:
-        await call.send(delta("a"))
-        await released.wait()
-        await call.send(last_delta() + DONE, events=2)
-        await call.finish()
-
-    system = await start(scripts=(wait,))
-    async with system.client() as client:
-        await client.send(chat(stream=True))
-        await client.head()
-        assert await client.chunk() == delta("a")
-        system.gateway.terminate()
-        await until(lambda: system.gateway.find_log("draining"), "it drains")
-        released.set()
-        assert await client.chunk() == last_delta() + DONE
-        assert await client.chunk() == b""
-        answer = await client.ask(chat(stream=True))
-        assert answer.status == 200
-        assert answer.headers["connection"] == "close"
-        assert answer.body.endswith(DONE)
-        assert await client.closed()
-    assert await system.gateway.exit_code() == 0
-
-
-async def test_a_client_that_only_keeps_its_side_open_makes_no_drain_a_failure(
-    start: Start,
-) -> None:
-    system = await start("--drain-ms", "0")
-    async with system.client() as lingering:
-        answer = await lingering.ask(chat(headers="Connection: close\r\n"))
-        assert answer.status == 200
-        assert await lingering.closed()
-        system.gateway.terminate()
-        assert await system.gateway.exit_code() == 0
-    assert system.gateway.find_log("ending what still runs"), "it was there at the deadline"
-
-
-async def test_a_drain_ends_at_its_deadline_with_an_error_in_the_stream(start: Start) -> None:
-    async def endless(call: FakeCall) -> None:
-        await call.send(delta("a"))
-        await call.cancelled.wait()
-
-    system = await start("--drain-ms", "300", scripts=(endless,))
-    async with system.client() as running:
-        await running.send(chat(stream=True))
-        await running.head()
-        assert await running.chunk() == delta("a")
-        system.gateway.terminate()
-        rest = b""
-        while data := await running.chunk():
-            rest += data
-        assert data is None or b'"error"' in rest  # never a clean end
-    assert await system.gateway.exit_code() == 1
-    await until(system.replicas[0].calls[0].cancelled.is_set, "the call is cancelled")
-
-
-async def test_an_idle_gateway_ends_at_once(start: Start) -> None:
-    system = await start(scripts=(hang,))
-    system.gateway.terminate()
-    assert await system.gateway.exit_code() == 0
 
 
 async def test_every_log_line_is_json_and_has_its_time_and_level(system: System) -> None:

@@ -13,7 +13,7 @@ from tests.fakes.fake_control import deployment, route
 from tests.fakes.fake_replica import FakeReplica, hang, hello, refuse
 from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.conftest import Start, System
-from tests.gateway_cpp.blackbox.held import Held, busy
+from tests.gateway_cpp.blackbox.held import busy
 from tests.gateway_cpp.blackbox.raw_http import chat
 
 POLICIES = ["power_of_two", "least_loaded", "round_robin", "prefix_aware", "session"]
@@ -134,27 +134,6 @@ async def test_a_canary_that_cannot_answer_is_passed_over(start: Start, canary: 
     await system.has_routes(await system.control.publish(deployments, routed))
     for _ in range(5):
         assert (await system.ask(chat())).status == 200
-
-
-@pytest.mark.parametrize("flag", ["--node", "--zone"])
-async def test_replicas_that_are_near_are_preferred_and_others_take_the_rest(
-    start: Start, flag: str
-) -> None:
-    limited = deployment(limits=routes.Limits(max_ongoing=2, max_queued=9))
-    held = Held()
-    system = await start(flag, "here", scripts=(held, held, held), deployment=limited)
-    first, second, third = system.replicas
-    near = route(second, node="here") if flag == "--node" else route(second, zone="here")
-    routed = [route(first), near, route(third)]
-    await system.has_routes(await system.control.publish([limited], routed))
-    held.let_go(10)
-    for _ in range(10):
-        assert (await system.ask(chat())).status == 200
-    assert counts(system) == [0, 10, 0]
-    async with busy(system), busy(system), busy(system), busy(system):
-        assert len(second.calls) <= 12
-        assert sum(counts(system)) == 14
-        held.let_go(4)
 
 
 async def test_a_replica_that_refuses_connections_gets_no_more_than_a_probe(
