@@ -7,7 +7,7 @@ import json
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -107,16 +107,22 @@ async def ask_once(
     return Answer(status, dict(found), again, time.monotonic() - began, error)
 
 
+def after(seconds: float) -> Callable[[], bool]:
+    """Whether so much time has gone by since."""
+    until = time.monotonic() + seconds
+    return lambda: time.monotonic() >= until
+
+
 async def obeying(
-    client: openai.AsyncOpenAI, load: Load, name: str, until: float, **body: Any
+    client: openai.AsyncOpenAI, load: Load, name: str, over: Callable[[], bool], **body: Any
 ) -> None:
-    """Asks until `until`; where it is refused, it comes back exactly when it is told to."""
+    """Asks until it is over; where it is refused, it comes back exactly when it is told to."""
     asked = 0
-    while time.monotonic() < until:
+    while not over():
         asked += 1
         answer = await ask_once(client, f"{name} asks {asked}", **body)
         load.answers.append(answer)
-        while answer.status in (408, 429, 503) and time.monotonic() < until:
+        while answer.status in (408, 429, 503) and not over():
             await asyncio.sleep(answer.retry_seconds)
             answer = await ask_once(client, f"{name} asks {asked}", again=True, **body)
             load.answers.append(answer)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from tests.e2e.loads import (
     Answer,
     Load,
     admin,
+    after,
     ask_once,
     configure,
     metric,
@@ -22,6 +22,7 @@ from tests.e2e.loads import (
     share,
 )
 from tests.e2e.system import PENSTOCK, System, eventually, running
+from tests.fakes.waiting import until
 
 POLICIES = ("round_robin", "least_loaded", "power_of_two", "prefix_aware", "session")
 TOKENS = 10  # half a second
@@ -90,10 +91,10 @@ async def test_five_times_as_many_clients_as_places_are_served_in_turn(system: S
 
 async def _closed_loop(system: System, *, clients: int, seconds: float) -> Load:
     load = Load()
-    until = time.monotonic() + seconds
+    over = after(seconds)
     async with sdk(system) as client, asyncio.TaskGroup() as group:
         for i in range(clients):
-            group.create_task(obeying(client, load, f"client {i}", until, max_tokens=TOKENS))
+            group.create_task(obeying(client, load, f"client {i}", over, max_tokens=TOKENS))
     return load
 
 
@@ -120,16 +121,16 @@ async def test_a_flood_of_one_tenant_moves_anothers_waits_by_its_share_only(
 
 async def _two_tenants(system: System, keys: dict[str, str], *, flooding: int) -> Load:
     calm, flood = Load(), Load()
-    until = time.monotonic() + 6
+    over = after(6)
     async with (
         sdk(system, keys["calm"]) as one,
         sdk(system, keys["flood"]) as other,
         asyncio.TaskGroup() as group,
     ):
         for i in range(flooding):
-            group.create_task(obeying(other, flood, f"flood {i}", until, max_tokens=TOKENS))
+            group.create_task(obeying(other, flood, f"flood {i}", over, max_tokens=TOKENS))
         for i in range(4):
-            group.create_task(obeying(one, calm, f"calm {i}", until, max_tokens=TOKENS))
+            group.create_task(obeying(one, calm, f"calm {i}", over, max_tokens=TOKENS))
     assert not flood.lost
     return calm
 
@@ -139,21 +140,28 @@ async def test_settings_change_under_load_without_a_lost_request_or_a_new_replic
 ) -> None:
     before = {r["pid"] for r in system.replicas()}
     load = Load()
-    until = time.monotonic() + 6
+    changed = asyncio.Event()
     async with sdk(system) as client, asyncio.TaskGroup() as group:
         for i in range(12):
             headers = {"x-penstock-session": f"session {i}"}
-            asking = obeying(client, load, f"client {i}", until, max_tokens=4, headers=headers)
+            asking = obeying(
+                client, load, f"client {i}", changed.is_set, max_tokens=4, headers=headers
+            )
             group.create_task(asking)
-        for n, policy in enumerate(POLICIES):
+        for n, policy in enumerate(POLICIES):  # each client asks with each of them
             await asyncio.to_thread(
                 _set, system, f"selection_policy={policy}", f"max_queued={20 + n}"
             )
-            await asyncio.sleep(0.5)
-    assert len(load.served) > 50
+            await _more_are_served(load, 24)
+        changed.set()
     assert not load.lost + load.refused, (load.lost + load.refused)[:3]
     assert {r["pid"] for r in system.replicas()} == before
     assert len(system.processes("penstock.replica")) == 2
+
+
+async def _more_are_served(load: Load, count: int) -> None:
+    before = len(load.served)
+    await until(lambda: len(load.served) >= before + count, f"{count} more answers")
 
 
 def _set(system: System, *words: str) -> None:
