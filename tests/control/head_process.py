@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -118,3 +120,16 @@ class HeadProcess:
         if reply.status_code != 200:
             return False
         return bool(reply.json()["snapshot_version"] or await self.is_held())
+
+
+@asynccontextmanager
+async def running_head(data_dir: Path) -> AsyncIterator[HeadProcess]:
+    """A head that serves, and is killed in the end where the test has not ended it."""
+    head = HeadProcess(data_dir)
+    try:
+        await head.start()
+        yield head
+    finally:
+        await head.client.aclose()
+        if head.process and head.process.poll() is None:
+            head.end(signal.SIGKILL)

@@ -16,7 +16,7 @@ import grpc
 import pytest
 
 from penstock.v1 import routes_pb2, routes_pb2_grpc
-from tests.control.head_process import START, HeadProcess
+from tests.control.head_process import START, HeadProcess, running_head
 from tests.fakes.control_agent import FakeAgent, serving_agent
 from tests.fakes.control_waiting import eventually
 
@@ -54,14 +54,8 @@ class Watcher:
 
 @pytest.fixture
 async def head(tmp_path: Path) -> AsyncIterator[HeadProcess]:
-    head = HeadProcess(tmp_path / "data")
-    try:
-        await head.start()
+    async with running_head(tmp_path / "data") as head:
         yield head
-    finally:
-        await head.client.aclose()
-        if head.process and head.process.poll() is None:
-            head.end(signal.SIGKILL)
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ import grpc
 import pytest
 
 from penstock.v1 import routes_pb2, routes_pb2_grpc
-from tests.control.head_process import HeadProcess
+from tests.control.head_process import HeadProcess, running_head
 from tests.control.test_head import beside
 from tests.fakes.control_waiting import eventually
 
@@ -29,14 +29,8 @@ GATEWAYS = 3
 
 @pytest.fixture
 async def head(tmp_path: Path) -> AsyncIterator[HeadProcess]:
-    head = HeadProcess(tmp_path / "data")
-    try:
-        await head.start()
+    async with running_head(tmp_path / "data") as head:
         yield head
-    finally:
-        await head.client.aclose()
-        if head.process and head.process.poll() is None:
-            head.end(signal.SIGKILL)
 
 
 class CountingGateway:

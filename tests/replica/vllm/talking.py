@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import pytest
+
 from penstock.replica.answers import events_of
 from penstock.replica.engine import Call, Chunk, Engine, Failed, Finished, Head, TokenGroup
 
@@ -17,6 +19,12 @@ COMPLETIONS: Final = "/v1/completions"
 RESPONSES: Final = "/v1/responses"
 MESSAGES: Final = "/v1/messages"
 SERVED: Final = "penstock-mini"
+# Of a file whose tests all ask the engine that runs for the whole session.
+ON_THE_SHARED_ENGINE: Final = [
+    pytest.mark.vllm,
+    pytest.mark.asyncio(loop_scope="session"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
+]
 
 _ids = itertools.count()
 

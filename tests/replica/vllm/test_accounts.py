@@ -14,6 +14,7 @@ from tests.replica.vllm.talking import (
     CHAT,
     COMPLETIONS,
     MESSAGES,
+    ON_THE_SHARED_ENGINE,
     RESPONSES,
     ask,
     body,
@@ -23,11 +24,7 @@ from tests.replica.vllm.talking import (
     until,
 )
 
-pytestmark = [
-    pytest.mark.vllm,
-    pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = ON_THE_SHARED_ENGINE
 
 _GENERATING = [CHAT, COMPLETIONS, RESPONSES, MESSAGES]
 _LIMITS = {

@@ -11,13 +11,9 @@ import pytest
 from penstock.replica.default_model import shipped
 from penstock.replica.engine import AdapterSource, CannotLoad
 from penstock.replica.vllm.engine import VllmEngine
-from tests.replica.vllm.talking import SERVED, ask, chat
+from tests.replica.vllm.talking import ON_THE_SHARED_ENGINE, SERVED, ask, chat
 
-pytestmark = [
-    pytest.mark.vllm,
-    pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = ON_THE_SHARED_ENGINE
 
 _WAYS = {"": SERVED, "pirate@1": "penstock-mini:pirate", "json@1": "penstock-mini:json"}
 

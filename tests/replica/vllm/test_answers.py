@@ -11,13 +11,17 @@ import pytest
 
 from penstock.replica.engine import Head
 from penstock.replica.vllm.engine import VllmEngine
-from tests.replica.vllm.talking import CHAT, COMPLETIONS, SERVED, ask, body, chat
+from tests.replica.vllm.talking import (
+    CHAT,
+    COMPLETIONS,
+    ON_THE_SHARED_ENGINE,
+    SERVED,
+    ask,
+    body,
+    chat,
+)
 
-pytestmark = [
-    pytest.mark.vllm,
-    pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = ON_THE_SHARED_ENGINE
 
 _QUESTIONS = ("What is a gateway?", "Hello", "Tell me about the Rhine.", "Count from 3.")
 

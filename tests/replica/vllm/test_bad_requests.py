@@ -9,13 +9,9 @@ import pytest
 from penstock.replica.engine import Resume
 from penstock.replica.vllm.controls import NEUTRAL
 from penstock.replica.vllm.engine import VllmEngine
-from tests.replica.vllm.talking import CHAT, COMPLETIONS, ask, body, chat
+from tests.replica.vllm.talking import CHAT, COMPLETIONS, ON_THE_SHARED_ENGINE, ask, body, chat
 
-pytestmark = [
-    pytest.mark.vllm,
-    pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = ON_THE_SHARED_ENGINE
 
 _LONG = "word " * 20000
 _POISON = "((a{0,100}){0,100}){0,100}"

@@ -9,13 +9,9 @@ from typing import Any, Final
 import pytest
 
 from penstock.replica.vllm.engine import VllmEngine
-from tests.replica.vllm.talking import ask
+from tests.replica.vllm.talking import ON_THE_SHARED_ENGINE, ask
 
-pytestmark = [
-    pytest.mark.vllm,
-    pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = ON_THE_SHARED_ENGINE
 
 _MANY: Final = 5000
 _MOST_CPU_S: Final = 1.0

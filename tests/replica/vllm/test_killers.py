@@ -8,13 +8,17 @@ from typing import Any
 import pytest
 
 from penstock.replica.vllm.engine import VllmEngine
-from tests.replica.vllm.talking import CHAT, COMPLETIONS, Answer, ask, body, chat
+from tests.replica.vllm.talking import (
+    CHAT,
+    COMPLETIONS,
+    ON_THE_SHARED_ENGINE,
+    Answer,
+    ask,
+    body,
+    chat,
+)
 
-pytestmark = [
-    pytest.mark.vllm,
-    pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = ON_THE_SHARED_ENGINE
 
 _ADAPTERS = ("", "pirate@1", "json@1")
 _PROMPTS = ["What is a gateway?", "What is a replica? " * 60]  # the second comes in several steps

@@ -15,6 +15,7 @@ from penstock.replica.vllm.engine import VllmEngine
 from tests.replica.vllm.talking import (
     COMPLETIONS,
     MESSAGES,
+    ON_THE_SHARED_ENGINE,
     RESPONSES,
     ask,
     body,
@@ -24,11 +25,7 @@ from tests.replica.vllm.talking import (
     until,
 )
 
-pytestmark = [
-    pytest.mark.vllm,
-    pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = ON_THE_SHARED_ENGINE
 
 _LONG: dict[str, Any] = {"max_tokens": 3000, "ignore_eos": True}
 

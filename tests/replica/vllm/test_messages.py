@@ -9,13 +9,16 @@ import pytest
 
 from penstock.replica.vllm.engine import VllmEngine
 from tests.replica.vllm.inputs import entering_requests
-from tests.replica.vllm.talking import MESSAGES, SERVED, Answer, ask, typed_events
+from tests.replica.vllm.talking import (
+    MESSAGES,
+    ON_THE_SHARED_ENGINE,
+    SERVED,
+    Answer,
+    ask,
+    typed_events,
+)
 
-pytestmark = [
-    pytest.mark.vllm,
-    pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = ON_THE_SHARED_ENGINE
 
 COUNT = "/v1/messages/count_tokens"
 _QUESTION = [{"role": "user", "content": "What is a gateway?"}]

@@ -9,13 +9,16 @@ import pytest
 
 from penstock.replica.vllm.engine import VllmEngine
 from tests.replica.vllm.inputs import entering_requests
-from tests.replica.vllm.talking import RESPONSES, SERVED, Answer, ask, typed_events
+from tests.replica.vllm.talking import (
+    ON_THE_SHARED_ENGINE,
+    RESPONSES,
+    SERVED,
+    Answer,
+    ask,
+    typed_events,
+)
 
-pytestmark = [
-    pytest.mark.vllm,
-    pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = ON_THE_SHARED_ENGINE
 
 _COSTLY = {"type": "string", "pattern": "(a{9999}){9999}"}
 

@@ -9,13 +9,9 @@ import pytest
 
 from penstock.replica.vllm.engine import VllmEngine
 from penstock.replica.vllm.limits import MAX_TOKENIZED, MAX_TOKENS
-from tests.replica.vllm.talking import CHAT, Answer, ask, chat
+from tests.replica.vllm.talking import CHAT, ON_THE_SHARED_ENGINE, Answer, ask, chat
 
-pytestmark = [
-    pytest.mark.vllm,
-    pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = ON_THE_SHARED_ENGINE
 
 
 async def _ask(engine: VllmEngine, path: str, **fields: Any) -> Answer:

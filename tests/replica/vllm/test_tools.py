@@ -8,13 +8,9 @@ from typing import Any
 import pytest
 
 from penstock.replica.vllm.engine import VllmEngine
-from tests.replica.vllm.talking import Answer, ask, body
+from tests.replica.vllm.talking import ON_THE_SHARED_ENGINE, Answer, ask, body
 
-pytestmark = [
-    pytest.mark.vllm,
-    pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-]
+pytestmark = ON_THE_SHARED_ENGINE
 
 
 def _tool(name: str, *required: str, **properties: Any) -> dict[str, Any]:
