@@ -138,6 +138,8 @@ async def _two_tenants(system: System, keys: dict[str, str], *, flooding: int) -
 async def test_settings_change_under_load_without_a_lost_request_or_a_new_replica(
     system: System,
 ) -> None:
+    configure(system, max_ongoing=2, max_queued=20, wait_budget_ms=0)
+    await asyncio.to_thread(scale, system, 2)
     before = {r["pid"] for r in system.replicas()}
     load = Load()
     changed = asyncio.Event()
