@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import shlex
 import shutil
 import sys
+from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +16,8 @@ from typing import Annotated
 import typer
 
 from penstock.evals import machine, report, scenarios
+from penstock.evals import prefix_routing as prefixes
+from penstock.evals import wait_estimate as waits
 from penstock.evals.bench_plan import Scenario
 from penstock.evals.errors import EvalError
 from penstock.evals.first_token import measure
@@ -61,7 +67,7 @@ def bench(
     ] = False,
 ) -> None:
     """CPU, latency and memory of the gateway beside nginx, on the simulated engine."""
-    try:
+    with _told_in_a_line():
         options = BenchOptions(
             serve_command=(*_serve_command(serve), *shlex.split(serve_args)),
             nginx=nginx or _nginx_program(),
@@ -71,32 +77,88 @@ def bench(
             open=open_,
         )
         results = _run(_chosen(scenario or []), options, native, out.resolve())
-    except EvalError as error:
-        typer.echo(f"penstock evals: {error}", err=True)
-        raise typer.Exit(1) from error
     raise typer.Exit(_exit_code(results, strict=strict))
+
+
+Out = Annotated[Path, typer.Option(help="Folder for what it finds, and the logs.")]
+Serve = Annotated[str, typer.Option(help="Command that takes the options of `penstock serve`.")]
+BENCH_OUT = CHECKOUT / "build" / "bench"
 
 
 @app.command()
 def first_token(
     requests: Annotated[int, typer.Option(min=1, help="Requests each way.")] = 200,
-    out: Annotated[Path, typer.Option(help="Folder for the logs.")] = CHECKOUT / "build" / "bench",
-    serve: Annotated[
-        str, typer.Option(help="Command that takes the options of `penstock serve`.")
-    ] = "",
+    out: Out = BENCH_OUT,
+    serve: Serve = "",
     probe: Annotated[
         str, typer.Option(help="Command that times the engine alone.")
     ] = f"{sys.executable} -m penstock.replica.probe",
 ) -> None:
     """Time to first token on real vLLM: through the gateway beside the engine alone."""
-    try:
-        folder = out.resolve() / "first-token"
-        shutil.rmtree(folder, ignore_errors=True)
+    with _told_in_a_line():
+        folder = _emptied(out, "first-token")
         found = measure(_serve_command(serve), shlex.split(probe), requests, folder)
+    typer.echo(found.as_markdown())
+
+
+@app.command()
+def prefix_routing(
+    requests: Annotated[int, typer.Option(min=1, help="Requests that count, each policy.")] = 300,
+    out: Out = BENCH_OUT,
+    serve: Serve = "",
+) -> None:
+    """Prefix hits and first tokens on real vLLM: prefix_aware beside power_of_two."""
+    with _told_in_a_line():
+        folder = _emptied(out, "prefix-routing")
+        command = _serve_command(serve)
+        results = [
+            prefixes.measure(command, policy, requests, folder / policy)
+            for policy in prefixes.POLICIES
+        ]
+    _keep(folder, prefixes.as_dict(results), prefixes.as_markdown(results))
+
+
+@app.command()
+def wait_estimate(
+    seconds: Annotated[float, typer.Option(min=1, help="Of each load.")] = 30,
+    out: Out = BENCH_OUT,
+    serve: Serve = "",
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit code 1 when the goal is missed.")
+    ] = False,
+) -> None:
+    """What the gateway tells of waits beside what they are, on the simulated engine."""
+    with _told_in_a_line():
+        folder = _emptied(out, "wait-estimate")
+        command = _serve_command(serve)
+        results = [
+            waits.measure(command, shape, seconds, folder / shape.name) for shape in waits.SHAPES
+        ]
+    _keep(folder, waits.as_dict(results), waits.as_markdown(results))
+    raise typer.Exit(1 if strict and not all(each.passed for each in results) else 0)
+
+
+@contextlib.contextmanager
+def _told_in_a_line() -> Iterator[None]:
+    try:
+        yield
     except EvalError as error:
         typer.echo(f"penstock evals: {error}", err=True)
         raise typer.Exit(1) from error
-    typer.echo(found.as_markdown())
+
+
+def _emptied(out: Path, name: str) -> Path:
+    folder = out.resolve() / name
+    shutil.rmtree(folder, ignore_errors=True)
+    return folder
+
+
+def _keep(folder: Path, results: object, markdown: str) -> None:
+    facts = asdict(machine.facts(CHECKOUT))
+    found = {"machine": facts, "results": results}
+    (folder / "result.json").write_text(json.dumps(found, indent=1))
+    (folder / "result.md").write_text(markdown + "\n")
+    typer.echo(markdown)
 
 
 def _run(
