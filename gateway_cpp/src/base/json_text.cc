@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 
 namespace penstock::base {
 namespace {
@@ -70,8 +72,25 @@ bool stands_for_itself(char c) {
   return byte >= 0x20U && byte < 0x7FU && c != '"' && c != '\\';
 }
 
+// Whether all eight bytes of a word stand for themselves: each test sets the high bit of a byte
+// that fails it, or of one behind such a byte.
+bool all_stand(std::uint64_t word) {
+  constexpr std::uint64_t kOnes = 0x0101010101010101U;
+  constexpr std::uint64_t kHighs = 0x80U * kOnes;
+  const auto has = [word](unsigned char c) {
+    const std::uint64_t differing = word ^ (kOnes * c);
+    return (differing - kOnes) & ~differing;
+  };
+  const std::uint64_t below_space = (word - kOnes * 0x20U) & ~word;
+  return ((word | below_space | has('"') | has('\\') | has(0x7F)) & kHighs) == 0;
+}
+
 // Where the run of characters that need no look ends; nearly every text is one such run.
 std::size_t end_of_plain(std::string_view text, std::size_t i) {
+  for (std::uint64_t word = 0; i + sizeof word <= text.size(); i += sizeof word) {
+    std::memcpy(&word, text.data() + i, sizeof word);
+    if (!all_stand(word)) break;
+  }
   while (i < text.size() && stands_for_itself(text[i])) ++i;
   return i;
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <concepts>
 #include <condition_variable>
 #include <cstddef>
@@ -31,15 +32,19 @@ std::optional<Level> parse_level(std::string_view text);
 template <class T>
 concept Integer = std::integral<T> && !std::same_as<T, bool>;
 
-// One key with its value. Views must live until the log call returns.
+// One key with its value. Keys stand in the line as they are: names of our own. Views must live
+// until the log call returns. A duration is told in milliseconds, to the microsecond.
 struct Field {
-  using Value = std::variant<std::string_view, std::int64_t, std::uint64_t, double, bool>;
+  using Value = std::variant<std::string_view, std::int64_t, std::uint64_t, double, bool,
+                             std::chrono::microseconds>;
 
   Field(std::string_view key, std::string_view text) : key(key), value(text) {}
   Field(std::string_view key, const char* text) : key(key), value(std::string_view(text)) {}
   Field(std::string_view key, const std::string& text) : key(key), value(std::string_view(text)) {}
   Field(std::string_view key, std::same_as<bool> auto flag) : key(key), value(flag) {}
   Field(std::string_view key, double number) : key(key), value(number) {}
+  Field(std::string_view key, std::chrono::nanoseconds time)
+      : key(key), value(std::chrono::duration_cast<std::chrono::microseconds>(time)) {}
   template <Integer T>
   Field(std::string_view key, T number) : key(key), value(widen(number)) {}
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/hex_text.h"
+
 namespace penstock::base {
 namespace {
 
@@ -24,11 +26,6 @@ bool is_id(std::string_view text) {
 
 bool is_printable(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < '\x7f'; });
-}
-
-void append_hex(std::string& text, std::uint64_t value) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  for (int shift = 60; shift >= 0; shift -= 4) text += kDigits[value >> shift & 15U];
 }
 
 }  // namespace

@@ -1,15 +1,11 @@
 #include "http/request_id.h"
 
+#include "base/hex_text.h"
 #include "base/printable.h"
 
 namespace penstock::http {
 
 namespace {
-
-void append_hex(std::string& text, uint64_t value, int digits) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  for (int shift = 4 * (digits - 1); shift >= 0; shift -= 4) text += kDigits[value >> shift & 15U];
-}
 
 constexpr size_t kLongestId = 512;  // as OpenAI takes them
 
@@ -24,8 +20,8 @@ RequestIds::RequestIds() : thread_(std::random_device{}()), random_(std::random_
 std::string RequestIds::next() {
   std::string id = "req_";
   id.reserve(28);
-  append_hex(id, thread_, 8);
-  append_hex(id, random_(), 16);
+  base::append_hex(id, thread_, 8);
+  base::append_hex(id, random_());
   return id;
 }
 

@@ -156,9 +156,9 @@ void RequestFlow::close_attempt(Exchange& x) {
 }
 
 void RequestFlow::send(Exchange& x) {
-  x.settlement.enter(base::Phase::kOpen);
+  const auto now = x.settlement.enter(base::Phase::kOpen);
   if (x.sent == base::SteadyTime{}) {
-    x.sent = parts_.clock.steady_now();
+    x.sent = now;
     x.queue_wait = x.sent - x.admitted;
     const auto& metrics = x.settlement.opening();
     metrics->queue_wait.observe(x.queue_wait);

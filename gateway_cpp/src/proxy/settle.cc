@@ -4,14 +4,6 @@
 
 namespace penstock::proxy {
 
-namespace {
-
-double milliseconds(std::chrono::nanoseconds duration) {
-  return std::chrono::duration<double, std::milli>(duration).count();
-}
-
-}  // namespace
-
 base::Outcome outcome_of(const base::Error& error) {
   if (error.kind == base::Kind::kClientGone) return base::Outcome::kCancelled;
   if (!error.drop_reason.empty()) return base::Outcome::kRejected;
@@ -25,24 +17,24 @@ Settlement::Settlement(const base::Clock& clock, base::Log& log, base::MetricsSh
       metrics_(metrics),
       state_(state),
       received_(received),
-      phase_start_(clock.steady_now()) {
+      phase_start_(received) {
   entered_[0] = true;
 }
 
 Settlement::~Settlement() {
-  enter(base::Phase::kSettle);
-  const auto duration = age();
+  const auto duration = enter(base::Phase::kSettle) - received_;
   count(duration);
   enter(base::Phase::kSettle);
   if (log_.enabled(base::Level::kInfo)) log_line(duration);
 }
 
-void Settlement::enter(base::Phase phase) {
+base::SteadyTime Settlement::enter(base::Phase phase) {
   const auto now = clock_.steady_now();
   phases_[static_cast<size_t>(phase_)] += now - phase_start_;
   phase_start_ = now;
   phase_ = phase;
   entered_[static_cast<size_t>(phase)] = true;
+  return now;
 }
 
 uint32_t Settlement::enter_gateway() {
@@ -113,37 +105,34 @@ void Settlement::count_answer(base::DeploymentMetrics& numbers) {
 }
 
 void Settlement::log_line(std::chrono::nanoseconds duration) {
-  const auto phase = [this](base::Phase which) {
-    return milliseconds(phases_[static_cast<size_t>(which)]);
-  };
-  log_.info("request settled",
-            {{"request_id", record.request_id},
-             {"client_request_id", record.client_request_id},
-             {"trace_id", record.trace_id},
-             {"path", record.path},
-             {"deployment", record.deployment},
-             {"adapter", record.adapter},
-             {"replica", record.replica},
-             {"status", record.status},
-             {"outcome", base::name(record.outcome)},
-             {"error_code", record.error_code},
-             {"attempts", record.attempts},
-             {"queue_wait_ms", milliseconds(record.queue_wait)},
-             {"estimated_wait_ms", record.estimated_wait.count()},
-             {"ttft_ms", milliseconds(record.ttft.value_or(std::chrono::nanoseconds(0)))},
-             {"duration_ms", milliseconds(duration)},
-             {"events", record.events},
-             {"bytes", record.bytes},
-             {"prompt_tokens", record.prompt_tokens},
-             {"completion_tokens", record.completion_tokens},
-             {"cached_tokens", record.cached_tokens},
-             {"parse_ms", phase(base::Phase::kParse)},
-             {"resolve_ms", phase(base::Phase::kResolve)},
-             {"admit_ms", phase(base::Phase::kAdmit)},
-             {"select_ms", phase(base::Phase::kSelect)},
-             {"open_ms", phase(base::Phase::kOpen)},
-             {"stream_ms", phase(base::Phase::kStream)},
-             {"settle_ms", phase(base::Phase::kSettle)}});
+  const auto phase = [this](base::Phase which) { return phases_[static_cast<size_t>(which)]; };
+  log_.info("request settled", {{"request_id", record.request_id},
+                                {"client_request_id", record.client_request_id},
+                                {"trace_id", record.trace_id},
+                                {"path", record.path},
+                                {"deployment", record.deployment},
+                                {"adapter", record.adapter},
+                                {"replica", record.replica},
+                                {"status", record.status},
+                                {"outcome", base::name(record.outcome)},
+                                {"error_code", record.error_code},
+                                {"attempts", record.attempts},
+                                {"queue_wait_ms", record.queue_wait},
+                                {"estimated_wait_ms", record.estimated_wait.count()},
+                                {"ttft_ms", record.ttft.value_or(std::chrono::nanoseconds(0))},
+                                {"duration_ms", duration},
+                                {"events", record.events},
+                                {"bytes", record.bytes},
+                                {"prompt_tokens", record.prompt_tokens},
+                                {"completion_tokens", record.completion_tokens},
+                                {"cached_tokens", record.cached_tokens},
+                                {"parse_ms", phase(base::Phase::kParse)},
+                                {"resolve_ms", phase(base::Phase::kResolve)},
+                                {"admit_ms", phase(base::Phase::kAdmit)},
+                                {"select_ms", phase(base::Phase::kSelect)},
+                                {"open_ms", phase(base::Phase::kOpen)},
+                                {"stream_ms", phase(base::Phase::kStream)},
+                                {"settle_ms", phase(base::Phase::kSettle)}});
 }
 
 }  // namespace penstock::proxy

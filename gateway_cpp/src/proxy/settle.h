@@ -55,8 +55,8 @@ class Settlement {
 
   RequestRecord record;
 
-  // Ends the phase before.
-  void enter(base::Phase phase);
+  // Ends the phase before. Returns the time, which is then known without another look at the clock.
+  base::SteadyTime enter(base::Phase phase);
   // The request is counted in the gateway from here on; how many were there already.
   uint32_t enter_gateway();
   // It may not stay.
