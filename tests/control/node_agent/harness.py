@@ -89,6 +89,9 @@ class Node:
                 stderr=log,
             )
 
+    def log(self) -> str:
+        return (self.data_dir / "agent.log").read_text()
+
     def signal(self, number: signal.Signals) -> None:
         assert self.process is not None
         self.process.send_signal(number)

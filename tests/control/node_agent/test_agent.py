@@ -39,6 +39,7 @@ async def test_everything_runs_on_while_the_head_is_away(node: Node, head: FakeH
     await head.stop()
     os.kill(before.pid, signal.SIGKILL)
     await until(lambda: len(of_this_test(node.data_dir)) == 1 and not running(before.pid))
+    await until(lambda: "the head does not answer" in node.log())
     registrations = len(head.registrations)
     await head.start()
     await until(lambda: len(head.registrations) > registrations)

@@ -205,7 +205,7 @@ async def test_a_second_agent_on_the_same_data_is_refused(node: Node, head: Fake
     second.start()
     assert await second.ended() != 0
     assert node.process is not None
-    assert f"pid {node.process.pid}" in (node.data_dir / "agent.log").read_text()
+    assert f"pid {node.process.pid}" in node.log()
 
 
 async def test_a_strange_process_cannot_register_as_a_replica(node: Node) -> None:
