@@ -87,7 +87,7 @@ Placement place_in_queue(const DeploymentAsk& ask, const DeploymentLoad& load) {
   }
   const milliseconds budget(for_priority(ask.limits.wait_budget.count(), ask.priority));
   const milliseconds wait = load.estimated_wait + load.wait_for_due;
-  if (budget.count() > 0 && wait > budget) {
+  if (budget.count() > 0 && wait > budget && !load.wait_is_guessed) {
     return Refusal{DropReason::kWaitExceeded, retry_in(load.estimated_wait),
                    "it would wait " + std::to_string(wait.count()) + " ms, and wait_budget_ms is " +
                        std::to_string(budget.count())};

@@ -75,6 +75,7 @@ struct DeploymentLoad {
   std::uint32_t due = 0;             // refused before it, and due back ahead of it
   std::chrono::milliseconds estimated_wait{0};  // WaitModel::estimate for this request
   std::chrono::milliseconds wait_for_due{0};    // by which those that are due would prolong it
+  bool wait_is_guessed = false;  // nobody has shown yet how long calls take: no reason to refuse
   base::Availability availability = base::Availability::kUnknown;
   std::optional<std::chrono::milliseconds> ready_in =
       {};  // until a replica is expected to be ready

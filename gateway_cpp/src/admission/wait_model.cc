@@ -13,11 +13,10 @@ constexpr double kShortMemory = 32;
 // would make it seem too fast before the long ones end.
 constexpr double kRounds = 2;
 constexpr double kMostSeconds = 3600;
-// Before anything was learnt: an answer of 256 tokens, 30 of them a second, where one that is
-// generated is work of 4. Most engines are faster while they are not full: who is told to come back
-// then is let in.
+// Before anything was learnt: an answer of 256 tokens, 20 of them a second, where one that is
+// generated is work of 4. Most engines are faster: who is told to come back then is let in.
 constexpr double kUnseenWork = 4 * 256;
-constexpr double kUnseenPace = 4 * 30;
+constexpr double kUnseenPace = 4 * 20;
 
 void move_towards(double& mean, double value, double memory) { mean += (value - mean) / memory; }
 

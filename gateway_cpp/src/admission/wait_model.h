@@ -53,6 +53,9 @@ class WaitModel {
   // How long after one of so many places the next comes free, in the mean.
   std::chrono::microseconds between(std::size_t places, base::SteadyTime now) const;
 
+  // Until a run has ended, estimates are guesses.
+  bool has_learnt() const { return learnt_pace(1) > 0; }
+
   std::size_t running() const { return running_; }
 
  private:

@@ -186,7 +186,10 @@ admission::DeploymentLoad Dispatcher::load_for(const Ask& ask) const {
                                  .starting = counts.starting,
                                  .queued = queued_before(counts),
                                  .availability = availability_};
-  if (load.with_room == 0) load.estimated_wait = wait_for(ask.tenant, ask.priority);
+  if (load.with_room == 0) {
+    load.estimated_wait = wait_for(ask.tenant, ask.priority);
+    load.wait_is_guessed = !wait_.has_learnt();
+  }
   if (load.ready == 0 && expected_ready_at_ != base::WallTime{}) {
     load.ready_in =
         std::chrono::duration_cast<milliseconds>(expected_ready_at_ - clock_.wall_now());

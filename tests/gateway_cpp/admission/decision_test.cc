@@ -190,6 +190,15 @@ TEST(Place, WhereNobodyMayWaitABusyDeploymentRefuses) {
   EXPECT_TRUE(std::holds_alternative<Admitted>(decide_place(ask, with_room())));
 }
 
+TEST(Place, AWaitThatIsOnlyGuessedIsNoReasonToRefuse) {
+  DeploymentAsk ask = plain();
+  ask.limits.wait_budget = milliseconds(1000);
+  auto load = busy(2, milliseconds(5000));
+  EXPECT_FALSE(waits(ask, load));
+  load.wait_is_guessed = true;
+  EXPECT_TRUE(waits(ask, load));
+}
+
 TEST(Place, HighPriorityHasAFifthMoreOfQueueAndWaitRoundedUp) {
   DeploymentAsk ask = plain();
   ask.limits.max_queued = 3;

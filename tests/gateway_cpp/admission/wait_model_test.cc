@@ -28,14 +28,16 @@ WaitModel after_seconds_of_one(std::size_t places) {
   return model;
 }
 
-TEST(WaitModel, TakesThirtyTokensASecondForTruthBeforeItHasSeenARunEnd) {
+TEST(WaitModel, TakesTwentyTokensASecondForTruthBeforeItHasSeenARunEnd) {
   WaitModel model;
-  EXPECT_NEAR(model.estimate(0, 1, at(seconds(0))).count(), 8'533, 1) << "an answer of 256 tokens";
-  model.started(4 * 60, at(seconds(0)));
+  EXPECT_NEAR(model.estimate(0, 1, at(seconds(0))).count(), 12'800, 1) << "an answer of 256 tokens";
+  model.started(4 * 40, at(seconds(0)));
   EXPECT_EQ(model.estimate(0, 1, at(seconds(0))), seconds(2));
-  EXPECT_EQ(model.estimate(4 * 60, 1, at(seconds(1))), seconds(4)) << "and as long again";
+  EXPECT_EQ(model.estimate(4 * 40, 1, at(seconds(1))), seconds(4)) << "and as long again";
   EXPECT_EQ(model.between(1, at(seconds(0))), seconds(2));
   EXPECT_EQ(model.between(4, at(seconds(0))), milliseconds(500));
+  EXPECT_FALSE(model.has_learnt());
+  EXPECT_TRUE(after_seconds_of_one(1).has_learnt());
 }
 
 TEST(WaitModel, TakesNoRunToBeShorterThanTheOldestThatHasNotEnded) {
