@@ -199,8 +199,11 @@ async def test_one_long_list_leaves_room_for_others(embedder: Started) -> None:
     async with asyncio.TaskGroup() as tasks:
         long = tasks.create_task(ask(embedder.engine, content, EMBEDDINGS))
         await until(lambda: embedder.engine.load().running > 0, "the texts are in the engine")
-        assert (await embedder.ask(EMBEDDINGS, input="Hello")).finished
-        assert not long.done()
+        beside = 0
+        while not long.done():
+            assert (await embedder.ask(EMBEDDINGS, input="Hello")).finished
+            beside += 1
+    assert beside > 1, "one may be the last to come, behind the whole list"
     assert len(long.result().json["data"]) == MAX_INPUTS
 
 
