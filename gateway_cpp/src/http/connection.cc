@@ -1,6 +1,7 @@
 #include "http/connection.h"
 
 #include <linux/sockios.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -9,7 +10,7 @@
 #include <boost/asio/post.hpp>
 #include <cerrno>
 #include <cstring>
-#include <tuple>
+#include <utility>
 
 namespace penstock::http {
 
@@ -23,6 +24,8 @@ constexpr std::chrono::milliseconds kTimeToRead{150};
 constexpr size_t kLingerBytes = 64UL * 1024 * 1024;
 constexpr size_t kSealedAtOnce = 64UL * 1024;
 constexpr size_t kPartBytes = 64UL * 1024;
+// The end was told with what came before it and is not told again; a mark stops a read.
+constexpr uint32_t kMoreBehindAShortRead = EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI;
 
 static_assert(Connection::kAheadBytes <= kReadBytes);
 
@@ -43,9 +46,14 @@ std::string& empty_wire_memory() {
 
 }  // namespace
 
-Connection::Connection(Socket socket, runtime::TimerWheel& timers,
-                       std::chrono::milliseconds write_timeout)
-    : socket_(std::move(socket)), timers_(timers), write_timeout_(write_timeout) {}
+Connection::Connection(runtime::Descriptor socket, runtime::Readiness& readiness,
+                       runtime::TimerWheel& timers, std::chrono::milliseconds write_timeout)
+    : socket_(std::move(socket)),
+      readiness_(readiness),
+      registration_(readiness.watch(socket_.number(), *this)),
+      timers_(timers),
+      write_timeout_(write_timeout),
+      gone_(!registration_) {}
 
 void Connection::secure(std::unique_ptr<tls::Channel> channel, std::string_view behind_it) {
   tls_ = std::move(channel);
@@ -83,16 +91,21 @@ Connection::Part Connection::receive(size_t most) {
 }
 
 Connection::Part Connection::receive_raw(char* memory, size_t most) {
-  for (;;) {
-    const ssize_t got = ::recv(socket_.native_handle(), memory, most, MSG_DONTWAIT);
+  while (readable_) {
+    const ssize_t got = ::recv(socket_.number(), memory, most, MSG_DONTWAIT);
     if (got > 0) {
+      readable_ = static_cast<size_t>(got) == most || (told_ & kMoreBehindAShortRead) != 0;
       turn_bytes_ += static_cast<size_t>(got);
       return {Received::kBytes, {memory, static_cast<size_t>(got)}};
     }
     if (got == 0) return {Received::kEnd, {}};
-    if (would_block(errno)) return {Received::kNothingYet, {}};
-    if (errno != EINTR) return {Received::kBroken, {}};
+    if (would_block(errno)) {
+      readable_ = false;
+    } else if (errno != EINTR) {
+      return {Received::kBroken, {}};
+    }
   }
+  return {Received::kNothingYet, {}};
 }
 
 // Reads until a record has brought something, or the turn is over: a client can send records that
@@ -123,7 +136,7 @@ std::string_view Connection::take_ahead() {
 
 Awaitable<void> Connection::yield() {
   rest();
-  co_await asio::post(socket_.get_executor(), runtime::kAwait);
+  co_await asio::post(readiness_.executor(), runtime::kAwait);
 }
 
 void Connection::begin_answer(std::string_view probe) {
@@ -138,13 +151,15 @@ void Connection::begin_answer(std::string_view probe) {
 
 size_t Connection::try_send(std::string_view wire_bytes) {
   for (;;) {
-    const ssize_t sent = ::send(socket_.native_handle(), wire_bytes.data(), wire_bytes.size(),
-                                MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent =
+        ::send(socket_.number(), wire_bytes.data(), wire_bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) {
+      writable_ = static_cast<size_t>(sent) == wire_bytes.size();
       sent_total_ += static_cast<uint64_t>(sent);
       return static_cast<size_t>(sent);
     }
     if (errno == EINTR) continue;
+    writable_ = false;
     if (!would_block(errno)) gone_ = true;
     return 0;
   }
@@ -189,6 +204,7 @@ void Connection::say_goodbye() {
 }
 
 void Connection::send_unsent() {
+  if (!writable_) return;
   unsent_begin_ += try_send(std::string_view(unsent_).substr(unsent_begin_));
   if (unsent_begin_ < unsent_.size()) return;
   unsent_.clear();
@@ -210,7 +226,7 @@ Awaitable<Sent> Connection::flush() {
       if (is_too_slow()) break;
       window.arm(rest_of_window());
     }
-    wait_writable();
+    waiting_writable_ = true;
     co_await signal_.wait();
   }
   // What the system still holds for it is not with the client yet.
@@ -255,23 +271,14 @@ bool Connection::is_too_slow() {
 // Bytes that the client's system has not confirmed.
 int Connection::unacknowledged() {
   int bytes = 0;
-  return ::ioctl(socket_.native_handle(), SIOCOUTQ, &bytes) == 0 ? bytes : 0;
-}
-
-void Connection::wait_writable() {
-  if (waiting_writable_) return;
-  waiting_writable_ = true;
-  socket_.async_wait(Socket::wait_write, [self = shared_from_this()](boost::system::error_code ec) {
-    self->waiting_writable_ = false;
-    if (!ec) self->signal_.raise();
-  });
+  return ::ioctl(socket_.number(), SIOCOUTQ, &bytes) == 0 ? bytes : 0;
 }
 
 Awaitable<void> Connection::flush(const runtime::TimerWheel::Timer& patience) {
   while (!gone_ && !unsent_.empty() && !patience.fired()) {
     send_unsent();
     if (unsent_.empty() || gone_) break;
-    wait_writable();
+    waiting_writable_ = true;
     co_await signal_.wait();
   }
 }
@@ -285,8 +292,7 @@ Awaitable<void> Connection::linger(Farewell farewell) {
   co_await flush(patience);
   if (farewell == Farewell::kCut) co_await give_time_to_read();
   tls_.reset();  // nobody looks at what still comes
-  boost::system::error_code ignored;
-  std::ignore = socket_.shutdown(Socket::shutdown_send, ignored);
+  ::shutdown(socket_.number(), SHUT_WR);
   size_t drained = 0;
   while (!gone_ && !cut_short_ && !patience.fired() && drained < kLingerBytes) {
     const auto bytes = read();
@@ -310,7 +316,7 @@ Awaitable<void> Connection::give_time_to_read() {
 
 void Connection::set_ending(Ending ending) {
   const ::linger reset{.l_onoff = ending == Ending::kReset ? 1 : 0, .l_linger = 0};
-  ::setsockopt(socket_.native_handle(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+  ::setsockopt(socket_.number(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
 }
 
 Awaitable<void> Connection::hand_over() {
@@ -333,8 +339,8 @@ void Connection::abort() { lose(); }
 void Connection::close() {
   gone_ = true;
   if (probing_) probing_->cancel();
-  boost::system::error_code ignored;
-  std::ignore = socket_.close(ignored);
+  registration_.end();
+  socket_.close();
 }
 
 }  // namespace penstock::http

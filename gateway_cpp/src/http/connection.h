@@ -1,6 +1,11 @@
-// One client's socket: reads and writes that never block and try the socket first, one pending wait
-// for readability and one for writability, and one signal for all who wait. Its I/O thread only;
-// held by its session and by waits in progress.
+// One client's socket: reads and writes that never block, and one signal for all who wait. Its I/O
+// thread only; held by its session and by what it has posted.
+//
+// News of the socket comes once, from the thread's Readiness. It is kept until a read or a write
+// has found the end of it, so that neither is tried where there is nothing to gain, and waiting
+// costs nothing. A read that fills less than its memory has found the end of what was there, but
+// not of what the client said before it ended its side, or marked urgent: there it takes a read
+// that finds nothing.
 //
 // Whether a client that ended its side of the connection has left or still reads cannot be seen, so
 // it is asked: it is sent something that a reader passes over (the probe), to which the system of
@@ -11,9 +16,7 @@
 // answer to that with its socket open.
 #pragma once
 
-#include <boost/asio/basic_stream_socket.hpp>
 #include <boost/asio/basic_waitable_timer.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -22,6 +25,8 @@
 
 #include "proxy/reply.h"
 #include "runtime/awaitable.h"
+#include "runtime/descriptor.h"
+#include "runtime/readiness.h"
 #include "runtime/signal.h"
 #include "runtime/timer_wheel.h"
 #include "tls/channel.h"
@@ -33,10 +38,9 @@ namespace asio = boost::asio;
 using proxy::Sent;
 using runtime::Awaitable;
 
-class Connection : public std::enable_shared_from_this<Connection> {
+class Connection : public std::enable_shared_from_this<Connection>,
+                   private runtime::Readiness::Watcher {
  public:
-  using Socket = asio::basic_stream_socket<asio::ip::tcp, runtime::Executor>;
-
   // What a connection may do before the others of its thread have their turn.
   static constexpr size_t kTurnBytes = 256UL * 1024;
   static constexpr unsigned kTurnRequests = 16;
@@ -45,9 +49,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // How much of later requests is read while an answer is made.
   static constexpr size_t kAheadBytes = 64UL * 1024;
 
-  // The socket is non-blocking already. write_timeout: a client that takes next to nothing for so
-  // long while something waits for it is gone.
-  Connection(Socket socket, runtime::TimerWheel& timers, std::chrono::milliseconds write_timeout);
+  // write_timeout: a client that takes next to nothing for so long while something waits for it is
+  // gone. So is one whose socket the system does not watch.
+  Connection(runtime::Descriptor socket, runtime::Readiness& readiness, runtime::TimerWheel& timers,
+             std::chrono::milliseconds write_timeout);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
@@ -122,13 +127,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Part receive_raw(char* memory, size_t most);
   Part receive_sealed(size_t most);
 
+  void on_ready(uint32_t events) override;
   void watch();
+  void look_later();
+  void look();
   void on_readable();
   void read_ahead();
   void ask_whether_it_reads();
-  void watch_for_reset();
   void lose();
-  void wait_writable();
   Sent put(std::string_view wire_bytes);
   Sent seal_and_put(std::string_view bytes);
   void say_goodbye();
@@ -136,7 +142,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void send_unsent();
   Awaitable<void> give_time_to_read();
   void look_for_the_end();
-  bool has_ended_its_side();
+  bool has_ended_its_side() const;
+  bool is_reset() const;
   void in_a_while(void (Connection::*what)());
   std::string_view take_ahead();
   size_t room_ahead() const;
@@ -144,7 +151,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::chrono::milliseconds rest_of_window() const;
   int unacknowledged();
 
-  Socket socket_;
+  runtime::Descriptor socket_;
+  runtime::Readiness& readiness_;
+  runtime::Readiness::Registration registration_;
   runtime::TimerWheel& timers_;
   const std::chrono::milliseconds write_timeout_;
   runtime::Signal signal_;
@@ -160,7 +169,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   size_t turn_bytes_ = 0;
   unsigned turn_requests_ = 0;
   unsigned interim_probes_ = 0;  // in this answer, before its head
-  bool watching_ = false;
+  uint32_t told_ = 0;            // all events of this socket so far
+  bool readable_ = true;         // a client's first request may have come before it was taken
+  bool writable_ = true;
+  bool watching_ = false;  // for what can be read
+  bool looking_later_ = false;
   bool watching_for_reset_ = false;
   bool waiting_writable_ = false;
   bool answering_ = false;

@@ -35,8 +35,8 @@ IoThread::IoThread(const Shared& shared, unsigned index, int socket)
                 shared.bodies, waiting_,     &shared.waiting,
                 &flow_,        &tenants_,    shared.tls},
       sessions_(io_, services_, shared.log),
-      listener_(io_, socket, shared.state.max_connections, sessions_, services_, timers_,
-                shared.log) {
+      listener_(io_, socket, shared.state.max_connections, sessions_, services_, readiness_,
+                timers_, shared.log) {
   shared.waiting.add(io_, waiting_);
 }
 

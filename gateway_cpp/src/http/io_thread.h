@@ -27,6 +27,7 @@
 #include "routing/route_table.h"
 #include "runtime/body_budget.h"
 #include "runtime/gateway_state.h"
+#include "runtime/readiness.h"
 #include "runtime/side_threads.h"
 #include "runtime/timer_wheel.h"
 #include "upstream/replica_pool.h"
@@ -80,6 +81,7 @@ class IoThread {
   asio::io_context io_{1};
   Timer ticker_;
   base::SteadyTime next_sweep_;
+  runtime::Readiness readiness_{io_};  // of its clients' sockets
   runtime::TimerWheel timers_;
   base::MetricsShard& metrics_;
   routing::RouteReader routes_;

@@ -1,8 +1,10 @@
-// How a connection finds out, while an answer is made, that its client has left.
-#include <poll.h>
+// What a connection hears of its socket, and how it finds out, while an answer is made, that its
+// client has left.
+#include <sys/epoll.h>
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <utility>
 
 #include "http/connection.h"
 
@@ -16,20 +18,39 @@ constexpr size_t kReadAheadAtOnce = 4096;
 
 }  // namespace
 
-// One wait for readability at a time serves both a request that is awaited and a client that
-// leaves. Behind a turn that is over it looks again once the others have had theirs.
-void Connection::watch() {
-  if (watching_ || gone_) return;
-  watching_ = true;
-  const auto look = [self = shared_from_this()](boost::system::error_code ec) {
-    self->watching_ = false;
-    if (!ec) self->on_readable();
-  };
-  if (turn_is_over()) {
-    asio::post(socket_.get_executor(), [look] { look({}); });
-  } else {
-    socket_.async_wait(Socket::wait_read, look);
+void Connection::on_ready(uint32_t events) {
+  const auto self = shared_from_this();  // whoever hears of it may let go of it
+  told_ |= events;
+  const bool news = (events & ~static_cast<uint32_t>(EPOLLOUT)) != 0;
+  if (news) readable_ = true;
+  if ((events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0) {
+    writable_ = true;
+    if (std::exchange(waiting_writable_, false)) signal_.raise();
   }
+  if (watching_for_reset_ && is_reset() && !gone_) lose();
+  if (news) look();
+}
+
+// Serves both a request that is awaited and a client that leaves. What is there already is looked
+// at once the others have had their turn.
+void Connection::watch() {
+  watching_ = true;
+  if (readable_) look_later();
+}
+
+void Connection::look_later() {
+  if (looking_later_ || gone_) return;
+  looking_later_ = true;
+  asio::post(readiness_.executor(), [self = shared_from_this()] {
+    self->looking_later_ = false;
+    self->look();
+  });
+}
+
+void Connection::look() {
+  if (!watching_ || gone_) return;
+  watching_ = false;
+  on_readable();
 }
 
 void Connection::on_readable() {
@@ -73,8 +94,8 @@ size_t Connection::room_ahead() const {
 // The client has ended its side. Asked again and again, since a proxy in between may take the first
 // probe and learn only then that nobody is behind it.
 void Connection::ask_whether_it_reads() {
-  if (probe_.empty()) return lose();
-  watch_for_reset();
+  if (probe_.empty() || is_reset()) return lose();
+  watching_for_reset_ = true;
   const bool interim = probe_.starts_with("HTTP/");
   if (unsent_.empty() && !in_parts_ && (!interim || interim_probes_ < kInterimProbes)) {
     if (interim) ++interim_probes_;
@@ -87,32 +108,21 @@ void Connection::ask_whether_it_reads() {
 void Connection::look_for_the_end() {
   if (room_ahead() > 0) return watch();
   if (has_ended_its_side()) return ask_whether_it_reads();
-  watch_for_reset();
+  watching_for_reset_ = true;
   in_a_while(&Connection::look_for_the_end);
 }
 
-bool Connection::has_ended_its_side() {
-  pollfd state{socket_.native_handle(), POLLRDHUP, 0};
-  return ::poll(&state, 1, 0) == 1 && (state.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+bool Connection::has_ended_its_side() const {
+  return (told_ & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
 }
 
+bool Connection::is_reset() const { return (told_ & (EPOLLHUP | EPOLLERR)) != 0; }
+
 void Connection::in_a_while(void (Connection::*what)()) {
-  if (!probing_) probing_ = std::make_unique<ProbeTimer>(socket_.get_executor());
+  if (!probing_) probing_ = std::make_unique<ProbeTimer>(readiness_.executor());
   probing_->expires_after(kProbeInterval);
   probing_->async_wait([self = shared_from_this(), what](boost::system::error_code ec) {
     if (!ec && self->answering_ && !self->gone_) (self.get()->*what)();
-  });
-}
-
-void Connection::watch_for_reset() {
-  if (watching_for_reset_ || gone_) return;
-  watching_for_reset_ = true;
-  socket_.async_wait(Socket::wait_error, [self = shared_from_this()](boost::system::error_code ec) {
-    self->watching_for_reset_ = false;
-    if (ec || self->gone_) return;
-    pollfd state{self->socket_.native_handle(), 0, 0};
-    ::poll(&state, 1, 0);
-    if ((state.revents & (POLLERR | POLLHUP)) != 0) self->lose();
   });
 }
 

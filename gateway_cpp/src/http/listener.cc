@@ -33,15 +33,15 @@ asio::ip::tcp protocol_of(int socket) {
 }  // namespace
 
 Listener::Listener(asio::io_context& io, int socket, const std::atomic<uint32_t>& max_connections,
-                   SessionGroup& sessions, Services& services, runtime::TimerWheel& timers,
-                   base::Log& log)
+                   SessionGroup& sessions, Services& services, runtime::Readiness& readiness,
+                   runtime::TimerWheel& timers, base::Log& log)
     : io_(io),
-      protocol_(protocol_of(socket)),
-      acceptor_(io.get_executor(), protocol_, socket),
+      acceptor_(io.get_executor(), protocol_of(socket), socket),
       resting_(io.get_executor()),
       max_connections_(max_connections),
       sessions_(sessions),
       services_(services),
+      readiness_(readiness),
       timers_(timers),
       log_(log),
       spare_(open_spare()) {}
@@ -128,17 +128,9 @@ void Listener::take(int client) {
   }
   const int on = 1;
   ::setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  boost::system::error_code failed;
-  Connection::Socket socket(io_.get_executor());
-  std::ignore = socket.assign(protocol_, client, failed);
-  if (failed) {
-    ::close(client);
-    return;
-  }
-  std::ignore = socket.non_blocking(true, failed);
-  sessions_.start(
-      std::make_shared<Connection>(std::move(socket), timers_, services_.config.write_timeout),
-      welcome);
+  sessions_.start(std::make_shared<Connection>(runtime::Descriptor(client), readiness_, timers_,
+                                               services_.config.write_timeout),
+                  welcome);
 }
 
 // False: there was nobody, or the spare descriptor went to somebody else.

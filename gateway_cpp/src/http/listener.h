@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "http/connection.h"
 #include "http/session_group.h"
+#include "runtime/readiness.h"
 #include "runtime/timer_wheel.h"
 
 namespace penstock::http {
@@ -21,7 +22,8 @@ class Listener {
  public:
   // `socket`: from listen_on(), owned from now on. max_connections: over all threads, may change.
   Listener(asio::io_context& io, int socket, const std::atomic<uint32_t>& max_connections,
-           SessionGroup& sessions, Services& services, runtime::TimerWheel& timers, base::Log& log);
+           SessionGroup& sessions, Services& services, runtime::Readiness& readiness,
+           runtime::TimerWheel& timers, base::Log& log);
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
   ~Listener();
@@ -47,12 +49,12 @@ class Listener {
   bool refuse_without_descriptor();
 
   asio::io_context& io_;
-  const asio::ip::tcp protocol_;
   Acceptor acceptor_;
   Timer resting_;
   const std::atomic<uint32_t>& max_connections_;
   SessionGroup& sessions_;
   Services& services_;
+  runtime::Readiness& readiness_;
   runtime::TimerWheel& timers_;
   base::Log& log_;
   int spare_ = -1;  // given up to take a client when descriptors have run out

@@ -24,7 +24,8 @@ StatusThread::StatusThread(const Subject& subject, int socket)
                 connections_,  ids_,        pages_,         subject.doors, subject.bodies,
                 waiting_,      nullptr,     nullptr},
       sessions_(io_, services_, subject.log),
-      listener_(io_, socket, max_connections_, sessions_, services_, timers_, subject.log) {
+      listener_(io_, socket, max_connections_, sessions_, services_, readiness_, timers_,
+                subject.log) {
   listener_.start();
   tick();
   thread_ = std::thread([this] { io_.run(); });

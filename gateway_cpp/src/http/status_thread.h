@@ -20,6 +20,7 @@
 #include "routing/route_table.h"
 #include "runtime/body_budget.h"
 #include "runtime/gateway_state.h"
+#include "runtime/readiness.h"
 #include "runtime/timer_wheel.h"
 
 namespace penstock::http {
@@ -54,6 +55,7 @@ class StatusThread {
   const base::Clock& clock_;
   asio::io_context io_{1};
   asio::steady_timer ticker_;
+  runtime::Readiness readiness_{io_};
   runtime::TimerWheel timers_;
   base::Metrics own_;  // of this port's connections, which are no clients'
   base::MetricsShard& shard_;

@@ -7,6 +7,7 @@
 #include <array>
 #include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/connect.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <memory>
 #include <string>
 
@@ -55,12 +56,14 @@ class SessionTest : public testing::Test {
   void connect(Tcp::socket& client, Welcome welcome = Welcome::kYes) {
     Tcp::acceptor acceptor(loop_.io(), Tcp::endpoint(asio::ip::address_v4::loopback(), 0));
     client.connect(acceptor.local_endpoint());
-    Connection::Socket socket(loop_.io().get_executor());
-    acceptor.accept(socket);
-    socket.non_blocking(true);
     client.non_blocking(true);
-    group_.start(std::make_shared<Connection>(std::move(socket), timers_, config_.write_timeout),
-                 welcome);
+    group_.start(accepted(acceptor), welcome);
+  }
+
+  std::shared_ptr<Connection> accepted(Tcp::acceptor& acceptor) {
+    return std::make_shared<Connection>(
+        runtime::Descriptor(::accept(acceptor.native_handle(), nullptr, nullptr)), readiness_,
+        timers_, config_.write_timeout);
   }
 
   void send(const std::string& bytes) {
@@ -98,6 +101,7 @@ class SessionTest : public testing::Test {
   proxy::FakeUpstream::Opened& call(size_t i = 0) { return *upstream_.calls.at(i); }
 
   test::EventLoop loop_;
+  runtime::Readiness readiness_{loop_.io()};
   test::FixedClock clock_;
   static base::GatewayConfig config() {
     base::GatewayConfig config;

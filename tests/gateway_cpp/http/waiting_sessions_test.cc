@@ -90,8 +90,8 @@ TEST_F(WaitingSessionsTest, WaitNoMoreWhenTheirReadingThrows) {
   loop_.poll();
   ASSERT_TRUE(waiting_.make_room(Waiting::kAny));
   ASSERT_TRUE(ends(client_));
-  const auto connection = std::make_shared<Connection>(
-      Connection::Socket(loop_.io().get_executor()), timers_, config_.write_timeout);
+  const auto connection = std::make_shared<Connection>(runtime::Descriptor(), readiness_, timers_,
+                                                       config_.write_timeout);
   Session session(connection, services_, Welcome::kYes);
   const auto read = [&] {
     const WaitingSessions::Stay stay(waiting_, session);
@@ -101,6 +101,22 @@ TEST_F(WaitingSessionsTest, WaitNoMoreWhenTheirReadingThrows) {
   EXPECT_THROW(read(), std::bad_alloc);
   EXPECT_FALSE(session.waiting_link.is_linked());
   EXPECT_FALSE(waiting_.claim(Waiting::kAny)) << "nobody waits";
+}
+
+TEST_F(WaitingSessionsTest, AreNotThoseWhoseRequestHadComeWhenTheyWereTaken) {
+  loop_.poll();
+  ASSERT_TRUE(waiting_.make_room(Waiting::kAny));
+  ASSERT_TRUE(ends(client_));
+  Tcp::acceptor acceptor(loop_.io(), Tcp::endpoint(asio::ip::address_v4::loopback(), 0));
+  client_ = Tcp::socket(loop_.io());
+  client_.connect(acceptor.local_endpoint());
+  client_.non_blocking(true);
+  send(post(kBody));
+  asio::post(loop_.io(), [&] {
+    group_.start(accepted(acceptor), Welcome::kYes);
+    EXPECT_FALSE(waiting_.make_room(Waiting::kAny));
+  });
+  EXPECT_TRUE(opens(1));
 }
 
 TEST_F(WaitingSessionsTest, AreNotThoseThatAreAnswered) {

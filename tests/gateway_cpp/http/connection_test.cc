@@ -1,0 +1,118 @@
+#include "http/connection.h"
+
+#include <gtest/gtest.h>
+
+#include "http/session_fixture.h"
+
+namespace penstock::http {
+namespace {
+
+// A connection without a session; the client is `client_`.
+class ConnectionTest : public SessionTest {
+ protected:
+  ConnectionTest() {
+    client_.close();
+    Tcp::acceptor acceptor(loop_.io(), Tcp::endpoint(asio::ip::address_v4::loopback(), 0));
+    client_ = Tcp::socket(loop_.io());
+    client_.connect(acceptor.local_endpoint());
+    client_.non_blocking(true);
+    connection_ = accepted(acceptor);
+  }
+  ~ConnectionTest() override { connection_->close(); }
+
+  // All that comes until it has `size` bytes or the client is gone.
+  std::string reads(size_t size) {
+    std::string all;
+    loop_.run_until([&] {
+      all += connection_->read();
+      return all.size() >= size || connection_->gone();
+    });
+    return all;
+  }
+  bool is_gone() {
+    return loop_.run_until([&] { return connection_->read().empty() && connection_->gone(); });
+  }
+
+  std::shared_ptr<Connection> connection_;
+};
+
+TEST_F(ConnectionTest, ReadsWhatComesBehindAShortRead) {
+  for (const std::string part : {"one", "two", "three"}) {
+    send(part);
+    EXPECT_EQ(reads(part.size()), part);
+    EXPECT_EQ(connection_->read(), "");
+    EXPECT_FALSE(connection_->gone());
+  }
+}
+
+TEST_F(ConnectionTest, SeesTheEndThatWasToldWithTheLastBytes) {
+  send("last");
+  client_.shutdown(Tcp::socket::shutdown_send);
+  loop_.poll();
+  EXPECT_EQ(connection_->read(), "last");
+  EXPECT_EQ(connection_->read(), "");
+  EXPECT_TRUE(connection_->gone()) << "nothing tells of it again";
+}
+
+TEST_F(ConnectionTest, SeesTheEndThatCameBetweenTheNewsAndTheRead) {
+  send("last");
+  loop_.poll();
+  client_.shutdown(Tcp::socket::shutdown_send);
+  EXPECT_EQ(connection_->read(), "last");
+  EXPECT_TRUE(is_gone());
+}
+
+TEST_F(ConnectionTest, SeesAResetBehindTheLastBytes) {
+  send("last");
+  loop_.poll();
+  EXPECT_EQ(connection_->read(), "last");
+  client_.set_option(asio::socket_base::linger(true, 0));
+  client_.close();
+  EXPECT_TRUE(is_gone());
+}
+
+TEST_F(ConnectionTest, ReadsOnBehindAMarkOfUrgentData) {
+  send("before");
+  ASSERT_EQ(::send(client_.native_handle(), "!", 1, MSG_OOB), 1);
+  send("behind");
+  loop_.poll();
+  EXPECT_EQ(reads(12), "beforebehind");
+}
+
+TEST_F(ConnectionTest, TellsWhoWaitsForBytesThatWereThereBefore) {
+  send("early");
+  loop_.poll();
+  bool told = false;
+  const auto wait = [&]() -> Awaitable<void> {
+    connection_->begin_answer({});
+    connection_->end_answer();
+    co_await connection_->signal().wait();
+    told = true;
+  };
+  loop_.spawn(wait());
+  EXPECT_TRUE(loop_.run_until([&] { return told; }));
+  EXPECT_EQ(connection_->read(), "early");
+}
+
+TEST_F(ConnectionTest, SendsOnWhenAFullSocketTakesBytesAgain) {
+  const std::string much(8UL << 20U, 'x');
+  ASSERT_EQ(connection_->send(much), Sent::kBlocked);
+  loop_.poll();
+  bool sent = false;
+  const auto flush = [&]() -> Awaitable<void> {
+    const Sent outcome = co_await connection_->flush();
+    sent = outcome == Sent::kAll;
+  };
+  loop_.spawn(flush());
+  EXPECT_TRUE(loop_.run_until([&] { return got().size() == much.size(); }));
+  EXPECT_TRUE(loop_.run_until([&] { return sent; }));
+}
+
+TEST_F(ConnectionTest, IsGoneWithASocketThatCannotBeWatched) {
+  const auto none = std::make_shared<Connection>(runtime::Descriptor(), readiness_, timers_,
+                                                 config_.write_timeout);
+  EXPECT_TRUE(none->gone());
+}
+
+}  // namespace
+}  // namespace penstock::http
