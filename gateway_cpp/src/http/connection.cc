@@ -18,6 +18,7 @@ namespace {
 
 constexpr size_t kReadBytes = 64UL * 1024;
 constexpr size_t kKeptUnsentBytes = 64UL * 1024;
+constexpr size_t kMostPutOff = 4096;
 constexpr std::chrono::milliseconds kLinger{2'000};
 constexpr std::chrono::milliseconds kHandOver{2'000};
 constexpr std::chrono::milliseconds kTimeToRead{150};
@@ -46,12 +47,13 @@ std::string& empty_wire_memory() {
 
 }  // namespace
 
-Connection::Connection(runtime::Descriptor socket, runtime::Readiness& readiness,
-                       runtime::TimerWheel& timers, std::chrono::milliseconds write_timeout)
+Connection::Connection(runtime::Descriptor socket, const Shared& shared,
+                       std::chrono::milliseconds write_timeout)
     : socket_(std::move(socket)),
-      readiness_(readiness),
-      registration_(readiness.watch(socket_.number(), *this)),
-      timers_(timers),
+      readiness_(shared.readiness),
+      registration_(readiness_.watch(socket_.number(), *this)),
+      timers_(shared.timers),
+      sends_(shared.sends),
       write_timeout_(write_timeout),
       gone_(!registration_) {}
 
@@ -168,6 +170,22 @@ size_t Connection::try_send(std::string_view wire_bytes) {
 Sent Connection::send(std::string_view bytes) {
   if (gone_) return Sent::kGone;
   return tls_ ? seal_and_put(bytes) : put(bytes);
+}
+
+// Sealing takes its time anyway, and a large piece is not copied.
+Sent Connection::send_soon(std::string_view bytes) {
+  if (!sends_.is_open() || tls_ || behind() || gone_ || bytes.size() > kMostPutOff) {
+    return send(bytes);
+  }
+  unsent_.assign(bytes);
+  sends_.add(*this);
+  return Sent::kAll;
+}
+
+void Connection::send_kept() {
+  if (gone_ || !behind()) return;
+  send_unsent();
+  if (gone_ || behind()) signal_.raise();
 }
 
 Sent Connection::put(std::string_view wire_bytes) {

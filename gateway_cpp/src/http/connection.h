@@ -27,6 +27,7 @@
 #include "runtime/awaitable.h"
 #include "runtime/descriptor.h"
 #include "runtime/readiness.h"
+#include "runtime/send_batch.h"
 #include "runtime/signal.h"
 #include "runtime/timer_wheel.h"
 #include "tls/channel.h"
@@ -39,7 +40,8 @@ using proxy::Sent;
 using runtime::Awaitable;
 
 class Connection : public std::enable_shared_from_this<Connection>,
-                   private runtime::Readiness::Watcher {
+                   private runtime::Readiness::Watcher,
+                   private runtime::SendBatch::Sender {
  public:
   // What a connection may do before the others of its thread have their turn.
   static constexpr size_t kTurnBytes = 256UL * 1024;
@@ -49,9 +51,16 @@ class Connection : public std::enable_shared_from_this<Connection>,
   // How much of later requests is read while an answer is made.
   static constexpr size_t kAheadBytes = 64UL * 1024;
 
+  // What all connections of a thread share.
+  struct Shared {
+    runtime::Readiness& readiness;
+    runtime::TimerWheel& timers;
+    runtime::SendBatch& sends;
+  };
+
   // write_timeout: a client that takes next to nothing for so long while something waits for it is
   // gone. So is one whose socket the system does not watch.
-  Connection(runtime::Descriptor socket, runtime::Readiness& readiness, runtime::TimerWheel& timers,
+  Connection(runtime::Descriptor socket, const Shared& shared,
              std::chrono::milliseconds write_timeout);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -87,6 +96,11 @@ class Connection : public std::enable_shared_from_this<Connection>,
 
   // Sends what the socket takes and keeps the rest for flush().
   Sent send(std::string_view bytes);
+  // The same for a small piece that others follow: at the end of the thread's batch, if one is
+  // open. What the socket does not take then is behind(), and the signal tells.
+  Sent send_soon(std::string_view bytes);
+  // Something is kept for flush(), or for the end of the batch.
+  bool behind() const { return !unsent_.empty(); }
   Awaitable<Sent> flush();
   // Sends what stays the caller's, as the client takes it: no more than a part of it is ever held
   // here too. Others have their turn in between, and nothing else goes out.
@@ -128,6 +142,7 @@ class Connection : public std::enable_shared_from_this<Connection>,
   Part receive_sealed(size_t most);
 
   void on_ready(uint32_t events) override;
+  void send_kept() override;
   void watch();
   void look_later();
   void look();
@@ -155,6 +170,7 @@ class Connection : public std::enable_shared_from_this<Connection>,
   runtime::Readiness& readiness_;
   runtime::Readiness::Registration registration_;
   runtime::TimerWheel& timers_;
+  runtime::SendBatch& sends_;
   const std::chrono::milliseconds write_timeout_;
   runtime::Signal signal_;
   std::unique_ptr<tls::Channel> tls_;  // null: the bytes are those on the wire

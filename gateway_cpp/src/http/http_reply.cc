@@ -169,7 +169,8 @@ Sent HttpReply::write(runtime::Payload& payload, proxy::Piece piece) {
     progress_ = Progress::kBegun;
     connection_.set_probe(frame_.head.is_http_1_0 ? kComment : kChunkedComment);
   } else if (!bytes.empty()) {
-    sent = connection_.send(bytes);
+    const bool more = piece == proxy::Piece::kMore;
+    sent = more ? connection_.send_soon(bytes) : connection_.send(bytes);
   }
   if (piece == proxy::Piece::kLast) progress_ = Progress::kWhole;
   if (piece == proxy::Piece::kCutOff) progress_ = Progress::kCut;

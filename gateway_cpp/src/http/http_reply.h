@@ -34,6 +34,7 @@ class HttpReply final : public proxy::Reply {
   Awaitable<Sent> answer(const proxy::AnswerHead& head, proxy::HeldAnswer& body) override;
   void begin_stream(const proxy::AnswerHead& head) override;
   Sent write(runtime::Payload& payload, proxy::Piece piece) override;
+  bool behind() const override { return connection_.behind(); }
   Awaitable<Sent> flush() override { return connection_.flush(); }
 
   // The whole request has been read: the client is watched while its answer is made.

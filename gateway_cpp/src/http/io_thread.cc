@@ -18,7 +18,7 @@ IoThread::IoThread(const Shared& shared, unsigned index, int socket)
       routes_(shared.routes),
       dispatchers_(shared.dispatchers),
       tenants_(shared.tenants),
-      pool_(io_, shared.clock,
+      pool_(io_, sends_, shared.clock,
             {.credit_bytes = shared.config.stream_credit_bytes,
              .token = shared.config.cluster_token,
              .gateway_id = shared.config.id},
@@ -35,8 +35,8 @@ IoThread::IoThread(const Shared& shared, unsigned index, int socket)
                 shared.bodies, waiting_,     &shared.waiting,
                 &flow_,        &tenants_,    shared.tls},
       sessions_(io_, services_, shared.log),
-      listener_(io_, socket, shared.state.max_connections, sessions_, services_, readiness_,
-                timers_, shared.log) {
+      listener_(io_, socket, shared.state.max_connections, sessions_, services_,
+                {readiness_, timers_, sends_}, shared.log) {
   shared.waiting.add(io_, waiting_);
 }
 

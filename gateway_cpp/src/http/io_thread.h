@@ -28,6 +28,7 @@
 #include "runtime/body_budget.h"
 #include "runtime/gateway_state.h"
 #include "runtime/readiness.h"
+#include "runtime/send_batch.h"
 #include "runtime/side_threads.h"
 #include "runtime/timer_wheel.h"
 #include "upstream/replica_pool.h"
@@ -83,6 +84,7 @@ class IoThread {
   base::SteadyTime next_sweep_;
   runtime::Readiness readiness_{io_};  // of its clients' sockets
   runtime::TimerWheel timers_;
+  runtime::SendBatch sends_;
   base::MetricsShard& metrics_;
   routing::RouteReader routes_;
   dispatch::DispatchReader dispatchers_;

@@ -33,16 +33,15 @@ asio::ip::tcp protocol_of(int socket) {
 }  // namespace
 
 Listener::Listener(asio::io_context& io, int socket, const std::atomic<uint32_t>& max_connections,
-                   SessionGroup& sessions, Services& services, runtime::Readiness& readiness,
-                   runtime::TimerWheel& timers, base::Log& log)
+                   SessionGroup& sessions, Services& services, const Connection::Shared& shared,
+                   base::Log& log)
     : io_(io),
       acceptor_(io.get_executor(), protocol_of(socket), socket),
       resting_(io.get_executor()),
       max_connections_(max_connections),
       sessions_(sessions),
       services_(services),
-      readiness_(readiness),
-      timers_(timers),
+      shared_(shared),
       log_(log),
       spare_(open_spare()) {}
 
@@ -128,7 +127,7 @@ void Listener::take(int client) {
   }
   const int on = 1;
   ::setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  sessions_.start(std::make_shared<Connection>(runtime::Descriptor(client), readiness_, timers_,
+  sessions_.start(std::make_shared<Connection>(runtime::Descriptor(client), shared_,
                                                services_.config.write_timeout),
                   welcome);
 }

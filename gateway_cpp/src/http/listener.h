@@ -22,8 +22,8 @@ class Listener {
  public:
   // `socket`: from listen_on(), owned from now on. max_connections: over all threads, may change.
   Listener(asio::io_context& io, int socket, const std::atomic<uint32_t>& max_connections,
-           SessionGroup& sessions, Services& services, runtime::Readiness& readiness,
-           runtime::TimerWheel& timers, base::Log& log);
+           SessionGroup& sessions, Services& services, const Connection::Shared& shared,
+           base::Log& log);
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
   ~Listener();
@@ -54,8 +54,7 @@ class Listener {
   const std::atomic<uint32_t>& max_connections_;
   SessionGroup& sessions_;
   Services& services_;
-  runtime::Readiness& readiness_;
-  runtime::TimerWheel& timers_;
+  const Connection::Shared shared_;
   base::Log& log_;
   int spare_ = -1;  // given up to take a client when descriptors have run out
 };

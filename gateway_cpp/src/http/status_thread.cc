@@ -24,7 +24,7 @@ StatusThread::StatusThread(const Subject& subject, int socket)
                 connections_,  ids_,        pages_,         subject.doors, subject.bodies,
                 waiting_,      nullptr,     nullptr},
       sessions_(io_, services_, subject.log),
-      listener_(io_, socket, max_connections_, sessions_, services_, readiness_, timers_,
+      listener_(io_, socket, max_connections_, sessions_, services_, {readiness_, timers_, sends_},
                 subject.log) {
   listener_.start();
   tick();

@@ -21,6 +21,7 @@
 #include "runtime/body_budget.h"
 #include "runtime/gateway_state.h"
 #include "runtime/readiness.h"
+#include "runtime/send_batch.h"
 #include "runtime/timer_wheel.h"
 
 namespace penstock::http {
@@ -57,6 +58,7 @@ class StatusThread {
   asio::steady_timer ticker_;
   runtime::Readiness readiness_{io_};
   runtime::TimerWheel timers_;
+  runtime::SendBatch sends_;
   base::Metrics own_;  // of this port's connections, which are no clients'
   base::MetricsShard& shard_;
   routing::RouteReader routes_;

@@ -104,6 +104,11 @@ Awaitable<void> RequestFlow::stream(Exchange& x) {
   if (!x.told_early.empty()) tell_late(x);
   arm_unless_none(x.heartbeat, parts_.config.heartbeat);
   for (;;) {
+    if (x.reply.behind()) {
+      const Sent caught_up = co_await x.reply.flush();
+      if (caught_up == Sent::kGone) break;
+      note_written(x, 0);
+    }
     if (call.has_bytes() || call.ended()) {
       if (call.failed()) co_await note_failure(x);
       const Piece piece = take_news(x);

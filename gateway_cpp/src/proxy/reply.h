@@ -70,8 +70,11 @@ class Reply {
 
   // The head of a stream; it leaves with the first piece.
   virtual void begin_stream(const AnswerHead& head) = 0;
-  // Tries to send at once and empties `payload`.
+  // Sends at once, or with all that comes at this moment, and empties `payload`.
   virtual Sent write(runtime::Payload& payload, Piece piece) = 0;
+  // Part of what was written is kept, be it that only later showed that the client does not take
+  // it: flush() before the next write.
+  virtual bool behind() const = 0;
   // Waits until everything written is with the client: kAll or kGone.
   virtual Awaitable<Sent> flush() = 0;
 };

@@ -14,10 +14,12 @@ constexpr std::chrono::minutes kIdle{10};
 
 }  // namespace
 
-ReplicaPool::ReplicaPool(asio::io_context& io, const base::Clock& clock, SessionSettings settings,
-                         ThreadOf thread, const dispatch::Dispatchers& dispatchers,
-                         base::MetricsShard& metrics, base::Log& log)
+ReplicaPool::ReplicaPool(asio::io_context& io, runtime::SendBatch& sends, const base::Clock& clock,
+                         SessionSettings settings, ThreadOf thread,
+                         const dispatch::Dispatchers& dispatchers, base::MetricsShard& metrics,
+                         base::Log& log)
     : io_(io),
+      sends_(sends),
       clock_(clock),
       settings_(std::move(settings)),
       thread_(thread),
@@ -51,7 +53,7 @@ void ReplicaPool::renew(const Key& key, Entry& entry, base::SteadyTime now) {
   entry.backoff = std::clamp(entry.backoff * 2, kFirstBackoff, kLastBackoff);
   entry.next_start = now + entry.backoff;
   if (entry.watch && entry.session) entry.watch = entry.watch->succeed();
-  entry.session = Session::start(io_, key.second, key.first, settings_, log_, entry.watch);
+  entry.session = Session::start(io_, sends_, key.second, key.first, settings_, log_, entry.watch);
 }
 
 // Drops the sessions of those that left, and watches those that are this thread's.

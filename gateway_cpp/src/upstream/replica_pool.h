@@ -32,8 +32,8 @@ struct ThreadOf {
 
 class ReplicaPool final : public Upstream {
  public:
-  ReplicaPool(asio::io_context& io, const base::Clock& clock, SessionSettings settings,
-              ThreadOf thread, const dispatch::Dispatchers& dispatchers,
+  ReplicaPool(asio::io_context& io, runtime::SendBatch& sends, const base::Clock& clock,
+              SessionSettings settings, ThreadOf thread, const dispatch::Dispatchers& dispatchers,
               base::MetricsShard& metrics, base::Log& log);
 
   std::unique_ptr<Call> open(const ReplicaAddress& replica, v1::CallRequest request,
@@ -66,6 +66,7 @@ class ReplicaPool final : public Upstream {
   void renew(const Key& key, Entry& entry, base::SteadyTime now);
 
   asio::io_context& io_;
+  runtime::SendBatch& sends_;
   const base::Clock& clock_;
   const SessionSettings settings_;
   const ThreadOf thread_;

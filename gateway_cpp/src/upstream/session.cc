@@ -19,20 +19,23 @@ constexpr size_t kFullFrameBytes = 1024UL * 1024;
 
 }  // namespace
 
-std::shared_ptr<Session> Session::start(asio::io_context& io, const std::string& address,
-                                        std::string replica_id, const SessionSettings& settings,
-                                        base::Log& log, std::shared_ptr<LoadListener> listener) {
+std::shared_ptr<Session> Session::start(asio::io_context& io, runtime::SendBatch& sends,
+                                        const std::string& address, std::string replica_id,
+                                        const SessionSettings& settings, base::Log& log,
+                                        std::shared_ptr<LoadListener> listener) {
   std::shared_ptr<Session> session(
-      new Session(io, std::move(replica_id), settings, log, std::move(listener)));
+      new Session(io, sends, std::move(replica_id), settings, log, std::move(listener)));
   const CallTarget target{.authority = address, .path = kMethod, .token = settings.token};
   session->connection_ = ReplicaConnection::start(io, target, *session);
   session->greet(settings.gateway_id);
   return session;
 }
 
-Session::Session(asio::io_context& io, std::string replica_id, const SessionSettings& settings,
-                 base::Log& log, std::shared_ptr<LoadListener> listener)
+Session::Session(asio::io_context& io, runtime::SendBatch& sends, std::string replica_id,
+                 const SessionSettings& settings, base::Log& log,
+                 std::shared_ptr<LoadListener> listener)
     : io_(io),
+      sends_(sends),
       replica_id_(std::move(replica_id)),
       credit_bytes_(settings.credit_bytes),
       log_(log),
@@ -120,6 +123,7 @@ void Session::fail_all() {
 }
 
 void Session::wake_listed() {
+  const runtime::SendBatch::Open batch(sends_);
   calls_.wake_listed([](Call& call) { call.news().raise(); });
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "penstock/v1/inference.pb.h"
+#include "runtime/send_batch.h"
 #include "upstream/call.h"
 #include "upstream/large_body.h"
 #include "upstream/replica_connection.h"
@@ -39,10 +40,11 @@ class Session final : public CallLink,
                       private ReplicaConnection::Owner,
                       public std::enable_shared_from_this<Session> {
  public:
-  // Why a session ended goes into `log`, once. With a listener it asks for the replica's load.
-  static std::shared_ptr<Session> start(asio::io_context& io, const std::string& address,
-                                        std::string replica_id, const SessionSettings& settings,
-                                        base::Log& log,
+  // `sends`: of the thread's clients. Why a session ended goes into `log`, once. With a listener it
+  // asks for the replica's load.
+  static std::shared_ptr<Session> start(asio::io_context& io, runtime::SendBatch& sends,
+                                        const std::string& address, std::string replica_id,
+                                        const SessionSettings& settings, base::Log& log,
                                         std::shared_ptr<LoadListener> listener = nullptr);
   // Cancels what still runs.
   ~Session() override;
@@ -76,8 +78,8 @@ class Session final : public CallLink,
     uint64_t end;
   };
 
-  Session(asio::io_context& io, std::string replica_id, const SessionSettings& settings,
-          base::Log& log, std::shared_ptr<LoadListener> listener);
+  Session(asio::io_context& io, runtime::SendBatch& sends, std::string replica_id,
+          const SessionSettings& settings, base::Log& log, std::shared_ptr<LoadListener> listener);
   bool on_message(std::string_view message) override;
   void on_turn() override;
   void on_end(std::string_view why) override;
@@ -93,6 +95,7 @@ class Session final : public CallLink,
   void let_go_of_body(uint64_t call_id);
 
   asio::io_context& io_;
+  runtime::SendBatch& sends_;
   const std::string replica_id_;
   const uint64_t credit_bytes_;
   base::Log& log_;

@@ -109,9 +109,55 @@ TEST_F(ConnectionTest, SendsOnWhenAFullSocketTakesBytesAgain) {
 }
 
 TEST_F(ConnectionTest, IsGoneWithASocketThatCannotBeWatched) {
-  const auto none = std::make_shared<Connection>(runtime::Descriptor(), readiness_, timers_,
-                                                 config_.write_timeout);
+  const auto none =
+      std::make_shared<Connection>(runtime::Descriptor(), shared_, config_.write_timeout);
   EXPECT_TRUE(none->gone());
+}
+
+TEST_F(ConnectionTest, SendsWhatWasPutOffWhenTheBatchCloses) {
+  {
+    const runtime::SendBatch::Open batch(sends_);
+    EXPECT_EQ(connection_->send_soon("one "), Sent::kAll);
+    EXPECT_TRUE(connection_->behind());
+    loop_.poll();
+    EXPECT_EQ(got(), "");
+  }
+  EXPECT_FALSE(connection_->behind());
+  EXPECT_EQ(connection_->send_soon("two"), Sent::kAll);
+  EXPECT_TRUE(gets("one two"));
+}
+
+TEST_F(ConnectionTest, KeepsTheOrderOfWhatFollowsWhatWasPutOff) {
+  {
+    const runtime::SendBatch::Open batch(sends_);
+    connection_->send_soon("one ");
+    EXPECT_EQ(connection_->send("two "), Sent::kBlocked);
+    EXPECT_EQ(connection_->send_soon("three"), Sent::kBlocked);
+  }
+  EXPECT_TRUE(gets("one two three"));
+}
+
+TEST_F(ConnectionTest, TellsWhenTheClientDidNotTakeWhatWasPutOff) {
+  const std::string piece(4096, 'x');
+  size_t sent = 0;
+  for (; !connection_->behind(); sent += piece.size()) {
+    const runtime::SendBatch::Open batch(sends_);
+    ASSERT_EQ(connection_->send_soon(piece), Sent::kAll);
+  }
+  bool told = false;
+  bool caught_up = false;
+  const auto wait = [&]() -> Awaitable<void> {
+    co_await connection_->signal().wait();
+    told = true;
+    co_await connection_->flush();
+    caught_up = true;
+  };
+  asio::co_spawn(loop_.io(), wait(), asio::detached);
+  loop_.poll();
+  EXPECT_TRUE(told);
+  EXPECT_FALSE(caught_up);
+  EXPECT_TRUE(loop_.run_until([&] { return got().size() == sent; }));
+  EXPECT_TRUE(caught_up);
 }
 
 }  // namespace

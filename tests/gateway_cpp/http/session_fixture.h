@@ -62,8 +62,8 @@ class SessionTest : public testing::Test {
 
   std::shared_ptr<Connection> accepted(Tcp::acceptor& acceptor) {
     return std::make_shared<Connection>(
-        runtime::Descriptor(::accept(acceptor.native_handle(), nullptr, nullptr)), readiness_,
-        timers_, config_.write_timeout);
+        runtime::Descriptor(::accept(acceptor.native_handle(), nullptr, nullptr)), shared_,
+        config_.write_timeout);
   }
 
   void send(const std::string& bytes) {
@@ -117,6 +117,8 @@ class SessionTest : public testing::Test {
   runtime::GatewayState state_;
   admission::Suspects suspects_{"gw-1", std::chrono::minutes(10)};
   runtime::TimerWheel timers_{clock_.steady_now()};
+  runtime::SendBatch sends_;
+  const Connection::Shared shared_{readiness_, timers_, sends_};
   openai::RequestParser parser_;
   dispatch::BelievedRoutes routes_{clock_};
   admission::TenantTable tenants_;

@@ -90,8 +90,8 @@ TEST_F(WaitingSessionsTest, WaitNoMoreWhenTheirReadingThrows) {
   loop_.poll();
   ASSERT_TRUE(waiting_.make_room(Waiting::kAny));
   ASSERT_TRUE(ends(client_));
-  const auto connection = std::make_shared<Connection>(runtime::Descriptor(), readiness_, timers_,
-                                                       config_.write_timeout);
+  const auto connection =
+      std::make_shared<Connection>(runtime::Descriptor(), shared_, config_.write_timeout);
   Session session(connection, services_, Welcome::kYes);
   const auto read = [&] {
     const WaitingSessions::Stay stay(waiting_, session);

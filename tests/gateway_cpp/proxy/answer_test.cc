@@ -110,6 +110,30 @@ TEST_F(AnswerTest, DoesNotTakeASlowClientForASilentEngine) {
   EXPECT_EQ(totals().succeeded, 1U);
 }
 
+TEST_F(AnswerTest, TakesNothingMoreForAClientThatLaterTurnsOutNotToRead) {
+  ask(kStream);
+  reply_.put_off();
+  reply_.stop_reading();
+  call().chunk("data: a\n\n");
+  reply_.signal().raise();
+  call().chunk("data: b\n\n");
+  EXPECT_EQ(reply_.text, "data: a\n\n");
+  pass(2 * config_.silence);
+  reply_.read_on();
+  EXPECT_FALSE(done_) << "the engine was not asked for more meanwhile";
+  EXPECT_EQ(reply_.text, "data: a\n\ndata: b\n\n");
+}
+
+TEST_F(AnswerTest, EndsForAClientThatLeavesWithWhatWasPutOff) {
+  ask(kStream);
+  reply_.put_off();
+  reply_.stop_reading();
+  call().chunk("data: a\n\n");
+  reply_.leave();
+  EXPECT_TRUE(done_);
+  EXPECT_TRUE(call().cancelled);
+}
+
 TEST_F(AnswerTest, TellsAStreamThatTheGatewayEnds) {
   ask(kStream);
   call().chunk("data: a\n\n");

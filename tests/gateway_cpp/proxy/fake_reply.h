@@ -43,10 +43,13 @@ class FakeReply final : public Reply {
     ++writes;
     ended = piece != Piece::kMore;
     cut_off = piece == Piece::kCutOff;
-    return slow_ ? Sent::kBlocked : Sent::kAll;
+    behind_ = slow_;
+    return slow_ && !puts_off_ ? Sent::kBlocked : Sent::kAll;
   }
+  bool behind() const override { return behind_; }
   Awaitable<Sent> flush() override {
     while (slow_ && !gone_) co_await signal_.wait();
+    behind_ = false;
     co_return gone_ ? Sent::kGone : Sent::kAll;
   }
 
@@ -65,6 +68,8 @@ class FakeReply final : public Reply {
     signal_.raise();
   }
   void stop_reading() { slow_ = true; }
+  // From now on it shows only after a write that it is not taken.
+  void put_off() { puts_off_ = true; }
   void read_on() {
     slow_ = false;
     signal_.raise();
@@ -96,6 +101,8 @@ class FakeReply final : public Reply {
   runtime::Signal signal_;
   bool gone_ = false;
   bool slow_ = false;
+  bool puts_off_ = false;
+  bool behind_ = false;
   bool too_slow_ = false;
   bool cut_short_ = false;
 };

@@ -53,13 +53,11 @@ class LoadWatchTest : public testing::Test {
   base::Metrics all_metrics_;
   base::MetricsShard& metrics_ = all_metrics_.add_shard();
   test::LogCapture log_;
-  ReplicaPool pool_{loop_.io(),
-                    clock_,
-                    {.credit_bytes = 0, .token = "", .gateway_id = "gw-1"},
-                    {},
-                    routes_.dispatchers(),
-                    metrics_,
-                    log_.log()};
+  runtime::SendBatch sends_;
+  ReplicaPool pool_{loop_.io(), sends_,
+                    clock_,     {.credit_bytes = 0, .token = "", .gateway_id = "gw-1"},
+                    {},         routes_.dispatchers(),
+                    metrics_,   log_.log()};
 };
 
 TEST_F(LoadWatchTest, GreetsTheReplicaAndAsksForItsLoad) {

@@ -26,7 +26,9 @@ class ReplicaPoolTest : public testing::Test {
   base::Metrics all_metrics_;
   base::MetricsShard& metrics_ = all_metrics_.add_shard();
   test::LogCapture log_;
-  ReplicaPool pool_{loop_.io(), clock_, {}, {}, routes_.dispatchers(), metrics_, log_.log()};
+  runtime::SendBatch sends_;
+  ReplicaPool pool_{loop_.io(), sends_,    clock_, {}, {}, routes_.dispatchers(),
+                    metrics_,   log_.log()};
   runtime::Signal news_;
 };
 

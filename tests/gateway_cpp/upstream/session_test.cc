@@ -16,7 +16,7 @@ constexpr uint64_t kCredit = 1000;
 class SessionTest : public testing::Test {
  protected:
   std::shared_ptr<Session> session_to(const std::string& address) {
-    return Session::start(loop_.io(), address, "r1",
+    return Session::start(loop_.io(), sends_, address, "r1",
                           {.credit_bytes = kCredit, .token = "", .gateway_id = "gw-1"}, log_.log());
   }
 
@@ -44,6 +44,7 @@ class SessionTest : public testing::Test {
   FakeReplica replica_;
   test::LogCapture log_;
   test::EventLoop loop_;
+  runtime::SendBatch sends_;
   runtime::Signal news_;
   runtime::Signal more_news_;
 };
