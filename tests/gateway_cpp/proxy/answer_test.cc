@@ -6,22 +6,6 @@ namespace {
 
 class AnswerTest : public RequestFlowTest {};
 
-TEST_F(AnswerTest, FreesTheReplicasSlotWhenTheCallHasEndedAndNotWhenTheClientHasRead) {
-  ask(kStream);
-  call().chunk("data: a\n\n");
-  EXPECT_EQ(in_flight(), 1U);
-  reply_.stop_reading();
-  call().chunk("data: b\n\n");
-  call().chunk("data: c\n\ndata: [DONE]\n\n", 2);
-  call().finish();
-  EXPECT_FALSE(done_);
-  EXPECT_EQ(in_flight(), 0U) << "the client still reads, the replica is free";
-  reply_.read_on();
-  reply_.read_on();
-  EXPECT_TRUE(done_);
-  EXPECT_EQ(in_flight(), 0U);
-}
-
 TEST_F(AnswerTest, SendsNoHeartbeatWhereNoneIsWanted) {
   config_.heartbeat = milliseconds(0);
   ask(kStream);
@@ -95,43 +79,6 @@ TEST_F(AnswerTest, EndsAStreamWhoseEngineFallsSilent) {
   EXPECT_NE(reply_.text.find("deadline_exceeded"), std::string::npos);
   EXPECT_EQ(reply_.text.find("[DONE]"), std::string::npos);
   EXPECT_EQ(totals().failed, 1U);
-}
-
-TEST_F(AnswerTest, DoesNotTakeASlowClientForASilentEngine) {
-  ask(kStream);
-  reply_.stop_reading();
-  call().chunk("data: a\n\n");
-  pass(2 * config_.silence);
-  reply_.read_on();
-  EXPECT_FALSE(done_);
-  call().chunk("data: [DONE]\n\n");
-  call().finish();
-  EXPECT_TRUE(done_);
-  EXPECT_EQ(totals().succeeded, 1U);
-}
-
-TEST_F(AnswerTest, TakesNothingMoreForAClientThatLaterTurnsOutNotToRead) {
-  ask(kStream);
-  reply_.put_off();
-  reply_.stop_reading();
-  call().chunk("data: a\n\n");
-  reply_.signal().raise();
-  call().chunk("data: b\n\n");
-  EXPECT_EQ(reply_.text, "data: a\n\n");
-  pass(2 * config_.silence);
-  reply_.read_on();
-  EXPECT_FALSE(done_) << "the engine was not asked for more meanwhile";
-  EXPECT_EQ(reply_.text, "data: a\n\ndata: b\n\n");
-}
-
-TEST_F(AnswerTest, EndsForAClientThatLeavesWithWhatWasPutOff) {
-  ask(kStream);
-  reply_.put_off();
-  reply_.stop_reading();
-  call().chunk("data: a\n\n");
-  reply_.leave();
-  EXPECT_TRUE(done_);
-  EXPECT_TRUE(call().cancelled);
 }
 
 TEST_F(AnswerTest, TellsAStreamThatTheGatewayEnds) {
