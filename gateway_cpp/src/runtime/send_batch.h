@@ -40,8 +40,10 @@ class SendBatch {
   };
 
   bool is_open() const { return open_ > 0; }
-  // Once in a batch for each: it is asked when the batch closes, and leaves the list before.
-  void add(Sender& sender) { senders_.push_back(sender); }
+  // It is asked when the batch closes, once, however often it was added.
+  void add(Sender& sender) {
+    if (!sender.is_linked()) senders_.push_back(sender);
+  }
 
  private:
   void send_all() {

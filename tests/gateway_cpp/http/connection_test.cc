@@ -137,6 +137,22 @@ TEST_F(ConnectionTest, KeepsTheOrderOfWhatFollowsWhatWasPutOff) {
   EXPECT_TRUE(gets("one two three"));
 }
 
+TEST_F(ConnectionTest, PutsOffAgainWhatFollowsAFlush) {
+  const auto write = [&]() -> Awaitable<void> {
+    const runtime::SendBatch::Open batch(sends_);
+    connection_->send_soon("one ");
+    co_await connection_->flush();
+    connection_->send_soon("two ");
+  };
+  asio::co_spawn(loop_.io(), write(), asio::detached);
+  EXPECT_TRUE(gets("one two "));
+  {
+    const runtime::SendBatch::Open batch(sends_);
+    connection_->send_soon("three");
+  }
+  EXPECT_TRUE(gets("one two three"));
+}
+
 TEST_F(ConnectionTest, TellsWhenTheClientDidNotTakeWhatWasPutOff) {
   const std::string piece(4096, 'x');
   size_t sent = 0;

@@ -52,11 +52,12 @@ TEST_F(SendBatchTest, IsOneWithTheBatchAroundIt) {
 }
 
 TEST_F(SendBatchTest, SendsForEachOnce) {
-  for (int i = 0; i < 2; ++i) {
+  for (const int times : {2, 0}) {
     const SendBatch::Open open(batch_);
-    if (i == 0) batch_.add(*a_);
+    for (int i = 0; i < times; ++i) batch_.add(*a_);
+    if (times > 0) batch_.add(*b_);
   }
-  EXPECT_EQ(sent_, "a");
+  EXPECT_EQ(sent_, "ab");
 }
 
 TEST_F(SendBatchTest, LeavesOutWhoWentBeforeItsTurn) {
