@@ -146,7 +146,7 @@ void Connection::begin_answer(std::string_view probe) {
   in_parts_ = false;
   probe_ = probe;
   interim_probes_ = 0;
-  if (behind_since_ && unsent_.empty() && unacknowledged() == 0) behind_since_.reset();
+  if (behind_since_ && !behind() && unacknowledged() == 0) behind_since_.reset();
   if (tls_ && tls_->state() != tls::Channel::State::kOpen) return lose();  // said with the request
   watch();
 }
@@ -174,21 +174,16 @@ Sent Connection::send(std::string_view bytes) {
 
 // Sealing takes its time anyway, and a large piece is not copied.
 Sent Connection::send_soon(std::string_view bytes) {
-  if (!sends_.is_open() || tls_ || behind() || gone_ || bytes.size() > kMostPutOff) {
-    return send(bytes);
-  }
-  unsent_.assign(bytes);
-  sends_.add(*this);
-  return Sent::kAll;
+  const bool can_wait = !tls_ && !behind() && !gone_ && bytes.size() <= kMostPutOff;
+  return can_wait && sends_.keep(*this, bytes) ? Sent::kAll : send(bytes);
 }
 
-void Connection::send_kept() {
-  if (gone_ || !behind()) return;
-  send_unsent();
-  if (gone_ || behind()) signal_.raise();
+void Connection::send_kept(std::string_view bytes) {
+  if (!gone_ && put(bytes) != Sent::kAll) signal_.raise();
 }
 
 Sent Connection::put(std::string_view wire_bytes) {
+  if (has_kept()) unsent_ = sends_.take_back(*this);
   if (!unsent_.empty()) {
     unsent_.append(wire_bytes);
     return Sent::kBlocked;
@@ -222,6 +217,7 @@ void Connection::say_goodbye() {
 }
 
 void Connection::send_unsent() {
+  if (has_kept()) unsent_ = sends_.take_back(*this);
   if (!writable_) return;
   unsent_begin_ += try_send(std::string_view(unsent_).substr(unsent_begin_));
   if (unsent_begin_ < unsent_.size()) return;
@@ -293,7 +289,7 @@ int Connection::unacknowledged() {
 }
 
 Awaitable<void> Connection::flush(const runtime::TimerWheel::Timer& patience) {
-  while (!gone_ && !unsent_.empty() && !patience.fired()) {
+  while (!gone_ && behind() && !patience.fired()) {
     send_unsent();
     if (unsent_.empty() || gone_) break;
     waiting_writable_ = true;

@@ -100,7 +100,7 @@ class Connection : public std::enable_shared_from_this<Connection>,
   // open. What the socket does not take then is behind(), and the signal tells.
   Sent send_soon(std::string_view bytes);
   // Something is kept for flush(), or for the end of the batch.
-  bool behind() const { return !unsent_.empty(); }
+  bool behind() const { return has_kept() || !unsent_.empty(); }
   Awaitable<Sent> flush();
   // Sends what stays the caller's, as the client takes it: no more than a part of it is ever held
   // here too. Others have their turn in between, and nothing else goes out.
@@ -142,7 +142,7 @@ class Connection : public std::enable_shared_from_this<Connection>,
   Part receive_sealed(size_t most);
 
   void on_ready(uint32_t events) override;
-  void send_kept() override;
+  void send_kept(std::string_view bytes) override;
   void watch();
   void look_later();
   void look();

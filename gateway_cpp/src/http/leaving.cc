@@ -97,7 +97,7 @@ void Connection::ask_whether_it_reads() {
   if (probe_.empty() || is_reset()) return lose();
   watching_for_reset_ = true;
   const bool interim = probe_.starts_with("HTTP/");
-  if (unsent_.empty() && !in_parts_ && (!interim || interim_probes_ < kInterimProbes)) {
+  if (!behind() && !in_parts_ && (!interim || interim_probes_ < kInterimProbes)) {
     if (interim) ++interim_probes_;
     if (send(probe_) == Sent::kGone) return lose();
   }

@@ -5,20 +5,33 @@
 #pragma once
 
 #include <boost/intrusive/list.hpp>
+#include <cstddef>
+#include <string>
+#include <string_view>
 
 namespace penstock::runtime {
 
 class SendBatch {
  public:
-  // Whoever keeps something while a batch is open. It may go before the batch closes.
+  // How much is kept at most; what comes then is for its sender to send.
+  static constexpr std::size_t kMostKept = 1024UL * 1024;
+
+  // Whoever has something kept while a batch is open. It may go before the batch closes.
   class Sender : public boost::intrusive::list_base_hook<
                      boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
    public:
-    // Everything that was kept, now. Others may go or write meanwhile.
-    virtual void send_kept() = 0;
+    // The batch closes: what was kept is to be sent now. Others may go or write meanwhile, once
+    // `bytes` are not needed any more.
+    virtual void send_kept(std::string_view bytes) = 0;
+    bool has_kept() const { return is_linked(); }
 
    protected:
     ~Sender() = default;
+
+   private:
+    friend class SendBatch;
+    std::size_t begin_ = 0;  // of what is kept for it, in the batch's bytes
+    std::size_t size_ = 0;
   };
 
   SendBatch() = default;
@@ -39,22 +52,36 @@ class SendBatch {
     SendBatch& batch_;
   };
 
-  bool is_open() const { return open_ > 0; }
-  // It is asked when the batch closes, once, however often it was added.
-  void add(Sender& sender) {
-    if (!sender.is_linked()) senders_.push_back(sender);
+  // Keeps a copy. False: no batch is open, it is full, or something is kept for that sender
+  // already.
+  bool keep(Sender& sender, std::string_view bytes) {
+    if (open_ == 0 || sender.is_linked() || kept_.size() + bytes.size() > kMostKept) return false;
+    sender.begin_ = kept_.size();
+    sender.size_ = bytes.size();
+    kept_.append(bytes);
+    senders_.push_back(sender);
+    return true;
+  }
+
+  // What is kept for it, which from here on is its own to send; valid until more is kept. Empty:
+  // nothing.
+  std::string_view take_back(Sender& sender) {
+    if (!sender.is_linked()) return {};
+    sender.unlink();
+    return std::string_view(kept_).substr(sender.begin_, sender.size_);
   }
 
  private:
   void send_all() {
     while (!senders_.empty()) {
       Sender& next = senders_.front();
-      senders_.pop_front();
-      next.send_kept();
+      next.send_kept(take_back(next));
     }
+    kept_.clear();
   }
 
   boost::intrusive::list<Sender, boost::intrusive::constant_time_size<false>> senders_;
+  std::string kept_;
   unsigned open_ = 0;
 };
 

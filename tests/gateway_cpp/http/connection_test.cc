@@ -134,6 +134,7 @@ TEST_F(ConnectionTest, KeepsTheOrderOfWhatFollowsWhatWasPutOff) {
     EXPECT_EQ(connection_->send("two "), Sent::kBlocked);
     EXPECT_EQ(connection_->send_soon("three"), Sent::kBlocked);
   }
+  asio::co_spawn(loop_.io(), connection_->flush(), asio::detached);
   EXPECT_TRUE(gets("one two three"));
 }
 

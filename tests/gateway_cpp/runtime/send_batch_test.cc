@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace penstock::runtime {
@@ -12,8 +13,9 @@ namespace {
 
 struct Named final : SendBatch::Sender {
   Named(std::string called, std::string& said) : name(std::move(called)), sent(said) {}
-  void send_kept() override {
+  void send_kept(std::string_view bytes) override {
     sent += name;
+    sent += bytes;
     if (then) then();
   }
 
@@ -33,51 +35,82 @@ class SendBatchTest : public testing::Test {
 TEST_F(SendBatchTest, SendsAllInTheirOrderWhenItCloses) {
   {
     const SendBatch::Open open(batch_);
-    batch_.add(*b_);
-    batch_.add(*a_);
+    EXPECT_TRUE(batch_.keep(*b_, "1"));
+    EXPECT_TRUE(batch_.keep(*a_, "2"));
     EXPECT_EQ(sent_, "");
   }
-  EXPECT_EQ(sent_, "ba");
-  EXPECT_FALSE(batch_.is_open());
+  EXPECT_EQ(sent_, "b1a2");
 }
 
 TEST_F(SendBatchTest, IsOneWithTheBatchAroundIt) {
   const auto outer = std::make_unique<SendBatch::Open>(batch_);
   {
     const SendBatch::Open inner(batch_);
-    batch_.add(*a_);
+    EXPECT_TRUE(batch_.keep(*a_, "1"));
   }
   EXPECT_EQ(sent_, "");
-  EXPECT_TRUE(batch_.is_open());
+  EXPECT_TRUE(batch_.keep(*b_, "2"));
 }
 
-TEST_F(SendBatchTest, SendsForEachOnce) {
-  for (const int times : {2, 0}) {
+TEST_F(SendBatchTest, KeepsNothingWhereNoneIsOpen) {
+  EXPECT_FALSE(batch_.keep(*a_, "1"));
+  { const SendBatch::Open open(batch_); }
+  EXPECT_FALSE(batch_.keep(*a_, "1"));
+  EXPECT_EQ(sent_, "");
+}
+
+TEST_F(SendBatchTest, GivesBackWhatItKept) {
+  {
     const SendBatch::Open open(batch_);
-    for (int i = 0; i < times; ++i) batch_.add(*a_);
-    if (times > 0) batch_.add(*b_);
+    batch_.keep(*a_, "1");
+    batch_.keep(*b_, "2");
+    EXPECT_FALSE(batch_.keep(*a_, "3")) << "of each it keeps one";
+    EXPECT_EQ(batch_.take_back(*a_), "1");
+    EXPECT_EQ(batch_.take_back(*a_), "");
+    EXPECT_TRUE(batch_.keep(*a_, "4"));
   }
-  EXPECT_EQ(sent_, "ab");
+  EXPECT_EQ(sent_, "b2a4");
+}
+
+TEST_F(SendBatchTest, KeepsNoMoreThanItsMost) {
+  const SendBatch::Open open(batch_);
+  EXPECT_FALSE(batch_.keep(*a_, std::string(SendBatch::kMostKept + 1, 'x')));
+  EXPECT_TRUE(batch_.keep(*a_, std::string(SendBatch::kMostKept, 'x')));
+  EXPECT_FALSE(batch_.keep(*b_, "y"));
 }
 
 TEST_F(SendBatchTest, LeavesOutWhoWentBeforeItsTurn) {
   a_->then = [this] { b_.reset(); };
   {
     const SendBatch::Open open(batch_);
-    batch_.add(*a_);
-    batch_.add(*b_);
+    batch_.keep(*a_, "1");
+    batch_.keep(*b_, "2");
   }
-  EXPECT_EQ(sent_, "a");
+  EXPECT_EQ(sent_, "a1");
 }
 
 TEST_F(SendBatchTest, KeepsNothingForWhoWritesWhileItCloses) {
-  bool was_open = true;
-  a_->then = [&] { was_open = batch_.is_open(); };
+  bool kept = true;
+  a_->then = [&] { kept = batch_.keep(*b_, "2"); };
   {
     const SendBatch::Open open(batch_);
-    batch_.add(*a_);
+    batch_.keep(*a_, "1");
   }
-  EXPECT_FALSE(was_open);
+  EXPECT_FALSE(kept);
+}
+
+TEST_F(SendBatchTest, EndsTheOneWithinWhichAnotherBegins) {
+  a_->then = [&] {
+    const SendBatch::Open again(batch_);
+    batch_.keep(*a_, "3");
+    a_->then = nullptr;
+  };
+  {
+    const SendBatch::Open open(batch_);
+    batch_.keep(*a_, "1");
+    batch_.keep(*b_, "2");
+  }
+  EXPECT_EQ(sent_, "a1b2a3");
 }
 
 }  // namespace
