@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "routing/replica_set.h"
 #include "upstream/call.h"
@@ -26,6 +27,7 @@ struct Attempt {
 
   Target target;
   std::unique_ptr<upstream::Call> call;  // null: it is over
+  std::vector<v1::TokenGroup> groups;    // that it gave, once it is over
 };
 
 }  // namespace penstock::proxy

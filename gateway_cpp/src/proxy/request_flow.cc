@@ -150,6 +150,7 @@ Awaitable<RequestFlow::Failed> RequestFlow::open(Exchange& x) {
 }
 
 void RequestFlow::close_attempt(Exchange& x) {
+  x.attempt->groups = x.attempt->call->take_groups();
   x.attempt->call.reset();
   x.past.push_back(std::move(*x.attempt));
   x.attempt.reset();

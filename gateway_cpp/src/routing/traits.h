@@ -45,6 +45,7 @@ struct LoadReport {
   std::uint64_t preemptions = 0;
   std::uint32_t step_us = 0;
   std::vector<std::string> adapters = {};  // loaded, "name@version"
+  std::string config_hash = {};  // of two that are equal, one may continue the other's streams
 };
 
 // What went wrong with a call, through no fault of its client's, or with the replica's load stream.

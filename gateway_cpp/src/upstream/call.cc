@@ -49,6 +49,8 @@ void Call::deliver(v1::CallEvent& event) {
   if (event.has_chunk()) {
     pending_.append(event.chunk().body());
     pending_events_ += event.chunk().events();
+    for (auto& group : *event.mutable_chunk()->mutable_groups())
+      groups_.push_back(std::move(group));
     held_.seen.set_completion_tokens(held_.seen.completion_tokens() + event.chunk().tokens());
   }
   if (event.has_finished()) {

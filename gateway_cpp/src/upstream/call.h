@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "dispatch/turn.h"
 #include "penstock/v1/inference.pb.h"
@@ -87,6 +88,10 @@ class Call {
   uint32_t pending_events() const { return pending_events_; }
   // Swaps the pending bytes into `payload`, which must be empty.
   void take(runtime::Payload& payload);
+  // The tokens that the answer is made of, as they came: another replica could continue it with
+  // them. None unless the request asked for them.
+  const std::vector<v1::TokenGroup>& groups() const { return groups_; }
+  std::vector<v1::TokenGroup> take_groups() { return std::exchange(groups_, {}); }
   // The client has taken so many of the bytes: credit goes back in batches of half the window.
   void wrote(uint64_t bytes);
 
@@ -122,6 +127,7 @@ class Call {
   const uint64_t credit_bytes_;
   runtime::Signal& news_;
   runtime::Payload pending_;
+  std::vector<v1::TokenGroup> groups_;
   uint64_t owed_bytes_ = 0;  // written to the client, not yet granted again
   uint32_t pending_events_ = 0;
   bool has_head_ = false;

@@ -23,7 +23,8 @@ routing::LoadReport report_of(const v1::Load& load) {
           .steps = load.steps(),
           .preemptions = load.preemptions(),
           .step_us = load.step_us(),
-          .adapters = {load.adapters().begin(), load.adapters().end()}};
+          .adapters = {load.adapters().begin(), load.adapters().end()},
+          .config_hash = load.config_hash()};
 }
 
 std::shared_ptr<LoadWatch> LoadWatch::succeed() {

@@ -77,6 +77,17 @@ TEST_F(LoadWatchTest, TellsTheDeploymentWhatTheReplicaHasToDo) {
   EXPECT_EQ(routes_.of("mini").standing().usable, 0U) << "it drains, whatever the routes say";
 }
 
+TEST_F(LoadWatchTest, TellsWhichReplicasMayContinueEachOthersStreams) {
+  ASSERT_TRUE(is_watched());
+  v1::ServerFrame frame;
+  frame.mutable_load()->set_state(v1::REPLICA_STATE_READY);
+  frame.mutable_load()->set_running(3);
+  frame.mutable_load()->set_config_hash("c0ffee");
+  ASSERT_TRUE(replica_.send(frame));
+  ASSERT_TRUE(hears(3));
+  EXPECT_EQ(routes_.replica("mini", 0).reported().config_hash, "c0ffee");
+}
+
 TEST_F(LoadWatchTest, DoubtsADeadReplicaUntilItSpeaksAgain) {
   ASSERT_TRUE(is_watched());
   say(v1::REPLICA_STATE_READY, 1);

@@ -162,6 +162,26 @@ TEST_F(SessionTest, HandsEachCallItsOwnEventsOfAFrame) {
   EXPECT_EQ(session->running(), 1U);
 }
 
+TEST_F(SessionTest, KeepsTheTokensThatAnAnswerIsMadeOf) {
+  auto session = session_to(replica_.address());
+  const auto call = session->open(request("a"), news_);
+  ASSERT_TRUE(loop_.run_until([&] { return !replica_.starts().empty(); }));
+  v1::ServerFrame frame;
+  for (const unsigned token : {7U, 8U}) {
+    auto& group = *add_chunk(frame, call->id(), "x").mutable_chunk()->add_groups();
+    group.set_choice(1);
+    group.add_token_ids(token);
+  }
+  ASSERT_TRUE(replica_.send(frame));
+  ASSERT_TRUE(loop_.run_until([&] { return call->has_bytes(); }));
+  EXPECT_EQ(text_of(*call), "xx");
+  ASSERT_EQ(call->groups().size(), 2U);
+  EXPECT_EQ(call->groups()[1].choice(), 1U);
+  EXPECT_EQ(call->groups()[1].token_ids(0), 8U);
+  EXPECT_EQ(call->take_groups().size(), 2U);
+  EXPECT_TRUE(call->groups().empty());
+}
+
 TEST_F(SessionTest, KeepsTheOrderOfManyFrames) {
   auto session = session_to(replica_.address());
   const auto call = session->open(request("a"), news_);
