@@ -227,6 +227,10 @@ void Connection::send_unsent() {
 }
 
 Awaitable<Sent> Connection::flush() {
+  if (has_kept()) {  // whose client is not behind for that
+    send_unsent();
+    if (!gone_ && !behind()) co_return Sent::kAll;
+  }
   if (!behind_since_) {
     behind_since_ = timers_.now();
     behind_sent_ = sent_total_;
@@ -234,6 +238,8 @@ Awaitable<Sent> Connection::flush() {
   runtime::TimerWheel::Timer window(timers_, signal_);
   window.arm(rest_of_window());
   while (!gone_) {
+    // There may be room that the system does not tell of: less than it thinks worth a wake-up.
+    if (window.fired()) writable_ = true;
     send_unsent();
     if (unsent_.empty() || gone_) break;
     if (window.fired()) {

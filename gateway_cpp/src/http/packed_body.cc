@@ -55,7 +55,7 @@ Awaitable<RequestReader::Failed> RequestReader::packed_body(const RequestHead& h
   while (!failed && !packed.over() && !left()) {
     failed = co_await next_piece(packed);
     if (!failed) failed = co_await unpack(gunzip, packed.piece(), share, body);
-    if (!packed.over()) co_await connection_.yield();
+    if (!packed.over() && !left()) co_await connection_.yield();
   }
   beside_ = 0;
   if (failed || left()) co_return failed;

@@ -106,7 +106,10 @@ Awaitable<void> RequestFlow::stream(Exchange& x) {
   for (;;) {
     if (x.reply.behind()) {
       const Sent caught_up = co_await x.reply.flush();
-      if (caught_up == Sent::kGone) break;
+      if (caught_up == Sent::kGone) {
+        x.whole = false;  // what was behind may be its last event
+        break;
+      }
       note_written(x, 0);
     }
     if (call.has_bytes() || call.ended()) {

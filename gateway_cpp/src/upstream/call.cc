@@ -49,8 +49,7 @@ void Call::deliver(v1::CallEvent& event) {
   if (event.has_chunk()) {
     pending_.append(event.chunk().body());
     pending_events_ += event.chunk().events();
-    for (auto& group : *event.mutable_chunk()->mutable_groups())
-      groups_.push_back(std::move(group));
+    if (keeps_groups_) take_groups_of(*event.mutable_chunk());
     held_.seen.set_completion_tokens(held_.seen.completion_tokens() + event.chunk().tokens());
   }
   if (event.has_finished()) {
@@ -64,6 +63,10 @@ void Call::deliver(v1::CallEvent& event) {
     held_.settle(event.failed().has_usage() ? event.failed().usage() : v1::Usage(held_.seen),
                  Held::Ended::kCutShort);
   }
+}
+
+void Call::take_groups_of(v1::Chunk& chunk) {
+  for (v1::TokenGroup& group : *chunk.mutable_groups()) groups_.push_back(std::move(group));
 }
 
 void Call::hold(Held held) {

@@ -88,8 +88,10 @@ class Call {
   uint32_t pending_events() const { return pending_events_; }
   // Swaps the pending bytes into `payload`, which must be empty.
   void take(runtime::Payload& payload);
+  // For a request that asks for its tokens: what comes unasked is dropped.
+  void keep_groups() { keeps_groups_ = true; }
   // The tokens that the answer is made of, as they came: another replica could continue it with
-  // them. None unless the request asked for them.
+  // them.
   const std::vector<v1::TokenGroup>& groups() const { return groups_; }
   std::vector<v1::TokenGroup> take_groups() { return std::exchange(groups_, {}); }
   // The client has taken so many of the bytes: credit goes back in batches of half the window.
@@ -121,6 +123,8 @@ class Call {
  private:
   enum class End : uint8_t { kNot, kFinished, kFailed };
 
+  void take_groups_of(v1::Chunk& chunk);
+
   std::shared_ptr<CallLink> link_;  // null once released
   Held held_;
   const uint64_t id_;
@@ -131,6 +135,7 @@ class Call {
   uint64_t owed_bytes_ = 0;  // written to the client, not yet granted again
   uint32_t pending_events_ = 0;
   bool has_head_ = false;
+  bool keeps_groups_ = false;
   End end_ = End::kNot;
   v1::Head head_;
   v1::Finished outcome_;

@@ -63,6 +63,7 @@ std::unique_ptr<Call> Session::open(v1::CallRequest request, runtime::Signal& ne
     news.raise();
     return call;
   }
+  if (request.token_groups()) call->keep_groups();
   calls_.add(*call);
   v1::Start alone;
   v1::Start& start = large ? alone : *outgoing_.add_starts();

@@ -1,6 +1,10 @@
 #include "http/connection.h"
 
 #include <gtest/gtest.h>
+#include <netinet/tcp.h>
+
+#include <algorithm>
+#include <array>
 
 #include "http/session_fixture.h"
 
@@ -10,15 +14,27 @@ namespace {
 // A connection without a session; the client is `client_`.
 class ConnectionTest : public SessionTest {
  protected:
-  ConnectionTest() {
+  ConnectionTest() { reconnect(); }
+  ~ConnectionTest() override { connection_->close(); }
+
+  // receive_buffer: of the client; 0: as the system likes. most_unsent: of the connection,
+  // likewise.
+  void reconnect(int receive_buffer = 0, int most_unsent = 0) {
     client_.close();
+    if (connection_) connection_->close();
     Tcp::acceptor acceptor(loop_.io(), Tcp::endpoint(asio::ip::address_v4::loopback(), 0));
-    client_ = Tcp::socket(loop_.io());
+    client_ = Tcp::socket(loop_.io(), Tcp::v4());
+    if (receive_buffer > 0) {
+      client_.set_option(asio::socket_base::receive_buffer_size(receive_buffer));
+    }
+    if (most_unsent > 0) {
+      ::setsockopt(acceptor.native_handle(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &most_unsent,
+                   sizeof most_unsent);
+    }
     client_.connect(acceptor.local_endpoint());
     client_.non_blocking(true);
     connection_ = accepted(acceptor);
   }
-  ~ConnectionTest() override { connection_->close(); }
 
   // All that comes until it has `size` bytes or the client is gone.
   std::string reads(size_t size) {
@@ -28,6 +44,14 @@ class ConnectionTest : public SessionTest {
       return all.size() >= size || connection_->gone();
     });
     return all;
+  }
+  // The client reads no more than so many bytes in all. True: it has them.
+  bool takes(size_t upto) {
+    std::array<char, 4096> part{};
+    const size_t most = std::min(part.size(), upto - got_.size());
+    const ssize_t n = ::recv(client_.native_handle(), part.data(), most, 0);
+    if (n > 0) got_.append(part.data(), static_cast<size_t>(n));
+    return got_.size() == upto;
   }
   bool is_gone() {
     return loop_.run_until([&] { return connection_->read().empty() && connection_->gone(); });
@@ -175,6 +199,17 @@ TEST_F(ConnectionTest, TellsWhenTheClientDidNotTakeWhatWasPutOff) {
   EXPECT_FALSE(caught_up);
   EXPECT_TRUE(loop_.run_until([&] { return got().size() == sent; }));
   EXPECT_TRUE(caught_up);
+}
+
+TEST_F(ConnectionTest, KeepsAClientThatTakesEnoughButLessThanTheSystemTellsOf) {
+  reconnect(16 << 10, 128 << 10);  // of 128 KiB, it tells of room when the half is sent
+  ASSERT_EQ(connection_->send(std::string(4UL << 20U, 'x')), Sent::kBlocked);
+  asio::co_spawn(loop_.io(), connection_->flush(), asio::detached);
+  for (size_t window = 1; window <= 8; ++window) {
+    ASSERT_TRUE(loop_.run_until([&] { return takes(window * 90'000); }));
+    pass(config_.write_timeout + 2 * runtime::TimerWheel::kTick);
+    ASSERT_FALSE(connection_->gone()) << "given up after " << got_.size() << " bytes";
+  }
 }
 
 }  // namespace

@@ -162,18 +162,22 @@ TEST_F(SessionTest, HandsEachCallItsOwnEventsOfAFrame) {
   EXPECT_EQ(session->running(), 1U);
 }
 
-TEST_F(SessionTest, KeepsTheTokensThatAnAnswerIsMadeOf) {
+TEST_F(SessionTest, KeepsTheTokensOfAnAnswerForWhoAskedForThem) {
   auto session = session_to(replica_.address());
-  const auto call = session->open(request("a"), news_);
-  ASSERT_TRUE(loop_.run_until([&] { return !replica_.starts().empty(); }));
+  auto asking = request("a");
+  asking.set_token_groups(true);
+  const auto call = session->open(std::move(asking), news_);
+  const auto other = session->open(request("b"), more_news_);
+  ASSERT_TRUE(loop_.run_until([&] { return replica_.starts().size() == 2; }));
   v1::ServerFrame frame;
-  for (const unsigned token : {7U, 8U}) {
-    auto& group = *add_chunk(frame, call->id(), "x").mutable_chunk()->add_groups();
+  for (const auto& [id, token] : {std::pair{call->id(), 7U}, {call->id(), 8U}, {other->id(), 9U}}) {
+    auto& group = *add_chunk(frame, id, "x").mutable_chunk()->add_groups();
     group.set_choice(1);
     group.add_token_ids(token);
   }
   ASSERT_TRUE(replica_.send(frame));
-  ASSERT_TRUE(loop_.run_until([&] { return call->has_bytes(); }));
+  ASSERT_TRUE(loop_.run_until([&] { return other->has_bytes(); }));
+  EXPECT_TRUE(other->groups().empty());
   EXPECT_EQ(text_of(*call), "xx");
   ASSERT_EQ(call->groups().size(), 2U);
   EXPECT_EQ(call->groups()[1].choice(), 1U);
