@@ -115,13 +115,16 @@ bool Listener::find_room(uint32_t connections, uint32_t most) {
   return false;
 }
 
+// Counted before it is looked whether there is room: of two threads that take one each for the last
+// place, one sees the other's.
 void Listener::take(int client) {
   const uint32_t most = max_connections_.load(std::memory_order_relaxed);
-  const uint32_t connections = services_.connections.load(std::memory_order_relaxed);
+  const uint32_t connections = services_.connections.fetch_add(1, std::memory_order_relaxed);
   const bool has_room = find_room(connections, most);
   const auto welcome = has_room ? Welcome::kYes : Welcome::kNo;
   if (welcome == Welcome::kNo) services_.metrics.connections_refused.add();
   if (!has_room && connections >= most + kOverTheLimit) {
+    services_.connections.fetch_sub(1, std::memory_order_relaxed);
     ::close(client);
     return;
   }

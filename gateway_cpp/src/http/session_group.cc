@@ -12,7 +12,6 @@ void SessionGroup::start(std::shared_ptr<Connection> connection, Welcome welcome
   sessions_.emplace(key, session);
   services_.metrics.connections.add(1);
   services_.metrics.connections_total.add();
-  services_.connections.fetch_add(1, std::memory_order_relaxed);
   asio::co_spawn(io_.get_executor(), session->run(),
                  [this, key, connection = std::move(connection)](const std::exception_ptr& broken) {
                    if (broken) note(broken);

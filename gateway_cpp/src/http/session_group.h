@@ -21,6 +21,7 @@ class SessionGroup {
   SessionGroup(const SessionGroup&) = delete;
   SessionGroup& operator=(const SessionGroup&) = delete;
 
+  // It is among Services::connections already, and leaves them when it ends.
   void start(std::shared_ptr<Connection> connection, Welcome welcome);
   // Ends one that waits for a request, so that another has its place. False: all are busy.
   bool make_room(Waiting who) { return services_.waiting.make_room(who); }

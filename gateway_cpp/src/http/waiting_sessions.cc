@@ -57,15 +57,17 @@ bool WaitingSessions::claim(Waiting who) {
   return false;
 }
 
-void WaitingSessions::give_way(Waiting who) {
+bool WaitingSessions::give_way(Waiting who) {
   claimed_.fetch_sub(1, std::memory_order_relaxed);
-  make_room(who);
+  return make_room(who);
 }
 
 bool WaitingRooms::make_room_beside(const WaitingSessions& own, Waiting who) {
   for (const Room& room : rooms_) {
     if (room.sessions == &own || !room.sessions->claim(who)) continue;
-    asio::post(*room.io, [sessions = room.sessions, who] { sessions->give_way(who); });
+    asio::post(*room.io, [this, sessions = room.sessions, who] {
+      if (!sessions->give_way(who)) make_room_beside(*sessions, who);
+    });
     return true;
   }
   return false;

@@ -49,8 +49,9 @@ class WaitingSessions {
   // Any thread: sets one aside, for which give_way() is to be called on its own thread. False: all
   // are set aside. Of those who wait long only the idle ones are known to other threads.
   bool claim(Waiting who);
-  // For a claim: none of those gives way who were not asked, when the one set aside is busy by now.
-  void give_way(Waiting who);
+  // For a claim: none of those gives way who were not asked. False: the one set aside is busy by
+  // now, or has gone.
+  bool give_way(Waiting who);
 
  private:
   using List = boost::intrusive::list<
@@ -75,7 +76,8 @@ class WaitingRooms {
   // Before any of the threads runs. Both outlive the threads.
   void add(asio::io_context& io, WaitingSessions& sessions) { rooms_.push_back({&io, &sessions}); }
 
-  // Any thread: has one of another thread's sessions end soon. False: none waits there.
+  // Any thread: has one of another thread's sessions end soon, of whichever still has one when it
+  // comes to it. False: none waits there.
   bool make_room_beside(const WaitingSessions& own, Waiting who);
 
  private:

@@ -57,7 +57,12 @@ class SessionTest : public testing::Test {
     Tcp::acceptor acceptor(loop_.io(), Tcp::endpoint(asio::ip::address_v4::loopback(), 0));
     client.connect(acceptor.local_endpoint());
     client.non_blocking(true);
-    group_.start(accepted(acceptor), welcome);
+    start(accepted(acceptor), welcome);
+  }
+
+  void start(std::shared_ptr<Connection> connection, Welcome welcome) {
+    ++state_.connections;
+    group_.start(std::move(connection), welcome);
   }
 
   std::shared_ptr<Connection> accepted(Tcp::acceptor& acceptor) {

@@ -113,7 +113,7 @@ TEST_F(WaitingSessionsTest, AreNotThoseWhoseRequestHadComeWhenTheyWereTaken) {
   client_.non_blocking(true);
   send(post(kBody));
   asio::post(loop_.io(), [&] {
-    group_.start(accepted(acceptor), Welcome::kYes);
+    start(accepted(acceptor), Welcome::kYes);
     EXPECT_FALSE(waiting_.make_room(Waiting::kAny));
   });
   EXPECT_TRUE(opens(1));
@@ -140,6 +140,21 @@ TEST_F(WaitingSessionsTest, GiveWayForAnotherThreadOnceForEachThatWaits) {
     EXPECT_TRUE(ends(client));
     client_ = newcomer();
   }
+}
+
+TEST_F(WaitingSessionsTest, HaveAnotherThreadGiveWayWhereTheOneThatWasAskedForHasGone) {
+  loop_.poll();
+  WaitingSessions none(timers_);
+  WaitingSessions other(timers_);
+  WaitingRooms rooms;
+  for (WaitingSessions* room : {&waiting_, &other, &none}) rooms.add(loop_.io(), *room);
+  const auto connection =
+      std::make_shared<Connection>(runtime::Descriptor(), shared_, config_.write_timeout);
+  Session beside(connection, services_, Welcome::kYes);
+  const WaitingSessions::Stay stay(other, beside);
+  ASSERT_TRUE(rooms.make_room_beside(none, Waiting::kAny));
+  ASSERT_TRUE(waiting_.make_room(Waiting::kAny)) << "it goes for somebody else meanwhile";
+  EXPECT_TRUE(loop_.run_until([&] { return !beside.waiting_link.is_linked(); }));
 }
 
 }  // namespace
