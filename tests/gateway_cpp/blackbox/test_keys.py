@@ -288,12 +288,6 @@ async def lost(call: FakeCall) -> None:
     await call.cancelled.wait()
 
 
-async def fails(call: FakeCall) -> None:
-    """An error after the first event, with what it cost."""
-    await call.send(delta("first"), tokens=1)
-    await refuse(500, "engine_error")(call)
-
-
 async def test_a_finished_request_costs_what_its_replica_says(start: Start) -> None:
     system = await start(tenants=[ACME])
     assert (await system.ask(chat(BEARER))).status == 200
@@ -308,9 +302,19 @@ async def test_a_cancelled_request_costs_what_the_cancel_is_answered_with(start:
 
 
 async def test_a_failed_request_costs_what_the_failure_says(start: Start) -> None:
+    shown = asyncio.Event()
+
+    async def fails(call: FakeCall) -> None:
+        await call.send(delta("first"), tokens=1)
+        await shown.wait()
+        await refuse(500, "engine_error")(call)
+
     system = await start(scripts=(fails,), tenants=[ACME])
-    assert (await system.ask(chat(BEARER, stream=True))).cut_off
-    await costs(system, 3, 2)
+    async with busy(system, chat(BEARER, stream=True)) as client:
+        await client.head()
+        assert await client.chunk() == delta("first")
+        shown.set()
+        await costs(system, 3, 2)
 
 
 async def test_a_request_whose_replica_is_lost_costs_what_was_seen_of_it(start: Start) -> None:

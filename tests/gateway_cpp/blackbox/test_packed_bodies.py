@@ -120,14 +120,17 @@ async def test_the_limit_is_for_the_unpacked_body(start: Start) -> None:
         assert "unpacks" in answer.error["message"]
 
 
+MOST_OF_A_TURN = 0.5
+
+
 async def longest_turn(system: System, data: bytes, status: int) -> float:
     """The longest that somebody else waited while this was read, as a share of all its time.
 
     The least of several tries: a busy machine makes some of them longer, a gateway that is held
     all of them.
     """
-    shares = []
-    for _ in range(5):
+    shares = [1.0]
+    while len(shares) <= 40 and min(shares) >= MOST_OF_A_TURN:
         with watching(system.gateway.port) as gaps:
             began = time.monotonic()
             assert (await system.ask(data)).status == status
@@ -139,13 +142,13 @@ async def longest_turn(system: System, data: bytes, status: int) -> float:
 async def test_a_bomb_is_413_and_has_its_turns_like_others(start: Start) -> None:
     system = await start("--threads", "1", "--body-limit-bytes", str(128 * MIB))
     data = packed(data=bomb(256 * MIB))
-    assert await longest_turn(system, data, 413) < 0.5
+    assert await longest_turn(system, data, 413) < MOST_OF_A_TURN
 
 
 async def test_a_crowd_of_empty_members_is_refused_and_holds_nobody(start: Start) -> None:
     system = await start("--threads", "1")
     data = packed(data=gzip.compress(b"") * 400_000 + gzip.compress(BODY))
-    assert await longest_turn(system, data, 400) < 0.5
+    assert await longest_turn(system, data, 400) < MOST_OF_A_TURN
 
 
 async def test_many_bombs_at_once_hold_no_more_than_the_limit_each(start: Start) -> None:
