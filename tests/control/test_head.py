@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +40,9 @@ class Watcher:
                     have_version=have,
                     stamp=self.snapshots[-1].stamp if self.snapshots else None,
                 )
-                try:
-                    async for snapshot in stub.Watch(request):
+                with suppress(grpc.aio.AioRpcError):  # the head went
+                    async for snapshot in stub.Watch(request, wait_for_ready=True):
                         self.snapshots.append(snapshot)
-                except grpc.aio.AioRpcError:
-                    await asyncio.sleep(0.05)
 
     async def routes(self, count: int) -> bool:
         latest = self.snapshots[-1] if self.snapshots else routes_pb2.RouteSnapshot()

@@ -10,6 +10,7 @@ import hashlib
 import signal
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -25,6 +26,7 @@ from tests.fakes.control_waiting import eventually
 pytestmark = pytest.mark.processes
 
 GATEWAYS = 3
+REPORT_SECONDS = 0.05  # how often each of them tells what it counted
 
 
 @pytest.fixture
@@ -83,24 +85,20 @@ class CountingGateway:
                     have_version=self.snapshot.version,
                     stamp=self.snapshot.stamp,
                 )
-                try:
-                    async for snapshot in stub.Watch(request):
+                with suppress(grpc.aio.AioRpcError):
+                    async for snapshot in stub.Watch(request, wait_for_ready=True):
                         self.snapshot = snapshot
-                except grpc.aio.AioRpcError:
-                    await asyncio.sleep(0.05)
 
     async def reports(self, head: HeadProcess) -> None:
         """Works and tells."""
         while True:
             async with Connected(head) as stub:
-                stream = stub.Report()
-                try:
+                stream = stub.Report(wait_for_ready=True)
+                with suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
                     while True:
                         self.works()
                         await stream.write(self.report())
-                        await asyncio.sleep(0.05)
-                except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
-                    await asyncio.sleep(0.05)
+                        await asyncio.sleep(REPORT_SECONDS)
 
     async def ends(self, head: HeadProcess) -> None:
         """Says its last word, hears that it was taken, and starts anew."""
