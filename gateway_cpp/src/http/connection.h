@@ -141,6 +141,8 @@ class Connection : public std::enable_shared_from_this<Connection>,
   Part receive_raw(char* memory, size_t most);
   Part receive_sealed(size_t most);
 
+  // What TLS has made of bytes that go out at once: one for all connections of a thread.
+  static std::string& empty_wire_memory();
   void on_ready(uint32_t events) override;
   void send_kept(std::string_view bytes) override;
   void watch();

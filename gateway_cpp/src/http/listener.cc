@@ -4,7 +4,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <boost/asio/post.hpp>
 #include <cerrno>
@@ -21,7 +20,9 @@ constexpr uint32_t kOverTheLimit = 128;  // clients that are told so, or wait fo
 constexpr unsigned kTakenAtOnce = 64;    // before the clients that are there have their turn
 constexpr std::chrono::milliseconds kRest{100};  // while not even a spare descriptor can be had
 
-int open_spare() { return ::open("/dev/null", O_RDONLY | O_CLOEXEC); }
+runtime::Descriptor open_spare() {
+  return runtime::Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
 
 asio::ip::tcp protocol_of(int socket) {
   sockaddr_storage address{};
@@ -44,10 +45,6 @@ Listener::Listener(asio::io_context& io, int socket, const std::atomic<uint32_t>
       shared_(shared),
       log_(log),
       spare_(open_spare()) {}
-
-Listener::~Listener() {
-  if (spare_ >= 0) ::close(spare_);
-}
 
 void Listener::stop() {
   if (!acceptor_.is_open()) return;
@@ -89,7 +86,7 @@ Listener::Queue Listener::accept_some(unsigned at_most) {
     const int client =
         ::accept4(acceptor_.native_handle(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (client >= 0) {
-      take(client);
+      take(runtime::Descriptor(client));
       continue;
     }
     if (errno == EAGAIN || errno == EWOULDBLOCK) return Queue::kEmpty;
@@ -117,7 +114,7 @@ bool Listener::find_room(uint32_t connections, uint32_t most) {
 
 // Counted before it is looked whether there is room: of two threads that take one each for the last
 // place, one sees the other's.
-void Listener::take(int client) {
+void Listener::take(runtime::Descriptor client) {
   const uint32_t most = max_connections_.load(std::memory_order_relaxed);
   const uint32_t connections = services_.connections.fetch_add(1, std::memory_order_relaxed);
   const bool has_room = find_room(connections, most);
@@ -125,27 +122,25 @@ void Listener::take(int client) {
   if (welcome == Welcome::kNo) services_.metrics.connections_refused.add();
   if (!has_room && connections >= most + kOverTheLimit) {
     services_.connections.fetch_sub(1, std::memory_order_relaxed);
-    ::close(client);
     return;
   }
   const int on = 1;
-  ::setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  sessions_.start(std::make_shared<Connection>(runtime::Descriptor(client), shared_,
-                                               services_.config.write_timeout),
-                  welcome);
+  ::setsockopt(client.number(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  sessions_.start(
+      std::make_shared<Connection>(std::move(client), shared_, services_.config.write_timeout),
+      welcome);
 }
 
 // False: there was nobody, or the spare descriptor went to somebody else.
 bool Listener::refuse_without_descriptor() {
-  if (spare_ >= 0) ::close(spare_);
-  const int client =
-      ::accept4(acceptor_.native_handle(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-  if (client >= 0) {
-    services_.metrics.connections_refused.add();
-    ::close(client);
-  }
+  spare_.close();
+  runtime::Descriptor client(
+      ::accept4(acceptor_.native_handle(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  const bool was_there = client.number() >= 0;
+  client.close();  // its number is the spare one's again
   spare_ = open_spare();
-  return client >= 0;
+  if (was_there) services_.metrics.connections_refused.add();
+  return was_there;
 }
 
 }  // namespace penstock::http

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "http/connection.h"
 #include "http/session_group.h"
-#include "runtime/readiness.h"
+#include "runtime/descriptor.h"
 #include "runtime/timer_wheel.h"
 
 namespace penstock::http {
@@ -26,7 +26,6 @@ class Listener {
            base::Log& log);
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
-  ~Listener();
 
   void start() { wait(); }
   // Takes who is already in the queue, then closes it. Idempotent.
@@ -44,7 +43,7 @@ class Listener {
   void on_clients();
   void rest();
   Queue accept_some(unsigned at_most);
-  void take(int client);
+  void take(runtime::Descriptor client);
   bool find_room(uint32_t connections, uint32_t most);
   bool refuse_without_descriptor();
 
@@ -56,7 +55,7 @@ class Listener {
   Services& services_;
   const Connection::Shared shared_;
   base::Log& log_;
-  int spare_ = -1;  // given up to take a client when descriptors have run out
+  runtime::Descriptor spare_;  // given up to take a client when descriptors have run out
 };
 
 }  // namespace penstock::http
