@@ -190,7 +190,7 @@ Session::Refused Session::refusal(const RequestHead& head, const Match& matched)
   if (found->page != Page::kEndpoint) return std::nullopt;
   if (!is_json(head)) return wrong_content_type(head);
   if (coding_of(head) == Coding::kUnknown) return wrong_coding(head);
-  return std::nullopt;
+  return wrong_wish(head);
 }
 
 // Whose request it is, where the page is for those who may call, or tells them more than others.
@@ -206,8 +206,7 @@ Session::Refused Session::know_caller(const RequestHead& head, Page page) {
     return admission::key_error(*fault);
   }
   caller_ = std::move(std::get<admission::Caller>(found));
-  if (!asks || head.priority.empty() || base::priority_named(head.priority)) return std::nullopt;
-  return wrong_priority(head);
+  return std::nullopt;
 }
 
 // Who is told of deployments; null: a stranger. The status port is the operator's.
@@ -295,7 +294,7 @@ Awaitable<void> Session::generate(const Found& found, const RequestHead& head, s
   ask.caller = std::move(*caller_);
   if (!head.priority.empty()) ask.priority = base::priority_named(head.priority);
   ask.session = std::string(head.session);
-  ask.wants_metadata = head.metadata == "include";
+  ask.wants_metadata = head.metadata == kIncludeMetadata;
   co_await services_.flow->run(std::move(ask), reply);
 }
 

@@ -3,7 +3,20 @@
 #include <chrono>
 #include <string>
 
+#include "base/priority.h"
+
 namespace penstock::http {
+
+namespace {
+
+base::Error unknown_value(std::string_view header, std::string_view value,
+                          std::string_view allowed) {
+  return base::make_error(base::Kind::kBadRequest, std::string(header) + " is `" +
+                                                       std::string(value.substr(0, 100)) +
+                                                       "`. It is " + std::string(allowed) + ".");
+}
+
+}  // namespace
 
 base::Error wrong_method(const RequestHead& head, std::string_view allow) {
   return base::make_error(base::Kind::kMethodNotAllowed, "The method " + std::string(head.method) +
@@ -24,10 +37,14 @@ base::Error wrong_coding(const RequestHead& head) {
                               "` is not taken here. Send the body as it is, or in gzip.");
 }
 
-base::Error wrong_priority(const RequestHead& head) {
-  return base::make_error(base::Kind::kBadRequest, "x-penstock-priority is `" +
-                                                       std::string(head.priority.substr(0, 100)) +
-                                                       "`. It is low, normal or high.");
+std::optional<base::Error> wrong_wish(const RequestHead& head) {
+  if (!head.priority.empty() && !base::priority_named(head.priority)) {
+    return unknown_value("x-penstock-priority", head.priority, "low, normal or high");
+  }
+  if (!head.metadata.empty() && head.metadata != kIncludeMetadata) {
+    return unknown_value("x-penstock-metadata", head.metadata, "include, or is left out");
+  }
+  return std::nullopt;
 }
 
 base::Error too_many_clients() {

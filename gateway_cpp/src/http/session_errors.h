@@ -2,6 +2,7 @@
 // its head.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "base/error.h"
@@ -9,10 +10,14 @@
 
 namespace penstock::http {
 
+// What x-penstock-metadata may say.
+constexpr std::string_view kIncludeMetadata = "include";
+
 base::Error wrong_method(const RequestHead& head, std::string_view allow);
 base::Error wrong_content_type(const RequestHead& head);
 base::Error wrong_coding(const RequestHead& head);
-base::Error wrong_priority(const RequestHead& head);
+// What a header of our own wishes for and does not exist; none: all of them can be met.
+std::optional<base::Error> wrong_wish(const RequestHead& head);
 base::Error too_many_clients();
 base::Error plain_http();
 base::Error our_fault();

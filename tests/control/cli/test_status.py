@@ -97,6 +97,13 @@ def test_the_load_of_a_deployment_and_doubts_of_its_replicas_are_told() -> None:
     assert "mini-2: gw-1 sends it nothing for 4.0 s: slow" in text
 
 
+def test_without_a_ready_replica_no_wait_is_promised() -> None:
+    load = {"queued": 12, "estimated_wait_ms": 0, "shed_share": 0.125}
+    text = shown(Everything([deployment(load=load, ready=0)], [], [], []), width=80)
+    (row,) = [line.split() for line in text.splitlines() if "12.5%" in line]
+    assert row == ["mini", "degraded", "0", "12", "0", "ms", "12.5%"]
+
+
 def test_a_head_that_tells_no_load_is_understood() -> None:
     assert deployment().status.load.queued == 0
 

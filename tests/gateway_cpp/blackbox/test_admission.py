@@ -191,12 +191,28 @@ async def test_a_stream_that_asks_for_metadata_ends_with_it(start: Start, path: 
 
 
 @pytest.mark.parametrize(
+    ("header", "named"),
+    [
+        ("x-penstock-metadata: included", "x-penstock-metadata is `included`"),
+        ("x-penstock-priority: urgent", "x-penstock-priority is `urgent`"),
+    ],
+)
+async def test_a_wish_that_nobody_can_meet_is_refused_by_name(
+    start: Start, header: str, named: str
+) -> None:
+    system = await start()
+    answer = await system.ask(request(body=json.dumps(CHAT).encode(), headers=f"{header}\r\n"))
+    assert answer.status == 400
+    assert named in json.loads(answer.body)["error"]["message"]
+
+
+@pytest.mark.parametrize(
     ("dialect", "header", "stream"),
     [
-        ("responses", "include", True),
-        ("messages", "include", True),
-        ("chat", "include", False),
-        ("chat", "exclude", True),
+        ("responses", "x-penstock-metadata: include\r\n", True),
+        ("messages", "x-penstock-metadata: include\r\n", True),
+        ("chat", "x-penstock-metadata: include\r\n", False),
+        ("chat", "", True),
     ],
 )
 async def test_nobody_else_is_told_metadata(
@@ -209,7 +225,7 @@ async def test_nobody_else_is_told_metadata(
         await call.finish()
 
     system = await start(scripts=(says,))
-    answer = await system.ask(asked(dialect, f"x-penstock-metadata: {header}\r\n", stream=stream))
+    answer = await system.ask(asked(dialect, header, stream=stream))
     assert answer.status == 200
     assert not answer.cut_off
     assert b"penstock" not in answer.body

@@ -108,7 +108,9 @@ LOAD_COLUMNS = ("name", "state", "in flight", "queued", "next waits", "waited", 
 
 def _load(it: DeploymentModel) -> tuple[str, ...]:
     load = it.status.load
-    waits = (_duration(load.estimated_wait_ms), _duration(load.queue_wait_ms))
+    # Without a replica there is nothing to go by, and 0 ms would be a promise.
+    estimate = _duration(load.estimated_wait_ms) if it.status.ready else ""
+    waits = (estimate, _duration(load.queue_wait_ms))
     shed = f"{100 * load.shed_share:.1f}%"
     return (it.name, it.status.phase, str(load.in_flight), str(load.queued), *waits, shed)
 
