@@ -11,7 +11,7 @@ def write(event: Event, sink: Sink) -> bool:
         case Head():
             sink.head(event)
         case Chunk():
-            return sink.write(event.body, event.events, event.groups)
+            return sink.write(event.body, event.events, event.groups, event.tokens)
         case Finished():
             sink.finish(event)
         case Failed():

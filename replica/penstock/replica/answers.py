@@ -41,9 +41,11 @@ class EventSink:
         """See `Sink`."""
         self._add(head)
 
-    def write(self, body: bytes, events: int = 1, groups: tuple[TokenGroup, ...] = ()) -> bool:
+    def write(
+        self, body: bytes, events: int = 1, groups: tuple[TokenGroup, ...] = (), tokens: int = 0
+    ) -> bool:
         """See `Sink`."""
-        self._add(Chunk(body, events, groups))
+        self._add(Chunk(body, events, groups, tokens))
         if len(self._events) >= _CAPACITY and not self._ended:
             self._room.clear()
         return self._ended or not self._room.is_set()

@@ -73,7 +73,6 @@ class _Answer:
         "_open",
         "_paused",
         "_room",
-        "_told",
         "_usage",
         "task",
     )
@@ -88,20 +87,19 @@ class _Answer:
         self._room: asyncio.Event | None = None
         self._leave: Callable[[], None] | None = None
         self._usage: Callable[[], Usage] = Usage
-        self._told = 0  # tokens that went with what was written
         self.task: asyncio.Task[None] | None = None
 
     def head(self, head: Head) -> None:
         if self._open:
             self._batch.add(wire.head_write(self._key, head, self._facts))
 
-    def write(self, body: bytes, events: int = 1, groups: tuple[TokenGroup, ...] = ()) -> bool:
+    def write(
+        self, body: bytes, events: int = 1, groups: tuple[TokenGroup, ...] = (), tokens: int = 0
+    ) -> bool:
         if not self._open:
             return True
         writes = self._batch.writes
-        made = self._usage().completion_tokens
-        writes.append((self._key, wire.CHUNK, body, events, groups, made - self._told))
-        self._told = made
+        writes.append((self._key, wire.CHUNK, body, events, groups, tokens))
         if not 1 < len(writes) < _MOST_WRITES:
             self._batch.see_to_flush()
         return self._paused

@@ -71,6 +71,7 @@ class Chunk:
     body: bytes
     events: int = 1
     groups: tuple[TokenGroup, ...] = ()
+    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +184,12 @@ class Sink(Protocol):
         """The answer begins. Before the first `write`; not before a `fail` alone."""
         ...
 
-    def write(self, body: bytes, events: int = 1, groups: tuple[TokenGroup, ...] = ()) -> bool:
-        """Answer bytes, verbatim: whole SSE events, or the whole unary body. True where the client
-        is slower than the engine, or gone: then await `room` before the next."""
+    def write(
+        self, body: bytes, events: int = 1, groups: tuple[TokenGroup, ...] = (), tokens: int = 0
+    ) -> bool:
+        """Answer bytes, verbatim: whole SSE events, or the whole unary body; `tokens` were made
+        since the write before. True where the client is slower than the engine, or gone: then
+        await `room` before the next."""
         ...
 
     async def room(self) -> None:

@@ -226,7 +226,7 @@ async def _pass_on(event: Event, sink: Sink) -> bool:
         case Head():
             sink.head(event)
         case Chunk():
-            if sink.write(event.body, event.events, event.groups):
+            if sink.write(event.body, event.events, event.groups, event.tokens):
                 await sink.room()
         case Finished():
             sink.finish(event)

@@ -142,7 +142,7 @@ def events_of(message: inference_pb2.CallEvent) -> list[Event]:
         events.append(_head_of(message.head))
     if message.HasField("chunk"):
         groups = tuple(_group_of(group) for group in message.chunk.groups)
-        events.append(Chunk(message.chunk.body, message.chunk.events, groups))
+        events.append(Chunk(message.chunk.body, message.chunk.events, groups, message.chunk.tokens))
     if message.HasField("finished"):
         events.append(_finished_of(message.finished))
     if message.HasField("failed"):

@@ -37,6 +37,7 @@ class Answer:
     body: bytes = b""
     events: int = 0
     groups: list[TokenGroup] = field(default_factory=list)
+    tokens: int = 0
     end: Finished | Failed | None = None
 
     @property
@@ -134,6 +135,7 @@ async def ask(
                 answer.body += event.body
                 answer.events += event.events
                 answer.groups += event.groups
+                answer.tokens += event.tokens
             case Finished() | Failed():
                 assert answer.end is None
                 answer.end = event

@@ -48,7 +48,9 @@ class Ledger:
     def head(self, head: Head) -> None:
         return
 
-    def write(self, body: bytes, events: int = 1, groups: tuple[TokenGroup, ...] = ()) -> bool:
+    def write(
+        self, body: bytes, events: int = 1, groups: tuple[TokenGroup, ...] = (), tokens: int = 0
+    ) -> bool:
         return False
 
     async def room(self) -> None:

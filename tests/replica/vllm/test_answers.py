@@ -78,6 +78,7 @@ async def test_streamed_and_unary_say_the_same(engine: VllmEngine, question: str
     assert stream.text() == unary.text()
     assert stream.finished.finish_reasons == unary.finished.finish_reasons
     assert stream.finished.completion_tokens == unary.finished.completion_tokens
+    assert stream.tokens == unary.tokens == unary.finished.completion_tokens
     ids = [[i for g in answer.groups for i in g.token_ids] for answer in (stream, unary)]
     assert ids[0] == ids[1]
     assert stream.groups[-1].finish_reason == unary.finished.finish_reasons[0]

@@ -55,6 +55,16 @@ def test_groups_are_handed_out_once_and_name_the_stop() -> None:
     assert tap.take_groups() == ()
 
 
+def test_tokens_are_told_once() -> None:
+    tap = _tap(token_groups=False)
+    first = tap.begin(1)
+    tap.saw(first, _output(_part([1, 2])))
+    assert tap.take_tokens() == 2
+    assert tap.take_tokens() == 0
+    tap.saw(first, _output(_part([3], "stop")))
+    assert tap.take_tokens() == 1
+
+
 def test_no_groups_are_kept_when_nobody_asked() -> None:
     tap = _tap(token_groups=False)
     tap.saw(tap.begin(1), _output(_part([1])))

@@ -108,7 +108,8 @@ class Exchange:
                 and self._tap.lost is None
                 and not body.startswith(errors.STREAM_ERRORS)
             ):
-                if self._sink.write(body, 1, self._tap.take_groups()):
+                tap = self._tap
+                if self._sink.write(body, 1, tap.take_groups(), tap.take_tokens()):
                     await self._sink.room()
             elif body:
                 self._keep_from_client()

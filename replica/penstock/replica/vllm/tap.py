@@ -47,6 +47,7 @@ class CallTap:
         self._prompt_tokens: dict[int, int] = {}
         self._cached: dict[int, int] = {}
         self._completion_tokens = 0
+        self._taken_tokens = 0
         self._reasons: dict[int, str] = {}
         self._choices = 0
         self._pooled = 0
@@ -162,6 +163,11 @@ class CallTap:
         groups = tuple(self._groups)
         self._groups.clear()
         return groups
+
+    def take_tokens(self) -> int:
+        """How many tokens came since the last time."""
+        taken, self._taken_tokens = self._taken_tokens, self._completion_tokens
+        return self._completion_tokens - taken
 
     def head_known(self) -> bool:
         """Whether the engine has said anything yet."""
