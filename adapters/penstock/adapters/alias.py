@@ -1,0 +1,155 @@
+"""An alias: a movable name of a deployment for adapter versions, with the way it came.
+
+Clients say `deployment:alias`, and so get whatever it names now; or `deployment:name@version`, and
+get that for ever.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from penstock.adapters.adapter import AdapterRef, BaseModelFamily
+from penstock.adapters.version import AdapterVersion, VersionState
+
+MOST_SHARES: Final = 8
+LARGEST_WEIGHT: Final = 1000
+MOST_MOVES: Final = 100
+"""Moves that are kept, the newest."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+
+
+class BadAlias(ValueError):
+    """An alias that cannot be, or cannot name this; the message says what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What an alias names: one version, or several with their shares of the sessions."""
+
+    shares: tuple[tuple[AdapterRef, int], ...]  # weights of any sum, sorted by version
+
+    @classmethod
+    def of(cls, ref: AdapterRef) -> Target:
+        """One version for everybody."""
+        return cls(((ref, 1),))
+
+    @classmethod
+    def split(cls, weights: Mapping[AdapterRef, int]) -> Target:
+        """Several versions by weight; one of weight 0 is left out. Raises `BadAlias`."""
+        return cls(tuple(sorted((ref, weight) for ref, weight in weights.items() if weight != 0)))
+
+    def __post_init__(self) -> None:
+        """Refuses nothing at all, too many versions, and weights that are no shares."""
+        if not 1 <= len(self.shares) <= MOST_SHARES:
+            raise BadAlias(f"it names {len(self.shares)} versions, 1 to {MOST_SHARES} can share")
+        for ref, weight in self.shares:
+            if type(weight) is not int or not 1 <= weight <= LARGEST_WEIGHT:
+                raise BadAlias(f"the weight of {ref} is {weight!r}, not 0 to {LARGEST_WEIGHT}")
+        if len(set(self.refs)) != len(self.shares):
+            raise BadAlias("it names a version twice")
+
+    @property
+    def refs(self) -> tuple[AdapterRef, ...]:
+        """The versions, without their shares."""
+        return tuple(ref for ref, _ in self.shares)
+
+    def __str__(self) -> str:
+        """`pirate@1`, or `pirate@1 90, pirate@2 10`."""
+        if len(self.shares) == 1:
+            return str(self.shares[0][0])
+        return ", ".join(f"{ref} {weight}" for ref, weight in self.shares)
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One change of an alias."""
+
+    target: Target
+    at: datetime
+    by: str
+    undoes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """An alias and its moves, oldest first; the last says what it names now."""
+
+    deployment: str
+    name: str
+    moves: tuple[Move, ...]
+
+    def __post_init__(self) -> None:
+        """Refuses names that clients could not say, and an alias that names nothing."""
+        if not _NAME.fullmatch(self.name):
+            raise BadAlias(f"the alias {self.name!r} is not made of letters, digits, . _ -")
+        if not self.moves:
+            raise BadAlias(f"the alias {self.full_name} names nothing")
+
+    @property
+    def full_name(self) -> str:
+        """What clients say."""
+        return f"{self.deployment}:{self.name}"
+
+    @property
+    def target(self) -> Target:
+        """What it names now."""
+        return self.moves[-1].target
+
+    def moved(self, move: Move) -> Alias:
+        """The alias after a move; one to where it is already changes nothing."""
+        if move.target == self.target:
+            return self
+        return replace(self, moves=(*self.moves, move)[-MOST_MOVES:])
+
+    def undone(self, at: datetime, by: str) -> Alias:
+        """The alias as it was before its last move; undone twice, it is where it was. Raises
+        `BadAlias` where it never moved."""
+        if len(self.moves) < 2:
+            raise BadAlias(f"{self.full_name} has not moved since it was made: nothing to undo")
+        return self.moved(Move(self.moves[-2].target, at, by, undoes=True))
+
+
+def check_target(
+    target: Target,
+    known: Mapping[AdapterRef, AdapterVersion],
+    family: BaseModelFamily,
+    asked: Collection[VersionState] = (
+        VersionState.CANDIDATE,
+        VersionState.CANARY,
+        VersionState.LIVE,
+    ),
+) -> None:
+    """Raises `BadAlias` where the target names a version that is not registered, is retired (or in
+    no state of `asked`), or was made for another family than the deployment's."""
+    for ref in target.refs:
+        version = known.get(ref)
+        if version is None:
+            raise BadAlias(f"{ref} is not registered{_those_of(ref, known)}")
+        if version.state not in asked:
+            raise BadAlias(f"{ref} is {version.state}: an alias may name {', '.join(asked)}")
+        if version.manifest.family != family:
+            raise BadAlias(
+                f"{ref} is made for {version.manifest.family}, the deployment serves {family}"
+            )
+
+
+def _those_of(ref: AdapterRef, known: Mapping[AdapterRef, AdapterVersion]) -> str:
+    others = sorted(other.version for other in known if other.name == ref.name)
+    return f"; of {ref.name} there is {', '.join(others[-10:])}" if others else ""
+
+
+__all__ = [
+    "LARGEST_WEIGHT",
+    "MOST_MOVES",
+    "MOST_SHARES",
+    "Alias",
+    "BadAlias",
+    "Move",
+    "Target",
+    "check_target",
+]

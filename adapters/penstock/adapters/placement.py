@@ -1,0 +1,154 @@
+"""Which replica should hold which adapters: a pure function from what is wanted and what is so.
+
+A slot is not a pin. An adapter that is wanted somewhere stays there; the others are guests, of
+which the least recently used goes first when a slot is needed, and never one that is in use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from penstock.adapters.adapter import AdapterRef
+
+
+class Urgency(IntEnum):
+    """Whose places are given first, and taken away last."""
+
+    PINNED = 0  # stays whoever else asks
+    PRELOADED = 1  # wanted before anybody asks
+    ASKED = 2  # a request waits for it
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """On how many replicas of a deployment an adapter should be."""
+
+    ref: AdapterRef
+    replicas: int | None = None  # none: all of them
+    urgency: Urgency = Urgency.PRELOADED
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A replica that is ready, and the adapters in its engine."""
+
+    replica: str
+    slots: int
+    holds: frozenset[AdapterRef] = frozenset()  # those on their way into it among them
+    in_use: frozenset[AdapterRef] = frozenset()  # of these, by requests that run or wait
+    # Seconds of any clock; of one that nobody has used yet, when it came.
+    last_used: Mapping[AdapterRef, float] = field(default_factory=dict)
+    failed: frozenset[AdapterRef] = frozenset()  # whose loads failed here lately
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do on one replica: `unload` first, then `load`."""
+
+    load: tuple[AdapterRef, ...] = ()
+    unload: tuple[AdapterRef, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What to do, and what cannot be done."""
+
+    plans: Mapping[str, Plan]  # by replica; those without work are missing
+    unplaced: Mapping[AdapterRef, int]  # replicas that a wish lacks
+
+
+def place(
+    wishes: Sequence[Wish], served: Collection[AdapterRef], holders: Sequence[Holder]
+) -> Placement:
+    """The next steps towards the wishes; of those that are equally urgent, the first go first.
+
+    `served`: all that may be held; any other is unloaded as soon as nobody uses it.
+    """
+    wished = {wish.ref for wish in wishes}
+    rooms = [_Room(holder, served, wished) for holder in holders]
+    unplaced: dict[AdapterRef, int] = {}
+    for urgency in Urgency:
+        equals = [wish for wish in wishes if wish.urgency == urgency]
+        # All keep what they have before the first of them gets more.
+        lacking = [(wish.ref, _keep(wish, rooms)) for wish in equals]
+        for ref, missing in lacking:
+            left = _spread(ref, missing, rooms) if ref in served else missing
+            if left:
+                unplaced[ref] = max(left, unplaced.get(ref, 0))
+    return Placement({room.replica: room.plan() for room in rooms if room.changed()}, unplaced)
+
+
+def _keep(wish: Wish, rooms: Sequence[_Room]) -> int:
+    """Marks the places that the wish has already; how many it lacks."""
+    wanted = len(rooms) if wish.replicas is None else min(wish.replicas, len(rooms))
+    having = sorted((room for room in rooms if room.has(wish.ref)), key=lambda room: room.replica)
+    for room in having[:wanted]:
+        room.keep(wish.ref)
+    return max(0, wanted - len(having))
+
+
+def _spread(ref: AdapterRef, missing: int, rooms: Sequence[_Room]) -> int:
+    """Gives the adapter to so many more replicas, the emptiest first; how many had no room."""
+    for room in sorted(rooms, key=lambda room: (-room.free(), room.taken(), room.replica)):
+        if missing and room.admit(ref):
+            missing -= 1
+    return missing
+
+
+class _Room:
+    """The slots of one replica while they are dealt out."""
+
+    def __init__(
+        self, holder: Holder, served: Collection[AdapterRef], wished: Collection[AdapterRef]
+    ) -> None:
+        self._holder = holder
+        self._wished = wished
+        self._holds = {ref for ref in holder.holds if ref in served or ref in holder.in_use}
+        self._kept: set[AdapterRef] = set()
+        self.replica = holder.replica
+
+    def has(self, ref: AdapterRef) -> bool:
+        return ref in self._holds
+
+    def keep(self, ref: AdapterRef) -> None:
+        self._kept.add(ref)
+
+    def taken(self) -> int:
+        return len(self._holds)
+
+    def free(self) -> int:
+        return max(0, self._holder.slots - len(self._holds))
+
+    def admit(self, ref: AdapterRef) -> bool:
+        """Makes room for the adapter and gives it; whether that was possible."""
+        if self.has(ref) or ref in self._holder.failed:
+            return False
+        if not self.free() and not self._let_a_guest_go():
+            return False
+        self._holds.add(ref)
+        self.keep(ref)
+        return True
+
+    def _let_a_guest_go(self) -> bool:
+        used = self._holder.last_used
+        guests = self._holds - self._kept - self._holder.in_use
+        if not guests or len(self._holds) > self._holder.slots:
+            return False
+        self._holds.remove(
+            min(guests, key=lambda ref: (ref in self._wished, used.get(ref, 0.0), ref))
+        )
+        return True
+
+    def changed(self) -> bool:
+        return self._holds != self._holder.holds
+
+    def plan(self) -> Plan:
+        return Plan(
+            load=tuple(sorted(self._holds - self._holder.holds)),
+            unload=tuple(sorted(self._holder.holds - self._holds)),
+        )
+
+
+__all__ = ["Holder", "Placement", "Plan", "Urgency", "Wish", "place"]
