@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.adapters.adapter import AdapterRef
-from penstock.adapters.placement import Holder, Placement, Plan, Urgency, Wish, place
+from penstock.adapters.placement import Desired, Holder, Placement, Plan, Urgency, place
 from tests.adapters.examples import ref, refs
 
 ALL = refs(f"{name}@1" for name in "abcdef")
@@ -23,62 +23,62 @@ def holder(
 
 
 def test_an_adapter_for_all_is_loaded_where_it_is_missing() -> None:
-    done = place([Wish(A)], ALL, [holder("r1", "a"), holder("r2")])
+    done = place([Desired(A)], ALL, [holder("r1", "a"), holder("r2")])
     assert done == Placement({"r2": Plan(load=(A,))}, {})
 
 
 def test_an_adapter_for_some_goes_to_the_emptiest() -> None:
-    done = place([Wish(A, 1)], ALL, [holder("r1", "b"), holder("r2")])
+    done = place([Desired(A, 1)], ALL, [holder("r1", "b"), holder("r2")])
     assert done.plans == {"r2": Plan(load=(A,))}
 
 
 def test_what_stands_where_it_is_wanted_is_left_alone() -> None:
-    assert place([Wish(A, 1)], ALL, [holder("r1", "ab"), holder("r2")]).plans == {}
+    assert place([Desired(A, 1)], ALL, [holder("r1", "ab"), holder("r2")]).plans == {}
 
 
 def test_the_guest_that_was_used_longest_ago_makes_room() -> None:
     full = holder("r1", "bc", last_used={B: 5.0, C: 3.0})
-    assert place([Wish(A)], ALL, [full]).plans == {"r1": Plan(load=(A,), unload=(C,))}
+    assert place([Desired(A)], ALL, [full]).plans == {"r1": Plan(load=(A,), unload=(C,))}
 
 
 def test_one_in_use_does_not_make_room() -> None:
     full = holder("r1", "bc", in_use="c", last_used={B: 5.0, C: 3.0})
-    assert place([Wish(A)], ALL, [full]).plans == {"r1": Plan(load=(A,), unload=(B,))}
-    assert place([Wish(A)], ALL, [replace(full, in_use=refs(["b@1", "c@1"]))]) == Placement(
+    assert place([Desired(A)], ALL, [full]).plans == {"r1": Plan(load=(A,), unload=(B,))}
+    assert place([Desired(A)], ALL, [replace(full, in_use=refs(["b@1", "c@1"]))]) == Placement(
         {}, {A: 1}
     )
 
 
 def test_a_pinned_one_takes_the_place_of_a_preloaded_one_after_all_guests() -> None:
-    wishes = [Wish(B), Wish(A, urgency=Urgency.PINNED)]
-    assert place(wishes, ALL, [holder("r1", "bc")]).plans == {"r1": Plan((A,), (C,))}
-    done = place(wishes, ALL, [holder("r1", "b", slots=1)])
+    desired = [Desired(B), Desired(A, urgency=Urgency.PINNED)]
+    assert place(desired, ALL, [holder("r1", "bc")]).plans == {"r1": Plan((A,), (C,))}
+    done = place(desired, ALL, [holder("r1", "b", slots=1)])
     assert done == Placement({"r1": Plan((A,), (B,))}, {B: 1})
 
 
 def test_a_preloaded_one_is_not_moved_where_a_guest_can_go() -> None:
-    wishes = [Wish(A, urgency=Urgency.PINNED), Wish(B, 1)]
-    assert place(wishes, ALL, [holder("r1", "bc"), holder("r2")]).plans == {
+    desired = [Desired(A, urgency=Urgency.PINNED), Desired(B, 1)]
+    assert place(desired, ALL, [holder("r1", "bc"), holder("r2")]).plans == {
         "r1": Plan((A,), (C,)),
         "r2": Plan((A,)),
     }
 
 
 def test_whoever_is_asked_for_does_not_take_the_place_of_one_that_is_wanted() -> None:
-    wishes = [Wish(A, urgency=Urgency.PINNED), Wish(B), Wish(C, 1, Urgency.ASKED)]
-    assert place(wishes, ALL, [holder("r1", "ab")]) == Placement({}, {C: 1})
+    desired = [Desired(A, urgency=Urgency.PINNED), Desired(B), Desired(C, 1, Urgency.ASKED)]
+    assert place(desired, ALL, [holder("r1", "ab")]) == Placement({}, {C: 1})
 
 
 def test_of_those_asked_for_the_first_gets_the_only_slot() -> None:
-    wishes = [Wish(C, 1, Urgency.ASKED), Wish(B, 1, Urgency.ASKED)]
-    assert place(wishes, ALL, [holder("r1", slots=1)]) == Placement({"r1": Plan((C,))}, {B: 1})
+    desired = [Desired(C, 1, Urgency.ASKED), Desired(B, 1, Urgency.ASKED)]
+    assert place(desired, ALL, [holder("r1", slots=1)]) == Placement({"r1": Plan((C,))}, {B: 1})
 
 
 def test_where_a_load_failed_another_replica_is_tried() -> None:
     failed = holder("r1", failed=frozenset({A}))
-    wish = Wish(A, 1, Urgency.ASKED)
-    assert place([wish], ALL, [failed, holder("r2", "bc")]).plans == {"r2": Plan((A,), (B,))}
-    assert place([wish], ALL, [failed]).unplaced == {A: 1}
+    want = Desired(A, 1, Urgency.ASKED)
+    assert place([want], ALL, [failed, holder("r2", "bc")]).plans == {"r2": Plan((A,), (B,))}
+    assert place([want], ALL, [failed]).unplaced == {A: 1}
 
 
 def test_what_is_served_no_more_leaves_as_soon_as_nobody_uses_it() -> None:
@@ -90,14 +90,14 @@ def test_what_is_served_no_more_leaves_as_soon_as_nobody_uses_it() -> None:
 
 
 def test_what_is_not_served_is_never_loaded() -> None:
-    assert place([Wish(A)], ALL - {A}, [holder("r1")]) == Placement({}, {A: 1})
+    assert place([Desired(A)], ALL - {A}, [holder("r1")]) == Placement({}, {A: 1})
 
 
 adapters = st.sampled_from(sorted(ALL))
-wish_lists = st.lists(
-    st.builds(Wish, adapters, st.none() | st.integers(0, 3), st.sampled_from(Urgency)),
+desired_lists = st.lists(
+    st.builds(Desired, adapters, st.none() | st.integers(0, 3), st.sampled_from(Urgency)),
     max_size=6,
-    unique_by=lambda wish: wish.ref,
+    unique_by=lambda want: want.ref,
 )
 
 
@@ -122,11 +122,11 @@ def carried_out(holders: list[Holder], done: Placement) -> list[Holder]:
     return after
 
 
-@given(wish_lists, st.frozensets(adapters), holders())
+@given(desired_lists, st.frozensets(adapters), holders())
 def test_slots_suffice_users_keep_theirs_and_a_plan_that_is_carried_out_is_the_last(
-    wishes: list[Wish], served: frozenset[AdapterRef], holders: list[Holder]
+    desired: list[Desired], served: frozenset[AdapterRef], holders: list[Holder]
 ) -> None:
-    done = place(wishes, served, holders)
+    done = place(desired, served, holders)
     after = carried_out(holders, done)
     for before, now in zip(holders, after, strict=True):
         assert len(now.holds) <= now.slots
@@ -134,21 +134,21 @@ def test_slots_suffice_users_keep_theirs_and_a_plan_that_is_carried_out_is_the_l
         assert not (now.holds - before.holds) & before.failed
         assert now.holds - before.holds <= served
         assert now.holds <= served | before.in_use
-    again = place(wishes, served, after)
+    again = place(desired, served, after)
     assert again == Placement({}, done.unplaced)
 
 
-@given(wish_lists, holders())
-def test_a_wish_is_unplaced_only_where_nothing_less_urgent_could_go(
-    wishes: list[Wish], holders: list[Holder]
+@given(desired_lists, holders())
+def test_one_desired_is_unplaced_only_where_nothing_less_urgent_could_go(
+    desired: list[Desired], holders: list[Holder]
 ) -> None:
-    done = place(wishes, ALL, holders)
+    done = place(desired, ALL, holders)
     after = carried_out(holders, done)
-    urgent = [wish for wish in wishes if wish.urgency == Urgency.PINNED]
-    for wish in urgent:
-        if wish.ref not in done.unplaced:
+    urgent = [want for want in desired if want.urgency == Urgency.PINNED]
+    for want in urgent:
+        if want.ref not in done.unplaced:
             continue
         for now in after:
             guests = now.holds - now.in_use - {other.ref for other in urgent}
-            can = wish.ref not in now.holds | now.failed and len(now.holds) <= now.slots
+            can = want.ref not in now.holds | now.failed and len(now.holds) <= now.slots
             assert not (can and (guests or len(now.holds) < now.slots))

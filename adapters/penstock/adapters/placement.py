@@ -22,7 +22,7 @@ class Urgency(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Desired:
     """On how many replicas of a deployment an adapter should be."""
 
     ref: AdapterRef
@@ -56,23 +56,23 @@ class Placement:
     """What to do, and what cannot be done."""
 
     plans: Mapping[str, Plan]  # by replica; those without work are missing
-    unplaced: Mapping[AdapterRef, int]  # replicas that a wish lacks
+    unplaced: Mapping[AdapterRef, int]  # how many replicas it should be on besides
 
 
 def place(
-    wishes: Sequence[Wish], served: Collection[AdapterRef], holders: Sequence[Holder]
+    desired: Sequence[Desired], served: Collection[AdapterRef], holders: Sequence[Holder]
 ) -> Placement:
-    """The next steps towards the wishes; of those that are equally urgent, the first go first.
+    """The next steps towards what is desired; of equally urgent ones, the first go first.
 
     `served`: all that may be held; any other is unloaded as soon as nobody uses it.
     """
-    wished = {wish.ref for wish in wishes}
-    rooms = [_Room(holder, served, wished) for holder in holders]
+    wanted_refs = {want.ref for want in desired}
+    rooms = [_Room(holder, served, wanted_refs) for holder in holders]
     unplaced: dict[AdapterRef, int] = {}
     for urgency in Urgency:
-        equals = [wish for wish in wishes if wish.urgency == urgency]
+        equals = [want for want in desired if want.urgency == urgency]
         # All keep what they have before the first of them gets more.
-        lacking = [(wish.ref, _keep(wish, rooms)) for wish in equals]
+        lacking = [(want.ref, _keep(want, rooms)) for want in equals]
         for ref, missing in lacking:
             left = _spread(ref, missing, rooms) if ref in served else missing
             if left:
@@ -80,12 +80,12 @@ def place(
     return Placement({room.replica: room.plan() for room in rooms if room.changed()}, unplaced)
 
 
-def _keep(wish: Wish, rooms: Sequence[_Room]) -> int:
-    """Marks the places that the wish has already; how many it lacks."""
-    wanted = len(rooms) if wish.replicas is None else min(wish.replicas, len(rooms))
-    having = sorted((room for room in rooms if room.has(wish.ref)), key=lambda room: room.replica)
+def _keep(want: Desired, rooms: Sequence[_Room]) -> int:
+    """Marks the places that it has already; how many it lacks."""
+    wanted = len(rooms) if want.replicas is None else min(want.replicas, len(rooms))
+    having = sorted((room for room in rooms if room.has(want.ref)), key=lambda room: room.replica)
     for room in having[:wanted]:
-        room.keep(wish.ref)
+        room.keep(want.ref)
     return max(0, wanted - len(having))
 
 
@@ -101,10 +101,10 @@ class _Room:
     """The slots of one replica while they are dealt out."""
 
     def __init__(
-        self, holder: Holder, served: Collection[AdapterRef], wished: Collection[AdapterRef]
+        self, holder: Holder, served: Collection[AdapterRef], wanted_refs: Collection[AdapterRef]
     ) -> None:
         self._holder = holder
-        self._wished = wished
+        self._wanted = wanted_refs
         self._holds = {ref for ref in holder.holds if ref in served or ref in holder.in_use}
         self._kept: set[AdapterRef] = set()
         self.replica = holder.replica
@@ -137,7 +137,7 @@ class _Room:
         if not guests or len(self._holds) > self._holder.slots:
             return False
         self._holds.remove(
-            min(guests, key=lambda ref: (ref in self._wished, used.get(ref, 0.0), ref))
+            min(guests, key=lambda ref: (ref in self._wanted, used.get(ref, 0.0), ref))
         )
         return True
 
@@ -151,4 +151,4 @@ class _Room:
         )
 
 
-__all__ = ["Holder", "Placement", "Plan", "Urgency", "Wish", "place"]
+__all__ = ["Desired", "Holder", "Placement", "Plan", "Urgency", "place"]

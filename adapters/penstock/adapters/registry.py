@@ -56,12 +56,12 @@ def retire(version: AdapterVersion, aliases: Iterable[Alias]) -> AdapterVersion:
     return version.moved_to(VersionState.RETIRED)
 
 
-def check_unnamed(ref: AdapterRef, aliases: Iterable[Alias], wish: str) -> None:
-    """Raises `InUse` while an alias names the version: it cannot be `wish` before that is moved."""
+def check_unnamed(ref: AdapterRef, aliases: Iterable[Alias], change: str) -> None:
+    """Raises `InUse` while an alias names the version; `change` is what that forbids, "retired"."""
     named_by = sorted(alias.full_name for alias in aliases if ref in alias.target.refs)
     if named_by:
         raise InUse(
-            f"{ref} cannot be {wish}: {', '.join(named_by)} name{'s' * (len(named_by) == 1)} it; "
+            f"{ref} cannot be {change}: {', '.join(named_by)} name{'s' * (len(named_by) == 1)} it; "
             "move that first"
         )
 

@@ -190,7 +190,7 @@ Session::Refused Session::refusal(const RequestHead& head, const Match& matched)
   if (found->page != Page::kEndpoint) return std::nullopt;
   if (!is_json(head)) return wrong_content_type(head);
   if (coding_of(head) == Coding::kUnknown) return wrong_coding(head);
-  return wrong_wish(head);
+  return wrong_own_header(head);
 }
 
 // Whose request it is, where the page is for those who may call, or tells them more than others.

@@ -37,7 +37,7 @@ base::Error wrong_coding(const RequestHead& head) {
                               "` is not taken here. Send the body as it is, or in gzip.");
 }
 
-std::optional<base::Error> wrong_wish(const RequestHead& head) {
+std::optional<base::Error> wrong_own_header(const RequestHead& head) {
   if (!head.priority.empty() && !base::priority_named(head.priority)) {
     return unknown_value("x-penstock-priority", head.priority, "low, normal or high");
   }

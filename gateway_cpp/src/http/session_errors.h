@@ -16,8 +16,8 @@ constexpr std::string_view kIncludeMetadata = "include";
 base::Error wrong_method(const RequestHead& head, std::string_view allow);
 base::Error wrong_content_type(const RequestHead& head);
 base::Error wrong_coding(const RequestHead& head);
-// What a header of our own wishes for and does not exist; none: all of them can be met.
-std::optional<base::Error> wrong_wish(const RequestHead& head);
+// A header of our own with a value that none of its meanings has; none: all are well.
+std::optional<base::Error> wrong_own_header(const RequestHead& head);
 base::Error too_many_clients();
 base::Error plain_http();
 base::Error our_fault();

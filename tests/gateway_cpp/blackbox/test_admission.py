@@ -197,7 +197,7 @@ async def test_a_stream_that_asks_for_metadata_ends_with_it(start: Start, path: 
         ("x-penstock-priority: urgent", "x-penstock-priority is `urgent`"),
     ],
 )
-async def test_a_wish_that_nobody_can_meet_is_refused_by_name(
+async def test_an_own_header_with_an_unknown_value_is_refused_by_name(
     start: Start, header: str, named: str
 ) -> None:
     system = await start()
