@@ -1,7 +1,7 @@
 """Every error that crosses a module of the control plane.
 
 PenstockError (500)
- > InvalidInput (422)      > InvalidSpec, InvalidSetting
+ > InvalidInput (422)      > InvalidSpec, InvalidSetting, BadAdapter
  > NotFound (404)          > UnknownDeployment, UnknownNode, UnknownReplica, UnknownGateway,
                            UnknownTenant, UnknownKey
  > Conflict (409)          > DeploymentExists, GatewayNotReplaced, TenantExists
@@ -46,6 +46,12 @@ class InvalidSetting(InvalidInput):
     """A flag or environment variable of a process."""
 
     kind = "invalid-setting"
+
+
+class BadAdapter(InvalidInput):
+    """The files of an adapter cannot be served as they are."""
+
+    kind = "bad-adapter"
 
 
 class NotFound(PenstockError):

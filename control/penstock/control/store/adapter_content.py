@@ -1,0 +1,224 @@
+"""The bytes of adapters in a directory, by digest: whole, read-only, or not there at all.
+
+    <directory>/<digest>/adapter_config.json
+    <directory>/<digest>/adapter_model.safetensors
+    <directory>/incoming/...    what is being taken in or thrown away
+
+What comes in is hashed while it is copied, so a source that changes meanwhile makes an adapter that
+is refused or another one, never one that is not what its digest says. A content appears and goes by
+one rename. Calls block on the disk: a thread's work, never the event loop's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import BinaryIO, Final
+
+from penstock.adapters.fitness import (
+    AdapterFacts,
+    FamilyLimits,
+    UnfitAdapter,
+    check_family,
+    facts_of,
+)
+from penstock.adapters.lora_config import BadLoraConfig, LoraConfig
+from penstock.adapters.safetensors import PREFIX_BYTES, BadSafetensors, header_length, read_header
+from penstock.adapters.version import CONFIG_FILE, WEIGHTS_FILE, Digest, StoredFile, digest_of
+from penstock.control.errors import BadAdapter, StoreUnavailable
+
+_INCOMING: Final = "incoming"
+_PIECE: Final = 1 << 20  # bytes copied at a time
+_LARGEST_CONFIG: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class TakenIn:
+    """An adapter's content that is stored now, and what it turned out to be."""
+
+    digest: Digest
+    files: tuple[StoredFile, ...]
+    facts: AdapterFacts
+    base_model: str  # as the trainer named it; may be empty
+
+
+class AdapterContents:
+    """The contents below one directory; one process's at a time, any number of its threads'."""
+
+    def __init__(self, directory: Path) -> None:
+        """`directory` is made when it is first needed. Throws away what a process that was killed
+        had begun to take in."""
+        self._directory = directory
+        shutil.rmtree(directory / _INCOMING, ignore_errors=True)
+
+    def take_in(self, source: Path, limits: FamilyLimits) -> TakenIn:
+        """Copies an adapter out of a directory. The same bytes again are stored once.
+
+        Raises `BadAdapter` for what cannot be served, with what is wrong where, and
+        `StoreUnavailable`; then nothing of it stays.
+        """
+        with self._scratch() as scratch:
+            most = (_LARGEST_CONFIG, limits.max_bytes)
+            files = tuple(
+                _copy(source / name, scratch / name, largest)
+                for name, largest in zip((CONFIG_FILE, WEIGHTS_FILE), most, strict=True)
+            )
+            with _named(source):
+                config = LoraConfig.parse((scratch / CONFIG_FILE).read_bytes())
+                facts = _look_into(scratch / WEIGHTS_FILE, config)
+                check_family(facts, files[1].size, limits)
+            digest = digest_of(files)
+            self._put(scratch, digest)
+        return TakenIn(digest, files, facts, config.base_model)
+
+    def directory_of(self, digest: Digest) -> Path | None:
+        """Where the content lies; none: it is not stored."""
+        path = self._directory / digest
+        return path if path.is_dir() else None
+
+    def stored(self) -> frozenset[Digest]:
+        """All that is stored."""
+        try:
+            names = os.listdir(self._directory)
+        except FileNotFoundError:
+            return frozenset()
+        return frozenset(Digest(name) for name in names if name != _INCOMING)
+
+    def is_intact(self, digest: Digest) -> bool:
+        """Whether the bytes that lie there are still those of the digest."""
+        directory = self._directory / digest
+        try:
+            files = tuple(_hashed(directory / name) for name in (CONFIG_FILE, WEIGHTS_FILE))
+        except (OSError, ValueError):
+            return False
+        return digest_of(files) == digest
+
+    def remove(self, digest: Digest) -> None:
+        """Throws a content away; one that is not there is gone already."""
+        with self._scratch() as scratch:
+            try:
+                (self._directory / digest).rename(scratch / digest)
+            except FileNotFoundError:
+                return
+
+    def _put(self, scratch: Path, digest: Digest) -> None:
+        _sync(scratch)
+        target = self._directory / digest
+        # One that has rotted is no reason to refuse good bytes.
+        if target.exists() and not self.is_intact(digest):
+            self.remove(digest)
+        try:
+            scratch.rename(target)
+        except OSError:
+            # Somebody took in the same bytes at the same time.
+            if not target.is_dir():
+                raise
+        _sync(self._directory)
+
+    @contextmanager
+    def _scratch(self) -> Iterator[Path]:
+        """A directory that is gone afterwards, unless it was renamed."""
+        try:
+            incoming = self._directory / _INCOMING
+            incoming.mkdir(parents=True, exist_ok=True)
+            scratch = Path(mkdtemp(dir=incoming))
+            try:
+                yield scratch
+            finally:
+                shutil.rmtree(scratch, ignore_errors=True)
+        except OSError as error:
+            raise StoreUnavailable(
+                f"cannot write below {self._directory}: {error.strerror}; check its disk's space "
+                "and its rights"
+            ) from error
+
+
+def _copy(source: Path, target: Path, largest: int) -> StoredFile:
+    """Copies and hashes at once. Errors of the source are the caller's, others our disk's."""
+    digest, size = hashlib.sha256(), 0
+    with _opened(source) as origin, target.open("xb") as copy:
+        while piece := _read(origin, source):
+            size += len(piece)
+            if size > largest:
+                raise BadAdapter(
+                    f"{source} has more than {largest} bytes, which is all that is taken"
+                )
+            digest.update(piece)
+            copy.write(piece)
+        os.fchmod(copy.fileno(), 0o444)
+        copy.flush()
+        os.fsync(copy.fileno())
+    if size == 0:
+        raise BadAdapter(f"{source} is empty")
+    return StoredFile(target.name, digest.hexdigest(), size)
+
+
+@contextmanager
+def _opened(source: Path) -> Iterator[BinaryIO]:
+    """The file, if it is one: a pipe would never end, and is not waited for."""
+    try:
+        descriptor = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", error)
+        raise BadAdapter(
+            f"{source} cannot be read: {why}; an adapter is a directory with {CONFIG_FILE} and "
+            f"{WEIGHTS_FILE}, no other format is taken"
+        ) from None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise BadAdapter(f"{source} is no file")
+        with open(descriptor, "rb", buffering=0, closefd=False) as file:
+            yield file
+    finally:
+        os.close(descriptor)
+
+
+def _read(file: BinaryIO, source: Path) -> bytes:
+    try:
+        return file.read(_PIECE)
+    except OSError as error:
+        raise BadAdapter(f"{source} cannot be read: {error.strerror}") from None
+
+
+def _look_into(weights: Path, config: LoraConfig) -> AdapterFacts:
+    with weights.open("rb") as file:
+        length = header_length(file.read(PREFIX_BYTES))
+        data_bytes = weights.stat().st_size - PREFIX_BYTES - length
+        return facts_of(config, read_header(file.read(length), data_bytes))
+
+
+@contextmanager
+def _named(source: Path) -> Iterator[None]:
+    """Says in which file it is what is wrong."""
+    try:
+        yield
+    except BadLoraConfig as error:
+        raise BadAdapter(f"{source / CONFIG_FILE}: {error}") from None
+    except BadSafetensors as error:
+        raise BadAdapter(f"{source / WEIGHTS_FILE}: {error}") from None
+    except UnfitAdapter as error:
+        raise BadAdapter(f"{source}: {error}") from None
+
+
+def _hashed(path: Path) -> StoredFile:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256")
+        return StoredFile(path.name, digest.hexdigest(), os.fstat(file.fileno()).st_size)
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+__all__ = ["AdapterContents", "TakenIn"]

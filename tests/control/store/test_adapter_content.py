@@ -1,0 +1,237 @@
+"""Adapters come in whole and as their digest says, whatever the source or the disk does."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from penstock.adapters.fitness import FamilyLimits
+from penstock.adapters.version import CONFIG_FILE, WEIGHTS_FILE, Digest
+from penstock.control.errors import BadAdapter, StoreUnavailable
+from penstock.control.store.adapter_content import AdapterContents
+
+SHIPPED = Path("replica/penstock/replica/default_model/weights/adapters")
+ANY = FamilyLimits()
+
+
+@pytest.fixture
+def contents(tmp_path: Path) -> AdapterContents:
+    return AdapterContents(tmp_path / "adapters")
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A copy of an adapter that PEFT wrote, to be broken."""
+    return Path(shutil.copytree(SHIPPED / "pirate", tmp_path / "source"))
+
+
+def left_over(tmp_path: Path) -> list[Path]:
+    return list((tmp_path / "adapters" / "incoming").iterdir())
+
+
+def test_an_adapter_is_stored_as_it_was(contents: AdapterContents, tmp_path: Path) -> None:
+    taken = contents.take_in(SHIPPED / "pirate", ANY)
+    directory = contents.directory_of(taken.digest)
+    assert directory is not None
+    for name in (CONFIG_FILE, WEIGHTS_FILE):
+        assert (directory / name).read_bytes() == (SHIPPED / "pirate" / name).read_bytes()
+    assert {path.name for path in directory.iterdir()} == {CONFIG_FILE, WEIGHTS_FILE}
+    assert (taken.facts.rank, taken.base_model) == (8, "penstock-mini")
+    assert contents.stored() == {taken.digest}
+    assert contents.is_intact(taken.digest)
+    assert left_over(tmp_path) == []
+
+
+def test_nothing_is_stored_before_the_first(contents: AdapterContents) -> None:
+    assert contents.stored() == frozenset()
+    assert contents.directory_of(Digest("a" * 64)) is None
+    assert not contents.is_intact(Digest("a" * 64))
+    contents.remove(Digest("a" * 64))
+
+
+def test_the_source_may_go_afterwards(contents: AdapterContents, source: Path) -> None:
+    taken = contents.take_in(source, ANY)
+    shutil.rmtree(source)
+    assert contents.is_intact(taken.digest)
+
+
+def test_the_same_bytes_are_stored_once_however_many_come_at_once(
+    contents: AdapterContents, tmp_path: Path
+) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        digests = set(
+            threads.map(lambda _: contents.take_in(SHIPPED / "json", ANY).digest, range(16))
+        )
+    assert contents.stored() == digests
+    assert len(digests) == 1
+    assert left_over(tmp_path) == []
+
+
+def test_links_are_followed_as_a_cache_of_a_hub_has_them(
+    contents: AdapterContents, source: Path, tmp_path: Path
+) -> None:
+    linked = tmp_path / "linked"
+    linked.mkdir()
+    for name in (CONFIG_FILE, WEIGHTS_FILE):
+        (linked / name).symlink_to(source / name)
+    digest = contents.take_in(linked, ANY).digest
+    assert digest == contents.take_in(source, ANY).digest
+    stored = contents.directory_of(digest)
+    assert stored is not None
+    assert not (stored / WEIGHTS_FILE).is_symlink()
+
+
+def cut(source: Path) -> None:
+    weights = source / WEIGHTS_FILE
+    weights.write_bytes(weights.read_bytes()[:-1])
+
+
+def other_rank(source: Path) -> None:
+    config = json.loads((source / CONFIG_FILE).read_text())
+    (source / CONFIG_FILE).write_text(json.dumps(config | {"r": 16}))
+
+
+def pickled(source: Path) -> None:
+    (source / WEIGHTS_FILE).rename(source / "adapter_model.bin")
+
+
+def piped(source: Path) -> None:
+    (source / WEIGHTS_FILE).unlink()
+    os.mkfifo(source / WEIGHTS_FILE)
+
+
+def without_config(source: Path) -> None:
+    (source / CONFIG_FILE).unlink()
+
+
+def empty(source: Path) -> None:
+    (source / WEIGHTS_FILE).write_bytes(b"")
+
+
+def no_json(source: Path) -> None:
+    (source / CONFIG_FILE).write_bytes(b"{")
+
+
+def endless_config(source: Path) -> None:
+    (source / CONFIG_FILE).unlink()
+    (source / CONFIG_FILE).symlink_to("/dev/zero")
+
+
+def a_directory(source: Path) -> None:
+    (source / CONFIG_FILE).unlink()
+    (source / CONFIG_FILE).mkdir()
+
+
+@pytest.mark.parametrize(
+    ("broken", "why"),
+    [
+        (cut, "adapter_model.safetensors: .* cut off"),
+        (other_rank, "rank 8, its config says 16"),
+        (pickled, "no other format is taken"),
+        (piped, "is no file"),
+        (without_config, "adapter_config.json cannot be read: No such file"),
+        (empty, "is empty"),
+        (no_json, "adapter_config.json: it is no JSON"),
+        (endless_config, "is no file"),
+        (a_directory, "is no file"),
+        (shutil.rmtree, "No such file"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_by_name_and_leaves_nothing(
+    contents: AdapterContents, source: Path, tmp_path: Path, broken: object, why: str
+) -> None:
+    assert callable(broken)
+    broken(source)
+    with pytest.raises(BadAdapter, match=why) as refused:
+        contents.take_in(source, ANY)
+    assert str(source) in str(refused.value)
+    assert contents.stored() == frozenset()
+    assert left_over(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("limits", "why"),
+    [
+        (FamilyLimits(max_bytes=1000), "more than 1000 bytes"),
+        (FamilyLimits(max_rank=4), "its rank is 8"),
+        (FamilyLimits(modules=frozenset({"q_proj"})), "it changes down_proj"),
+    ],
+)
+def test_what_the_family_does_not_take_leaves_nothing(
+    contents: AdapterContents, tmp_path: Path, limits: FamilyLimits, why: str
+) -> None:
+    with pytest.raises(BadAdapter, match=why):
+        contents.take_in(SHIPPED / "pirate", limits)
+    assert contents.stored() == frozenset()
+    assert left_over(tmp_path) == []
+
+
+def test_a_path_that_can_be_none_is_refused(contents: AdapterContents) -> None:
+    with pytest.raises(BadAdapter, match="null byte"):
+        contents.take_in(Path("/tmp/a\0b"), ANY)
+
+
+def test_what_is_removed_is_gone_whole(contents: AdapterContents, tmp_path: Path) -> None:
+    digest = contents.take_in(SHIPPED / "pirate", ANY).digest
+    contents.remove(digest)
+    assert contents.directory_of(digest) is None
+    assert contents.stored() == frozenset()
+    assert left_over(tmp_path) == []
+
+
+def test_bytes_that_rotted_are_known_and_come_anew(contents: AdapterContents) -> None:
+    digest = contents.take_in(SHIPPED / "pirate", ANY).digest
+    directory = contents.directory_of(digest)
+    assert directory is not None
+    weights = directory / WEIGHTS_FILE
+    weights.chmod(0o644)
+    rotten = bytearray(weights.read_bytes())
+    rotten[-1] ^= 1
+    weights.write_bytes(rotten)
+    assert not contents.is_intact(digest)
+    assert contents.take_in(SHIPPED / "pirate", ANY).digest == digest
+    assert contents.is_intact(digest)
+
+
+def test_what_a_killed_process_had_begun_is_thrown_away(tmp_path: Path) -> None:
+    begun = tmp_path / "adapters" / "incoming" / "half"
+    begun.mkdir(parents=True)
+    (begun / WEIGHTS_FILE).write_bytes(b"half")
+    assert AdapterContents(tmp_path / "adapters").stored() == frozenset()
+    assert not begun.exists()
+
+
+def test_a_disk_without_room_is_told_and_leaves_nothing(tmp_path: Path) -> None:
+    program = f"""
+        import resource
+        from pathlib import Path
+        from penstock.adapters.fitness import FamilyLimits
+        from penstock.control.errors import StoreUnavailable
+        from penstock.control.store.adapter_content import AdapterContents
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        contents = AdapterContents(Path({str(tmp_path / "adapters")!r}))
+        try:
+            contents.take_in(Path({str(SHIPPED / "pirate")!r}), FamilyLimits())
+        except StoreUnavailable as error:
+            print(error)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", dedent(program)], capture_output=True, text=True, check=True
+    )
+    assert "cannot write below" in done.stdout
+    assert AdapterContents(tmp_path / "adapters").stored() == frozenset()
+
+
+def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StoreUnavailable, match="cannot write below"):
+        AdapterContents(tmp_path / "file" / "adapters").take_in(SHIPPED / "pirate", ANY)
