@@ -1,4 +1,5 @@
-// The answer's way to the client: phase stream, and every other way for a request to end.
+// The answer's way to the client: what streamed and unary ones have in common, and every other way
+// for a request to end.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -75,13 +76,6 @@ bool was_told(const std::vector<openai::Header>& told, const openai::Header& hea
          (found->value == header.value || !header.name.starts_with("x-penstock-"));
 }
 
-// Of a replica that says it is done before its stream is.
-base::Error unended() {
-  return base::make_error(base::Kind::kUpstreamFailed,
-                          "The replica ended the stream before its last event: the answer is not "
-                          "complete. Send the request again.");
-}
-
 }  // namespace
 
 Awaitable<RequestFlow::Delivered> RequestFlow::deliver(Exchange& x) {
@@ -94,114 +88,6 @@ Awaitable<RequestFlow::Delivered> RequestFlow::deliver(Exchange& x) {
   if (x.large) co_await hash_aside(x);
   co_await stream(x);
   co_return Delivered::kYes;
-}
-
-// Bytes as they come, one write for all that came since the last. While the client is slow nothing
-// is taken, so no credit goes back and the replica is held.
-Awaitable<void> RequestFlow::stream(Exchange& x) {
-  upstream::Call& call = *x.attempt->call;
-  if (!x.stream_begun) begin_stream(x, call.head().content_type());
-  if (!x.told_early.empty()) tell_late(x);
-  arm_unless_none(x.heartbeat, parts_.config.heartbeat);
-  for (;;) {
-    if (x.reply.behind()) {
-      const Sent caught_up = co_await x.reply.flush();
-      if (caught_up == Sent::kGone) {
-        x.whole = false;  // what was behind may be its last event
-        break;
-      }
-      note_written(x, 0);
-    }
-    if (call.has_bytes() || call.ended()) {
-      if (call.failed()) co_await note_failure(x);
-      const Piece piece = take_news(x);
-      Sent sent = x.reply.write(x.payload, piece);
-      if (sent == Sent::kBlocked) sent = co_await x.reply.flush();
-      if (piece == Piece::kCutOff) co_return;
-      if (sent == Sent::kGone) break;
-      x.whole = x.whole || (x.end.reached() && x.held_end.empty());
-      note_silence(x);
-      note_written(x, x.taken);
-      if (piece == Piece::kLast) {
-        x.settlement.last_byte();
-        co_return note_success(x);
-      }
-      call.wrote(x.taken);
-    }
-    if (x.reply.stop() != Stop::kNo) break;
-    if (x.heartbeat.fired() && !beat(x)) break;
-    if (x.deadline.fired() && is_silent(x)) {
-      const base::Error error = deadline_error(x);
-      co_return co_await fail(x, error);
-    }
-    if (!call.has_bytes() && !call.ended()) co_await x.reply.signal().wait();
-  }
-  const base::Error error = stop_error(x.reply.stop());
-  co_await fail(x, error);
-}
-
-// Moves what came for the call into the payload, with an error event where that is its end.
-Piece RequestFlow::take_news(Exchange& x) {
-  upstream::Call& call = *x.attempt->call;
-  x.record().events += call.pending_events();
-  call.take(x.payload);
-  x.taken = x.payload.size();
-  if (!x.held_end.empty()) x.payload.append(std::exchange(x.held_end, {}));
-  x.end.note(x.payload.bytes());
-  if (x.wants_metadata() && !x.names) x.names = names_of(x.payload.bytes());
-  if (x.names && x.end.reached() && !call.ended()) hold_end(x);
-  const Piece piece = call.ended() ? last_piece(x) : Piece::kMore;
-  x.answered = piece != Piece::kMore;
-  if (x.taken > 0 && piece != Piece::kCutOff) x.settlement.first_byte();
-  return piece;
-}
-
-// Nothing follows the last event of a whole answer: where it came before a failure, the client has
-// all of it. An engine that says its last event and then that the answer is none is believed, as
-// long as the client has not seen it.
-Piece RequestFlow::last_piece(Exchange& x) {
-  x.aboard.leave();
-  if (x.whole || (x.attempt->call->failed() && x.end.reached())) return Piece::kLast;
-  Failed fault = fault_of_end(x);
-  if (!fault && !x.end.reached()) fault = unended();
-  if (!fault) {
-    if (x.names) add_metadata(x);
-    return Piece::kLast;
-  }
-  x.payload.drop_last(x.end.bytes());
-  x.payload.append(broken(x, *fault));
-  x.settlement.failed(*fault);
-  return Piece::kCutOff;
-}
-
-// The last event waits for what the replica's last word says of the answer.
-void RequestFlow::hold_end(Exchange& x) {
-  x.held_end = x.payload.bytes().substr(x.payload.size() - x.end.bytes());
-  x.payload.drop_last(x.held_end.size());
-}
-
-// Before the last event, which this piece ends with.
-void RequestFlow::add_metadata(Exchange& x) {
-  const std::string last(x.payload.bytes().substr(x.payload.size() - x.end.bytes()));
-  const RequestRecord& record = x.record();
-  const v1::Head& head = x.attempt->call->head();
-  const v1::Usage& usage = x.attempt->call->outcome().usage();
-  x.payload.drop_last(last.size());
-  x.payload.append(metadata_event(*x.names, {.trace_id = record.trace_id,
-                                             .backend = record.deployment,
-                                             .replica = record.replica,
-                                             .backend_version = head.backend_version(),
-                                             .model_version = head.model_version(),
-                                             .adapter_version = record.adapter,
-                                             .queue = x.queue_wait,
-                                             .estimated_wait = x.estimated_wait,
-                                             .ttft = record.ttft.value_or(x.settlement.age()),
-                                             .total = x.settlement.age(),
-                                             .prompt_tokens = usage.prompt_tokens(),
-                                             .completion_tokens = usage.completion_tokens(),
-                                             .cached_tokens = usage.cached_tokens(),
-                                             .attempts = record.attempts}));
-  x.payload.append(last);
 }
 
 // What the client of a stream that is not whole is told.
@@ -217,12 +103,6 @@ void RequestFlow::note_written(Exchange& x, uint64_t bytes) {
   x.record().bytes += bytes;
   parts_.metrics.bytes_sent.add(bytes);
   x.last_write = x.last_heard = parts_.timers.now();
-}
-
-// How long the client of a stream had nothing to read, by the timers' clock.
-void RequestFlow::note_silence(Exchange& x) {
-  const auto since = parts_.timers.now() - x.last_heard;
-  x.record().silence = std::max<std::chrono::nanoseconds>(x.record().silence, since);
 }
 
 void RequestFlow::note_success(Exchange& x) {

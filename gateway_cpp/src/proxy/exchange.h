@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -108,7 +109,10 @@ struct RequestFlow::Exchange {
   std::optional<ChunkNames> names;  // of the chunks, where its client wants to know of its making
   std::string held_end;             // the last event, before which something is still to be said
   runtime::Payload payload;
-  uint64_t taken = 0;              // bytes of it that came from the replica
+  uint64_t taken = 0;  // bytes of it that came from the replica
+  // What was written, or went wrong, while the stream's coroutine waited: it sees to the rest.
+  std::optional<Written> written;
+  std::exception_ptr thrown;
   std::vector<Attempt> past;       // those that are over, in their order
   std::optional<Attempt> attempt;  // the one under way
 };

@@ -135,8 +135,14 @@ class RequestFlow {
   Awaitable<Failed> recall(Exchange& x);
   Awaitable<Failed> look_at_waiting(Exchange& x);
 
-  // The answer's way to the client: answer.cc, unary_answer.cc
+  // The answer's way to the client: answer.cc, streamed_answer.cc, unary_answer.cc
   enum class Delivered : uint8_t { kYes, kNothing };
+  class Shortcut;
+  // A piece of a stream, and what became of it.
+  struct Written {
+    Piece piece;
+    Sent sent;
+  };
   Awaitable<Delivered> deliver(Exchange& x);
   Awaitable<void> stream(Exchange& x);
   Awaitable<Delivered> unary(Exchange& x);
@@ -144,6 +150,8 @@ class RequestFlow {
   Awaitable<Failed> make_room(Exchange& x, HeldAnswer& answer);
   Awaitable<void> send_whole(Exchange& x, HeldAnswer& answer);
   Awaitable<void> fail(Exchange& x, const base::Error& error);
+  Written write_news(Exchange& x);
+  void note_passed_on(Exchange& x);
   Piece take_news(Exchange& x);
   Piece last_piece(Exchange& x);
   void hold_end(Exchange& x);

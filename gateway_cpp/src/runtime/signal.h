@@ -1,6 +1,9 @@
 // How one coroutine hears that something it cares about has changed: news of its call, the client's
 // socket, a timer. The coroutine waits, then looks at the state itself; a raise with nobody waiting
 // is remembered, several are one. One I/O thread only, owned by the waiting coroutine.
+//
+// Resuming a coroutine costs more than most news are worth. A waiter may leave a reader that is
+// called instead, and the coroutine goes on only where that cannot do what is to be done.
 #pragma once
 
 #include <boost/asio/async_result.hpp>
@@ -13,16 +16,28 @@ namespace penstock::runtime {
 
 class Signal {
  public:
+  // Deals with news in its coroutine's stead, which goes on waiting meanwhile.
+  class Reader {
+   public:
+    // False: it takes the coroutine. Neither raises the signal nor throws.
+    virtual bool read() noexcept = 0;
+
+   protected:
+    ~Reader() = default;
+  };
+
   Signal() = default;
   Signal(const Signal&) = delete;
   Signal& operator=(const Signal&) = delete;
 
-  // Resumes the waiter before it returns.
+  // Has the news read, or resumes the waiter, before it returns.
   void raise() {
     if (!waiter_) {
       raised_ = true;
       return;
     }
+    if (reader_ != nullptr && reader_->read()) return;
+    reader_ = nullptr;
     Waiter waiter = std::move(*waiter_);
     waiter_.reset();
     std::move(waiter)();
@@ -35,12 +50,19 @@ class Signal {
         [this](auto&& waiter) { waiter_.emplace(std::forward<decltype(waiter)>(waiter)); }, kAwait);
   }
 
+  // The same, until there is news that `reader` cannot deal with. It lives as long as the wait.
+  Awaitable<void> wait(Reader& reader) {
+    if (!raised_) reader_ = &reader;
+    return wait();
+  }
+
  private:
   static Awaitable<void> at_once() { co_return; }
 
   using Waiter = asio::async_result<asio::use_awaitable_t<Executor>, void()>::handler_type;
 
   std::optional<Waiter> waiter_;
+  Reader* reader_ = nullptr;  // of the waiter; null: it has none
   bool raised_ = false;
 };
 

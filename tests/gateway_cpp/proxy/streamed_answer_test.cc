@@ -1,0 +1,102 @@
+// Streams under way: what comes while their coroutine waits, and what they leave to it.
+#include "flow_fixture.h"
+
+namespace penstock::proxy {
+namespace {
+
+// A chunk that is worth more than the credit at whose half some goes back.
+const std::string kLong = "data: " + std::string(FakeUpstream::kCredit, 'x') + "\n\n";
+const std::string kEnd = "data: [DONE]\n\n";
+
+class StreamUnderWayTest : public RequestFlowTest {
+ protected:
+  StreamUnderWayTest() {
+    ask(kStream);
+    call().chunk("data: a\n\n");
+    EXPECT_EQ(reply_.text, "data: a\n\n");
+  }
+  void end_well() {
+    call().chunk(kEnd);
+    call().finish();
+    EXPECT_TRUE(done_);
+    EXPECT_EQ(totals().succeeded, 1U);
+  }
+};
+
+TEST_F(StreamUnderWayTest, EachEventLeavesAsItComesAndIsPaidWithCredit) {
+  call().chunk(kLong);
+  EXPECT_EQ(reply_.text, "data: a\n\n" + kLong);
+  EXPECT_GE(call().granted, kLong.size());
+  end_well();
+  EXPECT_EQ(reply_.text, "data: a\n\n" + kLong + kEnd);
+}
+
+TEST_F(StreamUnderWayTest, AClientThatFallsBehindGetsEveryByteAndHoldsTheReplicaMeanwhile) {
+  reply_.stop_reading();
+  call().chunk(kLong);
+  call().chunk("data: b\n\n");
+  EXPECT_EQ(reply_.text, "data: a\n\n" + kLong) << "the rest is not taken";
+  EXPECT_EQ(call().granted, 0U);
+  reply_.read_on();
+  EXPECT_EQ(reply_.text, "data: a\n\n" + kLong + "data: b\n\n");
+  EXPECT_GE(call().granted, kLong.size());
+  end_well();
+}
+
+TEST_F(StreamUnderWayTest, AClientThatFallsBehindAndLeavesIsGone) {
+  reply_.stop_reading();
+  call().chunk(kLong);
+  reply_.leave();
+  EXPECT_TRUE(done_);
+  EXPECT_TRUE(call().cancelled);
+  EXPECT_EQ(call().granted, 0U);
+}
+
+TEST_F(StreamUnderWayTest, AnEventThatComesWithTheEndIsTheLast) {
+  v1::CallEvent last;
+  last.mutable_chunk()->set_body(kEnd);
+  call().call->deliver(last);
+  call().finish();
+  EXPECT_TRUE(done_);
+  EXPECT_EQ(reply_.text, "data: a\n\n" + kEnd);
+  EXPECT_FALSE(reply_.cut_off);
+}
+
+TEST_F(StreamUnderWayTest, AnExceptionEndsItWithAnError) {
+  call().breaks = true;
+  call().chunk(kLong);
+  EXPECT_TRUE(done_);
+  EXPECT_TRUE(reply_.cut_off);
+}
+
+TEST_F(StreamUnderWayTest, AGatewayThatEndsEndsItBetweenTwoEvents) {
+  call().chunk("data: b\n\n");
+  reply_.end_gateway();
+  EXPECT_TRUE(done_);
+  EXPECT_TRUE(reply_.cut_off);
+}
+
+TEST_F(StreamUnderWayTest, IsHeldToItsSilenceAfterEachEvent) {
+  for (int i = 0; i < 3; ++i) {
+    pass(config_.silence - seconds(1));
+    call().chunk("data: b\n\n");
+  }
+  EXPECT_FALSE(done_);
+  pass(2 * config_.silence);
+  EXPECT_TRUE(done_);
+  EXPECT_TRUE(reply_.cut_off);
+}
+
+TEST_F(StreamUnderWayTest, HasNoHeartbeatBeforeItsEventsHaveBeenAwayForAnInterval) {
+  const int before = reply_.writes;
+  for (int i = 0; i < 4; ++i) {
+    pass(config_.heartbeat / 2);
+    call().chunk("data: b\n\n");
+  }
+  EXPECT_EQ(reply_.writes, before + 4);
+  pass(config_.heartbeat + seconds(1));
+  EXPECT_EQ(reply_.writes, before + 5);
+}
+
+}  // namespace
+}  // namespace penstock::proxy
