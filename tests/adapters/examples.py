@@ -23,7 +23,12 @@ from penstock.adapters.version import (
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 MINI = BaseModelFamily("mini")
-CONFIG: dict[str, Any] = {"peft_type": "LORA", "r": 8, "target_modules": ["q_proj", "up_proj"]}
+CONFIG: dict[str, Any] = {
+    "peft_type": "LORA",
+    "r": 8,
+    "lora_alpha": 16,
+    "target_modules": ["q_proj", "up_proj"],
+}
 
 
 def config(**fields: Any) -> LoraConfig:

@@ -25,6 +25,11 @@ def test_what_is_not_name_and_version_is_refused_with_the_text(text: str) -> Non
     assert repr(text) in str(refused.value) or text in {"", "pirate"}
 
 
+def test_a_version_that_is_a_number_is_refused_or_it_would_be_another_than_its_text() -> None:
+    with pytest.raises(BadAdapterRef):
+        AdapterRef("pirate", 2)  # type: ignore[arg-type]
+
+
 def test_refs_sort_by_name_then_version() -> None:
     refs = [AdapterRef.parse(text) for text in ("b@1", "a@2", "a@1")]
     assert [str(ref) for ref in sorted(refs)] == ["a@1", "a@2", "b@1"]

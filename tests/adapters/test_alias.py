@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -56,15 +57,25 @@ def test_the_newest_moves_are_kept() -> None:
 def test_a_split_says_the_shares_of_its_versions() -> None:
     split = Target.split({ref("pirate@2"): 10, ref("pirate@1"): 90, ref("pirate@3"): 0})
     assert split.refs == (ref("pirate@1"), ref("pirate@2"))
-    assert str(split) == "pirate@1 90, pirate@2 10"
+    assert str(split) == "pirate@1 9, pirate@2 1"
+    assert split == Target.split({ref("pirate@1"): 9, ref("pirate@2"): 1})
+    assert Target.split({ref("pirate@1"): 100, ref("pirate@2"): 0}) == ONE
     assert str(ONE) == "pirate@1"
 
 
 @pytest.mark.parametrize(
     "weights",
-    [{}, {"pirate@1": 0}, {"pirate@1": -1}, {"pirate@1": 1001}, {f"p@{i}": 1 for i in range(9)}],
+    [
+        {},
+        {"pirate@1": 0},
+        {"pirate@1": False},
+        {"pirate@1": 0.0},
+        {"pirate@1": -1},
+        {"pirate@1": 1001},
+        {f"p@{i}": 1 for i in range(9)},
+    ],
 )
-def test_what_is_no_share_is_refused(weights: dict[str, int]) -> None:
+def test_what_is_no_share_is_refused(weights: dict[str, Any]) -> None:
     with pytest.raises(BadAlias):
         Target.split({ref(text): weight for text, weight in weights.items()})
 
@@ -73,6 +84,11 @@ def test_what_is_no_share_is_refused(weights: dict[str, int]) -> None:
 def test_a_name_that_clients_could_not_say_is_refused(name: str) -> None:
     with pytest.raises(BadAlias, match="alias"):
         Alias("chat", name, (Move(ONE, NOW, "alice"),))
+
+
+def test_a_deployment_that_clients_could_not_say_is_refused() -> None:
+    with pytest.raises(BadAlias, match="deployment"):
+        Alias("ch:at", "sea", (Move(ONE, NOW, "alice"),))
 
 
 def test_an_alias_may_name_any_version_but_a_retired_one() -> None:

@@ -93,11 +93,56 @@ def test_what_is_not_served_is_never_loaded() -> None:
     assert place([Desired(A)], ALL - {A}, [holder("r1")]) == Placement({}, {A: 1})
 
 
+def test_of_several_full_replicas_the_one_whose_guest_is_missed_least_makes_room() -> None:
+    busy, idle = (
+        holder("r1", "b", 1, last_used={B: 100.0}),
+        holder("r2", "c", 1, last_used={C: 1.0}),
+    )
+    asked = [Desired(A, 1, Urgency.ASKED)]
+    assert place(asked, ALL, [busy, idle]).plans == {"r2": Plan((A,), (C,))}
+
+
+def test_a_pinned_one_leaves_a_preloaded_one_alone_where_a_guest_sits_next_door() -> None:
+    desired = [Desired(A, 1, Urgency.PINNED), Desired(B, 1)]
+    full = [holder("r1", "b", 1), holder("r2", "c", 1)]
+    assert place(desired, ALL, full).plans == {"r2": Plan((A,), (C,))}
+
+
+def test_two_requests_for_the_same_adapter_are_one_load() -> None:
+    asked = [Desired(A, 1, Urgency.ASKED)] * 2
+    assert place(asked, ALL, [holder("r1"), holder("r2")]) == Placement({"r1": Plan((A,))}, {})
+    assert place([Desired(A), Desired(A, 1)], ALL, [holder("r1")]).unplaced == {}
+
+
+def test_a_replica_that_holds_more_than_its_slots_lets_guests_go() -> None:
+    over = holder("r1", "abc", in_use="a")
+    assert place([Desired(D, 1)], ALL, [over]).plans == {"r1": Plan((D,), (B, C))}
+    assert place([], ALL, [over]).plans == {"r1": Plan(unload=(B,))}
+
+
+def test_what_has_no_replica_to_be_on_is_unplaced() -> None:
+    assert place([Desired(A, 3)], ALL, []).unplaced == {A: 3}
+    assert place([Desired(A, 3)], ALL, [holder("r1")]).unplaced == {A: 2}
+
+
+def test_a_guest_that_is_asked_for_often_stays_beside_the_idle() -> None:
+    holders = [holder("r1", "ab"), holder("r2", "cd")]
+    loads = 0
+    for now, name in enumerate("abe" * 20):
+        wanted = ref(f"{name}@1")
+        done = place([Desired(wanted, 1, Urgency.ASKED)], ALL, holders)
+        loads += sum(len(plan.load) for plan in done.plans.values())
+        holders = [
+            replace(after, last_used={**after.last_used, wanted: now + 1.0})
+            for after in carried_out(holders, done)
+        ]
+    assert loads == 1
+
+
 adapters = st.sampled_from(sorted(ALL))
 desired_lists = st.lists(
     st.builds(Desired, adapters, st.none() | st.integers(0, 3), st.sampled_from(Urgency)),
     max_size=6,
-    unique_by=lambda want: want.ref,
 )
 
 
@@ -138,7 +183,7 @@ def test_slots_suffice_users_keep_theirs_and_a_plan_that_is_carried_out_is_the_l
     assert again == Placement({}, done.unplaced)
 
 
-@given(desired_lists, holders())
+@given(desired_lists.filter(lambda all_: len({d.ref for d in all_}) == len(all_)), holders())
 def test_one_desired_is_unplaced_only_where_nothing_less_urgent_could_go(
     desired: list[Desired], holders: list[Holder]
 ) -> None:

@@ -6,9 +6,10 @@ from datetime import timedelta
 
 import pytest
 
+from penstock.adapters.adapter import BaseModelFamily
 from penstock.adapters.promotion import Evidence, NotPromoted, PromotionPolicy, promote
 from penstock.adapters.version import BadMove, Digest, VersionState
-from tests.adapters.examples import NOW, version
+from tests.adapters.examples import MINI, NOW, version
 
 LIVE = VersionState.LIVE
 CANDIDATE = version("pirate@1")
@@ -18,6 +19,7 @@ STRICT = PromotionPolicy(frozenset({LIVE}), not_older_than=timedelta(days=7))
 def evidence(*, passed: bool = True, days_ago: int = 0, **fields: object) -> Evidence:
     values = {
         "of": CANDIDATE.manifest.digest,
+        "family": MINI,
         "kind": "adapter-regression",
         "passed": passed,
         "at": NOW - timedelta(days=days_ago),
@@ -46,6 +48,9 @@ def test_evidence_that_passed_promotes() -> None:
         ([evidence(days_ago=8)], "older than 7 days"),
         ([evidence(of=Digest("f" * 64))], "no evidence"),
         ([evidence(kind="smoke")], "no evidence"),
+        ([evidence(family=BaseModelFamily("maxi"))], "no evidence"),
+        ([evidence(days_ago=-1)], "no evidence"),
+        ([evidence(), evidence(passed=False)], "failed"),
     ],
 )
 def test_what_is_missing_of_the_evidence_is_said(found: list[Evidence], why: str) -> None:
@@ -56,3 +61,14 @@ def test_what_is_missing_of_the_evidence_is_said(found: list[Evidence], why: str
 def test_no_evidence_makes_a_step_that_is_none() -> None:
     with pytest.raises(BadMove):
         promote(version("pirate@1", state=VersionState.RETIRED), LIVE, STRICT, [evidence()], NOW)
+
+
+@pytest.mark.parametrize("to", [VersionState.RETIRED, VersionState.CANDIDATE])
+def test_nothing_is_promoted_to_where_no_promotion_leads(to: VersionState) -> None:
+    with pytest.raises(NotPromoted, match="canary or live"):
+        promote(CANDIDATE, to, PromotionPolicy(), [], NOW)
+
+
+def test_evidence_without_a_time_zone_is_refused() -> None:
+    with pytest.raises(ValueError, match="no time zone"):
+        evidence(at=NOW.replace(tzinfo=None))

@@ -58,10 +58,18 @@ def test_an_adapter_that_peft_wrote_is_read_to_its_last_byte(name: str) -> None:
         (changed(data_offsets=[8, 12]), 12, "the one before ends at 12"),
         (changed(data_offsets=[12, 20]), 20, "takes 4 bytes"),
         (changed(data_offsets=[12]), 16, "tensor b has no dtype"),
-        (changed(dtype="PICKLE"), 16, "of type PICKLE"),
+        (changed(dtype="PICKLE"), 16, "of type 'PICKLE'"),
         (changed(shape=[-1]), 16, "the shape"),
         (changed(shape=[True]), 16, "the shape"),
         ({"a": "nothing"}, 0, "tensor a has no dtype"),
+        (changed(data_offsets=[True, 16]), 16, "lies from True"),
+        (changed(shape=[1] * 9), 16, "the shape"),
+        (changed(shape=[10**30, 0]), 16, "the shape"),
+        (changed(shape=[10**4000]), 16, "the shape"),
+        (TWO | {"__metadata__": {"format": 1}}, 16, "no map of texts"),
+        (TWO | {"__metadata__": []}, 16, "no map of texts"),
+        ({"x\nERROR forged": TWO["a"]}, 12, r"'x\\nERROR forged'"),
+        ({"\ud800": TWO["a"]}, 12, "no short printable text"),
     ],
 )
 def test_a_header_that_does_not_fit_its_data_is_refused_at_the_tensor(
@@ -71,7 +79,19 @@ def test_a_header_that_does_not_fit_its_data_is_refused_at_the_tensor(
         read_header(header(tensors), data_bytes)
 
 
-@pytest.mark.parametrize("text", [b"", b"[]", b"{", b"\xff\xfe", b"[" * 100_000, b'{"a":1,"a":1}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"a":1,"a":1}',
+        b"\xef\xbb\xbf{}",
+        b'{"a":NaN}',
+    ],
+)
 def test_a_header_that_is_no_json_object_is_refused(text: bytes) -> None:
     with pytest.raises(BadSafetensors):
         read_header(text, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -61,9 +62,19 @@ def test_what_is_no_file_of_an_adapter_is_refused(name: str, sha256: str, size: 
 
 @pytest.mark.parametrize(
     "labels",
-    [{"": "x"}, {"a b": "x"}, {"x": "y" * 257}, {"x": "\n"}, {f"l{i}": "" for i in range(33)}],
+    [
+        ["a"],
+        {"a": 1},
+        {"a": None},
+        {1: "a"},
+        {"": "x"},
+        {"a b": "x"},
+        {"x": "y" * 257},
+        {"x": "\n"},
+        {f"l{i}": "" for i in range(33)},
+    ],
 )
-def test_labels_that_could_not_be_listed_are_refused(labels: dict[str, str]) -> None:
+def test_labels_that_could_not_be_listed_are_refused(labels: Any) -> None:
     with pytest.raises(BadManifest, match="label"):
         version("pirate@1", labels=labels)
 

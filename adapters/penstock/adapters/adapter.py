@@ -30,7 +30,8 @@ class AdapterRef:
 
     def __post_init__(self) -> None:
         """Refuses parts that could not be printed and parsed again."""
-        if not _REF.fullmatch(str(self)):
+        parts = (self.name, self.version)
+        if not all(isinstance(part, str) for part in parts) or not _REF.fullmatch(str(self)):
             raise BadAdapterRef(
                 f"adapter is {str(self)!r}: it must be name@version, such as pirate@1, "
                 "of letters, digits, . _ -"

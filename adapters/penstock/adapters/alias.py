@@ -6,6 +6,7 @@ get that for ever.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -31,7 +32,7 @@ class BadAlias(ValueError):
 class Target:
     """What an alias names: one version, or several with their shares of the sessions."""
 
-    shares: tuple[tuple[AdapterRef, int], ...]  # weights of any sum, sorted by version
+    shares: tuple[tuple[AdapterRef, int], ...]  # weights in lowest terms, sorted by version
 
     @classmethod
     def of(cls, ref: AdapterRef) -> Target:
@@ -41,15 +42,19 @@ class Target:
     @classmethod
     def split(cls, weights: Mapping[AdapterRef, int]) -> Target:
         """Several versions by weight; one of weight 0 is left out. Raises `BadAlias`."""
-        return cls(tuple(sorted((ref, weight) for ref, weight in weights.items() if weight != 0)))
+        for ref, weight in weights.items():
+            if type(weight) is not int or not 0 <= weight <= LARGEST_WEIGHT:
+                raise BadAlias(f"the weight of {ref} is {weight!r}, not 0 to {LARGEST_WEIGHT}")
+        common = math.gcd(*weights.values()) or 1
+        shares = ((ref, weight // common) for ref, weight in weights.items() if weight)
+        return cls(tuple(sorted(shares)))
 
     def __post_init__(self) -> None:
-        """Refuses nothing at all, too many versions, and weights that are no shares."""
+        """Refuses nothing at all, too many versions, and shares that are none."""
         if not 1 <= len(self.shares) <= MOST_SHARES:
             raise BadAlias(f"it names {len(self.shares)} versions, 1 to {MOST_SHARES} can share")
-        for ref, weight in self.shares:
-            if type(weight) is not int or not 1 <= weight <= LARGEST_WEIGHT:
-                raise BadAlias(f"the weight of {ref} is {weight!r}, not 0 to {LARGEST_WEIGHT}")
+        if any(weight < 1 for _, weight in self.shares):
+            raise BadAlias(f"{self} gives a version no share")
         if len(set(self.refs)) != len(self.shares):
             raise BadAlias("it names a version twice")
 
@@ -85,6 +90,8 @@ class Alias:
 
     def __post_init__(self) -> None:
         """Refuses names that clients could not say, and an alias that names nothing."""
+        if not _NAME.fullmatch(self.deployment):
+            raise BadAlias(f"the deployment {self.deployment!r} is no name of one")
         if not _NAME.fullmatch(self.name):
             raise BadAlias(f"the alias {self.name!r} is not made of letters, digits, . _ -")
         if not self.moves:
@@ -108,7 +115,8 @@ class Alias:
 
     def undone(self, at: datetime, by: str) -> Alias:
         """The alias as it was before its last move; undone twice, it is where it was. Raises
-        `BadAlias` where it never moved."""
+        `BadAlias` where it never moved. What it names then may have been retired meanwhile: ask
+        `check_target`, as for any move."""
         if len(self.moves) < 2:
             raise BadAlias(f"{self.full_name} has not moved since it was made: nothing to undo")
         return self.moved(Move(self.moves[-2].target, at, by, undoes=True))

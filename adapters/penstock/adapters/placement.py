@@ -6,6 +6,7 @@ which the least recently used goes first when a slot is needed, and never one th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -28,6 +29,11 @@ class Desired:
     ref: AdapterRef
     replicas: int | None = None  # none: all of them
     urgency: Urgency = Urgency.PRELOADED
+
+    def __post_init__(self) -> None:
+        """Refuses a number that is none of replicas."""
+        if self.replicas is not None and self.replicas < 0:
+            raise ValueError(f"{self.ref} cannot be on {self.replicas} replicas")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,32 +72,44 @@ def place(
 
     `served`: all that may be held; any other is unloaded as soon as nobody uses it.
     """
-    wanted_refs = {want.ref for want in desired}
-    rooms = [_Room(holder, served, wanted_refs) for holder in holders]
+    rooms = [_Room(holder, served, {want.ref for want in desired}) for holder in holders]
     unplaced: dict[AdapterRef, int] = {}
     for urgency in Urgency:
-        equals = [want for want in desired if want.urgency == urgency]
+        wanted = _wanted([want for want in desired if want.urgency == urgency], len(rooms))
         # All keep what they have before the first of them gets more.
-        lacking = [(want.ref, _keep(want, rooms)) for want in equals]
-        for ref, missing in lacking:
+        for ref, replicas in wanted.items():
+            _keep(ref, replicas, rooms)
+        for ref, replicas in wanted.items():
+            having = sum(room.has(ref) for room in rooms)
+            missing = max(0, replicas - having)
             left = _spread(ref, missing, rooms) if ref in served else missing
             if left:
                 unplaced[ref] = max(left, unplaced.get(ref, 0))
+    for room in rooms:
+        room.shrink()
     return Placement({room.replica: room.plan() for room in rooms if room.changed()}, unplaced)
 
 
-def _keep(want: Desired, rooms: Sequence[_Room]) -> int:
-    """Marks the places that it has already; how many it lacks."""
-    wanted = len(rooms) if want.replicas is None else min(want.replicas, len(rooms))
-    having = sorted((room for room in rooms if room.has(want.ref)), key=lambda room: room.replica)
-    for room in having[:wanted]:
-        room.keep(want.ref)
-    return max(0, wanted - len(having))
+def _wanted(desired: Sequence[Desired], all_replicas: int) -> dict[AdapterRef, int]:
+    """On how many replicas each should be, in their order; the most that anybody says."""
+    wanted: dict[AdapterRef, int] = {}
+    for want in desired:
+        replicas = all_replicas if want.replicas is None else want.replicas
+        wanted[want.ref] = max(replicas, wanted.get(want.ref, 0))
+    return wanted
+
+
+def _keep(ref: AdapterRef, replicas: int, rooms: Sequence[_Room]) -> None:
+    """Marks the places that it has already, as far as it is wanted there."""
+    having = sorted((room for room in rooms if room.has(ref)), key=lambda room: room.replica)
+    for room in having[:replicas]:
+        room.keep(ref)
 
 
 def _spread(ref: AdapterRef, missing: int, rooms: Sequence[_Room]) -> int:
-    """Gives the adapter to so many more replicas, the emptiest first; how many had no room."""
-    for room in sorted(rooms, key=lambda room: (-room.free(), room.taken(), room.replica)):
+    """Gives the adapter to so many more replicas: the emptiest first, then those whose guest is
+    missed least; how many found no room."""
+    for room in sorted(rooms, key=lambda room: (-room.free(), room.loss(), room.replica)):
         if missing and room.admit(ref):
             missing -= 1
     return missing
@@ -115,31 +133,43 @@ class _Room:
     def keep(self, ref: AdapterRef) -> None:
         self._kept.add(ref)
 
-    def taken(self) -> int:
-        return len(self._holds)
-
     def free(self) -> int:
         return max(0, self._holder.slots - len(self._holds))
+
+    def loss(self) -> tuple[bool, float, str]:
+        """What it takes to make room here, comparable; of no meaning where there is room."""
+        return min(map(self._worth, self._guests()), default=(True, math.inf, ""))
 
     def admit(self, ref: AdapterRef) -> bool:
         """Makes room for the adapter and gives it; whether that was possible."""
         if self.has(ref) or ref in self._holder.failed:
             return False
-        if not self.free() and not self._let_a_guest_go():
+        if not self._make_room(self._holder.slots - 1):
             return False
         self._holds.add(ref)
         self.keep(ref)
         return True
 
-    def _let_a_guest_go(self) -> bool:
-        used = self._holder.last_used
-        guests = self._holds - self._kept - self._holder.in_use
-        if not guests or len(self._holds) > self._holder.slots:
-            return False
-        self._holds.remove(
-            min(guests, key=lambda ref: (ref in self._wanted, used.get(ref, 0.0), ref))
-        )
-        return True
+    def shrink(self) -> None:
+        """Lets guests go that are beyond the slots."""
+        surplus = max(0, len(self._holds) - self._holder.slots)
+        self._holds.difference_update(sorted(self._guests(), key=self._worth)[:surplus])
+
+    def _make_room(self, most: int) -> bool:
+        """Lets guests go until so many are held; where that is impossible, none goes."""
+        surplus = len(self._holds) - most
+        if surplus > 0:
+            guests = sorted(self._guests(), key=self._worth)
+            if most < 0 or len(guests) < surplus:
+                return False
+            self._holds.difference_update(guests[:surplus])
+        return most >= 0
+
+    def _guests(self) -> set[AdapterRef]:
+        return self._holds - self._kept - self._holder.in_use
+
+    def _worth(self, ref: AdapterRef) -> tuple[bool, float, str]:
+        return ref in self._wanted, self._holder.last_used.get(ref, 0.0), str(ref)
 
     def changed(self) -> bool:
         return self._holds != self._holder.holds

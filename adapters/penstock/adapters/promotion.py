@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Final
 
-from penstock.adapters.adapter import AdapterRef
+from penstock.adapters.adapter import AdapterRef, BaseModelFamily
 from penstock.adapters.version import AdapterVersion, Digest, VersionState
+
+PROMOTED: Final = (VersionState.CANARY, VersionState.LIVE)
+"""What a version can be promoted to."""
 
 
 class NotPromoted(ValueError):
@@ -19,11 +23,17 @@ class Evidence:
     """What an evaluation found of a version, as far as a promotion asks for it."""
 
     of: Digest  # the bytes that were tried, so that it cannot be another's
+    family: BaseModelFamily  # the models that they were tried on
     kind: str  # "adapter-regression"
     passed: bool  # the verdict, by the thresholds that the evaluation declared
     at: datetime
     against: AdapterRef | None = None
     dataset: str = ""  # SHA-256 of it
+
+    def __post_init__(self) -> None:
+        """Refuses a time without its zone, which could not be compared with others."""
+        if self.at.tzinfo is None:
+            raise ValueError(f"evidence of {self.at.isoformat()} names no time zone")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +55,10 @@ def promote(
     """The version in state `to`. Raises `NotPromoted`, and `BadMove` where that is no step.
 
     The newest evidence of the kind counts alone: one that failed is not outvoted by an older one.
+    What is dated after `now` counts for nothing.
     """
+    if to not in PROMOTED:
+        raise NotPromoted(f"{version.ref} cannot be promoted to {to}: {' or '.join(PROMOTED)}")
     promoted = version.moved_to(to)
     if to in policy.evidence_for:
         _check(version, to, policy, evidence, now)
@@ -60,10 +73,11 @@ def _check(
     now: datetime,
 ) -> None:
     who = f"{version.ref} cannot become {to}"
-    fitting = [e for e in evidence if e.of == version.manifest.digest and e.kind == policy.kind]
+    tried = (version.manifest.digest, version.manifest.family, policy.kind)
+    fitting = [e for e in evidence if (e.of, e.family, e.kind) == tried and e.at <= now]
     if not fitting:
         raise NotPromoted(f"{who}: it has no evidence of kind {policy.kind}")
-    newest = max(fitting, key=lambda e: e.at)
+    newest = max(fitting, key=lambda e: (e.at, not e.passed))
     if not newest.passed:
         raise NotPromoted(f"{who}: its newest {policy.kind}, of {newest.at:%Y-%m-%d}, failed")
     if policy.not_older_than is not None and now - newest.at > policy.not_older_than:
@@ -73,4 +87,4 @@ def _check(
         )
 
 
-__all__ = ["Evidence", "NotPromoted", "PromotionPolicy", "promote"]
+__all__ = ["PROMOTED", "Evidence", "NotPromoted", "PromotionPolicy", "promote"]

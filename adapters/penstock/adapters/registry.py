@@ -69,8 +69,8 @@ def check_unnamed(ref: AdapterRef, aliases: Iterable[Alias], change: str) -> Non
 def collectable(
     stored: Iterable[Digest], versions: Iterable[AdapterVersion], held: Collection[Digest]
 ) -> set[Digest]:
-    """Stored content that nobody needs: of no registered version, and none that a replica holds or
-    a request still runs under (`held`: removed ones among them)."""
+    """Stored content that nobody needs: of no registered version, and not `held`: by a replica, by
+    a request that still runs under it, or by a registration that is under way."""
     return set(stored) - {version.manifest.digest for version in versions} - set(held)
 
 

@@ -12,12 +12,17 @@ import json
 import math
 import struct
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NoReturn
+
+from penstock.adapters.shown import shown
 
 PREFIX_BYTES: Final = 8
-LARGEST_HEADER: Final = 16 << 20
+LARGEST_HEADER: Final = 2 << 20
 """Bytes. A thousand tensors take a tenth of a mebibyte."""
 
+_MOST_DIMENSIONS: Final = 8
+_LARGEST_NUMBER: Final = 2**63 - 1
+_LONGEST_NAME: Final = 1024
 _BYTES_OF: Final = {
     **dict.fromkeys(("F64", "I64", "U64"), 8),
     **dict.fromkeys(("F32", "I32", "U32"), 4),
@@ -76,13 +81,24 @@ def read_header(header: bytes, data_bytes: int) -> tuple[Tensor, ...]:
 
 def _parsed(header: bytes) -> dict[str, Any]:
     try:
-        parsed = json.loads(header, object_pairs_hook=_unique)
+        text = header.decode()
+        parsed = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise BadSafetensors(f"its header is no JSON: {error}") from None
     if not isinstance(parsed, dict):
         raise BadSafetensors("its header is no JSON object")
-    parsed.pop("__metadata__", None)
+    _check_metadata(parsed.pop("__metadata__", None))
     return parsed
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number")
+
+
+def _check_metadata(metadata: Any) -> None:
+    told = metadata.values() if isinstance(metadata, dict) else [metadata]
+    if metadata is not None and not all(isinstance(value, str) for value in told):
+        raise BadSafetensors("its __metadata__ is no map of texts")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -97,21 +113,29 @@ def _tensors(parsed: dict[str, Any]) -> list[Tensor]:
 
 
 def _tensor(name: str, about: Any) -> Tensor:
+    if not name.isprintable() or len(name) > _LONGEST_NAME:
+        raise BadSafetensors(f"tensor {shown(name)} has a name that is no short printable text")
     match about:
-        case {"dtype": str(dtype), "shape": list(shape), "data_offsets": [int(begin), int(end)]}:
+        case {"dtype": str(dtype), "shape": list(shape), "data_offsets": [begin, end]}:
             pass
         case _:
             raise BadSafetensors(f"tensor {name} has no dtype, shape and data_offsets")
     if dtype not in _BYTES_OF:
-        raise BadSafetensors(f"tensor {name} is of type {dtype}, known are {', '.join(_BYTES_OF)}")
-    if not all(type(size) is int and size >= 0 for size in shape):
-        raise BadSafetensors(f"tensor {name} has the shape {shape}")
+        known = ", ".join(_BYTES_OF)
+        raise BadSafetensors(f"tensor {name} is of type {shown(dtype)}, known are {known}")
+    if len(shape) > _MOST_DIMENSIONS or not all(map(_is_number, shape)):
+        raise BadSafetensors(f"tensor {name} has the shape {shown(shape)}")
     size = math.prod(shape) * _BYTES_OF[dtype]
-    if begin < 0 or end - begin != size:
+    if not _is_number(begin) or not _is_number(end) or end - begin != size:
         raise BadSafetensors(
-            f"tensor {name} lies from {begin} to {end}, {dtype} of shape {shape} takes {size} bytes"
+            f"tensor {name} lies from {shown(begin)} to {shown(end)}, {dtype} of shape {shape} "
+            f"takes {size} bytes"
         )
     return Tensor(name, dtype, tuple(shape), begin, end)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= _LARGEST_NUMBER
 
 
 __all__ = [

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Final, NewType
 
 from penstock.adapters.adapter import AdapterRef, BaseModelFamily
+from penstock.adapters.shown import shown
 
 CONFIG_FILE: Final = "adapter_config.json"
 WEIGHTS_FILE: Final = "adapter_model.safetensors"
@@ -29,6 +30,15 @@ _LONGEST_VALUE: Final = 256
 
 class BadManifest(ValueError):
     """Facts that no manifest may have; the message names the field and its value."""
+
+
+def is_digest(text: str) -> bool:
+    """Whether the text could be a `Digest`."""
+    return _SHA256.fullmatch(text) is not None
+
+
+def _is_short_text(value: object) -> bool:
+    return isinstance(value, str) and len(value) <= _LONGEST_VALUE and value.isprintable()
 
 
 class VersionState(StrEnum):
@@ -65,7 +75,7 @@ class StoredFile:
         """Refuses what is no file of an adapter."""
         if self.name not in CONTENT_FILES:
             raise BadManifest(f"{self.name!r} is no file of an adapter: {', '.join(CONTENT_FILES)}")
-        if not _SHA256.fullmatch(self.sha256):
+        if not is_digest(self.sha256):
             raise BadManifest(
                 f"sha256 of {self.name} is {self.sha256!r}, not 64 hexadecimal digits"
             )
@@ -74,7 +84,7 @@ class StoredFile:
 
 
 def digest_of(files: tuple[StoredFile, ...]) -> Digest:
-    """The digest of a content: over a line `<sha256> <name>` for each file, sorted by name."""
+    """The digest of a content: over a line `<name> <sha256>` for each file, sorted."""
     if sorted(file.name for file in files) != sorted(CONTENT_FILES):
         names = ", ".join(file.name for file in files) or "nothing"
         raise BadManifest(f"an adapter is {' and '.join(CONTENT_FILES)}; here is {names}")
@@ -98,12 +108,14 @@ class Manifest:
     def __post_init__(self) -> None:
         """Refuses content that is not whole, and labels that could not be listed."""
         digest_of(self.files)
+        if not isinstance(self.labels, Mapping):
+            raise BadManifest(f"labels are {shown(self.labels)}, not names with values")
         if len(self.labels) > _MOST_LABELS:
             raise BadManifest(f"it has {len(self.labels)} labels, at most {_MOST_LABELS} are kept")
         for name, value in self.labels.items():
-            if not _LABEL.fullmatch(name):
-                raise BadManifest(f"label {name!r} is not made of letters, digits, . _ / -")
-            if len(value) > _LONGEST_VALUE or not value.isprintable():
+            if not isinstance(name, str) or not _LABEL.fullmatch(name):
+                raise BadManifest(f"label {shown(name)} is not made of letters, digits, . _ / -")
+            if not _is_short_text(value):
                 raise BadManifest(f"label {name} has a value that is no short printable text")
 
     @property
@@ -154,4 +166,5 @@ __all__ = [
     "StoredFile",
     "VersionState",
     "digest_of",
+    "is_digest",
 ]

@@ -133,13 +133,13 @@ def a_directory(source: Path) -> None:
 @pytest.mark.parametrize(
     ("broken", "why"),
     [
-        (cut, "adapter_model.safetensors: .* cut off"),
+        (cut, "adapter_model.safetensors'?: .* cut off"),
         (other_rank, "rank 8, its config says 16"),
         (pickled, "no other format is taken"),
         (piped, "is no file"),
-        (without_config, "adapter_config.json cannot be read: No such file"),
+        (without_config, "adapter_config.json' cannot be read: No such file"),
         (empty, "is empty"),
-        (no_json, "adapter_config.json: it is no JSON"),
+        (no_json, "adapter_config.json': it is no JSON"),
         (endless_config, "is no file"),
         (a_directory, "is no file"),
         (shutil.rmtree, "No such file"),
@@ -175,8 +175,11 @@ def test_what_the_family_does_not_take_leaves_nothing(
 
 
 def test_a_path_that_can_be_none_is_refused(contents: AdapterContents) -> None:
-    with pytest.raises(BadAdapter, match="null byte"):
-        contents.take_in(Path("/tmp/a\0b"), ANY)
+    for path in ("/tmp/a\0b", "/tmp/\ud800", "/tmp/x\nERROR forged"):
+        with pytest.raises(BadAdapter, match="cannot be read") as refused:
+            contents.take_in(Path(path), ANY)
+        assert str(refused.value).encode().isascii()
+        assert "\n" not in str(refused.value)
 
 
 def test_what_is_removed_is_gone_whole(contents: AdapterContents, tmp_path: Path) -> None:
@@ -205,8 +208,52 @@ def test_what_a_killed_process_had_begun_is_thrown_away(tmp_path: Path) -> None:
     begun = tmp_path / "adapters" / "incoming" / "half"
     begun.mkdir(parents=True)
     (begun / WEIGHTS_FILE).write_bytes(b"half")
-    assert AdapterContents(tmp_path / "adapters").stored() == frozenset()
+    contents = AdapterContents(tmp_path / "adapters")
+    contents.throw_away_leftovers()
+    assert contents.stored() == frozenset()
     assert not begun.exists()
+
+
+def test_rotten_bytes_are_mended_in_their_place_by_many_at_once(contents: AdapterContents) -> None:
+    digest = contents.take_in(SHIPPED / "pirate", ANY).digest
+    directory = contents.directory_of(digest)
+    assert directory is not None
+    (directory / WEIGHTS_FILE).unlink()
+    assert not contents.is_intact(digest)
+    with ThreadPoolExecutor(8) as threads:
+        for done in [threads.submit(contents.take_in, SHIPPED / "pirate", ANY) for _ in range(8)]:
+            assert done.result().digest == digest
+    assert contents.is_intact(digest)
+
+
+def test_only_digests_are_names_of_contents(contents: AdapterContents, tmp_path: Path) -> None:
+    contents.take_in(SHIPPED / "pirate", ANY)
+    (tmp_path / "adapters" / "lost+found").mkdir()
+    (tmp_path / "beside").mkdir()
+    assert len(contents.stored()) == 1
+    for name in ("", ".", "..", "incoming", "lost+found", "../beside"):
+        assert contents.directory_of(Digest(name)) is None
+        assert not contents.is_intact(Digest(name))
+        contents.remove(Digest(name))
+    assert (tmp_path / "beside").is_dir()
+    assert (tmp_path / "adapters" / "lost+found").is_dir()
+
+
+def test_other_users_of_the_machine_may_read_what_is_stored(contents: AdapterContents) -> None:
+    directory = contents.directory_of(contents.take_in(SHIPPED / "pirate", ANY).digest)
+    assert directory is not None
+    assert directory.stat().st_mode & 0o777 == 0o755
+    assert (directory / WEIGHTS_FILE).stat().st_mode & 0o777 == 0o444
+
+
+def test_a_link_to_nowhere_in_its_place_is_no_obstacle(
+    contents: AdapterContents, tmp_path: Path
+) -> None:
+    digest = contents.take_in(SHIPPED / "pirate", ANY).digest
+    contents.remove(digest)
+    (tmp_path / "adapters" / digest).symlink_to(tmp_path / "nowhere")
+    assert contents.take_in(SHIPPED / "pirate", ANY).digest == digest
+    assert contents.is_intact(digest)
 
 
 def test_a_disk_without_room_is_told_and_leaves_nothing(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from penstock.adapters.alias import Alias, Move, Target
 from penstock.adapters.promotion import Evidence
 from penstock.adapters.version import Digest, VersionState
 from penstock.control.store import adapter_documents as documents
-from tests.adapters.examples import ref, version
+from tests.adapters.examples import MINI, ref, version
 
 whens = st.datetimes(min_value=datetime(2000, 1, 1), timezones=st.just(UTC))
 named = st.sampled_from([ref(f"{name}@{i}") for name in ("pirate", "json") for i in range(1, 4)])
@@ -42,7 +42,7 @@ def test_an_alias_comes_back_with_its_moves(moves: list[Move]) -> None:
 
 @given(st.booleans(), whens, st.none() | named)
 def test_evidence_comes_back(passed: bool, at: datetime, against: Any) -> None:
-    evidence = Evidence(Digest("a" * 64), "adapter-regression", passed, at, against, "d" * 64)
+    evidence = Evidence(Digest("a" * 64), MINI, "adapter-regression", passed, at, against, "d" * 64)
     assert documents.to_evidence(through_json(documents.from_evidence(evidence))) == evidence
 
 

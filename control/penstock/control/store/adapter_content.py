@@ -6,7 +6,8 @@
 
 What comes in is hashed while it is copied, so a source that changes meanwhile makes an adapter that
 is refused or another one, never one that is not what its digest says. A content appears and goes by
-one rename. Calls block on the disk: a thread's work, never the event loop's.
+one rename, and stays where it is while it is mended. Calls block on the disk: a thread's work, not
+the event loop's.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
+from threading import Lock
 from typing import BinaryIO, Final
 
 from penstock.adapters.fitness import (
@@ -31,7 +33,16 @@ from penstock.adapters.fitness import (
 )
 from penstock.adapters.lora_config import BadLoraConfig, LoraConfig
 from penstock.adapters.safetensors import PREFIX_BYTES, BadSafetensors, header_length, read_header
-from penstock.adapters.version import CONFIG_FILE, WEIGHTS_FILE, Digest, StoredFile, digest_of
+from penstock.adapters.shown import shown
+from penstock.adapters.version import (
+    CONFIG_FILE,
+    WEIGHTS_FILE,
+    BadManifest,
+    Digest,
+    StoredFile,
+    digest_of,
+    is_digest,
+)
 from penstock.control.errors import BadAdapter, StoreUnavailable
 
 _INCOMING: Final = "incoming"
@@ -50,16 +61,21 @@ class TakenIn:
 
 
 class AdapterContents:
-    """The contents below one directory; one process's at a time, any number of its threads'."""
+    """The contents below one directory, for any number of threads. Of one object: who makes it owns
+    the directory, by a lock or by being alone."""
 
     def __init__(self, directory: Path) -> None:
-        """`directory` is made when it is first needed. Throws away what a process that was killed
-        had begun to take in."""
+        """`directory` is made when it is first needed."""
         self._directory = directory
-        shutil.rmtree(directory / _INCOMING, ignore_errors=True)
+        self._putting = Lock()
+
+    def throw_away_leftovers(self) -> None:
+        """What a process that was killed had begun to take in; before anything else is asked."""
+        shutil.rmtree(self._directory / _INCOMING, ignore_errors=True)
 
     def take_in(self, source: Path, limits: FamilyLimits) -> TakenIn:
-        """Copies an adapter out of a directory. The same bytes again are stored once.
+        """Copies an adapter out of a directory. The same bytes again are stored once. Until it is
+        registered, whoever collects what nobody needs has to be told that it is held.
 
         Raises `BadAdapter` for what cannot be served, with what is wrong where, and
         `StoreUnavailable`; then nothing of it stays.
@@ -81,7 +97,7 @@ class AdapterContents:
     def directory_of(self, digest: Digest) -> Path | None:
         """Where the content lies; none: it is not stored."""
         path = self._directory / digest
-        return path if path.is_dir() else None
+        return path if is_digest(digest) and path.is_dir() else None
 
     def stored(self) -> frozenset[Digest]:
         """All that is stored."""
@@ -89,38 +105,44 @@ class AdapterContents:
             names = os.listdir(self._directory)
         except FileNotFoundError:
             return frozenset()
-        return frozenset(Digest(name) for name in names if name != _INCOMING)
+        return frozenset(Digest(name) for name in names if is_digest(name))
 
     def is_intact(self, digest: Digest) -> bool:
-        """Whether the bytes that lie there are still those of the digest."""
-        directory = self._directory / digest
+        """Whether the bytes that lie there are still those of the digest. Raises
+        `StoreUnavailable` where that cannot be found out."""
+        directory = self.directory_of(digest)
+        if directory is None:
+            return False
         try:
             files = tuple(_hashed(directory / name) for name in (CONFIG_FILE, WEIGHTS_FILE))
-        except (OSError, ValueError):
+        except (FileNotFoundError, IsADirectoryError, BadManifest):
             return False
+        except OSError as error:
+            raise StoreUnavailable(f"cannot read {directory}: {error.strerror}") from error
         return digest_of(files) == digest
 
     def remove(self, digest: Digest) -> None:
         """Throws a content away; one that is not there is gone already."""
-        with self._scratch() as scratch:
-            try:
-                (self._directory / digest).rename(scratch / digest)
-            except FileNotFoundError:
-                return
+        directory = self.directory_of(digest)
+        if directory is None:
+            return
+        with self._scratch() as scratch, self._putting, suppress(FileNotFoundError):
+            directory.rename(scratch / digest)
 
     def _put(self, scratch: Path, digest: Digest) -> None:
+        scratch.chmod(0o755)
         _sync(scratch)
         target = self._directory / digest
-        # One that has rotted is no reason to refuse good bytes.
-        if target.exists() and not self.is_intact(digest):
-            self.remove(digest)
-        try:
-            scratch.rename(target)
-        except OSError:
-            # Somebody took in the same bytes at the same time.
+        with self._putting:
             if not target.is_dir():
-                raise
-        _sync(self._directory)
+                target.unlink(missing_ok=True)
+                scratch.rename(target)
+                _sync(self._directory)
+            elif not self.is_intact(digest):
+                # One that has rotted is no reason to refuse good bytes.
+                for name in (CONFIG_FILE, WEIGHTS_FILE):
+                    (scratch / name).replace(target / name)
+                _sync(target)
 
     @contextmanager
     def _scratch(self) -> Iterator[Path]:
@@ -148,7 +170,7 @@ def _copy(source: Path, target: Path, largest: int) -> StoredFile:
             size += len(piece)
             if size > largest:
                 raise BadAdapter(
-                    f"{source} has more than {largest} bytes, which is all that is taken"
+                    f"{_told(source)} has more than {largest} bytes, which is all that is taken"
                 )
             digest.update(piece)
             copy.write(piece)
@@ -156,7 +178,7 @@ def _copy(source: Path, target: Path, largest: int) -> StoredFile:
         copy.flush()
         os.fsync(copy.fileno())
     if size == 0:
-        raise BadAdapter(f"{source} is empty")
+        raise BadAdapter(f"{_told(source)} is empty")
     return StoredFile(target.name, digest.hexdigest(), size)
 
 
@@ -168,12 +190,12 @@ def _opened(source: Path) -> Iterator[BinaryIO]:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", error)
         raise BadAdapter(
-            f"{source} cannot be read: {why}; an adapter is a directory with {CONFIG_FILE} and "
-            f"{WEIGHTS_FILE}, no other format is taken"
+            f"{_told(source)} cannot be read: {why}; an adapter is a directory with "
+            f"{CONFIG_FILE} and {WEIGHTS_FILE}, no other format is taken"
         ) from None
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise BadAdapter(f"{source} is no file")
+            raise BadAdapter(f"{_told(source)} is no file")
         with open(descriptor, "rb", buffering=0, closefd=False) as file:
             yield file
     finally:
@@ -184,7 +206,7 @@ def _read(file: BinaryIO, source: Path) -> bytes:
     try:
         return file.read(_PIECE)
     except OSError as error:
-        raise BadAdapter(f"{source} cannot be read: {error.strerror}") from None
+        raise BadAdapter(f"{_told(source)} cannot be read: {error.strerror}") from None
 
 
 def _look_into(weights: Path, config: LoraConfig) -> AdapterFacts:
@@ -200,17 +222,21 @@ def _named(source: Path) -> Iterator[None]:
     try:
         yield
     except BadLoraConfig as error:
-        raise BadAdapter(f"{source / CONFIG_FILE}: {error}") from None
+        raise BadAdapter(f"{_told(source / CONFIG_FILE)}: {error}") from None
     except BadSafetensors as error:
-        raise BadAdapter(f"{source / WEIGHTS_FILE}: {error}") from None
+        raise BadAdapter(f"{_told(source / WEIGHTS_FILE)}: {error}") from None
     except UnfitAdapter as error:
-        raise BadAdapter(f"{source}: {error}") from None
+        raise BadAdapter(f"{_told(source)}: {error}") from None
 
 
 def _hashed(path: Path) -> StoredFile:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256")
         return StoredFile(path.name, digest.hexdigest(), os.fstat(file.fileno()).st_size)
+
+
+def _told(path: Path) -> str:
+    return shown(str(path))
 
 
 def _sync(directory: Path) -> None:

@@ -75,6 +75,7 @@ def from_evidence(evidence: Evidence) -> Document:
     """What an evaluation found."""
     return {
         "of": evidence.of,
+        "family": evidence.family,
         "kind": evidence.kind,
         "passed": evidence.passed,
         "at": evidence.at.isoformat(),
@@ -88,6 +89,7 @@ def to_evidence(document: Document) -> Evidence:
     against = document["against"]
     return Evidence(
         of=Digest(document["of"]),
+        family=BaseModelFamily(document["family"]),
         kind=document["kind"],
         passed=document["passed"],
         at=datetime.fromisoformat(document["at"]),
