@@ -44,19 +44,23 @@ class Signal {
   }
 
   // co_await signal.wait(): at once if raised since the last wait. At most one waiter.
-  Awaitable<void> wait() {
-    if (std::exchange(raised_, false)) return at_once();
-    return asio::async_initiate<const asio::use_awaitable_t<Executor>&, void()>(
-        [this](auto&& waiter) { waiter_.emplace(std::forward<decltype(waiter)>(waiter)); }, kAwait);
-  }
+  Awaitable<void> wait() { return wait_with(nullptr); }
 
   // The same, until there is news that `reader` cannot deal with. It lives as long as the wait.
-  Awaitable<void> wait(Reader& reader) {
-    if (!raised_) reader_ = &reader;
-    return wait();
-  }
+  Awaitable<void> wait(Reader& reader) { return wait_with(&reader); }
 
  private:
+  // Waiter and reader come together: a wait that fails to begin leaves neither.
+  Awaitable<void> wait_with(Reader* reader) {
+    if (std::exchange(raised_, false)) return at_once();
+    return asio::async_initiate<const asio::use_awaitable_t<Executor>&, void()>(
+        [this, reader](auto&& waiter) {
+          waiter_.emplace(std::forward<decltype(waiter)>(waiter));
+          reader_ = reader;
+        },
+        kAwait);
+  }
+
   static Awaitable<void> at_once() { co_return; }
 
   using Waiter = asio::async_result<asio::use_awaitable_t<Executor>, void()>::handler_type;

@@ -37,6 +37,7 @@ class FakeReply final : public Reply {
     streamed = true;
   }
   Sent write(runtime::Payload& payload, Piece piece) override {
+    gone_ = gone_ || gone_at_write_;
     if (gone_) return Sent::kGone;
     text += payload.bytes();
     payload.clear();
@@ -59,6 +60,8 @@ class FakeReply final : public Reply {
     gone_ = true;
     signal_.raise();
   }
+  // Nobody hears of it before something is written.
+  void leave_unheard() { gone_at_write_ = true; }
   void be_too_slow() {
     too_slow_ = true;
     leave();
@@ -100,6 +103,7 @@ class FakeReply final : public Reply {
 
   runtime::Signal signal_;
   bool gone_ = false;
+  bool gone_at_write_ = false;
   bool slow_ = false;
   bool puts_off_ = false;
   bool behind_ = false;

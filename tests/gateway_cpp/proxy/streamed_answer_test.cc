@@ -52,6 +52,14 @@ TEST_F(StreamUnderWayTest, AClientThatFallsBehindAndLeavesIsGone) {
   EXPECT_EQ(call().granted, 0U);
 }
 
+TEST_F(StreamUnderWayTest, AClientWhoseLeavingShowsAtAWriteIsGone) {
+  reply_.leave_unheard();
+  call().chunk(kLong);
+  EXPECT_TRUE(done_);
+  EXPECT_TRUE(call().cancelled);
+  EXPECT_EQ(call().granted, 0U);
+}
+
 TEST_F(StreamUnderWayTest, AnEventThatComesWithTheEndIsTheLast) {
   v1::CallEvent last;
   last.mutable_chunk()->set_body(kEnd);
