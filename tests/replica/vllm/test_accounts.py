@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -202,6 +203,10 @@ async def test_no_tenant_finds_anothers_prompts_in_the_cache(engine: VllmEngine,
         assert again > 0
 
 
+def _waits(engine: VllmEngine, count: int) -> bool:
+    return engine.load().waiting == count
+
+
 async def test_the_lowest_priority_number_goes_first_and_equal_ones_in_their_order(
     engine: VllmEngine,
 ) -> None:
@@ -216,10 +221,10 @@ async def test_the_lowest_priority_number_goes_first_and_equal_ones_in_their_ord
         for _ in range(16):
             tasks.create_task(run("full", 0, prompt=[[9]] * 16, max_tokens=60))
         await until(lambda: engine.load().running == 256, "the batch is full")
-        for name, priority in (("c", 5), ("d", 5), ("a", -5), ("b", 0), ("e", 5)):
+        later = (("c", 5), ("d", 5), ("a", -5), ("b", 0), ("e", 5))
+        for count, (name, priority) in enumerate(later, 1):
             tasks.create_task(run(name, priority, prompt=[9, 9], max_tokens=200))
-            await asyncio.sleep(0)
-        await until(lambda: engine.load().waiting == 5, "they wait")
+            await until(partial(_waits, engine, count), "it waits behind those before it")
         assert engine.load().waiting_tokens == 10
         assert engine.load().kv_blocks_used > 0
         assert engine.load().step_us > 0
