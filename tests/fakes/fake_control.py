@@ -34,7 +34,7 @@ def deployment(
         model=f"weights/{name}",
         created=1_700_000_000,
         max_model_len=2048,
-        adapters=[v1.AdapterAlias(alias=a, adapter=v) for a, v in (adapters or {}).items()],
+        aliases=[v1.AdapterAlias(alias=a, adapter=v) for a, v in (adapters or {}).items()],
         limits=limits,
         selection_policy=selection_policy,
         availability=availability,

@@ -61,7 +61,7 @@ routing::DeploymentRoute deployment_from(const penstock::v1::DeploymentRoute& wi
       .expected_ready_at = base::WallTime(milliseconds(wire.expected_ready_at_ms())),
       .endpoints = {wire.endpoints().begin(), wire.endpoints().end()},
       .selection_policy = wire.selection_policy()};
-  for (const auto& adapter : wire.adapters()) {
+  for (const auto& adapter : wire.aliases()) {
     deployment.adapters.push_back({adapter.alias(), adapter.adapter()});
   }
   for (const auto& weight : wire.canary()) {

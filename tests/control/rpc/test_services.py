@@ -180,7 +180,7 @@ async def test_a_watcher_gets_every_field_of_the_routes(served: Served) -> None:
     assert (deployment.uid, deployment.template_digest) == (UID, WITH_PIRATE)
     assert (deployment.max_model_len, deployment.created) == (512, int(NOON.timestamp()))
     assert list(deployment.endpoints) == ["/v1/completions"]
-    assert [(a.alias, a.adapter) for a in deployment.adapters] == [("pirate", "pirate@1")]
+    assert [(a.alias, a.adapter) for a in deployment.aliases] == [("pirate", "pirate@1")]
     limits = deployment.limits
     assert (limits.max_ongoing, limits.max_queued) == (4, 1)
     assert (limits.queue_deadline_ms, limits.first_event_deadline_ms) == (2, 3)

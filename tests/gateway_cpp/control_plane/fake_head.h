@@ -118,7 +118,7 @@ inline penstock::v1::RouteSnapshot snapshot_of(std::uint64_t version, const std:
   deployment.set_model("weights/" + name);
   deployment.set_created(1700000000);
   deployment.set_max_model_len(2048);
-  auto& adapter = *deployment.add_adapters();
+  auto& adapter = *deployment.add_aliases();
   adapter.set_alias("pirate");
   adapter.set_adapter("pirate@1");
   auto& replica = *snapshot.add_replicas();

@@ -93,7 +93,7 @@ def _deployment_route(route: DeploymentRoute) -> routes_pb2.DeploymentRoute:
         created=route.created,
         max_model_len=route.max_model_len,
         endpoints=route.endpoints,
-        adapters=[
+        aliases=[
             routes_pb2.AdapterAlias(alias=alias, adapter=adapter)
             for alias, adapter in route.adapters
         ],
