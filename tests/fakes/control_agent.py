@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -36,6 +36,7 @@ class FakeAgent(nodes_pb2_grpc.NodeAgentServicer):
         self.replicas: dict[str, nodes_pb2.ReplicaStatus] = {}
         self.specs: list[nodes_pb2.ReplicaSpec] = []
         self.stopped: list[str] = []
+        self.kept: list[nodes_pb2.KeepAdaptersRequest] = []
         self.registrations = 0
         self.stamp = common_pb2.ClusterStamp()  # the newest that it has accepted
         self._servers: dict[str, grpc.aio.Server] = {}
@@ -57,6 +58,19 @@ class FakeAgent(nodes_pb2_grpc.NodeAgentServicer):
         self.stopped.append(request.replica_id)
         await self.kill(request.replica_id)
         return nodes_pb2.StopReplicaReply()
+
+    async def KeepAdapters(
+        self, request: nodes_pb2.KeepAdaptersRequest, context: Context
+    ) -> nodes_pb2.KeepAdaptersReply:
+        if self.refuse:
+            await context.abort(self.refusal, self.refuse)
+        status = self.replicas.get(request.replica_id)
+        if status is None:
+            await context.abort(grpc.StatusCode.NOT_FOUND, f"no replica {request.replica_id}")
+            raise AssertionError("abort raises")
+        self.kept.append(request)
+        hold(status, request.keep.adapters)
+        return nodes_pb2.KeepAdaptersReply()
 
     async def kill(self, replica_id: str) -> None:
         """The replica is gone, and the agent knows."""
@@ -125,7 +139,7 @@ class FakeAgent(nodes_pb2_grpc.NodeAgentServicer):
         await server.start()
         self._servers[spec.replica_id] = server
         ready = nodes_pb2.REPLICA_PHASE_READY
-        return nodes_pb2.ReplicaStatus(
+        status = nodes_pb2.ReplicaStatus(
             replica_id=spec.replica_id,
             deployment=spec.deployment,
             revision=spec.revision,
@@ -137,8 +151,19 @@ class FakeAgent(nodes_pb2_grpc.NodeAgentServicer):
             pid=4242,
             capacity=8,
             max_model_len=2048,
-            adapters=[adapter.name for adapter in spec.adapters],
+            adapter_slots=spec.max_adapters,
+            max_adapter_rank=spec.max_adapter_rank,
         )
+        hold(status, spec.adapters)
+        return status
+
+
+def hold(status: nodes_pb2.ReplicaStatus, adapters: Iterable[inference_pb2.Adapter]) -> None:
+    """The replica holds these, and nothing else."""
+    del status.adapters[:], status.adapter_digests[:]
+    for adapter in adapters:
+        status.adapters.append(adapter.name)
+        status.adapter_digests.append(adapter.digest)
 
 
 @asynccontextmanager

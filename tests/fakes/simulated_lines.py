@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
 
 from penstock.control.errors import NodeUnreachable
 from penstock.control.placement.placement import ReplicaOrder
 from penstock.control.state.pings import Ping
-from penstock.control.state.replica import NodeId, ReplicaId, ReplicaState, ReplicaStatus
+from penstock.control.state.replica import (
+    KeptAdapter,
+    NodeId,
+    ReplicaId,
+    ReplicaState,
+    ReplicaStatus,
+)
 from penstock.control.state.stamp import Stamp
 from tests.fakes.simulated_machines import SimulatedAgent
 
@@ -46,6 +52,13 @@ class AgentLine:
         agent = self._reached()
         self._machines.before_stop(replica_id)
         agent.stop(replica_id)
+        self._answered(agent)
+
+    async def keep_adapters(
+        self, replica_id: ReplicaId, kept: Sequence[KeptAdapter], dropped: Sequence[str]
+    ) -> None:
+        agent = self._reached()
+        agent.keep(replica_id, kept)
         self._answered(agent)
 
     async def close(self) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from penstock.control.errors import UnknownReplica
 from penstock.control.node_agent.allegiance import refusal
 from penstock.control.placement.placement import ReplicaOrder
-from penstock.control.state.replica import ReplicaId, ReplicaState, ReplicaStatus
+from penstock.control.state.replica import KeptAdapter, ReplicaId, ReplicaState, ReplicaStatus
 from penstock.control.state.snapshot import Routes, RouteSnapshot
 from penstock.control.state.stamp import Stamp, contradiction
 
@@ -23,6 +25,7 @@ class SimulatedAgent:
 
     processes: dict[ReplicaId, ReplicaStatus] = field(default_factory=dict)
     models: dict[ReplicaId, str] = field(default_factory=dict)  # what each process really loaded
+    kept: dict[ReplicaId, tuple[KeptAdapter, ...]] = field(default_factory=dict)  # as last told
     stamp: Stamp = field(default_factory=Stamp)
     silent: int = 0  # steps for which nothing goes to it or comes from it
     dead: int = 0  # steps for which the whole machine is off
@@ -47,6 +50,7 @@ class SimulatedAgent:
         """Starts a process, unless it runs."""
         if order.replica_id not in self.processes:
             self.models[order.replica_id] = order.model
+            self.kept[order.replica_id] = order.adapters
             self.processes[order.replica_id] = ReplicaStatus(
                 order.replica_id,
                 order.deployment,
@@ -54,8 +58,16 @@ class SimulatedAgent:
                 order.template_digest,
                 order.generation,
                 ReplicaState.STARTING,
+                adapter_slots=order.max_adapters,
+                max_adapter_rank=order.max_adapter_rank,
             )
         return self.processes[order.replica_id]
+
+    def keep(self, replica_id: ReplicaId, kept: Sequence[KeptAdapter]) -> None:
+        """A process is to hold these from now on: it does a second later, if it serves."""
+        if replica_id not in self.processes:
+            raise UnknownReplica(f"no replica {replica_id}")
+        self.kept[replica_id] = tuple(kept)
 
     def stop(self, replica_id: ReplicaId) -> None:
         """Begins to drain a process, if it is there."""
@@ -66,7 +78,9 @@ class SimulatedAgent:
         """The process ends by itself; it is started again."""
         status = self.processes[replica_id]
         if status.state is not ReplicaState.DRAINING:
-            self._become(replica_id, ReplicaState.BACKOFF, restarts=status.restarts + 1, address="")
+            ended: dict[str, object] = {"address": "", "adapters": (), "adapter_digests": ()}
+            restarts = status.restarts + 1
+            self._become(replica_id, ReplicaState.BACKOFF, restarts=restarts, **ended)
 
     def die(self, steps: int) -> None:
         """The machine is off for so long, and its processes are gone."""
@@ -85,9 +99,10 @@ class SimulatedAgent:
                     self._become(replica_id, ReplicaState.STARTING)
                 case ReplicaState.STARTING:
                     self._load(replica_id, status)
-                case ReplicaState.READY if self.models[replica_id] == FLAKY:
-                    if steps > FLAKY_STEPS:
-                        self.crash(replica_id)
+                case ReplicaState.READY if self.models[replica_id] == FLAKY and steps > FLAKY_STEPS:
+                    self.crash(replica_id)
+                case ReplicaState.READY:
+                    self._hold(replica_id)
 
     def _load(self, replica_id: ReplicaId, status: ReplicaStatus) -> None:
         if self.ends_all:
@@ -97,6 +112,15 @@ class SimulatedAgent:
         else:
             pid = status.pid + 1
             self._become(replica_id, ReplicaState.READY, pid=pid, address=f"{replica_id}:{pid}")
+            self._hold(replica_id)
+
+    def _hold(self, replica_id: ReplicaId) -> None:
+        kept = self.kept.get(replica_id, ())
+        self.processes[replica_id] = replace(
+            self.processes[replica_id],
+            adapters=tuple(each.name for each in kept),
+            adapter_digests=tuple(each.digest for each in kept),
+        )
 
     def _become(self, replica_id: ReplicaId, state: ReplicaState, **changes: object) -> None:
         if self.processes[replica_id].state is not state:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -15,7 +15,13 @@ from penstock.control.managers.keeper import Keeper
 from penstock.control.placement.placement import ReplicaOrder
 from penstock.control.state.cluster import Cluster, ClusterView, Published
 from penstock.control.state.deployment import created
-from penstock.control.state.replica import NodeFacts, ReplicaId, ReplicaState, ReplicaStatus
+from penstock.control.state.replica import (
+    KeptAdapter,
+    NodeFacts,
+    ReplicaId,
+    ReplicaState,
+    ReplicaStatus,
+)
 from penstock.control.state.stamp import Stamp
 from penstock.control.store.store import Author
 from tests.fakes.control_clock import ManualClock
@@ -31,6 +37,9 @@ class ScriptedPlacement:
     errors: list[Exception] = field(default_factory=list)
     started: list[ReplicaOrder] = field(default_factory=list)
     stopped: list[ReplicaId] = field(default_factory=list)
+    kept: list[tuple[ReplicaId, tuple[KeptAdapter, ...], tuple[str, ...]]] = field(
+        default_factory=list
+    )
 
     async def start(self, node: NodeFacts, order: ReplicaOrder) -> ReplicaStatus:
         self.started.append(order)
@@ -40,6 +49,17 @@ class ScriptedPlacement:
 
     async def stop(self, node: NodeFacts, replica_id: ReplicaId, drain: timedelta) -> None:
         self.stopped.append(replica_id)
+        if self.errors:
+            raise self.errors.pop(0)
+
+    async def keep_adapters(
+        self,
+        node: NodeFacts,
+        replica_id: ReplicaId,
+        kept: Sequence[KeptAdapter],
+        dropped: Sequence[str],
+    ) -> None:
+        self.kept.append((replica_id, tuple(kept), tuple(dropped)))
         if self.errors:
             raise self.errors.pop(0)
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import grpc
 import pytest
 
-from penstock.control.errors import HoldsStill, NodeUnreachable, ReplicaRefused
+from penstock.control.errors import HoldsStill, NodeUnreachable, ReplicaRefused, UnknownReplica
 from penstock.control.outside.dialer import Dialer
 from penstock.control.outside.grpc_clients import GrpcAgentClient
 from penstock.control.placement.agents import AgentPlacement
 from penstock.control.placement.placement import order_for
 from penstock.control.state.deployment import created
-from penstock.control.state.replica import NodeFacts, ReplicaId, ReplicaState
+from penstock.control.state.replica import KeptAdapter, NodeFacts, ReplicaId, ReplicaState
 from tests.fakes.control_agent import serving_agent
 from tests.fakes.control_values import NOON, UID, node, replica, spec
 
@@ -55,4 +56,39 @@ async def test_an_agent_of_another_cluster_is_not_told_from_what_it_refuses_but_
         agent.refuse, agent.refusal = "another cluster", grpc.StatusCode.FAILED_PRECONDITION
         with pytest.raises(HoldsStill, match="another cluster"):
             await placement.start(facts(agent.address), ORDER)
+    await placement.close()
+
+
+async def test_what_a_replica_is_to_hold_reaches_its_agent_in_order() -> None:
+    kept = (KeptAdapter("pirate@1", "a" * 64, pinned=True), KeptAdapter("json@2", source="/json"))
+    placement = AgentPlacement(lambda address: GrpcAgentClient(address, Dialer()))
+    order = replace(ORDER, adapters=kept[:1], max_adapters=4, max_adapter_rank=16)
+    async with serving_agent() as agent:
+        await placement.start(facts(agent.address), order)
+        await placement.keep_adapters(facts(agent.address), order.replica_id, kept, ["old@1"])
+        with pytest.raises(UnknownReplica, match="no replica r1"):
+            await placement.keep_adapters(facts(agent.address), ReplicaId("r1"), kept, ())
+        again = await placement.start(facts(agent.address), order)
+    await placement.close()
+    (spec,) = agent.specs[:1]
+    assert (spec.max_adapters, spec.max_adapter_rank) == (4, 16)
+    assert [(a.name, a.digest, a.pinned) for a in spec.adapters] == [("pirate@1", "a" * 64, True)]
+    (told,) = agent.kept
+    assert [(a.name, a.digest, a.source, a.pinned) for a in told.keep.adapters] == [
+        ("pirate@1", "a" * 64, "", True),
+        ("json@2", "", "/json", False),
+    ]
+    assert list(told.keep.dropped) == ["old@1"]
+    assert (again.adapters, again.adapter_digests) == (("pirate@1", "json@2"), ("a" * 64, ""))
+    assert (again.adapter_slots, again.max_adapter_rank) == (4, 16)
+
+
+async def test_an_agent_that_takes_no_list_is_told_from_one_that_is_away() -> None:
+    placement = AgentPlacement(lambda address: GrpcAgentClient(address, Dialer()))
+    async with serving_agent() as agent:
+        agent.refuse, agent.refusal = "an older agent", grpc.StatusCode.UNIMPLEMENTED
+        with pytest.raises(ReplicaRefused, match="an older agent"):
+            await placement.keep_adapters(facts(agent.address), ReplicaId("r9"), (), ())
+    with pytest.raises(NodeUnreachable, match="take what a replica is to hold"):
+        await placement.keep_adapters(facts(agent.address), ReplicaId("r9"), (), ())
     await placement.close()

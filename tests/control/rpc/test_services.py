@@ -24,7 +24,7 @@ from penstock.control.state.cluster import Cluster, ClusterView, Gateway, Gatewa
 from penstock.control.state.deployment import AdapterBinding, created, template_digest
 from penstock.control.state.limits import Canary, Limits, SelectionPolicy, Sharing
 from penstock.control.state.pings import Ping
-from penstock.control.state.replica import ReplicaState
+from penstock.control.state.replica import FailedAdapter, ReplicaState
 from penstock.v1 import inference_pb2, nodes_pb2, nodes_pb2_grpc, routes_pb2, routes_pb2_grpc
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
@@ -107,6 +107,10 @@ def status(phase: nodes_pb2.ReplicaPhase, replica_id: str = "r1") -> nodes_pb2.R
         capacity=3,
         endpoints=["/v1/completions"],
         adapters=["pirate@1"],
+        adapter_digests=["a" * 64],
+        failed_adapters=[inference_pb2.AdapterFailure(name="json@1", digest="b", reason="rank")],
+        adapter_slots=4,
+        max_adapter_rank=16,
     )
 
 
@@ -127,6 +131,9 @@ async def test_a_registered_node_stands_in_the_view_with_its_replicas(served: Se
     assert (found.exit_code, found.last_error, found.log_path) == (-9, "ouch", "/log")
     assert (found.max_model_len, found.capacity, found.adapters) == (512, 3, ("pirate@1",))
     assert found.endpoints == ("/v1/completions",)
+    assert found.adapter_digests == ("a" * 64,)
+    assert found.failed_adapters == (FailedAdapter("json@1", "b", "rank"),)
+    assert (found.adapter_slots, found.max_adapter_rank) == (4, 16)
 
 
 async def test_a_node_without_a_name_or_address_is_refused(served: Served) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 import grpc
 
-from penstock.control.errors import HoldsStill, NodeUnreachable, ReplicaRefused
+from penstock.control.errors import HoldsStill, NodeUnreachable, ReplicaRefused, UnknownReplica
 from penstock.control.outside.dialer import Dialer
 from penstock.control.placement.placement import ReplicaOrder
-from penstock.control.rpc.wire import cluster_stamp, replica_spec, replica_status
-from penstock.control.state.replica import ReplicaId, ReplicaStatus
+from penstock.control.rpc.wire import cluster_stamp, keep_adapters, replica_spec, replica_status
+from penstock.control.state.replica import KeptAdapter, ReplicaId, ReplicaStatus
 from penstock.control.state.stamp import Stamp
 from penstock.v1 import nodes_pb2, nodes_pb2_grpc
 
@@ -23,6 +23,7 @@ _OPTIONS = [
     ("grpc.use_local_subchannel_pool", 1),
 ]
 START_TIMEOUT = timedelta(seconds=10)
+KEEP_TIMEOUT = timedelta(seconds=5)
 # Beyond the drain itself: the agent's own last resort is a kill.
 STOP_MARGIN = timedelta(seconds=30)
 # FAILED_PRECONDITION is none of them: that agent obeys another head, or a later order.
@@ -49,9 +50,7 @@ class GrpcAgentClient:
                 request, timeout=START_TIMEOUT.total_seconds(), metadata=self._metadata
             )
         except grpc.aio.AioRpcError as error:
-            if error.code() in _REFUSALS:
-                raise ReplicaRefused(f"the node agent refused: {error.details()}") from error
-            self._raise_if_not_in_command(error)
+            self._raise_if_refused(error)
             raise self._unreachable("start a replica", error) from error
         return replica_status(reply)
 
@@ -72,9 +71,34 @@ class GrpcAgentClient:
             self._raise_if_not_in_command(error)
             raise self._unreachable("stop a replica", error) from error
 
+    async def keep_adapters(
+        self, replica_id: ReplicaId, kept: Sequence[KeptAdapter], dropped: Sequence[str]
+    ) -> None:
+        """Says what a replica is to hold; raises NodeUnreachable, HoldsStill, UnknownReplica or
+        ReplicaRefused."""
+        request = nodes_pb2.KeepAdaptersRequest(
+            replica_id=replica_id,
+            keep=keep_adapters(kept, dropped),
+            stamp=cluster_stamp(self._stamp()),
+        )
+        try:
+            await self._stub.KeepAdapters(
+                request, timeout=KEEP_TIMEOUT.total_seconds(), metadata=self._metadata
+            )
+        except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.NOT_FOUND:
+                raise UnknownReplica(f"the node agent: {error.details()}") from error
+            self._raise_if_refused(error)
+            raise self._unreachable("take what a replica is to hold", error) from error
+
     async def close(self) -> None:
         """Hangs up."""
         await self._channel.close(grace=None)
+
+    def _raise_if_refused(self, error: grpc.aio.AioRpcError) -> None:
+        if error.code() in _REFUSALS:
+            raise ReplicaRefused(f"the node agent refused: {error.details()}") from error
+        self._raise_if_not_in_command(error)
 
     def _raise_if_not_in_command(self, error: grpc.aio.AioRpcError) -> None:
         if error.code() is grpc.StatusCode.FAILED_PRECONDITION:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Protocol
 
 from penstock.control.placement.placement import ReplicaOrder
-from penstock.control.state.replica import NodeFacts, ReplicaId, ReplicaStatus
+from penstock.control.state.replica import KeptAdapter, NodeFacts, ReplicaId, ReplicaStatus
 
 
 class AgentClient(Protocol):
@@ -18,6 +18,11 @@ class AgentClient(Protocol):
 
     async def stop_replica(self, replica_id: ReplicaId, drain: timedelta) -> None:
         """Raises NodeUnreachable."""
+
+    async def keep_adapters(
+        self, replica_id: ReplicaId, kept: Sequence[KeptAdapter], dropped: Sequence[str]
+    ) -> None:
+        """Raises NodeUnreachable, UnknownReplica or ReplicaRefused."""
 
     async def close(self) -> None:
         """Hangs up."""
@@ -37,6 +42,16 @@ class AgentPlacement:
     async def stop(self, node: NodeFacts, replica_id: ReplicaId, drain: timedelta) -> None:
         """Asks the node's agent to drain and stop a replica."""
         await self._client(node).stop_replica(replica_id, drain)
+
+    async def keep_adapters(
+        self,
+        node: NodeFacts,
+        replica_id: ReplicaId,
+        kept: Sequence[KeptAdapter],
+        dropped: Sequence[str],
+    ) -> None:
+        """Tells the node's agent what a replica is to hold."""
+        await self._client(node).keep_adapters(replica_id, kept, dropped)
 
     async def close(self) -> None:
         """Hangs up on every agent."""

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
-from penstock.control.state.deployment import AdapterBinding, Deployment, DeploymentName
-from penstock.control.state.replica import NodeFacts, Replica, ReplicaId, ReplicaStatus
+from penstock.control.state.deployment import Deployment, DeploymentName
+from penstock.control.state.replica import (
+    KeptAdapter,
+    NodeFacts,
+    Replica,
+    ReplicaId,
+    ReplicaStatus,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +29,11 @@ class ReplicaOrder:
     engine: str
     model: str
     engine_args: tuple[tuple[str, str], ...]
-    adapters: tuple[AdapterBinding, ...]
+    adapters: tuple[KeptAdapter, ...]  # loaded before it is ready
     devices: tuple[str, ...]
     start_limit_ms: int
+    max_adapters: int = 0
+    max_adapter_rank: int = 0
 
 
 def order_for(deployment: Deployment, replica: Replica) -> ReplicaOrder:
@@ -39,14 +48,15 @@ def order_for(deployment: Deployment, replica: Replica) -> ReplicaOrder:
         engine=template.engine,
         model=template.model,
         engine_args=template.engine_args,
-        adapters=template.adapters,
+        adapters=tuple(KeptAdapter(b.adapter, source=b.source) for b in template.adapters),
         devices=replica.devices,
         start_limit_ms=deployment.spec.start_limit_ms,
     )
 
 
 class Placement(Protocol):
-    """Starts and stops replicas. Both calls may be repeated: they are idempotent by replica id."""
+    """Starts and stops replicas, and says what adapters they hold. All calls may be repeated: they
+    are idempotent by replica id."""
 
     async def start(self, node: NodeFacts, order: ReplicaOrder) -> ReplicaStatus:
         """Asks the node to run a replica; returns once it is on its way.
@@ -58,4 +68,19 @@ class Placement(Protocol):
         """Asks the node to drain a replica for at most `drain`, then to stop it.
 
         Raises NodeUnreachable. What is not there counts as stopped.
+        """
+
+    async def keep_adapters(
+        self,
+        node: NodeFacts,
+        replica_id: ReplicaId,
+        kept: Sequence[KeptAdapter],
+        dropped: Sequence[str],
+    ) -> None:
+        """Tells the node what a replica is to hold from now on, in place of what it was told
+        before; returns once that is remembered there. `dropped`: names that are no longer
+        registered.
+
+        Raises NodeUnreachable, UnknownReplica where no such replica runs there, or ReplicaRefused
+        where asking again would not help.
         """

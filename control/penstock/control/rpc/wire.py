@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from penstock.control.placement.placement import ReplicaOrder
 from penstock.control.state.deployment import DeploymentName
 from penstock.control.state.replica import (
     Device,
+    FailedAdapter,
+    KeptAdapter,
     NodeFacts,
     NodeId,
     NodeIntent,
@@ -78,6 +80,12 @@ def replica_status(message: nodes_pb2.ReplicaStatus) -> ReplicaStatus:
         capacity=message.capacity,
         endpoints=tuple(message.endpoints),
         adapters=tuple(message.adapters),
+        adapter_digests=tuple(message.adapter_digests),
+        failed_adapters=tuple(
+            FailedAdapter(each.name, each.digest, each.reason) for each in message.failed_adapters
+        ),
+        adapter_slots=message.adapter_slots,
+        max_adapter_rank=message.max_adapter_rank,
         devices=tuple(message.devices),
         ready_at_ms=message.ready_at_ms,
     )
@@ -126,10 +134,23 @@ def replica_spec(order: ReplicaOrder) -> nodes_pb2.ReplicaSpec:
         model=order.model,
         served_name=order.deployment,
         engine_args=[f"{key}={value}" for key, value in order.engine_args],
-        adapters=[
-            inference_pb2.Adapter(name=b.adapter, source=b.source, parent=order.deployment)
-            for b in order.adapters
-        ],
+        adapters=map(adapter, order.adapters),
         devices=order.devices,
         start_limit_ms=order.start_limit_ms,
+        max_adapters=order.max_adapters,
+        max_adapter_rank=order.max_adapter_rank,
+    )
+
+
+def keep_adapters(
+    kept: Sequence[KeptAdapter], dropped: Sequence[str]
+) -> inference_pb2.KeepAdapters:
+    """What a replica is to hold."""
+    return inference_pb2.KeepAdapters(adapters=map(adapter, kept), dropped=dropped)
+
+
+def adapter(kept: KeptAdapter) -> inference_pb2.Adapter:
+    """One that a replica is to hold."""
+    return inference_pb2.Adapter(
+        name=kept.name, source=kept.source, digest=kept.digest, pinned=kept.pinned
     )

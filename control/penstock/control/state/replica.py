@@ -98,6 +98,25 @@ class Evidence(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class KeptAdapter:
+    """An adapter that a replica is to hold, as the head orders it."""
+
+    name: str  # "name@version"
+    digest: str = ""  # of its content; empty: not known
+    pinned: bool = False  # makes room for nobody
+    source: str = ""  # a directory, or a name that the replica ships; empty: the digest's content
+
+
+@dataclass(frozen=True, slots=True)
+class FailedAdapter:
+    """An adapter that a replica could not load the last time that it tried."""
+
+    name: str  # "name@version"
+    digest: str
+    reason: str  # one line for a person
+
+
+@dataclass(frozen=True, slots=True)
 class ReplicaStatus:
     """A replica as its agent reports it; fields as in nodes.proto, `ReplicaStatus`."""
 
@@ -118,7 +137,11 @@ class ReplicaStatus:
     max_model_len: int = 0
     capacity: int = 0
     endpoints: tuple[str, ...] = ()  # paths that its model serves; empty: not known
-    adapters: tuple[str, ...] = ()
+    adapters: tuple[str, ...] = ()  # that it told it holds, "name@version"
+    adapter_digests: tuple[str, ...] = ()  # of these, in the same order; empty: not told
+    failed_adapters: tuple[FailedAdapter, ...] = ()
+    adapter_slots: int = 0  # adapters that it can hold at once; 0: none, or not known
+    max_adapter_rank: int = 0  # 0: not known
     devices: tuple[str, ...] = ()  # uuids of its accelerators
     ready_at_ms: int = 0
 

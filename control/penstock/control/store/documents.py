@@ -24,6 +24,7 @@ from penstock.control.state.deployment import (
 )
 from penstock.control.state.limits import Canary, Limits, SelectionPolicy, Sharing
 from penstock.control.state.replica import (
+    FailedAdapter,
     Node,
     NodeFacts,
     NodeId,
@@ -253,6 +254,10 @@ def _from_replica(replica: Replica) -> Document:
         "endpoints": list(status.endpoints),
         "ready_at_ms": status.ready_at_ms,
         "adapters": list(status.adapters),
+        "adapter_digests": list(status.adapter_digests),
+        "failed_adapters": [asdict(each) for each in status.failed_adapters],
+        "adapter_slots": status.adapter_slots,
+        "max_adapter_rank": status.max_adapter_rank,
         "said_uid": status.deployment_uid,
         "said_digest": status.template_digest,
         "said_generation": status.generation,
@@ -265,9 +270,8 @@ def _since(state: ReplicaState, stored: datetime, now: datetime) -> datetime:
     return now if state is ReplicaState.STARTING else min(stored, now)
 
 
-def _to_replica(document: Document, now: datetime) -> Replica:
-    state = ReplicaState(document["state"])
-    status = ReplicaStatus(
+def _to_status(document: Document, state: ReplicaState) -> ReplicaStatus:
+    return ReplicaStatus(
         replica_id=ReplicaId(document["id"]),
         deployment=DeploymentName(document["deployment"]),
         deployment_uid=document["said_uid"],
@@ -284,11 +288,21 @@ def _to_replica(document: Document, now: datetime) -> Replica:
         log_path=document["log_path"],
         max_model_len=document["max_model_len"],
         capacity=document["capacity"],
-        endpoints=tuple(document.get("endpoints", ())),  # older heads wrote none
+        # Older heads wrote none of what is looked for with `get`.
+        endpoints=tuple(document.get("endpoints", ())),
         adapters=tuple(document["adapters"]),
+        adapter_digests=tuple(document.get("adapter_digests", ())),
+        failed_adapters=tuple(FailedAdapter(**f) for f in document.get("failed_adapters", ())),
+        adapter_slots=document.get("adapter_slots", 0),
+        max_adapter_rank=document.get("max_adapter_rank", 0),
         devices=tuple(document["devices"]),
         ready_at_ms=document["ready_at_ms"],
     )
+
+
+def _to_replica(document: Document, now: datetime) -> Replica:
+    state = ReplicaState(document["state"])
+    status = _to_status(document, state)
     return Replica(
         id=status.replica_id,
         deployment=status.deployment,

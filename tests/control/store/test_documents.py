@@ -1,0 +1,59 @@
+"""What of a replica's adapters survives a restart of the head."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+
+from penstock.control.state.cluster import ClusterView
+from penstock.control.state.replica import FailedAdapter
+from penstock.control.store.documents import changes_between, view_of
+from penstock.control.store.store import Contents, Document, Stored
+from tests.fakes.control_values import NOON, replica
+
+ADAPTERS_OF_NEWER_HEADS = (
+    "adapter_digests",
+    "failed_adapters",
+    "adapter_slots",
+    "max_adapter_rank",
+)
+
+
+def told() -> ClusterView:
+    """A view of one replica that told of adapters."""
+    one = replica()
+    status = replace(
+        one.status,
+        adapters=("pirate@1",),
+        adapter_digests=("a" * 64,),
+        failed_adapters=(FailedAdapter("json@1", "b" * 64, "its rank is 64"),),
+        adapter_slots=4,
+        max_adapter_rank=16,
+    )
+    return ClusterView().with_replica(replace(one, status=status))
+
+
+def stored(view: ClusterView, *, without: tuple[str, ...] = ()) -> Contents:
+    """The view's documents, each without these fields."""
+    documents = {}
+    for change in changes_between(ClusterView(), view):
+        assert change.document is not None
+        document: Document = {k: v for k, v in change.document.items() if k not in without}
+        documents[change.key] = Stored(document, 1)
+    return Contents(1, MappingProxyType(documents))
+
+
+def test_what_a_replica_told_of_its_adapters_is_known_to_the_next_head() -> None:
+    view = told()
+    restored = view_of(stored(view), NOON)
+    assert restored.unreadable == ()
+    (before,), (after,) = view.replicas.values(), restored.replicas.values()
+    assert after.status == before.status
+
+
+def test_documents_of_heads_that_knew_no_digests_are_read() -> None:
+    restored = view_of(stored(told(), without=ADAPTERS_OF_NEWER_HEADS), NOON)
+    assert restored.unreadable == ()
+    (after,) = restored.replicas.values()
+    assert (after.status.adapters, after.status.adapter_digests) == (("pirate@1",), ())
+    assert (after.status.failed_adapters, after.status.adapter_slots) == ((), 0)
