@@ -9,6 +9,7 @@
 #include <chrono>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -82,6 +83,16 @@ Settings settings(const py::dict& values) {
   return s;
 }
 
+// Of each adapter its name, the calls that use it, and seconds since its last use.
+std::vector<std::tuple<std::string, uint32_t, double>> adapter_uses(const SimulatedEngine& engine) {
+  std::vector<std::tuple<std::string, uint32_t, double>> told;
+  const py::gil_scoped_release unlocked;
+  for (const auto& use : engine.adapter_uses()) {
+    told.emplace_back(use.name, use.calls, std::chrono::duration<double>(use.since).count());
+  }
+  return told;
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_server, m) {
@@ -108,8 +119,23 @@ PYBIND11_MODULE(_server, m) {
             return std::make_tuple(figures.running, figures.waiting, figures.tokens);
           },
           Unlocked())
-      .def("add_adapter", &SimulatedEngine::add_adapter, Unlocked())
+      .def(
+          "add_adapter",
+          [](SimulatedEngine& engine, std::string name, std::string digest) {
+            engine.add_adapter({std::move(name), std::move(digest)});
+          },
+          Unlocked())
+      .def(
+          "fail_parked",
+          [](SimulatedEngine& engine, std::string name, std::string digest,
+             std::string_view error) {
+            engine.fail_parked({std::move(name), std::move(digest)},
+                               parsed<v1::ErrorDetail>(error));
+          },
+          Unlocked())
       .def("remove_adapter", &SimulatedEngine::remove_adapter, Unlocked())
+      .def("adapter_uses", &adapter_uses)
+      .def("tell_when_idle", &SimulatedEngine::tell_when_idle, Unlocked())
       .def("stop", &SimulatedEngine::stop, Unlocked());
 
   py::class_<InferenceServer>(m, "InferenceServer")

@@ -7,23 +7,35 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.lora_adapters import random_adapter
+from tests.fakes.replica_agent import ReplicaAgent, replica_agent
 from tests.fakes.replica_process import ReplicaProcess, inference_stub, running_replica
 
 _ENGINES = {
     "simulated": ("--model", "m", "--engine-arg", "tokens_per_second=500"),
     "vllm": ("--model", "penstock-mini"),
 }
-_ADAPTER = ("--adapter", "pirate@1=penstock-mini/pirate")
+_ADAPTERS = ("--adapter", "pirate@1=penstock-mini/pirate", "--max-adapters", "2")
+
+
+@pytest.fixture(scope="session")
+def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReplicaAgent]:
+    """The node's agent; it has the contents of four adapters more."""
+    with replica_agent() as agent:
+        for seed, name in enumerate(("one@1", "two@1", "three@1", "late@1")):
+            directory = tmp_path_factory.mktemp("content") / name
+            agent.offer(name, random_adapter(directory, seed), directory)
+        yield agent
 
 
 @pytest.fixture(scope="session", params=["simulated", pytest.param("vllm", marks=pytest.mark.vllm)])
 def replica(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, agent: ReplicaAgent
 ) -> Iterator[ReplicaProcess]:
-    """A ready replica with one adapter, on each engine in turn."""
+    """A ready replica with one adapter in two slots, on each engine in turn."""
     log = tmp_path_factory.mktemp("replica") / "log"
-    arguments = ("--engine", request.param, *_ENGINES[request.param], *_ADAPTER)
-    with running_replica(log, *arguments, within=170) as process:
+    arguments = ("--engine", request.param, *_ENGINES[request.param], *_ADAPTERS)
+    with running_replica(log, *arguments, within=170, agent=agent) as process:
         yield process
 
 

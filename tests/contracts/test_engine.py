@@ -75,7 +75,7 @@ def test_a_unary_chat_is_one_json_body_with_true_usage(stub: Any) -> None:
     assert list(finished.finish_reasons) == ["length"]
     assert finished.backend in {"simulated", "vllm"}
     assert finished.backend_version
-    assert finished.model_version
+    assert finished.model_version == events[0].head.model_version != ""
 
 
 def test_the_same_greedy_request_gets_the_same_words_streamed_and_unary(stub: Any) -> None:
@@ -258,6 +258,7 @@ def test_a_ready_replica_says_so_and_what_it_has(stub: Any) -> None:
     load = load_when(stub, lambda load: load.state == inference_pb2.REPLICA_STATE_READY)
     assert load.max_running > 0
     assert list(load.adapters) == ["pirate@1"]
+    assert load.adapter_slots == 2
     assert load.config_hash
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import grpc.aio
 
 from penstock.replica import _server, wire
+from penstock.replica.adapter_table import AdapterTable
 from penstock.replica.bridge import Bridge
 from penstock.replica.engine import (
-    AdapterSource,
     Call,
     Chunk,
     EngineFacts,
@@ -27,6 +27,7 @@ from penstock.replica.engine import (
 from penstock.replica.inbox import Inbox
 from penstock.replica.presence import Presence
 from penstock.v1 import inference_pb2, inference_pb2_grpc
+from tests.fakes.adapter_weights import no_adapters
 from tests.fakes.sinks import write
 
 FACTS = EngineFacts("fake", "1.2", "weights-7", 128, 4, "hash")
@@ -44,6 +45,7 @@ class FakeEngine:
         self.calls: list[Call] = []
         self.written = 0
         self.closed = asyncio.Event()
+        self._adapters = no_adapters()
 
     async def start(self) -> EngineFacts:
         return FACTS
@@ -83,14 +85,9 @@ class FakeEngine:
         await asyncio.Event().wait()
         return ""
 
-    async def add_adapter(self, adapter: AdapterSource) -> None:
-        raise NotImplementedError
-
-    async def remove_adapter(self, name: str) -> None:
-        raise NotImplementedError
-
-    def adapters(self) -> tuple[AdapterSource, ...]:
-        return ()
+    @property
+    def adapters(self) -> AdapterTable:
+        return self._adapters
 
     async def stop(self) -> None:
         return

@@ -20,6 +20,7 @@ from typing import Any
 import grpc
 
 from penstock.v1 import inference_pb2, inference_pb2_grpc
+from tests.fakes.replica_agent import ReplicaAgent
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,13 @@ class ReplicaProcess:
         assert ready["pid"] == self.process.pid
         self.address = ready["address"]
 
+    def await_registered(self, agent: ReplicaAgent, within: float) -> None:
+        """Reads the address once the replica has told its agent that it is ready."""
+        try:
+            self.address = agent.heard_when(lambda said: said.capacity > 0, within).address
+        except queue.Empty:
+            raise AssertionError(f"the replica is not ready:\n{self.log()[-4000:]}") from None
+
     def log(self) -> str:
         """Everything that it wrote to stderr."""
         return self._log.read_text(errors="replace")
@@ -83,11 +91,17 @@ class ReplicaProcess:
 
 
 @contextlib.contextmanager
-def running_replica(log: Path, *arguments: str, within: float = 20) -> Iterator[ReplicaProcess]:
-    """A replica that is ready."""
-    replica = ReplicaProcess(log, *arguments)
+def running_replica(
+    log: Path, *arguments: str, within: float = 20, agent: ReplicaAgent | None = None
+) -> Iterator[ReplicaProcess]:
+    """A replica that is ready, with an agent or without."""
+    words = () if agent is None else ("--agent", agent.address)
+    replica = ReplicaProcess(log, *arguments, *words)
     try:
-        replica.await_ready(within)
+        if agent is None:
+            replica.await_ready(within)
+        else:
+            replica.await_registered(agent, within)
         yield replica
     finally:
         replica.close()

@@ -9,9 +9,9 @@ from typing import Literal
 
 import pytest
 
+from penstock.replica.adapter_table import AdapterTable
 from penstock.replica.endings import EngineHung
 from penstock.replica.engine import (
-    AdapterSource,
     Call,
     Chunk,
     EngineError,
@@ -89,14 +89,9 @@ class FakeEngine:
     async def died(self) -> str:
         raise NotImplementedError
 
-    async def add_adapter(self, adapter: AdapterSource) -> None:
+    @property
+    def adapters(self) -> AdapterTable:
         raise NotImplementedError
-
-    async def remove_adapter(self, name: str) -> None:
-        raise NotImplementedError
-
-    def adapters(self) -> tuple[AdapterSource, ...]:
-        return ()
 
     async def stop(self) -> None:
         return

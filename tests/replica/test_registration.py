@@ -11,7 +11,7 @@ import pytest
 
 from penstock.replica.endings import NotRegistered
 from penstock.replica.registration import Registration
-from penstock.v1 import nodes_pb2, nodes_pb2_grpc
+from penstock.v1 import inference_pb2, nodes_pb2, nodes_pb2_grpc
 
 
 class Agent(nodes_pb2_grpc.NodeAgentServicer):
@@ -79,11 +79,34 @@ async def test_the_second_word_waits_for_an_agent_that_comes_back(
     registration = Registration(f"127.0.0.1:{port}", "r1", "127.0.0.1:9", 77)
     with caplog.at_level(logging.WARNING):
         async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
-            told = tasks.create_task(registration.tell_ready(2048, 8))
+            telling = tasks.create_task(registration.keep_telling())
+            registration.ready(2048, 8)
             while "the node agent does not answer" not in caplog.text:
-                await asyncio.wait({told}, timeout=0.01)
+                await asyncio.wait({telling}, timeout=0.01)
             server, _ = await agent.start(port)
-            await told
-    said = agent.heard.get_nowait()
+            said = await agent.heard.get()
+            telling.cancel()
     assert (said.max_model_len, said.capacity) == (2048, 8)
+    await server.stop(None)
+
+
+async def test_what_it_holds_is_told_whole_and_the_newest_alone() -> None:
+    agent = Agent()
+    server, port = await agent.start()
+    registration = Registration(f"127.0.0.1:{port}", "r1", "127.0.0.1:9", 77)
+    pirate = inference_pb2.Adapter(name="pirate@1", digest="d" * 64)
+    broken = inference_pb2.AdapterFailure(name="json@1", digest="e" * 64, reason="no such file")
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        registration.holds([], [], 2, 16)
+        registration.holds([pirate], [broken], 2, 16)
+        telling = tasks.create_task(registration.keep_telling())
+        said = await agent.heard.get()
+        assert list(said.adapters) == [pirate]
+        assert list(said.failed_adapters) == [broken]
+        assert (said.adapter_slots, said.max_adapter_rank) == (2, 16)
+        registration.holds([], [], 2, 16)
+        said = await agent.heard.get()
+        assert (list(said.adapters), list(said.failed_adapters)) == ([], [])
+        telling.cancel()
+    assert agent.heard.empty()
     await server.stop(None)

@@ -28,9 +28,11 @@ from penstock.replica.simulated_engine import SimulatedEngine, SimulatedSettings
 async def running(**engine_args: str) -> AsyncIterator[SimulatedEngine]:
     """An engine without a server before it."""
     inbox = Inbox()
-    engine = SimulatedEngine("m", "served", (AdapterSource("pirate@1", "x"),), engine_args, inbox)
+    named = (AdapterSource("pirate@1", digest="d" * 64),)
+    engine = SimulatedEngine("m", "served", named, engine_args, inbox)
     inbox.open()
     try:
+        await engine.start()
         yield engine
     finally:
         inbox.close()
@@ -109,7 +111,21 @@ async def test_equal_engines_have_equal_hashes() -> None:
 
 async def test_adapters_come_and_go() -> None:
     async with running() as engine:
-        await engine.add_adapter(AdapterSource("json@1", "y"))
-        await engine.remove_adapter("pirate@1")
-        await engine.remove_adapter("ghost@1")
-        assert [adapter.name for adapter in engine.adapters()] == ["json@1"]
+        assert [adapter.name for adapter in engine.adapters.held()] == ["pirate@1"]
+        assert await engine.adapters.unload("pirate@1")
+        assert await engine.adapters.unload("ghost@1")
+        await engine.adapters.load(AdapterSource("json@1", "y"))
+        assert [adapter.name for adapter in engine.adapters.held()] == ["json@1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "fails"), [("pirate@1,x@1", True), ("x@1", False), ("1", True), ("0", False)]
+)
+async def test_loads_fail_by_name_or_by_share(text: str, fails: bool) -> None:
+    async with running(fail_adapter_loads=text) as engine:
+        assert bool(engine.adapters.failed()) == fails
+
+
+async def test_a_share_of_failing_loads_is_a_share() -> None:
+    with pytest.raises(CannotLoad, match=r"fail_adapter_loads is '1\.5': it must be a share"):
+        parse_simulated({"fail_adapter_loads": "1.5"})

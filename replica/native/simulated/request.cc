@@ -287,6 +287,7 @@ void read_body(dom::object body, const Settings& settings, const v1::CallRequest
     read_prompt(body, &prompt);
   }
   ask->seed = mix(prompt.hash(), request.adapter());
+  if (!request.adapter().empty()) ask->seed = mix(ask->seed, request.adapter_digest());
   ask->prompt_tokens = prompt.tokens();
   if (const auto model = field(body, "model")) ask->model = read_text(*model, "model");
   if (read_count(body, "n", 1, 128).value_or(1) > 1) {

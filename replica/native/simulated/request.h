@@ -19,7 +19,7 @@ struct Ask {
   bool include_usage = false;
   uint32_t max_tokens = 0;   // 0: not named
   uint32_t most_tokens = 0;  // where none is named; 0: what the engine gives
-  uint64_t seed = 0;         // follows from prompt and adapter
+  uint64_t seed = 0;         // follows from prompt, adapter and its digest
   uint32_t prompt_tokens = 0;
   std::string model;  // as the body says it
   std::vector<std::string> stops;

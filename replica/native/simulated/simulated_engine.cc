@@ -71,8 +71,10 @@ void SimulatedEngine::start(std::span<const CallPtr> calls) {
 }
 
 void SimulatedEngine::begin(const CallPtr& call, Delivery* delivery) {
-  if (const v1::ErrorDetail error = refusal_of(*call); error.status() != 0) {
-    delivery->fail(call, error);
+  v1::ErrorDetail refusal = refusal_of(*call);
+  if (refusal.status() == 0) refusal = find_adapter(&call->request);
+  if (refusal.status() != 0) {
+    delivery->fail(call, refusal);
     return;
   }
   auto ask = read_request(&call->request, settings_);
@@ -80,9 +82,24 @@ void SimulatedEngine::begin(const CallPtr& call, Delivery* delivery) {
     delivery->fail(call, *error);
     return;
   }
-  auto stream = std::make_shared<Stream>(call, std::get<Ask>(ask), now(), seconds_since_1970());
   std::string().swap(*call->request.mutable_body());
   std::lock_guard lock(mutex_);
+  accept(call, std::get<Ask>(ask));
+}
+
+void SimulatedEngine::accept(const CallPtr& call, const Ask& ask) {
+  const v1::CallRequest& request = call->request;
+  const AdapterId id{request.adapter(), request.adapter_digest()};
+  if (!id.name.empty() && !adapters_.enter(id, now())) {
+    if (adapters_.park(id, {call, ask})) {
+      v1::Adapter wanted;
+      wanted.set_name(id.name);
+      wanted.set_digest(id.digest);
+      inbox_->post(Inbox::Kind::kWanted, 0, wanted.SerializeAsString());
+    }
+    return;
+  }
+  auto stream = std::make_shared<Stream>(call, ask, now(), seconds_since_1970());
   streams_.emplace(call->key, stream);
   if (call->internal) {
     stream->admitted = stream->accepted;
@@ -107,17 +124,17 @@ v1::ErrorDetail SimulatedEngine::refusal_of(const Call& call) const {
     error.set_retry(v1::RETRY_NEVER);
     return error;
   }
-  std::lock_guard lock(mutex_);
-  if (request.adapter().empty() || adapters_.contains(request.adapter())) return {};
-  return client_error(404, "model_not_found", "model",
-                      "The adapter '" + request.adapter() + "' is not loaded here.");
+  return {};
 }
 
 void SimulatedEngine::cancel(const CallPtr& call) {
   Delivery delivery;
   std::lock_guard lock(mutex_);
   const auto found = streams_.find(call->key);
-  if (found == streams_.end()) return;
+  if (found == streams_.end()) {
+    if (adapters_.unpark(call)) delivery.end_cancelled(call, {});
+    return;
+  }
   stop_cancelled(StreamPtr(found->second), &delivery);
   plan(advance(now(), &delivery));
 }
@@ -174,16 +191,6 @@ void SimulatedEngine::tell_figures(v1::Load* load) const { tell(figures(), setti
 void SimulatedEngine::watch(std::function<void()> changed) {
   std::lock_guard lock(mutex_);
   changed_ = std::move(changed);
-}
-
-void SimulatedEngine::add_adapter(const std::string& name) {
-  std::lock_guard lock(mutex_);
-  adapters_.insert(name);
-}
-
-void SimulatedEngine::remove_adapter(const std::string& name) {
-  std::lock_guard lock(mutex_);
-  adapters_.erase(name);
 }
 
 void SimulatedEngine::plan(Time next) {
@@ -378,6 +385,9 @@ void SimulatedEngine::release(const StreamPtr& stream) {
     waiting_.erase(stream->place);
   }
   streams_.erase(stream->call->key);
+  if (!stream->adapter.empty() && adapters_.leave(stream->adapter, now())) {
+    inbox_->post(Inbox::Kind::kIdle, 0);
+  }
   if (stream->call->internal) asked_.erase(stream->call->key & ~kAskedKeys);
 }
 

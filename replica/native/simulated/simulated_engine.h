@@ -23,6 +23,7 @@
 #include "call.h"
 #include "delivery.h"
 #include "inbox.h"
+#include "simulated/adapters.h"
 #include "simulated/figures.h"
 #include "simulated/settings.h"
 #include "simulated/stream.h"
@@ -32,7 +33,7 @@ namespace penstock::replica::simulated {
 
 class SimulatedEngine final : public CallHandler {
  public:
-  // `inbox` hears of the engine's death, and the events of asked calls.
+  // `inbox` hears of the engine's death, of adapters, and the events of asked calls.
   SimulatedEngine(Settings settings, std::shared_ptr<Inbox> inbox);
   ~SimulatedEngine() override;
   SimulatedEngine(const SimulatedEngine&) = delete;
@@ -51,8 +52,15 @@ class SimulatedEngine final : public CallHandler {
   void cancel_asked(uint64_t key);
 
   Figures figures() const;
-  void add_adapter(const std::string& name);
-  void remove_adapter(const std::string& name);
+  // A call for an adapter that is not held, and whose digest it tells, waits: the inbox hears that
+  // it is wanted, and the calls go on with `add_adapter` or end with `fail_parked`.
+  void add_adapter(const AdapterId& id);
+  void fail_parked(const AdapterId& id, const v1::ErrorDetail& error);
+  // False where calls use it.
+  bool remove_adapter(const std::string& name);
+  std::vector<AdapterUse> adapter_uses() const;
+  // The inbox hears once that the first of these is not in use any more.
+  void tell_when_idle(std::set<std::string> names);
   // Ends the engine's thread. Calls make no progress from then on.
   void stop();
 
@@ -67,8 +75,10 @@ class SimulatedEngine final : public CallHandler {
   void run();
   void begin(const CallPtr& call, Delivery* delivery);
   v1::ErrorDetail refusal_of(const Call& call) const;
+  v1::ErrorDetail find_adapter(v1::CallRequest* request) const;
 
   // With the mutex held:
+  void accept(const CallPtr& call, const Ask& ask);
   Time advance(Time now, Delivery* delivery);
   void admit_waiting(Time now);
   bool slot_for_next() const;
@@ -99,7 +109,7 @@ class SimulatedEngine final : public CallHandler {
   std::multimap<Time, StreamPtr> prefills_;  // by when their first token is due
   std::map<Time, Group> groups_;             // by period
   std::vector<StreamPtr> unpaced_;           // that may go on at once
-  std::set<std::string> adapters_;
+  Adapters adapters_;
   std::unordered_map<uint64_t, CallPtr> asked_;
   std::function<void()> changed_ = [] {};
   News news_;  // scratch of `produce`

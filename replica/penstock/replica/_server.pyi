@@ -23,8 +23,16 @@ class SimulatedEngine:
     def cancel_asked(self, key: int) -> None: ...
     def figures(self) -> tuple[int, int, int]:
         """Running, waiting, tokens since the start."""
-    def add_adapter(self, name: str) -> None: ...
-    def remove_adapter(self, name: str) -> None: ...
+    def add_adapter(self, name: str, digest: str) -> None:
+        """Holds it, and goes on with the calls that waited for it."""
+    def fail_parked(self, name: str, digest: str, error: bytes) -> None:
+        """Ends those calls with an `ErrorDetail`."""
+    def remove_adapter(self, name: str) -> bool:
+        """False: calls use it."""
+    def adapter_uses(self) -> list[tuple[str, int, float]]:
+        """Of each adapter its name, the calls that use it, and seconds since its last use."""
+    def tell_when_idle(self, names: set[str]) -> None:
+        """The inbox hears once that the first of these is not in use any more."""
     def stop(self) -> None: ...
 
 class InferenceServer:

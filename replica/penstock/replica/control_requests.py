@@ -8,9 +8,10 @@ import time
 from collections.abc import Coroutine
 from typing import Any, Protocol
 
-from penstock.adapters.adapter import AdapterRef, BadAdapterRef
-from penstock.replica import exposition
-from penstock.replica.engine import AdapterSource, Engine, EngineError
+from penstock.adapters.adapter import BadAdapterRef
+from penstock.replica import exposition, wire
+from penstock.replica.adapter_keeper import Keeper
+from penstock.replica.engine import Engine, EngineError
 from penstock.replica.health import Health
 from penstock.replica.inbox import Inbox, Kind
 from penstock.replica.life import Happening
@@ -52,12 +53,14 @@ class ControlRequests:
         health: Health,
         presence: Presence,
         tasks: asyncio.TaskGroup,
+        keeper: Keeper,
     ) -> None:
         self._server = server
         self._engine = engine
         self._health = health
         self._presence = presence
         self._tasks = tasks
+        self._keeper = keeper
 
     def attach(self, inbox: Inbox) -> None:
         """Answers what the inbox brings from now on."""
@@ -98,18 +101,24 @@ class ControlRequests:
 
     async def _adapters(self, payload: bytes) -> bytes:
         request = inference_pb2.AdaptersRequest.FromString(payload)
+        table = self._engine.adapters
         match request.WhichOneof("action"):
             case "load":
-                name = str(AdapterRef.parse(request.load.name))
-                await self._engine.add_adapter(AdapterSource(name, request.load.source))
+                await table.load(wire.adapter_of(request.load))
             case "unload":
-                await self._engine.remove_adapter(request.unload)
-        self._presence.publish()
-        loaded = [
-            inference_pb2.Adapter(name=adapter.name, source=adapter.source)
-            for adapter in self._engine.adapters()
-        ]
-        return inference_pb2.AdaptersReply(loaded=loaded).SerializeToString()
+                if not await table.unload(request.unload):
+                    raise EngineError(
+                        f"the adapter {request.unload} is in use; send it no more calls, and ask "
+                        "again when those that it has are done"
+                    )
+                self._keeper.forget(request.unload)
+            case "keep":
+                adapters = [wire.adapter_of(adapter) for adapter in request.keep.adapters]
+                self._keeper.keep(adapters, request.keep.dropped)
+        return inference_pb2.AdaptersReply(
+            loaded=map(wire.adapter_message, table.held()),
+            failed=map(wire.failure_message, table.failed()),
+        ).SerializeToString()
 
     async def _metrics(self) -> bytes:
         load = inference_pb2.Load.FromString(self._server.load())

@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    from penstock.replica.adapter_table import AdapterTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class Call:
     model: str
     method: str = "POST"
     adapter: str = ""
+    adapter_digest: str = ""
     priority: int = 0
     deadline_ms: int = 0
     tenant_salt: str = ""
@@ -158,10 +162,12 @@ class LoadFigures:
 
 @dataclass(frozen=True, slots=True)
 class AdapterSource:
-    """An adapter version and where its weights lie: an absolute directory, or a shipped name."""
+    """An adapter version and where its weights are from; fields as in `Adapter` on the wire."""
 
     name: str  # engine name, "name@version"
-    source: str
+    source: str = ""  # an absolute directory or a shipped name; empty: the content of this digest
+    digest: str = ""  # of its content; empty: not known yet
+    pinned: bool = False  # makes room for nobody
 
 
 class EngineError(Exception):
@@ -269,16 +275,9 @@ class Engine(Protocol):
         """Returns only when the engine is dead, with the reason in one line."""
         ...
 
-    async def add_adapter(self, adapter: AdapterSource) -> None:
-        """Makes the adapter answerable. Adding it twice is no error. Raises `CannotLoad`."""
-        ...
-
-    async def remove_adapter(self, name: str) -> None:
-        """Forgets the adapter; the caller has drained it. Unknown names are no error."""
-        ...
-
-    def adapters(self) -> tuple[AdapterSource, ...]:
-        """The adapters that can be answered with now."""
+    @property
+    def adapters(self) -> AdapterTable:
+        """Its adapters. A call that tells the digest of one that is missing waits for its load."""
         ...
 
     async def stop(self) -> None:

@@ -17,6 +17,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from penstock.replica import _server, wire
+from penstock.replica.adapter_keeper import Keeper
+from penstock.replica.adapter_values import AdapterRoom
+from penstock.replica.agent import AgentContents
 from penstock.replica.bridge import Bridge
 from penstock.replica.control_requests import ControlRequests
 from penstock.replica.endings import (
@@ -100,6 +103,7 @@ class Replica:
         self._stop = asyncio.Event()
         self._inbox = Inbox()
         self._engine = make_engine(settings, self._inbox, forked)
+        self._keeper = Keeper(self._engine.adapters, settings.adapters)
         try:
             self._server = _server.InferenceServer(
                 settings.listen, self._inbox.native, settings.cluster_token
@@ -133,7 +137,7 @@ class Replica:
         async with asyncio.TaskGroup() as tasks:
             background = [tasks.create_task(self._presence.keep_publishing())]
             controls = ControlRequests(
-                self._server, self._engine, self._health, self._presence, tasks
+                self._server, self._engine, self._health, self._presence, tasks, self._keeper
             )
             controls.attach(self._inbox)
             # Only now: what the inbox brings before somebody listens is never answered.
@@ -172,7 +176,7 @@ class Replica:
             self._bridge = Bridge(self._server, self._engine, facts, tasks)
             self._bridge.attach(self._inbox)
         state = self._presence.loaded(facts)
-        watches = [self._watch_death(controls), self._watch_progress(controls)]
+        watches = [self._watch_death(controls), self._watch_progress(controls), self._keeper.run()]
         if state is State.READY:
             watches.append(self._tell_ready(facts))
         else:
@@ -183,9 +187,21 @@ class Replica:
         capacity = self._settings.max_ongoing or facts.max_running
         log.info("ready", extra={"address": self._server.address, "capacity": capacity})
         if self._settings.agent:
-            await self._registration.tell_ready(facts.max_model_len, capacity, facts.endpoints)
+            self._registration.ready(facts.max_model_len, capacity, facts.endpoints)
+            self._tell_adapters()
+            self._engine.adapters.watch(self._tell_adapters)
+            await self._registration.keep_telling()
         else:
             _print_ready(self._server.address)
+
+    def _tell_adapters(self) -> None:
+        table = self._engine.adapters
+        self._registration.holds(
+            map(wire.adapter_message, table.held()),
+            map(wire.failure_message, table.failed()),
+            table.slots,
+            table.max_rank,
+        )
 
     async def _watch_death(self, controls: ControlRequests) -> None:
         reason = await self._engine.died()
@@ -242,9 +258,15 @@ def preload(settings: Settings) -> ForkedEngine | None:
 
 def make_engine(settings: Settings, inbox: Inbox, forked: ForkedEngine | None = None) -> Engine:
     """The engine that the settings name. Only the real one brings vLLM with it."""
+    room = _adapter_room(settings)
     if settings.engine == "simulated":
         return SimulatedEngine(
-            settings.model, settings.served_name, settings.adapters, settings.engine_args, inbox
+            settings.model,
+            settings.served_name,
+            settings.adapters,
+            settings.engine_args,
+            inbox,
+            room,
         )
     from penstock.replica.vllm.engine import VllmEngine
 
@@ -255,7 +277,16 @@ def make_engine(settings: Settings, inbox: Inbox, forked: ForkedEngine | None = 
         settings.engine_args,
         allow_model_code=settings.allow_model_code,
         forked=forked,
+        room=room,
     )
+
+
+def _adapter_room(settings: Settings) -> AdapterRoom:
+    timeout = settings.adapter_load_timeout
+    contents = None
+    if settings.agent:
+        contents = AgentContents(settings.agent, timeout, settings.cluster_token)
+    return AdapterRoom(settings.max_adapters, settings.max_adapter_rank, timeout, contents)
 
 
 def _lost(code: str, message: str) -> Failed:

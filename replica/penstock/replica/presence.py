@@ -41,6 +41,7 @@ class Presence:
         self._changed = asyncio.Event()
         self.state = State.STARTING
         engine.watch(self._changed.set)
+        engine.adapters.watch(self.publish)
 
     @property
     def wire_state(self) -> inference_pb2.ReplicaState:
@@ -62,7 +63,8 @@ class Presence:
         """Publishes the state and the engine's figures of this moment."""
         load = inference_pb2.Load(
             state=self.wire_state,
-            adapters=[adapter.name for adapter in self._engine.adapters()],
+            adapters=[adapter.name for adapter in self._engine.adapters.held()],
+            adapter_slots=self._engine.adapters.slots,
             **asdict(self._engine.load()),
         )
         if self._facts:

@@ -10,9 +10,14 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from penstock.adapters.adapter import AdapterRef, BadAdapterRef
+from penstock.adapters.lora_config import LARGEST_RANK
+from penstock.adapters.version import is_digest
 from penstock.replica.engine import AdapterSource, CannotLoad
 
 ENGINES = ("vllm", "simulated")
+
+_BY_DIGEST = "sha256:"
+_SOURCES = "an absolute directory, a name that the replica ships, or sha256:<digest>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,8 @@ class Settings:
     served_name: str
     engine_args: Mapping[str, str]  # of the engine itself: vLLM's flags without dashes, and so on
     adapters: tuple[AdapterSource, ...]  # loaded before the replica is ready
+    max_adapters: int  # that it holds at once; 0: as `AdapterRoom.slots_for` says
+    max_adapter_rank: int  # 0: the engine's default
     max_ongoing: int  # calls it may be sent at once; 0: as many as the engine runs
     listen: str  # "host:port"; port 0: any free one
     agent: str  # of the node, "host:port"; empty: none, for tests and tools
@@ -37,6 +44,7 @@ class Settings:
     stuck_after: float = 600.0  # at work on one step
     allow_model_code: bool = False  # engine arguments may make it run code that comes with a model
     drain: float = 30.0  # that running calls get after SIGTERM
+    adapter_load_timeout: float = 30.0  # that a call waits for its adapter
 
 
 class _Parser(argparse.ArgumentParser):
@@ -55,7 +63,9 @@ def parse_settings(argv: Sequence[str] | None = None) -> Settings:
         model=options.model,
         served_name=options.served_name or options.deployment,
         engine_args={key: engine_args[key] for key in engine_args if key not in PATIENCE},
-        adapters=tuple(_adapter(text) for text in options.adapter),
+        adapters=tuple(_adapter(text, options.agent) for text in options.adapter),
+        max_adapters=options.max_adapters,
+        max_adapter_rank=options.max_adapter_rank,
         max_ongoing=options.max_ongoing,
         listen=options.listen,
         agent=options.agent,
@@ -66,6 +76,7 @@ def parse_settings(argv: Sequence[str] | None = None) -> Settings:
         stuck_after=_patience(engine_args, "engine_stuck_after", 600.0),
         allow_model_code=options.allow_model_code,
         drain=options.drain,
+        adapter_load_timeout=options.adapter_load_timeout,
     )
 
 
@@ -82,7 +93,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--model", required=True, help="directory, hub id, or a name that the replica ships")
     add("--served-name", default="", help="model name in answers (default: the deployment)")
     add("--engine-arg", action="append", default=[], metavar="KEY=VALUE", help="may be repeated")
-    add("--adapter", action="append", default=[], metavar="NAME@VERSION=SOURCE")
+    add("--adapter", action="append", default=[], metavar="NAME@VERSION=SOURCE", help=_SOURCES)
+    add("--max-adapters", type=_count, default=0, help="adapters that it holds at once")
+    add("--max-adapter-rank", type=_rank, default=0, help="of any of them (0: the engine's)")
+    add("--adapter-load-timeout", type=_seconds, default=30.0, metavar="SECONDS")
     add("--max-ongoing", type=_count, default=0, help="calls it may be sent at once (0: engine's)")
     add("--listen", default="127.0.0.1:0", metavar="HOST:PORT")
     add("--agent", default="", metavar="HOST:PORT", help="node agent to register with")
@@ -115,6 +129,13 @@ def _count(text: str) -> int:
     if number < 0:
         raise argparse.ArgumentTypeError(f"{text} must not be negative")
     return number
+
+
+def _rank(text: str) -> int:
+    rank = _count(text)
+    if rank > LARGEST_RANK:
+        raise argparse.ArgumentTypeError(f"{text} is above {LARGEST_RANK}, the largest rank")
+    return rank
 
 
 def _seconds(text: str) -> float:
@@ -157,14 +178,24 @@ def _engine_args(texts: Sequence[str]) -> Mapping[str, str]:
     return engine_args
 
 
-def _adapter(text: str) -> AdapterSource:
+def _adapter(text: str, agent: str) -> AdapterSource:
     name, equals, source = text.partition("=")
     if not equals or not source:
         raise CannotLoad(f"settings: adapter {text!r} must be NAME@VERSION=SOURCE")
     try:
-        return AdapterSource(str(AdapterRef.parse(name)), source)
+        ref = str(AdapterRef.parse(name))
     except BadAdapterRef as error:
         raise CannotLoad(f"settings: {error}") from error
+    if not source.startswith(_BY_DIGEST):
+        return AdapterSource(ref, source)
+    digest = source.removeprefix(_BY_DIGEST)
+    if not is_digest(digest):
+        raise CannotLoad(
+            f"settings: adapter {text!r}: sha256: is followed by 64 hexadecimal digits"
+        )
+    if not agent:
+        raise CannotLoad(f"settings: adapter {text!r} comes from a node agent: set --agent")
+    return AdapterSource(ref, digest=digest)
 
 
 __all__ = ["ENGINES", "PATIENCE", "Settings", "parse_settings"]

@@ -17,6 +17,8 @@ from importlib.metadata import version
 from typing import Any
 
 from penstock.replica import _server, wire
+from penstock.replica.adapter_table import AdapterTable, load_named
+from penstock.replica.adapter_values import AdapterRoom
 from penstock.replica.answers import events_of
 from penstock.replica.engine import (
     AdapterSource,
@@ -34,6 +36,7 @@ from penstock.replica.engine import (
     Sink,
 )
 from penstock.replica.inbox import Inbox, Kind
+from penstock.replica.simulated_adapters import SimulatedWeights, WantedAdapters, share_that_fails
 from penstock.v1 import inference_pb2
 
 MAX_MODEL_LEN = 1 << 20
@@ -54,6 +57,8 @@ class SimulatedSettings:
     kv_blocks: int = 0  # of 16 tokens, taken for the whole answer; 0: not simulated
     refuse_share: float = 0.0  # share of requests refused with queue_full: 0..1
     per_request: int = 0  # 1: a request may override by its field "simulate"
+    adapter_load_ms: int = 0  # milliseconds that it takes to load an adapter
+    fail_adapter_loads: str = ""  # share of the loads that fail, or names with commas between
 
 
 # The least and most of each setting.
@@ -67,6 +72,7 @@ _LIMITS: Mapping[str, tuple[float, float]] = {
     "kv_blocks": (0, _MOST),
     "refuse_share": (0, 1),
     "per_request": (0, 1),
+    "adapter_load_ms": (0, 3_600_000),
 }
 
 
@@ -78,11 +84,12 @@ def parse_simulated(engine_args: Mapping[str, str]) -> SimulatedSettings:
         if key not in kinds:
             known = ", ".join(kinds)
             raise CannotLoad(f"the simulated engine has no setting {key!r}: it knows {known}")
-        values[key] = _number(key, text, whole=kinds[key] == "int")
+        values[key] = text if kinds[key] == "str" else _number(key, text, kinds[key] == "int")
+    share_that_fails(values.get("fail_adapter_loads", ""))
     return SimulatedSettings(**values)
 
 
-def _number(key: str, text: str, *, whole: bool) -> float:
+def _number(key: str, text: str, whole: bool) -> float:
     least, most = _LIMITS[key]
     kind = "a whole number" if whole else "a number"
     try:
@@ -104,24 +111,36 @@ class SimulatedEngine:
         adapters: tuple[AdapterSource, ...],
         engine_args: Mapping[str, str],
         inbox: Inbox,
+        room: AdapterRoom | None = None,
     ) -> None:
         self._settings = parse_simulated(engine_args)
         self._served_name = served_name
-        self._adapters: dict[str, AdapterSource] = {}
+        self._named = adapters
+        self._room = room or AdapterRoom()
         self._keys = itertools.count(1)
         self._asked: dict[int, asyncio.Queue[Event]] = {}
         self._death = asyncio.Event()
         self._reason = ""
-        self._model_version = _digest([model, sorted(source.name for source in adapters)])
+        self._model_version = _digest([model])
         self.native = _server.SimulatedEngine(self._native_values(), inbox.native)
-        for adapter in adapters:
-            self._adapters[adapter.name] = adapter
-            self.native.add_adapter(adapter.name)
+        settings = self._settings
+        weights = SimulatedWeights(
+            self.native,
+            inbox,
+            self._room.contents,
+            settings.adapter_load_ms,
+            settings.fail_adapter_loads,
+        )
+        self._table = AdapterTable(weights, self._room.load_timeout)
+        self._wanted = WantedAdapters(self.native, self._table, inbox)
         inbox.listen(Kind.EVENT, self._hear)
         inbox.listen(Kind.DIED, self._die)
 
     async def start(self) -> EngineFacts:
-        """There is nothing to load."""
+        """There is nothing to load but adapters."""
+        self._table.open(self._room.slots_for(self._named), self._room.max_rank)
+        for adapter in self._named:
+            await load_named(self._table, adapter)
         return EngineFacts(
             backend="simulated",
             backend_version=version("penstock"),
@@ -183,22 +202,15 @@ class SimulatedEngine:
         await self._death.wait()
         return self._reason
 
-    async def add_adapter(self, adapter: AdapterSource) -> None:
-        """Any source will do: an adapter changes the words of an answer by its name alone."""
-        self._adapters[adapter.name] = adapter
-        self.native.add_adapter(adapter.name)
-
-    async def remove_adapter(self, name: str) -> None:
-        """Forgets the adapter."""
-        self._adapters.pop(name, None)
-        self.native.remove_adapter(name)
-
-    def adapters(self) -> tuple[AdapterSource, ...]:
-        """The adapters that it answers with."""
-        return tuple(self._adapters.values())
+    @property
+    def adapters(self) -> AdapterTable:
+        """Its adapters."""
+        return self._table
 
     async def stop(self) -> None:
         """Ends the engine's thread."""
+        self._wanted.close()
+        self._table.close()
         self.native.stop()
 
     def _native_values(self) -> dict[str, int | float | str | bool]:

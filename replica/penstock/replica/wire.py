@@ -8,8 +8,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from penstock.adapters.adapter import AdapterRef
+from penstock.adapters.version import is_digest
+from penstock.replica.adapter_failures import Failure
 from penstock.replica.engine import (
+    AdapterSource,
     Call,
+    CannotLoad,
     Chunk,
     EngineFacts,
     Event,
@@ -41,6 +46,7 @@ def call_of(request: inference_pb2.CallRequest) -> Call:
         model=request.model,
         method=request.method or "POST",
         adapter=request.adapter,
+        adapter_digest=request.adapter_digest,
         priority=request.priority,
         deadline_ms=request.deadline_ms,
         tenant_salt=request.tenant_salt,
@@ -61,6 +67,7 @@ def request_of(call: Call) -> inference_pb2.CallRequest:
         body=call.body,
         model=call.model,
         adapter=call.adapter,
+        adapter_digest=call.adapter_digest,
         token_groups=call.token_groups,
     )
 
@@ -150,6 +157,29 @@ def events_of(message: inference_pb2.CallEvent) -> list[Event]:
     return events
 
 
+def adapter_of(message: inference_pb2.Adapter) -> AdapterSource:
+    """An adapter that is asked for. Raises `BadAdapterRef`, or `CannotLoad` for no digest."""
+    name = str(AdapterRef.parse(message.name))
+    if message.digest and not is_digest(message.digest):
+        raise CannotLoad(f"adapter {name}: {message.digest!r} is no digest of a content")
+    if not message.source and not message.digest:
+        raise CannotLoad(f"adapter {name}: neither a source nor a digest is named")
+    return AdapterSource(name, message.source, message.digest, message.pinned)
+
+
+def adapter_message(adapter: AdapterSource) -> inference_pb2.Adapter:
+    """An adapter that is held."""
+    return inference_pb2.Adapter(
+        name=adapter.name, source=adapter.source, digest=adapter.digest, pinned=adapter.pinned
+    )
+
+
+def failure_message(failure: Failure) -> inference_pb2.AdapterFailure:
+    """An adapter that could not be loaded."""
+    reason = " ".join(str(failure.error).split())
+    return inference_pb2.AdapterFailure(name=failure.name, digest=failure.digest, reason=reason)
+
+
 def _counts(usage: Usage) -> tuple[int, int, int]:
     return usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens
 
@@ -212,11 +242,14 @@ __all__ = [
     "FINISHED",
     "HEAD",
     "Write",
+    "adapter_message",
+    "adapter_of",
     "call_of",
     "cancelled_write",
     "error_detail",
     "events_of",
     "failed_write",
+    "failure_message",
     "finished_write",
     "head_write",
     "request_of",

@@ -221,14 +221,97 @@ TEST_F(SimulatedEngineTest, RefusesItsShareAsRetryable) {
   EXPECT_EQ(events[0].failed().error().retry(), v1::RETRY_BEFORE_FIRST_TOKEN);
 }
 
-TEST_F(SimulatedEngineTest, KnowsItsAdapters) {
-  v1::CallRequest request = chat_request(R"("max_tokens":1)");
+v1::CallRequest adapter_request(const std::string& digest, const std::string& fields) {
+  v1::CallRequest request = chat_request(fields);
   request.set_adapter("pirate@1");
+  request.set_adapter_digest(digest);
+  return request;
+}
+
+TEST_F(SimulatedEngineTest, KnowsItsAdapters) {
+  const v1::CallRequest request = adapter_request("", R"("max_tokens":1)");
   EXPECT_EQ(start(request).recorder->await_end().at(0).failed().error().status(), 404u);
-  engine().add_adapter("pirate@1");
+  engine().add_adapter({"pirate@1", "one"});
   EXPECT_EQ(start(request).recorder->await_end().at(0).finished().adapter(), "pirate@1");
-  engine().remove_adapter("pirate@1");
+  EXPECT_TRUE(engine().remove_adapter("pirate@1"));
   EXPECT_EQ(start(request).recorder->await_end().at(0).failed().error().status(), 404u);
+}
+
+TEST_F(SimulatedEngineTest, ACallWaitsForTheAdapterWhoseDigestItTells) {
+  const Recorded first = start(adapter_request("one", R"("max_tokens":3)"));
+  const Recorded second = start(adapter_request("one", R"("max_tokens":3)"));
+  const auto items = await_item();
+  ASSERT_EQ(items.size(), 1u) << "both wait for one load";
+  EXPECT_EQ(items[0].kind, Inbox::Kind::kWanted);
+  v1::Adapter wanted;
+  ASSERT_TRUE(wanted.ParseFromString(items[0].payload));
+  EXPECT_EQ(wanted.name(), "pirate@1");
+  EXPECT_EQ(wanted.digest(), "one");
+  EXPECT_FALSE(first.recorder->ended());
+  engine().add_adapter({"pirate@1", "one"});
+  EXPECT_EQ(first.recorder->await_end().at(0).finished().adapter(), "pirate@1");
+  EXPECT_EQ(second.recorder->body(), first.recorder->body());
+}
+
+TEST_F(SimulatedEngineTest, OtherBytesMakeOtherWords) {
+  engine().add_adapter({"pirate@1", "one"});
+  const Recorded one = start(adapter_request("one", R"("max_tokens":9)"));
+  EXPECT_TRUE(one.recorder->ended());
+  EXPECT_TRUE(engine().remove_adapter("pirate@1"));
+  engine().add_adapter({"pirate@1", "two"});
+  const Recorded two = start(adapter_request("", R"("max_tokens":9)"));
+  EXPECT_TRUE(two.recorder->ended());
+  EXPECT_NE(one.recorder->body(), two.recorder->body());
+}
+
+TEST_F(SimulatedEngineTest, AnAdapterWithOtherBytesIsRefused) {
+  engine().add_adapter({"pirate@1", "one"});
+  const auto events = start(adapter_request("two", "")).recorder->await_end();
+  EXPECT_EQ(events.at(0).failed().error().code(), "adapter_mismatch");
+  EXPECT_EQ(events.at(0).failed().error().retry(), v1::RETRY_BEFORE_FIRST_TOKEN);
+}
+
+TEST_F(SimulatedEngineTest, ABadRequestIsRefusedBeforeItsAdapterIsLoaded) {
+  const auto events = start(adapter_request("one", R"("max_tokens":-1)")).recorder->await_end();
+  EXPECT_EQ(events.at(0).failed().error().status(), 400u);
+  EXPECT_TRUE(inbox_->drain().empty());
+}
+
+TEST_F(SimulatedEngineTest, CallsWhoseAdapterCannotBeLoadedFailWithTheReason) {
+  const Recorded made = start(adapter_request("one", ""));
+  v1::ErrorDetail error;
+  error.set_code("adapter_load_failed");
+  engine().fail_parked({"pirate@1", "two"}, error);
+  EXPECT_FALSE(made.recorder->ended()) << "that was another's";
+  engine().fail_parked({"pirate@1", "one"}, error);
+  EXPECT_EQ(made.recorder->await_end().at(0).failed().error().code(), "adapter_load_failed");
+}
+
+TEST_F(SimulatedEngineTest, ACallThatWaitsForItsAdapterCanBeCancelled) {
+  const Recorded made = start(adapter_request("one", ""));
+  engine().cancel(made.call);
+  EXPECT_TRUE(made.recorder->await_end().at(0).has_cancelled());
+  engine().add_adapter({"pirate@1", "one"});
+  EXPECT_EQ(engine().figures().running, 0u);
+}
+
+TEST_F(SimulatedEngineTest, AnAdapterInUseStaysAndItsEndIsTold) {
+  settings_.behaviour.tokens_per_second = 1;
+  engine().add_adapter({"pirate@1", "one"});
+  const Recorded made = start(adapter_request("one", R"("max_tokens":100,"stream":true)"));
+  EXPECT_FALSE(engine().remove_adapter("pirate@1"));
+  EXPECT_EQ(engine().adapter_uses().at(0).calls, 1u);
+  engine().tell_when_idle({"pirate@1"});
+  EXPECT_TRUE(inbox_->drain().empty());
+  engine().cancel(made.call);
+  EXPECT_EQ(await_item().at(0).kind, Inbox::Kind::kIdle);
+  EXPECT_TRUE(engine().remove_adapter("pirate@1"));
+}
+
+TEST_F(SimulatedEngineTest, AnAdapterThatIsIdleAlreadyIsToldAtOnce) {
+  engine().add_adapter({"pirate@1", "one"});
+  engine().tell_when_idle({"pirate@1"});
+  EXPECT_EQ(await_item().at(0).kind, Inbox::Kind::kIdle);
 }
 
 TEST_F(SimulatedEngineTest, DoesNotContinueAnothersAnswer) {

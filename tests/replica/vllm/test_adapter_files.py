@@ -5,112 +5,128 @@ from __future__ import annotations
 import json
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from penstock.adapters.fitness import FamilyLimits
+from penstock.replica.adapter_values import Prepared
+from penstock.replica.default_model import WEIGHTS, shipped
 from penstock.replica.engine import AdapterSource, CannotLoad
-from penstock.replica.vllm.adapter_files import AdapterFacts, find_adapter
+from penstock.replica.vllm.adapter_files import look_at, shapes_of
 from penstock.replica.vllm.checks import ModelPlace
+from tests.fakes.lora_adapters import random_adapter
 
-_PREFIX = "base_model.model.model.layers.0."
-
-
-def _write_weights(directory: Path, shapes: dict[str, list[int]]) -> None:
-    """A safetensors file whose tensors lie nowhere: only its header is looked at."""
-    about = {"dtype": "F32", "data_offsets": [0, 0]}
-    tensors = {_PREFIX + name: about | {"shape": shape} for name, shape in shapes.items()}
-    header = json.dumps({"__metadata__": {"format": "pt"}} | tensors).encode()
-    path = directory / "adapter_model.safetensors"
-    path.write_bytes(struct.pack("<Q", len(header)) + header)
+_MINI = ModelPlace("mini", WEIGHTS / "model")
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> ModelPlace:
-    directory = tmp_path / "model"
-    directory.mkdir()
-    (directory / "config.json").write_text(json.dumps({"hidden_size": 192}))
-    return ModelPlace("mini", directory)
+def _look(directory: Path, digest: str = "", rank: int = 16) -> Prepared:
+    limits = FamilyLimits(max_rank=rank, shapes=shapes_of(_MINI))
+    return look_at(AdapterSource("a@1", str(directory), digest), directory, limits)
 
 
-@pytest.fixture
-def adapter(tmp_path: Path) -> Path:
-    directory = tmp_path / "adapter"
-    directory.mkdir()
-    config = {"peft_type": "LORA", "r": 8, "target_modules": ["q_proj", "o_proj"]}
-    (directory / "adapter_config.json").write_text(json.dumps(config))
-    shapes = {
-        "self_attn.q_proj.lora_A.weight": [8, 192],
-        "self_attn.q_proj.lora_B.weight": [256, 8],
-        "self_attn.o_proj.lora_A.weight": [8, 256],
-        "self_attn.o_proj.lora_B.weight": [192, 8],
+def _model(directory: Path, tensors: dict[str, Any]) -> ModelPlace:
+    """A model whose weights hold nothing."""
+    about = {
+        name: {"shape": [0, 0], "data_offsets": [0, 0]} | tensor for name, tensor in tensors.items()
     }
-    _write_weights(directory, shapes)
-    return directory
+    header = json.dumps(about).encode()
+    (directory / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header)
+    return ModelPlace("m", directory)
 
 
-def _find(adapter: Path | str, place: ModelPlace) -> AdapterFacts:
-    return find_adapter(AdapterSource("a@1", str(adapter)), place)
+def test_a_whole_adapter_is_found_with_its_digest_and_rank(tmp_path: Path) -> None:
+    digest = random_adapter(tmp_path, 1)
+    found = _look(tmp_path, digest)
+    assert (found.directory, found.rank, found.adapter.digest) == (tmp_path, 8, digest)
 
 
-def test_a_whole_adapter_is_found(adapter: Path, place: ModelPlace) -> None:
-    found = _find(adapter, place)
-    assert (found.directory, found.rank) == (adapter, 8)
+@pytest.mark.parametrize("name", ["penstock-mini/pirate", "penstock-mini/json"])
+def test_the_shipped_adapters_are_whole(name: str) -> None:
+    directory = shipped(name)
+    assert directory is not None
+    assert _look(directory).rank == 8
+
+
+def test_other_bytes_than_were_told_are_refused(tmp_path: Path) -> None:
+    digest = random_adapter(tmp_path, 1)
+    with pytest.raises(CannotLoad, match=f"have sha256 {digest}, they are to be {'0' * 64}"):
+        _look(tmp_path, "0" * 64)
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"peft_type": "IA3"}, "only LORA"),
-        ({"r": 0}, "rank r=0"),
-        ({"r": None}, "rank r=None"),
-        ({"r": 4}, "has rank 8 at .* its config says 4"),
-        ({"target_modules": []}, "no target_modules"),
+        ({"r": 0}, "a rank is a number"),
+        ({"r": 4}, "has rank 8, its config says 4"),
+        ({"rank_pattern": {"q_proj": 4}}, "q_proj has rank 8, its config says 4"),
+        ({"target_modules": []}, "target_modules"),
         ({"modules_to_save": ["lm_head"]}, "modules_to_save"),
     ],
 )
 def test_an_adapter_that_vllm_would_choke_on_is_refused(
-    adapter: Path, place: ModelPlace, change: dict[str, object], words: str
+    tmp_path: Path, change: dict[str, Any], words: str
 ) -> None:
-    path = adapter / "adapter_config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    random_adapter(tmp_path, 1, **change)
     with pytest.raises(CannotLoad, match=words) as caught:
-        _find(adapter, place)
-    assert "a@1" in str(caught.value)
+        _look(tmp_path)
+    assert str(caught.value).startswith("adapter a@1: ")
+
+
+def test_an_adapter_of_a_model_of_another_width_is_refused(tmp_path: Path) -> None:
+    random_adapter(tmp_path, 1, width=96)
+    with pytest.raises(CannotLoad, match="is 96 to 96 wide in it, 192 to 192 there"):
+        _look(tmp_path)
+
+
+def test_a_module_that_the_model_lacks_is_refused(tmp_path: Path) -> None:
+    random_adapter(tmp_path, 1, modules=("x_proj",))
+    with pytest.raises(CannotLoad, match="x_proj, which its family's models do not have"):
+        _look(tmp_path)
+
+
+def test_a_rank_that_the_engine_has_no_room_for_is_refused(tmp_path: Path) -> None:
+    random_adapter(tmp_path, 1, rank=32)
+    with pytest.raises(CannotLoad, match="its rank is 32"):
+        _look(tmp_path)
+
+
+def test_weights_that_are_cut_off_are_refused(tmp_path: Path) -> None:
+    random_adapter(tmp_path, 1)
+    path = tmp_path / "adapter_model.safetensors"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(CannotLoad, match="it is cut off or padded"):
+        _look(tmp_path)
+
+
+def test_an_adapter_without_weights_or_directory_is_refused(tmp_path: Path) -> None:
+    random_adapter(tmp_path, 1)
+    (tmp_path / "adapter_model.safetensors").unlink()
+    with pytest.raises(CannotLoad, match=r"holds no adapter_model\.safetensors"):
+        _look(tmp_path)
+    with pytest.raises(CannotLoad, match="there is no directory"):
+        _look(tmp_path / "gone")
+
+
+def test_shapes_are_told_by_path_and_those_of_tied_embeddings_twice() -> None:
+    shapes = shapes_of(_MINI)
+    assert shapes["model.layers.0.mlp.down_proj"] == (576, 192)
+    assert shapes["lm_head"] == shapes["model.embed_tokens"] == (192, 1538)
 
 
 @pytest.mark.parametrize(
-    ("name", "shape"),
+    "tensors",
     [
-        ("self_attn.q_proj.lora_A.weight", [8, 96]),
-        ("mlp.gate_proj.lora_A.weight", [8, 96]),
-        ("mlp.down_proj.lora_B.weight", [96, 8]),
+        {"model.layers.0.q_proj.weight": {"dtype": "U8"}},
+        {"transformer.h.0.attn.c_attn.weight": {"dtype": "F32"}},
     ],
 )
-def test_an_adapter_of_a_model_of_another_width_is_refused(
-    adapter: Path, place: ModelPlace, name: str, shape: list[int]
+def test_shapes_of_packed_or_otherwise_named_weights_are_not_guessed(
+    tmp_path: Path, tensors: dict[str, Any]
 ) -> None:
-    _write_weights(adapter, {name: shape})
-    with pytest.raises(CannotLoad, match="made for a model 96 wide, this one is 192 wide"):
-        _find(adapter, place)
+    assert shapes_of(_model(tmp_path, tensors)) == {}
 
 
-def test_weights_that_are_cut_off_are_refused(adapter: Path, place: ModelPlace) -> None:
-    path = adapter / "adapter_model.safetensors"
-    path.write_bytes(path.read_bytes()[:50])
-    with pytest.raises(CannotLoad, match="cannot be read"):
-        _find(adapter, place)
-
-
-def test_an_adapter_without_weights_or_directory_is_refused(
-    adapter: Path, place: ModelPlace
-) -> None:
-    (adapter / "adapter_model.safetensors").unlink()
-    with pytest.raises(CannotLoad, match=r"holds no adapter_model"):
-        _find(adapter, place)
-    with pytest.raises(CannotLoad, match="there is no directory"):
-        _find("/no/such", place)
-
-
-def test_an_adapters_source_is_never_looked_up_on_the_hub(place: ModelPlace) -> None:
-    with pytest.raises(CannotLoad, match="neither an absolute path nor a shipped name"):
-        _find("someone/adapter", place)
+def test_a_model_of_the_hub_has_no_shapes_to_look_at() -> None:
+    assert shapes_of(ModelPlace("someone/model", None)) == {}

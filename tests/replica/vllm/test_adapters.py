@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from pathlib import Path
 
-import pytest
-
-from penstock.replica.default_model import shipped
-from penstock.replica.engine import AdapterSource, CannotLoad
+from penstock.replica.engine import AdapterSource
 from penstock.replica.vllm.engine import VllmEngine
 from tests.replica.vllm.talking import ON_THE_SHARED_ENGINE, SERVED, ask, chat
 
@@ -56,43 +52,14 @@ async def test_an_adapter_that_is_not_loaded_is_refused_and_never_the_base(
 
 
 async def test_adding_an_adapter_twice_is_no_error(engine: VllmEngine) -> None:
-    await engine.add_adapter(AdapterSource("pirate@1", "penstock-mini/pirate"))
-    assert [a.name for a in engine.adapters()] == ["pirate@1", "json@1"]
+    await engine.adapters.load(AdapterSource("pirate@1", "penstock-mini/pirate"))
+    assert [a.name for a in engine.adapters.held()] == ["pirate@1", "json@1"]
 
 
 async def test_an_adapter_can_go_and_come_back(engine: VllmEngine) -> None:
     before = await _say(engine, "json@1")
-    await engine.remove_adapter("json@1")
-    await engine.remove_adapter("json@1")
+    assert await engine.adapters.unload("json@1")
+    assert await engine.adapters.unload("json@1")
     assert (await ask(engine, chat(), adapter="json@1")).failed.code == "model_not_found"
-    await engine.add_adapter(AdapterSource("json@1", "penstock-mini/json"))
-    assert await _say(engine, "json@1") == before
-
-
-async def test_an_adapter_beyond_the_free_slots_is_refused(engine: VllmEngine) -> None:
-    with pytest.raises(CannotLoad, match="all 2 places for adapters are taken"):
-        await engine.add_adapter(AdapterSource("third@1", "penstock-mini/json"))
-
-
-@pytest.mark.parametrize("damage", ["bytes", "names"])
-async def test_a_damaged_adapter_is_refused_and_the_engine_goes_on(
-    engine: VllmEngine, tmp_path: Path, damage: str
-) -> None:
-    whole = shipped("penstock-mini/json")
-    assert whole is not None
-    weights = (whole / "adapter_model.safetensors").read_bytes()
-    if damage == "names":
-        weights = weights.replace(b"q_proj", b"x_proj")
-    else:
-        weights = weights[: len(weights) // 2]
-    (tmp_path / "adapter_config.json").write_bytes((whole / "adapter_config.json").read_bytes())
-    (tmp_path / "adapter_model.safetensors").write_bytes(weights)
-    before = await _say(engine, "json@1")
-    await engine.remove_adapter("json@1")
-    try:
-        with pytest.raises(CannotLoad, match="damaged@1"):
-            await engine.add_adapter(AdapterSource("damaged@1", str(tmp_path)))
-        assert (await ask(engine, chat(), adapter="damaged@1")).failed.status == 404
-    finally:
-        await engine.add_adapter(AdapterSource("json@1", "penstock-mini/json"))
+    await engine.adapters.load(AdapterSource("json@1", "penstock-mini/json"))
     assert await _say(engine, "json@1") == before

@@ -37,8 +37,8 @@ OPTIONS = (
         "port": Option("--port", "value"),
     }
 )
-CPU = Circumstances(cpu=True, ranks=())
-CUDA = Circumstances(cpu=False, ranks=())
+CPU = Circumstances(cpu=True)
+CUDA = Circumstances(cpu=False)
 
 
 def _line(circumstances: Circumstances = CPU, **engine_args: str) -> list[str]:
@@ -83,10 +83,20 @@ def test_several_workers_get_vllms_own_executor() -> None:
 
 
 def test_one_adapter_slot_stays_empty_on_a_cpu() -> None:
-    line = _line(Circumstances(cpu=True, ranks=(8, 20)))
+    line = _line(Circumstances(cpu=True, adapter_slots=2, adapter_rank=20))
     assert "--max-loras=3" in line
     assert "--max-lora-rank=32" in line
-    assert "--max-loras=2" in _line(Circumstances(cpu=False, ranks=(8, 20)))
+    assert "--max-loras=2" in _line(Circumstances(cpu=False, adapter_slots=2))
+
+
+@pytest.mark.parametrize(("rank", "taken"), [(0, 16), (1, 1), (2, 8), (65, 128), (512, 512)])
+def test_the_rank_is_the_smallest_that_vllm_knows_and_that_suffices(rank: int, taken: int) -> None:
+    line = _line(Circumstances(cpu=True, adapter_slots=1, adapter_rank=rank))
+    assert f"--max-lora-rank={taken}" in line
+
+
+def test_lora_without_a_number_has_four_slots() -> None:
+    assert "--max-loras=5" in _line(enable_lora="true")
 
 
 def test_without_adapters_there_is_no_lora() -> None:
@@ -95,7 +105,7 @@ def test_without_adapters_there_is_no_lora() -> None:
 
 def test_what_a_model_brings_gives_way_to_what_the_deployment_says() -> None:
     brought = {"max_num_seqs": "7", "dtype": "half"}
-    circumstances = Circumstances(cpu=True, ranks=(), brought=brought)
+    circumstances = Circumstances(cpu=True, brought=brought)
     assert {"--max-num-seqs=7", "--dtype=half"} <= set(_line(circumstances))
     line = _line(circumstances, **{"max-num-seqs": "9"})
     assert "--max-num-seqs=9" in line
@@ -103,8 +113,8 @@ def test_what_a_model_brings_gives_way_to_what_the_deployment_says() -> None:
 
 
 def test_a_very_long_context_is_cut_to_what_a_cpus_cache_holds() -> None:
-    assert "--max-model-len=8192" in _line(Circumstances(cpu=True, ranks=(), longest=131072))
-    assert not [w for w in _line(Circumstances(cpu=True, ranks=(), longest=4096)) if "len" in w]
+    assert "--max-model-len=8192" in _line(Circumstances(cpu=True, longest=131072))
+    assert not [w for w in _line(Circumstances(cpu=True, longest=4096)) if "len" in w]
 
 
 @pytest.mark.parametrize(

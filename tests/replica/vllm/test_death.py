@@ -12,8 +12,9 @@ import psutil
 import pytest
 import pytest_asyncio
 
+from penstock.replica.adapter_values import AdapterUnavailable
 from penstock.replica.endings import EngineHung
-from penstock.replica.engine import AdapterSource, CannotLoad, EngineError
+from penstock.replica.engine import AdapterSource, EngineError
 from penstock.replica.health import Health
 from penstock.replica.progress import Patience
 from penstock.replica.vllm.engine import VllmEngine
@@ -61,8 +62,8 @@ def _process(engine: VllmEngine) -> psutil.Process:
 
 
 async def test_an_engine_without_adapters_says_what_it_would_need(mortal: VllmEngine) -> None:
-    with pytest.raises(CannotLoad, match="set enable_lora=true"):
-        await mortal.add_adapter(AdapterSource("pirate@1", "penstock-mini/pirate"))
+    with pytest.raises(AdapterUnavailable, match="takes no adapters; set max_adapters"):
+        await mortal.adapters.load(AdapterSource("pirate@1", "penstock-mini/pirate"))
 
 
 async def test_a_full_queue_refuses_so_that_another_replica_may_answer(mortal: VllmEngine) -> None:

@@ -1,4 +1,4 @@
-"""Looks at an adapter's files before vLLM does.
+"""Looks at an adapter's files before vLLM does, by the rules of the adapters room.
 
 vLLM meets a bad adapter inside its engine, where some mistakes end it, and others pass: an adapter
 made for another model's width answers with noise. Raises `CannotLoad`: what, where, what to do.
@@ -6,106 +6,89 @@ made for another model's width answers with noise. Raises `CannotLoad`: what, wh
 
 from __future__ import annotations
 
-import json
-import re
-import struct
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from penstock.replica.default_model import shipped
+from penstock.adapters.fitness import FamilyLimits, UnfitAdapter, check_family, facts_of
+from penstock.adapters.lora_config import BadLoraConfig, LoraConfig
+from penstock.adapters.safetensors import (
+    PREFIX_BYTES,
+    BadSafetensors,
+    Tensor,
+    header_length,
+    read_header,
+)
+from penstock.adapters.version import CONFIG_FILE, CONTENT_FILES, WEIGHTS_FILE
+from penstock.replica.adapter_bytes import content_digest
+from penstock.replica.adapter_values import Prepared
 from penstock.replica.engine import AdapterSource, CannotLoad
-from penstock.replica.vllm.checks import ModelPlace, read_json
+from penstock.replica.vllm.checks import ModelPlace, weight_files
 
-# The side of a LoRA pair that touches the model's hidden state, whose width the config tells.
-_READS_HIDDEN: Final = re.compile(r"\.(q|k|v|gate|up)_proj\.lora_A\.")
-_WRITES_HIDDEN: Final = re.compile(r"\.(o|down)_proj\.lora_B\.")
-_LARGEST_HEADER: Final = 100 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class AdapterFacts:
-    """An adapter that looks loadable."""
-
-    name: str
-    directory: Path
-    rank: int
+_LARGEST_CONFIG: Final = 1 << 20
+# Weights of these types have the shape of the module; packed ones have another.
+_UNPACKED: Final = ("F32", "F16", "BF16", "F8_E4M3", "F8_E5M2")
 
 
-def find_adapter(adapter: AdapterSource, place: ModelPlace) -> AdapterFacts:
-    """Finds an adapter for the model at `place` and checks its files."""
-    found = _find(adapter)
-    if place.directory is not None:
-        width = read_json(place.directory / "config.json", place.name).get("hidden_size")
-        _check_shapes(found, width if isinstance(width, int) else 0)
-    return found
-
-
-def _find(adapter: AdapterSource) -> AdapterFacts:
-    """Checks an adapter's files: that they are there, and what they say of themselves."""
+def look_at(adapter: AdapterSource, directory: Path, limits: FamilyLimits) -> Prepared:
+    """Checks the adapter's files, and reads them whole: vLLM, which reads them while streams wait,
+    then finds them in the page cache."""
     who = f"adapter {adapter.name}"
-    directory = shipped(adapter.source) or Path(adapter.source)
-    if not directory.is_absolute():
-        raise CannotLoad(f"{who}: {adapter.source} is neither an absolute path nor a shipped name")
     if not directory.is_dir():
         raise CannotLoad(f"{who}: there is no directory {directory}; check the path")
-    config = read_json(directory / "adapter_config.json", who)
-    _check_adapter_config(who, directory, config)
-    if not any((directory / f"adapter_model.{kind}").exists() for kind in ("safetensors", "bin")):
-        raise CannotLoad(f"{who}: {directory} holds no adapter_model.safetensors")
-    return AdapterFacts(adapter.name, directory.resolve(), config["r"])
-
-
-def _check_adapter_config(who: str, directory: Path, config: dict[str, Any]) -> None:
-    where = directory / "adapter_config.json"
-    if config.get("peft_type", "LORA") != "LORA":
-        raise CannotLoad(f"{who}: {where} says {config['peft_type']}, only LORA can be served")
-    rank = config.get("r")
-    if not isinstance(rank, int) or not 1 <= rank <= 512:
-        raise CannotLoad(f"{who}: {where} says rank r={rank}, vLLM serves ranks from 1 to 512")
-    modules = config.get("target_modules")
-    if not modules or not isinstance(modules, list | str):
-        raise CannotLoad(f"{who}: {where} names no target_modules")
-    if config.get("modules_to_save"):
-        raise CannotLoad(f"{who}: {where} has modules_to_save, which vLLM does not serve")
-
-
-def _check_shapes(adapter: AdapterFacts, width: int) -> None:
-    """Whether the weights have the rank that the config says, and the model's width."""
-    path = adapter.directory / "adapter_model.safetensors"
-    if not path.exists():
-        return
-    for name, shape in _shapes(adapter, path).items():
-        rank = shape[0] if ".lora_A." in name else shape[-1] if ".lora_B." in name else adapter.rank
-        if rank > adapter.rank:
-            raise CannotLoad(
-                f"adapter {adapter.name}: {path} has rank {rank} at {name}, its config says "
-                f"{adapter.rank}"
-            )
-        side = _hidden_side(name, shape)
-        if width and side not in (None, width):
-            raise CannotLoad(
-                f"adapter {adapter.name}: made for a model {side} wide, this one is {width} wide "
-                f"({path}, {name}); take the adapter that belongs to this model"
-            )
-
-
-def _hidden_side(name: str, shape: list[int]) -> int | None:
-    if _READS_HIDDEN.search(name):
-        return shape[-1]
-    return shape[0] if _WRITES_HIDDEN.search(name) else None
-
-
-def _shapes(adapter: AdapterFacts, path: Path) -> dict[str, list[int]]:
-    """The shapes of a safetensors file's tensors, from its header."""
+    for name in CONTENT_FILES:
+        if not (directory / name).is_file():
+            raise CannotLoad(f"{who}: {directory} holds no {name}")
+    where = directory / CONFIG_FILE
     try:
-        with path.open("rb") as file:
-            (length,) = struct.unpack("<Q", file.read(8))
-            header: dict[str, Any] = json.loads(file.read(min(length, _LARGEST_HEADER)))
-        tensors = {name: about for name, about in header.items() if name != "__metadata__"}
-        return {name: about["shape"] for name, about in tensors.items() if about["shape"]}
-    except (OSError, ValueError, KeyError, TypeError, struct.error) as error:
-        raise CannotLoad(f"adapter {adapter.name}: {path} cannot be read: {error}") from None
+        with where.open("rb") as file:
+            config = LoraConfig.parse(file.read(_LARGEST_CONFIG))
+        where = directory / WEIGHTS_FILE
+        facts = facts_of(config, tensors_of(where))
+        check_family(facts, where.stat().st_size, limits)
+        digest = content_digest(directory)
+    except (BadLoraConfig, BadSafetensors, UnfitAdapter) as error:
+        raise CannotLoad(f"{who}: {where}: {error}") from None
+    except OSError as error:
+        raise CannotLoad(f"{who}: {where} cannot be read: {error}") from None
+    if adapter.digest and digest != adapter.digest:
+        raise CannotLoad(
+            f"{who}: the bytes in {directory} have sha256 {digest}, they are to be {adapter.digest}"
+        )
+    return Prepared(replace(adapter, digest=digest), directory.resolve(), facts.rank)
 
 
-__all__ = ["AdapterFacts", "find_adapter"]
+def shapes_of(place: ModelPlace) -> dict[str, tuple[int, int]]:
+    """Inputs and outputs of each module of the model, by its path as adapters name it. Empty where
+    that cannot be told: a model of the hub, packed weights, paths that adapters name otherwise."""
+    if place.directory is None:
+        return {}
+    shapes: dict[str, tuple[int, int]] = {}
+    try:
+        for path in weight_files(place.directory):
+            if path.suffix != ".safetensors":
+                return {}
+            for tensor in tensors_of(path):
+                if tensor.dtype not in _UNPACKED:
+                    return {}
+                if tensor.name.endswith(".weight") and len(tensor.shape) == 2:
+                    outputs, inputs = tensor.shape
+                    shapes[tensor.name.removesuffix(".weight")] = (inputs, outputs)
+    except (OSError, BadSafetensors):
+        return {}
+    if not any(name.startswith("model.layers.") for name in shapes):
+        return {}
+    if embedding := shapes.get("model.embed_tokens"):
+        shapes.setdefault("lm_head", embedding)  # one tensor for both
+    return shapes
+
+
+def tensors_of(path: Path) -> tuple[Tensor, ...]:
+    """The tensors of a safetensors file, from its header. Raises `BadSafetensors`, `OSError`."""
+    with path.open("rb") as file:
+        length = header_length(file.read(PREFIX_BYTES))
+        header = file.read(length)
+        return read_header(header, path.stat().st_size - PREFIX_BYTES - length)
+
+
+__all__ = ["look_at", "shapes_of", "tensors_of"]

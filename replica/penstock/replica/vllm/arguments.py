@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from penstock.replica.adapter_values import SLOTS_BY_RANK
 from penstock.replica.engine import CannotLoad
 
 OWNED: Final = frozenset(
@@ -87,7 +88,8 @@ UNIPROC: Final = "vllm.v1.executor.uniproc_executor.UniProcExecutor"
 """Runs the worker inside the engine's process. By its path, since vLLM's CPU platform turns the
 short name "uni" into "mp", which costs a second process and some 5 s of start."""
 
-_LORA_RANKS: Final = (8, 16, 32, 64, 128, 256, 320, 512)
+_LORA_RANKS: Final = (1, 8, 16, 32, 64, 128, 256, 320, 512)
+_LORA_RANK: Final = 16  # where nobody says
 _GIB: Final = 1 << 30
 _CPU_MODEL_LEN: Final = 8192
 
@@ -117,7 +119,8 @@ class Circumstances:
     """
 
     cpu: bool
-    ranks: tuple[int, ...]  # of the adapters to load
+    adapter_slots: int = 0  # adapters at once; 0: none, unless the settings have enable_lora
+    adapter_rank: int = 0  # the largest of theirs; 0: not said
     longest: int = 0
     brought: Mapping[str, str] = field(default_factory=dict)
 
@@ -169,7 +172,7 @@ def defaults(
     }
     if circumstances.cpu:
         chosen |= _cpu_defaults(circumstances, given, own)
-    if circumstances.ranks or given.get("enable_lora") == "true":
+    if circumstances.adapter_slots or given.get("enable_lora") == "true":
         chosen |= _lora_defaults(circumstances)
     return chosen | dict(circumstances.brought)
 
@@ -191,14 +194,14 @@ def _cpu_defaults(
 
 
 def _lora_defaults(circumstances: Circumstances) -> dict[str, str]:
-    count = len(circumstances.ranks)
+    count = circumstances.adapter_slots or SLOTS_BY_RANK
     # vLLM's CPU kernels give rows without an adapter the last slot's weights, so one stays empty.
-    slots = count + 1 if circumstances.cpu else max(1, count)
-    widest = max(circumstances.ranks, default=16)
+    slots = count + 1 if circumstances.cpu else count
+    rank = circumstances.adapter_rank or _LORA_RANK
     return {
         "enable_lora": "true",
-        "max_loras": str(slots),
-        "max_lora_rank": str(next((r for r in _LORA_RANKS if r >= widest), widest)),
+        "max_loras": str(slots),  # and so many in memory, which vLLM takes from this
+        "max_lora_rank": str(next((r for r in _LORA_RANKS if r >= rank), rank)),
     }
 
 

@@ -9,10 +9,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from penstock.adapters.fitness import FamilyLimits
+from penstock.adapters.lora_config import LARGEST_RANK
+from penstock.replica.adapter_table import AdapterTable, load_named
+from penstock.replica.adapter_values import AdapterRoom, AdapterUnavailable, Code
 from penstock.replica.answers import events_of
 from penstock.replica.engine import (
     AdapterSource,
@@ -26,7 +31,8 @@ from penstock.replica.engine import (
     Sink,
 )
 from penstock.replica.vllm import checks, collector, environment, errors, facts
-from penstock.replica.vllm.adapter_files import AdapterFacts, find_adapter
+from penstock.replica.vllm.adapter_files import shapes_of
+from penstock.replica.vllm.adapters import VllmWeights
 from penstock.replica.vllm.answering import answer
 from penstock.replica.vllm.arguments import check_early
 from penstock.replica.vllm.asgi import App
@@ -37,6 +43,7 @@ from penstock.replica.vllm.preload import ForkedEngine
 log = logging.getLogger(__name__)
 
 _DEATH_POLL_S: Final = 0.05
+_USUAL_RANK: Final = 16
 # What models do that pool, the commonest first; vLLM's names of it.
 _POOLING: Final = ("embed", "classify", "token_embed", "token_classify")
 
@@ -50,7 +57,6 @@ class _Up:
     models: Any
     pooling: str  # what a model does that pools, in vLLM's words; empty: it generates
     endpoints: tuple[str, ...]  # by their first names
-    adapters: dict[str, AdapterSource] = field(default_factory=dict)
 
 
 class VllmEngine:
@@ -69,10 +75,14 @@ class VllmEngine:
         *,
         allow_model_code: bool = False,
         forked: ForkedEngine | None = None,
+        room: AdapterRoom | None = None,
     ) -> None:
         self._model = model
         self._served_name = served_name
-        self._wanted = adapters
+        self._named = adapters
+        self._room = room or AdapterRoom()
+        self._weights = VllmWeights(self._room.contents)
+        self._table = AdapterTable(self._weights, self._room.load_timeout)
         self._engine_args = engine_args
         self._allow_model_code = allow_model_code
         self._forked = forked
@@ -80,6 +90,7 @@ class VllmEngine:
         self._up: _Up | None = None
         self._stopping = False
         self._changed: Callable[[], None] | None = None
+        self._widest = 0  # rank of the adapters that it begins with
 
     async def start(self) -> EngineFacts:
         """Loads the model and its adapters and warms up. Raises `CannotLoad`."""
@@ -89,16 +100,21 @@ class VllmEngine:
     async def _start(self) -> EngineFacts:
         check_early(self._engine_args, allow_model_code=self._allow_model_code)
         place = await asyncio.to_thread(checks.find_model, self._model)
-        found = [await asyncio.to_thread(find_adapter, a, place) for a in self._wanted]
-        order = Order(place, self._served_name, tuple(one.rank for one in found), self._engine_args)
+        missing = await self._look_at_named(place)
+        slots = self._room.slots_for(self._named)
+        order = Order(place, self._served_name, self._engine_args, slots, self._rank(slots))
         self._launcher = Launcher(order, self._forked)
         launched = await self._launcher.start()
         self._up = await self._open(launched)
         if self._changed is not None:
             launched.gauges.changed = self._changed
-        for adapter in self._wanted:
+        self._open_adapters(launched, self._up)
+        for adapter in self._named:
+            if adapter in missing:
+                self._table.note(adapter, missing[adapter])
+                continue
             log.info("loading adapter %s", adapter.name)
-            await self.add_adapter(adapter)
+            await load_named(self._table, adapter)
         log.info("warming up")
         await self._warm_up()
         return await asyncio.to_thread(self._facts, place, launched)
@@ -107,6 +123,8 @@ class VllmEngine:
         """Writes the answer into the sink; see the Protocol."""
         if refusal := self._refusal(call):
             sink.fail(refusal)
+        elif call.adapter:
+            await self._answer_with_adapter(call, sink)
         else:
             await answer(self._running().app, call, sink)
 
@@ -168,31 +186,15 @@ class VllmEngine:
             await asyncio.sleep(_DEATH_POLL_S)
         return launcher.death()
 
-    async def add_adapter(self, adapter: AdapterSource) -> None:
-        """Loads and pins the adapter. Raises `CannotLoad`."""
-        up = self._running()
-        if up.adapters.get(adapter.name) == adapter:
-            return
-        found = await asyncio.to_thread(find_adapter, adapter, up.launched.place)
-        self._check_room(up, found)
-        await _load_adapter(up, found)
-        up.adapters[adapter.name] = adapter
-
-    async def remove_adapter(self, name: str) -> None:
-        """Unloads the adapter and frees its memory."""
-        up = self._running()
-        if up.adapters.pop(name, None) is None:
-            return
-        request = up.models.lora_requests.pop(name)
-        await up.launched.llm.remove_lora(request.lora_int_id)
-
-    def adapters(self) -> tuple[AdapterSource, ...]:
-        """The adapters that are loaded."""
-        return () if self._up is None else tuple(self._up.adapters.values())
+    @property
+    def adapters(self) -> AdapterTable:
+        """Its adapters."""
+        return self._table
 
     async def stop(self) -> None:
         """Ends the engine and its processes. Calls that still run fail as by its death."""
         self._stopping = True
+        self._table.close()
         if self._launcher is not None:
             await self._launcher.stop()
         elif self._forked is not None:
@@ -218,29 +220,69 @@ class VllmEngine:
             return errors.unsupported_endpoint(call, self._running().endpoints)
         if call.resume is not None:
             return errors.client_error(400, "unsupported", "This replica cannot resume an answer.")
-        if call.adapter and call.adapter not in self._running().adapters:
+        unasked = call.adapter and not call.adapter_digest
+        if unasked and self._table.find(call.adapter) is None:
             return errors.unknown_adapter(call)
         if self._launched().dead():
             return errors.engine_dead(self._launched().death(), aboard=False)
         return None
 
-    def _check_room(self, up: _Up, adapter: AdapterFacts) -> None:
-        config = up.launched.llm.vllm_config.lora_config
-        who = f"adapter {adapter.name}"
+    async def _answer_with_adapter(self, call: Call, sink: Sink) -> None:
+        """Answers once the adapter is there, and keeps it there."""
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(call.deadline_ms / 1000 or None):
+                await self._hold(call)
+        except AdapterUnavailable as error:
+            return sink.fail(error.failed)
+        except TimeoutError:
+            return sink.fail(errors.too_late(call.deadline_ms))
+        with self._weights.used(call.adapter):
+            if call.deadline_ms:
+                waited = int((time.monotonic() - began) * 1000)
+                call = replace(call, deadline_ms=max(1, call.deadline_ms - waited))
+            await answer(self._running().app, call, sink)
+
+    async def _hold(self, call: Call) -> None:
+        """Returns when the call's adapter is there. Raises `AdapterUnavailable`."""
+        adapter = AdapterSource(call.adapter, digest=call.adapter_digest)
+        await self._table.load(adapter)
+        # Others may have taken its place before this task had its turn.
+        while self._table.find(call.adapter) is None:
+            await self._table.load(adapter)
+
+    async def _look_at_named(
+        self, place: checks.ModelPlace
+    ) -> dict[AdapterSource, AdapterUnavailable]:
+        """Looks at the adapters that it begins with before vLLM starts, which takes long; those
+        that are not there. Raises `CannotLoad` for one that was given as a directory."""
+        rank = self._room.max_rank or LARGEST_RANK
+        shapes = await asyncio.to_thread(shapes_of, place)
+        self._weights.limits = FamilyLimits(max_rank=rank, shapes=shapes)
+        missing: dict[AdapterSource, AdapterUnavailable] = {}
+        for adapter in self._named:
+            try:
+                self._widest = max(self._widest, (await self._weights.prepare(adapter)).rank)
+            except EngineError as error:
+                if adapter.source and not adapter.digest:
+                    raise
+                missing[adapter] = AdapterUnavailable(Code.LOAD_FAILED, str(error))
+        return missing
+
+    def _rank(self, slots: int) -> int:
+        """What the engine has to have room for; others than the named ones may be wider."""
+        others = slots > len(self._named)
+        return self._room.max_rank or max(self._widest, _USUAL_RANK if others else 0)
+
+    def _open_adapters(self, launched: Launched, up: _Up) -> None:
+        config = launched.llm.vllm_config.lora_config
         if config is None:
-            raise CannotLoad(f"{who}: the engine runs without adapters; set enable_lora=true")
-        if adapter.rank > config.max_lora_rank:
-            raise CannotLoad(
-                f"{who}: its rank is {adapter.rank}, the engine takes up to "
-                f"{config.max_lora_rank}; set max_lora_rank"
-            )
+            return self._table.open(0)
+        limits = replace(self._weights.limits, max_rank=config.max_lora_rank)
+        self._weights.open(launched.llm, up.models, limits)
         # On CPU one slot stays empty, see `arguments._lora_defaults`.
-        slots = config.max_loras - 1 if up.launched.cpu else config.max_cpu_loras
-        if len(up.adapters) >= slots:
-            raise CannotLoad(
-                f"{who}: all {slots} places for adapters are taken; remove one, or set "
-                f"{'max_loras' if up.launched.cpu else 'max_cpu_loras'} higher"
-            )
+        slots = config.max_loras - 1 if launched.cpu else config.max_loras
+        self._table.open(slots, config.max_lora_rank)
 
     async def _warm_up(self) -> None:
         """One plain request and one with logprobs, whose first one is slow; of a model that pools,
@@ -295,18 +337,6 @@ class VllmEngine:
         if self._launcher is None:
             raise EngineError("the engine is not started")
         return self._launcher
-
-
-async def _load_adapter(up: _Up, found: AdapterFacts) -> None:
-    from vllm.entrypoints.serve.lora.protocol import LoadLoRAAdapterRequest
-
-    request = LoadLoRAAdapterRequest(lora_name=found.name, lora_path=str(found.directory))
-    outcome = await up.models.load_lora_adapter(request)
-    if not isinstance(outcome, str):
-        raise CannotLoad(f"adapter {found.name}: {outcome.error.message}")
-    # An adapter that vLLM puts out is read again inside an engine step, where a file that has gone
-    # meanwhile ends the engine.
-    await up.launched.llm.pin_lora(up.models.lora_requests[found.name].lora_int_id)
 
 
 __all__ = ["VllmEngine"]

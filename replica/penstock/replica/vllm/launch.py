@@ -45,8 +45,9 @@ class Order:
 
     place: checks.ModelPlace
     served_name: str
-    ranks: tuple[int, ...]
     engine_args: Mapping[str, str]
+    adapter_slots: int = 0  # 0: none, unless `engine_args` has enable_lora
+    adapter_rank: int = 0  # 0: vLLM's default
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,9 @@ class Launcher:
         parser = make_arg_parser(FlexibleArgumentParser(prog="vllm"))
         parser.error = _refuse
         longest, brought = checks.longest_context(order.place), shipped_args(order.place.name)
-        circumstances = Circumstances(cpu, order.ranks, longest, brought)
+        circumstances = Circumstances(
+            cpu, order.adapter_slots, order.adapter_rank, longest, brought
+        )
         words = command_line(order.engine_args, options_of(parser), circumstances)
         fixed = ["--model", order.place.argument, "--served-model-name", order.served_name]
         args: Namespace = parser.parse_args([*fixed, *words])

@@ -1,0 +1,268 @@
+"""The adapters of a replica: which are in the engine, which come, which leave for them.
+
+One table for each engine. A load belongs to nobody: all that ask for its adapter wait for it, and
+none of them ends it by leaving. Bytes are fetched and looked at side by side; the engine itself is
+changed by one at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from penstock.adapters.slots import Claim, Occupant, Standing, who_goes
+from penstock.replica.adapter_failures import Failure, Failures
+from penstock.replica.adapter_values import AdapterUnavailable, Code, Weights
+from penstock.replica.engine import AdapterSource, CannotLoad, EngineError
+from penstock.replica.owned_tasks import OwnedTasks
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Load:
+    """A load that is under way."""
+
+    adapter: AdapterSource
+    claim: Claim
+    task: asyncio.Task[None] | None = None
+
+
+class AdapterTable:
+    """What the engine behind `weights` holds. Use it from one loop."""
+
+    def __init__(
+        self,
+        weights: Weights,
+        load_timeout: float = 30.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`load_timeout`: seconds that somebody waits for a load, and that its bytes may take."""
+        self.weights: Final = weights
+        self.failures: Final = Failures(clock)
+        self.slots = 0  # adapters that the engine holds at once
+        self.max_rank = 0  # of an adapter; 0: any
+        self._timeout = load_timeout
+        self._held: dict[str, AdapterSource] = {}
+        self._loads: dict[str, _Load] = {}
+        self._wishes: dict[str, AdapterSource] = {}
+        self._turn = asyncio.Lock()
+        self._tasks = OwnedTasks()
+        self._watchers: list[Callable[[], None]] = []
+        self._opened = False
+
+    def open(self, slots: int, max_rank: int = 0) -> None:
+        """The engine is up, and has so many slots."""
+        self.slots, self.max_rank, self._opened = slots, max_rank, True
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Has `changed` called whenever the engine holds others, or one could not be loaded."""
+        self._watchers.append(changed)
+
+    def held(self) -> tuple[AdapterSource, ...]:
+        """What can be answered with now, with digests."""
+        return tuple(self._held.values())
+
+    def find(self, name: str) -> AdapterSource | None:
+        """The adapter, if it can be answered with now."""
+        return self._held.get(name)
+
+    def failed(self) -> tuple[Failure, ...]:
+        """What could not be loaded the last time."""
+        return self.failures.all()
+
+    def wish(self, adapters: dict[str, AdapterSource]) -> None:
+        """What is to be held, by name: it stands above guests."""
+        self._wishes = adapters
+        for name, held in self._held.items():
+            pinned = name in adapters and adapters[name].pinned
+            self._held[name] = replace(held, pinned=pinned)
+
+    async def load(self, adapter: AdapterSource, claim: Claim = Claim.ASKED) -> None:
+        """Returns when the adapter can be answered with. Raises `AdapterUnavailable`."""
+        if not self._opened:
+            raise EngineError("the engine is not started")
+        if held := self._held.get(adapter.name):
+            return self._see_that_same(adapter, held)
+        load = self._loads.get(adapter.name)
+        if load is None:
+            self.failures.raise_if_recent(adapter)
+            self._see_that_possible(adapter, claim)
+            load = self._begin(adapter, claim)
+        self._see_that_same(adapter, load.adapter)
+        load.claim = max(load.claim, claim)
+        await self._finished(load)
+        if held := self._held.get(adapter.name):
+            self._see_that_same(adapter, held)
+
+    async def unload(self, name: str) -> bool:
+        """Takes the adapter out of the engine. False: it is in use, or just being loaded. What is
+        not held is gone already."""
+        if name in self._loads:
+            return False
+        async with self._turn:
+            return name not in self._held or await self._remove(name)
+
+    def is_loading(self, name: str) -> bool:
+        """Whether a load of it is under way."""
+        return name in self._loads
+
+    def note(self, adapter: AdapterSource, error: AdapterUnavailable) -> None:
+        """Remembers, and tells, that the adapter cannot be had here."""
+        self.failures.note(adapter, error)
+        self._changed()
+
+    def in_use(self) -> frozenset[str]:
+        """The adapters that calls use."""
+        return frozenset(name for name, use in self.weights.uses().items() if use.calls)
+
+    def close(self) -> None:
+        """Begins nothing more."""
+        self._opened = False
+        self._tasks.close()
+
+    def _begin(self, adapter: AdapterSource, claim: Claim) -> _Load:
+        load = self._loads[adapter.name] = _Load(adapter, claim)
+        load.task = self._tasks.spawn(self._run(load))
+        return load
+
+    async def _finished(self, load: _Load) -> None:
+        """Waits for the load as long as anybody may. Raises what it raised."""
+        assert load.task is not None
+        done, _ = await asyncio.wait({load.task}, timeout=self._timeout)
+        if not done:
+            raise self._too_long(load.adapter.name)
+        if load.task.cancelled():
+            raise AdapterUnavailable(Code.LOAD_FAILED, "The replica stops.")
+        error = load.task.exception()
+        if isinstance(error, AdapterUnavailable):
+            raise AdapterUnavailable(error.code, str(error))
+
+    async def _run(self, load: _Load) -> None:
+        name = load.adapter.name
+        began = time.monotonic()
+        try:
+            await self._bring(load)
+        except EngineError as error:
+            raise self._note(load.adapter, error) from error
+        except Exception as error:
+            log.exception("loading an adapter broke", extra={"adapter": name})
+            raise self._note(load.adapter, error) from error
+        finally:
+            del self._loads[name]
+            self._changed()
+        self.failures.clear(name)
+        took = round((time.monotonic() - began) * 1000)
+        digest = self._held[name].digest
+        log.info("adapter loaded", extra={"adapter": name, "digest": digest, "took_ms": took})
+
+    async def _bring(self, load: _Load) -> None:
+        try:
+            async with asyncio.timeout(self._timeout):
+                prepared = await self.weights.prepare(load.adapter)
+        except TimeoutError:
+            raise self._too_long(load.adapter.name) from None
+        async with self._turn:
+            await self._make_room(load)
+            await self.weights.add(prepared)
+            wish = self._wishes.get(load.adapter.name)
+            pinned = load.adapter.pinned or (wish is not None and wish.pinned)
+            self._held[load.adapter.name] = replace(prepared.adapter, pinned=pinned)
+
+    async def _make_room(self, load: _Load) -> None:
+        stay: set[str] = set()  # they came into use just now
+        while True:
+            going = who_goes(self._occupants(stay), self.slots, load.claim)
+            if going is None:
+                raise self._full(load.adapter.name)
+            if not going:
+                return
+            if not await self._remove(going[0]):
+                stay.add(going[0])
+
+    async def _remove(self, name: str) -> bool:
+        # Gone before the engine is asked: no call may begin with it meanwhile.
+        held = self._held.pop(name)
+        if not await self.weights.remove(name):
+            self._held[name] = held
+            return False
+        log.info("adapter unloaded", extra={"adapter": name})
+        self._changed()
+        return True
+
+    def _occupants(self, stay: set[str]) -> list[Occupant]:
+        uses = self.weights.uses()
+        occupants = []
+        for name in self._held:
+            use = uses.get(name)
+            in_use = name in stay or (use is not None and use.calls > 0)
+            last = use.last if use is not None else 0.0
+            occupants.append(Occupant(name, self._standing(name), in_use, last))
+        return occupants
+
+    def _standing(self, name: str) -> Standing:
+        if self._held[name].pinned:
+            return Standing.PINNED
+        return Standing.KEPT if name in self._wishes else Standing.GUEST
+
+    def _see_that_possible(self, adapter: AdapterSource, claim: Claim) -> None:
+        coming = len(self._loads) + 1
+        if who_goes(self._occupants(set()), self.slots, claim, coming) is None:
+            raise self._full(adapter.name)
+
+    def _see_that_same(self, asked: AdapterSource, other: AdapterSource) -> None:
+        if asked.digest and other.digest and asked.digest != other.digest:
+            raise AdapterUnavailable(
+                Code.MISMATCH,
+                f"The adapter {asked.name} is here with other bytes: {other.digest}, asked for is "
+                f"{asked.digest}.",
+            )
+
+    def _note(self, adapter: AdapterSource, error: Exception) -> AdapterUnavailable:
+        """Remembers why a load failed; what those hear who wait for it."""
+        if not isinstance(error, AdapterUnavailable):
+            why = str(error).removeprefix(f"adapter {adapter.name}: ")
+            told = why if isinstance(error, EngineError) else type(error).__name__
+            error = AdapterUnavailable(
+                Code.LOAD_FAILED, f"The adapter {adapter.name} cannot be loaded here: {told}"
+            )
+        if error.code is not Code.SLOTS_FULL:
+            self.failures.note(adapter, error)
+            log.warning("adapter not loaded: %s", error, extra={"adapter": adapter.name})
+        return error
+
+    def _full(self, name: str) -> AdapterUnavailable:
+        if not self.slots:
+            why = "this replica takes no adapters; set max_adapters of its deployment"
+        else:
+            why = f"all {self.slots} slots for adapters are pinned or in use"
+        return AdapterUnavailable(
+            Code.SLOTS_FULL, f"There is no room for the adapter {name}: {why}."
+        )
+
+    def _too_long(self, name: str) -> AdapterUnavailable:
+        return AdapterUnavailable(
+            Code.LOAD_TIMEOUT, f"The adapter {name} was not loaded within {self._timeout:g} s."
+        )
+
+    def _changed(self) -> None:
+        for changed in self._watchers:
+            changed()
+
+
+async def load_named(table: AdapterTable, adapter: AdapterSource) -> None:
+    """Loads an adapter that the replica begins with. One that is not there goes on failing while
+    the replica serves; raises `CannotLoad` where it was given as a directory, whose bytes nobody
+    else has."""
+    try:
+        await table.load(adapter)
+    except AdapterUnavailable as error:
+        if adapter.source and not adapter.digest:
+            raise CannotLoad(str(error)) from error
+
+
+__all__ = ["AdapterTable", "load_named"]

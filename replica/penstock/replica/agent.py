@@ -1,0 +1,65 @@
+"""Asks the node agent: the channel to it, and what adapters are made of."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import grpc
+import grpc.aio
+
+from penstock.replica.engine import EngineError
+from penstock.v1 import nodes_pb2, nodes_pb2_grpc
+
+# The agent is on this machine: a proxy that the environment names is for others.
+_OPTIONS: Final = (("grpc.enable_http_proxy", 0),)
+
+Metadata = tuple[tuple[str, str], ...] | None
+
+
+def metadata_of(cluster_token: str) -> Metadata:
+    """What shows the agent that one is of the cluster with this token."""
+    return (("authorization", f"Bearer {cluster_token}"),) if cluster_token else None
+
+
+@asynccontextmanager
+async def agent_stub(address: str) -> AsyncIterator[Any]:
+    """A client of the agent at `address` (host:port)."""
+    async with grpc.aio.insecure_channel(address, _OPTIONS) as channel:
+        yield nodes_pb2_grpc.NodeAgentStub(channel)  # type: ignore[no-untyped-call]
+
+
+class AgentContents:
+    """The bytes of adapters as the agent hands them out. See `Contents`."""
+
+    def __init__(self, address: str, timeout: float, cluster_token: str = "") -> None:
+        """`timeout`: seconds that one may take, fetching included."""
+        self._address = address
+        self._timeout = timeout
+        self._metadata = metadata_of(cluster_token)
+
+    async def directory(self, digest: str) -> Path:
+        """Where the content lies, checked just now. Raises `EngineError`."""
+        request = nodes_pb2.AdapterContentRequest(digest=digest)
+        try:
+            async with agent_stub(self._address) as stub:
+                reply = await stub.AdapterContent(
+                    request, timeout=self._timeout, metadata=self._metadata
+                )
+        except grpc.aio.AioRpcError as error:
+            raise EngineError(
+                f"the node agent has no content for sha256 {digest}: {error.code().name}: "
+                f"{error.details()}"
+            ) from None
+        directory = Path(reply.directory)
+        if not directory.is_absolute():
+            raise EngineError(
+                f"the node agent says that sha256 {digest} lies at {reply.directory!r}, which is "
+                "no absolute path"
+            )
+        return directory
+
+
+__all__ = ["AgentContents", "Metadata", "agent_stub", "metadata_of"]
