@@ -18,6 +18,7 @@ import typer
 from penstock.evals import machine, report, scenarios
 from penstock.evals import prefix_routing as prefixes
 from penstock.evals import wait_estimate as waits
+from penstock.evals.adapter_regression.command import adapter_regression
 from penstock.evals.bench_plan import Scenario
 from penstock.evals.errors import EvalError
 from penstock.evals.first_token import measure
@@ -136,6 +137,9 @@ def wait_estimate(
         ]
     _keep(folder, waits.as_dict(results), waits.as_markdown(results))
     raise typer.Exit(1 if strict and not all(each.passed for each in results) else 0)
+
+
+app.command()(adapter_regression)
 
 
 @contextlib.contextmanager

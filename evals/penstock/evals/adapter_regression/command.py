@@ -1,0 +1,166 @@
+"""`evals adapter-regression`: asks, compares, judges, writes, stores."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from penstock.evals.adapter_regression import dataset as datasets
+from penstock.evals.adapter_regression import evidence as evidences
+from penstock.evals.adapter_regression.asking import Asking, Version, ask_both
+from penstock.evals.adapter_regression.comparison import compare, pair
+from penstock.evals.adapter_regression.dataset import Dataset
+from penstock.evals.adapter_regression.document import Run, as_dict
+from penstock.evals.adapter_regression.evidence import Registered, Registry
+from penstock.evals.adapter_regression.markdown import as_markdown
+from penstock.evals.adapter_regression.page import as_page
+from penstock.evals.adapter_regression.scores import scored
+from penstock.evals.adapter_regression.thresholds import (
+    Thresholds,
+    from_toml,
+    from_word,
+    thresholds,
+)
+from penstock.evals.adapter_regression.verdict import Result, judge
+from penstock.evals.errors import EvalError
+
+EXIT_CODES: Final = {Result.PASS: 0, Result.FAIL: 3, Result.INCONCLUSIVE: 4}
+"""1 is a run that could not be made, 2 a command line that is wrong."""
+
+
+def adapter_regression(
+    deployment: Annotated[str, typer.Option(help="What serves both versions.")],
+    candidate: Annotated[str, typer.Option(help="The version in question: name@version.")],
+    baseline: Annotated[str, typer.Option(help="What it is compared with: name@version, or base.")],
+    dataset: Annotated[Path, typer.Option(help="Prompts and checks: JSON Lines.")],
+    threshold: Annotated[
+        list[str] | None,
+        typer.Option("--thresholds", help="A TOML file, or key=value; may be repeated."),
+    ] = None,
+    gateway: Annotated[str, typer.Option(help="The gateway's address.")] = "http://127.0.0.1:8080",
+    out: Annotated[Path, typer.Option(help="Folder for report.json, .md and .html.")] = Path(
+        "build/adapter-regression"
+    ),
+    api_key: Annotated[
+        str, typer.Option(envvar="PENSTOCK_API_KEY", help="A tenant's key, if there are any.")
+    ] = "",
+    concurrency: Annotated[int, typer.Option(min=1, help="Prompts asked at a time.")] = 4,
+    seed: Annotated[int, typer.Option(help="Of the orders, the intervals and the sampling.")] = 0,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Of each answer.")] = 256,
+    temperature: Annotated[float, typer.Option(min=0, help="Of the sampling.")] = 0.0,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds for one answer.")] = 120.0,
+    store: Annotated[
+        bool, typer.Option("--store", help="Store the report with the candidate.")
+    ] = False,
+    admin: Annotated[str, typer.Option(help="The head's admin API.")] = "http://127.0.0.1:8081",
+    token_file: Annotated[Path | None, typer.Option(help="The token for it.")] = None,
+) -> None:
+    """Whether an adapter version answers worse than another: pass, fail, or not enough to tell."""
+    try:
+        versions = _versions(deployment, candidate, baseline)
+        declared = thresholds(_declared(threshold or []))
+        prompts = datasets.parse(_read(dataset), declared.refusals)
+        declared.check(prompts.kinds, references=any(p.references for p in prompts.prompts))
+        target = _target(versions[0], admin, token_file) if store else None
+        asking = Asking(
+            gateway.rstrip("/"), api_key, concurrency, seed, max_tokens, temperature, timeout, _tell
+        )
+        run = measure(versions, prompts, dataset.name, declared, asking)
+        report = as_dict(run)
+        write(run, report, out)
+        if target is not None:
+            _store(versions[0], target, report)
+    except EvalError as error:
+        typer.echo(f"penstock evals: {error}", err=True)
+        raise typer.Exit(1) from error
+    typer.echo(as_markdown(run))
+    typer.echo(f"{out / 'report.html'} shows it.", err=True)
+    raise typer.Exit(EXIT_CODES[run.verdict.result])
+
+
+def measure(
+    versions: tuple[Version, Version],
+    dataset: Dataset,
+    name: str,
+    declared: Thresholds,
+    asking: Asking,
+) -> Run:
+    """Asks both versions everything, and judges. Raises `EvalError`."""
+    answers = ask_both(dataset.prompts, *versions, asking)
+    pairs = [
+        pair(
+            prompt,
+            scored(prompt, of, declared.refusals),
+            scored(prompt, to, declared.refusals),
+            declared.tie_margin,
+        )
+        for prompt, (of, to) in zip(dataset.prompts, answers, strict=True)
+    ]
+    comparison = compare(pairs, declared.confidence, asking.seed)
+    at = datetime.now(UTC)
+    verdict = judge(comparison, declared)
+    return Run(at, *versions, dataset, name, asking, declared, comparison, verdict)
+
+
+def write(run: Run, report: dict[str, Any], out: Path) -> None:
+    """Writes the three reports. Raises `EvalError`."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "report.json").write_text(json.dumps(report, indent=1) + "\n")
+        (out / "report.md").write_text(as_markdown(run), encoding="utf-8")
+        (out / "report.html").write_text(as_page(run), encoding="utf-8")
+    except OSError as error:
+        raise EvalError(f"the reports cannot be written to {out}: {error}") from error
+
+
+def _versions(deployment: str, candidate: str, baseline: str) -> tuple[Version, Version]:
+    of, to = Version.parse(deployment, candidate), Version.parse(deployment, baseline)
+    if of.ref is None:
+        raise EvalError("the candidate has to be name@version: the base model is no adapter")
+    if of == to:
+        raise EvalError(f"candidate and baseline are both {of}: nothing to compare")
+    return of, to
+
+
+def _declared(told: Sequence[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for each in told:
+        if "=" in each and not Path(each).exists():
+            found |= from_word(each)
+        else:
+            found |= from_toml(_read(Path(each)).decode(errors="replace"))
+    return found
+
+
+def _target(version: Version, admin: str, token_file: Path | None) -> tuple[Registry, Registered]:
+    if token_file is None or version.ref is None:
+        raise EvalError("--store needs --token-file: a token that may change adapters")
+    registry = Registry(admin, _read(token_file).decode(errors="replace").strip())
+    return registry, registry.registered(version.ref)
+
+
+def _store(version: Version, target: tuple[Registry, Registered], report: dict[str, Any]) -> None:
+    registry, registered = target
+    if version.ref is not None:
+        registry.store(version.ref, evidences.evidence(report, registered))
+        typer.echo(f"Stored with {version.ref} at {registry.url}.", err=True)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise EvalError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _tell(done: int, of: int) -> None:
+    if done == of or done % max(1, of // 10) == 0:
+        typer.echo(f"{done} of {of} prompts asked", err=True)
+
+
+__all__ = ["EXIT_CODES", "adapter_regression", "measure", "write"]

@@ -1,0 +1,89 @@
+"""A run as Markdown: what stands in a change's discussion. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from penstock.evals.adapter_regression import sentences
+from penstock.evals.adapter_regression.comparison import Pair
+from penstock.evals.adapter_regression.document import Run
+from penstock.evals.adapter_regression.figures import as_written, between, counted
+from penstock.evals.adapter_regression.text import printable
+from penstock.evals.adapter_regression.verdict import Finding
+
+MOST_LOSSES = 5
+LONGEST = 600
+
+
+def as_markdown(run: Run) -> str:
+    """The verdict, the thresholds, what sets the two apart, and the worst losses."""
+    lines = [
+        f"## {sentences.headline(run)}",
+        "",
+        *(f"- {each}" for each in run.verdict.reasons),
+        "",
+        f"{counted(len(run.dataset.prompts), 'prompt')} of {cell(run.dataset_name)} (SHA-256 "
+        f"{run.dataset.sha256[:12]}), {run.at:%Y-%m-%d %H:%M} UTC, seed {run.asking.seed}.",
+        "",
+        "| held to | limit | measured | for all such prompts | |",
+        "|---|---:|---:|---|---|",
+        *(_threshold(each) for each in run.verdict.findings),
+        "",
+        *(f"- {each}." for each in _findings(run)),
+    ]
+    return "\n".join([*lines, *_losses(run)]) + "\n"
+
+
+def _findings(run: Run) -> tuple[str, ...]:
+    return (
+        sentences.outcomes(run),
+        sentences.scores(run),
+        sentences.checks(run),
+        sentences.latency(run),
+        sentences.lengths(run),
+        sentences.spread(run),
+    )
+
+
+def _threshold(finding: Finding) -> str:
+    limit = f"at {finding.bound} {as_written(finding.limit, finding.unit)}"
+    measured, lies = "-", "-"
+    if finding.found is not None:
+        measured = as_written(finding.found.value, finding.unit)
+        lies = between(finding.found, finding.unit) if finding.certain else "-"
+    return f"| {finding.words} | {limit} | {measured} | {lies} | {finding.result.upper()} |"
+
+
+def _losses(run: Run) -> Iterable[str]:
+    lost = sentences.losses(run.comparison)[:MOST_LOSSES]
+    if not lost:
+        return
+    yield "\n### Worst losses"
+    for each in lost:
+        yield from _loss(each, run)
+
+
+def _loss(pair: Pair, run: Run) -> Iterable[str]:
+    yield f"\n**{pair.prompt.id}** ({pair.difference:+.2f}), asked:"
+    yield fenced(sentences.asked(pair))
+    for name, scored in ((run.candidate, pair.candidate), (run.baseline, pair.baseline)):
+        missed = ", ".join(kind for kind, value in scored.checks.items() if value < 1)
+        yield f"{name} (score {scored.score:.2f}{missed and ', misses '}{missed}):"
+        yield fenced(scored.answer.error if scored.failed else scored.answer.text)
+
+
+def fenced(text: str) -> str:
+    """A stranger's text as a block that it cannot leave."""
+    shown = printable(text[:LONGEST]) + (" [...]" if len(text) > LONGEST else "")
+    longest = max([len(run) for run in re.findall("`+", shown)], default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{shown}\n{fence}"
+
+
+def cell(text: str) -> str:
+    """A stranger's text within a line of Markdown: a link or a tag of its own does not work."""
+    return re.sub(r"([\\`*_\[\]<>|#~])", r"\\\1", printable(text).replace("\n", " "))
+
+
+__all__ = ["as_markdown", "cell", "fenced"]

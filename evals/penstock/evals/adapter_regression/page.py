@@ -1,0 +1,179 @@
+"""A run as one HTML page that needs nothing else and runs nothing. Pure.
+
+What a model or a dataset said is in `page_answers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from html import escape
+from typing import Final
+
+from penstock.evals.adapter_regression import plots, sentences
+from penstock.evals.adapter_regression.comparison import Outcome
+from penstock.evals.adapter_regression.document import Run
+from penstock.evals.adapter_regression.figures import as_written, counted
+from penstock.evals.adapter_regression.page_answers import losses, others
+from penstock.evals.adapter_regression.page_style import STYLE
+from penstock.evals.adapter_regression.scores import Answer
+from penstock.evals.adapter_regression.verdict import Finding, Result
+
+POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+_MARKS: Final = {
+    Result.PASS: "pass",
+    Result.FAIL: "fail",
+    Result.INCONCLUSIVE: "not enough to tell",
+}
+
+
+def as_page(run: Run) -> str:
+    """The whole page."""
+    title = escape(sentences.headline(run))
+    body = "\n".join(
+        [*_head(run), *_thresholds(run), *_figures(run), *losses(run), *others(run), *_how(run)]
+    )
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="content-security-policy" content="{escape(POLICY)}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<style>{STYLE}</style>
+</head>
+<body>
+<main>
+{body}
+</main>
+</body>
+</html>
+"""
+
+
+def _head(run: Run) -> Iterable[str]:
+    result = run.verdict.result
+    yield f'<header class="{result}"><h1>{escape(sentences.headline(run))}</h1>'
+    if result is not Result.PASS:
+        yield f"<ul>{''.join(f'<li>{escape(each)}</li>' for each in run.verdict.reasons)}</ul>"
+    yield "</header>"
+    yield (
+        f'<p class="facts">Asked: <b class="candidate">{escape(run.candidate.model)}</b> (the '
+        f'candidate) and <b class="baseline">{escape(run.baseline.model)}</b> (the baseline), '
+        f"{counted(len(run.dataset.prompts), 'prompt')} of "
+        f"{escape(run.dataset_name)} each, {run.at:%Y-%m-%d %H:%M} UTC.</p>"
+    )
+
+
+def _thresholds(run: Run) -> Iterable[str]:
+    yield "<h2>What it was held to</h2>"
+    yield (
+        '<p class="note">The dot is what was measured, the thick line where the figure lies for '
+        f"all prompts of this kind ({run.thresholds.confidence:.0%} sure). A threshold is met "
+        "when dot and line are in the green; a line that crosses the limit asks for more "
+        "prompts.</p>"
+    )
+    yield '<table class="thresholds"><tbody>'
+    yield from (_threshold(each) for each in run.verdict.findings)
+    yield "</tbody></table>"
+
+
+def _threshold(finding: Finding) -> str:
+    plot = plots.threshold(finding.found, finding.limit, finding.bound, finding.unit)
+    measured = "-" if finding.found is None else as_written(finding.found.value, finding.unit)
+    origin = "" if finding.declared else " (default)"
+    words = finding.words[0].upper() + finding.words[1:]
+    return (
+        f'<tr><td>{escape(words)}<br><span class="note">{escape(finding.key)}{origin}</span></td>'
+        f'<td class="figure">{measured}</td><td class="plot">{plot}</td>'
+        f'<td><span class="mark {finding.result}">{_MARKS[finding.result]}</span></td></tr>'
+    )
+
+
+def _figures(run: Run) -> Iterable[str]:
+    found, names = run.comparison, (str(run.candidate), str(run.baseline))
+    counts = {"win": found.wins, "tie": found.ties, "loss": found.losses}
+    if left := len(found.pairs) - found.compared:
+        counts["uncompared"] = left
+    yield _figure(sentences.outcomes(run), plots.outcomes(counts), _legend(counts, run))
+    compared = [p.difference for p in found.pairs if p.outcome is not Outcome.NOT_COMPARED]
+    yield _figure(
+        sentences.scores(run),
+        plots.differences(compared),
+        f"A bar a prompt, sorted: up, {escape(names[0])} scored higher; down, lower. "
+        f"{escape(sentences.spread(run))}. A score is the mean of a prompt's checks, 0 to 1.",
+    )
+    of, to = found.candidate.checks, found.baseline.checks
+    rows = {sentences.LABELS[kind]: (of[kind], to[kind]) for kind in of if kind in to}
+    yield _figure(sentences.checks(run), plots.dumbbells(rows, names), _both(run))
+    yield _figure(
+        sentences.latency(run),
+        plots.strips(_by_side(run, _latency), ("candidate", "baseline"), "ms"),
+        f"A dot an answer, the line at the half of them. {_both(run)}",
+    )
+    yield _figure(
+        sentences.lengths(run),
+        plots.strips(_by_side(run, _words), ("candidate", "baseline"), "words"),
+        f"A dot an answer, the line at the half of them. {_both(run)}",
+    )
+
+
+def _figure(title: str, plot: str, note: str) -> str:
+    caption = f'<figcaption class="note">{note}</figcaption>'
+    return f"<h2>{escape(title)}</h2><figure>{plot}{caption}</figure>"
+
+
+def _legend(counts: dict[str, int], run: Run) -> str:
+    words = {
+        "win": f"{run.candidate} scored higher",
+        "tie": f"as good, within {run.thresholds.tie_margin:g}",
+        "loss": f"{run.candidate} scored lower, or gave no answer",
+        "uncompared": f"{run.baseline} gave no answer",
+    }
+    parts = (f'<span class="key {kind}"></span>{escape(words[kind])}' for kind in counts)
+    return " ".join(parts)
+
+
+def _both(run: Run) -> str:
+    return (
+        f'<span class="key candidate"></span>{escape(str(run.candidate))} '
+        f'<span class="key baseline"></span>{escape(str(run.baseline))}'
+    )
+
+
+def _by_side(run: Run, figure: Callable[[Answer], float]) -> dict[str, list[float]]:
+    pairs = run.comparison.pairs
+    return {
+        str(run.candidate): [figure(p.candidate.answer) for p in pairs if not p.candidate.failed],
+        str(run.baseline): [figure(p.baseline.answer) for p in pairs if not p.baseline.failed],
+    }
+
+
+def _latency(answer: Answer) -> float:
+    return answer.latency_ms
+
+
+def _words(answer: Answer) -> float:
+    return len(answer.text.split())
+
+
+def _how(run: Run) -> Iterable[str]:
+    settings = (
+        ("Dataset", f"{run.dataset_name}, SHA-256 {run.dataset.sha256}"),
+        ("Seed, temperature", f"{run.asking.seed}, {run.asking.temperature:g}"),
+        ("Most tokens of an answer", str(run.asking.max_tokens)),
+        ("Prompts at a time", str(run.asking.concurrency)),
+        ("Refusals are what matches", "  ".join(e.pattern for e in run.thresholds.refusals)),
+    )
+    rows = "".join(f"<tr><th>{name}</th><td>{escape(told)}</td></tr>" for name, told in settings)
+    yield f"<h2>How it was measured</h2><table>{rows}</table>"
+    yield (
+        '<p class="note">Both versions were asked each prompt one after the other, in a drawn '
+        "order. Every answer named the version that made it, as it had to. Shares have Wilson's "
+        "interval; means a bootstrap, whose ends also count one prompt that nobody asked, at its "
+        "worst and at its best. Requests without an answer count as answers that meet no check; "
+        "prompts that the baseline gave no answer to are not compared.</p>"
+    )
+
+
+__all__ = ["POLICY", "as_page"]

@@ -1,0 +1,134 @@
+"""Stands in for gateway and head: versions that answer as a test says, and where evidence goes."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+TOKEN = "pst_fake"
+KEY = "psk_fake"
+DIGEST = "sha256:" + "ab" * 32
+FAMILY = "mini"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One answer of a version."""
+
+    text: str = ""
+    status: int = 200
+    adapter: str | None = None  # what the header says; none: no such header
+    finish_reason: str = "stop"
+    body: bytes | None = None  # instead of a completion
+
+
+Speaker = Callable[[str], Said]
+"""From the last message to the answer."""
+
+
+@dataclass(slots=True)
+class FakeGateway:
+    """What was asked, and what was put."""
+
+    url: str = ""
+    speakers: Mapping[str, Speaker] = field(default_factory=dict)  # by model
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    keys: set[str | None] = field(default_factory=set)
+    evidence: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    evidence_status: int = 200
+
+
+def saying(adapter: str | None, speech: Callable[[str], str]) -> Speaker:
+    """A version that answers every prompt by a function, and names itself."""
+    return lambda prompt: Said(speech(prompt), adapter=adapter)
+
+
+@contextmanager
+def fake_gateway(speakers: Mapping[str, Speaker]) -> Iterator[FakeGateway]:
+    """Serves on a free port."""
+    fake = FakeGateway(speakers=speakers)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(fake))
+    fake.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield fake
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _handler(fake: FakeGateway) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def do_POST(self) -> None:
+            asked = self._body()
+            fake.asked.append(asked)
+            fake.keys.add(self.headers.get("authorization"))
+            speaker = fake.speakers.get(asked["model"])
+            if speaker is None:
+                self._error(404, "model_not_found", f"there is no model {asked['model']}")
+                return
+            said = speaker(asked["messages"][-1]["content"])
+            extra = {} if said.adapter is None else {"x-penstock-adapter-version": said.adapter}
+            if said.body is not None:
+                self._reply(said.status, said.body, extra)
+            elif said.status != 200:
+                self._error(said.status, "overloaded", "come again")
+            else:
+                self._reply(200, json.dumps(_completion(said)).encode(), extra)
+
+        def do_GET(self) -> None:
+            if self._allowed():
+                told = {"adapter": self.path.rsplit("/", 1)[1], "digest": DIGEST, "family": FAMILY}
+                self._reply(200, json.dumps({**told, "state": "candidate"}).encode())
+
+        def do_PUT(self) -> None:
+            body = self._body()
+            if self._allowed():
+                fake.evidence.append((self.path, body))
+                self._reply(fake.evidence_status, b"{}")
+
+        def _allowed(self) -> bool:
+            right = self.headers.get("authorization") == f"Bearer {TOKEN}"
+            if not right:
+                self._error(401, "unauthorized", "a token is needed")
+            return right
+
+        def _body(self) -> Any:
+            return json.loads(self.rfile.read(int(self.headers["content-length"])))
+
+        def _error(self, status: int, code: str, message: str) -> None:
+            self._reply(status, json.dumps({"error": {"code": code, "message": message}}).encode())
+
+        def _reply(self, status: int, body: bytes, extra: Mapping[str, str] | None = None) -> None:
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.send_header("x-request-id", f"req-{len(fake.asked)}")
+            for name, value in (extra or {}).items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Says nothing: tests tell what matters."""
+
+    return Handler
+
+
+def _completion(said: Said) -> dict[str, Any]:
+    message = {"role": "assistant", "content": said.text}
+    choice = {"index": 0, "message": message, "finish_reason": said.finish_reason}
+    return {"choices": [choice], "usage": {"completion_tokens": len(said.text.split())}}
+
+
+__all__ = ["DIGEST", "FAMILY", "KEY", "TOKEN", "FakeGateway", "Said", "fake_gateway", "saying"]
