@@ -16,6 +16,10 @@ ROOMS = ("control", "replica", "adapters", "evals")
 
 # package prefix -> prefixes of control that may import it from outside of it
 ONLY_IN = {
+    "boto3": ("penstock.control.adapter_sources.s3",),
+    "botocore": ("penstock.control.adapter_sources.s3",),
+    "urllib3": ("penstock.control.adapter_sources.s3",),
+    "python_multipart": ("penstock.control.adapter_sources.multipart_parts",),
     # vLLM's app is one of FastAPI's; the replica registers its handlers there.
     "fastapi": ("penstock.control.admin", "penstock.replica.vllm"),
     "grpc": (

@@ -9,7 +9,7 @@ PenstockError (500)
  > Refused                 > Unauthenticated (401), Forbidden (403), BodyTooSlow (408),
                            BodyTooLarge (413), UnsupportedMediaType (415), Misdirected (421)
  > Unavailable (503)       > NodeUnreachable, NoHeadAnswers, StoreUnavailable, HoldsStill,
-                           TokenRefused
+                           TokenRefused, SourceUnavailable
  > ReplicaRefused (500)
  > ImpossibleTransition (500)
  > CannotStart (500)       > AddressTaken, DataDirInUse, StoreCorrupted, LaunchFailed,
@@ -224,6 +224,12 @@ class StoreUnavailable(Unavailable):
     """The store could not write or read: disk full, file gone."""
 
     kind = "store-unavailable"
+
+
+class SourceUnavailable(Unavailable):
+    """Where an adapter is to come from does not answer, or not to this process."""
+
+    kind = "source-unavailable"
 
 
 class ReplicaRefused(PenstockError):

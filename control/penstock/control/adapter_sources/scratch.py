@@ -1,0 +1,110 @@
+"""Room on the disk for what comes from elsewhere: bounded, and gone afterwards."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import BinaryIO, Final, Self
+
+from penstock.control.errors import BadAdapter, StoreUnavailable
+
+LARGEST_CONFIG: Final = 1 << 20
+"""Bytes of an `adapter_config.json`; those that trainers write have one or two thousand."""
+
+
+@contextmanager
+def scratch_directory(below: Path, named: str) -> Iterator[Path]:
+    """A new directory for the block. What the block says of files in it is told of `named`, which
+    is printable text: nobody knows the directory. Raises `StoreUnavailable`."""
+    directory = new_directory(below)
+    try:
+        yield directory
+    except BadAdapter as error:
+        raise told_of(named, directory, error) from None
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def new_directory(below: Path) -> Path:
+    """An empty directory that is nobody else's. Raises `StoreUnavailable`."""
+    try:
+        below.mkdir(parents=True, exist_ok=True)
+        return Path(mkdtemp(dir=below))
+    except OSError as error:
+        raise _unwritable(below, error) from error
+
+
+def told_of(named: str, directory: Path, error: BadAdapter) -> BadAdapter:
+    """The error in words that name the source instead of the directory that its files are in."""
+    return BadAdapter(str(error).replace(str(directory), named))
+
+
+class ReceivedFile:
+    """A file that is written piece by piece, hashed as it grows, and never grows too large."""
+
+    def __init__(self, path: Path, largest: int, named: str) -> None:
+        """Raises `StoreUnavailable`. `named`: what errors call it."""
+        self._path, self._largest, self._named = path, largest, named
+        self._hash = hashlib.sha256()
+        self.size = 0
+        try:
+            self._file: BinaryIO = path.open("xb", buffering=0)
+        except OSError as error:
+            raise _unwritable(path.parent, error) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def sha256(self) -> str:
+        """Of what has been written, in hexadecimal digits."""
+        return self._hash.hexdigest()
+
+    def will_have(self, size: int) -> None:
+        """So many bytes are announced. Raises `BadAdapter` if they are too many."""
+        check_size(self._named, size, self._largest)
+
+    def write(self, data: bytes) -> None:
+        """Appends. Raises `BadAdapter` for what is too much, `StoreUnavailable`."""
+        self.size += len(data)
+        check_size(self._named, self.size, self._largest)
+        self._hash.update(data)
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            raise _unwritable(self._path.parent, error) from error
+
+    def close(self) -> None:
+        """Nothing is written any more; any number of times."""
+        self._file.close()
+
+
+def check_size(named: str, size: int, largest: int) -> None:
+    """Raises `BadAdapter` for more bytes than are taken."""
+    if size > largest:
+        raise BadAdapter(f"{named} has more than {largest} bytes, which is all that is taken")
+
+
+def _unwritable(directory: Path, error: OSError) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"cannot write below {directory}: {error.strerror}; check its disk's space and its rights"
+    )
+
+
+__all__ = [
+    "LARGEST_CONFIG",
+    "ReceivedFile",
+    "check_size",
+    "new_directory",
+    "scratch_directory",
+    "told_of",
+]
