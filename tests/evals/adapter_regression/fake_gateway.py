@@ -52,7 +52,7 @@ def saying(adapter: str | None, speech: Callable[[str], str]) -> Speaker:
 def fake_gateway(speakers: Mapping[str, Speaker]) -> Iterator[FakeGateway]:
     """Serves on a free port."""
     fake = FakeGateway(speakers=speakers)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(fake))
+    server = _Server(fake)
     fake.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
@@ -64,65 +64,73 @@ def fake_gateway(speakers: Mapping[str, Speaker]) -> Iterator[FakeGateway]:
         server.server_close()
 
 
-def _handler(fake: FakeGateway) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
+class _Server(ThreadingHTTPServer):
+    def __init__(self, fake: FakeGateway) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.fake = fake
 
-        def do_POST(self) -> None:
-            asked = self._body()
-            fake.asked.append(asked)
-            fake.keys.add(self.headers.get("authorization"))
-            speaker = fake.speakers.get(asked["model"])
-            if speaker is None:
-                self._error(404, "model_not_found", f"there is no model {asked['model']}")
-                return
-            said = speaker(asked["messages"][-1]["content"])
-            extra = {} if said.adapter is None else {"x-penstock-adapter-version": said.adapter}
-            if said.body is not None:
-                self._reply(said.status, said.body, extra)
-            elif said.status != 200:
-                self._error(said.status, "overloaded", "come again")
-            else:
-                self._reply(200, json.dumps(_completion(said)).encode(), extra)
 
-        def do_GET(self) -> None:
-            if self._allowed():
-                told = {"adapter": self.path.rsplit("/", 1)[1], "digest": DIGEST, "family": FAMILY}
-                self._reply(200, json.dumps({**told, "state": "candidate"}).encode())
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
-        def do_PUT(self) -> None:
-            body = self._body()
-            if self._allowed():
-                fake.evidence.append((self.path, body))
-                self._reply(fake.evidence_status, b"{}")
+    @property
+    def fake(self) -> FakeGateway:
+        assert isinstance(self.server, _Server)
+        return self.server.fake
 
-        def _allowed(self) -> bool:
-            right = self.headers.get("authorization") == f"Bearer {TOKEN}"
-            if not right:
-                self._error(401, "unauthorized", "a token is needed")
-            return right
+    def do_POST(self) -> None:
+        asked = self._body()
+        self.fake.asked.append(asked)
+        self.fake.keys.add(self.headers.get("authorization"))
+        speaker = self.fake.speakers.get(asked["model"])
+        if speaker is None:
+            self._error(404, "model_not_found", f"there is no model {asked['model']}")
+            return
+        said = speaker(asked["messages"][-1]["content"])
+        extra = {} if said.adapter is None else {"x-penstock-adapter-version": said.adapter}
+        if said.body is not None:
+            self._reply(said.status, said.body, extra)
+        elif said.status != 200:
+            self._error(said.status, "overloaded", "come again")
+        else:
+            self._reply(200, json.dumps(_completion(said)).encode(), extra)
 
-        def _body(self) -> Any:
-            return json.loads(self.rfile.read(int(self.headers["content-length"])))
+    def do_GET(self) -> None:
+        if self._allowed():
+            told = {"adapter": self.path.rsplit("/", 1)[1], "digest": DIGEST, "family": FAMILY}
+            self._reply(200, json.dumps({**told, "state": "candidate"}).encode())
 
-        def _error(self, status: int, code: str, message: str) -> None:
-            self._reply(status, json.dumps({"error": {"code": code, "message": message}}).encode())
+    def do_PUT(self) -> None:
+        body = self._body()
+        if self._allowed():
+            self.fake.evidence.append((self.path, body))
+            self._reply(self.fake.evidence_status, b"{}")
 
-        def _reply(self, status: int, body: bytes, extra: Mapping[str, str] | None = None) -> None:
-            self.send_response(status)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(body)))
-            self.send_header("x-request-id", f"req-{len(fake.asked)}")
-            for name, value in (extra or {}).items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(body)
+    def _allowed(self) -> bool:
+        right = self.headers.get("authorization") == f"Bearer {TOKEN}"
+        if not right:
+            self._error(401, "unauthorized", "a token is needed")
+        return right
 
-        def log_message(self, *_: object) -> None:
-            """Says nothing: tests tell what matters."""
+    def _body(self) -> Any:
+        return json.loads(self.rfile.read(int(self.headers["content-length"])))
 
-    return Handler
+    def _error(self, status: int, code: str, message: str) -> None:
+        self._reply(status, json.dumps({"error": {"code": code, "message": message}}).encode())
+
+    def _reply(self, status: int, body: bytes, extra: Mapping[str, str] | None = None) -> None:
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.send_header("x-request-id", f"req-{len(self.fake.asked)}")
+        for name, value in (extra or {}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing: tests tell what matters."""
 
 
 def _completion(said: Said) -> dict[str, Any]:
