@@ -10,6 +10,8 @@ It takes the command line of `python -m penstock.replica` and behaves as its eng
     lingers_ms=N     takes N milliseconds to end after SIGTERM, then writes "ended" to its output
     metrics=F        tells what is in the file F as its metrics, and hangs while there is none
     drains=F         has calls that never end: Drain lasts its deadline, which it adds to the file F
+    keeps=F          adds a line to the file F for each list of what it is to hold, and holds that;
+                     while the file F.deaf exists, it cannot be told
     engine_pid=F     starts a child that outlives it, and writes the child's pid to F
 """
 
@@ -34,7 +36,7 @@ CAPACITY = 8
 
 
 class FakeInference(inference_pb2_grpc.InferenceServicer):
-    """Answers Health, Metrics and Drain."""
+    """Answers Health, Metrics, Drain and Adapters."""
 
     def __init__(
         self,
@@ -42,7 +44,10 @@ class FakeInference(inference_pb2_grpc.InferenceServicer):
         refuses_while: Path | None,
         drains: Path | None,
         metrics: Path | None,
+        keeps: Path | None,
     ) -> None:
+        self._keeps = keeps
+        self.kept: asyncio.Queue[inference_pb2.KeepAdapters] = asyncio.Queue()
         self._metrics = metrics
         self._drains = drains
         self._refuses_while = refuses_while
@@ -79,6 +84,20 @@ class FakeInference(inference_pb2_grpc.InferenceServicer):
             await asyncio.sleep(request.deadline_ms / 1000)
         return inference_pb2.DrainReply()
 
+    async def Adapters(
+        self, request: inference_pb2.AdaptersRequest, context: Any
+    ) -> inference_pb2.AdaptersReply:
+        if self._keeps is None:
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, "no adapters here")
+            raise AssertionError("abort raises")
+        if self._keeps.with_suffix(".deaf").exists():
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "deaf")
+        names = [f"{each.name}={each.digest}" for each in request.keep.adapters]
+        with self._keeps.open("a") as file:
+            file.write(f"{' '.join(names)} without {' '.join(request.keep.dropped)}\n")
+        self.kept.put_nowait(request.keep)
+        return inference_pb2.AdaptersReply()
+
     async def _check_token(self, context: Any) -> None:
         if self._refuses_while and self._refuses_while.exists():
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, "another cluster token")
@@ -91,11 +110,8 @@ async def serve(options: argparse.Namespace, behaviour: dict[str, str]) -> int:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     else:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    silent, refuses, drains, metrics = (
-        Path(behaviour[name]) if name in behaviour else None
-        for name in ("silent_while", "refuses_while", "drains", "metrics")
-    )
-    service = FakeInference(silent, refuses, drains, metrics)
+    names = ("silent_while", "refuses_while", "drains", "metrics", "keeps")
+    service = FakeInference(*(Path(behaviour[n]) if n in behaviour else None for n in names))
     server = grpc.aio.server()
     inference_pb2_grpc.add_InferenceServicer_to_server(service, server)  # type: ignore[no-untyped-call]
     address = f"127.0.0.1:{server.add_insecure_port(options.listen)}"
@@ -116,12 +132,38 @@ async def serve(options: argparse.Namespace, behaviour: dict[str, str]) -> int:
             return code
         service.state = inference_pb2.REPLICA_STATE_READY
         hello.max_model_len, hello.capacity = MAX_MODEL_LEN, CAPACITY
+        hello.adapter_slots, hello.max_adapter_rank = options.max_adapters, options.max_adapter_rank
+        hello.adapters.extend(map(adapter, options.adapter))
         await agent.RegisterReplica(hello, timeout=5)
-    await stop.wait()
+        async with asyncio.TaskGroup() as tasks:
+            telling = tasks.create_task(tell_kept(service, agent, hello))
+            await stop.wait()
+            telling.cancel()
     await asyncio.sleep(int(behaviour.get("lingers_ms", 0)) / 1000)
     sys.stdout.write("ended\n")
     await server.stop(grace=None)
     return 0
+
+
+async def tell_kept(
+    service: FakeInference, agent: Any, hello: nodes_pb2.RegisterReplicaRequest
+) -> None:
+    """Holds what it is to hold, but for what fails, and says so."""
+    while True:
+        keep = await service.kept.get()
+        del hello.adapters[:], hello.failed_adapters[:]
+        for each in keep.adapters:
+            if each.name.startswith("broken"):
+                hello.failed_adapters.add(name=each.name, digest=each.digest, reason="broken")
+            else:
+                hello.adapters.add(name=each.name, digest=each.digest)
+        await agent.RegisterReplica(hello, timeout=5)
+
+
+def adapter(text: str) -> inference_pb2.Adapter:
+    """What the flag says."""
+    name, _, source = text.partition("=")
+    return inference_pb2.Adapter(name=name, digest=source.removeprefix("sha256:"))
 
 
 def main() -> int:
@@ -131,6 +173,9 @@ def main() -> int:
     parser.add_argument("--listen", required=True)
     parser.add_argument("--agent", required=True)
     parser.add_argument("--engine-arg", action="append", default=[])
+    parser.add_argument("--adapter", action="append", default=[])
+    parser.add_argument("--max-adapters", type=int, default=0)
+    parser.add_argument("--max-adapter-rank", type=int, default=0)
     options, _ = parser.parse_known_args()
     behaviour = dict(setting.split("=", 1) for setting in options.engine_arg)
     if path := behaviour.get("engine_pid"):

@@ -37,6 +37,7 @@ def main() -> int:
         ping_timeout=timedelta(seconds=0.5),
         loading_ping_every=timedelta(seconds=0.05),
         hang_after=timedelta(seconds=1),
+        keep_again_after=timedelta(seconds=0.1),
         stop_grace=timedelta(seconds=0.5),
     )
     settings = NodeSettings(

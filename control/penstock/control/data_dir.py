@@ -1,4 +1,4 @@
-"""The head's directory: who owns it, and what lies where in it."""
+"""The head's directory: who owns it, and what lies where in it, and in a node agent's."""
 
 from __future__ import annotations
 
@@ -61,6 +61,16 @@ def _writing(data_dir: Path) -> Iterator[None]:
 def store_path(data_dir: Path) -> Path:
     """The store's file."""
     return data_dir / "penstock.db"
+
+
+def adapters_path(data_dir: Path) -> Path:
+    """The contents of the adapters that are registered."""
+    return data_dir / "adapters"
+
+
+def adapter_cache_path(data_dir: Path) -> Path:
+    """What a node agent fetched of them; `penstock serve` has a head in the same directory."""
+    return data_dir / "adapter-cache"
 
 
 def cluster_token_path(data_dir: Path) -> Path:

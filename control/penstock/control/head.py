@@ -27,7 +27,13 @@ from penstock.control.cluster_security import (
     cluster_security,
     make_cluster_token,
 )
-from penstock.control.data_dir import announce, cluster_token_path, owned, store_path
+from penstock.control.data_dir import (
+    adapters_path,
+    announce,
+    cluster_token_path,
+    owned,
+    store_path,
+)
 from penstock.control.errors import CannotStart
 from penstock.control.head_admin import admin_server
 from penstock.control.head_gateway import gateway_manager
@@ -58,6 +64,7 @@ from penstock.control.state.cluster import Cluster
 from penstock.control.state.health import Patience
 from penstock.control.state.replacing import Deadlines
 from penstock.control.state.traffic import Traffic
+from penstock.control.store.adapter_content import AdapterContents
 from penstock.control.store.sqlite import SqliteStore
 from penstock.control.store.timed import TimedStore
 
@@ -120,7 +127,7 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         usage = await _usage(keeper, store, clock, stack)
         services = (
             RoutesService(routes, GatewayReports(keeper, signs, clock, traffic), usage),
-            NodesService(health, settings.timings.heartbeat, lambda: keeper.stamp),
+            _nodes_service(settings, health, keeper),
         )
         rpc_address = await _serve_rpc(settings, security, services, stack)
         gateway = gateway_manager(settings, rpc_address, keeper, signs, stack)
@@ -207,6 +214,13 @@ def _deployments(
         new_id=lambda: secrets.token_hex(3),
         observer=metrics,
     )
+
+
+def _nodes_service(settings: HeadSettings, health: HealthManager, keeper: Keeper) -> NodesService:
+    """For node agents, with the adapters that they may fetch."""
+    contents = AdapterContents(adapters_path(settings.data_dir))
+    contents.throw_away_leftovers()
+    return NodesService(health, settings.timings.heartbeat, contents, lambda: keeper.stamp)
 
 
 async def _serve_rpc(

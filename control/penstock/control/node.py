@@ -12,18 +12,20 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from penstock.control.cluster_security import ClusterSecurity, cluster_security
-from penstock.control.data_dir import cluster_token_path
+from penstock.control.data_dir import adapter_cache_path, cluster_token_path
 from penstock.control.errors import AddressTaken, CannotStart
 from penstock.control.metrics.node import Machine, NodeMetrics
 from penstock.control.metrics.server import serve_metrics
 from penstock.control.node_addresses import advertised
+from penstock.control.node_agent.adapter_cache import AdapterCache
 from penstock.control.node_agent.agent import Agent, NodeIdentity
 from penstock.control.node_agent.allegiance import Allegiance
 from penstock.control.node_agent.dependencies import SupervisionTimings, SupervisorDependencies
@@ -120,6 +122,7 @@ async def _run(
         allegiance = Allegiance(settings.data_dir / "node-agent.stamp")
         async with HeadClient(settings.head, dialer) as head, asyncio.TaskGroup() as tasks:
             replicas = ReplicaTable(dependencies, tasks)
+            adapters = _adapters(settings, head, replicas, tasks)
             identity = _identity(settings, address)
             watch = TokenWatch(_token_file(settings), security.token, stop.begin_again)
             agent = Agent(
@@ -127,14 +130,29 @@ async def _run(
             )
             # Before serving: a replica that announces itself is to be known already.
             await replicas.adopt(ProcessLauncher(), ["--agent", home.agent] if same_port else [])
-            await server.serve(replicas, allegiance)
+            await server.serve(replicas, allegiance, adapters)
             log.info("node agent %s serves on %s", settings.node_id, address)
-            serving = tasks.create_task(_serve_metrics(settings, replicas, client, resources))
-            await _live(agent, replicas, tasks, stop)
-            serving.cancel()
+            beside = (_serve_metrics(settings, replicas, client, resources), adapters.run())
+            await _live(agent, replicas, tasks, stop, beside)
         await server.stop()
     finally:
         lock.release()
+
+
+def _adapters(
+    settings: NodeSettings, head: HeadClient, replicas: ReplicaTable, tasks: asyncio.TaskGroup
+) -> AdapterCache:
+    """Where replicas find adapters, without what the last agent had begun to fetch."""
+    cache = AdapterCache(
+        adapter_cache_path(settings.data_dir),
+        head,
+        SystemClock(),
+        tasks,
+        most_bytes=int(settings.adapter_cache_gib * (1 << 30)),
+        needed=replicas.adapter_digests,
+    )
+    cache.throw_away_leftovers()
+    return cache
 
 
 async def _serve_metrics(
@@ -208,10 +226,15 @@ class _Stop:
 
 
 async def _live(
-    agent: Agent, replicas: ReplicaTable, tasks: asyncio.TaskGroup, stop: _Stop
+    agent: Agent,
+    replicas: ReplicaTable,
+    tasks: asyncio.TaskGroup,
+    stop: _Stop,
+    beside: Iterable[Coroutine[Any, Any, None]],
 ) -> None:
-    """Reports to the head until it is to stop, and then tells it what becomes of the replicas."""
-    reporting = tasks.create_task(agent.report())
+    """Reports to the head until it is to stop, and then tells it what becomes of the replicas.
+    `beside`: what goes on as long."""
+    going_on = [tasks.create_task(each) for each in (agent.report(), *beside)]
     await stop.requested.wait()
     ends_replicas = stop.ends_replicas()
     if ends_replicas:
@@ -220,7 +243,8 @@ async def _live(
     else:
         log.info("node agent leaves its replicas to the next one")
         await replicas.hand_over()
-    reporting.cancel()
+    for task in going_on:
+        task.cancel()
     await agent.say_goodbye(LEAVING if ends_replicas else HANDING_OVER)
 
 

@@ -22,6 +22,7 @@ DATA_DIR = ".penstock"
 GATEWAY_ID = "gw-1"
 LOOPBACK = frozenset(("localhost", "127.0.0.1", "[::1]"))
 START_LIMIT = timedelta(minutes=30)
+ADAPTER_CACHE_GIB = 20.0
 DEEP_CHECK_EVERY = timedelta(seconds=60)
 
 
@@ -172,6 +173,8 @@ class NodeSettings:
     allow_model_code: bool = False
     # From a replica's start to ready, where its deployment says nothing; downloads included.
     start_limit: timedelta = START_LIMIT
+    # Of fetched adapters; beyond it goes what no replica here holds or is to hold.
+    adapter_cache_gib: float = ADAPTER_CACHE_GIB
 
     def __post_init__(self) -> None:
         split_address(self.head, flag="--head")
@@ -189,6 +192,11 @@ class NodeSettings:
         if self.start_limit <= timedelta(0):
             seconds = self.start_limit.total_seconds()
             raise InvalidSetting(f"--start-limit is {seconds:g}: it must be more than 0 seconds")
+        if not 0 <= self.adapter_cache_gib < 1e9:
+            raise InvalidSetting(
+                f"--adapter-cache-gib is {self.adapter_cache_gib:g}: it must be 0, to keep nothing"
+                " that is not in use, or more"
+            )
 
 
 def split_address(address: str, *, flag: str) -> tuple[str, int]:

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import grpc.aio
 import psutil
 
-from penstock.v1 import common_pb2, nodes_pb2, nodes_pb2_grpc
+from penstock.v1 import common_pb2, inference_pb2, nodes_pb2, nodes_pb2_grpc
 from tests.fakes import waiting
 
 READY = nodes_pb2.REPLICA_PHASE_READY
@@ -36,6 +36,9 @@ class FakeHead(nodes_pb2_grpc.NodesServicer):
     forgetful: bool = False
     slow_at_goodbye: bool = False  # it answers no farewell in time
     stamp: common_pb2.ClusterStamp = field(default_factory=common_pb2.ClusterStamp)
+    adapters: dict[str, Path] = field(default_factory=dict)  # by digest, what can be fetched
+    fetched: list[str] = field(default_factory=list)
+    holds_back: bool = False  # it sends the first bytes of an adapter, and nothing after them
     _server: grpc.aio.Server | None = None
 
     async def Register(
@@ -52,6 +55,21 @@ class FakeHead(nodes_pb2_grpc.NodesServicer):
             await asyncio.Event().wait()
         forgot, self.forgetful = self.forgetful, False
         return nodes_pb2.HeartbeatReply(unknown=forgot, stamp=self.stamp)
+
+    async def FetchAdapter(
+        self, request: nodes_pb2.FetchAdapterRequest, context: Any
+    ) -> AsyncIterator[nodes_pb2.AdapterPiece]:
+        self.fetched.append(request.digest)
+        directory = self.adapters.get(request.digest)
+        if directory is None:
+            await context.abort(grpc.StatusCode.NOT_FOUND, "nobody registered it")
+            raise AssertionError("abort raises")
+        for name in ("adapter_config.json", "adapter_model.safetensors"):
+            data = (directory / name).read_bytes()
+            yield nodes_pb2.AdapterPiece(file=name, data=data[:100])
+            if self.holds_back:
+                await asyncio.Event().wait()
+            yield nodes_pb2.AdapterPiece(data=data[100:])
 
     async def start(self) -> None:
         self._server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
@@ -127,6 +145,15 @@ class Node:
             replica_id=replica_id, drain_ms=drain_ms, stamp=self.head.stamp
         )
         await self.call("StopReplica", request)
+
+    async def keep_adapters(
+        self, replica_id: str, *adapters: inference_pb2.Adapter, dropped: Sequence[str] = ()
+    ) -> None:
+        keep = inference_pb2.KeepAdapters(adapters=adapters, dropped=dropped)
+        request = nodes_pb2.KeepAdaptersRequest(
+            replica_id=replica_id, keep=keep, stamp=self.head.stamp
+        )
+        await self.call("KeepAdapters", request)
 
     async def becomes(
         self, replica_id: str, condition: Callable[[Status], bool], seconds: float = 60.0

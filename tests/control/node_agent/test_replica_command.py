@@ -34,10 +34,27 @@ def test_a_spec_becomes_the_command_that_runs_it() -> None:
     )
 
 
+def test_adapters_are_named_with_their_source_or_else_by_their_digest() -> None:
+    spec = nodes_pb2.ReplicaSpec(
+        replica_id="r-1",
+        engine="vllm",
+        adapters=[
+            inference_pb2.Adapter(name="pirate@2", digest="ab" * 32),
+            inference_pb2.Adapter(name="json@1", digest="cd" * 32, source="penstock-mini/json"),
+        ],
+        max_adapters=4,
+        max_adapter_rank=16,
+    )
+    command = " ".join(replica_command(spec, ReplicaHome("127.0.0.1:7000", "127.0.0.1")))
+    assert f" --adapter pirate@2=sha256:{'ab' * 32} " in command
+    assert " --adapter json@1=penstock-mini/json " in command
+    assert " --max-adapters 4 --max-adapter-rank 16 " in command
+
+
 def test_what_a_spec_leaves_open_is_left_to_the_engine() -> None:
     spec = nodes_pb2.ReplicaSpec(replica_id="r", deployment="d", engine="vllm", model="m")
     command = replica_command(spec, ReplicaHome("h:1", "0.0.0.0", Path("/data/cluster.token")))
-    assert "--max-ongoing" not in command
+    assert not {"--max-ongoing", "--max-adapters", "--max-adapter-rank"} & set(command)
     assert command[command.index("--served-name") + 1] == "d"
     assert command[command.index("--listen") + 1] == "0.0.0.0:0"
     assert command[command.index("--cluster-token-file") + 1] == "/data/cluster.token"

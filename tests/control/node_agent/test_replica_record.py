@@ -10,6 +10,8 @@ import pytest
 from penstock.control.errors import ImpossibleTransition
 from penstock.control.node_agent.replica_record import (
     TRANSITIONS,
+    AdapterFailure,
+    HeldAdapter,
     Phase,
     ReplicaRecord,
     to_status,
@@ -45,11 +47,29 @@ def test_every_phase_has_its_word_in_the_contract(phase: Phase) -> None:
     assert name == f"REPLICA_PHASE_{phase.value.upper()}"
 
 
-def test_adapters_are_loaded_only_while_it_serves() -> None:
-    ready = to_status(ReplicaRecord(SPEC, Phase.READY), Path("x.log"))
-    starting = to_status(ReplicaRecord(SPEC, Phase.STARTING), Path("x.log"))
-    assert list(ready.adapters) == ["pirate@1"]
-    assert list(starting.adapters) == []
+def test_what_is_told_of_adapters_is_what_the_replica_told_and_not_what_it_is_to_hold() -> None:
+    silent = to_status(ReplicaRecord(SPEC, Phase.READY), Path("x.log"))
+    assert (list(silent.adapters), silent.adapter_slots) == ([], 0)
+    record = ReplicaRecord(
+        SPEC,
+        Phase.READY,
+        adapters=(HeldAdapter("json@2", "ab" * 32),),
+        failed_adapters=(AdapterFailure("pirate@1", "cd" * 32, "its rank is 64"),),
+        adapter_slots=4,
+        max_adapter_rank=16,
+    )
+    status = to_status(record, Path("x.log"))
+    assert (list(status.adapters), list(status.adapter_digests)) == (["json@2"], ["ab" * 32])
+    (failure,) = status.failed_adapters
+    assert (failure.name, failure.digest) == ("pirate@1", "cd" * 32)
+    assert (failure.reason, status.adapter_slots) == ("its rank is 64", 4)
+    assert status.max_adapter_rank == 16
+
+
+def test_a_record_names_every_digest_that_its_replica_holds_or_is_to_hold() -> None:
+    wanted = nodes_pb2.ReplicaSpec(adapters=[inference_pb2.Adapter(name="b@1", digest="bb" * 32)])
+    record = ReplicaRecord(wanted, adapters=(HeldAdapter("a@1", "aa" * 32), HeldAdapter("c@1", "")))
+    assert record.adapter_digests == {"aa" * 32, "bb" * 32}
 
 
 def test_moments_are_told_in_milliseconds_since_1970() -> None:

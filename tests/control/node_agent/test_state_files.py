@@ -11,7 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.control.errors import InvalidInput
-from penstock.control.node_agent.replica_record import Phase, ReplicaRecord
+from penstock.control.node_agent.replica_record import (
+    AdapterFailure,
+    HeldAdapter,
+    Phase,
+    ReplicaRecord,
+)
 from penstock.control.node_agent.state_files import StateFiles, checked
 from penstock.v1 import inference_pb2, nodes_pb2
 
@@ -22,8 +27,12 @@ SPEC = nodes_pb2.ReplicaSpec(
     engine="simulated",
     model="penstock-mini",
     engine_args=["ttft_ms=20"],
-    adapters=[inference_pb2.Adapter(name="json@1", source="penstock-mini/json")],
+    adapters=[
+        inference_pb2.Adapter(name="json@1", source="penstock-mini/json"),
+        inference_pb2.Adapter(name="pirate@2", digest="ab" * 32, pinned=True),
+    ],
     max_ongoing=9,
+    max_adapters=4,
 )
 RECORD = ReplicaRecord(
     SPEC,
@@ -41,6 +50,11 @@ RECORD = ReplicaRecord(
     exit_code=-9,
     last_error="was killed by SIGKILL",
     stop_by=datetime(2030, 5, 6, 7, 9, tzinfo=UTC),
+    adapters=(HeldAdapter("pirate@2", "ab" * 32),),
+    failed_adapters=(AdapterFailure("json@1", "cd" * 32, "its rank is 64"),),
+    adapter_slots=4,
+    max_adapter_rank=16,
+    dropped_adapters=("old@1",),
 )
 
 
@@ -82,6 +96,7 @@ def test_files_of_older_and_of_newer_agents_are_read(tmp_path: Path) -> None:
     new, old, stopped = files.load()
     assert (old.stop_by, stopped.stop_by is not None) == (None, True)
     assert (old.pid, old.phase, old.restarts, old.spec.revision) == (4321, Phase.READY, 2, 3)
+    assert (old.adapters, old.failed_adapters, old.adapter_slots) == ((), (), 0)
     assert (new.spec.replica_id, new.address, new.ready_at) == ("new-1", "127.0.0.1:5000", None)
 
 

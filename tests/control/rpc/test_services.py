@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 
+from penstock.adapters.fitness import FamilyLimits
+from penstock.adapters.version import CONFIG_FILE, CONTENT_FILES, WEIGHTS_FILE
 from penstock.control.managers.gateway_reports import GatewayReports
 from penstock.control.managers.gateway_signs import GatewaySigns
 from penstock.control.managers.health import HealthManager
@@ -25,12 +29,15 @@ from penstock.control.state.deployment import AdapterBinding, created, template_
 from penstock.control.state.limits import Canary, Limits, SelectionPolicy, Sharing
 from penstock.control.state.pings import Ping
 from penstock.control.state.replica import FailedAdapter, ReplicaState
+from penstock.control.store.adapter_content import AdapterContents
 from penstock.v1 import inference_pb2, nodes_pb2, nodes_pb2_grpc, routes_pb2, routes_pb2_grpc
+from tests.adapters.examples import CONFIG, safetensors
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
 from tests.fakes.control_values import MINI, NOON, PATIENCE, UID, node, spec
 
 LIMITS = Limits(4, 1, 2, 3, 5, 0.5, 6, 7, 8, 9)
+PIRATE = Path("replica/penstock/replica/default_model/weights/adapters/pirate")
 SHARING = Sharing(SelectionPolicy.SESSION, (Canary("next", 50),))
 
 
@@ -49,6 +56,7 @@ class Served:
     """A served head and stubs that reach it."""
 
     keeper: Keeper
+    contents: AdapterContents
     nodes: Any
     routes: Any
 
@@ -58,10 +66,11 @@ class Served:
 
 
 @pytest.fixture
-async def served() -> AsyncIterator[Served]:
+async def served(tmp_path: Path) -> AsyncIterator[Served]:
     clock = ManualClock()
     store = MemoryStore()
     keeper = Keeper(Cluster(), store, clock)
+    contents = AdapterContents(tmp_path)
     routes = RouteManager(keeper, clock)
     usage = UsageManager(keeper, store, ShareManager(keeper, clock), clock)
     health = HealthManager(keeper, NoPinger(), clock, PATIENCE, ping_every=timedelta(seconds=1))
@@ -70,11 +79,11 @@ async def served() -> AsyncIterator[Served]:
     server, port = await serve_rpc(
         "127.0.0.1:0",
         RoutesService(routes, GatewayReports(keeper, GatewaySigns(clock), clock), usage),
-        NodesService(health, timedelta(seconds=1)),
+        NodesService(health, timedelta(seconds=1), contents),
     )
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         nodes = nodes_pb2_grpc.NodesStub(channel)  # type: ignore[no-untyped-call]
-        yield Served(keeper, nodes, routes_pb2_grpc.RoutesStub(channel))  # type: ignore[no-untyped-call]
+        yield Served(keeper, contents, nodes, routes_pb2_grpc.RoutesStub(channel))  # type: ignore[no-untyped-call]
     await server.stop(None)
 
 
@@ -240,3 +249,72 @@ async def test_a_report_from_outside_the_calendar_is_refused(served: Served) -> 
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await stream
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def pieces_of(served: Served, digest: str) -> list[nodes_pb2.AdapterPiece]:
+    return [it async for it in served.nodes.FetchAdapter(request_for(digest))]
+
+
+def request_for(digest: str) -> nodes_pb2.FetchAdapterRequest:
+    return nodes_pb2.FetchAdapterRequest(digest=digest)
+
+
+def large_adapter(directory: Path) -> Path:
+    """One of two MiB and a bit."""
+    directory.mkdir()
+    (directory / CONFIG_FILE).write_text(json.dumps(CONFIG))
+    end = (1 << 21) + 16
+    tensors = {
+        "model.q_proj.lora_A.weight": {"shape": [8, 1 << 17], "data_offsets": [0, 1 << 21]},
+        "model.q_proj.lora_B.weight": {"shape": [1, 8], "data_offsets": [1 << 21, end]},
+    }
+    typed = {name: {"dtype": "BF16", **tensor} for name, tensor in tensors.items()}
+    (directory / WEIGHTS_FILE).write_bytes(safetensors(typed, bytes(end)))
+    return directory
+
+
+async def test_a_node_gets_an_adapter_in_pieces_file_by_file(
+    served: Served, tmp_path: Path
+) -> None:
+    source = large_adapter(tmp_path / "source")
+    digest = served.contents.take_in(source, FamilyLimits()).digest
+    pieces = await pieces_of(served, digest)
+    files: dict[str, bytes] = {}
+    name = ""
+    for piece in pieces:
+        name = piece.file or name
+        files[name] = files.get(name, b"") + piece.data
+    assert files == {name: (source / name).read_bytes() for name in CONTENT_FILES}
+    assert list(files) == list(CONTENT_FILES)
+    assert max(len(piece.data) for piece in pieces) == 1 << 20
+    assert [piece.file for piece in pieces if piece.file] == list(CONTENT_FILES)
+
+
+async def test_an_adapter_that_is_thrown_away_meanwhile_is_still_sent_whole(
+    served: Served,
+) -> None:
+    digest = served.contents.take_in(PIRATE, FamilyLimits()).digest
+    pieces = aiter(served.nodes.FetchAdapter(request_for(digest)))
+    received = len((await anext(pieces)).data)
+    served.contents.remove(digest)
+    async for piece in pieces:
+        received += len(piece.data)
+    assert received == sum((PIRATE / name).stat().st_size for name in CONTENT_FILES)
+
+
+@pytest.mark.parametrize("digest", ["", "0" * 64, "../../etc", "incoming", "x\n"])
+async def test_an_adapter_that_nobody_registered_is_not_found(served: Served, digest: str) -> None:
+    with pytest.raises(grpc.aio.AioRpcError, match="is stored: register it again") as caught:
+        await pieces_of(served, digest)
+    assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+async def test_an_adapter_that_cannot_be_read_is_told_apart(served: Served) -> None:
+    digest = served.contents.take_in(PIRATE, FamilyLimits()).digest
+    directory = served.contents.directory_of(digest)
+    assert directory is not None
+    (directory / CONTENT_FILES[0]).unlink()
+    (directory / CONTENT_FILES[0]).mkdir()
+    with pytest.raises(grpc.aio.AioRpcError, match="Is a directory") as caught:
+        await pieces_of(served, digest)
+    assert caught.value.code() is grpc.StatusCode.UNAVAILABLE

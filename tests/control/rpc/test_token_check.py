@@ -23,7 +23,7 @@ from penstock.control.rpc.token_check import TokenCheck, carries
 from penstock.control.settings import TlsFiles
 from penstock.control.state.replica import ReplicaId
 from penstock.control.state.stamp import Stamp
-from penstock.v1 import nodes_pb2, routes_pb2, routes_pb2_grpc
+from penstock.v1 import inference_pb2, nodes_pb2, nodes_pb2_grpc, routes_pb2, routes_pb2_grpc
 
 TLS = Path(__file__).parents[2] / "fakes" / "tls"
 OURS = ClusterSecurity(token="0123abc")
@@ -46,6 +46,16 @@ class NoReplicas:
 
     def registered(self, call: nodes_pb2.RegisterReplicaRequest) -> None:
         raise AssertionError("nobody registers here")
+
+    def keep_adapters(self, replica_id: str, keep: inference_pb2.KeepAdapters) -> None:
+        raise AssertionError("nobody keeps anything here")
+
+
+class NoAdapters:
+    """A node that has none."""
+
+    async def content(self, digest: str) -> Path:
+        raise AssertionError("nobody asks for adapters here")
 
 
 class AnyHead:
@@ -72,7 +82,7 @@ class EndlessRoutes(routes_pb2_grpc.RoutesServicer):
 @asynccontextmanager
 async def agent(security: ClusterSecurity) -> AsyncIterator[tuple[NoReplicas, NodeAgentServer]]:
     replicas, server = NoReplicas(), NodeAgentServer("127.0.0.1", 0, security)
-    await server.serve(replicas, AnyHead())
+    await server.serve(replicas, AnyHead(), NoAdapters())
     yield replicas, server
     await server.stop()
 
@@ -108,6 +118,17 @@ async def test_an_agent_takes_nothing_from_strangers(token: str) -> None:
         with pytest.raises(NodeUnreachable, match=r"UNAUTHENTICATED.*--cluster-token-file"):
             await head.stop_replica(ReplicaId("r1"), timedelta())
     assert replicas.stopped == []
+
+
+async def test_only_who_has_the_token_is_told_where_an_adapter_lies() -> None:
+    async with (
+        agent(OURS) as (_, server),
+        grpc.aio.insecure_channel(f"127.0.0.1:{server.local_port}") as channel,
+    ):
+        stub = nodes_pb2_grpc.NodeAgentStub(channel)  # type: ignore[no-untyped-call]
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await stub.AdapterContent(nodes_pb2.AdapterContentRequest(digest="a" * 64))
+    assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
 async def test_streams_of_strangers_are_refused_at_once() -> None:

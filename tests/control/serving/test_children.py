@@ -115,7 +115,7 @@ def test_the_commands_carry_what_was_wished() -> None:
     assert node.startswith("-m penstock.control.main node --data-dir /data --with-parent")
     assert "--head 127.0.0.1:3" in node
     assert all("--node-id local" in command for command in (head, node))
-    assert "--start-limit 1800" in node
+    assert "--start-limit 1800 --adapter-cache-gib 20" in node
     assert not {"--open", "--cors-origin", "--metrics"} & set(head_command(options))
 
 

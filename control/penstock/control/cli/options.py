@@ -140,3 +140,13 @@ StartLimit = Annotated[
     ),
 ]
 START_SECONDS = START_LIMIT.total_seconds()
+AdapterCacheGib = Annotated[
+    float,
+    typer.Option(
+        envvar="PENSTOCK_ADAPTER_CACHE_GIB",
+        metavar="GIB",
+        min=0,
+        help="How much of the adapters that were fetched from the head is kept on this machine;"
+        " beyond it, what no replica here uses goes.",
+    ),
+]

@@ -15,6 +15,7 @@ from penstock.control.cli.options import (
     GATEWAY_TLS_CERT,
     GATEWAY_TLS_KEY,
     START_SECONDS,
+    AdapterCacheGib,
     AllowHosts,
     AllowModelCode,
     ClusterTokenFile,
@@ -36,6 +37,7 @@ from penstock.control.node_addresses import node_addresses
 from penstock.control.outside.process_tree import stop_with_parent
 from penstock.control.outside.sockets import outgoing_address
 from penstock.control.settings import (
+    ADAPTER_CACHE_GIB,
     ADMIN_ADDRESS,
     DATA_DIR,
     DEEP_CHECK_EVERY,
@@ -199,6 +201,7 @@ def node(
     tls_ca: TlsCa = None,
     allow_model_code: AllowModelCode = False,
     start_limit: StartLimit = START_SECONDS,
+    adapter_cache_gib: AdapterCacheGib = ADAPTER_CACHE_GIB,
     with_parent: WithParent = 0,
 ) -> None:
     """Run the node agent of this machine: it starts, watches and restarts replicas.
@@ -227,6 +230,7 @@ def node(
             tls=TlsFiles(tls_cert, tls_key, tls_ca),
             allow_model_code=allow_model_code,
             start_limit=timedelta(seconds=start_limit),
+            adapter_cache_gib=adapter_cache_gib,
         )
         finish(asyncio.run(run_node(settings)))
 

@@ -17,6 +17,7 @@ from penstock.control.cli.options import (
     GATEWAY_TLS_KEY,
     SECURITY_PANEL,
     START_SECONDS,
+    AdapterCacheGib,
     AllowHosts,
     AllowModelCode,
     CorsOrigins,
@@ -31,6 +32,7 @@ from penstock.control.serving import options as serve_options
 from penstock.control.serving.display import ToughConsole
 from penstock.control.serving.settings_text import parse_settings
 from penstock.control.settings import (
+    ADAPTER_CACHE_GIB,
     ADMIN_ADDRESS,
     DATA_DIR,
     GATEWAY_ADDRESS,
@@ -227,6 +229,7 @@ def serve(
     cors_origin: CorsOrigins = None,
     allow_model_code: AllowModelCode = False,
     start_limit: StartLimit = START_SECONDS,
+    adapter_cache_gib: AdapterCacheGib = ADAPTER_CACHE_GIB,
     log_level: Verbosity = LogLevel.INFO,
 ) -> None:
     """Serves a model on this machine until Ctrl-C; `HELP` says the same to users."""
@@ -259,6 +262,7 @@ def serve(
             cors_origins=tuple(cors_origin or ()),
             allow_model_code=allow_model_code,
             start_limit=timedelta(seconds=start_limit),
+            adapter_cache_gib=adapter_cache_gib,
             gateway_threads=gateway_threads,
             gateway_binary=gateway_binary,
             node_id=socket.gethostname(),

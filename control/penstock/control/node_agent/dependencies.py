@@ -12,7 +12,7 @@ from penstock.control.settings import START_LIMIT
 from penstock.control.supervision.clock import Clock
 from penstock.control.supervision.process import Launcher
 from penstock.control.supervision.restart_policy import RestartPolicy
-from penstock.v1 import nodes_pb2
+from penstock.v1 import inference_pb2, nodes_pb2
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,8 @@ class SupervisionTimings:
     # From the process's start to ready, where the spec says nothing. The first start of a model
     # downloads it.
     start_limit: timedelta = START_LIMIT
+    # Between tries to tell a replica what it is to hold.
+    keep_again_after: timedelta = timedelta(seconds=1)
     # From SIGTERM to SIGKILL of the whole group, after running calls got their time.
     stop_grace: timedelta = timedelta(seconds=5)
 
@@ -53,6 +55,13 @@ class ReplicaProbe(Protocol):
 
         Raises `TokenRefused` where it takes no order of ours.
         """
+        ...
+
+    async def keep_adapters(
+        self, address: str, keep: inference_pb2.KeepAdapters, *, within: timedelta
+    ) -> None:
+        """Tells it what it is to hold. Raises `Unavailable` where it did not hear, and
+        `InvalidInput` where saying it again would not help."""
         ...
 
 

@@ -32,7 +32,11 @@ def replica_command(spec: nodes_pb2.ReplicaSpec, home: ReplicaHome) -> list[str]
     for setting in spec.engine_args:
         command += ["--engine-arg", setting]
     for adapter in spec.adapters:
-        command += ["--adapter", f"{adapter.name}={adapter.source}"]
+        command += ["--adapter", f"{adapter.name}={adapter.source or f'sha256:{adapter.digest}'}"]
+    if spec.max_adapters:
+        command += ["--max-adapters", str(spec.max_adapters)]
+    if spec.max_adapter_rank:
+        command += ["--max-adapter-rank", str(spec.max_adapter_rank)]
     if spec.max_ongoing:
         command += ["--max-ongoing", str(spec.max_ongoing)]
     if home.cluster_token_file is not None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from penstock.control.errors import ImpossibleTransition
-from penstock.v1 import nodes_pb2
+from penstock.v1 import inference_pb2, nodes_pb2
 
 
 class Phase(StrEnum):
@@ -35,11 +38,26 @@ TRANSITIONS: dict[Phase, frozenset[Phase]] = {
 }
 
 
+class HeldAdapter(NamedTuple):
+    """An adapter that a process told it holds."""
+
+    name: str  # "name@version"
+    digest: str
+
+
+class AdapterFailure(NamedTuple):
+    """An adapter that a process told it could not load."""
+
+    name: str
+    digest: str
+    reason: str  # one line for a person
+
+
 @dataclass(frozen=True, slots=True)
 class ReplicaRecord:
     """One replica: how to run it, and how it fares."""
 
-    spec: nodes_pb2.ReplicaSpec  # never changed after it was received
+    spec: nodes_pb2.ReplicaSpec  # as it was received, with the adapters that it is to hold now
     phase: Phase = Phase.STARTING
     pid: int = 0  # 0: no process
     process_started_at: float = 0.0  # seconds since boot: names the process together with its pid
@@ -55,6 +73,11 @@ class ReplicaRecord:
     exit_code: int = 0  # of the last process that ended
     last_error: str = ""  # why the last process ended; stays when the next one is ready
     stop_by: datetime | None = None  # until when running calls have time; None: not to be stopped
+    adapters: tuple[HeldAdapter, ...] = ()  # of the running process
+    failed_adapters: tuple[AdapterFailure, ...] = ()  # of the running process
+    adapter_slots: int = 0  # adapters that it can hold at once; 0: none, or not known yet
+    max_adapter_rank: int = 0  # 0: not known
+    dropped_adapters: tuple[str, ...] = ()  # to be unloaded, and the process does not know it yet
 
     def advance(self, phase: Phase) -> ReplicaRecord:
         """The record in another phase. Refuses a step that the table does not have."""
@@ -64,10 +87,22 @@ class ReplicaRecord:
             )
         return replace(self, phase=phase)
 
+    @property
+    def adapter_digests(self) -> frozenset[str]:
+        """Of every adapter that it holds or is to hold."""
+        told = (each.digest for each in self.adapters)
+        wanted = (each.digest for each in self.spec.adapters)
+        return frozenset(filter(None, (*told, *wanted)))
+
+
+NO_PROCESS: Mapping[str, Any] = MappingProxyType(
+    {"pid": 0, "address": "", "adapters": (), "failed_adapters": ()}
+)
+"""What a record says while nothing of the replica runs."""
+
 
 def to_status(record: ReplicaRecord, log_path: Path) -> nodes_pb2.ReplicaStatus:
     """The record as the head is told it."""
-    serving = record.phase in (Phase.READY, Phase.DRAINING)
     return nodes_pb2.ReplicaStatus(
         replica_id=record.spec.replica_id,
         deployment=record.spec.deployment,
@@ -87,7 +122,13 @@ def to_status(record: ReplicaRecord, log_path: Path) -> nodes_pb2.ReplicaStatus:
         max_model_len=record.max_model_len,
         capacity=record.capacity,
         endpoints=record.endpoints,
-        adapters=[adapter.name for adapter in record.spec.adapters] if serving else [],
+        adapters=[each.name for each in record.adapters],
+        adapter_digests=[each.digest for each in record.adapters],
+        failed_adapters=[
+            inference_pb2.AdapterFailure(**each._asdict()) for each in record.failed_adapters
+        ],
+        adapter_slots=record.adapter_slots,
+        max_adapter_rank=record.max_adapter_rank,
         ready_at_ms=_milliseconds(record.ready_at),
     )
 

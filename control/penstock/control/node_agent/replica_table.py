@@ -13,11 +13,17 @@ from datetime import timedelta
 
 from penstock.control.errors import Unavailable, UnknownReplica
 from penstock.control.node_agent.dependencies import SupervisorDependencies
-from penstock.control.node_agent.replica_record import Phase, ReplicaRecord, to_status
+from penstock.control.node_agent.kept_adapters import check_keep
+from penstock.control.node_agent.replica_record import (
+    NO_PROCESS,
+    Phase,
+    ReplicaRecord,
+    to_status,
+)
 from penstock.control.node_agent.state_files import checked
 from penstock.control.node_agent.supervisor import ReplicaSupervisor
 from penstock.control.supervision.process import Launcher, Process
-from penstock.v1 import nodes_pb2
+from penstock.v1 import inference_pb2, nodes_pb2
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +77,20 @@ class ReplicaTable:
             raise UnknownReplica(f"no replica {call.replica_id!r} is to run on this node: stop")
         supervisor.registered(call)
 
+    def keep_adapters(self, replica_id: str, keep: inference_pb2.KeepAdapters) -> None:
+        """What a replica is to hold from now on, in place of what it was told before. Raises
+        `UnknownReplica`, and `InvalidInput` for a list that none could hold."""
+        check_keep(keep)
+        supervisor = self._supervisors.get(replica_id)
+        if supervisor is None:
+            raise UnknownReplica(f"no replica {replica_id!r} runs on this node")
+        supervisor.keep(keep)
+
+    def adapter_digests(self) -> frozenset[str]:
+        """Of every adapter that a replica here holds or is to hold."""
+        records = (each.record for each in self._supervisors.values())
+        return frozenset(digest for record in records for digest in record.adapter_digests)
+
     async def stop_all(self, drain: timedelta, deadline: timedelta) -> None:
         """Stops every replica; what is left at the deadline is killed. Returns when none is."""
         self._closing = True
@@ -117,7 +137,7 @@ class ReplicaTable:
             if record.phase in (Phase.STARTING, Phase.READY, Phase.DRAINING):
                 log.warning("replica %s died while no agent ran: starts again", replica_id)
                 restarts = record.restarts + 1
-                record = replace(record, phase=Phase.STARTING, pid=0, restarts=restarts)
+                record = replace(record, phase=Phase.STARTING, restarts=restarts, **NO_PROCESS)
             elif record.phase is Phase.FAILED:
                 record = replace(record, phase=Phase.STARTING)  # a new agent is a new chance
             self._supervise(record)

@@ -18,7 +18,12 @@ from typing import Any
 from google.protobuf import json_format
 
 from penstock.control.errors import InvalidInput
-from penstock.control.node_agent.replica_record import Phase, ReplicaRecord
+from penstock.control.node_agent.replica_record import (
+    AdapterFailure,
+    HeldAdapter,
+    Phase,
+    ReplicaRecord,
+)
 from penstock.v1 import nodes_pb2
 
 log = logging.getLogger(__name__)
@@ -34,6 +39,8 @@ PLAIN_FIELDS = (
     "failures",
     "exit_code",
     "last_error",
+    "adapter_slots",
+    "max_adapter_rank",
 )
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 # Ids become file names.
@@ -94,6 +101,9 @@ def _to_json(record: ReplicaRecord) -> dict[str, object]:
         "ready_at": record.ready_at.isoformat() if record.ready_at else None,
         "stop_by": record.stop_by.isoformat() if record.stop_by else None,
         "endpoints": list(record.endpoints),
+        "adapters": list(record.adapters),
+        "failed_adapters": list(record.failed_adapters),
+        "dropped_adapters": list(record.dropped_adapters),
         **{name: getattr(record, name) for name in PLAIN_FIELDS},
     }
 
@@ -109,6 +119,9 @@ def _from_json(data: dict[str, Any]) -> ReplicaRecord:
         ready_at=_moment(data.get("ready_at")),
         stop_by=_stop_by(data),
         endpoints=tuple(data.get("endpoints", ())),
+        adapters=tuple(HeldAdapter(*each) for each in data.get("adapters", ())),
+        failed_adapters=tuple(AdapterFailure(*each) for each in data.get("failed_adapters", ())),
+        dropped_adapters=tuple(data.get("dropped_adapters", ())),
         **{name: data[name] for name in PLAIN_FIELDS if name in data},
     )
 

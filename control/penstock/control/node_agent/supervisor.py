@@ -19,11 +19,18 @@ from penstock.control import log_files
 from penstock.control.errors import InvalidInput, LaunchFailed, TokenRefused, UnknownReplica
 from penstock.control.node_agent import replica_log
 from penstock.control.node_agent.dependencies import Pulse, SupervisorDependencies
-from penstock.control.node_agent.replica_record import Phase, ReplicaRecord
+from penstock.control.node_agent.kept_adapters import KeepForwarder, remembered
+from penstock.control.node_agent.replica_record import (
+    NO_PROCESS,
+    AdapterFailure,
+    HeldAdapter,
+    Phase,
+    ReplicaRecord,
+)
 from penstock.control.supervision.process import Process
 from penstock.control.supervision.restart_policy import Ending, GiveUp, after_end, describe
 from penstock.control.supervision.supervisor import supervise
-from penstock.v1 import nodes_pb2
+from penstock.v1 import inference_pb2, nodes_pb2
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +58,10 @@ class ReplicaSupervisor:
         self._stopping = asyncio.Event()
         self._drain = timedelta(0)
         self._registered = asyncio.Event()
+        self._ready = asyncio.Event()  # the running process is, or was
+        self._forwarder = KeepForwarder(
+            lambda: self._record, dependencies.probe, dependencies.clock, dependencies.timings
+        )
         self._process: Process | None = None
         self._ready_at: float | None = None  # by the monotonic clock, of the running process
         self._verdict = ""  # why we killed the process ourselves
@@ -70,7 +81,7 @@ class ReplicaSupervisor:
         if adopted is not None or await self._may_start():
             await supervise(self, adopted)
         await self._stopping.wait()
-        self._become(Phase.STOPPED, pid=0, address="")
+        self._become(Phase.STOPPED, **NO_PROCESS)
 
     def check_is(self, spec: nodes_pb2.ReplicaSpec) -> None:
         """Takes a repeated order for this replica. Raises `InvalidInput` where it is for another:
@@ -104,15 +115,26 @@ class ReplicaSupervisor:
             max_model_len=call.max_model_len or self._record.max_model_len,
             capacity=call.capacity or self._record.capacity,
             endpoints=tuple(call.endpoints) or self._record.endpoints,
+            adapters=tuple(HeldAdapter(a.name, a.digest) for a in call.adapters),
+            failed_adapters=tuple(
+                AdapterFailure(f.name, f.digest, f.reason) for f in call.failed_adapters
+            ),
+            adapter_slots=call.adapter_slots or self._record.adapter_slots,
+            max_adapter_rank=call.max_adapter_rank or self._record.max_adapter_rank,
         )
         self._registered.set()
+
+    def keep(self, keep: inference_pb2.KeepAdapters) -> None:
+        """What this replica is to hold from now on, in all its processes."""
+        self._become(self._record.phase, **remembered(self._record, keep))
+        self._forwarder.tell()
 
     # ---- the life that `supervise` lives through
 
     async def start(self) -> Process:
         """Starts a process of the replica. Raises LaunchFailed."""
         log_files.begin(self._log_path)
-        self._become(Phase.STARTING, pid=0, address="", next_start=None, ready_at=None)
+        self._become(Phase.STARTING, **NO_PROCESS, next_start=None, ready_at=None)
         spec = self._record.spec
         process = await self._needs.launcher.start(
             self._needs.command(spec),
@@ -132,12 +154,15 @@ class ReplicaSupervisor:
         """Stays with a process until it has ended, and nothing of it is left."""
         self._process = process
         self._registered.clear()
-        ready = self._record.phase is Phase.READY
-        self._ready_at = self._needs.clock.monotonic() if ready else None
+        self._ready.clear()
+        self._ready_at = None
+        if self._record.phase is Phase.READY:
+            self._is_ready()
         async with asyncio.TaskGroup() as group:
             watchers = [
                 group.create_task(self._watch(process)),
                 group.create_task(self._stop_when_asked(process)),
+                group.create_task(self._forwarder.accompany(self._ready, self._heard)),
             ]
             exit_code = await process.wait()
             for watcher in watchers:
@@ -150,7 +175,7 @@ class ReplicaSupervisor:
         """Notes how the process ended, and what follows if nobody had asked for it."""
         if self._stopping.is_set():
             return None
-        ended: dict[str, Any] = {"pid": 0, "address": "", "exit_code": exit_code or 0}
+        ended: dict[str, Any] = {**NO_PROCESS, "exit_code": exit_code or 0}
         error = str(refusal) if refusal else self._explain(exit_code)
         ending = Ending(exit_code=exit_code, ready_for=self._was_ready_for())
         decision = after_end(self._needs.policy, self._record.failures, ending)
@@ -205,13 +230,23 @@ class ReplicaSupervisor:
         while self._record.phase is Phase.STARTING:
             pulse = await self._pulse()
             if pulse.ok:
-                self._ready_at = self._needs.clock.monotonic()
                 self._become(Phase.READY, ready_at=self._needs.clock.now())
+                self._is_ready()
                 log.info("replica %s is ready at %s", self._id, self._record.address)
             elif pulse.draining:
                 self._drains_unasked(pulse)  # it loads no longer towards anything
             else:
                 await self._needs.clock.sleep(self._needs.timings.loading_ping_every)
+
+    def _is_ready(self) -> None:
+        self._ready_at = self._needs.clock.monotonic()
+        self._ready.set()
+
+    def _heard(self, order: inference_pb2.KeepAdapters) -> None:
+        """The process knows what it is to drop; the next one never had it."""
+        if order.dropped:
+            left = set(self._record.dropped_adapters) - set(order.dropped)
+            self._become(self._record.phase, dropped_adapters=tuple(sorted(left)))
 
     async def _until_hung(self) -> str:
         """Returns why it counts as hung. Silence counts from the first ping without an answer."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from typing import Self
 
 import grpc
 import grpc.aio
 
-from penstock.control.errors import TokenRefused, Unavailable
+from penstock.control.errors import NotFound, TokenRefused, Unavailable
 from penstock.control.outside.dialer import Dialer
 from penstock.v1 import nodes_pb2, nodes_pb2_grpc
 
@@ -21,7 +22,8 @@ CHANNEL_OPTIONS = [
 
 
 class HeadClient:
-    """A `HeadLink` over one gRPC channel, which reconnects by itself. Use as a context manager."""
+    """A `HeadLink` and an `AdapterSource` over one gRPC channel, which reconnects by itself. Use as
+    a context manager."""
 
     def __init__(self, address: str, dialer: Dialer) -> None:
         self._address = address
@@ -54,6 +56,20 @@ class HeadClient:
         except grpc.aio.AioRpcError as error:
             raise self._unavailable(error) from error
         return reply
+
+    async def fetch_adapter(self, digest: str) -> AsyncGenerator[nodes_pb2.AdapterPiece, None]:
+        """The pieces of an adapter's content. Raises `NotFound`, or as `register` does."""
+        request = nodes_pb2.FetchAdapterRequest(digest=digest)
+        call = self._nodes.FetchAdapter(request, metadata=self._metadata)
+        try:
+            async for piece in call:
+                yield piece
+        except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.NOT_FOUND:
+                raise NotFound(str(error.details())) from error
+            raise self._unavailable(error) from error
+        finally:
+            call.cancel()
 
     def _unavailable(self, error: grpc.aio.AioRpcError) -> Unavailable:
         refused = error.code() is grpc.StatusCode.UNAUTHENTICATED

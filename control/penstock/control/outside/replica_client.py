@@ -7,13 +7,22 @@ from datetime import timedelta
 import grpc
 import grpc.aio
 
-from penstock.control.errors import TokenRefused, Unavailable
+from penstock.control.errors import InvalidInput, TokenRefused, Unavailable
 from penstock.control.node_agent.dependencies import Pulse
 from penstock.control.outside.dialer import Dialer
 from penstock.v1 import inference_pb2, inference_pb2_grpc
 
 # What the answer to Drain may take beyond the deadline that it was given.
 MARGIN = timedelta(seconds=1)
+# What says nothing of the order itself.
+_UNHEARD = frozenset(
+    {
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        grpc.StatusCode.CANCELLED,
+        grpc.StatusCode.UNAUTHENTICATED,
+    }
+)
 OTHER_TOKEN = (
     "it lives with another cluster token than this node's, so no gateway with this one can use it:"
     " it is to be replaced; `penstock status` shows how far that is"
@@ -76,6 +85,25 @@ class ReplicaClient:
         except grpc.aio.AioRpcError as error:
             if _refused(error):
                 raise TokenRefused(f"the replica at {address}: {OTHER_TOKEN}") from None
+
+    async def keep_adapters(
+        self, address: str, keep: inference_pb2.KeepAdapters, *, within: timedelta
+    ) -> None:
+        """Tells the replica what it is to hold. Raises `Unavailable` where it did not hear, and
+        `InvalidInput` where it refuses, as one does that is of an older version."""
+        request = inference_pb2.AdaptersRequest(keep=keep)
+        limit = within.total_seconds()
+        try:
+            async with self._dialer.plain_channel(address) as channel:
+                await _stub(channel).Adapters(
+                    request, timeout=limit, metadata=self._dialer.metadata
+                )
+        except grpc.aio.AioRpcError as error:
+            kind = Unavailable if error.code() in _UNHEARD else InvalidInput
+            raise kind(
+                f"the replica at {address} did not take what it is to hold: "
+                f"{error.code().name} {error.details()}"
+            ) from None
 
 
 def _refused(error: grpc.aio.AioRpcError) -> bool:

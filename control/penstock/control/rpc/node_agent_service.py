@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Protocol
 
 import grpc
@@ -12,21 +13,21 @@ from penstock.control.cluster_security import OPEN, ClusterSecurity
 from penstock.control.errors import (
     ForeignHead,
     InvalidInput,
+    NotFound,
     PenstockError,
     Unavailable,
-    UnknownReplica,
 )
 from penstock.control.rpc.ports import open_port
 from penstock.control.rpc.token_check import token_checks
 from penstock.control.rpc.wire import cluster_stamp, stamp
 from penstock.control.state.stamp import Stamp
-from penstock.v1 import nodes_pb2, nodes_pb2_grpc
+from penstock.v1 import inference_pb2, nodes_pb2, nodes_pb2_grpc
 
 CODES = {
     # The head asks again: a later order has a later stamp, and after a take-over it is right.
     ForeignHead: grpc.StatusCode.FAILED_PRECONDITION,
     InvalidInput: grpc.StatusCode.INVALID_ARGUMENT,
-    UnknownReplica: grpc.StatusCode.NOT_FOUND,
+    NotFound: grpc.StatusCode.NOT_FOUND,
     Unavailable: grpc.StatusCode.UNAVAILABLE,
 }
 # Two agents on one port would each hear half: the second is to fail instead.
@@ -50,7 +51,20 @@ class Replicas(Protocol):
         ...
 
     def registered(self, call: nodes_pb2.RegisterReplicaRequest) -> None:
-        """One announces itself. Raises `UnknownReplica`."""
+        """One announces itself, or what it holds. Raises `UnknownReplica`."""
+        ...
+
+    def keep_adapters(self, replica_id: str, keep: inference_pb2.KeepAdapters) -> None:
+        """One is to hold these from now on. Raises `UnknownReplica` and `InvalidInput`."""
+        ...
+
+
+class AdapterDirectories(Protocol):
+    """Where adapters lie on this machine."""
+
+    async def content(self, digest: str) -> Path:
+        """The directory of a content, checked just now. Raises `InvalidInput`, `NotFound` and
+        `Unavailable`."""
         ...
 
 
@@ -68,14 +82,18 @@ class Allegiance(Protocol):
 
 
 class NodeAgentService(nodes_pb2_grpc.NodeAgentServicer):
-    """Serves nodes.proto's NodeAgent. Runs on the agent's loop; no call blocks.
+    """Serves nodes.proto's NodeAgent. Runs on the agent's loop; no call blocks
+    it.
 
     `StopReplica` answers at once: heartbeats tell of the draining, and then name it no longer.
     """
 
-    def __init__(self, replicas: Replicas, allegiance: Allegiance) -> None:
+    def __init__(
+        self, replicas: Replicas, allegiance: Allegiance, adapters: AdapterDirectories
+    ) -> None:
         self._replicas = replicas
         self._allegiance = allegiance
+        self._adapters = adapters
 
     async def StartReplica(
         self, request: nodes_pb2.StartReplicaRequest, context: grpc.aio.ServicerContext[Any, Any]
@@ -121,6 +139,28 @@ class NodeAgentService(nodes_pb2_grpc.NodeAgentServicer):
             await refuse(context, error)
         return nodes_pb2.RegisterReplicaReply()
 
+    async def KeepAdapters(
+        self, request: nodes_pb2.KeepAdaptersRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> nodes_pb2.KeepAdaptersReply:
+        """Remembers what a replica is to hold; the replica hears of it as soon as it can."""
+        try:
+            self._allegiance.accept(stamp(request.stamp))
+            self._replicas.keep_adapters(request.replica_id, request.keep)
+        except PenstockError as error:
+            await refuse(context, error)
+        return nodes_pb2.KeepAdaptersReply()
+
+    async def AdapterContent(
+        self, request: nodes_pb2.AdapterContentRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> nodes_pb2.AdapterContentReply:
+        """Answers once the content lies here whole; that may take as long as fetching it does."""
+        try:
+            directory = await self._adapters.content(request.digest)
+            return nodes_pb2.AdapterContentReply(directory=str(directory))
+        except PenstockError as error:
+            await refuse(context, error)
+            raise
+
 
 async def refuse(context: grpc.aio.ServicerContext[Any, Any], error: PenstockError) -> None:
     """Ends a call with the gRPC code that says whose fault the error is."""
@@ -147,10 +187,12 @@ class NodeAgentServer:
         if security.server is not None:
             self.local_port = open_port(self._server, f"{LOOPBACK}:0", None, advice=advice)
 
-    async def serve(self, replicas: Replicas, allegiance: Allegiance) -> None:
+    async def serve(
+        self, replicas: Replicas, allegiance: Allegiance, adapters: AdapterDirectories
+    ) -> None:
         """Answers from now on."""
         nodes_pb2_grpc.add_NodeAgentServicer_to_server(  # type: ignore[no-untyped-call]  # by protoc
-            NodeAgentService(replicas, allegiance), self._server
+            NodeAgentService(replicas, allegiance, adapters), self._server
         )
         await self._server.start()
 

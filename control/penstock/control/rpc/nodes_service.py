@@ -1,13 +1,18 @@
-"""Nodes: hears node agents."""
+"""Nodes: hears node agents, and hands them adapters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack
 from datetime import timedelta
-from typing import Any
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Protocol
 
 import grpc
 
+from penstock.adapters.shown import shown
+from penstock.adapters.version import CONTENT_FILES, Digest
 from penstock.control.errors import UnknownNode
 from penstock.control.managers.health import HealthManager
 from penstock.control.rpc.wire import (
@@ -25,13 +30,29 @@ from penstock.v1 import nodes_pb2, nodes_pb2_grpc
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
+_PIECE: Final = 1 << 20  # bytes; nodes.proto, `AdapterPiece`
+
+
+class AdapterDirectories(Protocol):
+    """The adapters that are stored here."""
+
+    def directory_of(self, digest: Digest) -> Path | None:
+        """Where a content lies; none: it is not stored. Any text may be asked for."""
+        ...
+
+
 class NodesService(nodes_pb2_grpc.NodesServicer):
     """nodes.proto, service Nodes."""
 
     def __init__(
-        self, health: HealthManager, heartbeat: timedelta, own_stamp: Callable[[], Stamp] = Stamp
+        self,
+        health: HealthManager,
+        heartbeat: timedelta,
+        adapters: AdapterDirectories,
+        own_stamp: Callable[[], Stamp] = Stamp,
     ) -> None:
         self._health = health
+        self._adapters = adapters
         self._stamp = own_stamp
         self._heartbeat_ms = heartbeat // timedelta(milliseconds=1)
 
@@ -68,3 +89,34 @@ class NodesService(nodes_pb2_grpc.NodesServicer):
         except UnknownNode:
             return nodes_pb2.HeartbeatReply(unknown=True, stamp=cluster_stamp(self._stamp()))
         return nodes_pb2.HeartbeatReply(stamp=cluster_stamp(self._stamp()))
+
+    async def FetchAdapter(
+        self, request: nodes_pb2.FetchAdapterRequest, context: Context
+    ) -> AsyncIterator[nodes_pb2.AdapterPiece]:
+        """Reads a content as fast as the node takes it, in other threads."""
+        digest = Digest(request.digest)
+        with ExitStack() as opened:
+            try:
+                files = await asyncio.to_thread(_opened, self._adapters, digest, opened)
+                for name, file in files:
+                    while data := await asyncio.to_thread(file.read, _PIECE):
+                        yield nodes_pb2.AdapterPiece(file=name, data=data)
+                        name = ""
+            except FileNotFoundError:
+                await context.abort(
+                    grpc.StatusCode.NOT_FOUND,
+                    f"no adapter with the digest {shown(digest)} is stored: register it again",
+                )
+            except OSError as error:
+                why = f"the head cannot read the adapter {shown(digest)}: {error.strerror}"
+                await context.abort(grpc.StatusCode.UNAVAILABLE, why)
+
+
+def _opened(
+    adapters: AdapterDirectories, digest: Digest, stack: ExitStack
+) -> list[tuple[str, BinaryIO]]:
+    """All files of a content, at once: what is thrown away meanwhile is still sent whole."""
+    directory = adapters.directory_of(digest)
+    if directory is None:
+        raise FileNotFoundError(digest)
+    return [(name, stack.enter_context((directory / name).open("rb"))) for name in CONTENT_FILES]

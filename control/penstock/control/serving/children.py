@@ -168,6 +168,7 @@ def node_command(options: ServeOptions) -> list[str]:
     head = reachable(options.rpc, flag="--rpc")
     command = [*_begin("node", options), "--head", head, "--node-id", options.node_id]
     command += ["--start-limit", f"{options.start_limit.total_seconds():g}"]
+    command += ["--adapter-cache-gib", f"{options.adapter_cache_gib:g}"]
     if options.node_metrics:
         command += ["--metrics", options.node_metrics]
     return [*command, "--allow-model-code"] if options.allow_model_code else command

@@ -16,6 +16,7 @@ from penstock.adapters.adapter import AdapterRef, BadAdapterRef
 from penstock.control.data_dir import admin_token_path
 from penstock.control.errors import InvalidSetting, InvalidSpec
 from penstock.control.settings import (
+    ADAPTER_CACHE_GIB,
     ADMIN_ADDRESS,
     GATEWAY_ADDRESS,
     METRICS_ADDRESS,
@@ -70,6 +71,7 @@ class ServeOptions:
     cors_origins: tuple[str, ...] = ()  # of web pages that may call the gateway; "*": any
     allow_model_code: bool = False  # take engine arguments that run code which comes with a model
     start_limit: timedelta = START_LIMIT  # from a replica's start to ready, downloads included
+    adapter_cache_gib: float = ADAPTER_CACHE_GIB  # of the node agent
     node_id: str = "local"
     log_level: str = "info"
 
