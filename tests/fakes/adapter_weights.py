@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from penstock.replica.adapter_table import AdapterTable
 from penstock.replica.adapter_values import Prepared, Use
@@ -84,9 +85,26 @@ class FakeWeights:
         self.broken[name] = EngineError(f"adapter {name}: {why}")
 
 
+class FakeContents:
+    """A node agent's contents: those that a test puts there. `slow` ones wait for `go`."""
+
+    def __init__(self) -> None:
+        self.directories: dict[str, Path] = {}
+        self.slow: set[str] = set()
+        self.go = asyncio.Event()
+
+    async def directory(self, digest: str) -> Path:
+        if digest in self.slow:
+            await self.go.wait()
+        try:
+            return self.directories[digest]
+        except KeyError:
+            raise EngineError(f"nobody registered {digest}") from None
+
+
 def no_adapters() -> AdapterTable:
     """The table of an engine that takes none."""
     return AdapterTable(FakeWeights())
 
 
-__all__ = ["FakeWeights", "no_adapters"]
+__all__ = ["FakeContents", "FakeWeights", "no_adapters"]

@@ -20,13 +20,21 @@ class ReplicaAgent(nodes_pb2_grpc.NodeAgentServicer):
     """Knows the `contents` that a test gives it; while `open` is not set, all asking waits."""
 
     def __init__(self) -> None:
-        self.address = ""
         self.heard: queue.SimpleQueue[nodes_pb2.RegisterReplicaRequest] = queue.SimpleQueue()
         self.contents: dict[str, Path] = {}
         self.digests: dict[str, str] = {}  # by name
         self.asked: Counter[str] = Counter()
         self.open = threading.Event()
         self.open.set()
+        self._server = grpc.server(futures.ThreadPoolExecutor(16))
+        nodes_pb2_grpc.add_NodeAgentServicer_to_server(self, self._server)  # type: ignore[no-untyped-call]
+        self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
+        self._server.start()
+
+    def stop(self) -> None:
+        """The agent is gone."""
+        self.open.set()
+        self._server.stop(None).wait()
 
     def RegisterReplica(
         self, request: nodes_pb2.RegisterReplicaRequest, context: Any
@@ -61,15 +69,10 @@ class ReplicaAgent(nodes_pb2_grpc.NodeAgentServicer):
 def replica_agent() -> Iterator[ReplicaAgent]:
     """An agent that listens."""
     agent = ReplicaAgent()
-    server = grpc.server(futures.ThreadPoolExecutor(16))
-    nodes_pb2_grpc.add_NodeAgentServicer_to_server(agent, server)  # type: ignore[no-untyped-call]
-    agent.address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
-    server.start()
     try:
         yield agent
     finally:
-        agent.open.set()
-        server.stop(None).wait()
+        agent.stop()
 
 
 __all__ = ["ReplicaAgent", "replica_agent"]

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import queue
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent import futures
 from pathlib import Path
-from typing import Any
 
 import grpc
 import pytest
 
-from penstock.v1 import common_pb2, inference_pb2, nodes_pb2, nodes_pb2_grpc
+from penstock.v1 import common_pb2, inference_pb2
+from tests.fakes.lora_adapters import random_adapter
+from tests.fakes.replica_agent import ReplicaAgent, replica_agent
 from tests.fakes.replica_process import (
     Ended,
     ReplicaProcess,
@@ -141,6 +140,11 @@ def test_a_hanging_engine_fails_deep_health_but_is_live(log: Path) -> None:
         (_settings("ttft_ms=1", "ttft_ms=2"), "'ttft_ms' stands twice"),
         (("--adapter", "pirate=x"), "must be name@version"),
         (("--adapter", "pirate@1"), "must be NAME@VERSION=SOURCE"),
+        (("--adapter", f"pirate@1=sha256:{'0' * 64}"), "comes from a node agent: set --agent"),
+        (("--adapter", "pirate@1=sha256:0"), "followed by 64 hexadecimal digits"),
+        (("--max-adapters", "-1"), "-1"),
+        (("--max-adapter-rank", "513"), "513 is above 512, the largest rank"),
+        (_settings("fail_adapter_loads=1", "adapter_load_ms=-1"), "adapter_load_ms is '-1'"),
         (("--no-such-flag",), "--no-such-flag"),
         (("--cluster-token-file", "/no/such/token"), "/no/such/token"),
         (("--cluster-token-file", "/dev/null"), "/dev/null has mode 0666"),
@@ -191,42 +195,25 @@ def test_without_its_agent_a_replica_ends_with_73(log: Path) -> None:
     assert "127.0.0.1:1" in end.last_line
 
 
-class _Agent(nodes_pb2_grpc.NodeAgentServicer):
-    def __init__(self) -> None:
-        self.heard: queue.SimpleQueue[nodes_pb2.RegisterReplicaRequest] = queue.SimpleQueue()
-
-    def RegisterReplica(
-        self, request: nodes_pb2.RegisterReplicaRequest, context: Any
-    ) -> nodes_pb2.RegisterReplicaReply:
-        self.heard.put(request)
-        return nodes_pb2.RegisterReplicaReply()
-
-
 @pytest.fixture
-def agent() -> Iterator[tuple[_Agent, str, grpc.Server]]:
-    """A node agent that takes every replica, and its address."""
-    service = _Agent()
-    server = grpc.server(futures.ThreadPoolExecutor(2))
-    nodes_pb2_grpc.add_NodeAgentServicer_to_server(service, server)  # type: ignore[no-untyped-call]
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    yield service, f"127.0.0.1:{port}", server
-    server.stop(None).wait()
+def agent() -> Iterator[ReplicaAgent]:
+    """A node agent that takes every replica."""
+    with replica_agent() as agent:
+        yield agent
 
 
 def test_a_replica_registers_before_and_after_it_is_ready_and_outlives_its_agent(
-    log: Path, agent: tuple[_Agent, str, grpc.Server]
+    log: Path, agent: ReplicaAgent
 ) -> None:
-    service, address, server = agent
-    arguments = (*_SIMULATED, *_settings("max_running=7"), "--agent", address)
+    arguments = (*_SIMULATED, *_settings("max_running=7"), "--agent", agent.address)
     replica = ReplicaProcess(log, *arguments)
     try:
-        first, second = service.heard.get(timeout=20), service.heard.get(timeout=20)
+        first, second = agent.heard.get(timeout=20), agent.heard.get(timeout=20)
         assert (first.replica_id, first.pid) == ("r1", replica.process.pid)
         assert (first.max_model_len, first.capacity) == (0, 0)
         assert (second.address, second.pid) == (first.address, first.pid)
         assert (second.max_model_len, second.capacity) == (1 << 20, 7)
-        server.stop(None).wait()
+        agent.stop()
         with inference_stub(first.address) as stub:
             events = list(stub.Call(chat_request("Hello", max_tokens=2), timeout=10))
             assert events[-1].HasField("finished")
@@ -235,16 +222,47 @@ def test_a_replica_registers_before_and_after_it_is_ready_and_outlives_its_agent
     assert replica.process.returncode == 0
 
 
-def test_max_ongoing_is_told_as_the_capacity(
-    log: Path, agent: tuple[_Agent, str, grpc.Server]
-) -> None:
-    service, address, _ = agent
-    replica = ReplicaProcess(log, *_SIMULATED, "--max-ongoing", "3", "--agent", address)
+def test_max_ongoing_is_told_as_the_capacity(log: Path, agent: ReplicaAgent) -> None:
+    replica = ReplicaProcess(log, *_SIMULATED, "--max-ongoing", "3", "--agent", agent.address)
     try:
-        service.heard.get(timeout=20)
-        assert service.heard.get(timeout=20).capacity == 3
+        assert agent.heard_when(lambda said: said.capacity).capacity == 3
     finally:
         replica.close()
+
+
+def test_adapters_are_there_before_it_is_ready_and_what_is_missing_is_told(
+    log: Path, agent: ReplicaAgent, tmp_path: Path
+) -> None:
+    digest = random_adapter(tmp_path / "content", 1)
+    agent.offer("there@1", digest, tmp_path / "content")
+    words = ("--adapter", f"there@1=sha256:{digest}", "--adapter", f"gone@1=sha256:{'0' * 64}")
+    replica = ReplicaProcess(
+        log, *_SIMULATED, *words, "--max-adapters", "3", "--agent", agent.address
+    )
+    try:
+        said = agent.heard_when(lambda said: said.capacity)
+        assert [(one.name, one.digest) for one in said.adapters] == [("there@1", digest)]
+        (failed,) = said.failed_adapters
+        assert (failed.name, failed.digest) == ("gone@1", "0" * 64)
+        assert "nobody registered it" in failed.reason
+        assert said.adapter_slots == 3
+        agent.offer("gone@1", "0" * 64, tmp_path)
+        agent.heard_when(lambda said: len(said.adapters) == 2 and not said.failed_adapters)
+    finally:
+        replica.close()
+
+
+def test_a_call_waits_for_its_adapter_no_longer_than_the_time_limit(log: Path) -> None:
+    slow = (*_settings("adapter_load_ms=60000"), "--adapter-load-timeout", "0.2")
+    with (
+        running_replica(log, *_SIMULATED, *slow, "--max-adapters", "1") as replica,
+        inference_stub(replica.address) as stub,
+    ):
+        request = chat_request("Hello")
+        request.adapter, request.adapter_digest = "a@1", "a" * 64
+        (event,) = stub.Call(request, timeout=10)
+        assert event.failed.error.code == "adapter_load_timeout"
+        assert event.failed.error.retry == common_pb2.RETRY_BEFORE_FIRST_TOKEN
 
 
 def test_a_request_may_bring_its_own_timing_where_the_deployment_allows_it(log: Path) -> None:

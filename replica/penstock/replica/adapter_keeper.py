@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Iterable
+from dataclasses import replace
 
 from penstock.adapters.slots import Claim
 from penstock.replica.adapter_table import AdapterTable
@@ -94,7 +95,8 @@ class Keeper:
     async def _see_to(self, adapter: AdapterSource, claim: Claim) -> bool:
         """Whether the adapter is there, or need not be waited for."""
         try:
-            await self._table.load(adapter, claim)
+            # A pin is the wish's, and goes with it.
+            await self._table.load(replace(adapter, pinned=False), claim)
         except AdapterUnavailable as error:
             if error.code is Code.MISMATCH:
                 self._table.note(adapter, error)

@@ -81,13 +81,14 @@ class AdapterTable:
         for name, held in self._held.items():
             pinned = name in adapters and adapters[name].pinned
             self._held[name] = replace(held, pinned=pinned)
+        self._changed()
 
     async def load(self, adapter: AdapterSource, claim: Claim = Claim.ASKED) -> None:
         """Returns when the adapter can be answered with. Raises `AdapterUnavailable`."""
         if not self._opened:
             raise EngineError("the engine is not started")
         if held := self._held.get(adapter.name):
-            return self._see_that_same(adapter, held)
+            return self._take(adapter, held)
         load = self._loads.get(adapter.name)
         if load is None:
             self.failures.raise_if_recent(adapter)
@@ -97,7 +98,7 @@ class AdapterTable:
         load.claim = max(load.claim, claim)
         await self._finished(load)
         if held := self._held.get(adapter.name):
-            self._see_that_same(adapter, held)
+            self._take(adapter, held)
 
     async def unload(self, name: str) -> bool:
         """Takes the adapter out of the engine. False: it is in use, or just being loaded. What is
@@ -155,7 +156,6 @@ class AdapterTable:
         finally:
             del self._loads[name]
             self._changed()
-        self.failures.clear(name)
         took = round((time.monotonic() - began) * 1000)
         digest = self._held[name].digest
         log.info("adapter loaded", extra={"adapter": name, "digest": digest, "took_ms": took})
@@ -170,8 +170,9 @@ class AdapterTable:
             await self._make_room(load)
             await self.weights.add(prepared)
             wish = self._wishes.get(load.adapter.name)
-            pinned = load.adapter.pinned or (wish is not None and wish.pinned)
+            pinned = load.adapter.pinned if wish is None else wish.pinned
             self._held[load.adapter.name] = replace(prepared.adapter, pinned=pinned)
+            self.failures.clear(load.adapter.name)
 
     async def _make_room(self, load: _Load) -> None:
         stay: set[str] = set()  # they came into use just now
@@ -213,6 +214,12 @@ class AdapterTable:
         coming = len(self._loads) + 1
         if who_goes(self._occupants(set()), self.slots, claim, coming) is None:
             raise self._full(adapter.name)
+
+    def _take(self, adapter: AdapterSource, held: AdapterSource) -> None:
+        self._see_that_same(adapter, held)
+        if adapter.pinned and not held.pinned and adapter.name not in self._wishes:
+            self._held[adapter.name] = replace(held, pinned=True)
+            self._changed()
 
     def _see_that_same(self, asked: AdapterSource, other: AdapterSource) -> None:
         if asked.digest and other.digest and asked.digest != other.digest:

@@ -7,13 +7,17 @@ from collections.abc import AsyncIterator
 import psutil
 import pytest_asyncio
 
+from penstock.replica.adapter_values import AdapterRoom
 from penstock.replica.engine import AdapterSource
 from penstock.replica.vllm.engine import VllmEngine
+from tests.fakes.adapter_weights import FakeContents
 
 ADAPTERS = (
     AdapterSource("pirate@1", "penstock-mini/pirate"),
     AdapterSource("json@1", "penstock-mini/json"),
 )
+
+CONTENTS = FakeContents()
 
 _SETTINGS = {
     # Long prompts come in several steps.
@@ -25,8 +29,9 @@ _SETTINGS = {
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def engine() -> AsyncIterator[VllmEngine]:
-    """penstock-mini with both adapters. Stopping it must leave no process."""
-    engine = VllmEngine("penstock-mini", "penstock-mini", ADAPTERS, _SETTINGS)
+    """penstock-mini with both adapters in two slots. Stopping it must leave no process."""
+    room = AdapterRoom(contents=CONTENTS)
+    engine = VllmEngine("penstock-mini", "penstock-mini", ADAPTERS, _SETTINGS, room=room)
     before = set(psutil.Process().children(recursive=True))
     try:
         await engine.start()
