@@ -142,7 +142,7 @@ void many_deployments(const char* policy) {
     const auto at = now();
     (i < 2 * kSamples ? warm_up : samples).take([&] {
       const auto route = reader.read()->resolve(model);
-      traits.adapter = route->adapter;
+      traits.adapter = route->adapter();
       const auto call = sets[which]->reserve(traits, at);
       sets[which]->release(*call, at);
     });
@@ -222,7 +222,7 @@ class Gateway {
     const auto route = routes_.read()->resolve(request.model);
     const auto dispatcher = reader_.of(*route->deployment);
     const auto appraisal = dispatcher->appraise(2000, 256, 1);
-    request.ask.adapter = route->adapter;
+    request.ask.adapter = route->adapter();
     request.ask.estimate = appraisal.estimate;
     const admission::DeploymentAsk asked{.deployment = route->deployment->name,
                                          .why_unavailable = {},

@@ -17,29 +17,64 @@ from tests.fakes.fake_replica import FakeReplica, authorization_of
 from tests.fakes.fake_server import FakeServer
 
 TLS = Path(__file__).parent / "tls"
+FAMILY = "mini-family"
 
 
 def deployment(
     name: str = "mini",
     *,
-    adapters: Mapping[str, str] | None = None,
+    adapters: Mapping[str, str | Mapping[str, int]] | None = None,
+    base_family: str = FAMILY,
     limits: v1.Limits | None = None,
     selection_policy: str = "",
     availability: v1.Availability = v1.AVAILABILITY_UNSPECIFIED,
     canary: Mapping[str, int] | None = None,
 ) -> v1.DeploymentRoute:
-    """A deployment as clients may name it: aliases to versions, canaries to thousandths."""
+    """A deployment as clients may name it: aliases to versions or to weights of versions, canaries
+    to thousandths."""
     return v1.DeploymentRoute(
         name=name,
         model=f"weights/{name}",
         created=1_700_000_000,
         max_model_len=2048,
-        aliases=[v1.AdapterAlias(alias=a, adapter=v) for a, v in (adapters or {}).items()],
+        base_family=base_family,
+        aliases=[_alias(alias, target) for alias, target in (adapters or {}).items()],
         limits=limits,
         selection_policy=selection_policy,
         availability=availability,
         canary=[v1.CanaryWeight(deployment=d, permille=p) for d, p in (canary or {}).items()],
     )
+
+
+def _alias(alias: str, target: str | Mapping[str, int]) -> v1.AdapterAlias:
+    if isinstance(target, str):
+        return v1.AdapterAlias(alias=alias, adapter=target)
+    shares = [v1.AdapterShare(adapter=a, weight=w) for a, w in sorted(target.items())]
+    return v1.AdapterAlias(alias=alias, adapter=shares[0].adapter, shares=shares)
+
+
+def digest_of(adapter: str) -> str:
+    """Of the content that this head says a version has."""
+    return hashlib.sha256(adapter.encode()).hexdigest()
+
+
+def version(adapter: str, *, base_family: str = FAMILY) -> v1.AdapterVersion:
+    """A version that every deployment of its family may be asked for."""
+    return v1.AdapterVersion(
+        name=adapter,
+        digest=digest_of(adapter),
+        base_family=base_family,
+        created=1_700_000_001,
+    )
+
+
+def _versions_named_by(deployments: Iterable[v1.DeploymentRoute]) -> list[v1.AdapterVersion]:
+    families: dict[str, str] = {}
+    for each in deployments:
+        for alias in each.aliases:
+            for name in (alias.adapter, *(share.adapter for share in alias.shares)):
+                families.setdefault(name, each.base_family)
+    return [version(name, base_family=family) for name, family in families.items()]
 
 
 def tenant(
@@ -124,8 +159,12 @@ class FakeControl(FakeServer, services.RoutesServicer):
         stamp: common.ClusterStamp | None = None,
         tenants: Iterable[v1.Tenant] = (),
         keys_required: bool = False,
+        versions: Iterable[v1.AdapterVersion] | None = None,
     ) -> int:
-        """A new snapshot; returns its version."""
+        """A new snapshot; returns its version. Without `versions`: those that aliases name."""
+        deployments = list(deployments)
+        if versions is None:
+            versions = _versions_named_by(deployments)
         async with self._changed:
             self._version += 1
             self._snapshot = v1.RouteSnapshot(
@@ -136,6 +175,7 @@ class FakeControl(FakeServer, services.RoutesServicer):
                 stamp=stamp,
                 tenants=tenants,
                 keys_required=keys_required,
+                adapters=versions,
             )
             self._changed.notify_all()
         return self._version

@@ -27,6 +27,7 @@ constexpr std::array kTable = {
     KindTraits{"bad_request", 400, kInvalidRequest, "bad_request", Fault::kClient, kNo, false},
     KindTraits{"model_not_found", 404, kInvalidRequest, "model_not_found", Fault::kClient, kNo,
                false},
+    KindTraits{"adapter_unknown", 503, kServerError, "adapter_unknown", Fault::kGateway, kNo, true},
     KindTraits{"unsupported_endpoint", 400, kInvalidRequest, "unsupported_endpoint", Fault::kClient,
                kNo, false},
     KindTraits{"path_not_found", 404, kInvalidRequest, "not_found", Fault::kClient, kNo, false},

@@ -20,6 +20,7 @@ enum class Kind : std::uint8_t {
   kUnsupportedParameter,  // a field that Penstock does not take
   kBadRequest,            // the HTTP request itself: framing, header syntax
   kModelNotFound,         // no deployment or adapter of that name
+  kAdapterUnknown,        // an alias names an adapter that is not to be had
   kUnsupportedEndpoint,   // the endpoint exists, the model cannot do it
   kPathNotFound,          // no such endpoint
   kMethodNotAllowed,      // the endpoint exists, the method does not

@@ -1,5 +1,7 @@
 #include "control_plane/snapshot_codec.h"
 
+#include <algorithm>
+
 namespace penstock::control_plane {
 namespace {
 
@@ -46,6 +48,14 @@ routing::Limits limits_from(const penstock::v1::Limits& wire) {
           .progress_deadline = milliseconds(wire.progress_deadline_ms())};
 }
 
+// In the order by which sessions are shared out, whatever the head's.
+routing::AdapterAlias alias_from(const penstock::v1::AdapterAlias& wire) {
+  routing::AdapterAlias alias{.alias = wire.alias(), .adapter = wire.adapter()};
+  for (const auto& share : wire.shares()) alias.shares.push_back({share.adapter(), share.weight()});
+  std::ranges::sort(alias.shares, {}, &routing::AdapterShare::adapter);
+  return alias;
+}
+
 routing::DeploymentRoute deployment_from(const penstock::v1::DeploymentRoute& wire) {
   routing::DeploymentRoute deployment{
       .name = wire.name(),
@@ -60,10 +70,9 @@ routing::DeploymentRoute deployment_from(const penstock::v1::DeploymentRoute& wi
       .availability_detail = wire.availability_detail(),
       .expected_ready_at = base::WallTime(milliseconds(wire.expected_ready_at_ms())),
       .endpoints = {wire.endpoints().begin(), wire.endpoints().end()},
-      .selection_policy = wire.selection_policy()};
-  for (const auto& adapter : wire.aliases()) {
-    deployment.adapters.push_back({adapter.alias(), adapter.adapter()});
-  }
+      .selection_policy = wire.selection_policy(),
+      .base_family = wire.base_family()};
+  for (const auto& alias : wire.aliases()) deployment.adapters.push_back(alias_from(alias));
   for (const auto& weight : wire.canary()) {
     deployment.canary.push_back({weight.deployment(), weight.permille()});
   }
@@ -91,6 +100,10 @@ routing::RouteSnapshot from_proto(const penstock::v1::RouteSnapshot& wire) {
   }
   for (const auto& replica : wire.replicas()) {
     snapshot.replicas.push_back(replica_from(replica));
+  }
+  for (const auto& adapter : wire.adapters()) {
+    snapshot.adapters.push_back(
+        {adapter.name(), adapter.digest(), adapter.base_family(), adapter.created()});
   }
   return snapshot;
 }

@@ -14,24 +14,27 @@ namespace {
 constexpr std::string_view kJson = "application/json";
 constexpr std::string_view kPrometheus = "text/plain; version=0.0.4; charset=utf-8";
 
-// The name that was resolved to `route`.
-routing::ModelName resolved_name(std::string_view id, const routing::Route& route) {
-  const routing::DeploymentRoute& deployment = *route.deployment;
-  routing::ModelName name{std::string(id), &deployment};
-  const auto& adapters = deployment.adapters;
-  const auto alias = std::find_if(adapters.begin(), adapters.end(), [&](const auto& adapter) {
-    return deployment.name + ":" + adapter.alias == id;
-  });
-  if (alias != adapters.end() && id != deployment.name) name.adapter = &*alias;
-  return name;
+// What a tenant may use: of an alias that versions share, all of them.
+std::optional<base::Error> refuses(const admission::Tenant& tenant,
+                                   const routing::ModelName& name) {
+  const std::string& deployment = name.deployment->name;
+  auto no = tenant.refuses(deployment, name.version == nullptr ? "" : name.version->name);
+  if (no || name.alias == nullptr) return no;
+  for (const auto& share : name.alias->shares) {
+    no = tenant.refuses(deployment, share.adapter);
+    if (no) return no;
+  }
+  return std::nullopt;
 }
 
+// An adapter is as old as its version; an alias, which moves, as its deployment.
 openai::ModelCard card_of(const routing::ModelName& name) {
   openai::ModelCard card;
   card.id = name.name;
-  card.root = name.adapter != nullptr ? name.adapter->adapter : name.deployment->model;
-  if (name.adapter != nullptr) card.parent = name.deployment->name;
-  card.created = name.deployment->created;
+  card.root = name.version != nullptr ? name.version->name : name.deployment->model;
+  if (name.version != nullptr) card.parent = name.deployment->name;
+  const bool is_version = name.version != nullptr && name.alias == nullptr;
+  card.created = is_version ? name.version->created : name.deployment->created;
   card.max_model_len = name.deployment->max_model_len;
   return card;
 }
@@ -202,19 +205,18 @@ PageText StatusPages::metrics() const {
 
 PageText StatusPages::models(const admission::Tenant& tenant) const {
   std::vector<openai::ModelCard> cards;
-  for (const auto& name : routes_.read()->names()) {
-    const std::string& adapter = name.adapter == nullptr ? std::string() : name.adapter->adapter;
-    if (!tenant.refuses(name.deployment->name, adapter)) cards.push_back(card_of(name));
-  }
+  routes_.read()->each_name([&](const routing::ModelName& name) {
+    if (!refuses(tenant, name)) cards.push_back(card_of(name));
+  });
   return {200, kJson, openai::model_list_body(cards)};
 }
 
 base::Result<PageText> StatusPages::model(const admission::Tenant& tenant,
                                           std::string_view id) const {
-  const auto route = routes_.read()->resolve(id);
-  if (!route) return tenant.unresolved(route.error(), id);
-  if (auto no = tenant.refuses(route->deployment->name, route->adapter)) return *no;
-  return PageText{200, kJson, openai::model_body(card_of(resolved_name(id, *route)))};
+  const auto name = routes_.read()->describe(id);
+  if (!name) return tenant.unresolved(name.error(), id);
+  if (auto no = refuses(tenant, *name)) return *no;
+  return PageText{200, kJson, openai::model_body(card_of(*name))};
 }
 
 }  // namespace penstock::http

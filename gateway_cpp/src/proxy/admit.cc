@@ -39,9 +39,15 @@ Awaitable<RequestFlow::Failed> RequestFlow::admit(Exchange& x) {
 }
 
 // What the requests of one conversation say alike; empty: nothing.
-std::string_view RequestFlow::sticky_name(const Exchange& x) {
+std::string_view RequestFlow::session_name(const Exchange& x) {
   if (!x.ask.session.empty()) return x.ask.session;
   return x.request.session.empty() ? x.request.user : x.request.session;
+}
+
+// By which its share of a split is found: its own name, where it is of no conversation.
+std::string_view RequestFlow::sticky_name(const Exchange& x) {
+  const std::string_view session = session_name(x);
+  return session.empty() ? std::string_view(x.ask.request_id) : session;
 }
 
 // What the decision needs to know of the request.
@@ -49,15 +55,15 @@ void RequestFlow::describe(Exchange& x) {
   const admission::Tenant& tenant = *x.account->caller().tenant;
   x.wanted.tenant = tenant.id;
   x.wanted.priority = tenant.granted(x.ask.priority);
-  x.wanted.adapter = x.route.adapter;
-  const std::string_view session = sticky_name(x);
+  x.wanted.adapter = x.record().adapter;
+  const std::string_view session = session_name(x);
   x.wanted.session = session.empty() ? 0 : routing::hash_text(session);
   const std::string& body = x.large ? x.large->bytes : x.ask.body;
   x.wanted.key = x.account->caller().key_id;
   x.wanted.body = body;
   if (x.route.deployment->selection_policy != "prefix_aware") return;
   x.wanted.prefix = openai::prefix_blocks(body, *x.ask.endpoint,
-                                          routing::hash_text(tenant.cache_salt + x.route.adapter));
+                                          routing::hash_text(tenant.cache_salt + x.wanted.adapter));
 }
 
 // Counted before it is compared: however many come at once, no more get in than may.

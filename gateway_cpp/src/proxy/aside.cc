@@ -91,7 +91,7 @@ Awaitable<RequestFlow::Failed> RequestFlow::admit_suspect(Exchange& x) {
 // request may be quarantined.
 Awaitable<RequestFlow::Failed> RequestFlow::reconsider(Exchange& x) {
   if (x.reply.stop() != Stop::kNo) co_return stop_error(x.reply.stop());
-  const auto gone = resolve(x);
+  const auto gone = resolve_again(x);
   if (gone || parts_.suspects.empty()) co_return gone;
   co_return co_await admit_suspect(x);
 }

@@ -77,13 +77,11 @@ RequestFlow::Failed RequestFlow::parse(Exchange& x) {
 
 RequestFlow::Failed RequestFlow::resolve(Exchange& x) {
   x.settlement.enter(base::Phase::kResolve);
-  auto route = parts_.routes.read()->resolve(x.request.model);
+  auto route = parts_.routes.read()->resolve(x.request.model, sticky_name(x));
   const admission::Tenant& tenant = *x.account->caller().tenant;
   if (!route) return tenant.unresolved(route.error(), x.request.model);
-  x.record().deployment = route->deployment->name;
-  x.record().adapter = route->adapter;
-  x.route = std::move(*route);
-  if (auto no = tenant.refuses(x.record().deployment, x.route.adapter)) {
+  take(x, std::move(*route));
+  if (auto no = tenant.refuses(x.record().deployment, x.route.adapter())) {
     return x.request.model.empty() ? tenant.unresolved(*no, {}) : *no;
   }
   // Who named no model is answered by the name of the one there is.
@@ -94,24 +92,43 @@ RequestFlow::Failed RequestFlow::resolve(Exchange& x) {
   return routing::refuses(x.route, x.ask.endpoint->path);
 }
 
+void RequestFlow::take(Exchange& x, routing::Route route) {
+  x.record().deployment = route.deployment->name;
+  x.record().adapter = route.adapter();
+  x.route = std::move(route);
+}
+
+// Before another attempt: the deployment may have other limits and replicas by now, or be gone. The
+// adapter's version stays what it was, whatever its alias has become.
+RequestFlow::Failed RequestFlow::resolve_again(Exchange& x) {
+  if (!x.route.version) return resolve(x);
+  x.settlement.enter(base::Phase::kResolve);
+  const auto& deployments = parts_.routes.read()->deployments();
+  const auto found = deployments.find(x.record().deployment);
+  if (found == deployments.end()) return gone_from_routes(x.record().deployment);
+  x.route.deployment = found->second;
+  x.dispatcher = parts_.dispatchers.of(*x.route.deployment);
+  if (!x.dispatcher) return gone_from_routes(x.record().deployment);
+  return routing::refuses(x.route, x.ask.endpoint->path);
+}
+
 // A share of the requests is another deployment's to answer, as long as it can: who may use the one
-// that it named is served.
+// that it named is served, but by no adapter that it may not use.
 void RequestFlow::move_to_canary(Exchange& x) {
   const std::string_view sticky = sticky_name(x);
-  const auto hash =
-      routing::hash_text(sticky.empty() ? std::string_view(x.ask.request_id) : sticky);
-  const std::string name(routing::canary_for(x.route.deployment->canary, hash));
+  const auto& canaries = x.route.deployment->canary;
+  const std::string name(routing::canary_for(canaries, routing::hash_text(sticky)));
   if (name.empty()) return;
   const std::string& model = x.request.model;
-  const size_t colon = x.route.adapter.empty() ? std::string::npos : model.rfind(':');
-  auto route =
-      parts_.routes.read()->resolve(colon == std::string::npos ? name : name + model.substr(colon));
+  const size_t colon = x.route.version ? model.rfind(':') : std::string::npos;
+  auto route = parts_.routes.read()->resolve(
+      colon == std::string::npos ? name : name + model.substr(colon), sticky);
   if (!route || routing::refuses(*route, x.ask.endpoint->path)) return;
+  const admission::Tenant& tenant = *x.account->caller().tenant;
+  if (tenant.refuses(x.record().deployment, route->adapter())) return;
   const auto dispatcher = parts_.dispatchers.of(*route->deployment);
   if (!dispatcher || !dispatcher->is_usable()) return;
-  x.record().deployment = route->deployment->name;
-  x.record().adapter = route->adapter;
-  x.route = std::move(*route);
+  take(x, std::move(*route));
 }
 
 class RequestFlow::Listed {
@@ -166,7 +183,7 @@ void RequestFlow::send(Exchange& x) {
     metrics->note_estimate(x.estimated_wait, x.queue_wait);
     x.record().queue_wait = x.queue_wait;
     x.record().estimated_wait = x.estimated_wait;
-    x.account->open(x.record().deployment, x.route.adapter, metrics);
+    x.account->open(x.record().deployment, x.record().adapter, metrics);
   }
   x.attempt.emplace(x.place.replica());
   const Target& target = x.attempt->target;
@@ -190,7 +207,8 @@ v1::CallRequest RequestFlow::call_request(const Exchange& x) {
   // A copy: the next replica may need it. Empty where the body is large.
   request.set_body(x.ask.body);
   request.set_model(x.request.model);
-  request.set_adapter(x.route.adapter);
+  request.set_adapter(x.settlement.record.adapter);
+  request.set_adapter_digest(x.route.digest().data(), x.route.digest().size());
   request.set_priority(engine_priority(x.wanted.priority));
   request.set_tenant_salt(x.account->caller().tenant->cache_salt);
   request.set_max_prompt_tokens(x.route.deployment->limits.max_prompt_tokens);

@@ -100,6 +100,8 @@ class RequestFlow {
   Awaitable<void> phases(Exchange& x);
   Failed parse(Exchange& x);
   Failed resolve(Exchange& x);
+  Failed resolve_again(Exchange& x);
+  static void take(Exchange& x, routing::Route route);
   Awaitable<Failed> open(Exchange& x);
   Awaitable<Failed> first_news(Exchange& x);
   void send(Exchange& x);
@@ -113,6 +115,7 @@ class RequestFlow {
   Failed admit_to_deployment(Exchange& x);
   Failed refused(Exchange& x, const admission::Refusal& refusal);
   void describe(Exchange& x);
+  static std::string_view session_name(const Exchange& x);
   static std::string_view sticky_name(const Exchange& x);
   void move_to_canary(Exchange& x);
   Awaitable<Failed> select(Exchange& x);

@@ -18,10 +18,27 @@ struct ReplicaId {
   auto operator<=>(const ReplicaId&) const = default;
 };
 
-// A movable name for an immutable adapter version.
-struct AdapterAlias {
-  std::string alias;    // "pirate"
+// An immutable adapter version, which every deployment of its family may be asked for.
+struct AdapterVersion {
+  std::string name;              // "pirate@1"
+  std::string digest = {};       // SHA-256 of its content, hexadecimal; empty: not known
+  std::string base_family = {};  // as in DeploymentRoute
+  std::int64_t created = 0;      // seconds since 1970
+  bool operator==(const AdapterVersion&) const = default;
+};
+
+// A version's share of an alias: its weight over the sum of all.
+struct AdapterShare {
   std::string adapter;  // "pirate@1"
+  std::uint32_t weight = 1;
+  bool operator==(const AdapterShare&) const = default;
+};
+
+// A movable name for immutable adapter versions.
+struct AdapterAlias {
+  std::string alias;                      // "pirate"
+  std::string adapter;                    // "pirate@1", the first of its shares
+  std::vector<AdapterShare> shares = {};  // of its sessions, by version; empty: all have `adapter`
   bool operator==(const AdapterAlias&) const = default;
 };
 
@@ -63,6 +80,7 @@ struct DeploymentRoute {
   std::vector<std::string> endpoints = {};  // paths that it serves; empty: not known
   std::string selection_policy = {};        // by name, see policy.h; empty: power_of_two
   std::vector<CanaryWeight> canary = {};
+  std::string base_family = {};  // which adapters fit; empty: not known, and none does
   bool operator==(const DeploymentRoute&) const = default;
 };
 
@@ -85,6 +103,7 @@ struct RouteSnapshot {
   std::uint64_t version = 0;
   std::vector<DeploymentRoute> deployments;
   std::vector<ReplicaRoute> replicas;
+  std::vector<AdapterVersion> adapters = {};  // all that may be named; none: an older head's, maybe
   bool operator==(const RouteSnapshot&) const = default;
 };
 

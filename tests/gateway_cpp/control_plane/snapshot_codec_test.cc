@@ -51,6 +51,28 @@ TEST(SnapshotCodec, KeepsEveryFieldThatRoutingKnows) {
   EXPECT_EQ(from_proto(wire), expected);
 }
 
+TEST(SnapshotCodec, KeepsWhatAdaptersAreNamedBy) {
+  penstock::v1::RouteSnapshot wire = snapshot_of(9, "mini");
+  wire.mutable_deployments(0)->set_base_family("mini-family");
+  auto& alias = *wire.mutable_deployments(0)->mutable_aliases(0);
+  for (const char* name : {"pirate@2", "pirate@1"}) {
+    auto& share = *alias.add_shares();
+    share.set_adapter(name);
+    share.set_weight(name[7] == '1' ? 90 : 10);
+  }
+  auto& version = *wire.add_adapters();
+  version.set_name("pirate@1");
+  version.set_digest("abc");
+  version.set_base_family("mini-family");
+  version.set_created(7);
+  const routing::RouteSnapshot snapshot = from_proto(wire);
+  EXPECT_EQ(snapshot.deployments[0].base_family, "mini-family");
+  EXPECT_EQ(snapshot.deployments[0].adapters[0],
+            (routing::AdapterAlias{"pirate", "pirate@1", {{"pirate@1", 90}, {"pirate@2", 10}}}));
+  EXPECT_EQ(snapshot.adapters,
+            (std::vector<routing::AdapterVersion>{{"pirate@1", "abc", "mini-family", 7}}));
+}
+
 TEST(SnapshotCodec, KeepsEveryLimit) {
   penstock::v1::RouteSnapshot wire = snapshot_of(1, "mini");
   auto& limits = *wire.mutable_deployments(0)->mutable_limits();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "routing/route_snapshot.h"
+#include "routing/route_table.h"
 
 namespace penstock::routing {
 
@@ -28,6 +29,13 @@ inline ReplicaRoute replica(const std::string& id, const std::string& of,
           .state = state,
           .capacity = 8,
           .adapters = std::move(adapters)};
+}
+
+// Every name that clients may use, in order.
+inline std::vector<std::string> names_of(const Routes& routes) {
+  std::vector<std::string> names;
+  routes.each_name([&names](const ModelName& name) { names.push_back(name.name); });
+  return names;
 }
 
 }  // namespace penstock::routing
