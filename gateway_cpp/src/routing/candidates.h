@@ -40,10 +40,14 @@ class Candidates {
   bool is_excluded(const Replica& replica) const;
 
   // Whether it may take one more call without having more than `factor` times the mean of all, or
-  // more than an eighth of its places; less where it starts slowly.
-  bool is_within(const Replica& replica, double factor) const;
+  // more than that share of its places; less where it starts slowly.
+  bool is_within(const Replica& replica, double factor, double share = kEasyShare) const;
+  // So much may be in use whatever the others have: there is no one to spare.
+  static constexpr double kEasyShare = 0.125;
 
   Preferences::Few preferred() const { return preferences_.few(*this, random_); }
+  // For the sake of the request's adapter alone.
+  Preferences::Few for_adapter() const { return preferences_.for_adapter(*this, random_); }
 
  private:
   const ReplicaPool& pool_;

@@ -1,5 +1,7 @@
 #include "routing/hash_ring.h"
 
+#include "routing/policy.h"
+
 namespace penstock::routing {
 namespace {
 
@@ -46,6 +48,9 @@ Replica* sticky_to(std::uint64_t key, const HashRing& ring, const Candidates& ca
   } else {
     holder = preferred_holder(key, holders, candidates);
   }
+  if (holder != nullptr) return holder;
+  const Preferences::Few few = candidates.for_adapter();
+  holder = least_of(few.all(), [](const Replica& each) { return each.standing().score; });
   if (holder != nullptr) return holder;
   return ring.first(key, [&](const Replica& replica) { return fits(replica, candidates); });
 }

@@ -47,7 +47,8 @@ class HashRing {
 };
 
 // Where the key belongs among the candidates: the first on the ring that holds the request's
-// adapter, if any does, and is within kStickyFactor. Null: nobody is.
+// adapter and is within kStickyFactor; else who is preferred for the adapter's sake; else the first
+// on the ring that is within kStickyFactor. Null: nobody is.
 Replica* sticky_to(std::uint64_t key, const HashRing& ring, const Candidates& candidates);
 
 }  // namespace penstock::routing

@@ -11,6 +11,9 @@ namespace {
 // than a longer way.
 constexpr double kAdapterFactor = 2.0;
 constexpr double kPlaceFactor = 1.25;
+// Who is to load an adapter may have half of its places in use whatever the others have: whoever
+// else is asked loads it, too.
+constexpr double kLoadersShare = 0.5;
 
 // Those of the group that may be chosen: all of a small one, a few in a row of a large one.
 Preferences::Few look(const std::vector<Replica*>& group, double factor,
@@ -45,15 +48,8 @@ void narrow(Preferences::Few& few) {
 }  // namespace
 
 Preferences::Few Preferences::few(const Candidates& candidates, Random& random) const {
-  const auto found = candidates.traits().adapter.empty()
-                         ? holders_.end()
-                         : holders_.find(candidates.traits().adapter);
-  // Where all are alike nobody is preferred.
-  if (found != holders_.end() && found->second.size() < known_.size()) {
-    Few few = look(found->second, kAdapterFactor, candidates, random);
-    narrow(few);
-    if (few.count > 0) return few;
-  }
+  const Few adapted = for_adapter(candidates, random);
+  if (adapted.count > 0) return adapted;
   for (const Group* group : {&on_node_, &in_zone_}) {
     if (group->size() == known_.size()) return {};
     const Few few = look(*group, kPlaceFactor, candidates, random);
@@ -62,12 +58,33 @@ Preferences::Few Preferences::few(const Candidates& candidates, Random& random) 
   return {};
 }
 
+Preferences::Few Preferences::for_adapter(const Candidates& candidates, Random& random) const {
+  const std::string_view adapter = candidates.traits().adapter;
+  if (adapter.empty()) return {};
+  const auto found = holders_.find(adapter);
+  if (found != holders_.end()) {
+    // Where all are alike nobody is preferred.
+    if (found->second.size() == known_.size()) return {};
+    Few few = look(found->second, kAdapterFactor, candidates, random);
+    narrow(few);
+    if (few.count > 0) return few;
+  }
+  Few loader;
+  loader.replicas[0] = slots_.best(adapter, [&candidates](const Replica& replica) {
+    return candidates.allows(replica) &&
+           candidates.is_within(replica, kAdapterFactor, kLoadersShare);
+  });
+  loader.count = loader.replicas[0] == nullptr ? 0 : 1;
+  return loader;
+}
+
 std::span<Replica* const> Preferences::holders(std::string_view adapter) const {
   const auto found = holders_.find(adapter);
   return found == holders_.end() ? std::span<Replica* const>() : found->second;
 }
 
-void Preferences::learn(Replica& replica, std::span<const std::string> adapters) {
+void Preferences::learn(Replica& replica, std::span<const std::string> adapters,
+                        std::uint32_t slots) {
   forget(replica);
   auto& known = known_[&replica];
   for (const std::string& adapter : adapters) {
@@ -75,6 +92,7 @@ void Preferences::learn(Replica& replica, std::span<const std::string> adapters)
     known.push_back(adapter);
     holders_[adapter].push_back(&replica);
   }
+  slots_.put(replica, static_cast<std::uint32_t>(known.size()), slots);
   if (replica.nearness() == Nearness::kSameNode) on_node_.push_back(&replica);
   if (replica.nearness() != Nearness::kElsewhere) in_zone_.push_back(&replica);
 }
@@ -87,6 +105,7 @@ void Preferences::forget(Replica& replica) {
     std::erase(group->second, &replica);
     if (group->second.empty()) holders_.erase(group);
   }
+  slots_.remove(replica);
   std::erase(on_node_, &replica);
   std::erase(in_zone_, &replica);
   known_.erase(found);

@@ -19,14 +19,19 @@ Replica* PrefixAwarePolicy::choose(const Candidates& candidates) {
   prefix = prefix.first(std::min(prefix.size(), kDeepest));
   const std::size_t depth = known(prefix);
   Replica* chosen = depth > 0 ? owner(prefix[depth - 1]) : nullptr;
-  if (chosen != nullptr &&
-      (!candidates.allows(*chosen) || !candidates.is_within(*chosen, kStickyFactor))) {
-    chosen = nullptr;
-  }
+  if (chosen != nullptr && !is_good(*chosen, candidates)) chosen = nullptr;
   if (chosen == nullptr) chosen = sticky_to(prefix[0], ring_, candidates);
   if (chosen == nullptr) chosen = power_of_two_.choose(candidates);
   if (chosen != nullptr) note(prefix, depth, *chosen);
   return chosen;
+}
+
+// Whose blocks they are, unless it has too much to do or gave the adapter up, and others have it.
+bool PrefixAwarePolicy::is_good(const Replica& owner, const Candidates& candidates) {
+  if (!candidates.allows(owner) || !candidates.is_within(owner, kStickyFactor)) return false;
+  const std::string_view adapter = candidates.traits().adapter;
+  return adapter.empty() || owner.holds(adapter) ||
+         candidates.preferences().holders(adapter).empty();
 }
 
 void PrefixAwarePolicy::follow(std::span<const std::shared_ptr<Replica>> replicas) {

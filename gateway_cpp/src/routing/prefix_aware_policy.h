@@ -23,6 +23,7 @@ class PrefixAwarePolicy final : public Policy {
 
   // Where that block was computed; null: nowhere that is still in the set.
   Replica* owner(std::uint64_t block);
+  static bool is_good(const Replica& owner, const Candidates& candidates);
   // How many blocks from the first on are known. O(log blocks).
   std::size_t known(Prefix prefix);
   void note(Prefix prefix, std::size_t known, const Replica& chosen);

@@ -47,6 +47,7 @@ Standing Replica::stands(const Limits& limits, base::SteadyTime now) const {
   if (is.ready && !is.pressured && has_room(limits)) {
     is.callable = is.sound || (!suspected_ && breaker_.may_probe(now));
     is.spare = !is.sound;
+    is.adapting = is.callable && takes_adapters();
   }
   return is;
 }

@@ -24,6 +24,7 @@ struct Standing {
   bool pressured = false;  // ready, with too much KV in use
   bool callable = false;   // may be chosen: sound or to be probed, with room
   bool spare = false;      // doubted, with room: for when nobody is sound
+  bool adapting = false;   // callable, and takes adapters
   std::uint32_t load = 0;  // calls, ours and others'
   double score = 0;        // load for each place, smaller is better
   bool operator==(const Standing&) const = default;
@@ -56,6 +57,8 @@ class Replica {
   std::uint32_t share_tenths() const { return slow_start_.tenths(); }
   Nearness nearness() const { return nearness_; }
   bool holds(std::string_view adapter) const;
+  // As far as is known: before its first report any does.
+  bool takes_adapters() const { return !has_reported_ || reported_.adapter_slots > 0; }
 
   // What the set's policy notes of it; means nothing to another policy.
   struct Note {
@@ -81,7 +84,7 @@ class Replica {
   ReplicaRoute route_;
   bool listed_ = false;  // in the set
   std::size_t member_at_ = 0;
-  std::size_t pool_at_[2] = {SIZE_MAX, SIZE_MAX};  // in the set's pools
+  std::size_t pool_at_[3] = {SIZE_MAX, SIZE_MAX, SIZE_MAX};  // in the set's pools
   Nearness nearness_ = Nearness::kElsewhere;
   std::uint32_t limit_ = 0;
   Standing standing_ = {};

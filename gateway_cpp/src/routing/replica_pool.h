@@ -1,5 +1,5 @@
 // Replicas in no order, each at most once: put, take and pick by number in constant time. A replica
-// may be in two pools, one of each slot.
+// may be in several pools, one of each slot.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace penstock::routing {
 
 class ReplicaPool {
  public:
-  enum class Slot : std::uint8_t { kCallable, kSpare };
+  enum class Slot : std::uint8_t { kCallable, kSpare, kAdapting };
   explicit ReplicaPool(Slot slot) : slot_(static_cast<std::size_t>(slot)) {}
 
   std::size_t size() const { return replicas_.size(); }

@@ -42,8 +42,19 @@ Replica* ReplicaSet::choose(const Traits& traits) {
   const bool any_sound = totals_.sound > static_cast<std::uint64_t>(sound_ones);
   const Candidates candidates(callable_, preferences_, totals_, traits, std::move(excluded),
                               random_);
-  if (any_sound) return policy_->choose(candidates);
-  return better_of_two(spare_, candidates);
+  if (!any_sound) return better_of_two(spare_, candidates);
+  const bool mixed = adapting_.size() > 0 && adapting_.size() < callable_.size();
+  return mixed && !traits.adapter.empty() ? choose_adapting(candidates)
+                                          : policy_->choose(candidates);
+}
+
+// Some of those that may be called take no adapters, which no policy knows of.
+Replica* ReplicaSet::choose_adapting(const Candidates& candidates) {
+  const Preferences::Few few = candidates.for_adapter();
+  Replica* chosen =
+      least_of(few.all(), [](const Replica& replica) { return replica.standing().score; });
+  if (chosen == nullptr) chosen = better_of_two(adapting_, candidates);
+  return chosen != nullptr ? chosen : policy_->choose(candidates);
 }
 
 std::vector<const Replica*> ReplicaSet::resolve(std::span<const ReplicaId> ids) const {
@@ -65,7 +76,9 @@ void ReplicaSet::release(Replica& replica, base::SteadyTime now) {
 }
 
 void ReplicaSet::report(Replica& replica, const LoadReport& load, base::SteadyTime now) {
-  const bool other_adapters = !replica.has_reported_ || replica.reported_.adapters != load.adapters;
+  const bool other_adapters = !replica.has_reported_ ||
+                              replica.reported_.adapters != load.adapters ||
+                              replica.reported_.adapter_slots != load.adapter_slots;
   const std::uint32_t sequences = load.running + load.waiting;
   const std::uint32_t seen =
       load.gateways > 0 ? load.calls - std::min(load.calls, load.calls_elsewhere) : replica.own_;
@@ -165,6 +178,7 @@ void ReplicaSet::settle(Replica& replica, base::SteadyTime now) {
   totals_.load -= was.sound ? was.load : 0;
   callable_.set(replica, is.callable);
   spare_.set(replica, is.spare);
+  adapting_.set(replica, is.adapting);
   policy_->update(replica);
 }
 

@@ -81,6 +81,7 @@ class ReplicaSet {
   Nearness nearness(const ReplicaRoute& route) const;
 
   Replica* choose(const Traits& traits);
+  Replica* choose_adapting(const Candidates& candidates);
   std::vector<const Replica*> resolve(std::span<const ReplicaId> ids) const;
   std::uint32_t with_room() const;
   bool another_is_sound(const Replica& besides) const;
@@ -106,6 +107,7 @@ class ReplicaSet {
 
   ReplicaPool callable_{ReplicaPool::Slot::kCallable};
   ReplicaPool spare_{ReplicaPool::Slot::kSpare};
+  ReplicaPool adapting_{ReplicaPool::Slot::kAdapting};
   Preferences preferences_;
   Counts counts_;
   Candidates::Totals totals_;

@@ -79,8 +79,14 @@ void ReplicaSet::remove(Replica& replica, base::SteadyTime now) {
 }
 
 void ReplicaSet::learn(Replica& replica) {
-  preferences_.learn(replica,
-                     replica.has_reported_ ? replica.reported_.adapters : replica.route_.adapters);
+  if (replica.has_reported_) {
+    const LoadReport& load = replica.reported_;
+    preferences_.learn(replica, load.adapters, load.adapter_slots);
+  } else {
+    // There is room for one more until it says otherwise.
+    const auto& adapters = replica.route_.adapters;
+    preferences_.learn(replica, adapters, static_cast<std::uint32_t>(adapters.size() + 1));
+  }
 }
 
 Nearness ReplicaSet::nearness(const ReplicaRoute& route) const {

@@ -45,6 +45,7 @@ struct LoadReport {
   std::uint64_t preemptions = 0;
   std::uint32_t step_us = 0;
   std::vector<std::string> adapters = {};  // loaded, "name@version"
+  std::uint32_t adapter_slots = 0;         // adapters that it can hold at once; 0: it takes none
   std::string config_hash = {};  // of two that are equal, one may continue the other's streams
 };
 

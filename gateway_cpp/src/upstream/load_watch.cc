@@ -24,6 +24,7 @@ routing::LoadReport report_of(const v1::Load& load) {
           .preemptions = load.preemptions(),
           .step_us = load.step_us(),
           .adapters = {load.adapters().begin(), load.adapters().end()},
+          .adapter_slots = load.adapter_slots(),
           .config_hash = load.config_hash()};
 }
 

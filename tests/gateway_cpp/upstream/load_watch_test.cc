@@ -83,9 +83,11 @@ TEST_F(LoadWatchTest, TellsWhichReplicasMayContinueEachOthersStreams) {
   frame.mutable_load()->set_state(v1::REPLICA_STATE_READY);
   frame.mutable_load()->set_running(3);
   frame.mutable_load()->set_config_hash("c0ffee");
+  frame.mutable_load()->set_adapter_slots(4);
   ASSERT_TRUE(replica_.send(frame));
   ASSERT_TRUE(hears(3));
   EXPECT_EQ(routes_.replica("mini", 0).reported().config_hash, "c0ffee");
+  EXPECT_EQ(routes_.replica("mini", 0).reported().adapter_slots, 4U);
 }
 
 TEST_F(LoadWatchTest, DoubtsADeadReplicaUntilItSpeaksAgain) {
