@@ -183,7 +183,7 @@ class FakeReplica(FakeServer, services.InferenceServicer):
         self.sessions = 0
         self.hellos: list[v1.Hello] = []  # of each session that said one
         self.authorizations: list[str] = []  # of each session and load watch
-        self.load = v1.Load(state=v1.REPLICA_STATE_READY, max_running=256)
+        self.load = v1.Load(state=v1.REPLICA_STATE_READY, max_running=256, adapter_slots=4)
         self._news_of_load: list[asyncio.Event] = []  # one for each session that watches
 
     def _serve_on(self, server: grpc.aio.Server) -> None:

@@ -80,6 +80,7 @@ bool was_told(const std::vector<openai::Header>& told, const openai::Header& hea
 
 Awaitable<RequestFlow::Delivered> RequestFlow::deliver(Exchange& x) {
   x.settlement.enter(base::Phase::kStream);
+  x.record().model_version = x.attempt->call->head().model_version();
   arm_unless_none(x.deadline, parts_.config.silence);
   x.last_heard = parts_.timers.now();
   const bool streamed = x.stream_begun || is_event_stream(x.attempt->call->head().content_type());

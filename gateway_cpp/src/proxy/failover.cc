@@ -33,7 +33,7 @@ std::optional<routing::Failure> blame_of(const upstream::CallFailure& failure) {
   if (failure.source != Source::kReplica || engine_died(failure)) return routing::Failure::kLost;
   if (failure.error.fault() == v1::FAULT_CLIENT) return std::nullopt;
   const uint32_t status = failure.error.status();
-  constexpr uint32_t kNotNow = 503;  // it drains, or its queue is full
+  constexpr uint32_t kNotNow = 503;  // it drains, its queue is full, or it cannot load the adapter
   if (status < 500 || status == kNotNow) return std::nullopt;
   return routing::Failure::kBadAnswer;
 }

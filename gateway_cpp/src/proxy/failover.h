@@ -48,7 +48,7 @@ class Failover {
 bool engine_died(const upstream::CallFailure& failure);
 
 // What a failure says against the replica; nothing if it is the request's fault, or the replica
-// only has no room or goes away.
+// only has no room, goes away or cannot load the adapter.
 std::optional<routing::Failure> blame_of(const upstream::CallFailure& failure);
 
 }  // namespace penstock::proxy

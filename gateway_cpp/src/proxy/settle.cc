@@ -112,6 +112,7 @@ void Settlement::log_line(std::chrono::nanoseconds duration) {
                                 {"path", record.path},
                                 {"deployment", record.deployment},
                                 {"adapter", record.adapter},
+                                {"model_version", record.model_version},
                                 {"replica", record.replica},
                                 {"status", record.status},
                                 {"outcome", base::name(record.outcome)},

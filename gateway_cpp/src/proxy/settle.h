@@ -26,6 +26,7 @@ struct RequestRecord {
   std::string_view path;          // of the endpoint: its first name, static
   std::string deployment;         // empty: never resolved
   std::string adapter;            // "name@version"; empty: base model
+  std::string model_version;      // as the replica told it; empty: it did not
   std::string replica;            // the last one that it was sent to
   std::string error_code;         // empty: none
   unsigned status = 499;          // what the client saw; 499: it left before

@@ -105,7 +105,16 @@ milliseconds RequestFlow::back_in(const Exchange& x) {
 // Why an answer that has come to its end is not a whole one.
 RequestFlow::Failed RequestFlow::fault_of_end(const Exchange& x) {
   if (x.attempt->call->failed()) return failure_error(x);
-  const auto& reasons = x.attempt->call->outcome().finish_reasons();
+  const v1::Finished& outcome = x.attempt->call->outcome();
+  const std::string& wanted = x.settlement.record.adapter;
+  // Not every engine says what it used.
+  if (!outcome.adapter().empty() && outcome.adapter() != wanted) {
+    return base::make_error(
+        base::Kind::kUpstreamFailed,
+        "The replica answered with the adapter `" + outcome.adapter() + "` instead of " +
+            (wanted.empty() ? "the base model" : "`" + wanted + "`") + ". Send the request again.");
+  }
+  const auto& reasons = outcome.finish_reasons();
   const auto bad = std::find_if(reasons.begin(), reasons.end(), has_no_end);
   if (bad == reasons.end()) return std::nullopt;
   return base::make_error(base::Kind::kUpstreamFailed,

@@ -134,8 +134,8 @@ async def test_models_lists_deployments_and_adapters(system: System) -> None:
     assert answer.status == 200
     listed = json.loads(answer.body)
     assert listed["object"] == "list"
-    assert [card["id"] for card in listed["data"]] == ["mini", "mini:pirate"]
-    base, adapter = listed["data"]
+    assert [card["id"] for card in listed["data"]] == ["mini", "mini:pirate", "mini:pirate@1"]
+    base, adapter, _ = listed["data"]
     assert base["object"] == "model"
     assert base["parent"] is None
     assert base["max_model_len"] == 2048
@@ -181,7 +181,8 @@ async def test_the_openai_sdk_works_streamed_and_unary(system: System) -> None:
         )
         texts = [chunk.choices[0].delta.content or "" async for chunk in stream]
         assert "".join(texts) == "Hello"
-        assert [model.id async for model in client.models.list()] == ["mini", "mini:pirate"]
+        listed = [model.id async for model in client.models.list()]
+        assert listed == ["mini", "mini:pirate", "mini:pirate@1"]
         with pytest.raises(openai.NotFoundError, match="mini:pirate") as missing:
             await client.chat.completions.create(
                 model="maxi",

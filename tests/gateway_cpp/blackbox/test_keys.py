@@ -157,7 +157,7 @@ async def test_a_tenant_uses_and_sees_only_what_it_may(start: Start) -> None:
         answer = await system.ask(request("GET", "/v1/models", headers=headers))
         return {model["id"] for model in json.loads(answer.body)["data"]}
 
-    assert await listed(BEARER) == {"mini", "mini:pirate"}
+    assert await listed(BEARER) == {"mini", "mini:pirate", "mini:pirate@1"}
     assert await listed(other) == set()
     hidden = await system.ask(request("GET", "/v1/models/mini", headers=other))
     assert hidden.status in (403, 404)

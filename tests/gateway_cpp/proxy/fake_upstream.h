@@ -52,6 +52,7 @@ class FakeUpstream final : public upstream::Upstream {
       event.mutable_finished()->mutable_finish_reasons()->Assign(reasons.begin(), reasons.end());
       event.mutable_finished()->mutable_usage()->set_prompt_tokens(3);
       event.mutable_finished()->mutable_usage()->set_completion_tokens(2);
+      event.mutable_finished()->set_adapter(adapter);
       deliver(event);
     }
     // Its answer to the cancel.
@@ -85,7 +86,8 @@ class FakeUpstream final : public upstream::Upstream {
     }
 
     std::string content_type = "text/event-stream";
-    v1::Head facts;  // what its head says besides
+    v1::Head facts;       // what its head says besides
+    std::string adapter;  // that it says it used
 
    private:
     void deliver(v1::CallEvent& event) {

@@ -45,5 +45,19 @@ TEST(UpstreamError, PassesTheTimeToWait) {
   EXPECT_EQ(to_error(later).retry_after, std::chrono::milliseconds(1500));
 }
 
+TEST(UpstreamError, KnowsWhenAnAdapterMayBeLoadedAfterAll) {
+  auto error = detail(503, v1::FAULT_UPSTREAM);
+  const auto wait = [&error](const std::string& code) {
+    error.set_code(code);
+    return to_error(error).retry_after.count();
+  };
+  EXPECT_EQ(wait("adapter_slots_full"), 1000);
+  EXPECT_EQ(wait("adapter_load_timeout"), 5000);
+  EXPECT_EQ(wait("adapter_load_failed"), 0);
+  EXPECT_EQ(wait("adapter_mismatch"), 0);
+  error.set_retry_after_ms(1500);
+  EXPECT_EQ(wait("adapter_slots_full"), 1500) << "as the replica says";
+}
+
 }  // namespace
 }  // namespace penstock::proxy
