@@ -109,12 +109,12 @@ def _figures(run: Run) -> Iterable[str]:
     yield _figure(
         sentences.latency(run),
         plots.strips(_by_side(run, _latency), ("candidate", "baseline"), "ms"),
-        f"A dot an answer, the line at the half of them. {_both(run)}",
+        f"A dot is an answer, the line their median. {_both(run)}",
     )
     yield _figure(
         sentences.lengths(run),
         plots.strips(_by_side(run, _words), ("candidate", "baseline"), "words"),
-        f"A dot an answer, the line at the half of them. {_both(run)}",
+        f"A dot is an answer, the line their median. {_both(run)}",
     )
 
 

@@ -40,7 +40,7 @@ td, th { text-align: left; padding: 8px 10px 8px 0; border-bottom: 1px solid var
 th { font-weight: normal; color: var(--dim); white-space: nowrap; vertical-align: top; }
 .figure { font-size: 1.1rem; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .plot { width: 270px; }
-figure { margin: 0; overflow-x: auto; } figure svg { min-width: 560px; }
+figure { margin: 0; }
 svg { max-width: 100%; height: auto; display: block; font: 13px system-ui, sans-serif; }
 svg text { fill: var(--text); } svg .small { fill: var(--dim); font-size: 11px; }
 svg .inside { fill: #fff; font-weight: 600; }
