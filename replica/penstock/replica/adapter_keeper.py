@@ -101,8 +101,6 @@ class Keeper:
             if error.code is Code.MISMATCH:
                 self._table.note(adapter, error)
             return error.code is not Code.SLOTS_FULL
-        except EngineError:
-            return True  # it does not take any yet, or any more
         self._fresh.discard(adapter.name)
         return True
 

@@ -86,7 +86,7 @@ class AdapterTable:
     async def load(self, adapter: AdapterSource, claim: Claim = Claim.ASKED) -> None:
         """Returns when the adapter can be answered with. Raises `AdapterUnavailable`."""
         if not self._opened:
-            raise EngineError("the engine is not started")
+            raise AdapterUnavailable(Code.LOAD_FAILED, "The engine is not started, or stops.")
         if held := self._held.get(adapter.name):
             return self._take(adapter, held)
         load = self._loads.get(adapter.name)

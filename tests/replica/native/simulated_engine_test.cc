@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <atomic>
+#include <thread>
+#include <vector>
+
 #include "support.h"
 
 namespace penstock::replica::simulated {
@@ -341,6 +345,42 @@ TEST_F(SimulatedEngineTest, ManyThreadsStartAndCancelWithoutLosingCount) {
   threads.clear();
   EXPECT_EQ(engine().figures().running, 0u);
   EXPECT_EQ(engine().figures().waiting, 0u);
+}
+
+TEST_F(SimulatedEngineTest, NoCallIsLostWhileItsAdapterComesAndGoes) {
+  settings_.behaviour.tokens_per_second = 5000;
+  engine();
+  std::atomic<bool> over{false};
+  std::jthread loader([&] {
+    while (!over) {
+      for (const Inbox::Item& item : inbox_->drain()) {
+        if (item.kind == Inbox::Kind::kWanted) engine().add_adapter({"pirate@1", "one"});
+      }
+      if (engine().remove_adapter("pirate@1")) {
+        engine().fail_parked({"pirate@1", "two"}, {});
+      } else {
+        engine().tell_when_idle({"pirate@1"});
+      }
+      std::this_thread::yield();
+    }
+  });
+  std::vector<std::jthread> callers;
+  for (int caller = 0; caller < 3; ++caller) {
+    callers.emplace_back([&, caller] {
+      for (int i = 0; i < 100; ++i) {
+        const Recorded made = start(adapter_request("one", R"("max_tokens":3,"stream":true)"));
+        if ((i + caller) % 3 == 0) engine().cancel(made.call);
+        const auto events = made.recorder->await_end();
+        ASSERT_FALSE(events.empty());
+        EXPECT_FALSE(events.back().has_failed()) << events.back().failed().error().message();
+      }
+    });
+  }
+  callers.clear();
+  over = true;
+  loader.join();
+  EXPECT_TRUE(engine().remove_adapter("pirate@1"));
+  EXPECT_EQ(engine().figures().running, 0u);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ from typing import Any, Final
 from penstock.adapters.fitness import FamilyLimits
 from penstock.adapters.lora_config import LARGEST_RANK
 from penstock.replica.adapter_table import AdapterTable, load_named
-from penstock.replica.adapter_values import AdapterRoom, AdapterUnavailable, Code
+from penstock.replica.adapter_values import AdapterRoom, AdapterUnavailable, Code, Prepared
 from penstock.replica.answers import events_of
 from penstock.replica.engine import (
     AdapterSource,
@@ -259,14 +259,17 @@ class VllmEngine:
         rank = self._room.max_rank or LARGEST_RANK
         shapes = await asyncio.to_thread(shapes_of, place)
         self._weights.limits = FamilyLimits(max_rank=rank, shapes=shapes)
+        looks = [self._weights.prepare(adapter) for adapter in self._named]
         missing: dict[AdapterSource, AdapterUnavailable] = {}
-        for adapter in self._named:
-            try:
-                self._widest = max(self._widest, (await self._weights.prepare(adapter)).rank)
-            except EngineError as error:
-                if adapter.source and not adapter.digest:
-                    raise
-                missing[adapter] = AdapterUnavailable(Code.LOAD_FAILED, str(error))
+        for adapter, found in zip(
+            self._named, await asyncio.gather(*looks, return_exceptions=True), strict=True
+        ):
+            if isinstance(found, Prepared):
+                self._widest = max(self._widest, found.rank)
+            elif not isinstance(found, EngineError) or (adapter.source and not adapter.digest):
+                raise found
+            else:
+                missing[adapter] = AdapterUnavailable(Code.LOAD_FAILED, str(found))
         return missing
 
     def _rank(self, slots: int) -> int:
