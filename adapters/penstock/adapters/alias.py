@@ -87,9 +87,13 @@ class Alias:
     deployment: str
     name: str
     moves: tuple[Move, ...]
+    preload: int | None = None  # replicas that load what it names before anybody asks; none: all
+    pinned: bool = False  # what it names is kept there, whoever else asks for the room
 
     def __post_init__(self) -> None:
         """Refuses names that clients could not say, and an alias that names nothing."""
+        if self.preload is not None and self.preload < 0:
+            raise BadAlias(f"preload is {self.preload}: it is a number of replicas")
         if not _NAME.fullmatch(self.deployment):
             raise BadAlias(f"the deployment {self.deployment!r} is no name of one")
         if not _NAME.fullmatch(self.name):

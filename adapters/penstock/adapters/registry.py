@@ -35,7 +35,7 @@ def register(
     removed: Collection[AdapterRef],
     version: AdapterVersion,
 ) -> Registered:
-    """The same bytes under the same name are nothing new, whatever else was said of them; the first
+    """The same bytes for the same family are nothing new, whatever else was said of them; the first
     manifest stays. Raises `Taken`."""
     if version.ref in removed:
         raise Taken(f"{version.ref} was removed, and a version is never given again: take another")
@@ -46,6 +46,11 @@ def register(
         raise Taken(
             f"{version.ref} is taken by other bytes (sha256 {standing.manifest.digest[:12]}, these "
             f"are {version.manifest.digest[:12]}): a version never changes, take another"
+        )
+    if standing.manifest.family != version.manifest.family:
+        raise Taken(
+            f"{version.ref} is registered for {standing.manifest.family}, not for "
+            f"{version.manifest.family}: take another name or version"
         )
     return Registered(standing, is_new=False)
 
