@@ -169,8 +169,9 @@ Gateway::Gateway(const base::GatewayConfig& config, const base::Address& address
       head_(
           control_plane::connect_to_head(config_.control, config_.cluster_token, config_.head_ca)),
       subscription_(config_.id, head_, snapshot_file_,
-                    {routes_, dispatchers_, tenants_, suspects_, without_keys(config_)}, clock_,
-                    log_),
+                    {routes_, dispatchers_, tenants_, suspects_, without_keys(config_),
+                     [this] { reports_.hurry(); }},  // the head may wait for all of us
+                    clock_, log_),
       reports_(config_.id, head_, clock_,
                [this](v1::GatewayReport& report) { fill_report(report); }) {
   if (credentials) tls_.emplace(config_, std::move(credentials), clock_, log_, aside_);

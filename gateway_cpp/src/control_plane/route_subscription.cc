@@ -154,6 +154,7 @@ void RouteSubscription::apply(const penstock::v1::RouteSnapshot& wire, RouteSour
                                 {"source", source == RouteSource::kDisk ? "disk" : "control"},
                                 {"deployments", wire.deployments_size()},
                                 {"replicas", wire.replicas_size()}});
+  followers_.replaced();
 }
 
 void RouteSubscription::set_state(const penstock::v1::RouteSnapshot& wire, RouteSource source) {

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -49,6 +50,8 @@ struct Followers {
   admission::TenantTable& tenants;
   admission::Suspects& suspects;
   WithoutKeys without_keys = WithoutKeys::kServed;
+  // Called on the applying thread once others are in force.
+  std::function<void()> replaced = [] {};
 };
 
 class RouteSubscription {

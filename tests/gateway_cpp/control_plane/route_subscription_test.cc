@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 
 #include "fake_head.h"
@@ -44,7 +46,12 @@ class RouteSubscriptionTest : public testing::Test {
   admission::Suspects suspects_{"gw-1", std::chrono::minutes(10)};
   dispatch::Dispatchers dispatchers_{clock_, {}, 1};
   admission::TenantTable tenants_;
-  const Followers followers_{table_, dispatchers_, tenants_, suspects_};
+  std::atomic<std::uint64_t> replaced_with_{0};  // the version that was in force when it was told
+  const Followers followers_{.routes = table_,
+                             .dispatchers = dispatchers_,
+                             .tenants = tenants_,
+                             .suspects = suspects_,
+                             .replaced = [this] { replaced_with_ = table_.current()->version(); }};
 };
 
 TEST_F(RouteSubscriptionTest, SwapsInEachSnapshot) {
@@ -58,6 +65,15 @@ TEST_F(RouteSubscriptionTest, SwapsInEachSnapshot) {
   EXPECT_TRUE(becomes_true([&] { return subscription->state().version == 2; }));
   EXPECT_TRUE(subscription->state().connected);
   EXPECT_EQ(subscription->state().source, RouteSource::kControl);
+}
+
+TEST_F(RouteSubscriptionTest, SaysThatOtherRoutesAreInForceOnceTheyAre) {
+  FakeHead head;
+  head.publish(snapshot_of(1, "mini"));
+  const auto subscription = subscribe(head.address());
+  EXPECT_TRUE(becomes_true([&] { return replaced_with_ == 1; }));
+  head.publish(snapshot_of(2, "maxi"));
+  EXPECT_TRUE(becomes_true([&] { return replaced_with_ == 2; }));
 }
 
 TEST_F(RouteSubscriptionTest, TellsTheHeadWhoAsksAndWhatItHas) {
