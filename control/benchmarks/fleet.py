@@ -15,8 +15,11 @@ from typing import Any
 import grpc
 import grpc.aio
 
+from penstock.adapters.adapter import AdapterRef, BaseModelFamily
+from penstock.adapters.version import CONTENT_FILES, AdapterVersion, Manifest, StoredFile
 from penstock.control.managers.keeper import Keeper
 from penstock.control.outside.clock import SystemClock
+from penstock.control.state.adapter_registry import AdapterRegistry
 from penstock.control.state.cluster import Cluster, ClusterView
 from penstock.control.state.deployment import (
     Deployment,
@@ -60,6 +63,7 @@ class Sizes:
     deployments: int
     gateways: int
     tenants: int = 0  # with two keys each
+    adapters: int = 0  # versions for the first deployment
 
 
 class AnsweringReplica(inference_pb2_grpc.InferenceServicer):
@@ -176,6 +180,23 @@ class Fleet:
         }
         return replace(found, tenants=tenants, keys=keys)
 
+    async def every_gateway_names(self, alias: str, adapter: str) -> None:
+        """Returns when in each gateway's snapshot the first deployment's alias names this."""
+
+        def names(gateway: SimulatedGateway) -> bool:
+            found = (a for d in gateway.snapshot.deployments for a in d.aliases)
+            return any((a.alias, a.adapter) == (alias, adapter) for a in found)
+
+        for gateway in self.gateways:
+            async with gateway.changed, asyncio.timeout(10):
+                await gateway.changed.wait_for(lambda g=gateway: names(g))  # type: ignore[misc]
+
+    def adapters(self) -> AdapterRegistry:
+        """Versions for the first deployment."""
+        family = self.deployments[0].spec.template.family
+        versions = (_version(number, family) for number in range(self.sizes.adapters))
+        return AdapterRegistry(versions={each.ref: each for each in versions})
+
     def _usage(self, requests: int) -> list[routes_pb2.UsageReport]:
         """What a tenth of the tenants did, all of them more each time."""
         return [
@@ -187,7 +208,8 @@ class Fleet:
 
     def _deployment(self, number: int) -> Deployment:
         wanted = len(range(number, self.sizes.replicas, self.sizes.deployments))
-        template = Template(engine="simulated", model=f"model-{number}")
+        slots = 4 if number == 0 else 0
+        template = Template("simulated", f"model-{number}", max_adapters=slots)
         spec = DeploymentSpec(DeploymentName(f"d{number}"), template, replicas=wanted)
         return created(spec, datetime.now(UTC), uid=f"uid-{number}")
 
@@ -267,7 +289,17 @@ def _full(view: ClusterView, fleet: Fleet) -> ClusterView:
         nodes=nodes,
         replicas=replicas,
         tenancy=fleet.tenancy(),
+        adapters=fleet.adapters(),
     )
+
+
+def _version(number: int, family: BaseModelFamily) -> AdapterVersion:
+    files = tuple(
+        StoredFile(name, sha256(f"{name} {number}".encode()).hexdigest(), 1000)
+        for name in CONTENT_FILES
+    )
+    manifest = Manifest(files, family, 8, ("q_proj",), "nowhere", datetime.now(UTC), "benchmark")
+    return AdapterVersion(AdapterRef("a", str(number)), manifest)
 
 
 def _channel(head: str) -> grpc.aio.Channel:

@@ -48,10 +48,13 @@ def main() -> None:
     parser.add_argument("--deployments", type=int, default=1000)
     parser.add_argument("--gateways", type=int, default=10)
     parser.add_argument("--tenants", type=int, default=1000, help="with two keys each")
+    parser.add_argument("--adapters", type=int, default=1000, help="registered versions")
     parser.add_argument("--rest", type=float, default=20, help="seconds at rest that are measured")
     parser.add_argument("--changes", type=int, default=20)
     args = parser.parse_args()
-    sizes = Sizes(args.nodes, args.replicas, args.deployments, args.gateways, args.tenants)
+    sizes = Sizes(
+        args.nodes, args.replicas, args.deployments, args.gateways, args.tenants, args.adapters
+    )
     with tempfile.TemporaryDirectory() as directory:
         found = asyncio.run(measured(Path(directory), sizes, args.rest, args.changes))
     sys.stdout.write(json.dumps(found, indent=2) + "\n")
@@ -74,6 +77,7 @@ async def measured(data_dir: Path, sizes: Sizes, rest: float, changes: int) -> d
         share = await cpu_share(psutil.Process(head.pid), rest)
         spreads = await spread(fleet, addresses["admin"], data_dir, changes)
         keys = await spread_of_keys(fleet, addresses["admin"], data_dir, changes)
+        flips = await spread_of_aliases(fleet, addresses["admin"], data_dir, changes)
         for task in running:
             task.cancel()
     return {
@@ -81,6 +85,7 @@ async def measured(data_dir: Path, sizes: Sizes, rest: float, changes: int) -> d
         "cpu_share_of_one_core_at_rest": round(share, 3),
         "milliseconds_to_every_gateway": summed_up(spreads),
         "milliseconds_of_a_key_to_every_gateway": summed_up(keys),
+        "milliseconds_of_an_alias_to_every_gateway_after_the_answer": summed_up(flips),
     }
 
 
@@ -147,6 +152,22 @@ async def spread_of_keys(fleet: Fleet, admin: str, data_dir: Path, changes: int)
             await client.delete(f"/tenants/measured/keys/{made['id']}")
             await fleet.every_gateway_takes(digest, wanted=False)
             found.append((time.monotonic() - began) * 1000)
+            await asyncio.sleep(0.3)
+    return found
+
+
+async def spread_of_aliases(fleet: Fleet, admin: str, data_dir: Path, changes: int) -> list[float]:
+    """Milliseconds from the answer to each move of an alias until every gateway has it."""
+    found = []
+    path = f"/aliases/{fleet.deployment_name(0)}/moved"
+    async with asking(admin, data_dir) as client:
+        for number in range(changes):
+            target = f"a@{number % 2}"
+            reply = await client.put(path, json={"target": target})
+            answered = time.monotonic()
+            reply.raise_for_status()
+            await fleet.every_gateway_names("moved", target)
+            found.append((time.monotonic() - answered) * 1000)
             await asyncio.sleep(0.3)
     return found
 

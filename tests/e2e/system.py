@@ -91,6 +91,21 @@ class System:
         url = f"http://127.0.0.1:{self.admin_port}/admin/v1/{path}"
         return get_json(url, token=self.admin_token)
 
+    def change(self, method: str, path: str, body: Any = None) -> Any:
+        """A change by the admin REST API; its answer, if there is one."""
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.admin_port}/admin/v1/{path}",
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={
+                "authorization": f"Bearer {self.admin_token}",
+                "content-type": "application/json",
+            },
+        )
+        with urllib.request.urlopen(request, timeout=30) as reply:
+            text = reply.read()
+            return json.loads(text) if text else None
+
     def replace_gateway(self, gateway_id: str) -> Any:
         """Has the head put another gateway in the place of this one."""
         url = f"http://127.0.0.1:{self.admin_port}/admin/v1/gateways/{gateway_id}/replace"

@@ -81,3 +81,8 @@ def cluster_token_path(data_dir: Path) -> Path:
 def admin_token_path(data_dir: Path) -> Path:
     """The token of role admin that the head's first start makes."""
     return data_dir / "admin.token"
+
+
+def evidence_path(data_dir: Path) -> Path:
+    """The reports of evaluations of adapters."""
+    return data_dir / "evidence"

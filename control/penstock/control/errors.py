@@ -3,8 +3,9 @@
 PenstockError (500)
  > InvalidInput (422)      > InvalidSpec, InvalidSetting, BadAdapter
  > NotFound (404)          > UnknownDeployment, UnknownNode, UnknownReplica, UnknownGateway,
-                           UnknownTenant, UnknownKey
- > Conflict (409)          > DeploymentExists, GatewayNotReplaced, TenantExists
+                           UnknownTenant, UnknownKey, UnknownAdapter, UnknownAlias
+ > Conflict (409)          > DeploymentExists, GatewayNotReplaced, TenantExists, AdapterTaken,
+                           AdapterInUse, NotPromoted
  > PreconditionFailed (412) > RevisionMismatch
  > Refused                 > Unauthenticated (401), Forbidden (403), BodyTooSlow (408),
                            BodyTooLarge (413), UnsupportedMediaType (415), Misdirected (421)
@@ -97,6 +98,18 @@ class UnknownKey(NotFound):
     kind = "unknown-key"
 
 
+class UnknownAdapter(NotFound):
+    """No adapter version of this name is registered."""
+
+    kind = "unknown-adapter"
+
+
+class UnknownAlias(NotFound):
+    """The deployment has no alias of this name."""
+
+    kind = "unknown-alias"
+
+
 class Conflict(PenstockError):
     """What exists already stands in the way."""
 
@@ -114,6 +127,24 @@ class TenantExists(Conflict):
     """A tenant of this id exists."""
 
     kind = "tenant-exists"
+
+
+class AdapterTaken(Conflict):
+    """The `name@version` means other bytes, or did once."""
+
+    kind = "adapter-taken"
+
+
+class AdapterInUse(Conflict):
+    """An alias names the adapter version."""
+
+    kind = "adapter-in-use"
+
+
+class NotPromoted(Conflict):
+    """The adapter version cannot come to that state, or not yet."""
+
+    kind = "not-promoted"
 
 
 class GatewayNotReplaced(Conflict):

@@ -28,13 +28,13 @@ from penstock.control.cluster_security import (
     make_cluster_token,
 )
 from penstock.control.data_dir import (
-    adapters_path,
     announce,
     cluster_token_path,
     owned,
     store_path,
 )
 from penstock.control.errors import CannotStart
+from penstock.control.head_adapters import HeadAdapters, head_adapters
 from penstock.control.head_admin import admin_server
 from penstock.control.head_gateway import gateway_manager
 from penstock.control.managers.deployments import DeploymentManager
@@ -64,7 +64,6 @@ from penstock.control.state.cluster import Cluster
 from penstock.control.state.health import Patience
 from penstock.control.state.replacing import Deadlines
 from penstock.control.state.traffic import Traffic
-from penstock.control.store.adapter_content import AdapterContents
 from penstock.control.store.sqlite import SqliteStore
 from penstock.control.store.timed import TimedStore
 
@@ -94,6 +93,7 @@ class _Head:
     """Everything that runs in a head."""
 
     keeper: Keeper
+    adapters: HeadAdapters
     health: HealthManager
     deployments: DeploymentManager
     routes: RouteManager
@@ -114,29 +114,29 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         check_free(*split_address(settings.rpc, flag="--rpc"), flag="--rpc")
         admin_listener = listen(*split_address(settings.admin, flag="--admin"), flag="--admin")
         stack.callback(admin_listener.close)
-        store = await SqliteStore.open(store_path(settings.data_dir))
-        stack.push_async_callback(store.close)
+        store = await _store(settings, stack)
         signs, traffic = GatewaySigns(clock), Traffic()
         keeper, routes, metrics = _observed(store, clock, traffic)
         await keeper.restore()
-        placement = AgentPlacement(
-            lambda address: GrpcAgentClient(address, dialer, lambda: keeper.stamp)
-        )
-        stack.push_async_callback(placement.close)
+        placement = _placement(keeper, dialer, stack)
+        adapters = await head_adapters(settings, keeper, placement, clock, stack)
         health = _health(settings, keeper, clock, dialer, stack)
         usage = await _usage(keeper, store, clock, stack)
         services = (
             RoutesService(routes, GatewayReports(keeper, signs, clock, traffic), usage),
-            _nodes_service(settings, health, keeper),
+            NodesService(
+                health, settings.timings.heartbeat, adapters.contents, lambda: keeper.stamp
+            ),
         )
         rpc_address = await _serve_rpc(settings, security, services, stack)
         gateway = gateway_manager(settings, rpc_address, keeper, signs, stack)
         admin = await admin_server(
-            settings, admin_listener, keeper, routes, store, clock, gateway, traffic
+            settings, admin_listener, keeper, adapters, routes, store, clock, gateway, traffic
         )
         announce(settings.data_dir, _addresses(settings, admin_listener, rpc_address))
         yield _Head(
             keeper,
+            adapters,
             health,
             _deployments(settings, keeper, placement, clock, metrics),
             routes,
@@ -145,6 +145,20 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
             admin,
             metrics,
         )
+
+
+async def _store(settings: HeadSettings, stack: AsyncExitStack) -> SqliteStore:
+    store = await SqliteStore.open(store_path(settings.data_dir))
+    stack.push_async_callback(store.close)
+    return store
+
+
+def _placement(keeper: Keeper, dialer: Dialer, stack: AsyncExitStack) -> AgentPlacement:
+    placement = AgentPlacement(
+        lambda address: GrpcAgentClient(address, dialer, lambda: keeper.stamp)
+    )
+    stack.push_async_callback(placement.close)
+    return placement
 
 
 def _observed(
@@ -216,13 +230,6 @@ def _deployments(
     )
 
 
-def _nodes_service(settings: HeadSettings, health: HealthManager, keeper: Keeper) -> NodesService:
-    """For node agents, with the adapters that they may fetch."""
-    contents = AdapterContents(adapters_path(settings.data_dir))
-    contents.throw_away_leftovers()
-    return NodesService(health, settings.timings.heartbeat, contents, lambda: keeper.stamp)
-
-
 async def _serve_rpc(
     settings: HeadSettings,
     security: ClusterSecurity,
@@ -247,6 +254,7 @@ async def _run(head: _Head, settings: HeadSettings) -> None:
             tasks.create_task(head.health.run()),
             tasks.create_task(head.routes.run()),
             tasks.create_task(head.usage.run()),
+            tasks.create_task(head.adapters.residence.run()),
             tasks.create_task(_serve_metrics(head, settings)),
         ]
         log.info("head started", extra={"data_dir": str(settings.data_dir)})
@@ -271,6 +279,8 @@ async def _look_around_then_act(head: _Head, settings: HeadSettings) -> None:
     async def before_acting() -> None:
         if settings.take_over:
             await _take_over(head, settings.timings.take_over_after)
+        await head.adapters.adoption.adopt()
+        head.adapters.residence.open()
 
     await look_around_then_act(
         head.health,

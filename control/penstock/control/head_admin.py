@@ -11,6 +11,7 @@ from penstock.control.admin.hosts import bracketed
 from penstock.control.admin.server import AdminServer
 from penstock.control.admin.services import AdminServices
 from penstock.control.data_dir import admin_token_path
+from penstock.control.head_adapters import HeadAdapters
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.proxies import GatewayManager
 from penstock.control.managers.routes import RouteManager
@@ -28,6 +29,7 @@ async def admin_server(
     settings: HeadSettings,
     listener: socket.socket,
     keeper: Keeper,
+    adapters: HeadAdapters,
     routes: RouteManager,
     store: Store,
     clock: Clock,
@@ -38,7 +40,17 @@ async def admin_server(
     _warn_of_plain_tokens(settings)
     tokens = TokenManager(keeper, clock)
     await _begin(tokens, settings)
-    services = AdminServices(keeper, routes, tokens, clock, store, gateways, traffic)
+    services = AdminServices(
+        keeper,
+        adapters.manager,
+        adapters.scratch,
+        routes,
+        tokens,
+        clock,
+        store,
+        gateways,
+        traffic,
+    )
     app = admin_app(services, metadata.version("penstock"), hosts=_hosts(settings))
     return AdminServer(app, listener, settings.tls)
 

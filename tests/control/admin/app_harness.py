@@ -5,18 +5,25 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import httpx
 from fastapi import FastAPI
 
+from penstock.control.adapter_sources.sources import MachineSources
 from penstock.control.admin.app import admin_app
 from penstock.control.admin.services import AdminServices
+from penstock.control.managers.adapter_library import AdapterLibrary
+from penstock.control.managers.adapters import AdapterManager
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.routes import RouteManager
 from penstock.control.managers.tokens import TokenManager
 from penstock.control.state.cluster import Cluster
 from penstock.control.state.tokens import Role
 from penstock.control.state.traffic import Traffic
+from penstock.control.store.adapter_content import INCOMING, AdapterContents
+from penstock.control.store.evidence_reports import EvidenceReports
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
 
@@ -34,6 +41,8 @@ class Admin:
     tokens: TokenManager
     clock: ManualClock
     traffic: Traffic
+    contents: AdapterContents
+    services: AdminServices
 
     async def headers(self, role: Role) -> dict[str, str]:
         """Those of a caller with a new token of this role, whose name is the role's."""
@@ -62,10 +71,19 @@ async def running_admin(*, hosts: tuple[str, ...] = ()) -> AsyncIterator[Admin]:
     await tokens.begin(SECRET, new=True)
     traffic = Traffic()
     routes = RouteManager(keeper, clock)
-    services = AdminServices(keeper, routes, tokens, clock, store, traffic=traffic)
-    app = admin_app(services, "1.2.3", hosts=hosts)
-    async with client_of(app) as client:
-        yield Admin(app, client, keeper, store, tokens, clock, traffic)
+    with TemporaryDirectory() as directory:
+        contents = AdapterContents(Path(directory, "adapters"))
+        scratch = Path(directory, "adapters", INCOMING)
+        sources = MachineSources(scratch, Path(directory, "hub"))
+        library = AdapterLibrary(contents, sources, keeper.cluster.view)
+        reports = EvidenceReports(Path(directory, "evidence"))
+        adapters = AdapterManager(keeper, library, reports, clock)
+        services = AdminServices(
+            keeper, adapters, scratch, routes, tokens, clock, store, traffic=traffic
+        )
+        app = admin_app(services, "1.2.3", hosts=hosts)
+        async with client_of(app) as client:
+            yield Admin(app, client, keeper, store, tokens, clock, traffic, contents, services)
 
 
 def assert_problem(reply: httpx.Response, status: int, *words: str) -> None:

@@ -75,8 +75,13 @@ async def test_put_creates_then_changes_then_does_nothing(admin: Admin) -> None:
 
 
 async def test_what_get_gives_put_takes(admin: Admin) -> None:
-    adapters = [{"alias": "p", "adapter": "p@1", "source": "s"}]
-    body = {**MINI, "adapters": adapters, "labels": {"team": "x"}, "max_queued": 3}
+    body = {
+        **MINI,
+        "max_adapters": 3,
+        "max_adapter_rank": 64,
+        "labels": {"team": "x"},
+        "max_queued": 3,
+    }
     created = (await admin.client.post("/admin/v1/deployments", json=body)).json()
     again = await admin.client.put("/admin/v1/deployments/mini", json=created["spec"])
     assert again.json()["generation"] == created["generation"]
@@ -156,7 +161,9 @@ async def test_an_if_match_that_is_no_generation_is_refused(admin: Admin) -> Non
         ({"engine_args": {"token_per_second": 5}}, "tokens_per_second"),
         ({"engine": "vllm", "engine_args": {"max_model_length": 5}}, "max_model_len"),
         ({"engine_args": {"x": "a\ud800"}}, "x"),
-        ({"adapters": [{"alias": "p", "adapter": "p", "source": "s"}]}, "name@version"),
+        ({"adapters": [{"alias": "p", "adapter": "p@1", "source": "s"}]}, "/admin/v1/adapters"),
+        ({"max_adapters": 513}, "max_adapters"),
+        ({"max_adapter_rank": -1}, "max_adapter_rank"),
         ({"labels": {"a": "\x00"}}, "printable"),
         ({"repliacs": 2}, "repliacs"),
     ],

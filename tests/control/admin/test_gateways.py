@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from penstock.control.admin.app import admin_app
 from penstock.control.admin.gateways_api import GatewayReplacer
 from penstock.control.admin.services import AdminServices
 from penstock.control.errors import GatewayNotReplaced, UnknownGateway
-from penstock.control.managers.routes import RouteManager
 from penstock.control.state.cluster import Gateway, GatewayState
 from penstock.control.state.tokens import Role
 from tests.control.admin.app_harness import Admin, assert_problem, client_of, running_admin
@@ -29,8 +30,7 @@ class Gateways:
 
 
 def services(admin: Admin, gateways: GatewayReplacer | None) -> AdminServices:
-    routes = RouteManager(admin.keeper, admin.clock)
-    return AdminServices(admin.keeper, routes, admin.tokens, admin.clock, admin.store, gateways)
+    return replace(admin.services, gateways=gateways)
 
 
 async def test_the_answer_is_the_gateway_that_took_over() -> None:

@@ -27,9 +27,10 @@ def keeper_of(store: MemoryStore) -> Keeper:
 
 
 def filled(view: ClusterView) -> ClusterView:
-    binding = AdapterBinding("p", "p@1", "s")
-    template = replace(spec().template, adapters=(binding,), engine_args=(("a", "1"), ("b", "2")))
+    args = (("a", "1"), ("b", "2"))
+    template = replace(spec().template, max_adapters=2, max_adapter_rank=8, engine_args=args)
     deployment = created(replace(spec(replicas=2), template=template), NOON, uid=UID)
+    deployment = replace(deployment, bindings=(AdapterBinding("p", "p@1", "s"),))
     view = view.with_deployment(replace(deployment, trouble="once")).with_node(node())
     return view.with_replica(replica("a")).with_replica(replica("b", ReplicaState.DRAINING))
 

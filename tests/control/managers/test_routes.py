@@ -5,20 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.routes import RESERVED_AT_ONCE, RouteManager
-from penstock.control.state.cluster import Cluster
+from penstock.control.state.cluster import Cluster, Gateway, GatewayReport, GatewayState
 from penstock.control.state.replica import ReplicaId, ReplicaState
-from penstock.control.state.snapshot import RouteSnapshot
+from penstock.control.state.snapshot import Routes, RouteSnapshot
 from penstock.control.state.stamp import Stamp
 from penstock.control.store.store import Author, Change
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
-from tests.fakes.control_values import deployment, replica
+from tests.fakes.control_values import NOON, deployment, replica
 from tests.fakes.control_waiting import eventually
 
 Snapshots = AsyncIterator[RouteSnapshot]
@@ -212,3 +212,52 @@ async def test_a_version_that_could_not_be_reserved_is_reserved_with_the_next() 
     restarted, _ = manager_of(store)
     await restarted.open()
     assert restarted.current().version > 2
+
+
+def reporting(name: str, version: int) -> Gateway:
+    """A gateway that routes by a snapshot."""
+    report = GatewayReport(NOON, snapshot_version=version)
+    return Gateway(name, GatewayState.REMOTE, report=report, reporting=True)
+
+
+async def told(routes: RouteManager, tasks: asyncio.TaskGroup) -> asyncio.Task[bool]:
+    """Whether all gateways get to know of mini."""
+
+    def is_told(found: Routes) -> bool:
+        return any(d.name == "mini" for d in found.deployments)
+
+    task = tasks.create_task(routes.told_everywhere(is_told, timedelta(seconds=30)))
+    await asyncio.sleep(0)
+    return task
+
+
+async def test_what_is_waited_for_is_told_once_every_gateway_routes_by_it() -> None:
+    routes, keeper = manager_of(MemoryStore())
+    await routes.open()
+    for name in ("near", "far"):
+        await keeper.observe(lambda view, n=name: view.with_gateway(reporting(n, 1)), "test")  # type: ignore[misc]
+    async with asyncio.TaskGroup() as tasks, running(routes):
+        waiting = await told(routes, tasks)
+        await keeper.observe(lambda view: view.with_deployment(deployment()), "test")
+        await eventually(lambda: _true(routes.current().version == 2), "the next snapshot")
+        await keeper.observe(lambda view: view.with_gateway(reporting("near", 2)), "test")
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        await keeper.observe(lambda view: view.with_gateway(reporting("far", 2)), "test")
+        assert await waiting
+
+
+async def test_nobody_is_waited_for_where_no_gateway_reports() -> None:
+    routes, _ = manager_of(MemoryStore())
+    assert await routes.told_everywhere(lambda _: False, timedelta(seconds=30))
+
+
+async def test_a_gateway_that_hangs_is_not_waited_for_for_ever() -> None:
+    routes, keeper = manager_of(MemoryStore())
+    await routes.open()
+    await keeper.observe(lambda view: view.with_gateway(reporting("hangs", 0)), "test")
+    assert not await routes.told_everywhere(lambda _: True, timedelta(milliseconds=20))
+
+
+async def _true(value: bool) -> bool:
+    return value

@@ -12,6 +12,7 @@ from typing import Any
 import grpc
 import pytest
 
+from penstock.adapters.alias import Alias, Move, Target
 from penstock.adapters.fitness import FamilyLimits
 from penstock.adapters.version import CONFIG_FILE, CONTENT_FILES, WEIGHTS_FILE
 from penstock.control.managers.gateway_reports import GatewayReports
@@ -25,19 +26,20 @@ from penstock.control.rpc.nodes_service import NodesService
 from penstock.control.rpc.routes_service import RoutesService
 from penstock.control.rpc.server import serve_rpc
 from penstock.control.state.cluster import Cluster, ClusterView, Gateway, GatewayState
-from penstock.control.state.deployment import AdapterBinding, created, template_digest
+from penstock.control.state.deployment import created, template_digest
 from penstock.control.state.limits import Canary, Limits, SelectionPolicy, Sharing
 from penstock.control.state.pings import Ping
 from penstock.control.state.replica import FailedAdapter, ReplicaState
 from penstock.control.store.adapter_content import AdapterContents
 from penstock.v1 import inference_pb2, nodes_pb2, nodes_pb2_grpc, routes_pb2, routes_pb2_grpc
 from tests.adapters.examples import CONFIG, safetensors
+from tests.adapters.examples import version as adapter_version
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
 from tests.fakes.control_values import MINI, NOON, PATIENCE, UID, node, spec
 
 LIMITS = Limits(4, 1, 2, 3, 5, 0.5, 6, 7, 8, 9)
-PIRATE = Path("replica/penstock/replica/default_model/weights/adapters/pirate")
+SHIPPED = Path("replica/penstock/replica/default_model/weights/adapters/pirate")
 SHARING = Sharing(SelectionPolicy.SESSION, (Canary("next", 50),))
 
 
@@ -87,15 +89,21 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
     await server.stop(None)
 
 
-TEMPLATE = replace(spec().template, adapters=(AdapterBinding("pirate", "pirate@1", "s"),))
-WITH_PIRATE = template_digest(TEMPLATE)
+TEMPLATE = replace(spec().template, max_adapters=2)
+WITH_ADAPTERS = template_digest(TEMPLATE)
+PIRATE, PARROT = (
+    adapter_version(f"{name}@1", name, family=TEMPLATE.family) for name in ("pirate", "parrot")
+)
+SPLIT = Target.split({PIRATE.ref: 9, PARROT.ref: 1})
 
 
 def _with_everything(view: ClusterView) -> ClusterView:
     """A deployment with every field set, and no node yet."""
     full = replace(spec(), template=TEMPLATE, limits=LIMITS, sharing=SHARING)
     view = view.with_deployment(created(spec(name="next"), NOON, uid="u2"))
-    return view.with_deployment(created(full, NOON, uid=UID))
+    alias = Alias("mini", "sea", (Move(SPLIT, NOON, "alice"),))
+    adapters = view.adapters.with_version(PIRATE).with_version(PARROT).with_alias(alias)
+    return replace(view, adapters=adapters).with_deployment(created(full, NOON, uid=UID))
 
 
 def status(phase: nodes_pb2.ReplicaPhase, replica_id: str = "r1") -> nodes_pb2.ReplicaStatus:
@@ -103,7 +111,7 @@ def status(phase: nodes_pb2.ReplicaPhase, replica_id: str = "r1") -> nodes_pb2.R
         replica_id=replica_id,
         deployment="mini",
         deployment_uid=UID,
-        template_digest=WITH_PIRATE,
+        template_digest=WITH_ADAPTERS,
         revision=1,
         phase=phase,
         address="127.0.0.1:9",
@@ -193,10 +201,16 @@ async def test_a_watcher_gets_every_field_of_the_routes(served: Served) -> None:
     assert snapshot.made_at_ms == int(NOON.timestamp() * 1000)
     deployment, _ = snapshot.deployments
     assert (deployment.name, deployment.model, deployment.generation) == (MINI, "penstock-mini", 1)
-    assert (deployment.uid, deployment.template_digest) == (UID, WITH_PIRATE)
+    assert (deployment.uid, deployment.template_digest) == (UID, WITH_ADAPTERS)
     assert (deployment.max_model_len, deployment.created) == (512, int(NOON.timestamp()))
     assert list(deployment.endpoints) == ["/v1/completions"]
-    assert [(a.alias, a.adapter) for a in deployment.aliases] == [("pirate", "pirate@1")]
+    (alias,) = deployment.aliases
+    assert (alias.alias, alias.adapter) == ("sea", "parrot@1")
+    assert [(s.adapter, s.weight) for s in alias.shares] == [("parrot@1", 1), ("pirate@1", 9)]
+    assert [(a.name, a.digest, a.base_family) for a in snapshot.adapters] == [
+        (str(each.ref), each.manifest.digest, "penstock-mini") for each in (PARROT, PIRATE)
+    ]
+    assert all(a.created for a in snapshot.adapters)
     limits = deployment.limits
     assert (limits.max_ongoing, limits.max_queued) == (4, 1)
     assert (limits.queue_deadline_ms, limits.first_event_deadline_ms) == (2, 3)
@@ -208,7 +222,7 @@ async def test_a_watcher_gets_every_field_of_the_routes(served: Served) -> None:
     (route,) = snapshot.replicas
     assert (route.id, route.deployment, route.address) == ("r1", "mini", "127.0.0.1:9")
     assert (route.node, route.zone, route.capacity, route.revision) == ("n1", "z", 3, 1)
-    assert (route.deployment_uid, route.template_digest) == (UID, WITH_PIRATE)
+    assert (route.deployment_uid, route.template_digest) == (UID, WITH_ADAPTERS)
     assert route.state == inference_pb2.REPLICA_STATE_READY
     assert list(route.adapters) == ["pirate@1"]
 
@@ -293,13 +307,13 @@ async def test_a_node_gets_an_adapter_in_pieces_file_by_file(
 async def test_an_adapter_that_is_thrown_away_meanwhile_is_still_sent_whole(
     served: Served,
 ) -> None:
-    digest = served.contents.take_in(PIRATE, FamilyLimits()).digest
+    digest = served.contents.take_in(SHIPPED, FamilyLimits()).digest
     pieces = aiter(served.nodes.FetchAdapter(request_for(digest)))
     received = len((await anext(pieces)).data)
     served.contents.remove(digest)
     async for piece in pieces:
         received += len(piece.data)
-    assert received == sum((PIRATE / name).stat().st_size for name in CONTENT_FILES)
+    assert received == sum((SHIPPED / name).stat().st_size for name in CONTENT_FILES)
 
 
 @pytest.mark.parametrize("digest", ["", "0" * 64, "../../etc", "incoming", "x\n"])
@@ -310,7 +324,7 @@ async def test_an_adapter_that_nobody_registered_is_not_found(served: Served, di
 
 
 async def test_an_adapter_that_cannot_be_read_is_told_apart(served: Served) -> None:
-    digest = served.contents.take_in(PIRATE, FamilyLimits()).digest
+    digest = served.contents.take_in(SHIPPED, FamilyLimits()).digest
     directory = served.contents.directory_of(digest)
     assert directory is not None
     (directory / CONTENT_FILES[0]).unlink()

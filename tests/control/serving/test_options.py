@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.adapters.adapter import AdapterRef
 from penstock.control.errors import InvalidSetting
 from penstock.control.serving.options import (
     DEFAULT_ADAPTERS,
     Adapter,
     ServeOptions,
+    adapters_of,
     deployment_name,
     parse_adapter,
     parse_engine_args,
@@ -21,7 +23,6 @@ from penstock.control.serving.options import (
     resolve_model,
 )
 from penstock.control.state.deployment import (
-    AdapterBinding,
     DeploymentName,
     DeploymentSpec,
     Template,
@@ -66,9 +67,23 @@ def test_a_setting_that_is_none_is_refused(settings: list[str], one_string: str)
 @pytest.mark.parametrize("text", DEFAULT_ADAPTERS)
 def test_the_default_adapters_are_well_formed(text: str) -> None:
     adapter = parse_adapter(text)
-    binding = AdapterBinding(adapter.alias, adapter.name, adapter.source)
-    template = Template("vllm", "penstock-mini", adapters=(binding,))
-    assert DeploymentSpec(DeploymentName("mini"), template).template == template
+    assert str(AdapterRef.parse(adapter.name)) == adapter.name
+    assert adapter.source.startswith("penstock-mini/")
+
+
+def test_the_default_model_brings_its_adapters_and_other_models_bring_none() -> None:
+    assert [each.alias for each in adapters_of("penstock-mini", None)] == ["pirate", "json"]
+    assert all(each.comes_along for each in adapters_of("penstock-mini", None))
+    assert adapters_of("other", None) == ()
+    assert adapters_of("penstock-mini", []) == ()
+    assert adapters_of("other", ["sql=sql@2=/lora"]) == (Adapter("sql", "sql@2", "/lora"),)
+
+
+@pytest.mark.parametrize(("named", "said", "slots"), [(0, 0, 0), (2, 0, 4), (6, 0, 6), (2, 3, 3)])
+def test_there_is_room_for_all_adapters_that_are_named(named: int, said: int, slots: int) -> None:
+    adapters = tuple(Adapter(f"a{i}", f"a{i}@1", "/x") for i in range(named))
+    options = ServeOptions("m", "mini", Path("/d"), adapters=adapters, max_adapters=said)
+    assert options.adapter_slots == slots
 
 
 def test_an_adapter_directory_becomes_absolute(

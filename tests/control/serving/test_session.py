@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from penstock.control.admin.adapter_models import AdapterModel
+from penstock.control.admin.alias_models import AliasModel
 from penstock.control.admin.models import (
     DeploymentModel,
     GatewayModel,
@@ -14,9 +19,9 @@ from penstock.control.admin.models import (
     ReplicaModel,
     SpecModel,
 )
-from penstock.control.errors import CannotStart, Unavailable
+from penstock.control.errors import CannotStart, InvalidInput, Unavailable
 from penstock.control.serving.children import Child
-from penstock.control.serving.options import ServeOptions
+from penstock.control.serving.options import Adapter, ServeOptions
 from penstock.control.serving.session import Session
 from tests.control.serving.pictures import gateway
 from tests.fakes.control_clock import ManualClock
@@ -32,6 +37,10 @@ class Admin:
         self.refusals = 0
         self.spec: SpecModel | None = None
         self.deployed = asyncio.Event()
+        self.removed: set[str] = set()
+        self.known: list[str] = []  # aliases
+        self.registered: list[tuple[str, str, str]] = []
+        self.named: list[tuple[str, str]] = []
 
     async def deployments(self) -> list[DeploymentModel]:
         return []
@@ -55,6 +64,21 @@ class Admin:
 
     async def delete_deployment(self, name: str) -> None:
         raise AssertionError("nothing was served last time")
+
+    async def register_adapter(
+        self, name: str, version: str, base: str, source: str, labels: Mapping[str, str]
+    ) -> tuple[AdapterModel, bool]:
+        if f"{name}@{version}" in self.removed:
+            raise InvalidInput(f"{name}@{version} was removed")
+        self.registered.append((f"{name}@{version}", base, source))
+        return AdapterModel.model_construct(), True
+
+    async def aliases(self, deployment: str | None = None) -> list[AliasModel]:
+        return [AliasModel.model_construct(alias=alias) for alias in self.known]
+
+    async def put_alias(self, deployment: str, alias: str, wish: Mapping[str, Any]) -> AliasModel:
+        self.named.append((f"{deployment}:{alias}", wish["target"]))
+        return AliasModel.model_construct()
 
 
 class Gateway:
@@ -86,16 +110,22 @@ class Shown:
 class Serving:
     """A session with its children, as `penstock serve` runs them."""
 
-    def __init__(self, folder: Path, tasks: asyncio.TaskGroup) -> None:
-        self.admin = Admin()
+    def __init__(
+        self,
+        folder: Path,
+        tasks: asyncio.TaskGroup,
+        adapters: tuple[Adapter, ...] = (),
+        admin: Admin | None = None,
+    ) -> None:
+        self.admin = admin or Admin()
         self.heads = FakeLauncher()
         self.heads.log = "penstock head: error: there is no gateway\n"
         options = ServeOptions(
-            "mini", "mini", folder, engine="simulated", settings={"max_queued": 7}
+            "mini", "mini", folder, "simulated", adapters=adapters, settings={"max_queued": 7}
         )
         head = Child("head", [], folder / "head.log", self.heads, ManualClock(), print)
-        nodes = FakeLauncher()
-        node = Child("node agent", [], folder / "node.log", nodes, ManualClock(), print)
+        self.nodes = FakeLauncher()
+        node = Child("node agent", [], folder / "node.log", self.nodes, ManualClock(), print)
         session = Session(options, self.admin, Gateway(), Shown(), head, node)
         self._running = [
             tasks.create_task(head.keep_running()),
@@ -131,3 +161,53 @@ async def test_what_a_head_that_stops_refused_is_asked_again(tmp_path: Path) -> 
         serving.end()
     assert serving.admin.spec is not None
     assert (serving.admin.spec.max_queued, serving.admin.spec.max_n) == (7, 16)
+
+
+PIRATE = Adapter("pirate", "pirate@1", "penstock-mini/pirate", comes_along=True)
+SQL = Adapter("sql", "sql@2", "/lora")
+
+
+async def offered(folder: Path, admin: Admin, *adapters: Adapter) -> Admin:
+    """What a session with these adapters asks of the admin API before the node starts."""
+    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+        admin.shown = [gateway()]
+        serving = Serving(folder, tasks, adapters, admin)
+        while not serving.nodes.started:
+            await asyncio.sleep(0)
+        serving.end()
+    return admin
+
+
+async def test_adapters_are_registered_and_named_before_a_replica_is_started(
+    tmp_path: Path,
+) -> None:
+    admin = await offered(tmp_path, Admin(), PIRATE, SQL)
+    assert admin.registered == [
+        ("pirate@1", "mini", "penstock-mini/pirate"),
+        ("sql@2", "mini", "/lora"),
+    ]
+    assert admin.named == [("mini:pirate", "pirate@1"), ("mini:sql", "sql@2")]
+    assert admin.spec is not None
+    assert admin.spec.max_adapters == 4
+
+
+async def test_an_alias_that_was_moved_stays_unless_it_is_asked_for(tmp_path: Path) -> None:
+    admin = Admin()
+    admin.known = ["pirate", "sql"]
+    await offered(tmp_path, admin, PIRATE, SQL)
+    assert admin.named == [("mini:sql", "sql@2")]
+
+
+async def test_an_adapter_that_comes_along_and_was_removed_is_left_out(tmp_path: Path) -> None:
+    admin = Admin()
+    admin.removed = {"pirate@1"}
+    await offered(tmp_path, admin, PIRATE, SQL)
+    assert admin.named == [("mini:sql", "sql@2")]
+
+
+async def test_an_adapter_that_was_asked_for_and_cannot_be_is_told(tmp_path: Path) -> None:
+    admin = Admin()
+    admin.removed = {"pirate@1"}
+    with pytest.raises(ExceptionGroup) as caught:
+        await offered(tmp_path, admin, replace(PIRATE, comes_along=False))
+    assert caught.group_contains(CannotStart, match="pirate@1 was removed")

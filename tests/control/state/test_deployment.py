@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 
 import pytest
 
 from penstock.control.errors import InvalidSpec
 from penstock.control.state.deployment import (
-    AdapterBinding,
     DeploymentName,
     DeploymentSpec,
     Template,
     changed,
     created,
+    template_digest,
 )
 from penstock.control.state.limits import Canary, Limits, SelectionPolicy, Sharing
 from tests.fakes.control_values import NOON, SECOND, UID, spec
@@ -39,22 +40,9 @@ def test_a_name_like_a_model_is_taken(name: str) -> None:
         (Template(engine="vllm", model=" "), "model is ' '"),
         (Template(engine="vllm", model="a\ud800"), "model is"),
         (Template(engine="vllm", model="m", engine_args=(("--x", "1"),)), "without dashes"),
-        (
-            Template(engine="vllm", model="m", adapters=(AdapterBinding("p", "p", "s"),)),
-            "name@version",
-        ),
-        (
-            Template(engine="vllm", model="m", adapters=(AdapterBinding("p", "p@1", ""),)),
-            "has no source",
-        ),
-        (
-            Template(
-                engine="vllm",
-                model="m",
-                adapters=(AdapterBinding("p", "p@1", "s"), AdapterBinding("p", "p@2", "s")),
-            ),
-            "stands twice",
-        ),
+        (Template(engine="vllm", model="m", max_adapters=-1), "max_adapters is -1"),
+        (Template(engine="vllm", model="m", max_adapters=513), "max_adapters is 513"),
+        (Template(engine="vllm", model="m", max_adapter_rank=513), "max_adapter_rank is 513"),
     ],
 )
 def test_a_template_that_cannot_run_is_refused(template: Template, message: str) -> None:
@@ -102,3 +90,28 @@ def test_another_model_takes_new_replicas_and_forgets_old_trouble() -> None:
     assert (deployment.generation, deployment.template_generation) == (2, 2)
     assert deployment.template_digest != troubled.template_digest
     assert deployment.trouble == ""
+
+
+def test_a_digest_is_that_of_heads_that_knew_fewer_fields() -> None:
+    text = '{"adapters":[],"engine":"simulated","engine_args":[["ttft_ms","5"]],"model":"m"}'
+    template = Template("simulated", "m", (("ttft_ms", "5"),))
+    assert template_digest(template) == hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_a_digest_that_another_head_made_stays_until_the_template_changes() -> None:
+    kept = replace(created(spec(), NOON, uid="u"), template_digest="an older head's")
+    scaled = changed(kept, replace(spec(), replicas=5), NOON)
+    assert (scaled.generation, scaled.template_digest) == (2, "an older head's")
+    other = replace(spec(), template=replace(spec().template, max_adapters=2))
+    assert changed(kept, other, NOON).template_digest == template_digest(other.template)
+
+
+@pytest.mark.parametrize(
+    ("settings", "slots", "rank"),
+    [((0, 0), 0, 0), ((3, 0), 3, 16), ((0, 64), 4, 64), ((3, 64), 3, 64)],
+)
+def test_either_setting_makes_room_for_adapters(
+    settings: tuple[int, int], slots: int, rank: int
+) -> None:
+    template = Template("vllm", "m", max_adapters=settings[0], max_adapter_rank=settings[1])
+    assert (template.adapter_slots, template.adapter_rank) == (slots, rank)

@@ -6,11 +6,15 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.adapters.alias import Alias, Move, Target
+from penstock.adapters.version import VersionState
+from penstock.control.state.adapter_registry import AdapterRegistry
 from penstock.control.state.cluster import ClusterView
-from penstock.control.state.deployment import AdapterBinding, created
+from penstock.control.state.deployment import created
 from penstock.control.state.limits import Canary, Limits, Sharing
 from penstock.control.state.replica import Evidence, NodeState, Replica, ReplicaState
 from penstock.control.state.snapshot import routes_of
+from tests.adapters.examples import version
 from tests.fakes.control_values import NOON, UID, node, replica, spec
 
 
@@ -76,16 +80,22 @@ def test_a_silent_node_changes_no_route() -> None:
 
 
 def test_a_deployment_tells_its_adapters_and_the_shortest_known_context() -> None:
-    binding = AdapterBinding("pirate", "pirate@1", "penstock-mini/pirate")
-    template = replace(spec().template, adapters=(binding,))
-    view = ClusterView().with_deployment(
-        created(replace(spec(), template=template, limits=Limits(max_ongoing=7)), NOON, uid=UID)
+    pirate = version("pirate@1", family=spec().template.family)
+    retired = version("pirate@0", "old", VersionState.RETIRED, spec().template.family)
+    alias = Alias("mini", "sea", (Move(Target.of(pirate.ref), NOON, "alice"),))
+    registry = AdapterRegistry().with_version(pirate).with_version(retired).with_alias(alias)
+    view = ClusterView(adapters=registry).with_deployment(
+        created(replace(spec(), limits=Limits(max_ongoing=7)), NOON, uid=UID)
     )
     for name, length in (("a", 0), ("b", 512), ("c", 2048)):
         one = replica(name)
         view = view.with_replica(replace(one, status=replace(one.status, max_model_len=length)))
-    (route,) = routes_of(view).deployments
-    assert route.adapters == (("pirate", "pirate@1"),)
+    routes = routes_of(view)
+    (route,) = routes.deployments
+    assert route.aliases == (("sea", Target.of(pirate.ref)),)
+    (told,) = routes.adapters
+    assert (told.name, told.digest) == ("pirate@1", pirate.manifest.digest)
+    assert told.base_family == route.base_family == "penstock-mini"
     assert (route.max_model_len, route.limits.max_ongoing) == (512, 7)
     assert route.created == int(NOON.timestamp())
 

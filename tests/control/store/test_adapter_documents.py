@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.adapters.alias import Alias, Move, Target
-from penstock.adapters.promotion import Evidence
+from penstock.adapters.promotion import Evidence, PromotionPolicy
 from penstock.adapters.version import Digest, VersionState
+from penstock.control.state.adapter_registry import Removed, StoredEvidence
 from penstock.control.store import adapter_documents as documents
 from tests.adapters.examples import MINI, ref, version
 
@@ -38,12 +40,27 @@ def test_a_version_comes_back(state: VersionState, content: str) -> None:
 def test_an_alias_comes_back_with_its_moves(moves: list[Move]) -> None:
     alias = Alias("chat", "sea", tuple(moves))
     assert documents.to_alias(through_json(documents.from_alias(alias))) == alias
+    kept = replace(alias, preload=2, pinned=True)
+    assert documents.to_alias(through_json(documents.from_alias(kept))) == kept
 
 
 @given(st.booleans(), whens, st.none() | named)
 def test_evidence_comes_back(passed: bool, at: datetime, against: Any) -> None:
     evidence = Evidence(Digest("a" * 64), MINI, "adapter-regression", passed, at, against, "d" * 64)
-    assert documents.to_evidence(through_json(documents.from_evidence(evidence))) == evidence
+    told = StoredEvidence("ev_1", ref("pirate@1"), evidence, report="e" * 64)
+    assert documents.to_evidence(through_json(documents.from_evidence(told))) == told
+
+
+def test_a_removed_name_comes_back() -> None:
+    removed = Removed(ref("pirate@1"), Digest("a" * 64))
+    assert documents.to_removed(through_json(documents.from_removed(removed))) == removed
+
+
+@given(st.frozensets(st.sampled_from(VersionState)), st.none() | st.timedeltas(timedelta(0)))
+def test_a_policy_comes_back(states: frozenset[VersionState], age: timedelta | None) -> None:
+    age = timedelta(seconds=age.total_seconds() // 1) if age is not None else None
+    policy = PromotionPolicy(states, "adapter-regression", age)
+    assert documents.to_policy(through_json(documents.from_policy(policy))) == policy
 
 
 def test_a_document_whose_digest_is_anothers_is_refused() -> None:

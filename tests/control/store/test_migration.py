@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.control.state.cluster import ClusterView
+from penstock.control.state.deployment import AdapterBinding
 from penstock.control.state.limits import Canary, Limits, SelectionPolicy, Sharing
 from penstock.control.store.documents import changes_between, digest_of, view_of
 from penstock.control.store.migration import migrations
@@ -64,3 +65,27 @@ def test_what_this_version_wrote_is_read_as_it_was_written() -> None:
     assert migrated(nobody_waits) is nobody_waits
     sharing = Sharing(SelectionPolicy.SESSION, (Canary("b", 9),))
     assert limits_of(nobody_waits) == (Limits(max_queued=0), sharing)
+
+
+BINDING = {"alias": "pirate", "adapter": "pirate@1", "source": "penstock-mini/pirate"}
+
+
+def before_the_registry(**changes: Any) -> Document:
+    """As the version before wrote it."""
+    later = ("bindings", "max_adapters", "max_adapter_rank")
+    return {key: value for key, value in document(**changes).items() if key not in later}
+
+
+def test_adapters_of_a_template_wait_to_be_registered_and_replace_no_replica() -> None:
+    found = migrated(before_the_registry(adapters=[BINDING], template_digest="as it was"))
+    read = view_of(Contents(1, {KEY: Stored(found, 1)}), NOON).deployments[MINI]
+    assert read.bindings == (AdapterBinding("pirate", "pirate@1", "penstock-mini/pirate"),)
+    assert read.template_digest == "as it was"
+    assert (read.spec.template.adapter_slots, read.spec.template.adapter_rank) == (4, 16)
+
+
+def test_a_template_without_adapters_takes_none() -> None:
+    found = migrated(before_the_registry(adapters=[]))
+    read = view_of(Contents(1, {KEY: Stored(found, 1)}), NOON).deployments[MINI]
+    assert (read.bindings, read.spec.template) == ((), spec().template)
+    assert read.template_digest == deployment(spec()).template_digest

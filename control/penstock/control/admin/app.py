@@ -7,6 +7,8 @@ from collections.abc import Collection
 from fastapi import APIRouter, FastAPI
 from fastapi_offline import FastAPIOffline
 
+from penstock.control.admin.adapters_api import AdaptersApi, adapter_policy_api
+from penstock.control.admin.aliases_api import AliasesApi
 from penstock.control.admin.audit_api import audit_api
 from penstock.control.admin.deployments_api import DeploymentsApi
 from penstock.control.admin.documents import with_problems
@@ -22,6 +24,7 @@ from penstock.control.admin.tenants_api import TenantsApi
 from penstock.control.admin.tokens_api import tokens_api
 from penstock.control.admin.usage_api import usage_api
 from penstock.control.admin.version_api import live_api, version_api
+from penstock.control.managers.aliases import AliasManager
 from penstock.control.managers.quarantine import Quarantine
 from penstock.control.managers.tenants import TenantManager
 
@@ -56,6 +59,10 @@ def _resources(services: AdminServices, version: str) -> APIRouter:
     api.include_router(lists_api(services.keeper.cluster))
     api.include_router(nodes_api(services.keeper))
     api.include_router(gateways_api(services.gateways))
+    aliases = AliasManager(services.keeper, services.routes, services.clock)
+    api.include_router(AdaptersApi(services.adapters, services.adapter_scratch).router())
+    api.include_router(adapter_policy_api(services.adapters))
+    api.include_router(AliasesApi(aliases).router())
     api.include_router(quarantine_api(Quarantine(services.keeper)))
     tenants = TenantManager(services.keeper, services.clock)
     api.include_router(TenantsApi(tenants).router())

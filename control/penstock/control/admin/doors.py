@@ -1,7 +1,7 @@
 """What every request has to pass before a handler sees it: Host, Origin, token, type, size.
 
 In this order, so that nothing is read of a stranger's body. A body is taken whole, up to a limit
-and within a time, before the handler runs.
+and within a time, before the handler runs; but for an adapter's files, which are too large.
 """
 
 from __future__ import annotations
@@ -26,10 +26,13 @@ from penstock.control.errors import (
 from penstock.control.managers.tokens import TokenManager
 
 BODY_LIMIT = 1 << 20  # bytes
+REPORT_LIMIT = 8 << 20  # bytes, of a body with an evaluation's report
 BODY_TIME = timedelta(seconds=30)
 GUARDED = "/admin/"
 WRITING = ("POST", "PUT", "PATCH")
 JSON = "application/json"
+UPLOADS = "/admin/v1/adapters"
+MULTIPART = "multipart/form-data"
 
 
 class Doors:
@@ -47,8 +50,11 @@ class Doors:
             self._check_names(scope, headers)
             if scope["path"].startswith(GUARDED):
                 await self._check_token(scope, headers)
+            if _is_streamed(scope, headers):
+                await self._app(scope, receive, send)
+                return
             _check_type(scope["method"], headers)
-            body = await _read(headers, receive)
+            body = await _read(headers, receive, _limit_of(scope["path"]))
         except PenstockError as error:
             response = explained(error)
             response.headers["connection"] = "close"  # what is left of the body is not read
@@ -80,19 +86,29 @@ def _check_type(method: str, headers: Headers) -> None:
         raise UnsupportedMediaType(f"Content-Type is {said or 'not given'}: send {JSON}")
 
 
-async def _read(headers: Headers, receive: Receive) -> bytes:
+def _is_streamed(scope: Scope, headers: Headers) -> bool:
+    """Whether the handler reads the body itself, piece by piece: the files of an adapter."""
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    return (scope["method"], scope["path"], kind) == ("POST", UPLOADS, MULTIPART)
+
+
+def _limit_of(path: str) -> int:
+    return REPORT_LIMIT if path.startswith(UPLOADS) and path.endswith("/evidence") else BODY_LIMIT
+
+
+async def _read(headers: Headers, receive: Receive, limit: int) -> bytes:
     """The whole body. Raises `BodyTooLarge`, at once where its length is told, `BodyTooSlow`."""
     told = headers.get("content-length", "0")
-    if not told.isdigit() or int(told) > BODY_LIMIT:
-        raise BodyTooLarge(f"the body is {told} bytes long: at most {BODY_LIMIT} are taken")
+    if not told.isdigit() or int(told) > limit:
+        raise BodyTooLarge(f"the body is {told} bytes long: at most {limit} are taken")
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_TIME.total_seconds()):
             while True:
                 message = await receive()
                 body += message.get("body", b"")
-                if len(body) > BODY_LIMIT:
-                    raise BodyTooLarge(f"the body is longer than {BODY_LIMIT} bytes")
+                if len(body) > limit:
+                    raise BodyTooLarge(f"the body is longer than {limit} bytes")
                 if not message.get("more_body", False):
                     return bytes(body)
     except TimeoutError:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, model_validator
 
+from penstock.adapters.lora_config import LARGEST_RANK
 from penstock.control.admin.deployment_settings import SettingsModel
 from penstock.control.admin.fields import Count, Text, one_of
 from penstock.control.admin.load_models import DoubtModel, LoadModel
@@ -15,7 +16,7 @@ from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
 from penstock.control.state.deployment import (
     ENGINES,
     MAX_REPLICAS,
-    AdapterBinding,
+    MOST_ADAPTERS,
     Deployment,
     DeploymentName,
     DeploymentSpec,
@@ -34,22 +35,9 @@ FOREIGN = "foreign"  # a replica of a deployment that the store never knew
 Setting = Text | StrictBool | StrictInt | float
 
 
-class AdapterModel(BaseModel):
-    """An adapter that a deployment offers as "<deployment>:<alias>"."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    alias: Text = Field(examples=["pirate"])
-    adapter: Text = Field(description="immutable version, name@version", examples=["pirate@1"])
-    source: Text = Field(
-        description="directory on the nodes, or a name that the replica ships",
-        examples=["penstock-mini/pirate"],
-    )
-
-
 class SpecModel(SettingsModel):
-    """What is asked of a deployment; changes to engine, model, engine_args and adapters take new
-    replicas."""
+    """What is asked of a deployment; changes to engine, model, engine_args, max_adapters and
+    max_adapter_rank take new replicas."""
 
     engine: Text = Field(
         "vllm", description="what answers", json_schema_extra={"enum": list(ENGINES)}
@@ -63,7 +51,12 @@ class SpecModel(SettingsModel):
         description="the engine's own settings, without dashes in front",
         examples=[{"max_model_len": "2048"}],
     )
-    adapters: list[AdapterModel] = Field(default_factory=list, max_length=1000)
+    max_adapters: Annotated[StrictInt, Field(ge=0, le=MOST_ADAPTERS)] = Field(
+        0, description="adapters that an engine holds at once; 0: none, or a few by their rank"
+    )
+    max_adapter_rank: Annotated[StrictInt, Field(ge=0, le=LARGEST_RANK)] = Field(
+        0, description="0: none, or the usual one by max_adapters"
+    )
     replicas: Annotated[StrictInt, Field(ge=0, le=MAX_REPLICAS)] = 1
     labels: dict[Text, Text] = Field(
         default_factory=dict,
@@ -77,13 +70,24 @@ class SpecModel(SettingsModel):
         "0: the node agent's default",
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _adapters_are_registered(cls, given: object) -> object:
+        if isinstance(given, dict) and "adapters" in given:
+            raise ValueError(
+                "adapters are no part of a deployment: register them at /admin/v1/adapters, name "
+                "them at /admin/v1/aliases, and set max_adapters here"
+            )
+        return given
+
     def to_spec(self, name: str) -> DeploymentSpec:
         """The spec that this asks for; raises InvalidSpec."""
         template = Template(
             engine=self.engine,
             model=self.model,
             engine_args=tuple(sorted((k, _setting(v)) for k, v in self.engine_args.items())),
-            adapters=tuple(AdapterBinding(a.alias, a.adapter, a.source) for a in self.adapters),
+            max_adapters=self.max_adapters,
+            max_adapter_rank=self.max_adapter_rank,
         )
         spec = DeploymentSpec(
             name=DeploymentName(name),
@@ -105,10 +109,8 @@ class SpecModel(SettingsModel):
             engine=template.engine,
             model=template.model,
             engine_args=dict(template.engine_args),
-            adapters=[
-                AdapterModel(alias=b.alias, adapter=b.adapter, source=b.source)
-                for b in template.adapters
-            ],
+            max_adapters=template.max_adapters,
+            max_adapter_rank=template.max_adapter_rank,
             replicas=spec.replicas,
             **SettingsModel.of_spec(spec).model_dump(),
             labels=dict(spec.labels),
@@ -150,6 +152,11 @@ class DeploymentModel(BaseModel):
     template_digest: str = Field(description="what its replicas are made of")
     spec: SpecModel
     status: StatusModel
+    aliases: list[str] = Field(default_factory=list, description="of adapters that it offers")
+    unregistered: list[str] = Field(
+        default_factory=list,
+        description="adapters of an older version's spec whose files the head cannot read",
+    )
     created_at: datetime
     updated_at: datetime
 
@@ -173,6 +180,8 @@ class DeploymentModel(BaseModel):
                 message=status.message,
                 load=LoadModel.of(traffic),
             ),
+            aliases=[alias.name for alias in view.adapters.aliases_of(deployment.spec.name)],
+            unregistered=[f"{b.alias}={b.adapter}={b.source}" for b in deployment.bindings],
             created_at=deployment.created_at,
             updated_at=deployment.updated_at,
         )

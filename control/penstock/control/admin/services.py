@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from penstock.control.admin.gateways_api import GatewayReplacer
+from penstock.control.managers.adapters import AdapterManager
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.routes import RouteManager
 from penstock.control.managers.tokens import TokenManager
@@ -18,6 +20,8 @@ class AdminServices:
     """The managers that its resources call."""
 
     keeper: Keeper
+    adapters: AdapterManager
+    adapter_scratch: Path  # where uploads lie meanwhile
     routes: RouteManager
     tokens: TokenManager
     clock: Clock

@@ -15,7 +15,7 @@ from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, say_json
 from penstock.control.cli.options import AsJson
 from penstock.control.errors import InvalidSetting
-from penstock.control.serving.options import parse_adapter, parse_engine_args
+from penstock.control.serving.options import parse_engine_args
 from penstock.control.serving.settings_text import checked, parse_settings
 
 Name = Annotated[str, typer.Argument(help='What clients say as "model".')]
@@ -29,9 +29,11 @@ EngineArg = Annotated[
     list[str] | None,
     typer.Option(metavar="KEY=VALUE", help="A setting of the engine. Repeatable."),
 ]
-AdapterOption = Annotated[
-    list[str] | None,
-    typer.Option(metavar="ALIAS=NAME@VERSION=SOURCE", help="A LoRA adapter. Repeatable."),
+MaxAdapters = Annotated[
+    int | None, typer.Option(min=0, help="LoRA adapters that a replica holds at once; 0: none.")
+]
+MaxAdapterRank = Annotated[
+    int | None, typer.Option(min=0, help="The largest rank of an adapter; 0: the usual one.")
 ]
 SpecFile = Annotated[
     Path | None,
@@ -58,7 +60,8 @@ def deploy(
     engine: Engine = None,
     replicas: Replicas = None,
     engine_arg: EngineArg = None,
-    adapter: AdapterOption = None,
+    max_adapters: MaxAdapters = None,
+    max_adapter_rank: MaxAdapterRank = None,
     settings: Set = None,
     file: SpecFile = None,
     only_new: OnlyNew = False,
@@ -73,14 +76,19 @@ def deploy(
       penstock deploy mini --model penstock-mini --replicas 2
       penstock deploy qwen --model Qwen/Qwen2.5-0.5B-Instruct --engine-arg max_model_len=4096
       penstock deploy mini --model penstock-mini --set max_queued=20 --set kv_pressure=0.9
+      penstock deploy mini --model penstock-mini --max-adapters 8
       penstock deploy mini -f mini.json --new
     """
-    given = {"model": model, "engine": engine, "replicas": replicas}
+    given = {
+        "model": model,
+        "engine": engine,
+        "replicas": replicas,
+        "max_adapters": max_adapters,
+        "max_adapter_rank": max_adapter_rank,
+    }
     spec = _from_file(file) | {key: value for key, value in given.items() if value is not None}
     if engine_arg:
         spec["engine_args"] = parse_engine_args(engine_arg)
-    if adapter:
-        spec["adapters"] = [_adapter(text) for text in adapter]
     spec |= parse_settings(settings or ())
     wanted = checked(SpecModel, spec)
     _say(head.ask(lambda admin: admin.deploy(name, wanted, only_new=only_new)), as_json=as_json)
@@ -169,8 +177,3 @@ def _from_file(file: Path | None) -> dict[str, Any]:
     if not isinstance(found, dict) or not isinstance(found.get("spec", {}), dict):
         raise InvalidSetting(f"-f is {file}: it must hold a JSON object, the deployment's spec")
     return dict(found.get("spec", found))
-
-
-def _adapter(text: str) -> dict[str, str]:
-    adapter = parse_adapter(text)
-    return {"alias": adapter.alias, "adapter": adapter.name, "source": adapter.source}

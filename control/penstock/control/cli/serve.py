@@ -117,6 +117,24 @@ Adapters = Annotated[
         help="A LoRA adapter, answered with under MODEL:ALIAS. Repeatable.",
     ),
 ]
+MaxAdapters = Annotated[
+    int,
+    typer.Option(
+        envvar="PENSTOCK_MAX_ADAPTERS",
+        min=0,
+        rich_help_panel=ENGINE_PANEL,
+        help="LoRA adapters that a replica holds at once. 0: none, or four where any are named.",
+    ),
+]
+MaxAdapterRank = Annotated[
+    int,
+    typer.Option(
+        envvar="PENSTOCK_MAX_ADAPTER_RANK",
+        min=0,
+        rich_help_panel=ENGINE_PANEL,
+        help="The largest rank of an adapter. 0: 16.",
+    ),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
@@ -211,6 +229,8 @@ def serve(
     engine_arg: EngineArg = None,
     engine_args: EngineArgs = "",
     adapter: Adapters = None,
+    max_adapters: MaxAdapters = 0,
+    max_adapter_rank: MaxAdapterRank = 0,
     settings: Settings = None,
     name: Name = None,
     gateway: GatewayAddress = GATEWAY_ADDRESS,
@@ -237,10 +257,6 @@ def serve(
 
     with explained("serve"):
         real = engine is EngineName.VLLM
-        if adapter is None:
-            adapter = (
-                list(serve_options.DEFAULT_ADAPTERS) if model == serve_options.DEFAULT_MODEL else []
-            )
         options = serve_options.ServeOptions(
             model=serve_options.resolve_model(model) if real else model,
             name=name or serve_options.deployment_name(model),
@@ -248,7 +264,9 @@ def serve(
             engine=engine,
             replicas=replicas,
             engine_args=serve_options.parse_engine_args(engine_arg or [], engine_args),
-            adapters=tuple(serve_options.parse_adapter(each) for each in adapter),
+            adapters=serve_options.adapters_of(model, adapter),
+            max_adapters=max_adapters,
+            max_adapter_rank=max_adapter_rank,
             settings=parse_settings(settings or ()),
             gateway=gateway,
             admin=admin,

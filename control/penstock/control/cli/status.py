@@ -99,7 +99,7 @@ DEPLOYMENT_COLUMNS = ("name", "state", "ready", "engine", "model", "adapters")
 
 def _deployment(it: DeploymentModel) -> tuple[str, ...]:
     counts = f"{it.status.ready}/{it.status.wanted}"
-    adapters = ", ".join(adapter.alias for adapter in it.spec.adapters)
+    adapters = ", ".join(it.aliases)
     return (it.name, it.status.phase, counts, it.spec.engine, it.spec.model, adapters)
 
 

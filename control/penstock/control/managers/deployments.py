@@ -21,6 +21,7 @@ from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.single_flight import SingleFlight
 from penstock.control.placement.placement import Placement, order_for
 from penstock.control.state.actions import Action, Call, Start, Stop, told
+from penstock.control.state.adapter_residence import residence_of
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.placing import answered, applied, stop_taken
 from penstock.control.state.reconcile import calls, decisions
@@ -115,7 +116,8 @@ class DeploymentManager:
             return
         if not node or not deployment or not is_current(deployment, replica):
             return
-        order = order_for(deployment, replica)
+        kept = residence_of(view, deployment, {}).orders[replica_id].kept
+        order = order_for(deployment, replica, kept)
         try:
             status = await self._placement.start(node.facts, order)
         except ReplicaRefused as error:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
 
 from penstock.control.errors import Unavailable
 from penstock.control.managers.changes import ChangeSignal, watching
@@ -97,6 +98,22 @@ class RouteManager:
         finally:
             self._watchers.discard(signal)
 
+    async def told_everywhere(self, is_told: Callable[[Routes], bool], at_most: timedelta) -> bool:
+        """Waits until every gateway that reports routes by a snapshot of which `is_told` holds;
+        false where that takes longer. A gateway reports as soon as it has another one."""
+        version = 0
+        with watching(self._keeper.cluster, _what_gateways_have) as changed:
+            try:
+                async with asyncio.timeout(at_most.total_seconds()):
+                    while True:
+                        if not version and is_told(self._snapshot.routes):
+                            version = self._snapshot.version
+                        if _all_have(self._keeper.cluster.view(), version):
+                            return True
+                        await changed.wait()
+            except TimeoutError:
+                return False
+
     async def _move_to(self, version: int) -> None:
         async with self._moving:
             await self._publish_from(version)
@@ -156,6 +173,16 @@ class RouteManager:
             )
 
 
+def _all_have(view: ClusterView, version: int) -> bool:
+    """Whether all that report have it; 0: nobody can yet."""
+    have = [g.report.snapshot_version for g in view.gateways.values() if g.reporting and g.report]
+    return not have or (version > 0 and min(have) >= version)
+
+
+def _what_gateways_have(view: ClusterView) -> tuple[object, ...]:
+    return (view.published, view.gateways)
+
+
 def _what_routes_follow_from(view: ClusterView) -> tuple[object, ...]:
     return (
         view.deployments,
@@ -164,5 +191,6 @@ def _what_routes_follow_from(view: ClusterView) -> tuple[object, ...]:
         view.departed,
         view.suspects,
         view.tenancy,
+        view.adapters,
         view.held,
     )

@@ -16,6 +16,7 @@ from penstock.control.admin.models import (
 )
 from penstock.control.admin.quarantine_api import SuspectModel
 from penstock.control.admin.version_api import VersionModel
+from penstock.control.outside.adapter_client import AdapterClient
 from penstock.control.outside.admin_transport import quote, token_in
 from penstock.control.outside.tenant_client import TenantClient
 from penstock.control.state.tokens import Role
@@ -24,7 +25,7 @@ from penstock.control.state.tokens import Role
 REPLACE_TIMEOUT = timedelta(seconds=45)
 
 
-class AdminClient(TenantClient):
+class AdminClient(TenantClient, AdapterClient):
     """Every resource of the API; how calls fail, `AdminTransport` says."""
 
     async def version(self) -> VersionModel:

@@ -36,8 +36,11 @@ class ReplicaOrder:
     max_adapter_rank: int = 0
 
 
-def order_for(deployment: Deployment, replica: Replica) -> ReplicaOrder:
-    """What to tell a node so that it runs this replica of the deployment's present template."""
+def order_for(
+    deployment: Deployment, replica: Replica, kept: tuple[KeptAdapter, ...] = ()
+) -> ReplicaOrder:
+    """What to tell a node so that it runs this replica of the deployment's present template, with
+    the adapters that it is to keep."""
     template = deployment.spec.template
     return ReplicaOrder(
         replica_id=replica.id,
@@ -48,9 +51,11 @@ def order_for(deployment: Deployment, replica: Replica) -> ReplicaOrder:
         engine=template.engine,
         model=template.model,
         engine_args=template.engine_args,
-        adapters=tuple(KeptAdapter(b.adapter, source=b.source) for b in template.adapters),
+        adapters=kept,
         devices=replica.devices,
         start_limit_ms=deployment.spec.start_limit_ms,
+        max_adapters=template.adapter_slots,
+        max_adapter_rank=template.adapter_rank,
     )
 
 

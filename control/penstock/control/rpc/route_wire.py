@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from penstock.adapters.alias import Target
 from penstock.control.rpc.tenant_wire import tenant
 from penstock.control.rpc.wire import cluster_stamp, milliseconds, moment
 from penstock.control.state.availability import Availability
@@ -82,6 +83,7 @@ def route_snapshot(snapshot: RouteSnapshot) -> routes_pb2.RouteSnapshot:
         suspects=[_suspect(s) for s in snapshot.routes.suspects],
         tenants=[tenant(t) for t in snapshot.routes.tenants],
         keys_required=snapshot.routes.keys_required,
+        adapters=[routes_pb2.AdapterVersion(**asdict(each)) for each in snapshot.routes.adapters],
     )
 
 
@@ -93,10 +95,7 @@ def _deployment_route(route: DeploymentRoute) -> routes_pb2.DeploymentRoute:
         created=route.created,
         max_model_len=route.max_model_len,
         endpoints=route.endpoints,
-        aliases=[
-            routes_pb2.AdapterAlias(alias=alias, adapter=adapter)
-            for alias, adapter in route.adapters
-        ],
+        aliases=[_alias(name, target) for name, target in route.aliases],
         limits=routes_pb2.Limits(**asdict(route.limits)),
         selection_policy=route.sharing.policy.value,
         canary=[routes_pb2.CanaryWeight(**asdict(each)) for each in route.sharing.canary],
@@ -107,6 +106,14 @@ def _deployment_route(route: DeploymentRoute) -> routes_pb2.DeploymentRoute:
         availability_detail=route.prospect.detail,
         expected_ready_at_ms=route.prospect.expected_ready_at_ms,
     )
+
+
+def _alias(name: str, target: Target) -> routes_pb2.AdapterAlias:
+    """One version for everybody is told as older gateways know it, too."""
+    shares = [
+        routes_pb2.AdapterShare(adapter=str(ref), weight=weight) for ref, weight in target.shares
+    ]
+    return routes_pb2.AdapterAlias(alias=name, adapter=shares[0].adapter, shares=shares)
 
 
 def _replica_route(route: ReplicaRoute) -> routes_pb2.ReplicaRoute:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from penstock.control.settings import (
     GatewayTls,
     split_address,
 )
-from penstock.control.state.deployment import check_name
+from penstock.control.state.deployment import USUAL_ADAPTERS, check_name
 
 DEFAULT_MODEL = "penstock-mini"
 EMBEDDING_MODEL = "penstock-embed"
@@ -43,6 +43,9 @@ class Adapter:
     alias: str
     name: str  # "name@version"
     source: str
+    comes_along: bool = (
+        False  # nobody asked for it: an alias that was moved since stays where it is
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,8 @@ class ServeOptions:
     replicas: int = 1
     engine_args: Mapping[str, str] = field(default_factory=dict)
     adapters: tuple[Adapter, ...] = ()
+    max_adapters: int = 0  # that a replica holds at once; 0: a few, where any are named
+    max_adapter_rank: int = 0
     settings: Mapping[str, object] = field(default_factory=dict)  # of the deployment; rest: default
     gateway: str = GATEWAY_ADDRESS
     admin: str = ADMIN_ADDRESS
@@ -119,6 +124,13 @@ class ServeOptions:
     def embeds(self) -> bool:
         """Whether the model is the one that comes with Penstock for embeddings."""
         return self.model == EMBEDDING_MODEL
+
+    @property
+    def adapter_slots(self) -> int:
+        """Adapters that a replica holds at once: room for all that are named, and a few more."""
+        if self.max_adapters or not self.adapters:
+            return self.max_adapters
+        return max(USUAL_ADAPTERS, len(self.adapters))
 
     @property
     def model_names(self) -> list[str]:
@@ -185,3 +197,13 @@ def parse_adapter(text: str) -> Adapter:
         raise InvalidSetting(f"--adapter is {text!r}: {error}") from error
     path = Path(source).expanduser()
     return Adapter(alias, name, str(path.resolve()) if path.is_dir() else source)
+
+
+def adapters_of(model: str, asked: Iterable[str] | None) -> tuple[Adapter, ...]:
+    """The adapters that are asked for; where nothing is said, those that come with the model.
+    Raises `InvalidSetting`."""
+    if asked is not None:
+        return tuple(parse_adapter(each) for each in asked)
+    if model != DEFAULT_MODEL:
+        return ()
+    return tuple(replace(parse_adapter(each), comes_along=True) for each in DEFAULT_ADAPTERS)

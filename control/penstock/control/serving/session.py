@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+from penstock.adapters.adapter import AdapterRef
 from penstock.control import log_files
+from penstock.control.admin.adapter_models import AdapterModel
+from penstock.control.admin.alias_models import AliasModel
 from penstock.control.admin.models import (
     DeploymentModel,
     GatewayModel,
@@ -20,7 +24,7 @@ from penstock.control.errors import CannotStart, InvalidInput, Unauthenticated, 
 from penstock.control.serving import panel
 from penstock.control.serving.children import Child
 from penstock.control.serving.events import Picture, happened
-from penstock.control.serving.options import LABELS, ServeOptions
+from penstock.control.serving.options import LABELS, Adapter, ServeOptions
 from penstock.control.serving.progress import failure, loading_phase, newest_step
 
 POLL_EVERY = timedelta(milliseconds=100)
@@ -52,6 +56,17 @@ class Admin(Protocol):
 
     async def delete_deployment(self, name: str) -> None:
         """Deletes one."""
+
+    async def register_adapter(
+        self, name: str, version: str, base: str, source: str, labels: Mapping[str, str]
+    ) -> tuple[AdapterModel, bool]:
+        """Registers an adapter version, unless it is there with the same bytes."""
+
+    async def aliases(self, deployment: str | None = None) -> list[AliasModel]:
+        """The aliases of a deployment."""
+
+    async def put_alias(self, deployment: str, alias: str, wish: Mapping[str, Any]) -> AliasModel:
+        """Moves an alias, or makes it."""
 
 
 class Gateway(Protocol):
@@ -130,10 +145,8 @@ class Session:
                 "engine": options.engine,
                 "model": options.model,
                 "engine_args": dict(options.engine_args),
-                "adapters": [
-                    {"alias": each.alias, "adapter": each.name, "source": each.source}
-                    for each in options.adapters
-                ],
+                "max_adapters": options.adapter_slots,
+                "max_adapter_rank": options.max_adapter_rank,
                 "replicas": options.replicas,
                 "labels": LABELS,
                 **options.settings,
@@ -142,6 +155,8 @@ class Session:
 
         async def put() -> bool:
             await self._admin.put_deployment(options.name, spec)
+            for adapter in options.adapters:
+                await self._offer_or_leave_out(adapter)
             return True
 
         try:
@@ -149,6 +164,25 @@ class Session:
         except (InvalidInput, Unauthenticated) as error:
             raise CannotStart(str(error)) from error
         await self._until(self._alone, "removing what was served last time", PROCESS_DEADLINE)
+
+    async def _offer_or_leave_out(self, adapter: Adapter) -> None:
+        """One that only comes along may have been removed or retired: then that stands."""
+        try:
+            await self._offer(adapter)
+        except InvalidInput as error:
+            if not adapter.comes_along:
+                raise
+            self._shown.event(f"{self._options.name}:{adapter.alias} is left out: {error}")
+            left = tuple(each for each in self._options.adapters if each != adapter)
+            self._options = replace(self._options, adapters=left)
+
+    async def _offer(self, adapter: Adapter) -> None:
+        """Registers an adapter and has its alias name it."""
+        options, ref = self._options, AdapterRef.parse(adapter.name)
+        await self._admin.register_adapter(ref.name, ref.version, options.name, adapter.source, {})
+        known = {each.alias for each in await self._admin.aliases(options.name)}
+        if adapter.alias not in known or not adapter.comes_along:
+            await self._admin.put_alias(options.name, adapter.alias, {"target": adapter.name})
 
     async def _load(self) -> None:
         began = self._loop.time()

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from penstock.control.errors import UnknownDeployment
+from penstock.control.state.adapter_registry import AdapterRegistry
 from penstock.control.state.deployment import Departed, Deployment, DeploymentName
 from penstock.control.state.liveness import Liveness
 from penstock.control.state.replica import Node, NodeId, Replica, ReplicaId
@@ -106,6 +107,7 @@ class ClusterView:
     departed: Mapping[str, Departed] = field(default_factory=dict)  # by uid
     suspects: Suspects = field(default_factory=dict)
     tenancy: Tenancy = field(default_factory=Tenancy)
+    adapters: AdapterRegistry = field(default_factory=AdapterRegistry)
     published: Published = field(default_factory=Published)
     held: str = ""  # why this head holds still; empty: it is in command
     unreadable: tuple[str, ...] = ()  # documents of the store that this version cannot read
@@ -144,11 +146,13 @@ class ClusterView:
         return replace(self, deployments=_put(self.deployments, name, deployment))
 
     def without_deployment(self, name: DeploymentName) -> ClusterView:
-        """This view with one deployment less: whatever was made for the name is drained."""
+        """This view with one deployment less, and its aliases: whatever was made for the name is
+        drained."""
         uids = {r.deployment_uid for r in self.replicas_of(name) if not self.owner(r)}
         if known := self.deployments.get(name):
             uids.add(known.uid)
-        view = replace(self, deployments=_drop(self.deployments, name))
+        adapters = self.adapters.without_aliases_of(name)
+        view = replace(self, deployments=_drop(self.deployments, name), adapters=adapters)
         for uid in sorted(uids):
             view = view.with_departed(Departed(uid, name, collected=True))
         return view
@@ -241,6 +245,7 @@ def everything(view: ClusterView) -> tuple[object, ...]:
         view.departed,
         view.suspects,
         view.tenancy,
+        view.adapters,
         view.published,
         view.held,
         view.unreadable,

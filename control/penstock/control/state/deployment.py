@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import NewType
 
-from penstock.adapters.adapter import AdapterRef, BadAdapterRef
+from penstock.adapters.adapter import BaseModelFamily
+from penstock.adapters.lora_config import LARGEST_RANK
 from penstock.control.errors import InvalidSpec
 from penstock.control.state.limits import Limits, Sharing
 
@@ -22,19 +23,24 @@ DeploymentName = NewType("DeploymentName", str)
 
 ENGINES = ("vllm", "simulated")
 MAX_REPLICAS = 1000
+MOST_ADAPTERS = 512
+USUAL_ADAPTERS = 4
+"""Slots of an engine that was told a rank for adapters, and not how many."""
+USUAL_RANK = 16
+"""The largest rank of an engine that was told how many adapters, and not how large."""
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
-_ALIAS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_LATER = ("max_adapters", "max_adapter_rank")
 _SETTING = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
 
 
 @dataclass(frozen=True, slots=True)
 class AdapterBinding:
-    """An adapter that a deployment offers: clients say "<deployment>:<alias>"."""
+    """An adapter as documents of older heads have it in a deployment, until it is registered."""
 
     alias: str  # "pirate"
-    adapter: str  # immutable version, "pirate@1"
-    source: str  # directory on the nodes, or a name that the replica ships
+    adapter: str  # "pirate@1"
+    source: str  # directory, or a name that the replica ships
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,23 @@ class Template:
     engine: str  # one of ENGINES
     model: str  # path, hub id, or a name that the replica ships
     engine_args: tuple[tuple[str, str], ...] = ()  # sorted by key
-    adapters: tuple[AdapterBinding, ...] = ()
+    max_adapters: int = 0  # that the engine holds at once; 0: none, or `USUAL_ADAPTERS`
+    max_adapter_rank: int = 0  # 0: `USUAL_RANK`, where it takes adapters
+
+    @property
+    def adapter_slots(self) -> int:
+        """Adapters that a replica can hold at once: some as soon as either setting is made."""
+        return self.max_adapters or (USUAL_ADAPTERS if self.max_adapter_rank else 0)
+
+    @property
+    def adapter_rank(self) -> int:
+        """The largest rank of an adapter that a replica takes; 0 where it takes none."""
+        return self.max_adapter_rank or (USUAL_RANK if self.max_adapters else 0)
+
+    @property
+    def family(self) -> BaseModelFamily:
+        """Which adapters fit: those that were made for this model."""
+        return BaseModelFamily(self.model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +104,7 @@ class Deployment:
     updated_at: datetime
     trouble: str = ""  # why the last attempt at a replica came to nothing; empty once all is well
     load_ms: int = 0  # milliseconds that its last replica took to get ready; 0: not known
+    bindings: tuple[AdapterBinding, ...] = ()  # of an older head, that are not registered yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +127,15 @@ def changed(deployment: Deployment, spec: DeploymentSpec, now: datetime) -> Depl
     """The next generation; the same one where the spec says nothing new."""
     if spec == deployment.spec:
         return deployment
+    old = deployment.spec
     deployment = replace(
         deployment, spec=spec, generation=deployment.generation + 1, updated_at=now
     )
-    digest = template_digest(spec.template)
-    if digest == deployment.template_digest:
+    if spec.template == old.template:  # its digest may be an older head's, who knew other fields
         return deployment
     return replace(
         deployment,
-        template_digest=digest,
+        template_digest=template_digest(spec.template),
         template_generation=deployment.generation,
         trouble="",
         load_ms=0,
@@ -120,8 +143,10 @@ def changed(deployment: Deployment, spec: DeploymentSpec, now: datetime) -> Depl
 
 
 def template_digest(template: Template) -> str:
-    """SHA-256 over the canonical JSON of a template, hex."""
-    text = json.dumps(asdict(template), sort_keys=True, separators=(",", ":"))
+    """SHA-256 over the canonical JSON of a template, hex. What came into it later counts only where
+    it is set, and what has left it as empty, so that a new head takes no new replicas."""
+    said = {key: value for key, value in asdict(template).items() if value or key not in _LATER}
+    text = json.dumps({**said, "adapters": []}, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -153,20 +178,11 @@ def _check_template(template: Template) -> None:
                 f"engine_args has the key {key!r}: name the setting without dashes in front, "
                 "such as max_model_len"
             )
-    _check_adapters(template.adapters)
-
-
-def _check_adapters(adapters: tuple[AdapterBinding, ...]) -> None:
-    for binding in adapters:
-        if not _ALIAS.fullmatch(binding.alias):
-            raise InvalidSpec(f"adapter alias is {binding.alias!r}: use letters, digits, . _ -")
-        try:
-            AdapterRef.parse(binding.adapter)
-        except BadAdapterRef as error:
-            raise InvalidSpec(str(error)) from error
-        if not binding.source:
-            raise InvalidSpec(f"adapter {binding.adapter} has no source: name its directory")
-    aliases = [binding.alias for binding in adapters]
-    for alias in aliases:
-        if aliases.count(alias) > 1:
-            raise InvalidSpec(f"adapter alias {alias!r} stands twice: keep one")
+    if not 0 <= template.max_adapters <= MOST_ADAPTERS:
+        raise InvalidSpec(
+            f"max_adapters is {template.max_adapters}: it must be 0 to {MOST_ADAPTERS}"
+        )
+    if not 0 <= template.max_adapter_rank <= LARGEST_RANK:
+        raise InvalidSpec(
+            f"max_adapter_rank is {template.max_adapter_rank}: it must be 0 to {LARGEST_RANK}"
+        )

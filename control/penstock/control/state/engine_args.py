@@ -53,7 +53,11 @@ SIMULATED_ARGS = (
     "refuse_share",
     "per_request",
     "kv_blocks",
+    "adapter_load_ms",
+    "fail_adapter_loads",
 )
+SIMULATED_TEXTS = ("fail_adapter_loads",)
+"""Of these, what may be other than a number."""
 
 
 def runs_model_code(template: Template) -> bool:
@@ -91,7 +95,7 @@ def _check_simulated(template: Template) -> None:
         if key not in SIMULATED_ARGS:
             known = ", ".join(SIMULATED_ARGS)
             raise InvalidSpec(f"the simulated engine has no setting {key!r}: it knows {known}")
-        if not _is_number(value):
+        if key not in SIMULATED_TEXTS and not _is_number(value):
             raise InvalidSpec(f"engine setting {key} is {value!r}: it must be a number")
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from penstock.adapters.alias import Target
+from penstock.control.state.adapter_registry import AdapterRoute
 from penstock.control.state.availability import Prospect, prospect_of
 from penstock.control.state.cluster import ClusterView, Published
 from penstock.control.state.deployment import Deployment, DeploymentName
@@ -31,7 +33,7 @@ class DeploymentRoute:
     created: int  # seconds since 1970
     max_model_len: int  # tokens; 0: not known
     endpoints: tuple[str, ...]  # paths that a replica of it serves, sorted; empty: not known
-    adapters: tuple[tuple[str, str], ...]  # alias, name@version
+    aliases: tuple[tuple[str, Target], ...]  # and the versions that they name
     limits: Limits
     sharing: Sharing  # its canaries are deployments that there are
     generation: int
@@ -64,6 +66,7 @@ class Routes:
     deployments: tuple[DeploymentRoute, ...] = ()
     replicas: tuple[ReplicaRoute, ...] = ()
     suspects: tuple[Suspect, ...] = ()
+    adapters: tuple[AdapterRoute, ...] = ()  # all that may be asked for
     tenants: tuple[TenantRoute, ...] = ()
     keys_required: bool = False
     shares: Shares = field(default_factory=Shares)
@@ -96,6 +99,7 @@ def routes_of(view: ClusterView) -> Routes:
             if r.id in served or _is_known_of(view, r)
         ),
         suspects=tuple(s for _, s in sorted(view.suspects.items())),
+        adapters=view.adapters.routes(),
         tenants=tenant_routes(view.tenancy),
         keys_required=view.tenancy.access.keys_required,
         shares=view.tenancy.shares,
@@ -131,11 +135,11 @@ def _deployment_route(view: ClusterView, deployment: Deployment) -> DeploymentRo
     return DeploymentRoute(
         name=spec.name,
         model=spec.template.model,
-        base_family=spec.template.model,
+        base_family=spec.template.family,
         created=int(deployment.created_at.timestamp()),
         max_model_len=min((length for length in lengths if length), default=0),
         endpoints=tuple(sorted({path for r in replicas for path in r.status.endpoints})),
-        adapters=tuple((b.alias, b.adapter) for b in spec.template.adapters),
+        aliases=tuple((a.name, a.target) for a in view.adapters.aliases_of(spec.name)),
         limits=spec.limits,
         sharing=replace(
             spec.sharing,

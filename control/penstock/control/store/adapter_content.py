@@ -45,7 +45,7 @@ from penstock.adapters.version import (
 )
 from penstock.control.errors import BadAdapter, StoreUnavailable
 
-_INCOMING: Final = "incoming"
+INCOMING: Final = "incoming"
 _PIECE: Final = 1 << 20  # bytes copied at a time
 _LARGEST_CONFIG: Final = 1 << 20
 
@@ -71,7 +71,7 @@ class AdapterContents:
 
     def throw_away_leftovers(self) -> None:
         """What a process that was killed had begun to take in; before anything else is asked."""
-        shutil.rmtree(self._directory / _INCOMING, ignore_errors=True)
+        shutil.rmtree(self._directory / INCOMING, ignore_errors=True)
 
     def take_in(self, source: Path, limits: FamilyLimits) -> TakenIn:
         """Copies an adapter out of a directory. The same bytes again are stored once. Until it is
@@ -148,7 +148,7 @@ class AdapterContents:
     def _scratch(self) -> Iterator[Path]:
         """A directory that is gone afterwards, unless it was renamed."""
         try:
-            incoming = self._directory / _INCOMING
+            incoming = self._directory / INCOMING
             incoming.mkdir(parents=True, exist_ok=True)
             scratch = Path(mkdtemp(dir=incoming))
             try:
@@ -247,4 +247,4 @@ def _sync(directory: Path) -> None:
         os.close(descriptor)
 
 
-__all__ = ["AdapterContents", "TakenIn"]
+__all__ = ["INCOMING", "AdapterContents", "TakenIn"]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Any
 
 from penstock.adapters.adapter import AdapterRef, BaseModelFamily
 from penstock.adapters.alias import Alias, Move, Target
-from penstock.adapters.promotion import Evidence
+from penstock.adapters.promotion import Evidence, PromotionPolicy
 from penstock.adapters.version import AdapterVersion, Digest, Manifest, StoredFile, VersionState
+from penstock.control.state.adapter_registry import AdapterRegistry, Removed, StoredEvidence
 from penstock.control.store.store import Document
 
 
@@ -53,6 +56,8 @@ def from_alias(alias: Alias) -> Document:
     return {
         "deployment": alias.deployment,
         "name": alias.name,
+        "preload": alias.preload,
+        "pinned": alias.pinned,
         "moves": [_from_move(move) for move in alias.moves],
     }
 
@@ -68,12 +73,32 @@ def to_alias(document: Document) -> Alias:
         )
         for move in document["moves"]
     )
-    return Alias(document["deployment"], document["name"], moves)
+    return Alias(
+        document["deployment"],
+        document["name"],
+        moves,
+        preload=document["preload"],
+        pinned=document["pinned"],
+    )
 
 
-def from_evidence(evidence: Evidence) -> Document:
-    """What an evaluation found."""
+def from_removed(removed: Removed) -> Document:
+    """A name that is not given again."""
+    return {"ref": str(removed.ref), "digest": removed.digest}
+
+
+def to_removed(document: Document) -> Removed:
+    """The inverse of `from_removed`."""
+    return Removed(AdapterRef.parse(document["ref"]), Digest(document["digest"]))
+
+
+def from_evidence(told: StoredEvidence) -> Document:
+    """What an evaluation found of a version."""
+    evidence = told.evidence
     return {
+        "id": told.id,
+        "ref": str(told.ref),
+        "report": told.report,
         "of": evidence.of,
         "family": evidence.family,
         "kind": evidence.kind,
@@ -84,10 +109,10 @@ def from_evidence(evidence: Evidence) -> Document:
     }
 
 
-def to_evidence(document: Document) -> Evidence:
+def to_evidence(document: Document) -> StoredEvidence:
     """The inverse of `from_evidence`."""
     against = document["against"]
-    return Evidence(
+    evidence = Evidence(
         of=Digest(document["of"]),
         family=BaseModelFamily(document["family"]),
         kind=document["kind"],
@@ -95,6 +120,40 @@ def to_evidence(document: Document) -> Evidence:
         at=datetime.fromisoformat(document["at"]),
         against=AdapterRef.parse(against) if against else None,
         dataset=document["dataset"],
+    )
+    ref = AdapterRef.parse(document["ref"])
+    return StoredEvidence(document["id"], ref, evidence, document["report"])
+
+
+def from_policy(policy: PromotionPolicy) -> Document:
+    """What a promotion asks for."""
+    age = policy.not_older_than
+    return {
+        "evidence_for": sorted(policy.evidence_for),
+        "kind": policy.kind,
+        "not_older_than_s": age.total_seconds() if age is not None else None,
+    }
+
+
+def to_policy(document: Document) -> PromotionPolicy:
+    """The inverse of `from_policy`."""
+    age = document["not_older_than_s"]
+    return PromotionPolicy(
+        evidence_for=frozenset(VersionState(state) for state in document["evidence_for"]),
+        kind=document["kind"],
+        not_older_than=timedelta(seconds=age) if age is not None else None,
+    )
+
+
+def registry_of(read: Callable[[str, Callable[[Document], Any]], list[Any]]) -> AdapterRegistry:
+    """The registry of the documents that can be read; `read` gives those of a kind."""
+    policies = read("adapter-policy", to_policy)
+    return AdapterRegistry(
+        versions={version.ref: version for version in read("adapter", to_version)},
+        removed={each.ref: each for each in read("adapter-removed", to_removed)},
+        aliases={alias.full_name: alias for alias in read("alias", to_alias)},
+        evidence={each.id: each for each in read("evidence", to_evidence)},
+        policy=policies[0] if policies else PromotionPolicy(),
     )
 
 
@@ -110,8 +169,13 @@ def _from_move(move: Move) -> Document:
 __all__ = [
     "from_alias",
     "from_evidence",
+    "from_policy",
+    "from_removed",
     "from_version",
+    "registry_of",
     "to_alias",
     "to_evidence",
+    "to_policy",
+    "to_removed",
     "to_version",
 ]

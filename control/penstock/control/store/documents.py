@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from penstock.control.errors import PenstockError
+from penstock.control.state.adapter_registry import AdapterRegistry
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.deployment import (
     AdapterBinding,
@@ -37,6 +38,14 @@ from penstock.control.state.replica import (
 from penstock.control.state.shares import Shares
 from penstock.control.state.tenancy import Tenancy
 from penstock.control.state.tenants import Access
+from penstock.control.store.adapter_documents import (
+    from_alias,
+    from_evidence,
+    from_policy,
+    from_removed,
+    from_version,
+    registry_of,
+)
 from penstock.control.store.store import Change, Contents, Document, Key
 from penstock.control.store.tenant_documents import (
     ONE,
@@ -49,7 +58,7 @@ from penstock.control.store.tenant_documents import (
     to_tenant,
 )
 
-_Name = TypeVar("_Name", bound=str)
+_Name = TypeVar("_Name")
 _Value = TypeVar("_Value")
 
 
@@ -61,6 +70,7 @@ def changes_between(old: ClusterView, new: ClusterView) -> list[Change]:
         *_kind_changes("replica", old.replicas, new.replicas, _from_replica),
         *_kind_changes("departed", old.departed, new.departed, asdict),
         *_tenancy_changes(old.tenancy, new.tenancy),
+        *_adapter_changes(old.adapters, new.adapters),
     ]
 
 
@@ -74,6 +84,14 @@ def _tenancy_changes(old: Tenancy, new: Tenancy) -> Iterator[Change]:
     yield from _kind_changes("api_key", old.keys, new.keys, from_key)
     yield from _kind_changes("access", {ONE: old.access}, {ONE: new.access}, asdict)
     yield from _kind_changes("shares", {ONE: old.shares}, {ONE: new.shares}, from_shares)
+
+
+def _adapter_changes(old: AdapterRegistry, new: AdapterRegistry) -> Iterator[Change]:
+    yield from _kind_changes("adapter", old.versions, new.versions, from_version)
+    yield from _kind_changes("adapter-removed", old.removed, new.removed, from_removed)
+    yield from _kind_changes("alias", old.aliases, new.aliases, from_alias)
+    yield from _kind_changes("evidence", old.evidence, new.evidence, from_evidence)
+    yield from _kind_changes("adapter-policy", {ONE: old.policy}, {ONE: new.policy}, from_policy)
 
 
 def digest_of(document: Document) -> str:
@@ -118,6 +136,7 @@ def view_of(contents: Contents, now: datetime) -> ClusterView:
         replicas={r.id: r for r in replicas},
         departed={d.uid: d for d in departed},
         tenancy=tenancy,
+        adapters=registry_of(read),
         unreadable=tuple(unreadable),
     )
 
@@ -136,10 +155,10 @@ def _kind_changes(
             continue
         document = encode(value)
         if before is None or encode(before) != document:
-            yield Change(Key(kind, name), document)
+            yield Change(Key(kind, str(name)), document)
     for name in old:
         if name not in new:
-            yield Change(Key(kind, name), None)
+            yield Change(Key(kind, str(name)), None)
 
 
 def _from_deployment(deployment: Deployment) -> Document:
@@ -149,9 +168,8 @@ def _from_deployment(deployment: Deployment) -> Document:
         "engine": template.engine,
         "model": template.model,
         "engine_args": dict(template.engine_args),
-        "adapters": [
-            {"alias": b.alias, "adapter": b.adapter, "source": b.source} for b in template.adapters
-        ],
+        "max_adapters": template.max_adapters,
+        "max_adapter_rank": template.max_adapter_rank,
         "replicas": spec.replicas,
         **asdict(spec.limits),
         "selection_policy": spec.sharing.policy.value,
@@ -166,6 +184,7 @@ def _from_deployment(deployment: Deployment) -> Document:
         "updated_at": deployment.updated_at.isoformat(),
         "trouble": deployment.trouble,
         "load_ms": deployment.load_ms,
+        "bindings": [asdict(binding) for binding in deployment.bindings],
     }
 
 
@@ -174,7 +193,8 @@ def _to_template(document: Document) -> Template:
         engine=document["engine"],
         model=document["model"],
         engine_args=tuple(sorted(document["engine_args"].items())),
-        adapters=tuple(AdapterBinding(**binding) for binding in document["adapters"]),
+        max_adapters=document["max_adapters"],
+        max_adapter_rank=document["max_adapter_rank"],
     )
 
 
@@ -200,6 +220,7 @@ def _to_deployment(document: Document) -> Deployment:
         updated_at=datetime.fromisoformat(document["updated_at"]),
         trouble=document["trouble"],
         load_ms=document["load_ms"],
+        bindings=tuple(AdapterBinding(**binding) for binding in document["bindings"]),
     )
 
 

@@ -6,6 +6,10 @@ digest where they are of its newest template.
 
 Before gateways let requests wait, a queue of 0 and a deadline of 0 meant "no limit"; 0 places mean
 that nobody waits. So who had said 0 gets the default in its place.
+
+Before there was a registry, adapters stood in a deployment's template. They become its bindings,
+which whoever keeps the registry registers as soon as it can; until then, and where it cannot, they
+stay. The template digest stays what it was: nobody's replicas are replaced by a new head.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from penstock.control.state.deployment import USUAL_ADAPTERS
 from penstock.control.state.limits import Limits, Sharing
 from penstock.control.store.store import Change, Document, Key, Stored
 
@@ -31,6 +36,8 @@ def migrations(documents: Documents, digest: Digest) -> list[Change]:
     changes: list[Change] = []
     for key, stored in _of_kind(documents, "deployment"):
         document = stored.document
+        if "bindings" not in document and "adapters" in document:
+            document = _with_bindings(document)
         if "revision" in document:
             document = _deployment(document, digest)
         if "queue_deadline_ms" in document and "selection_policy" not in document:
@@ -67,6 +74,13 @@ def _deployment(old: Document, digest: Digest) -> Document:
         "start_limit_ms": 0,
         "load_ms": 0,
     }
+
+
+def _with_bindings(old: Document) -> Document:
+    bindings = list(old["adapters"])
+    slots = max(USUAL_ADAPTERS, len(bindings)) if bindings else 0
+    new = {key: value for key, value in old.items() if key != "adapters"}
+    return {**new, "bindings": bindings, "max_adapters": slots, "max_adapter_rank": 0}
 
 
 def _with_settings(old: Document) -> Document:

@@ -1,0 +1,61 @@
+"""Builds what a head does with adapters: their registry, their bytes, and where they are kept."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.control.adapter_sources.hugging_face import hub_cache
+from penstock.control.adapter_sources.sources import MachineSources
+from penstock.control.data_dir import adapters_path, evidence_path
+from penstock.control.managers.adapter_adoption import AdapterAdoption
+from penstock.control.managers.adapter_library import AdapterLibrary
+from penstock.control.managers.adapter_residence import AdapterResidence
+from penstock.control.managers.adapters import AdapterManager
+from penstock.control.managers.keeper import Keeper
+from penstock.control.placement.placement import Placement
+from penstock.control.settings import HeadSettings
+from penstock.control.store.adapter_content import INCOMING, AdapterContents
+from penstock.control.store.evidence_reports import EvidenceReports
+from penstock.control.supervision.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class HeadAdapters:
+    """What a head does with adapters."""
+
+    contents: AdapterContents
+    manager: AdapterManager
+    adoption: AdapterAdoption
+    residence: AdapterResidence
+    scratch: Path  # where uploads lie meanwhile
+
+
+async def head_adapters(
+    settings: HeadSettings,
+    keeper: Keeper,
+    placement: Placement,
+    clock: Clock,
+    stack: AsyncExitStack,
+) -> HeadAdapters:
+    """All of it, idle. Whoever calls owns the data directory."""
+    directory = adapters_path(settings.data_dir)
+    contents = AdapterContents(directory)
+    await asyncio.to_thread(contents.throw_away_leftovers)
+    scratch = directory / INCOMING
+    sources = MachineSources(scratch, hub_cache())
+    stack.callback(sources.give_up)
+    library = AdapterLibrary(contents, sources, keeper.cluster.view)
+    reports = EvidenceReports(evidence_path(settings.data_dir))
+    return HeadAdapters(
+        contents,
+        AdapterManager(keeper, library, reports, clock),
+        AdapterAdoption(keeper, library, clock),
+        AdapterResidence(keeper, placement, library, clock),
+        scratch,
+    )
+
+
+__all__ = ["HeadAdapters", "head_adapters"]

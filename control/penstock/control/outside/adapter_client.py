@@ -1,0 +1,124 @@
+"""Adapters and aliases in the admin REST API, as a client sees them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from datetime import timedelta
+from typing import Any
+
+from penstock.control.admin.adapter_models import (
+    AdapterModel,
+    AdapterPolicyModel,
+    EvidenceModel,
+    WhereModel,
+)
+from penstock.control.admin.alias_models import AliasModel, MoveModel
+from penstock.control.outside.admin_transport import AdminTransport, quote
+
+# A source may be far away, or large.
+REGISTER_TIMEOUT = timedelta(minutes=30)
+
+
+class AdapterClient(AdminTransport):
+    """The calls about adapter versions and what names them."""
+
+    async def adapters(self) -> list[AdapterModel]:
+        """Every version."""
+        return await self.all_of("adapters", AdapterModel)
+
+    async def adapter(self, ref: str) -> AdapterModel:
+        """One version."""
+        return self.read(await self.call("GET", _path(ref)), AdapterModel)
+
+    async def register_adapter(
+        self, name: str, version: str, base: str, source: str, labels: Mapping[str, str]
+    ) -> tuple[AdapterModel, bool]:
+        """Registers a version from a source that the head reads; whether it is new."""
+        body = {
+            "name": name,
+            "version": version,
+            "base": base,
+            "source": source,
+            "labels": dict(labels),
+        }
+        reply = await self.call(
+            "POST", "/adapters", json=body, timeout=REGISTER_TIMEOUT.total_seconds()
+        )
+        return self.read(reply, AdapterModel), reply.status_code == CREATED
+
+    async def upload_adapter(
+        self, content: AsyncIterator[bytes], content_type: str
+    ) -> tuple[AdapterModel, bool]:
+        """Registers a version of which manifest and files are sent along, as multipart."""
+        reply = await self.call(
+            "POST",
+            "/adapters",
+            content=content,
+            headers={"content-type": content_type},
+            timeout=REGISTER_TIMEOUT.total_seconds(),
+        )
+        return self.read(reply, AdapterModel), reply.status_code == CREATED
+
+    async def promote_adapter(self, ref: str, to: str) -> AdapterModel:
+        """Brings a version forward."""
+        reply = await self.call("POST", f"{_path(ref)}/promote", json={"to": to})
+        return self.read(reply, AdapterModel)
+
+    async def retire_adapter(self, ref: str) -> AdapterModel:
+        """Nobody may ask for it any more."""
+        return self.read(await self.call("POST", f"{_path(ref)}/retire"), AdapterModel)
+
+    async def remove_adapter(self, ref: str) -> None:
+        """Deletes it for good."""
+        await self.call("DELETE", _path(ref))
+
+    async def where_adapter(self, ref: str) -> list[WhereModel]:
+        """On which replicas it is."""
+        return self.read(await self.call("GET", f"{_path(ref)}/replicas"), list[WhereModel])
+
+    async def evidence(self, ref: str) -> list[EvidenceModel]:
+        """What evaluations found of it."""
+        return self.read(await self.call("GET", f"{_path(ref)}/evidence"), list[EvidenceModel])
+
+    async def adapter_policy(self) -> AdapterPolicyModel:
+        """What a promotion asks for."""
+        return self.read(await self.call("GET", "/adapter-policy"), AdapterPolicyModel)
+
+    async def set_adapter_policy(self, policy: AdapterPolicyModel) -> AdapterPolicyModel:
+        """Asks for something else from now on."""
+        reply = await self.call("PUT", "/adapter-policy", json=policy.model_dump())
+        return self.read(reply, AdapterPolicyModel)
+
+    async def aliases(self, deployment: str | None = None) -> list[AliasModel]:
+        """Every alias, or those of one deployment."""
+        params = {"deployment": deployment} if deployment else {}
+        return self.read(await self.call("GET", "/aliases", params=params), list[AliasModel])
+
+    async def put_alias(self, deployment: str, alias: str, wish: Mapping[str, Any]) -> AliasModel:
+        """Moves an alias, or makes it."""
+        reply = await self.call("PUT", _alias(deployment, alias), json=dict(wish))
+        return self.read(reply, AliasModel)
+
+    async def undo_alias(self, deployment: str, alias: str) -> AliasModel:
+        """Takes its last move back."""
+        return self.read(await self.call("POST", f"{_alias(deployment, alias)}/undo"), AliasModel)
+
+    async def delete_alias(self, deployment: str, alias: str) -> None:
+        """Nobody can say it any more."""
+        await self.call("DELETE", _alias(deployment, alias))
+
+    async def alias_history(self, deployment: str, alias: str) -> list[MoveModel]:
+        """Its moves, the newest first."""
+        path = f"{_alias(deployment, alias)}/history"
+        return self.read(await self.call("GET", path), list[MoveModel])
+
+
+CREATED = 201
+
+
+def _path(ref: str) -> str:
+    return f"/adapters/{quote(ref)}"
+
+
+def _alias(deployment: str, alias: str) -> str:
+    return f"/aliases/{quote(deployment)}/{quote(alias)}"

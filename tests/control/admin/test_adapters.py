@@ -1,0 +1,369 @@
+"""Adapter versions over the admin API: what they are called, and that this never changes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from penstock.adapters.version import CONFIG_FILE, WEIGHTS_FILE
+from penstock.control.state.replica import FailedAdapter
+from penstock.control.state.tokens import Role
+from tests.control.admin.app_harness import Admin, assert_problem, running_admin
+from tests.fakes.control_values import replica
+
+SHIPPED = Path("replica/penstock/replica/default_model/weights/adapters").resolve()
+URL = "/admin/v1/adapters"
+ALIASES = "/admin/v1/aliases"
+PIRATE = {"name": "pirate", "version": "1", "base": "mini", "source": str(SHIPPED / "pirate")}
+JSON = {**PIRATE, "name": "json", "source": str(SHIPPED / "json")}
+
+
+@pytest.fixture
+async def admin() -> AsyncIterator[Admin]:
+    async with running_admin() as admin:
+        spec = {"engine": "simulated", "model": "penstock-mini", "max_adapters": 2}
+        await admin.client.put("/admin/v1/deployments/mini", json=spec)
+        yield admin
+
+
+async def registered(admin: Admin, **fields: Any) -> dict[str, Any]:
+    reply = await admin.client.post(URL, json={**PIRATE, **fields})
+    assert reply.status_code == 201, reply.text
+    made: dict[str, Any] = reply.json()
+    return made
+
+
+async def told_by_replicas(
+    admin: Admin,
+    name: str,
+    *,
+    adapters: tuple[str, ...] = (),
+    digest: str = "",
+    failed: tuple[FailedAdapter, ...] = (),
+) -> None:
+    """A replica of mini tells what it holds, all of one content."""
+    deployment = admin.keeper.cluster.view().deployment("mini")
+    found = replica(name, uid=deployment.uid, digest=deployment.template_digest)
+    status = replace(
+        found.status,
+        adapters=adapters,
+        adapter_digests=tuple(digest for _ in adapters),
+        failed_adapters=failed,
+        adapter_slots=2,
+    )
+    told = replace(found, status=status)
+    await admin.keeper.observe(lambda view: view.with_replica(told), "a replica told")
+
+
+async def evidence(admin: Admin, made: dict[str, Any], **fields: Any) -> httpx.Response:
+    body = {
+        "kind": "adapter-regression",
+        "passed": True,
+        "at": "2026-01-01T00:00:00Z",
+        "digest": made["digest"],
+        "family": made["family"],
+        **fields,
+    }
+    return await admin.client.put(f"{URL}/{made['adapter']}/evidence", json=body)
+
+
+async def test_a_registered_version_is_shown_with_all_that_is_known_of_it(admin: Admin) -> None:
+    made = await registered(admin, version=1, labels={"run": "7"})
+    assert (made["adapter"], made["state"], made["family"]) == (
+        "pirate@1",
+        "candidate",
+        "penstock-mini",
+    )
+    assert (made["rank"], made["labels"], made["source"]) == (8, {"run": "7"}, PIRATE["source"])
+    assert made["bytes"] == sum(p.stat().st_size for p in (SHIPPED / "pirate").iterdir())
+    assert made["registered_by"] == "admin"
+    assert (await admin.client.get(f"{URL}/pirate@1")).json() == made
+    assert (await admin.client.get(URL)).json() == [made]
+    assert (await admin.client.get(URL, params={"name": "json"})).json() == []
+    assert admin.contents.stored() == {made["digest"]}
+
+
+async def test_the_same_bytes_again_are_nothing_new(admin: Admin) -> None:
+    made = await registered(admin)
+    again = await admin.client.post(URL, json={**PIRATE, "labels": {"other": "x"}})
+    assert (again.status_code, again.json()) == (200, made)
+
+
+async def test_the_same_bytes_under_another_name_share_what_is_stored(admin: Admin) -> None:
+    one, other = await registered(admin), await registered(admin, name="corsair")
+    assert one["digest"] == other["digest"]
+    assert admin.contents.stored() == {one["digest"]}
+    await admin.client.delete(f"{URL}/pirate@1")
+    assert admin.contents.stored() == {one["digest"]}
+    await admin.client.delete(f"{URL}/corsair@1")
+    assert admin.contents.stored() == frozenset()
+
+
+async def test_other_bytes_under_a_taken_version_are_a_conflict_and_not_kept(admin: Admin) -> None:
+    made = await registered(admin)
+    reply = await admin.client.post(URL, json={**PIRATE, "source": JSON["source"]})
+    assert_problem(reply, 409, "pirate@1 is taken by other bytes")
+    assert admin.contents.stored() == {made["digest"]}
+
+
+async def test_a_removed_version_is_never_given_again(admin: Admin) -> None:
+    await registered(admin)
+    assert (await admin.client.delete(f"{URL}/pirate@1")).status_code == 204
+    assert_problem(await admin.client.get(f"{URL}/pirate@1"), 404, "no adapter pirate@1")
+    assert_problem(await admin.client.post(URL, json=PIRATE), 409, "was removed")
+    await registered(admin, version="2")
+
+
+async def test_content_stays_while_a_replica_holds_it(admin: Admin) -> None:
+    made = await registered(admin)
+    await told_by_replicas(admin, "mini-1", adapters=("pirate@1",), digest=made["digest"])
+    await admin.client.delete(f"{URL}/pirate@1")
+    assert admin.contents.stored() == {made["digest"]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "words"),
+    [
+        ({"base": "other"}, 422, ["base is 'other'", "mini, penstock-mini"]),
+        ({"name": "a b"}, 422, ["a b@1", "name@version"]),
+        ({"version": ""}, 422, ["pirate@"]),
+        ({"version": 1.5}, 422, ["version"]),
+        ({"source": "/nowhere"}, 422, ["/nowhere"]),
+        ({"source": "nothing/known"}, 422, ["nothing/known"]),
+        ({"labels": {"a b": "c"}}, 422, ["label"]),
+        ({"colour": "red"}, 422, ["colour"]),
+    ],
+)
+async def test_what_cannot_be_is_refused_with_its_reason_and_nothing_kept(
+    admin: Admin, fields: dict[str, Any], status: int, words: list[str]
+) -> None:
+    reply = await admin.client.post(URL, json={**PIRATE, **fields})
+    assert_problem(reply, status, *words)
+    assert (await admin.client.get(URL)).json() == []
+    assert admin.contents.stored() == frozenset()
+
+
+async def test_a_rank_that_no_deployment_takes_is_refused(admin: Admin) -> None:
+    spec = {"engine": "simulated", "model": "penstock-mini", "max_adapter_rank": 4}
+    await admin.client.put("/admin/v1/deployments/mini", json=spec)
+    assert_problem(await admin.client.post(URL, json=PIRATE), 422, "rank is 8", "max_adapter_rank")
+
+
+async def test_a_broken_body_is_refused(admin: Admin) -> None:
+    headers = {"content-type": "application/json"}
+    assert (await admin.client.post(URL, content=b"{", headers=headers)).status_code in (400, 422)
+
+
+def multipart(manifest: dict[str, Any], directory: Path) -> dict[str, Any]:
+    files: dict[str, Any] = {"manifest": (None, json.dumps(manifest), "application/json")}
+    for name in (CONFIG_FILE, WEIGHTS_FILE):
+        files[name] = (name, (directory / name).read_bytes(), "application/octet-stream")
+    return files
+
+
+async def test_files_that_are_sent_along_are_registered(admin: Admin) -> None:
+    manifest = {"name": "pirate", "version": 3, "base": "mini", "labels": {"by": "upload"}}
+    reply = await admin.client.post(URL, files=multipart(manifest, SHIPPED / "pirate"))
+    assert reply.status_code == 201, reply.text
+    assert (reply.json()["adapter"], reply.json()["source"]) == ("pirate@3", "upload")
+    assert reply.json()["digest"] == (await registered(admin))["digest"]
+
+
+async def test_an_upload_whose_manifest_is_wrong_leaves_nothing(admin: Admin) -> None:
+    files = multipart({"name": "pirate", "base": "mini"}, SHIPPED / "pirate")
+    assert_problem(await admin.client.post(URL, files=files), 422, "version")
+    assert admin.contents.stored() == frozenset()
+
+
+async def test_an_upload_whose_files_fit_nothing_leaves_nothing(
+    admin: Admin, tmp_path: Path
+) -> None:
+    broken = Path(shutil.copytree(SHIPPED / "pirate", tmp_path / "broken"))
+    (broken / WEIGHTS_FILE).write_bytes(b"no tensors")
+    files = multipart({"name": "pirate", "version": 1, "base": "mini"}, broken)
+    assert_problem(await admin.client.post(URL, files=files), 422, WEIGHTS_FILE)
+    assert admin.contents.stored() == frozenset()
+
+
+async def test_a_viewer_sees_and_changes_nothing(admin: Admin) -> None:
+    viewer = await admin.headers(Role.VIEWER)
+    assert (await admin.client.get(URL, headers=viewer)).status_code == 200
+    assert_problem(await admin.client.post(URL, json=PIRATE, headers=viewer), 403)
+    files = multipart({"name": "pirate", "version": 1, "base": "mini"}, SHIPPED / "pirate")
+    assert_problem(await admin.client.post(URL, files=files, headers=viewer), 403)
+
+
+async def test_a_version_goes_forward_and_never_back(admin: Admin) -> None:
+    await registered(admin)
+    for to in ("canary", "live"):
+        reply = await admin.client.post(f"{URL}/pirate@1/promote", json={"to": to})
+        assert reply.json()["state"] == to
+    back = await admin.client.post(f"{URL}/pirate@1/promote", json={"to": "canary"})
+    assert_problem(back, 409, "pirate@1 is live and cannot become canary")
+    assert (await admin.client.post(f"{URL}/pirate@1/retire")).json()["state"] == "retired"
+    assert_problem(await admin.client.post(f"{URL}/none@1/promote", json={"to": "live"}), 404)
+
+
+async def test_a_promotion_takes_evidence_where_the_policy_says_so(admin: Admin) -> None:
+    made = await registered(admin)
+    policy = {"evidence_for": ["live"], "not_older_than_hours": 48}
+    assert (await admin.client.put("/admin/v1/adapter-policy", json=policy)).json() == {
+        "kind": "adapter-regression",
+        **policy,
+    }
+    promote = {"to": "live"}
+    reply = await admin.client.post(f"{URL}/pirate@1/promote", json=promote)
+    assert_problem(reply, 409, "it has no evidence of kind adapter-regression")
+    at = admin.clock.now().isoformat()
+    await evidence(admin, made, passed=False, at=at)
+    reply = await admin.client.post(f"{URL}/pirate@1/promote", json=promote)
+    assert_problem(reply, 409, "failed")
+    admin.clock.advance(timedelta(seconds=1))
+    await evidence(admin, made, at=admin.clock.now().isoformat(), against="pirate@0")
+    assert (await admin.client.post(f"{URL}/pirate@1/promote", json=promote)).status_code == 200
+
+
+async def test_evidence_is_kept_with_its_report(admin: Admin) -> None:
+    made = await registered(admin)
+    told = (await evidence(admin, made, report={"wins": 7}, dataset="d" * 64)).json()
+    (listed,) = (await admin.client.get(f"{URL}/pirate@1/evidence")).json()
+    assert listed == told
+    assert (listed["has_report"], listed["report"], listed["passed"]) == (True, None, True)
+    one = await admin.client.get(f"{URL}/pirate@1/evidence/{told['id']}")
+    assert one.json()["report"] == {"wins": 7}
+    assert_problem(await admin.client.get(f"{URL}/pirate@1/evidence/ev_x"), 404)
+
+
+async def test_evidence_of_other_bytes_or_models_is_refused(admin: Admin) -> None:
+    made = await registered(admin)
+    assert_problem(await evidence(admin, made, digest="f" * 64), 409, "other bytes")
+    assert_problem(await evidence(admin, made, family="llama"), 409, "llama")
+    assert_problem(await evidence(admin, made, against="pirate"), 422, "against")
+    assert_problem(await evidence(admin, made, at="2026-01-01T00:00:00"), 422, "at")
+
+
+async def test_where_tells_what_each_replica_says(admin: Admin) -> None:
+    made = await registered(admin)
+    assert (await admin.client.get(f"{URL}/pirate@1/replicas")).json() == []
+    await admin.client.put(f"{ALIASES}/mini/pirate", json={"target": "pirate@1", "pinned": True})
+    await told_by_replicas(admin, "mini-1", adapters=("pirate@1",), digest=made["digest"])
+    failure = FailedAdapter("pirate@1", made["digest"], "the disk is full")
+    await told_by_replicas(admin, "mini-2", failed=(failure,))
+    await told_by_replicas(admin, "mini-3")
+    found = (await admin.client.get(f"{URL}/pirate@1/replicas")).json()
+    told = [(each["replica"], each["state"], each["kept"], each["reason"]) for each in found]
+    assert told == [
+        ("mini-1", "loaded", True, ""),
+        ("mini-2", "failed", False, "the disk is full"),
+        ("mini-3", "wanted", True, ""),
+    ]
+    assert found[0]["pinned"]
+
+
+async def test_an_alias_is_made_moved_undone_and_remembers(admin: Admin) -> None:
+    await registered(admin)
+    await registered(admin, version="2")
+    url = f"{ALIASES}/mini/pirate"
+    made = await admin.client.put(url, json={"target": "pirate@1"})
+    assert (made.status_code, made.json()["model"]) == (201, "mini:pirate")
+    moved = await admin.client.put(url, json={"target": "pirate@2"})
+    assert (moved.status_code, moved.json()["target"]) == (200, "pirate@2")
+    split = await admin.client.put(url, json={"split": {"pirate@1": 90, "pirate@2": 10}})
+    assert split.json()["split"] == {"pirate@1": 9, "pirate@2": 1}
+    assert (await admin.client.post(f"{url}/undo")).json()["target"] == "pirate@2"
+    history = (await admin.client.get(f"{url}/history")).json()
+    assert [move["target"] for move in history] == ["pirate@2", None, "pirate@2", "pirate@1"]
+    assert [move["undoes"] for move in history] == [True, False, False, False]
+    listed = (await admin.client.get(ALIASES, params={"deployment": "mini"})).json()
+    assert listed == [(await admin.client.get(url)).json()]
+    shown = (await admin.client.get(f"{URL}/pirate@2")).json()
+    assert shown["aliases"] == ["mini:pirate"]
+
+
+async def test_a_version_that_an_alias_names_cannot_go(admin: Admin) -> None:
+    await registered(admin)
+    await admin.client.put(f"{ALIASES}/mini/pirate", json={"target": "pirate@1"})
+    assert_problem(await admin.client.delete(f"{URL}/pirate@1"), 409, "mini:pirate names it")
+    assert_problem(await admin.client.post(f"{URL}/pirate@1/retire"), 409, "mini:pirate")
+    assert (await admin.client.delete(f"{ALIASES}/mini/pirate")).status_code == 204
+    assert (await admin.client.delete(f"{URL}/pirate@1")).status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"target": "none@1"}, ["none@1 is not registered"]),
+        ({"target": "pirate"}, ["name@version"]),
+        ({}, ["either target or split"]),
+        ({"target": "pirate@1", "split": {"pirate@1": 1}}, ["either target or split"]),
+        ({"split": {"pirate@1": 0, "pirate@2": 0}}, ["names 0 versions"]),
+        ({"split": {"pirate@1": -1}}, ["split"]),
+        ({"target": "pirate@1", "preload": -1}, ["preload"]),
+    ],
+)
+async def test_an_alias_that_cannot_be_is_refused(
+    admin: Admin, body: dict[str, Any], words: list[str]
+) -> None:
+    await registered(admin)
+    reply = await admin.client.put(f"{ALIASES}/mini/pirate", json=body)
+    assert_problem(reply, 422, *words)
+    assert (await admin.client.get(ALIASES)).json() == []
+
+
+async def test_an_alias_of_a_deployment_that_takes_no_adapters_is_refused(admin: Admin) -> None:
+    await registered(admin)
+    spec = {"engine": "simulated", "model": "penstock-mini"}
+    await admin.client.put("/admin/v1/deployments/plain", json=spec)
+    reply = await admin.client.put(f"{ALIASES}/plain/pirate", json={"target": "pirate@1"})
+    assert_problem(reply, 422, "plain takes no adapters: set max_adapters")
+    narrow = {**spec, "max_adapter_rank": 4}
+    await admin.client.put("/admin/v1/deployments/narrow", json=narrow)
+    reply = await admin.client.put(f"{ALIASES}/narrow/pirate", json={"target": "pirate@1"})
+    assert_problem(reply, 422, "pirate@1 has rank 8, narrow takes ranks up to 4")
+
+
+async def test_an_undo_to_what_was_retired_is_refused(admin: Admin) -> None:
+    await registered(admin)
+    await registered(admin, version="2")
+    url = f"{ALIASES}/mini/pirate"
+    for target in ("pirate@1", "pirate@2"):
+        await admin.client.put(url, json={"target": target})
+    await admin.client.post(f"{URL}/pirate@1/retire")
+    assert_problem(await admin.client.post(f"{url}/undo"), 422, "pirate@1 is retired")
+
+
+async def test_the_aliases_of_a_deleted_deployment_are_gone(admin: Admin) -> None:
+    await registered(admin)
+    await admin.client.put(f"{ALIASES}/mini/pirate", json={"target": "pirate@1"})
+    await admin.client.delete("/admin/v1/deployments/mini")
+    assert (await admin.client.get(ALIASES)).json() == []
+    assert_problem(await admin.client.get(f"{ALIASES}/mini/pirate"), 404, "'mini'")
+
+
+async def test_a_deployment_that_names_adapters_as_it_once_did_is_told_where_they_are(
+    admin: Admin,
+) -> None:
+    spec = {"engine": "simulated", "model": "penstock-mini", "adapters": []}
+    reply = await admin.client.put("/admin/v1/deployments/mini", json=spec)
+    assert_problem(reply, 422, "/admin/v1/adapters", "/admin/v1/aliases")
+
+
+async def test_all_of_it_survives_a_restart_of_the_head(admin: Admin) -> None:
+    made = await registered(admin)
+    await evidence(admin, made)
+    await admin.client.put(f"{ALIASES}/mini/pirate", json={"target": "pirate@1", "preload": 0})
+    await registered(admin, version="2")
+    await admin.client.delete(f"{URL}/pirate@2")
+    await admin.client.put("/admin/v1/adapter-policy", json={"evidence_for": ["live"]})
+    before = admin.keeper.cluster.view().adapters
+    await admin.keeper.restore()
+    assert admin.keeper.cluster.view().adapters == before
+    assert_problem(await admin.client.post(URL, json={**PIRATE, "version": "2"}), 409, "removed")
