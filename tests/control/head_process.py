@@ -84,6 +84,22 @@ class HeadProcess:
         reply = await self.client.put(url, json=body, headers=self.authorization)
         assert reply.status_code in (200, 201), reply.text
 
+    async def offer_pirate(self, deployment: str) -> str:
+        """The deployment offers pirate@1, which comes with Penstock, as `p`; its digest."""
+        api, headers = f"http://{self.admin}/admin/v1", self.authorization
+        body = {
+            "name": "pirate",
+            "version": 1,
+            "base": deployment,
+            "source": "penstock-mini/pirate",
+        }
+        made = await self.client.post(f"{api}/adapters", json=body, headers=headers)
+        assert made.status_code == 201, made.text
+        alias = f"{api}/aliases/{deployment}/p"
+        reply = await self.client.put(alias, json={"target": "pirate@1"}, headers=headers)
+        assert reply.status_code == 201, reply.text
+        return str(made.json()["digest"])
+
     @property
     def authorization(self) -> dict[str, str]:
         return bearer(self.data_dir / "admin.token")

@@ -75,8 +75,9 @@ async def reporting_agent(head: HeadProcess) -> AsyncIterator[FakeAgent]:
 async def test_a_deployment_becomes_replicas_and_routes(head: HeadProcess) -> None:
     watcher = Watcher()
     async with reporting_agent(head) as agent, beside(watcher.follow(head)):
-        adapters = [{"alias": "p", "adapter": "p@1", "source": "s"}]
-        await head.put("mini", replicas=2, engine_args={"ttft_ms": 5}, adapters=adapters)
+        await head.put("mini", replicas=0, engine_args={"ttft_ms": 5}, max_adapters=2)
+        digest = await head.offer_pirate("mini")
+        await head.put("mini", replicas=2, engine_args={"ttft_ms": 5}, max_adapters=2)
         await eventually(lambda: head.is_ready("mini"), "two replicas are ready")
         await eventually(lambda: watcher.routes(2), "the gateway hears of both")
         spec = agent.specs[0]
@@ -85,8 +86,10 @@ async def test_a_deployment_becomes_replicas_and_routes(head: HeadProcess) -> No
             "mini",
             ["ttft_ms=5"],
         )
-        assert [(a.name, a.source) for a in spec.adapters] == [("p@1", "s")]
+        assert [(a.name, a.digest) for a in spec.adapters] == [("pirate@1", digest)]
+        assert (spec.max_adapters, spec.max_adapter_rank) == (2, 16)
         (route,) = watcher.snapshots[-1].deployments
+        assert [(a.alias, a.adapter) for a in route.aliases] == [("p", "pirate@1")]
         assert (route.name, route.max_model_len) == ("mini", 2048)
         (node,) = await head.get("nodes")
         assert (node["id"], node["state"], node["pid"]) == ("n1", "ready", 1)

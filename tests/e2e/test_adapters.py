@@ -248,10 +248,13 @@ async def test_a_killed_replica_comes_back_with_what_it_is_to_keep(system: Syste
     )
     victim = system.replicas()[0]
     system.kill(victim["pid"])
-    system.wait_ready(2, within=40)
-    (again,) = (r for r in system.replicas() if r["id"] == victim["id"])
-    assert again["pid"] != victim["pid"]
-    assert "a@3" in again["adapters"]
+
+    def again() -> list[dict[str, Any]]:
+        alike = (r for r in system.replicas() if r["id"] == victim["id"])
+        return [r for r in alike if r["pid"] != victim["pid"]]
+
+    (found,) = eventually(again, within=40, what="its next process is ready")
+    assert "a@3" in found["adapters"]
 
 
 @pytest.mark.parametrize("role", ["head", "node", "replica"])

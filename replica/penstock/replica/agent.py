@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,6 +17,9 @@ from penstock.v1 import nodes_pb2, nodes_pb2_grpc
 
 # The agent is on this machine: a proxy that the environment names is for others.
 _OPTIONS: Final = (("grpc.enable_http_proxy", 0),)
+
+_PATIENCE: Final = 10.0  # seconds
+_AGAIN: Final = 0.2  # seconds between two tries
 
 Metadata = tuple[tuple[str, str], ...] | None
 
@@ -34,20 +39,20 @@ async def agent_stub(address: str) -> AsyncIterator[Any]:
 class AgentContents:
     """The bytes of adapters as the agent hands them out. See `Contents`."""
 
-    def __init__(self, address: str, timeout: float, cluster_token: str = "") -> None:
-        """`timeout`: seconds that one may take, fetching included."""
+    def __init__(
+        self, address: str, timeout: float, cluster_token: str = "", patience: float = _PATIENCE
+    ) -> None:
+        """`timeout`: seconds that one may take, fetching included. `patience`: seconds that an
+        agent which is away, or cannot reach the head, is asked again."""
         self._address = address
         self._timeout = timeout
+        self._patience = patience
         self._metadata = metadata_of(cluster_token)
 
     async def directory(self, digest: str) -> Path:
         """Where the content lies, checked just now. Raises `EngineError`."""
-        request = nodes_pb2.AdapterContentRequest(digest=digest)
         try:
-            async with agent_stub(self._address) as stub:
-                reply = await stub.AdapterContent(
-                    request, timeout=self._timeout, metadata=self._metadata
-                )
+            reply = await self._asked(nodes_pb2.AdapterContentRequest(digest=digest))
         except grpc.aio.AioRpcError as error:
             raise EngineError(
                 f"the node agent has no content for sha256 {digest}: {error.code().name}: "
@@ -60,6 +65,22 @@ class AgentContents:
                 "no absolute path"
             )
         return directory
+
+    async def _asked(self, request: nodes_pb2.AdapterContentRequest) -> Any:
+        """The agent's answer. Agents and heads are started again: that is no reason to fail calls
+        that can wait for it."""
+        until = time.monotonic() + self._patience
+        while True:
+            try:
+                async with agent_stub(self._address) as stub:
+                    return await stub.AdapterContent(
+                        request, timeout=self._timeout, metadata=self._metadata
+                    )
+            except grpc.aio.AioRpcError as error:
+                away = error.code() is grpc.StatusCode.UNAVAILABLE
+                if not away or time.monotonic() >= until:
+                    raise
+            await asyncio.sleep(_AGAIN)
 
 
 __all__ = ["AgentContents", "Metadata", "agent_stub", "metadata_of"]

@@ -95,7 +95,8 @@ def test_no_token_is_in_a_command_line_or_a_log(system: System) -> None:
 
 def test_adapters_are_listed_beside_their_deployment(system: System) -> None:
     listed = {model["id"] for model in get_json(system.base_url + "/models")["data"]}
-    assert listed == {"penstock-mini", "penstock-mini:pirate", "penstock-mini:json"}
+    adapters = ("pirate", "json", "pirate@1", "json@1")
+    assert listed == {"penstock-mini", *(f"penstock-mini:{adapter}" for adapter in adapters)}
 
 
 def test_status_tells_programs_everything(system: System) -> None:
