@@ -62,3 +62,9 @@ def test_a_node_that_strangers_reach_needs_a_token(tmp_path: Path) -> None:
 def test_a_node_needs_a_name() -> None:
     with pytest.raises(InvalidSetting, match="--node-id is empty"):
         NodeSettings(head="a:1", data_dir=DATA, node_id="")
+
+
+@pytest.mark.parametrize("gib", [-1.0, float("nan"), float("inf")])
+def test_a_cache_of_no_size_is_refused(gib: float) -> None:
+    with pytest.raises(InvalidSetting, match="--adapter-cache-gib is"):
+        NodeSettings(head="a:1", data_dir=DATA, node_id="n1", adapter_cache_gib=gib)
