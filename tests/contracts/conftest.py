@@ -18,25 +18,26 @@ _ENGINES = {
 _ADAPTERS = ("--adapter", "pirate@1=penstock-mini/pirate", "--max-adapters", "2")
 
 
-@pytest.fixture(scope="session")
-def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReplicaAgent]:
-    """The node's agent; it has the contents of four adapters more."""
-    with replica_agent() as agent:
-        for seed, name in enumerate(("one@1", "two@1", "three@1", "late@1")):
-            directory = tmp_path_factory.mktemp("content") / name
-            agent.offer(name, random_adapter(directory, seed), directory)
-        yield agent
-
-
 @pytest.fixture(scope="session", params=["simulated", pytest.param("vllm", marks=pytest.mark.vllm)])
 def replica(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, agent: ReplicaAgent
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ReplicaProcess]:
     """A ready replica with one adapter in two slots, on each engine in turn."""
     log = tmp_path_factory.mktemp("replica") / "log"
     arguments = ("--engine", request.param, *_ENGINES[request.param], *_ADAPTERS)
-    with running_replica(log, *arguments, within=170, agent=agent) as process:
-        yield process
+    with replica_agent() as agent:
+        for seed, name in enumerate(("one@1", "two@1", "three@1", "late@1")):
+            directory = tmp_path_factory.mktemp("content") / name
+            agent.offer(name, random_adapter(directory, seed), directory)
+        with running_replica(log, *arguments, within=170, agent=agent) as process:
+            yield process
+
+
+@pytest.fixture
+def agent(replica: ReplicaProcess) -> ReplicaAgent:
+    """The replica's agent; it has the contents of four adapters more."""
+    assert replica.agent is not None
+    return replica.agent
 
 
 @pytest.fixture

@@ -43,6 +43,7 @@ class ReplicaProcess:
                 command, stdout=subprocess.PIPE, stderr=stderr, start_new_session=True
             )
         self.address = ""
+        self.agent: ReplicaAgent | None = None
 
     def await_ready(self, within: float) -> None:
         """Reads the address once the replica says that it is ready; fails if it ends instead."""
@@ -60,6 +61,7 @@ class ReplicaProcess:
         """Reads the address once the replica has told its agent that it is ready."""
         try:
             self.address = agent.heard_when(lambda said: said.capacity > 0, within).address
+            self.agent = agent
         except queue.Empty:
             raise AssertionError(f"the replica is not ready:\n{self.log()[-4000:]}") from None
 

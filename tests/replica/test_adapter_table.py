@@ -157,6 +157,23 @@ async def test_what_is_being_loaded_makes_no_room() -> None:
         weights.go.set()
 
 
+async def test_a_call_is_not_refused_for_a_preload_that_is_under_way() -> None:
+    table, weights, _ = _table(slots=1)
+    weights.slow.add("a@1")
+
+    async def preload() -> None:
+        with _unavailable(Code.SLOTS_FULL):
+            await table.load(_adapter("a"), Claim.PRELOADED)
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(preload())
+        await asyncio.sleep(0)
+        await table.load(_adapter("b"))
+        weights.enter("b@1")
+        weights.go.set()
+    assert _names(table) == ["b@1"]
+
+
 async def test_one_that_came_into_use_meanwhile_stays_and_another_leaves() -> None:
     table, weights, _ = _table()
     await table.load(_adapter("a"))

@@ -211,7 +211,8 @@ class AdapterTable:
         return Standing.KEPT if name in self._wishes else Standing.GUEST
 
     def _see_that_possible(self, adapter: AdapterSource, claim: Claim) -> None:
-        coming = len(self._loads) + 1
+        # A lesser claim that is on its way stands in nobody's way.
+        coming = 1 + sum(load.claim >= claim for load in self._loads.values())
         if who_goes(self._occupants(set()), self.slots, claim, coming) is None:
             raise self._full(adapter.name)
 

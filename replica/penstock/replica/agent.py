@@ -19,6 +19,7 @@ from penstock.v1 import nodes_pb2, nodes_pb2_grpc
 _OPTIONS: Final = (("grpc.enable_http_proxy", 0),)
 
 _PATIENCE: Final = 10.0  # seconds
+_MARGIN: Final = 1.0  # seconds: who asks gives up first, and knows why
 _AGAIN: Final = 0.2  # seconds between two tries
 
 Metadata = tuple[tuple[str, str], ...] | None
@@ -42,8 +43,8 @@ class AgentContents:
     def __init__(
         self, address: str, timeout: float, cluster_token: str = "", patience: float = _PATIENCE
     ) -> None:
-        """`timeout`: seconds that one may take, fetching included. `patience`: seconds that an
-        agent which is away, or cannot reach the head, is asked again."""
+        """`timeout`: seconds that whoever asks waits for one. `patience`: seconds that an agent
+        which is away, or cannot reach the head, is asked again."""
         self._address = address
         self._timeout = timeout
         self._patience = patience
@@ -55,7 +56,7 @@ class AgentContents:
             reply = await self._asked(nodes_pb2.AdapterContentRequest(digest=digest))
         except grpc.aio.AioRpcError as error:
             raise EngineError(
-                f"the node agent has no content for sha256 {digest}: {error.code().name}: "
+                f"the node agent does not hand out sha256 {digest}: {error.code().name}: "
                 f"{error.details()}"
             ) from None
         directory = Path(reply.directory)
@@ -74,7 +75,7 @@ class AgentContents:
             try:
                 async with agent_stub(self._address) as stub:
                     return await stub.AdapterContent(
-                        request, timeout=self._timeout, metadata=self._metadata
+                        request, timeout=self._timeout + _MARGIN, metadata=self._metadata
                     )
             except grpc.aio.AioRpcError as error:
                 away = error.code() is grpc.StatusCode.UNAVAILABLE
