@@ -1,6 +1,7 @@
 // What a choice costs: nanoseconds of reserve() and release() together, by policy and number of
-// replicas, and with the name's resolving over many deployments; then what the whole decision costs
-// as a request makes it. Not a test: it prints a table.
+// replicas, without an adapter and for one that nobody holds, and with the name's resolving over
+// many deployments; then what the whole decision costs as a request makes it. Not a test: it prints
+// a table.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -22,6 +23,10 @@ using routing::ReplicaSet;
 
 constexpr int kSamples = 200'000;
 constexpr std::uint32_t kPlaces = 64;
+constexpr std::size_t kAliases = 10;        // of each deployment
+constexpr std::size_t kVersions = 1000;     // of all adapters
+constexpr std::size_t kHeld = 4;            // adapters that a replica holds
+constexpr std::uint32_t kAdapterSlots = 8;  // and that it can hold
 constexpr const char* kPolicies[] = {"round_robin", "least_loaded", "power_of_two", "prefix_aware",
                                      "session"};
 
@@ -30,7 +35,38 @@ base::SteadyTime now() { return std::chrono::steady_clock::now(); }
 routing::DeploymentRoute deployment(const std::string& name, const std::string& policy) {
   routing::DeploymentRoute route{.name = name, .model = name, .adapters = {}, .limits = {}};
   route.selection_policy = policy;
+  route.base_family = "family";
   return route;
+}
+
+std::string alias_name(std::size_t i) { return "alias-" + std::to_string(i); }
+
+// Each for one version, the last for two.
+void add_aliases(routing::DeploymentRoute& route) {
+  for (std::size_t i = 0; i < kAliases; ++i) {
+    route.adapters.push_back({alias_name(i), alias_name(i) + "@1"});
+  }
+  const std::string last = alias_name(kAliases - 1);
+  route.adapters.back().shares = {{last + "@1", 90}, {last + "@2", 10}};
+}
+
+// As many of each adapter.
+std::vector<routing::AdapterVersion> versions() {
+  std::vector<routing::AdapterVersion> versions;
+  for (std::size_t i = 0; i < kVersions; ++i) {
+    versions.push_back({.name = alias_name(i % kAliases) + "@" + std::to_string(1 + i / kAliases),
+                        .digest = std::string(64, 'd'),
+                        .base_family = "family"});
+  }
+  return versions;
+}
+
+std::vector<std::string> held_by(std::size_t replica) {
+  std::vector<std::string> held;
+  for (std::size_t i = 0; i < kHeld; ++i) {
+    held.push_back(alias_name((replica + i) % kAliases) + "@1");
+  }
+  return held;
 }
 
 std::vector<routing::ReplicaRoute> replicas(const std::string& of, std::size_t count) {
@@ -41,7 +77,7 @@ std::vector<routing::ReplicaRoute> replicas(const std::string& of, std::size_t c
                       .address = "host-" + std::to_string(i) + ":1",
                       .state = routing::ReplicaState::kReady,
                       .capacity = kPlaces,
-                      .adapters = {}});
+                      .adapters = held_by(i)});
   }
   return routes;
 }
@@ -73,7 +109,7 @@ class Samples {
   std::vector<long> nanoseconds_;
 };
 
-// Requests with one of 256 prefixes of 16 blocks and one of 100,000 sessions.
+// Requests with one of 250 prefixes of 16 blocks and one of 100,000 sessions.
 class Requests {
  public:
   Requests() {
@@ -81,27 +117,37 @@ class Requests {
       for (auto& block : prefix) block = random_.next();
     }
   }
-  routing::Traits next() {
-    return {.session = 1 + random_.below(100'000), .prefix = prefixes_[random_.below(kPrompts)]};
+  // Prefixes of two adapters are never the same.
+  routing::Traits next(std::size_t adapter = 0) {
+    const std::size_t prompt = random_.below(kPrompts / kAliases) * kAliases + adapter;
+    return {.session = 1 + random_.below(100'000), .prefix = prefixes_[prompt]};
   }
   std::size_t below(std::size_t bound) { return random_.below(bound); }
 
  private:
-  static constexpr std::size_t kPrompts = 256;
+  static constexpr std::size_t kPrompts = 250;
   routing::Random random_{7};
   std::vector<std::array<std::uint64_t, 16>> prefixes_{kPrompts};
 };
 
 // Half of all places are taken, and each request that comes is followed by one that ends.
-void one_deployment(const char* policy, std::size_t count) {
+void one_deployment(const char* policy, std::size_t count, const std::string& adapter) {
   ReplicaSet set({}, 1);
   set.follow(deployment("mini", policy), replicas("mini", count), now());
+  for (const auto& replica : set.replicas()) {
+    const routing::LoadReport load{.max_running = kPlaces,
+                                   .gateways = 1,
+                                   .adapters = replica->route().adapters,
+                                   .adapter_slots = kAdapterSlots};
+    set.report(*replica, load, now());
+  }
   Requests requests;
   std::vector<std::shared_ptr<routing::Replica>> calls;
   while (calls.size() < count * kPlaces / 2) calls.push_back(set.reserve(requests.next(), now()));
   Samples samples;
   for (int i = 0; i < kSamples; ++i) {
-    const routing::Traits traits = requests.next();
+    routing::Traits traits = requests.next();
+    traits.adapter = adapter;
     auto& ending = calls[requests.below(calls.size())];
     const auto at = now();
     samples.take([&] {
@@ -110,21 +156,21 @@ void one_deployment(const char* policy, std::size_t count) {
       ending = std::move(call);
     });
   }
-  std::printf("| %s | %zu | %ld | %ld |\n", policy, count, samples.at(0.5), samples.at(0.99));
+  std::printf("| %s%s | %zu | %ld | %ld |\n", policy, adapter.empty() ? "" : ", cold adapter",
+              count, samples.at(0.5), samples.at(0.99));
 }
 
-void many_deployments(const char* policy) {
+// By alias, or by name@version, which only the first versions of each adapter are named by: those
+// that replicas hold.
+void many_deployments(const char* policy, const char* version) {
   constexpr std::size_t kDeployments = 1000;
-  constexpr std::size_t kAliases = 10;
-  routing::RouteSnapshot snapshot{.version = 1, .deployments = {}, .replicas = {}};
+  routing::RouteSnapshot snapshot{
+      .version = 1, .deployments = {}, .replicas = {}, .adapters = versions()};
   std::vector<std::unique_ptr<ReplicaSet>> sets;
   for (std::size_t i = 0; i < kDeployments; ++i) {
     const std::string name = "deployment-" + std::to_string(i);
     snapshot.deployments.push_back(deployment(name, policy));
-    for (std::size_t alias = 0; alias < kAliases; ++alias) {
-      const std::string text = "alias-" + std::to_string(alias);
-      snapshot.deployments.back().adapters.push_back({text, text + "@1"});
-    }
+    add_aliases(snapshot.deployments.back());
     sets.push_back(std::make_unique<ReplicaSet>(routing::GatewayPlace{}, i));
     sets.back()->follow(snapshot.deployments.back(), replicas(name, 10), now());
   }
@@ -136,18 +182,21 @@ void many_deployments(const char* policy) {
   Samples samples;
   for (int i = 0; i < 3 * kSamples; ++i) {
     const std::size_t which = requests.below(kDeployments);
-    const std::string model = "deployment-" + std::to_string(which) + ":alias-" +
-                              std::to_string(requests.below(kAliases));
-    routing::Traits traits = requests.next();
+    const std::size_t adapter = requests.below(kAliases);
+    const std::string model =
+        "deployment-" + std::to_string(which) + ":" + alias_name(adapter) + version;
+    const std::string session = std::to_string(i);
+    routing::Traits traits = requests.next(adapter);
     const auto at = now();
     (i < 2 * kSamples ? warm_up : samples).take([&] {
-      const auto route = reader.read()->resolve(model);
+      const auto route = reader.read()->resolve(model, session);
       traits.adapter = route->adapter();
       const auto call = sets[which]->reserve(traits, at);
       sets[which]->release(*call, at);
     });
   }
-  std::printf("| %s, resolved | %zu x 10 | %ld | %ld |\n", policy, kDeployments, samples.at(0.5),
+  std::printf("| %s, %s resolved | %zu x 10 | %ld | %ld |\n", policy,
+              *version == '\0' ? "alias" : "version", kDeployments, samples.at(0.5),
               samples.at(0.99));
 }
 
@@ -158,14 +207,12 @@ class Gateway {
   static constexpr std::size_t kDeployments = 1000;
 
   explicit Gateway(const std::string& policy) {
-    routing::RouteSnapshot snapshot{.version = 1, .deployments = {}, .replicas = {}};
+    routing::RouteSnapshot snapshot{
+        .version = 1, .deployments = {}, .replicas = {}, .adapters = versions()};
     for (std::size_t i = 0; i < kDeployments; ++i) {
       const std::string name = "deployment-" + std::to_string(i);
       snapshot.deployments.push_back(deployment(name, policy));
-      for (std::size_t alias = 0; alias < kAliases; ++alias) {
-        const std::string text = "alias-" + std::to_string(alias);
-        snapshot.deployments.back().adapters.push_back({text, text + "@1"});
-      }
+      add_aliases(snapshot.deployments.back());
       for (auto& replica : replicas(name, i == 0 ? 1000 : 10)) {
         snapshot.replicas.push_back(std::move(replica));
       }
@@ -200,17 +247,17 @@ class Gateway {
   }
 
  private:
-  static constexpr std::size_t kAliases = 10;
-
   struct Request {
     std::string model;
+    std::string sticky;
     dispatch::Ask ask;
   };
 
   Request next(std::size_t which) {
-    const routing::Traits traits = requests_.next();
-    Request request{.model = "deployment-" + std::to_string(which) + ":alias-" +
-                             std::to_string(requests_.below(kAliases)),
+    const std::size_t adapter = requests_.below(kAliases);
+    const routing::Traits traits = requests_.next(adapter);
+    Request request{.model = "deployment-" + std::to_string(which) + ":" + alias_name(adapter),
+                    .sticky = std::to_string(traits.session),
                     .ask = {}};
     request.ask.tenant = "tenant-" + std::to_string(requests_.below(100));
     request.ask.session = traits.session;
@@ -219,7 +266,7 @@ class Gateway {
   }
 
   dispatch::Place decide(Request& request) {
-    const auto route = routes_.read()->resolve(request.model);
+    const auto route = routes_.read()->resolve(request.model, request.sticky);
     const auto dispatcher = reader_.of(*route->deployment);
     const auto appraisal = dispatcher->appraise(2000, 256, 1);
     request.ask.adapter = route->adapter();
@@ -252,9 +299,13 @@ class Gateway {
 int main() {
   std::printf("| policy | replicas | p50 ns | p99 ns |\n|---|---:|---:|---:|\n");
   for (const char* policy : kPolicies) {
-    for (const std::size_t count : {1U, 10U, 100U, 1000U}) one_deployment(policy, count);
+    for (const char* adapter : {"", "cold@1"}) {
+      for (const std::size_t count : {1U, 10U, 100U, 1000U}) one_deployment(policy, count, adapter);
+    }
   }
-  for (const char* policy : kPolicies) many_deployments(policy);
+  for (const char* policy : kPolicies) {
+    for (const char* version : {"", "@1"}) many_deployments(policy, version);
+  }
   for (const char* policy : kPolicies) {
     Gateway gateway(policy);
     gateway.measure(policy, 0, 1, "1000, in one of 1000 deployments");

@@ -48,8 +48,10 @@ void narrow(Preferences::Few& few) {
 }  // namespace
 
 Preferences::Few Preferences::few(const Candidates& candidates, Random& random) const {
-  const Few adapted = for_adapter(candidates, random);
-  if (adapted.count > 0) return adapted;
+  if (!candidates.traits().adapter.empty()) {
+    const Few adapted = for_adapter(candidates, random);
+    if (adapted.count > 0) return adapted;
+  }
   for (const Group* group : {&on_node_, &in_zone_}) {
     if (group->size() == known_.size()) return {};
     const Few few = look(*group, kPlaceFactor, candidates, random);
