@@ -30,7 +30,7 @@ class Inbox {
     kDied = 7,      // the native engine is dead (the reason)
     kNotice = 8,    // something that an operator has to know (one line for the log)
     kMetrics = 9,   // a request for metrics to be replied to (MetricsRequest)
-    kWanted = 10,   // calls wait for an adapter that is not loaded (Adapter: name and digest)
+    kWanted = 10,   // calls wait for an adapter that is not loaded (CallRequest: adapter fields)
     kIdle = 11,     // an adapter is used no longer, of those that were asked about
   };
   struct Item {

@@ -127,10 +127,10 @@ PYBIND11_MODULE(_server, m) {
           Unlocked())
       .def(
           "fail_parked",
-          [](SimulatedEngine& engine, std::string name, std::string digest,
-             std::string_view error) {
-            engine.fail_parked({std::move(name), std::move(digest)},
-                               parsed<v1::ErrorDetail>(error));
+          [](SimulatedEngine& engine, std::string name, std::string digest, std::string_view error,
+             bool all) {
+            engine.fail_parked({std::move(name), std::move(digest)}, parsed<v1::ErrorDetail>(error),
+                               all);
           },
           Unlocked())
       .def("remove_adapter", &SimulatedEngine::remove_adapter, Unlocked())

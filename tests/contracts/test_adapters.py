@@ -140,6 +140,26 @@ def test_an_adapter_in_use_never_leaves(stub: Any, agent: ReplicaAgent) -> None:
     assert _text(stub, _request(agent, "three@1"))
 
 
+def test_a_call_that_may_wait_for_room_has_it_once_another_ends(
+    stub: Any, agent: ReplicaAgent
+) -> None:
+    with session(stub) as client:
+        client.start(_request(agent, "one@1", **_LONG), credit=1)
+        client.start(_request(agent, "two@1", **_LONG), first_id=2, credit=1)
+        while not all(client.body(call_id) for call_id in (1, 2)):
+            client.read_frame()
+        patient = _request(agent, "three@1")
+        patient.adapter_wait_ms = 60_000
+        client.start(patient, first_id=3)
+        assert _refusal(stub, _request(agent, "three@1")).code == "adapter_slots_full"
+        client.grant(1, 1 << 30)
+        client.read_until_ended(1, 3)
+        assert client.events[3][-1].finished.adapter == "three@1"
+        client.grant(2, 1 << 30)
+        client.read_until_ended(2)
+        assert client.events[2][-1].finished.usage.completion_tokens == 600
+
+
 def test_other_bytes_under_the_same_name_are_refused(stub: Any, agent: ReplicaAgent) -> None:
     _text(stub, _request(agent, "one@1"))
     request = _request(agent, "one@1")

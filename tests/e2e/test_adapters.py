@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import shutil
 import urllib.error
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
+from tests.e2e.adapter_traffic import ask, client_of, made, own_words, register, traffic
 from tests.e2e.system import System, eventually, running
-from tests.fakes.lora_adapters import random_adapter
 
 NAMES = [f"a@{number}" for number in range(1, 9)]
 
@@ -31,93 +27,13 @@ def system(folder: Path) -> Iterator[System]:
     with running(folder, *options, *none, "--engine-args", settings, replicas=2) as system:
         system.change("DELETE", "aliases/sim/first")
         for name in NAMES:
-            register(system, name, made(folder, name))
+            register(system, "sim", name, made(folder, name))
         yield system
-
-
-def made(folder: Path, name: str) -> Path:
-    """The directory of an adapter whose weights follow from its name."""
-    directory = folder / "adapters" / name
-    random_adapter(directory, seed=sum(name.encode()))
-    return directory
-
-
-def register(system: System, name: str, directory: Path) -> dict[str, Any]:
-    own, version = name.split("@")
-    body = {"name": own, "version": version, "base": "sim", "source": str(directory)}
-    registered: dict[str, Any] = system.change("POST", "adapters", body)
-    return registered
 
 
 def name_it(system: System, target: str, **more: Any) -> None:
     """The alias sim:moved names this version."""
     system.change("PUT", "aliases/sim/moved", {"target": target, **more})
-
-
-@dataclass
-class Answer:
-    """What one request came to."""
-
-    status: int
-    version: str
-    text: str
-
-
-async def ask(client: httpx.AsyncClient, model: str, prompt: str = "Hello there") -> Answer:
-    body = {"model": model, "prompt": prompt, "max_tokens": 8, "temperature": 0}
-    reply = await client.post("/completions", json=body)
-    version = reply.headers.get("x-penstock-adapter-version", "")
-    text = reply.json()["choices"][0]["text"] if reply.status_code == 200 else reply.text
-    return Answer(reply.status_code, version, text)
-
-
-def client_of(system: System) -> httpx.AsyncClient:
-    limits = httpx.Limits(max_connections=64, max_keepalive_connections=64)
-    return httpx.AsyncClient(base_url=system.base_url, trust_env=False, timeout=60, limits=limits)
-
-
-async def own_words(client: httpx.AsyncClient, models: Sequence[str]) -> dict[str, str]:
-    """What each version says when nobody else asks."""
-    words = {}
-    for model in models:
-        answer = await ask(client, f"sim:{model}")
-        assert (answer.status, answer.version) == (200, model), answer
-        words[model] = answer.text
-    assert len(set(words.values())) == len(models)
-    return words
-
-
-@dataclass
-class Traffic:
-    """Requests at a steady pace, and what came of them."""
-
-    answers: list[Answer] = field(default_factory=list)
-
-
-@asynccontextmanager
-async def traffic(
-    client: httpx.AsyncClient, models: Sequence[str], per_second: float
-) -> AsyncIterator[Traffic]:
-    """Asks the models in turn until the block ends, then for what is under way."""
-    found, over = Traffic(), asyncio.Event()
-
-    async def one(model: str) -> None:
-        found.answers.append(await ask(client, model))
-
-    async def all_of_them(tasks: asyncio.TaskGroup) -> None:
-        loop = asyncio.get_running_loop()
-        due = loop.time()
-        for model in itertools.cycle(models):
-            if over.is_set():
-                return
-            tasks.create_task(one(model))
-            due += 1 / per_second
-            await asyncio.sleep(max(0.0, due - loop.time()))
-
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(all_of_them(tasks))
-        yield found
-        over.set()
 
 
 def pids(system: System) -> set[int]:
@@ -129,7 +45,7 @@ async def test_an_alias_that_moves_back_and_forth_answers_as_its_header_says(
 ) -> None:
     before = pids(system)
     async with client_of(system) as client:
-        words = await own_words(client, ["a@1", "a@2"])
+        words = await own_words(client, "sim", ["a@1", "a@2"])
         name_it(system, "a@1")
         async with traffic(client, ["sim:moved"], per_second=200) as found:
             for target in ["a@2", "a@1"] * 5:
@@ -149,7 +65,7 @@ async def test_eight_adapters_over_two_slots_all_answer_from_their_own_weights(
 ) -> None:
     before = pids(system)
     async with client_of(system) as client:
-        words = await own_words(client, NAMES)
+        words = await own_words(client, "sim", NAMES)
         plain = (await ask(client, "sim")).text
         models = ["sim", *(f"sim:{name}" for name in NAMES)]
         async with traffic(client, models, per_second=40) as found:
@@ -216,7 +132,7 @@ async def test_names_that_nobody_registered_are_404_and_never_the_base_model(
 
 
 async def test_a_registered_adapter_outlives_its_source(system: System, tmp_path: Path) -> None:
-    register(system, "gone@1", made(tmp_path, "gone@1"))
+    register(system, "sim", "gone@1", made(tmp_path, "gone@1"))
     shutil.rmtree(tmp_path / "adapters")
     async with client_of(system) as client:
         assert (await ask(client, "sim:gone@1")).version == "gone@1"
@@ -226,7 +142,7 @@ async def test_a_registered_adapter_outlives_its_source(system: System, tmp_path
 
 
 async def test_bytes_that_rot_on_a_node_are_fetched_again(system: System, tmp_path: Path) -> None:
-    digest = register(system, "rots@1", made(tmp_path, "rots@1"))["digest"]
+    digest = register(system, "sim", "rots@1", made(tmp_path, "rots@1"))["digest"]
     async with client_of(system) as client:
         words = (await ask(client, "sim:rots@1")).text
         for name in NAMES:
@@ -263,7 +179,7 @@ async def test_a_kill_while_adapters_are_loaded_serves_nothing_wrongly(
 ) -> None:
     name_it(system, "a@1", preload=0)
     async with client_of(system) as client:
-        words = await own_words(client, NAMES)
+        words = await own_words(client, "sim", NAMES)
         async with traffic(client, [f"sim:{name}" for name in NAMES], per_second=30) as found:
             await asyncio.sleep(1)
             victim = system.replicas()[0]["pid"] if role == "replica" else system.pid_of(role)
@@ -277,11 +193,11 @@ async def test_a_kill_while_adapters_are_loaded_serves_nothing_wrongly(
         assert all(a.status == 503 for a in lost), lost
         if role != "replica":
             assert lost == []
-        assert await own_words(client, NAMES) == words
+        assert await own_words(client, "sim", NAMES) == words
 
 
 async def test_a_removed_version_is_forgotten_everywhere(system: System, tmp_path: Path) -> None:
-    digest = register(system, "removed@1", made(tmp_path, "removed@1"))["digest"]
+    digest = register(system, "sim", "removed@1", made(tmp_path, "removed@1"))["digest"]
     async with client_of(system) as client:
         assert (await ask(client, "sim:removed@1")).status == 200
         await asyncio.to_thread(system.change, "DELETE", "adapters/removed@1")
@@ -297,4 +213,4 @@ async def test_a_removed_version_is_forgotten_everywhere(system: System, tmp_pat
         )
         assert (await ask(client, "sim:removed@1")).status == 404
     with pytest.raises(urllib.error.HTTPError, match="409"):
-        register(system, "removed@1", made(tmp_path, "removed@1"))
+        register(system, "sim", "removed@1", made(tmp_path, "removed@1"))

@@ -1,5 +1,6 @@
 #include "proxy/request_flow.h"
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <utility>
@@ -196,6 +197,19 @@ void RequestFlow::send(Exchange& x) {
   x.attempt->call->hold({.place = std::move(x.place), .payer = x.account, .seen = {}});
 }
 
+// Where no other replica is left to have room for its adapter, the request waits for room where it
+// is, as long as it may wait for a replica.
+uint32_t RequestFlow::adapter_wait_ms(const Exchange& x) {
+  const auto tried = x.failover.tried();
+  const bool is_last = tried.size() >= Failover::kMaxAttempts;
+  if (!is_last && x.dispatcher->is_ready_besides(tried)) return 0;
+  constexpr milliseconds kLongest{30'000};
+  const milliseconds limit = x.route.deployment->limits.queue_deadline;
+  const auto waited = std::chrono::ceil<milliseconds>(parts_.clock.steady_now() - x.admitted);
+  const milliseconds left = (limit.count() > 0 ? std::min(limit, kLongest) : kLongest) - waited;
+  return static_cast<uint32_t>(std::max(left, milliseconds(1)).count());
+}
+
 // All calls of a thread share one message to the replica, which must be text where it says so: the
 // id is ours, model and adapter are names of the routes, and the rest is checked here.
 v1::CallRequest RequestFlow::call_request(const Exchange& x) {
@@ -209,6 +223,7 @@ v1::CallRequest RequestFlow::call_request(const Exchange& x) {
   request.set_model(x.request.model);
   request.set_adapter(x.settlement.record.adapter);
   request.set_adapter_digest(x.route.digest().data(), x.route.digest().size());
+  if (!x.settlement.record.adapter.empty()) request.set_adapter_wait_ms(adapter_wait_ms(x));
   request.set_priority(engine_priority(x.wanted.priority));
   request.set_tenant_salt(x.account->caller().tenant->cache_salt);
   request.set_max_prompt_tokens(x.route.deployment->limits.max_prompt_tokens);

@@ -105,6 +105,7 @@ class RequestFlow {
   Awaitable<Failed> open(Exchange& x);
   Awaitable<Failed> first_news(Exchange& x);
   void send(Exchange& x);
+  uint32_t adapter_wait_ms(const Exchange& x);
   v1::CallRequest call_request(const Exchange& x);
   void close_attempt(Exchange& x);
 

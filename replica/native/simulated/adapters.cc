@@ -4,6 +4,13 @@
 #include <utility>
 
 namespace penstock::replica::simulated {
+namespace {
+
+bool waits_for_room(const Adapters::Parked& parked) {
+  return parked.call->request.adapter_wait_ms() > 0;
+}
+
+}  // namespace
 
 void Adapters::add(const AdapterId& id, Time now) {
   held_.try_emplace(id.name, Held{.digest = id.digest, .used = now});
@@ -57,9 +64,14 @@ bool Adapters::tell_when_idle(std::set<std::string> names) {
 
 bool Adapters::park(const AdapterId& id, Parked parked) {
   auto& waiting = parked_[id];
+  const bool is_asked_for = std::any_of(waiting.begin(), waiting.end(), [](const auto& other) {
+    return waits_for_room(other.second);
+  });
+  // Whether there is room now is another question each time.
+  const bool is_to_be_asked_for = !waits_for_room(parked) || !is_asked_for;
   const uint64_t key = parked.call->key;
   waiting.emplace(key, std::move(parked));
-  return waiting.size() == 1;
+  return is_to_be_asked_for;
 }
 
 bool Adapters::unpark(const CallPtr& call) {
@@ -69,12 +81,20 @@ bool Adapters::unpark(const CallPtr& call) {
   return true;
 }
 
-std::vector<Adapters::Parked> Adapters::take_parked(const AdapterId& id) {
+std::vector<Adapters::Parked> Adapters::take_parked(const AdapterId& id, bool all) {
   std::vector<Parked> taken;
   const auto found = parked_.find(id);
   if (found == parked_.end()) return taken;
-  for (auto& [key, parked] : found->second) taken.push_back(std::move(parked));
-  parked_.erase(found);
+  auto& waiting = found->second;
+  for (auto each = waiting.begin(); each != waiting.end();) {
+    if (all || !waits_for_room(each->second)) {
+      taken.push_back(std::move(each->second));
+      each = waiting.erase(each);
+    } else {
+      ++each;
+    }
+  }
+  if (waiting.empty()) parked_.erase(found);
   return taken;
 }
 

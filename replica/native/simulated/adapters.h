@@ -50,12 +50,12 @@ class Adapters {
   // `leave` tells once when the first of these is idle. True: one of them is already.
   bool tell_when_idle(std::set<std::string> names);
 
-  // True for the first that waits for this adapter: it is to be asked for.
+  // Whether the adapter is to be asked for: always, but by a call that waits for room as others do.
   bool park(const AdapterId& id, Parked parked);
   // Whether the call waited.
   bool unpark(const CallPtr& call);
-  // Those that wait for the adapter, no longer.
-  std::vector<Parked> take_parked(const AdapterId& id);
+  // Those that wait for the adapter, no longer; all of them, or those that do not wait for room.
+  std::vector<Parked> take_parked(const AdapterId& id, bool all = true);
 
  private:
   struct Held {

@@ -36,10 +36,10 @@ void SimulatedEngine::add_adapter(const AdapterId& id) {
   plan(advance(now(), &delivery));
 }
 
-void SimulatedEngine::fail_parked(const AdapterId& id, const v1::ErrorDetail& error) {
+void SimulatedEngine::fail_parked(const AdapterId& id, const v1::ErrorDetail& error, bool all) {
   Delivery delivery;
   std::lock_guard lock(mutex_);
-  for (const Adapters::Parked& parked : adapters_.take_parked(id)) {
+  for (const Adapters::Parked& parked : adapters_.take_parked(id, all)) {
     delivery.fail(parked.call, error);
   }
 }

@@ -92,9 +92,10 @@ void SimulatedEngine::accept(const CallPtr& call, const Ask& ask) {
   const AdapterId id{request.adapter(), request.adapter_digest()};
   if (!id.name.empty() && !adapters_.enter(id, now())) {
     if (adapters_.park(id, {call, ask})) {
-      v1::Adapter wanted;
-      wanted.set_name(id.name);
-      wanted.set_digest(id.digest);
+      v1::CallRequest wanted;
+      wanted.set_adapter(id.name);
+      wanted.set_adapter_digest(id.digest);
+      wanted.set_adapter_wait_ms(request.adapter_wait_ms());
       inbox_->post(Inbox::Kind::kWanted, 0, wanted.SerializeAsString());
     }
     return;

@@ -55,7 +55,8 @@ class SimulatedEngine final : public CallHandler {
   // A call for an adapter that is not held, and whose digest it tells, waits: the inbox hears that
   // it is wanted, and the calls go on with `add_adapter` or end with `fail_parked`.
   void add_adapter(const AdapterId& id);
-  void fail_parked(const AdapterId& id, const v1::ErrorDetail& error);
+  // Not `all`: those that wait for room go on waiting.
+  void fail_parked(const AdapterId& id, const v1::ErrorDetail& error, bool all);
   // False where calls use it.
   bool remove_adapter(const std::string& name);
   std::vector<AdapterUse> adapter_uses() const;

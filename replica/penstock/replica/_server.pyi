@@ -25,8 +25,8 @@ class SimulatedEngine:
         """Running, waiting, tokens since the start."""
     def add_adapter(self, name: str, digest: str) -> None:
         """Holds it, and goes on with the calls that waited for it."""
-    def fail_parked(self, name: str, digest: str, error: bytes) -> None:
-        """Ends those calls with an `ErrorDetail`."""
+    def fail_parked(self, name: str, digest: str, error: bytes, all: bool) -> None:
+        """Ends those calls with an `ErrorDetail`; not `all`: but for those that wait for room."""
     def remove_adapter(self, name: str) -> bool:
         """False: calls use it."""
     def adapter_uses(self) -> list[tuple[str, int, float]]:

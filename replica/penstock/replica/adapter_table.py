@@ -16,11 +16,13 @@ from typing import Final
 
 from penstock.adapters.slots import Claim, Occupant, Standing, who_goes
 from penstock.replica.adapter_failures import Failure, Failures
-from penstock.replica.adapter_values import AdapterUnavailable, Code, Weights
+from penstock.replica.adapter_values import AdapterUnavailable, Code, Prepared, Weights
 from penstock.replica.engine import AdapterSource, CannotLoad, EngineError
 from penstock.replica.owned_tasks import OwnedTasks
 
 log = logging.getLogger(__name__)
+
+_LOOK_FOR_ROOM_S: Final = 0.01
 
 
 @dataclass(slots=True)
@@ -29,6 +31,8 @@ class _Load:
 
     adapter: AdapterSource
     claim: Claim
+    room_until: float  # by the clock: how long it may wait for room
+    waits: bool = False  # for room
     task: asyncio.Task[None] | None = None
 
 
@@ -50,7 +54,9 @@ class AdapterTable:
         self._held: dict[str, AdapterSource] = {}
         self._loads: dict[str, _Load] = {}
         self._wishes: dict[str, AdapterSource] = {}
-        self._turn = asyncio.Lock()
+        self._clock = clock
+        self._queue = asyncio.Lock()  # of those that are to be put into the engine
+        self._turn = asyncio.Lock()  # to change the engine
         self._tasks = OwnedTasks()
         self._watchers: list[Callable[[], None]] = []
         self._opened = False
@@ -83,8 +89,11 @@ class AdapterTable:
             self._held[name] = replace(held, pinned=pinned)
         self._changed()
 
-    async def load(self, adapter: AdapterSource, claim: Claim = Claim.ASKED) -> None:
-        """Returns when the adapter can be answered with. Raises `AdapterUnavailable`."""
+    async def load(
+        self, adapter: AdapterSource, claim: Claim = Claim.ASKED, wait: float = 0.0
+    ) -> None:
+        """Returns when the adapter can be answered with. `wait`: seconds that it may wait for room
+        where all slots are pinned or in use. Raises `AdapterUnavailable`."""
         if not self._opened:
             raise AdapterUnavailable(Code.LOAD_FAILED, "The engine is not started, or stops.")
         if held := self._held.get(adapter.name):
@@ -92,11 +101,15 @@ class AdapterTable:
         load = self._loads.get(adapter.name)
         if load is None:
             self.failures.raise_if_recent(adapter)
-            self._see_that_possible(adapter, claim)
+            if not wait or not self._may_have_room():
+                self._see_that_possible(adapter, claim)
             load = self._begin(adapter, claim)
         self._see_that_same(adapter, load.adapter)
+        if load.waits and not wait:
+            raise self._full(adapter.name)
         load.claim = max(load.claim, claim)
-        await self._finished(load)
+        load.room_until = max(load.room_until, self._clock() + wait)
+        await self._finished(load, wait)
         if held := self._held.get(adapter.name):
             self._take(adapter, held)
 
@@ -127,14 +140,14 @@ class AdapterTable:
         self._tasks.close()
 
     def _begin(self, adapter: AdapterSource, claim: Claim) -> _Load:
-        load = self._loads[adapter.name] = _Load(adapter, claim)
+        load = self._loads[adapter.name] = _Load(adapter, claim, room_until=self._clock())
         load.task = self._tasks.spawn(self._run(load))
         return load
 
-    async def _finished(self, load: _Load) -> None:
+    async def _finished(self, load: _Load, wait: float) -> None:
         """Waits for the load as long as anybody may. Raises what it raised."""
         assert load.task is not None
-        done, _ = await asyncio.wait({load.task}, timeout=self._timeout)
+        done, _ = await asyncio.wait({load.task}, timeout=self._timeout + wait)
         if not done:
             raise self._too_long(load.adapter.name)
         if load.task.cancelled():
@@ -166,13 +179,27 @@ class AdapterTable:
                 prepared = await self.weights.prepare(load.adapter)
         except TimeoutError:
             raise self._too_long(load.adapter.name) from None
+        # First come, first served: whoever waits for room stands before those that come later.
+        async with self._queue:
+            while not await self._put(load, prepared):
+                load.waits = True
+                await asyncio.sleep(_LOOK_FOR_ROOM_S)
+
+    async def _put(self, load: _Load, prepared: Prepared) -> bool:
+        """Puts it into the engine; false where there is no room yet."""
         async with self._turn:
-            await self._make_room(load)
+            try:
+                await self._make_room(load)
+            except AdapterUnavailable:
+                if self._clock() >= load.room_until:
+                    raise
+                return False
             await self.weights.add(prepared)
             wish = self._wishes.get(load.adapter.name)
             pinned = load.adapter.pinned if wish is None else wish.pinned
             self._held[load.adapter.name] = replace(prepared.adapter, pinned=pinned)
             self.failures.clear(load.adapter.name)
+        return True
 
     async def _make_room(self, load: _Load) -> None:
         stay: set[str] = set()  # they came into use just now
@@ -209,6 +236,11 @@ class AdapterTable:
         if self._held[name].pinned:
             return Standing.PINNED
         return Standing.KEPT if name in self._wishes else Standing.GUEST
+
+    def _may_have_room(self) -> bool:
+        """Whether anybody may have to leave one day."""
+        pinned = sum(held.pinned for held in self._held.values())
+        return pinned < self.slots
 
     def _see_that_possible(self, adapter: AdapterSource, claim: Claim) -> None:
         # A lesser claim that is on its way stands in nobody's way.

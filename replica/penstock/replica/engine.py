@@ -47,6 +47,7 @@ class Call:
     method: str = "POST"
     adapter: str = ""
     adapter_digest: str = ""
+    adapter_wait_ms: int = 0
     priority: int = 0
     deadline_ms: int = 0
     tenant_salt: str = ""

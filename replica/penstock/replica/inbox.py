@@ -25,7 +25,7 @@ class Kind(enum.IntEnum):
     DIED = 7  # the native engine is dead: the reason
     NOTICE = 8  # something that an operator has to know: one line
     METRICS = 9  # MetricsRequest
-    WANTED = 10  # calls wait for an adapter that is not loaded: Adapter, with name and digest
+    WANTED = 10  # calls wait for an adapter that is not loaded: CallRequest, its fields on adapters
     IDLE = 11  # an adapter that was asked about is used no longer
 
 

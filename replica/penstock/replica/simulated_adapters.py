@@ -19,7 +19,7 @@ from penstock.adapters.version import BadManifest
 from penstock.replica import _server, wire
 from penstock.replica.adapter_bytes import content_digest
 from penstock.replica.adapter_table import AdapterTable
-from penstock.replica.adapter_values import AdapterUnavailable, Contents, Prepared, Use
+from penstock.replica.adapter_values import AdapterUnavailable, Code, Contents, Prepared, Use
 from penstock.replica.default_model import shipped
 from penstock.replica.engine import AdapterSource, CannotLoad, EngineError
 from penstock.replica.inbox import Inbox, Kind
@@ -125,20 +125,21 @@ class WantedAdapters:
         inbox.listen(Kind.WANTED, self._hear)
 
     def _hear(self, _: int, payload: bytes) -> None:
-        wanted = inference_pb2.Adapter.FromString(payload)
-        adapter = AdapterSource(wanted.name, digest=wanted.digest)
-        self._tasks.spawn(self._bring(adapter))
+        wanted = inference_pb2.CallRequest.FromString(payload)
+        adapter = AdapterSource(wanted.adapter, digest=wanted.adapter_digest)
+        self._tasks.spawn(self._bring(adapter, wanted.adapter_wait_ms / 1000))
 
     def close(self) -> None:
         """Loads no more."""
         self._tasks.close()
 
-    async def _bring(self, adapter: AdapterSource) -> None:
+    async def _bring(self, adapter: AdapterSource, wait: float) -> None:
         try:
-            await self._table.load(adapter)
+            await self._table.load(adapter, wait=wait)
         except AdapterUnavailable as error:
             detail = wire.error_detail(error.failed).SerializeToString()
-            self._native.fail_parked(adapter.name, adapter.digest, detail)
+            all_of_them = bool(wait) or error.code is not Code.SLOTS_FULL
+            self._native.fail_parked(adapter.name, adapter.digest, detail, all_of_them)
 
 
 __all__ = ["SimulatedWeights", "WantedAdapters", "share_that_fails"]

@@ -47,6 +47,7 @@ def call_of(request: inference_pb2.CallRequest) -> Call:
         method=request.method or "POST",
         adapter=request.adapter,
         adapter_digest=request.adapter_digest,
+        adapter_wait_ms=request.adapter_wait_ms,
         priority=request.priority,
         deadline_ms=request.deadline_ms,
         tenant_salt=request.tenant_salt,

@@ -83,6 +83,18 @@ TEST_F(AdapterFlowTest, BlamesNoReplicaThatCannotLoadIt) {
   }
 }
 
+TEST_F(AdapterFlowTest, WaitsForRoomWhereNoOtherReplicaIsLeftToHaveSome) {
+  ask(kPirate);
+  EXPECT_EQ(call(0).request.adapter_wait_ms(), 0U);
+  call(0).fail(503, "adapter_slots_full", v1::FAULT_UPSTREAM, v1::RETRY_BEFORE_FIRST_TOKEN);
+  EXPECT_GT(call(1).request.adapter_wait_ms(), 1000U);
+  EXPECT_LE(call(1).request.adapter_wait_ms(), 30'000U);
+  answer(1);
+  done_ = false;
+  ask(kUnary);
+  EXPECT_EQ(call(2).request.adapter_wait_ms(), 0U) << "the base model needs no room";
+}
+
 TEST_F(AdapterFlowTest, RefusesAnAnswerFromAnotherVersion) {
   ask(kPirate);
   call().content_type = "application/json";

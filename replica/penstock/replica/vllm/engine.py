@@ -246,10 +246,11 @@ class VllmEngine:
     async def _hold(self, call: Call) -> None:
         """Returns when the call's adapter is there. Raises `AdapterUnavailable`."""
         adapter = AdapterSource(call.adapter, digest=call.adapter_digest)
-        await self._table.load(adapter)
+        until = time.monotonic() + call.adapter_wait_ms / 1000
+        await self._table.load(adapter, wait=call.adapter_wait_ms / 1000)
         # Others may have taken its place before this task had its turn.
         while self._table.find(call.adapter) is None:
-            await self._table.load(adapter)
+            await self._table.load(adapter, wait=max(0.0, until - time.monotonic()))
 
     async def _look_at_named(
         self, place: checks.ModelPlace

@@ -1,0 +1,44 @@
+"""Adapters on real vLLM, more than there is room for: every answer from its own weights."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.adapter_traffic import ask, client_of, made, own_words, register, traffic
+from tests.e2e.system import System
+
+MODEL = "penstock-mini"
+MINE = [f"own{number}@1" for number in range(1, 7)]
+SHIPPED = {"pirate": "pirate@1", "json": "json@1"}
+
+
+@pytest.mark.vllm
+async def test_eight_adapters_over_two_free_slots_all_answer_from_their_own_weights(
+    real: System, folder: Path
+) -> None:
+    """Two of the four slots are pinned; six adapters take turns in the others, beside the base."""
+    before = {replica["pid"] for replica in real.replicas()}
+    for alias, target in SHIPPED.items():
+        real.change("PUT", f"aliases/{MODEL}/{alias}", {"target": target, "pinned": True})
+    for name in MINE:
+        register(real, MODEL, name, made(folder, name))
+    names = [*SHIPPED.values(), *MINE]
+    async with client_of(real) as client:
+        words = await own_words(client, MODEL, names)
+        base = (await ask(client, MODEL)).text
+        assert base not in words.values()
+        models = [MODEL, *(f"{MODEL}:{name}" for name in names)]
+        async with traffic(client, models, per_second=12) as found:
+            await asyncio.sleep(8)
+        assert len(found.answers) > 60
+        assert [a for a in found.answers if a.status != 200] == []
+        assert [a for a in found.answers if a.text != words.get(a.version, base)] == []
+        assert {a.version for a in found.answers} == {"", *names}
+        assert (await ask(client, f"{MODEL}:pirate")).text == words["pirate@1"]
+    (replica,) = real.replicas()
+    assert {replica["pid"]} == before
+    assert set(SHIPPED.values()) <= set(replica["adapters"])
+    assert len(replica["adapters"]) <= 4
