@@ -1,4 +1,4 @@
-"""Traffic over adapters, as the end-to-end tests of them have it: who answered, and with whose words."""
+"""Traffic over adapters in the end-to-end tests: who answered, and with whose words."""
 
 from __future__ import annotations
 

@@ -54,7 +54,8 @@ class Placement:
 
 def place(desired: Sequence[Desired], holders: Sequence[Holder]) -> Placement:
     """Gives every adapter its places: pinned ones first, then those that come first; where it is
-    already before elsewhere, and then where most room is left."""
+    already before elsewhere, then where most room is left, and last where its load failed: who is
+    to try again, and when, is that replica's own to say."""
     rooms = [_Room(holder) for holder in sorted(holders, key=lambda holder: holder.replica)]
     unplaced: dict[AdapterRef, int] = {}
     for ref, (replicas, pinned) in _wanted(desired, len(rooms)).items():
@@ -68,7 +69,7 @@ def place(desired: Sequence[Desired], holders: Sequence[Holder]) -> Placement:
 
 
 def _best_first(ref: AdapterRef, rooms: Sequence[_Room]) -> list[_Room]:
-    return sorted(rooms, key=lambda room: (not room.has(ref), -room.free()))
+    return sorted(rooms, key=lambda room: (room.failed(ref), not room.has(ref), -room.free()))
 
 
 def _wanted(desired: Sequence[Desired], all_replicas: int) -> Mapping[AdapterRef, tuple[int, bool]]:
@@ -93,12 +94,15 @@ class _Room:
     def has(self, ref: AdapterRef) -> bool:
         return ref in self._holder.holds
 
+    def failed(self, ref: AdapterRef) -> bool:
+        return ref in self._holder.failed
+
     def free(self) -> int:
         return self._holder.slots - len(self._kept)
 
     def give(self, kept: Kept) -> bool:
         """Whether the adapter is kept here now."""
-        if self.free() < 1 or kept.ref in self._holder.failed:
+        if self.free() < 1:
             return False
         self._kept.append(kept)
         return True

@@ -47,7 +47,7 @@ async def head_adapters(
     scratch = directory / INCOMING
     sources = MachineSources(scratch, hub_cache())
     stack.callback(sources.give_up)
-    library = AdapterLibrary(contents, sources, keeper.cluster.view)
+    library = AdapterLibrary(contents, sources, keeper.cluster.view, clock)
     reports = EvidenceReports(evidence_path(settings.data_dir))
     return HeadAdapters(
         contents,

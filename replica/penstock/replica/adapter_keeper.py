@@ -41,7 +41,8 @@ class Keeper:
         self._dropped = (self._dropped | set(dropped)) - self._wishes.keys()
         if self._wishes != before:
             self._table.failures.forgive(self._wishes)
-        for name in before.keys() - self._wishes.keys():
+        # What is wished for no longer may be so because it failed: that stays told.
+        for name in self._dropped:
             self._table.failures.clear(name)
         self._table.wish(self._wishes)
         self._look.set()

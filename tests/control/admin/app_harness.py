@@ -43,6 +43,7 @@ class Admin:
     traffic: Traffic
     contents: AdapterContents
     services: AdminServices
+    library: AdapterLibrary
 
     async def headers(self, role: Role) -> dict[str, str]:
         """Those of a caller with a new token of this role, whose name is the role's."""
@@ -75,7 +76,8 @@ async def running_admin(*, hosts: tuple[str, ...] = ()) -> AsyncIterator[Admin]:
         contents = AdapterContents(Path(directory, "adapters"))
         scratch = Path(directory, "adapters", INCOMING)
         sources = MachineSources(scratch, Path(directory, "hub"))
-        library = AdapterLibrary(contents, sources, keeper.cluster.view)
+        library = AdapterLibrary(contents, sources, keeper.cluster.view, clock)
+        library.open()
         reports = EvidenceReports(Path(directory, "evidence"))
         adapters = AdapterManager(keeper, library, reports, clock)
         services = AdminServices(
@@ -83,7 +85,9 @@ async def running_admin(*, hosts: tuple[str, ...] = ()) -> AsyncIterator[Admin]:
         )
         app = admin_app(services, "1.2.3", hosts=hosts)
         async with client_of(app) as client:
-            yield Admin(app, client, keeper, store, tokens, clock, traffic, contents, services)
+            yield Admin(
+                app, client, keeper, store, tokens, clock, traffic, contents, services, library
+            )
 
 
 def assert_problem(reply: httpx.Response, status: int, *words: str) -> None:

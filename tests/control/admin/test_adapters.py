@@ -14,8 +14,10 @@ import httpx
 import pytest
 
 from penstock.adapters.version import CONFIG_FILE, WEIGHTS_FILE
+from penstock.control.managers.adapter_library import GRACE
 from penstock.control.state.replica import FailedAdapter
 from penstock.control.state.tokens import Role
+from penstock.control.store.store import Author, Change, Key
 from tests.control.admin.app_harness import Admin, assert_problem, running_admin
 from tests.fakes.control_values import replica
 
@@ -102,9 +104,44 @@ async def test_the_same_bytes_under_another_name_share_what_is_stored(admin: Adm
     assert one["digest"] == other["digest"]
     assert admin.contents.stored() == {one["digest"]}
     await admin.client.delete(f"{URL}/pirate@1")
+    admin.clock.advance(GRACE)
+    await admin.library.collect()
     assert admin.contents.stored() == {one["digest"]}
-    await admin.client.delete(f"{URL}/corsair@1")
+
+
+async def test_content_of_a_removed_version_stays_for_those_who_were_admitted_before(
+    admin: Admin,
+) -> None:
+    made = await registered(admin)
+    await admin.client.delete(f"{URL}/pirate@1")
+    await admin.library.collect()
+    assert admin.contents.stored() == {made["digest"]}
+    admin.clock.advance(GRACE)
+    await admin.library.collect()
     assert admin.contents.stored() == frozenset()
+
+
+async def test_a_head_that_holds_still_throws_no_content_away(admin: Admin) -> None:
+    made = await registered(admin)
+    await admin.keeper.observe(lambda view: replace(view, held="another is newer"), "test")
+    refused = await admin.client.post(URL, json={**PIRATE, "version": "2"})
+    assert_problem(refused, 503)
+    assert admin.contents.stored() == {made["digest"]}
+
+
+async def test_what_cannot_be_read_keeps_its_name_and_its_bytes(admin: Admin) -> None:
+    made = await registered(admin)
+    key = Key("adapter", "pirate@1")
+    document = (await admin.store.load()).documents[key].document
+    newer = Change(key, {**document, "state": "of a newer head"})
+    await admin.store.apply([newer], Author("a newer head", "test"), admin.clock.now())
+    await admin.keeper.restore()
+    await admin.library.collect()
+    assert admin.contents.stored() == {made["digest"]}
+    reply = await admin.client.post(URL, json={**PIRATE, "source": JSON["source"]})
+    assert_problem(reply, 409, "cannot read it")
+    await registered(admin, version="2")
+    assert_problem(await admin.client.delete(f"{URL}/pirate@2"), 409, "cannot be read")
 
 
 async def test_other_bytes_under_a_taken_version_are_a_conflict_and_not_kept(admin: Admin) -> None:
@@ -126,6 +163,8 @@ async def test_content_stays_while_a_replica_holds_it(admin: Admin) -> None:
     made = await registered(admin)
     await told_by_replicas(admin, "mini-1", adapters=("pirate@1",), digest=made["digest"])
     await admin.client.delete(f"{URL}/pirate@1")
+    admin.clock.advance(GRACE)
+    await admin.library.collect()
     assert admin.contents.stored() == {made["digest"]}
 
 
@@ -262,7 +301,7 @@ async def test_where_tells_what_each_replica_says(admin: Admin) -> None:
     told = [(each["replica"], each["state"], each["kept"], each["reason"]) for each in found]
     assert told == [
         ("mini-1", "loaded", True, ""),
-        ("mini-2", "failed", False, "the disk is full"),
+        ("mini-2", "failed", True, "the disk is full"),
         ("mini-3", "wanted", True, ""),
     ]
     assert found[0]["pinned"]
@@ -367,3 +406,23 @@ async def test_all_of_it_survives_a_restart_of_the_head(admin: Admin) -> None:
     await admin.keeper.restore()
     assert admin.keeper.cluster.view().adapters == before
     assert_problem(await admin.client.post(URL, json={**PIRATE, "version": "2"}), 409, "removed")
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"model": "other", "max_adapters": 2}, "made for penstock-mini, not for other"),
+        ({"model": "penstock-mini"}, "max_adapters is 0"),
+        ({"model": "penstock-mini", "max_adapter_rank": 4}, "rank 8"),
+    ],
+)
+async def test_a_deployment_whose_aliases_would_not_fit_is_not_changed(
+    admin: Admin, spec: dict[str, Any], words: str
+) -> None:
+    await registered(admin)
+    await admin.client.put(f"{ALIASES}/mini/pirate", json={"target": "pirate@1"})
+    url = "/admin/v1/deployments/mini"
+    reply = await admin.client.put(url, json={"engine": "simulated", **spec})
+    assert_problem(reply, 409, "mini:pirate names pirate@1", words)
+    await admin.client.delete(f"{ALIASES}/mini/pirate")
+    assert (await admin.client.put(url, json={"engine": "simulated", **spec})).status_code == 200

@@ -43,7 +43,7 @@ class World:
         clock = ManualClock()
         self.keeper = Keeper(Cluster(), MemoryStore(), clock)
         self.contents = contents
-        self.library = AdapterLibrary(contents, Directories(), self.keeper.cluster.view)
+        self.library = AdapterLibrary(contents, Directories(), self.keeper.cluster.view, clock)
         self.adoption = AdapterAdoption(self.keeper, self.library, clock)
 
     async def adopt(self, **bindings: tuple[AdapterBinding, ...]) -> None:

@@ -68,7 +68,7 @@ class World:
         self.clock, self.nodes = ManualClock(), Nodes()
         self.keeper = Keeper(Cluster(), MemoryStore(), self.clock)
         self.contents = AdapterContents(directory)
-        library = AdapterLibrary(self.contents, Directories(), self.keeper.cluster.view)
+        library = AdapterLibrary(self.contents, Directories(), self.keeper.cluster.view, self.clock)
         self.residence = AdapterResidence(self.keeper, self.nodes, library, self.clock)  # type: ignore[arg-type]
 
     @asynccontextmanager

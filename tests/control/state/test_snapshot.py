@@ -10,9 +10,9 @@ from penstock.adapters.alias import Alias, Move, Target
 from penstock.adapters.version import VersionState
 from penstock.control.state.adapter_registry import AdapterRegistry
 from penstock.control.state.cluster import ClusterView
-from penstock.control.state.deployment import created
+from penstock.control.state.deployment import changed, created
 from penstock.control.state.limits import Canary, Limits, Sharing
-from penstock.control.state.replica import Evidence, NodeState, Replica, ReplicaState
+from penstock.control.state.replica import Evidence, NodeState, Replica, ReplicaId, ReplicaState
 from penstock.control.state.snapshot import routes_of
 from tests.adapters.examples import version
 from tests.fakes.control_values import NOON, UID, node, replica, spec
@@ -79,13 +79,33 @@ def test_a_silent_node_changes_no_route() -> None:
     assert routes_of(view.with_node(node(state=NodeState.SILENT))) == ready
 
 
+TAKING = replace(spec().template, max_adapters=2)
+
+
+def test_no_adapter_may_be_asked_for_while_a_replica_of_another_model_serves() -> None:
+    mini = created(replace(spec(), template=TAKING), NOON, uid=UID)
+    view = ClusterView().with_deployment(mini).with_replica(replica("a"))
+    assert routes_of(view).deployments[0].base_family == "penstock-mini"
+    other = replace(mini.spec, template=replace(TAKING, model="other"))
+    view = view.with_deployment(changed(mini, other, NOON))
+    assert routes_of(view).deployments[0].base_family == ""
+    view = view.without_replica(ReplicaId("a"))
+    view = view.with_replica(replace(replica("b"), generation=2))
+    assert routes_of(view).deployments[0].base_family == "other"
+
+
+def test_nothing_may_be_asked_for_of_a_deployment_without_room() -> None:
+    view = ClusterView().with_deployment(created(spec(), NOON, uid=UID))
+    assert routes_of(view).deployments[0].base_family == ""
+
+
 def test_a_deployment_tells_its_adapters_and_the_shortest_known_context() -> None:
     pirate = version("pirate@1", family=spec().template.family)
     retired = version("pirate@0", "old", VersionState.RETIRED, spec().template.family)
     alias = Alias("mini", "sea", (Move(Target.of(pirate.ref), NOON, "alice"),))
     registry = AdapterRegistry().with_version(pirate).with_version(retired).with_alias(alias)
     view = ClusterView(adapters=registry).with_deployment(
-        created(replace(spec(), limits=Limits(max_ongoing=7)), NOON, uid=UID)
+        created(replace(spec(), template=TAKING, limits=Limits(max_ongoing=7)), NOON, uid=UID)
     )
     for name, length in (("a", 0), ("b", 512), ("c", 2048)):
         one = replica(name)

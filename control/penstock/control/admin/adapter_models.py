@@ -87,7 +87,6 @@ class AdapterModel(BaseModel):
     def of(cls, view: ClusterView, version: AdapterVersion) -> AdapterModel:
         """A version as the API shows it."""
         manifest = version.manifest
-        named = (a for a in view.adapters.aliases.values() if version.ref in a.target.refs)
         return cls(
             adapter=str(version.ref),
             name=version.ref.name,
@@ -106,7 +105,7 @@ class AdapterModel(BaseModel):
             labels=dict(manifest.labels),
             registered_at=manifest.registered_at,
             registered_by=manifest.registered_by,
-            aliases=sorted(alias.full_name for alias in named),
+            aliases=view.adapters.naming(version.ref),
         )
 
 

@@ -20,6 +20,7 @@ from penstock.control.admin.preconditions import (
 )
 from penstock.control.errors import DeploymentExists, Forbidden
 from penstock.control.managers.keeper import Keeper
+from penstock.control.state.adapter_bases import check_aliases_fit
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.deployment import (
     Deployment,
@@ -102,6 +103,7 @@ class DeploymentsApi:
                 response.status_code = status.HTTP_201_CREATED
                 response.headers["location"] = _location(name)
                 return self._with_new(view, spec)
+            check_aliases_fit(view, spec)
             return view.with_deployment(changed(known, spec, self._clock.now()))
 
         view = await self._keeper.desire(step, Author(caller.name, f"put deployment {name}"))

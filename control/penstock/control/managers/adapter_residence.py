@@ -12,7 +12,7 @@ from penstock.control.errors import (
     ReplicaRefused,
     UnknownReplica,
 )
-from penstock.control.managers.adapter_library import AdapterLibrary, held_by_replicas
+from penstock.control.managers.adapter_library import GRACE, AdapterLibrary, held_by_replicas
 from penstock.control.managers.changes import ChangeSignal, watching
 from penstock.control.managers.keeper import Keeper
 from penstock.control.placement.placement import Placement
@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 # What was not heard is said again no sooner.
 LOOK_AGAIN = timedelta(seconds=2)
+_ROUND = GRACE.total_seconds()
 AT_ONCE = 16  # nodes that are told beside each other
 
 
@@ -48,6 +49,7 @@ class AdapterResidence:
 
     def open(self) -> None:
         """The registry is whole: what is not in it may be let go."""
+        self._library.open()
         self._opened.set()
 
     async def run(self) -> None:
@@ -56,7 +58,7 @@ class AdapterResidence:
         async with asyncio.TaskGroup() as tasks:
             with watching(self._keeper.cluster, _what_orders_follow_from) as self._again:
                 while True:
-                    await self._again.wait()
+                    await self._again.wait(GRACE)
                     self._tell(tasks)
                     await self._collect()
 
@@ -103,7 +105,7 @@ class AdapterResidence:
 
     async def _collect(self) -> None:
         view = self._keeper.cluster.view()
-        needed = (view.adapters.versions, held_by_replicas(view))
+        needed = (view.adapters.versions, held_by_replicas(view), self._clock.monotonic() // _ROUND)
         if needed != self._collected and not view.held:
             self._collected = needed
             for digest in await self._library.collect():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,7 +19,13 @@ from penstock.adapters import promotion, registry
 from penstock.adapters.adapter import AdapterRef, BadAdapterRef, BaseModelFamily
 from penstock.adapters.promotion import Evidence, PromotionPolicy
 from penstock.adapters.version import AdapterVersion, BadManifest, BadMove, Manifest, VersionState
-from penstock.control.errors import AdapterInUse, AdapterTaken, InvalidInput, NotPromoted
+from penstock.control.errors import (
+    AdapterInUse,
+    AdapterTaken,
+    InvalidInput,
+    NotPromoted,
+    StoreUnavailable,
+)
 from penstock.control.managers.adapter_library import AdapterLibrary
 from penstock.control.managers.keeper import Keeper
 from penstock.control.state.adapter_bases import family_named, limits_of
@@ -27,6 +34,8 @@ from penstock.control.state.cluster import ClusterView
 from penstock.control.store.adapter_content import TakenIn
 from penstock.control.store.store import Author
 from penstock.control.supervision.clock import Clock
+
+log = logging.getLogger(__name__)
 
 UPLOAD = "upload"
 """The source of what was sent along."""
@@ -110,6 +119,7 @@ class AdapterManager:
         """Nobody may ask for it any more. Raises as `remove`, and `NotPromoted`."""
 
         def step(adapters: AdapterRegistry) -> AdapterVersion:
+            _check_whole(adapters)
             return registry.retire(adapters.version(ref), adapters.aliases.values())
 
         return await self._change(step, Author(who, f"retire {ref}"))
@@ -120,12 +130,13 @@ class AdapterManager:
 
         def step(view: ClusterView) -> ClusterView:
             version = view.adapters.version(ref)
+            _check_whole(view.adapters)
             registry.check_unnamed(version.ref, view.adapters.aliases.values(), "removed")
+            self._library.let_go(version.manifest.digest)
             return replace(view, adapters=view.adapters.without_version(version.ref))
 
         with _told():
             await self._keeper.desire(step, Author(who, f"remove {ref}"))
-        await self._library.collect()
         async with self._telling:
             await self._collect_reports()
 
@@ -170,6 +181,10 @@ class AdapterManager:
             ref = AdapterRef(wish.name, wish.version)
         except BadAdapterRef as error:
             raise InvalidInput(str(error)) from None
+        if str(ref) in self.view.adapters.unreadable:
+            raise AdapterTaken(
+                f"{ref} is in the store, where this version of the head cannot read it"
+            )
         if ref in self.view.adapters.removed:
             raise AdapterTaken(
                 f"{ref} was removed, and a version is never given again: take another"
@@ -236,8 +251,22 @@ class AdapterManager:
             )
 
     async def _collect_reports(self) -> None:
+        if not self.view.adapters.is_whole:
+            return
         named = frozenset(each.report for each in self.view.adapters.evidence.values())
-        await asyncio.to_thread(self._reports.keep_only, named)
+        try:
+            await asyncio.to_thread(self._reports.keep_only, named)
+        except StoreUnavailable as error:  # what was asked for is done
+            log.warning("reports of evaluations not collected: %s", error)
+
+
+def _check_whole(adapters: AdapterRegistry) -> None:
+    """Raises `AdapterInUse` where an alias may name it that cannot be read."""
+    if not adapters.is_whole:
+        raise AdapterInUse(
+            "documents of the store on adapters cannot be read by this version of the head, so "
+            "nobody knows what they name: `penstock status` tells which"
+        )
 
 
 @contextmanager

@@ -6,9 +6,14 @@ from penstock.adapters.adapter import BaseModelFamily
 from penstock.adapters.alias import Target
 from penstock.adapters.fitness import FamilyLimits
 from penstock.adapters.lora_config import LARGEST_RANK
-from penstock.control.errors import InvalidInput
+from penstock.control.errors import AdapterInUse, InvalidInput
 from penstock.control.state.cluster import ClusterView
-from penstock.control.state.deployment import Deployment, DeploymentName, Template
+from penstock.control.state.deployment import (
+    Deployment,
+    DeploymentName,
+    DeploymentSpec,
+    Template,
+)
 
 
 def family_named(view: ClusterView, base: str) -> BaseModelFamily:
@@ -50,9 +55,31 @@ def check_taken(view: ClusterView, deployment: Deployment, target: Target) -> No
             )
 
 
+def check_aliases_fit(view: ClusterView, spec: DeploymentSpec) -> None:
+    """Raises `AdapterInUse` where what the deployment's aliases name does not fit this spec: they
+    would answer with nothing, or on another model."""
+    template = spec.template
+    for alias in view.adapters.aliases_of(spec.name):
+        for ref in alias.target.refs:
+            manifest = view.adapters.version(str(ref)).manifest
+            if manifest.family != template.family:
+                misfit = f"is made for {manifest.family}, not for {template.family}"
+            elif not template.adapter_slots:
+                misfit = "needs room, and max_adapters is 0"
+            elif manifest.rank > template.adapter_rank:
+                misfit = (
+                    f"has rank {manifest.rank}, and max_adapter_rank is {template.adapter_rank}"
+                )
+            else:
+                continue
+            raise AdapterInUse(
+                f"the alias {alias.full_name} names {ref}, which {misfit}: move or delete it first"
+            )
+
+
 def _templates(view: ClusterView, family: BaseModelFamily) -> list[Template]:
     templates = (each.spec.template for each in view.deployments.values())
     return [template for template in templates if template.family == family]
 
 
-__all__ = ["check_taken", "family_named", "limits_of"]
+__all__ = ["check_aliases_fit", "check_taken", "family_named", "limits_of"]

@@ -62,12 +62,24 @@ class AdapterRegistry:
     aliases: Aliases = field(default_factory=dict)  # by "deployment:alias"
     evidence: Mapping[str, StoredEvidence] = field(default_factory=dict)  # by id
     policy: PromotionPolicy = field(default_factory=PromotionPolicy)
+    unreadable: frozenset[str] = frozenset()  # names of stored documents that cannot be read
     _routes: list[tuple[AdapterRoute, ...]] = field(
         default_factory=list, init=False, repr=False, compare=False
+    )
+    _names: list[frozenset[str]] = field(
+        default_factory=list, init=False, repr=False, compare=False
+    )
+    _naming: dict[AdapterRef, list[str]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
     )
     _by_deployment: dict[str, list[Alias]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether this is all that is stored: what it does not name, nobody names."""
+        return not self.unreadable
 
     def version(self, ref: str) -> AdapterVersion:
         """The version of this name; raises `UnknownAdapter`."""
@@ -112,6 +124,20 @@ class AdapterRegistry:
                 tuple(_route(v) for v in named if v.state is not VersionState.RETIRED)
             )
         return self._routes[0]
+
+    def names(self) -> frozenset[str]:
+        """Of all that may be asked for; made once."""
+        if not self._names:
+            self._names.append(frozenset(route.name for route in self.routes()))
+        return self._names[0]
+
+    def naming(self, ref: AdapterRef) -> list[str]:
+        """The full names of the aliases that name the version now, sorted."""
+        if not self._naming and self.aliases:
+            for full_name, alias in sorted(self.aliases.items()):
+                for each in alias.target.refs:
+                    self._naming.setdefault(each, []).append(full_name)
+        return self._naming.get(ref, [])
 
     def with_version(self, version: AdapterVersion) -> AdapterRegistry:
         """One version added or replaced."""
@@ -169,6 +195,7 @@ class AdapterRegistry:
             self.aliases if aliases is None else aliases,
             self.evidence if evidence is None else evidence,
             self.policy if policy is None else policy,
+            self.unreadable,
         )
 
     def _those_like(self, ref: str) -> str:

@@ -121,9 +121,10 @@ def _unknown(
     registry: AdapterRegistry, deployment: Deployment, replica: Replica
 ) -> tuple[str, ...]:
     """What it holds and nobody may ask for any more."""
-    nameable = {route.name for route in registry.routes()}
-    nameable.update(binding.adapter for binding in deployment.bindings)
-    return tuple(sorted(name for name in replica.status.adapters if name not in nameable))
+    known = registry.names()
+    unknown = (name for name in replica.status.adapters if name not in known)
+    spared = registry.unreadable.union(binding.adapter for binding in deployment.bindings)
+    return tuple(sorted(name for name in unknown if name not in spared))
 
 
 def _refs(names: Iterable[str]) -> set[AdapterRef]:

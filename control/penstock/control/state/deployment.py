@@ -104,6 +104,7 @@ class Deployment:
     updated_at: datetime
     trouble: str = ""  # why the last attempt at a replica came to nothing; empty once all is well
     load_ms: int = 0  # milliseconds that its last replica took to get ready; 0: not known
+    model_generation: int = 0  # the generation that last changed the model
     bindings: tuple[AdapterBinding, ...] = ()  # of an older head, that are not registered yet
 
 
@@ -137,6 +138,11 @@ def changed(deployment: Deployment, spec: DeploymentSpec, now: datetime) -> Depl
         deployment,
         template_digest=template_digest(spec.template),
         template_generation=deployment.generation,
+        model_generation=(
+            deployment.model_generation
+            if spec.template.family == old.template.family
+            else deployment.generation
+        ),
         trouble="",
         load_ms=0,
     )

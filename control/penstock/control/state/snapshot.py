@@ -6,6 +6,7 @@ gateway had.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -29,7 +30,7 @@ class DeploymentRoute:
 
     name: DeploymentName
     model: str
-    base_family: str
+    base_family: str  # empty: it takes no adapters, or a replica of another model still serves
     created: int  # seconds since 1970
     max_model_len: int  # tokens; 0: not known
     endpoints: tuple[str, ...]  # paths that a replica of it serves, sorted; empty: not known
@@ -135,7 +136,7 @@ def _deployment_route(view: ClusterView, deployment: Deployment) -> DeploymentRo
     return DeploymentRoute(
         name=spec.name,
         model=spec.template.model,
-        base_family=spec.template.family,
+        base_family=_family(deployment, replicas),
         created=int(deployment.created_at.timestamp()),
         max_model_len=min((length for length in lengths if length), default=0),
         endpoints=tuple(sorted({path for r in replicas for path in r.status.endpoints})),
@@ -150,6 +151,17 @@ def _deployment_route(view: ClusterView, deployment: Deployment) -> DeploymentRo
         template_digest=deployment.template_digest,
         prospect=prospect_of(view, deployment),
     )
+
+
+def _family(deployment: Deployment, replicas: Iterable[Replica]) -> str:
+    """Which adapters may be asked for. None while replicas of an earlier model serve, on which
+    those of this one would be the wrong weights; none of a deployment without room for any."""
+    template = deployment.spec.template
+    earlier = any(
+        r.generation < deployment.model_generation and r.state is not ReplicaState.PENDING
+        for r in replicas
+    )
+    return "" if earlier or not template.adapter_slots else template.family
 
 
 def _replica_route(view: ClusterView, replica: Replica) -> ReplicaRoute:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,7 +12,7 @@ from penstock.adapters.alias import Alias, Move, Target
 from penstock.adapters.promotion import Evidence, PromotionPolicy
 from penstock.adapters.version import AdapterVersion, Digest, Manifest, StoredFile, VersionState
 from penstock.control.state.adapter_registry import AdapterRegistry, Removed, StoredEvidence
-from penstock.control.store.store import Document
+from penstock.control.store.store import Document, Key
 
 
 def from_version(version: AdapterVersion) -> Document:
@@ -145,8 +145,14 @@ def to_policy(document: Document) -> PromotionPolicy:
     )
 
 
-def registry_of(read: Callable[[str, Callable[[Document], Any]], list[Any]]) -> AdapterRegistry:
-    """The registry of the documents that can be read; `read` gives those of a kind."""
+KINDS = ("adapter", "adapter-removed", "alias", "evidence", "adapter-policy")
+
+
+def registry_of(
+    read: Callable[[str, Callable[[Document], Any]], list[Any]], broken: Collection[Key]
+) -> AdapterRegistry:
+    """The registry of the documents that can be read; `read` gives those of a kind, and notes in
+    `broken` those that it could not read."""
     policies = read("adapter-policy", to_policy)
     return AdapterRegistry(
         versions={version.ref: version for version in read("adapter", to_version)},
@@ -154,6 +160,7 @@ def registry_of(read: Callable[[str, Callable[[Document], Any]], list[Any]]) -> 
         aliases={alias.full_name: alias for alias in read("alias", to_alias)},
         evidence={each.id: each for each in read("evidence", to_evidence)},
         policy=policies[0] if policies else PromotionPolicy(),
+        unreadable=frozenset(key.name for key in broken if key.kind in KINDS),
     )
 
 

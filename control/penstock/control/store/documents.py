@@ -108,6 +108,7 @@ def view_of(contents: Contents, now: datetime) -> ClusterView:
     A document that cannot be read is skipped, named in the view, and kept in the store.
     """
     unreadable: list[str] = []
+    broken: list[Key] = []
 
     def read(kind: str, decode: Callable[[Document], _Value]) -> list[_Value]:
         values = []
@@ -117,6 +118,7 @@ def view_of(contents: Contents, now: datetime) -> ClusterView:
             try:
                 values.append(decode(stored.document))
             except (KeyError, TypeError, ValueError, AttributeError, PenstockError) as error:
+                broken.append(key)
                 unreadable.append(f"{kind} {key.name!r}: {type(error).__name__}: {error}")
         return values
 
@@ -136,7 +138,7 @@ def view_of(contents: Contents, now: datetime) -> ClusterView:
         replicas={r.id: r for r in replicas},
         departed={d.uid: d for d in departed},
         tenancy=tenancy,
-        adapters=registry_of(read),
+        adapters=registry_of(read, broken),
         unreadable=tuple(unreadable),
     )
 
@@ -184,6 +186,7 @@ def _from_deployment(deployment: Deployment) -> Document:
         "updated_at": deployment.updated_at.isoformat(),
         "trouble": deployment.trouble,
         "load_ms": deployment.load_ms,
+        "model_generation": deployment.model_generation,
         "bindings": [asdict(binding) for binding in deployment.bindings],
     }
 
@@ -220,6 +223,7 @@ def _to_deployment(document: Document) -> Deployment:
         updated_at=datetime.fromisoformat(document["updated_at"]),
         trouble=document["trouble"],
         load_ms=document["load_ms"],
+        model_generation=document.get("model_generation", 0),  # older heads wrote none
         bindings=tuple(AdapterBinding(**binding) for binding in document["bindings"]),
     )
 
