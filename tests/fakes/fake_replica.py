@@ -99,7 +99,12 @@ class FakeCall:
 
     async def finish(self) -> None:
         """Ends the answer well."""
-        done = v1.Finished(usage=self.usage, finish_reasons=["stop"], backend="fake")
+        done = v1.Finished(
+            usage=self.usage,
+            finish_reasons=["stop"],
+            backend="fake",
+            adapter=self.request.adapter,
+        )
         await self._end(v1.CallEvent(head=self._head(), finished=done))
 
     async def fail(self, error: common.ErrorDetail) -> None:

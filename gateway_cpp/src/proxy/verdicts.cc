@@ -107,11 +107,14 @@ RequestFlow::Failed RequestFlow::fault_of_end(const Exchange& x) {
   if (x.attempt->call->failed()) return failure_error(x);
   const v1::Finished& outcome = x.attempt->call->outcome();
   const std::string& wanted = x.settlement.record.adapter;
-  // Not every engine says what it used.
-  if (!outcome.adapter().empty() && outcome.adapter() != wanted) {
+  const std::string& used = outcome.adapter();
+  // Replicas that know no digests need not say what they used.
+  const bool untold = used.empty() && x.route.digest().empty();
+  if (!untold && used != wanted) {
     return base::make_error(
         base::Kind::kUpstreamFailed,
-        "The replica answered with the adapter `" + outcome.adapter() + "` instead of " +
+        "The replica answered with " +
+            (used.empty() ? "no adapter" : "the adapter `" + used + "`") + " instead of " +
             (wanted.empty() ? "the base model" : "`" + wanted + "`") + ". Send the request again.");
   }
   const auto& reasons = outcome.finish_reasons();

@@ -116,3 +116,22 @@ TEST_F(AdapterFlowTest, RefusesAnAnswerFromAnotherVersion) {
 
 }  // namespace
 }  // namespace penstock::proxy
+TEST_F(AdapterFlowTest, RefusesAnAnswerThatNamesNoAdapterWhereItsDigestWasSent) {
+  ask(kPirate);
+  call().content_type = "application/json";
+  call().chunk("{}");
+  call().adapter = "";
+  call().finish();
+  EXPECT_EQ(reply_.status, 502U);
+  EXPECT_NE(reply_.text.find("no adapter instead of `pirate@1`"), std::string::npos) << reply_.text;
+}
+
+TEST_F(AdapterFlowTest, TakesAnAnswerThatNamesNoAdapterWhereNoDigestIsKnown) {
+  serve_from({"r1"});
+  ask(kPirate);
+  EXPECT_EQ(call().request.adapter_digest(), "");
+  call().adapter = "";
+  answer(0);
+  EXPECT_EQ(reply_.status, 200U);
+}
+

@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -52,7 +53,7 @@ class FakeUpstream final : public upstream::Upstream {
       event.mutable_finished()->mutable_finish_reasons()->Assign(reasons.begin(), reasons.end());
       event.mutable_finished()->mutable_usage()->set_prompt_tokens(3);
       event.mutable_finished()->mutable_usage()->set_completion_tokens(2);
-      event.mutable_finished()->set_adapter(adapter);
+      event.mutable_finished()->set_adapter(adapter.value_or(request.adapter()));
       deliver(event);
     }
     // Its answer to the cancel.
@@ -86,8 +87,8 @@ class FakeUpstream final : public upstream::Upstream {
     }
 
     std::string content_type = "text/event-stream";
-    v1::Head facts;       // what its head says besides
-    std::string adapter;  // that it says it used
+    v1::Head facts;                      // what its head says besides
+    std::optional<std::string> adapter;  // that it says it used; none: what it was asked for
 
    private:
     void deliver(v1::CallEvent& event) {
