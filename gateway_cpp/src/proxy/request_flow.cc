@@ -21,6 +21,11 @@ int engine_priority(base::Priority priority) {
   return static_cast<int>(base::Priority::kNormal) - static_cast<int>(priority);
 }
 
+// Of the name that a request was resolved for, but maybe with other weights under its adapter.
+bool is_another(const routing::DeploymentRoute& now, const routing::DeploymentRoute& then) {
+  return now.uid != then.uid || now.base_family != then.base_family;
+}
+
 }  // namespace
 
 base::Error gone_from_routes(const std::string& deployment) {
@@ -99,14 +104,17 @@ void RequestFlow::take(Exchange& x, routing::Route route) {
   x.route = std::move(route);
 }
 
-// Before another attempt: the deployment may have other limits and replicas by now, or be gone. The
-// adapter's version stays what it was, whatever its alias has become.
+// Before another attempt: the deployment may have other limits and replicas by now, or be gone, as
+// it is where another one has its name. The adapter's version stays what it was, whatever its alias
+// has become.
 RequestFlow::Failed RequestFlow::resolve_again(Exchange& x) {
   if (!x.route.version) return resolve(x);
   x.settlement.enter(base::Phase::kResolve);
   const auto& deployments = parts_.routes.read()->deployments();
   const auto found = deployments.find(x.record().deployment);
-  if (found == deployments.end()) return gone_from_routes(x.record().deployment);
+  if (found == deployments.end() || is_another(*found->second, *x.route.deployment)) {
+    return gone_from_routes(x.record().deployment);
+  }
   x.route.deployment = found->second;
   x.dispatcher = parts_.dispatchers.of(*x.route.deployment);
   if (!x.dispatcher) return gone_from_routes(x.record().deployment);

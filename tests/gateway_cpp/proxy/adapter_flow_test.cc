@@ -13,11 +13,15 @@ class AdapterFlowTest : public RequestFlowTest {
   void alias_names(const std::string& adapter,
                    const std::vector<std::string>& replicas = {"r1", "r2"}) {
     auto deployment = routing::deployment("mini", {{"pirate", adapter}}, limits_);
-    deployment.base_family = "mini-family";
+    deployment.base_family = family_;
+    deployment.uid = uid_;
     deployment.selection_policy = "round_robin";
     routing::RouteSnapshot snapshot{.version = 1, .deployments = {deployment}, .replicas = {}};
-    for (const auto& id : replicas) snapshot.replicas.push_back(routing::replica(id, "mini"));
-    snapshot.adapters = {{adapter, "digest of " + adapter, "mini-family", 0}};
+    for (const auto& id : replicas) {
+      snapshot.replicas.push_back(routing::replica(id, "mini"));
+      snapshot.replicas.back().deployment_uid = uid_;
+    }
+    snapshot.adapters = {{adapter, "digest of " + adapter, family_, 0}};
     routes_.replace(snapshot);
   }
   void expect_sent(size_t i, const std::string& adapter) {
@@ -29,6 +33,16 @@ class AdapterFlowTest : public RequestFlowTest {
     call(i).chunk("{}");
     call(i).finish();
   }
+  void expect_gone_after_loss() {
+    call().lose(Source::kUnreachable);
+    EXPECT_TRUE(done_);
+    EXPECT_EQ(upstream_.calls.size(), 1U) << "nothing is sent to a namesake";
+    EXPECT_EQ(reply_.status, 404U);
+    EXPECT_NE(reply_.text.find("was just deleted"), std::string::npos) << reply_.text;
+  }
+
+  std::string family_ = "mini-family";
+  std::string uid_;
 };
 
 TEST_F(AdapterFlowTest, TellsTheReplicaTheDigest) {
@@ -57,9 +71,23 @@ TEST_F(AdapterFlowTest, StaysWithItsVersionWhenItIsTriedAgain) {
 TEST_F(AdapterFlowTest, EndsWhereItsDeploymentHasGone) {
   ask(kPirate);
   routes_.replace({.version = 2, .deployments = {routing::deployment("other")}, .replicas = {}});
-  call(0).lose(Source::kUnreachable);
-  EXPECT_EQ(reply_.status, 404U);
-  EXPECT_NE(reply_.text.find("was just deleted"), std::string::npos) << reply_.text;
+  expect_gone_after_loss();
+}
+
+TEST_F(AdapterFlowTest, EndsWhereAnotherDeploymentHasItsName) {
+  uid_ = "first";
+  alias_names("pirate@1");
+  ask(kPirate);
+  uid_ = "second";
+  alias_names("pirate@1");
+  expect_gone_after_loss();
+}
+
+TEST_F(AdapterFlowTest, EndsWhereItsDeploymentHasWeightsOfAnotherFamily) {
+  ask(kPirate);
+  family_ = "other-family";
+  alias_names("pirate@1");
+  expect_gone_after_loss();
 }
 
 TEST_F(AdapterFlowTest, BlamesNoReplicaThatCannotLoadIt) {
@@ -114,8 +142,6 @@ TEST_F(AdapterFlowTest, RefusesAnAnswerFromAnotherVersion) {
       << reply_.text;
 }
 
-}  // namespace
-}  // namespace penstock::proxy
 TEST_F(AdapterFlowTest, RefusesAnAnswerThatNamesNoAdapterWhereItsDigestWasSent) {
   ask(kPirate);
   call().content_type = "application/json";
@@ -135,3 +161,5 @@ TEST_F(AdapterFlowTest, TakesAnAnswerThatNamesNoAdapterWhereNoDigestIsKnown) {
   EXPECT_EQ(reply_.status, 200U);
 }
 
+}  // namespace
+}  // namespace penstock::proxy
