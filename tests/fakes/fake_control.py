@@ -116,8 +116,9 @@ def route(
     state: inference.ReplicaState = inference.REPLICA_STATE_READY,
     node: str = "n1",
     zone: str = "",
+    adapters: Iterable[str] = (),
 ) -> v1.ReplicaRoute:
-    """A replica as the head announces it."""
+    """A replica as the head announces it. `adapters`: those that it holds."""
     return v1.ReplicaRoute(
         id=replica.replica_id,
         deployment=of,
@@ -126,6 +127,7 @@ def route(
         zone=zone,
         capacity=replica.load.max_running,
         state=state,
+        adapters=adapters,
     )
 
 

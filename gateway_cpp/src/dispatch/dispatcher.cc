@@ -168,9 +168,10 @@ bool Dispatcher::is_ready_besides(std::span<const routing::ReplicaId> excluded) 
   return ready_besides(excluded);
 }
 
-bool Dispatcher::is_usable() {
+bool Dispatcher::is_usable_for(std::string_view adapter) {
   const std::lock_guard lock(mutex_);
-  return replicas_.another_is_usable({}, clock_.steady_now());
+  return replicas_.another_is_usable({}, clock_.steady_now()) &&
+         (adapter.empty() || replicas_.is_ready_for(adapter));
 }
 
 bool Dispatcher::another_is_usable(const routing::ReplicaId& besides) {

@@ -106,8 +106,9 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   std::vector<routing::Doubt> doubts() const;
   // Whether any replica besides these is ready.
   bool is_ready_besides(std::span<const routing::ReplicaId> excluded) const;
-  // Whether requests go to any replica; to one besides this one.
-  bool is_usable();
+  // Whether requests go to any replica, and a ready one can hold the adapter, where one is named.
+  bool is_usable_for(std::string_view adapter);
+  // Whether requests go to any besides this one.
   bool another_is_usable(const routing::ReplicaId& besides);
 
  private:

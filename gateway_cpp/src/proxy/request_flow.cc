@@ -26,6 +26,13 @@ bool is_another(const routing::DeploymentRoute& now, const routing::DeploymentRo
   return now.uid != then.uid || now.base_family != then.base_family;
 }
 
+// Whether a request for an adapter may go there: to bytes that are known, and to those that it
+// named where it named a version.
+bool keeps_adapter(const routing::Route& from, const routing::Route& to, bool names_version) {
+  if (!from.version) return true;
+  return !to.digest().empty() && (!names_version || to.digest() == from.digest());
+}
+
 }  // namespace
 
 base::Error gone_from_routes(const std::string& deployment) {
@@ -122,7 +129,8 @@ RequestFlow::Failed RequestFlow::resolve_again(Exchange& x) {
 }
 
 // A share of the requests is another deployment's to answer, as long as it can: who may use the one
-// that it named is served, but by no adapter that it may not use.
+// that it named is served, but by no adapter that it may not use, that is not known there, or that
+// nobody there can hold.
 void RequestFlow::move_to_canary(Exchange& x) {
   const std::string_view sticky = sticky_name(x);
   const auto& canaries = x.route.deployment->canary;
@@ -133,10 +141,12 @@ void RequestFlow::move_to_canary(Exchange& x) {
   auto route = parts_.routes.read()->resolve(
       colon == std::string::npos ? name : name + model.substr(colon), sticky);
   if (!route || routing::refuses(*route, x.ask.endpoint->path)) return;
+  const bool names_version = model.find('@', colon) != std::string::npos;
+  if (!keeps_adapter(x.route, *route, names_version)) return;
   const admission::Tenant& tenant = *x.account->caller().tenant;
   if (tenant.refuses(x.record().deployment, route->adapter())) return;
   const auto dispatcher = parts_.dispatchers.of(*route->deployment);
-  if (!dispatcher || !dispatcher->is_usable()) return;
+  if (!dispatcher || !dispatcher->is_usable_for(route->adapter())) return;
   take(x, std::move(*route));
 }
 

@@ -40,6 +40,7 @@ Standing Replica::stands(const Limits& limits, base::SteadyTime now) const {
   is.starting = route_.state == ReplicaState::kStarting;
   is.sound = is.ready && !suspected_ && breaker_.state() == Breaker::State::kClosed;
   is.pressured = is.ready && limits.kv_pressure > 0 && reported_.kv_usage > limits.kv_pressure;
+  is.slotted = is.ready && reported_.adapter_slots > 0;
   is.load = own_ + elsewhere_;
   const std::uint32_t limit = limit_by(limits);
   const double places = limit > 0 ? limit : kUsualPlaces;

@@ -25,6 +25,7 @@ struct Standing {
   bool callable = false;   // may be chosen: sound or to be probed, with room
   bool spare = false;      // doubted, with room: for when nobody is sound
   bool adapting = false;   // callable, and takes adapters
+  bool slotted = false;    // ready, and reports slots for adapters
   std::uint32_t load = 0;  // calls, ours and others'
   double score = 0;        // load for each place, smaller is better
   bool operator==(const Standing&) const = default;

@@ -173,6 +173,7 @@ void ReplicaSet::settle(Replica& replica, base::SteadyTime now) {
   counts_.ready += is.ready - was.ready;
   counts_.starting += is.starting - was.starting;
   counts_.under_pressure += is.pressured - was.pressured;
+  slotted_ += is.slotted - was.slotted;
   totals_.sound += is.sound - was.sound;
   totals_.load += is.sound ? is.load : 0;
   totals_.load -= was.sound ? was.load : 0;
@@ -229,6 +230,11 @@ bool ReplicaSet::another_is_usable(const ReplicaId& besides, base::SteadyTime no
   const auto known = by_id_.find(besides.value);
   const Standing itself = known == by_id_.end() ? Standing{} : known->second->standing();
   return totals_.sound > (itself.sound ? 1U : 0U) || callable_.size() > (itself.callable ? 1U : 0U);
+}
+
+bool ReplicaSet::is_ready_for(std::string_view adapter) const {
+  const auto is_ready = [](const Replica* replica) { return replica->standing().ready; };
+  return slotted_ > 0 || std::ranges::any_of(preferences_.holders(adapter), is_ready);
 }
 
 }  // namespace penstock::routing

@@ -10,6 +10,7 @@
 #include <queue>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -63,6 +64,8 @@ class ReplicaSet {
   std::span<const std::shared_ptr<Replica>> replicas() const { return members_; }
   // Whether a replica besides that one is ready and nothing speaks against it, or may be probed.
   bool another_is_usable(const ReplicaId& besides, base::SteadyTime now);
+  // Whether a ready replica holds the adapter, or reports slots to load it into.
+  bool is_ready_for(std::string_view adapter) const;
 
  private:
   struct Wake {
@@ -110,6 +113,7 @@ class ReplicaSet {
   ReplicaPool adapting_{ReplicaPool::Slot::kAdapting};
   Preferences preferences_;
   Counts counts_;
+  std::uint32_t slotted_ = 0;  // that report slots for adapters, of the ready ones
   Candidates::Totals totals_;
   std::priority_queue<Wake, std::vector<Wake>, std::greater<>> wakes_;
   Ejections ejections_{};

@@ -186,7 +186,8 @@ async def test_a_canary_is_asked_for_the_same_adapter(start: Start) -> None:
         deployment(canary={"next": 1000}, adapters={"pirate": "pirate@1"}),
         deployment("next", adapters={"pirate": "pirate@2"}),
     ]
-    routed = [route(first), route(second, of="next")]
+    # Known before the canary's replica has reported its slots.
+    routed = [route(first), route(second, of="next", adapters=["pirate@1", "pirate@2"])]
     await system.has_routes(await system.control.publish(deployments, routed, versions=PIRATES))
     for model, adapter in (("mini:pirate", "pirate@2"), ("mini:pirate@1", "pirate@1")):
         answer = await system.ask(chat(model=model))
