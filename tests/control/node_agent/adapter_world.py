@@ -70,6 +70,7 @@ class World:
     pirate: Digest
     json: Digest
     running: asyncio.Task[None]  # the cache, to be stopped
+    needing: Callable[[], set[str]] = set  # what replicas need beyond `needed`, whenever asked
 
     @property
     def lying(self) -> set[str]:
@@ -95,6 +96,7 @@ async def opened(
         stored.take_in(SHIPPED / name, FamilyLimits()).digest for name in ("pirate", "json")
     )
     head, clock, needed = Head(stored), ManualClock(), set[str]()
+    worlds: list[World] = []
     async with asyncio.TaskGroup() as tasks:
         cache = AdapterCache(
             tmp_path / "cache",
@@ -102,10 +104,12 @@ async def opened(
             clock,
             tasks,
             most_bytes=most_bytes,
-            needed=lambda: needed,
+            needed=lambda: needed.union(*(world.needing() for world in worlds)),
             limits=limits,
             patience=patience,
         )
         running = tasks.create_task(cache.run())
-        yield World(tmp_path / "cache", head, cache, clock, needed, pirate, json, running)
+        world = World(tmp_path / "cache", head, cache, clock, needed, pirate, json, running)
+        worlds.append(world)
+        yield world
         running.cancel()

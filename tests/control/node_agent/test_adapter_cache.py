@@ -120,7 +120,7 @@ async def test_an_adapter_that_no_engine_could_load_is_refused(tmp_path: Path) -
 async def test_a_directory_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("in the way")
     async with opened(tmp_path) as world:
-        with pytest.raises(StoreUnavailable, match="cannot write below"):
+        with pytest.raises(StoreUnavailable, match=r"cannot read .*cache: Not a directory"):
             await world.cache.content(world.pirate)
 
 
@@ -242,6 +242,42 @@ async def test_what_a_replica_holds_is_never_thrown_away(tmp_path: Path) -> None
         world.clock.advance(LOOK_AGAIN)
         await settled(world, set())
         assert (await world.cache.content(world.pirate)).is_dir()
+
+
+async def test_what_a_replica_comes_to_hold_while_another_is_thrown_away_stays(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path, most_bytes=0) as world:
+        os.utime(await world.cache.content(world.pirate), (1, 1))
+        await world.cache.content(world.json)
+        await asleep(world)
+        world.needing = lambda: {world.json} if world.pirate not in world.lying else set()
+        world.clock.advance(LOADING)
+        await settled(world, {world.json})
+        await asleep(world)
+        assert world.lying == {world.json}
+
+
+async def test_what_is_handed_out_while_another_is_thrown_away_stays(tmp_path: Path) -> None:
+    async with opened(tmp_path, most_bytes=0) as world:
+        os.utime(await world.cache.content(world.pirate), (1, 1))
+        await world.cache.content(world.json)
+        await asleep(world)
+        world.clock.advance(LOADING)
+        asked: list[asyncio.Future[Path]] = []
+
+        def needing() -> set[str]:
+            """As a replica would that asks as soon as room begins to be made."""
+            if not asked:
+                asked.append(asyncio.ensure_future(world.cache.content(world.json)))
+            return set()
+
+        world.needing = needing
+        await settled(world, {world.json})
+        await asleep(world)
+        assert world.lying == {world.json}
+        assert len(world.head.asked) == 2
+        await asyncio.gather(*asked)
 
 
 async def test_what_the_last_agent_handed_out_has_its_time_too(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -331,4 +332,18 @@ async def test_an_adapter_that_cannot_be_read_is_told_apart(served: Served) -> N
     (directory / CONTENT_FILES[0]).mkdir()
     with pytest.raises(grpc.aio.AioRpcError, match="Is a directory") as caught:
         await pieces_of(served, digest)
+    assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+
+
+async def test_where_no_adapter_can_be_looked_for_the_node_is_told_to_ask_again(
+    served: Served,
+) -> None:
+    directory = served.contents.directory_of(
+        served.contents.take_in(SHIPPED, FamilyLimits()).digest
+    )
+    assert directory is not None
+    shutil.rmtree(directory.parent)
+    directory.parent.write_text("in the way")
+    with pytest.raises(grpc.aio.AioRpcError, match="Not a directory") as caught:
+        await pieces_of(served, directory.name)
     assert caught.value.code() is grpc.StatusCode.UNAVAILABLE

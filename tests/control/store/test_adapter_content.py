@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from textwrap import dedent
@@ -282,3 +283,101 @@ def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StoreUnavailable, match="cannot write below"):
         AdapterContents(tmp_path / "file" / "adapters").take_in(SHIPPED / "pirate", ANY)
+
+
+def test_a_directory_that_cannot_be_read_is_told_by_all_that_ask(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    contents = AdapterContents(tmp_path / "file")
+    digest = Digest("a" * 64)
+    for asked in (
+        contents.stored,
+        lambda: contents.directory_of(digest),
+        lambda: contents.is_intact(digest),
+        lambda: contents.remove(digest),
+    ):
+        with pytest.raises(StoreUnavailable, match=r"cannot read .*file: Not a directory"):
+            asked()
+
+
+def test_a_process_without_descriptors_tells_so_and_judges_no_content(tmp_path: Path) -> None:
+    AdapterContents(tmp_path / "adapters").take_in(SHIPPED / "pirate", ANY)
+    program = f"""
+        import os, resource
+        from pathlib import Path
+        from penstock.control.errors import StoreUnavailable
+        from penstock.control.store.adapter_content import AdapterContents
+
+        contents = AdapterContents(Path({str(tmp_path / "adapters")!r}))
+        (digest,) = contents.stored()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
+        for asked in (contents.stored, lambda: contents.is_intact(digest)):
+            try:
+                print(asked())
+            except StoreUnavailable as error:
+                print(error)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", dedent(program)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.count("Too many open files") == 2, done.stdout
+
+
+def unreadable(file: Path) -> None:
+    """Reading it is an I/O error, as of a disk that is broken there: nobody's memory at 0."""
+    file.unlink()
+    file.symlink_to("/proc/self/mem")
+
+
+def a_directory_in_its_place(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def a_link_to_itself(file: Path) -> None:
+    file.unlink()
+    file.symlink_to(file)
+
+
+@pytest.mark.parametrize("name", [CONFIG_FILE, WEIGHTS_FILE])
+@pytest.mark.parametrize("broken", [unreadable, a_directory_in_its_place, a_link_to_itself])
+def test_a_file_that_cannot_be_read_is_not_intact_and_is_replaced(
+    contents: AdapterContents, tmp_path: Path, broken: Callable[[Path], None], name: str
+) -> None:
+    digest = contents.take_in(SHIPPED / "pirate", ANY).digest
+    directory = contents.directory_of(digest)
+    assert directory is not None
+    broken(directory / name)
+    assert not contents.is_intact(digest)
+    assert contents.take_in(SHIPPED / "pirate", ANY).digest == digest
+    assert contents.is_intact(digest)
+    assert contents.directory_of(digest) == directory
+    assert left_over(tmp_path) == []
+
+
+@pytest.mark.parametrize("closed", ["", CONFIG_FILE, WEIGHTS_FILE])
+def test_what_may_not_be_read_is_not_intact_and_is_replaced(tmp_path: Path, closed: str) -> None:
+    shutil.copytree(SHIPPED / "pirate", tmp_path / "source")
+    program = f"""
+        import os
+        from pathlib import Path
+        from penstock.adapters.fitness import FamilyLimits
+        from penstock.control.store.adapter_content import AdapterContents
+
+        if os.geteuid() == 0:
+            os.seteuid(65534)  # rights say nothing to root
+        contents = AdapterContents(Path("adapters"))
+        digest = contents.take_in(Path("source"), FamilyLimits()).digest
+        (contents.directory_of(digest) / {closed!r}).chmod(0)
+        print(contents.is_intact(digest))
+        contents.take_in(Path("source"), FamilyLimits())
+        print(contents.is_intact(digest), os.listdir("adapters/incoming"))
+    """
+    tmp_path.chmod(0o777)
+    done = subprocess.run(
+        [sys.executable, "-c", dedent(program)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.stdout.split("\n")[:2] == ["False", "True []"], done.stderr

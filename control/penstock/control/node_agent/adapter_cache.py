@@ -195,10 +195,14 @@ class AdapterCache:
 
     async def _make_room(self) -> None:
         cached = await asyncio.to_thread(self._cached)
-        kept = {*self._needed(), *self._flights, *self._lately_handed(cached)}
-        for digest in surplus(cached, self._most_bytes, kept):
-            if digest not in self._flights:  # nobody asked for it meanwhile
-                await asyncio.wait([self._begin(digest, self._throw_away(digest))])
+        while going := surplus(cached, self._most_bytes, self._kept(cached)):
+            # One at a time: while it goes, another may be asked for, and is to stay then.
+            digest = going[0]
+            await asyncio.wait([self._begin(digest, self._throw_away(digest))])
+            cached = [each for each in cached if each.digest != digest]
+
+    def _kept(self, cached: Sequence[Cached]) -> set[str]:
+        return {*self._needed(), *self._flights, *self._lately_handed(cached)}
 
     def _lately_handed(self, cached: Sequence[Cached]) -> Iterator[str]:
         """An agent that was just started does not know what its predecessor handed out."""
@@ -210,7 +214,7 @@ class AdapterCache:
             await asyncio.to_thread(self._contents.remove, digest)
             self._handed.pop(digest, None)
             log.info("adapter %s thrown away to make room", digest)
-        except (StoreUnavailable, OSError) as error:
+        except StoreUnavailable as error:
             log.error("cannot throw adapter %s away: %s", digest, error)
         return None
 
@@ -219,8 +223,8 @@ class AdapterCache:
         found: list[Cached] = []
         try:
             stored = self._contents.stored()
-        except OSError as error:
-            log.error("cannot look into %s: %s", self._directory, error.strerror)
+        except StoreUnavailable as error:
+            log.error("no room is made for adapters: %s", error)
             return found
         for digest in stored:
             directory = self._directory / digest

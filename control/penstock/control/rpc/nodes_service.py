@@ -13,7 +13,7 @@ import grpc
 
 from penstock.adapters.shown import shown
 from penstock.adapters.version import CONTENT_FILES, Digest
-from penstock.control.errors import UnknownNode
+from penstock.control.errors import StoreUnavailable, UnknownNode
 from penstock.control.managers.health import HealthManager
 from penstock.control.rpc.wire import (
     cluster_stamp,
@@ -37,7 +37,8 @@ class AdapterDirectories(Protocol):
     """The adapters that are stored here."""
 
     def directory_of(self, digest: Digest) -> Path | None:
-        """Where a content lies; none: it is not stored. Any text may be asked for."""
+        """Where a content lies; none: it is not stored. Any text may be asked for. Raises
+        `StoreUnavailable`."""
         ...
 
 
@@ -107,6 +108,8 @@ class NodesService(nodes_pb2_grpc.NodesServicer):
                     grpc.StatusCode.NOT_FOUND,
                     f"no adapter with the digest {shown(digest)} is stored: register it again",
                 )
+            except StoreUnavailable as error:
+                await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
             except OSError as error:
                 why = f"the head cannot read the adapter {shown(digest)}: {error.strerror}"
                 await context.abort(grpc.StatusCode.UNAVAILABLE, why)

@@ -6,12 +6,13 @@
 
 What comes in is hashed while it is copied, so a source that changes meanwhile makes an adapter that
 is refused or another one, never one that is not what its digest says. A content appears and goes by
-one rename, and stays where it is while it is mended. Calls block on the disk: a thread's work, not
-the event loop's.
+one rename, and stays where it is while it is mended, unless its directory takes no files any more.
+Calls block on the disk: a thread's work, not the event loop's.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shutil
@@ -48,6 +49,11 @@ from penstock.control.errors import BadAdapter, StoreUnavailable
 INCOMING: Final = "incoming"
 _PIECE: Final = 1 << 20  # bytes copied at a time
 _LARGEST_CONFIG: Final = 1 << 20
+# What opening or reading a file says of that file, not of the machine: another one in its place
+# helps.
+_ROTTEN: Final = frozenset(
+    {errno.ENOENT, errno.EISDIR, errno.EIO, errno.EACCES, errno.EPERM, errno.ELOOP}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,30 +101,42 @@ class AdapterContents:
         return TakenIn(digest, files, facts, config.base_model)
 
     def directory_of(self, digest: Digest) -> Path | None:
-        """Where the content lies; none: it is not stored."""
+        """Where the content lies; none: it is not stored. Raises `StoreUnavailable` where that
+        cannot be found out."""
+        if not is_digest(digest):
+            return None
         path = self._directory / digest
-        return path if is_digest(digest) and path.is_dir() else None
+        try:
+            return path if stat.S_ISDIR(path.stat().st_mode) else None
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ELOOP):
+                return None
+            raise _unreadable(self._directory, error) from error
 
     def stored(self) -> frozenset[Digest]:
-        """All that is stored."""
+        """All that is stored. Raises `StoreUnavailable` where that cannot be found out."""
         try:
             names = os.listdir(self._directory)
         except FileNotFoundError:
             return frozenset()
+        except OSError as error:
+            raise _unreadable(self._directory, error) from error
         return frozenset(Digest(name) for name in names if is_digest(name))
 
     def is_intact(self, digest: Digest) -> bool:
-        """Whether the bytes that lie there are still those of the digest. Raises
-        `StoreUnavailable` where that cannot be found out."""
+        """Whether the bytes that lie there are still those of the digest; what cannot be read of
+        them is not. Raises `StoreUnavailable` where that cannot be found out."""
         directory = self.directory_of(digest)
         if directory is None:
             return False
         try:
             files = tuple(_hashed(directory / name) for name in (CONFIG_FILE, WEIGHTS_FILE))
-        except (FileNotFoundError, IsADirectoryError, BadManifest):
+        except BadManifest:
             return False
         except OSError as error:
-            raise StoreUnavailable(f"cannot read {directory}: {error.strerror}") from error
+            if error.errno in _ROTTEN:
+                return False
+            raise _unreadable(directory, error) from error
         return digest_of(files) == digest
 
     def remove(self, digest: Digest) -> None:
@@ -140,9 +158,9 @@ class AdapterContents:
                 _sync(self._directory)
             elif not self.is_intact(digest):
                 # One that has rotted is no reason to refuse good bytes.
-                for name in (CONFIG_FILE, WEIGHTS_FILE):
-                    (scratch / name).replace(target / name)
+                _mend(scratch, target)
                 _sync(target)
+                _sync(self._directory)
 
     @contextmanager
     def _scratch(self) -> Iterator[Path]:
@@ -160,6 +178,31 @@ class AdapterContents:
                 f"cannot write below {self._directory}: {error.strerror}; check its disk's space "
                 "and its rights"
             ) from error
+
+
+def _mend(scratch: Path, target: Path) -> None:
+    """Puts the good files of `scratch` in the place of those in `target`."""
+    moved: list[str] = []
+    try:
+        for name in (CONFIG_FILE, WEIGHTS_FILE):
+            (scratch / name).replace(target / name)
+            moved.append(name)
+    except OSError:
+        for name in moved:
+            (target / name).replace(scratch / name)
+        _supplant(scratch, target)
+
+
+def _supplant(scratch: Path, target: Path) -> None:
+    """Puts `scratch` itself in the place of a directory that takes no files."""
+    old = scratch.with_name(f"{scratch.name}.old")
+    with suppress(OSError):
+        target.chmod(0o755)  # without the right to write it cannot come below another directory
+    target.rename(old)
+    try:
+        scratch.rename(target)
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def _copy(source: Path, target: Path, largest: int) -> StoredFile:
@@ -233,6 +276,10 @@ def _hashed(path: Path) -> StoredFile:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256")
         return StoredFile(path.name, digest.hexdigest(), os.fstat(file.fileno()).st_size)
+
+
+def _unreadable(directory: Path, error: OSError) -> StoreUnavailable:
+    return StoreUnavailable(f"cannot read {directory}: {error.strerror}; check its disk and rights")
 
 
 def _told(path: Path) -> str:
