@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from penstock.control.errors import BadAdapter
 from penstock.control.managers.adapter_adoption import AdapterAdoption
 from penstock.control.managers.adapter_library import AdapterLibrary
 from penstock.control.managers.keeper import Keeper
+from penstock.control.state.adapter_registry import AdapterRegistry
 from penstock.control.state.cluster import Cluster
 from penstock.control.state.deployment import AdapterBinding, created
 from penstock.control.store.adapter_content import AdapterContents
@@ -29,8 +31,12 @@ SHIPPED = Path("replica/penstock/replica/default_model/weights/adapters").resolv
 class Directories:
     """Sources by name; others are nowhere."""
 
+    def __init__(self) -> None:
+        self.meanwhile: Callable[[], object] = int  # happens while one is fetched
+
     @contextmanager
     def fetched(self, source: str, max_bytes: int) -> Iterator[Path]:
+        self.meanwhile()
         if not (SHIPPED / source).is_dir():
             raise BadAdapter(f"{source} is not there")
         yield SHIPPED / source
@@ -43,7 +49,8 @@ class World:
         clock = ManualClock()
         self.keeper = Keeper(Cluster(), MemoryStore(), clock)
         self.contents = contents
-        self.library = AdapterLibrary(contents, Directories(), self.keeper.cluster.view, clock)
+        self.sources = Directories()
+        self.library = AdapterLibrary(contents, self.sources, self.keeper.cluster.view, clock)
         self.adoption = AdapterAdoption(self.keeper, self.library, clock)
 
     async def adopt(self, **bindings: tuple[AdapterBinding, ...]) -> None:
@@ -54,6 +61,11 @@ class World:
             author = Author("an older head", "deploy")
             await self.keeper.desire(lambda view, d=found: view.with_deployment(d), author)  # type: ignore[misc]
         await self.adoption.adopt()
+
+    async def change(self, step: Callable[[AdapterRegistry], AdapterRegistry]) -> None:
+        """What an operator does to the registry."""
+        author = Author("an operator", "change it")
+        await self.keeper.desire(lambda v: replace(v, adapters=step(v.adapters)), author)
 
 
 @pytest.fixture
@@ -108,6 +120,41 @@ async def test_one_whose_alias_an_operator_has_set_since_is_forgotten(world: Wor
     view = world.keeper.cluster.view()
     assert view.deployment("mini").bindings == ()
     assert view.adapters.alias("mini", "sea").target.refs == (ref("pirate@1"),)
+
+
+async def test_one_whose_alias_an_operator_sets_while_it_is_fetched_is_forgotten(
+    world: World,
+) -> None:
+    await world.adopt(mini=(PIRATE,))
+    alias = world.keeper.cluster.view().adapters.alias("mini", "sea")
+    await world.change(lambda adapters: adapters.without_alias(alias))
+    loop = asyncio.get_running_loop()
+
+    def set_again() -> None:
+        setting = world.change(lambda adapters: adapters.with_alias(alias))
+        asyncio.run_coroutine_threadsafe(setting, loop).result()
+
+    world.sources.meanwhile = set_again
+    await world.adopt(mini=(AdapterBinding("sea", "json@1", "json"),))
+    view = world.keeper.cluster.view()
+    assert view.deployment("mini").bindings == ()
+    assert view.adapters.alias("mini", "sea") == alias
+    assert list(view.adapters.versions) == [ref("pirate@1")]
+
+
+async def test_one_whose_version_was_retired_takes_another_name(world: World) -> None:
+    await world.adopt(mini=(PIRATE,))
+    adapters = world.keeper.cluster.view().adapters
+    await world.change(lambda adapters: adapters.without_alias(adapters.alias("mini", "sea")))
+    retired = replace(adapters.version("pirate@1"), state=VersionState.RETIRED)
+    await world.change(lambda adapters: adapters.with_version(retired))
+    await world.adopt(other=(PIRATE,), third=(PIRATE,))
+    adapters = world.keeper.cluster.view().adapters
+    (others,), (thirds,) = (adapters.alias(name, "sea").target.refs for name in ("other", "third"))
+    assert others == thirds
+    assert others.version.startswith("1-")
+    assert adapters.versions[others].state is VersionState.LIVE
+    assert adapters.version("pirate@1").state is VersionState.RETIRED
 
 
 async def test_adopting_twice_changes_nothing(world: World) -> None:

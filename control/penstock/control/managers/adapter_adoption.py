@@ -51,7 +51,7 @@ class AdapterAdoption:
 
     async def _adopt(self, name: DeploymentName, binding: AdapterBinding) -> None:
         author = Author(HEAD, f"register {binding.adapter}, which {name} offers as {binding.alias}")
-        if f"{name}:{binding.alias}" in self._keeper.cluster.view().adapters.aliases:
+        if _has_alias(self._keeper.cluster.view(), name, binding):
             await self._keeper.desire(lambda view: _without(view, name, binding), author)
             return
         # What was served is not refused by a limit that came later.
@@ -63,6 +63,8 @@ class AdapterAdoption:
     def _adopted(
         self, view: ClusterView, name: DeploymentName, binding: AdapterBinding, content: TakenIn
     ) -> ClusterView:
+        if _has_alias(view, name, binding):
+            return _without(view, name, binding)
         deployment, now = view.deployment(name), self._clock.now()
         manifest = Manifest(
             files=content.files,
@@ -84,18 +86,25 @@ class AdapterAdoption:
 
 
 def _free_ref(view: ClusterView, ref: AdapterRef, manifest: Manifest) -> AdapterRef:
-    """The name that it had, unless another deployment gave it to something else."""
-    standing = view.adapters.versions.get(ref)
-    same = standing and (standing.manifest.digest, standing.manifest.family) == (
-        manifest.digest,
-        manifest.family,
-    )
-    if same or (standing is None and ref not in view.adapters.removed):
-        return ref
+    """The name that it had, unless that was given to something else or is retired."""
     other = AdapterRef(ref.name, f"{ref.version[:40]}-{manifest.digest[:12]}")
-    if other in view.adapters.versions or other in view.adapters.removed:
-        raise BadAdapter(f"{ref} and {other} are taken")
-    return other
+    for each in (ref, other):
+        standing = view.adapters.versions.get(each)
+        if standing is None and each not in view.adapters.removed:
+            return each
+        if standing is not None and _may_stand_for(standing, manifest):
+            return each
+    raise BadAdapter(f"{ref} and {other} are taken")
+
+
+def _may_stand_for(version: AdapterVersion, manifest: Manifest) -> bool:
+    theirs = version.manifest
+    same = (theirs.digest, theirs.family) == (manifest.digest, manifest.family)
+    return same and version.state is not VersionState.RETIRED
+
+
+def _has_alias(view: ClusterView, name: DeploymentName, binding: AdapterBinding) -> bool:
+    return f"{name}:{binding.alias}" in view.adapters.aliases
 
 
 def _widened(deployment: Deployment, rank: int) -> Deployment:
