@@ -74,7 +74,12 @@ async def evidence(admin: Admin, made: dict[str, Any], **fields: Any) -> httpx.R
         "family": made["family"],
         **fields,
     }
-    return await admin.client.put(f"{URL}/{made['adapter']}/evidence", json=body)
+    # Escaped, as a client may say text that UTF-8 cannot.
+    return await admin.client.put(
+        f"{URL}/{made['adapter']}/evidence",
+        content=json.dumps(body),
+        headers={"content-type": "application/json"},
+    )
 
 
 async def test_a_registered_version_is_shown_with_all_that_is_known_of_it(admin: Admin) -> None:
@@ -279,6 +284,23 @@ async def test_evidence_is_kept_with_its_report(admin: Admin) -> None:
     one = await admin.client.get(f"{URL}/pirate@1/evidence/{told['id']}")
     assert one.json()["report"] == {"wins": 7}
     assert_problem(await admin.client.get(f"{URL}/pirate@1/evidence/ev_x"), 404)
+
+
+@pytest.mark.parametrize("report", [{"said": "\ud800"}, {"said": [{"\udc00": 1}]}])
+async def test_a_report_that_nobody_could_be_shown_is_refused(
+    admin: Admin, report: dict[str, Any]
+) -> None:
+    made = await registered(admin)
+    assert_problem(await evidence(admin, made, report=report), 422, "report", "UTF-8")
+    assert (await admin.client.get(f"{URL}/pirate@1/evidence")).json() == []
+
+
+async def test_a_report_is_shown_as_it_was_told(admin: Admin) -> None:
+    made = await registered(admin)
+    report = {"said": "\U0001f3f4 \0"}
+    told = (await evidence(admin, made, report=report)).json()
+    one = await admin.client.get(f"{URL}/pirate@1/evidence/{told['id']}")
+    assert one.json()["report"] == report
 
 
 async def test_evidence_of_other_bytes_or_models_is_refused(admin: Admin) -> None:

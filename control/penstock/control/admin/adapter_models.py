@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+)
 
 from penstock.adapters.adapter import AdapterRef, BadAdapterRef, BaseModelFamily
 from penstock.adapters.promotion import PROMOTED, Evidence, PromotionPolicy
@@ -16,6 +25,14 @@ from penstock.control.managers.adapters import NewAdapter
 from penstock.control.state.adapter_registry import StoredEvidence
 from penstock.control.state.adapter_whereabouts import Whereabouts
 from penstock.control.state.cluster import ClusterView
+
+
+def _encodes(report: dict[str, Any] | None) -> dict[str, Any] | None:
+    try:
+        json.dumps(report, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ValueError("only text that UTF-8 can say: no half of a surrogate pair") from None
+    return report
 
 
 def _number_as_text(value: object) -> object:
@@ -134,7 +151,9 @@ class NewEvidenceModel(BaseModel):
     family: Text = Field(description="of the models that they were tried on")
     against: Text | None = Field(None, description="name@version that it was compared with")
     dataset: Text = Field("", description="SHA-256 of it")
-    report: dict[str, Any] | None = Field(None, description="whatever a person should see")
+    report: Annotated[dict[str, Any] | None, AfterValidator(_encodes)] = Field(
+        None, description="whatever a person should see"
+    )
 
     def to_evidence(self) -> Evidence:
         """What the rules go by. Raises `InvalidInput`."""
