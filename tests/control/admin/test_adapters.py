@@ -365,7 +365,8 @@ async def test_a_version_that_an_alias_names_cannot_go(admin: Admin) -> None:
         ({"target": "pirate"}, ["name@version"]),
         ({}, ["either target or split"]),
         ({"target": "pirate@1", "split": {"pirate@1": 1}}, ["either target or split"]),
-        ({"split": {"pirate@1": 0, "pirate@2": 0}}, ["names 0 versions"]),
+        ({"split": {"pirate@1": 0, "pirate@2": 0}}, ["gives pirate@1, pirate@2 no share"]),
+        ({"split": {"pirate@1": 0}}, ["gives pirate@1 no share"]),
         ({"split": {"pirate@1": -1}}, ["split"]),
         ({"target": "pirate@1", "preload": -1}, ["preload"]),
     ],
@@ -377,6 +378,14 @@ async def test_an_alias_that_cannot_be_is_refused(
     reply = await admin.client.put(f"{ALIASES}/mini/pirate", json=body)
     assert_problem(reply, 422, *words)
     assert (await admin.client.get(ALIASES)).json() == []
+
+
+async def test_a_version_without_a_share_is_left_out_of_a_split(admin: Admin) -> None:
+    await registered(admin)
+    await registered(admin, version="2")
+    split = {"split": {"pirate@1": 100, "pirate@2": 0}}
+    made = await admin.client.put(f"{ALIASES}/mini/pirate", json=split)
+    assert (made.json()["target"], made.json()["split"]) == ("pirate@1", None)
 
 
 async def test_an_alias_of_a_deployment_that_takes_no_adapters_is_refused(admin: Admin) -> None:

@@ -108,6 +108,23 @@ def test_an_alias_is_set_split_undone_remembered_and_deleted(head: AskedHead) ->
     assert head.run("alias", "delete", "mini:sea").stdout == "mini:sea is deleted\n"
 
 
+def test_a_move_keeps_what_it_does_not_say_of_the_alias(head: AskedHead) -> None:
+    head.run("adapters", "add", "pirate@2", PIRATE, "--base", "mini")
+
+    def told(verb: str, *arguments: str) -> tuple[int | None, bool]:
+        it = json.loads(head.run("alias", verb, "mini:sea", *arguments, "--json").stdout)
+        return it["preload"], it["pinned"]
+
+    head.run("alias", "set", "mini:other", "pirate@1", "--preload", "3")
+    assert told("set", "pirate@1") == (None, False)
+    assert told("set", "pirate@1", "--preload", "1", "--pinned") == (1, True)
+    assert told("set", "pirate@2") == (1, True)
+    assert told("split", "pirate@1=1", "pirate@2=1") == (1, True)
+    assert told("split", "pirate@1=1", "pirate@2=2", "--no-pinned") == (1, False)
+    assert told("set", "pirate@1", "--pinned") == (1, True)
+    assert told("set", "pirate@1", "--preload", "all") == (None, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -117,6 +134,7 @@ def test_an_alias_is_set_split_undone_remembered_and_deleted(head: AskedHead) ->
         (("set", "mini:sea", "pirate@1", "--preload", "most"), "--preload is 'most'"),
         (("split", "mini:sea", "pirate@1"), "NAME@VERSION=WEIGHT"),
         (("split", "mini:sea", "pirate@1=1", "pirate@1=2"), "stands twice"),
+        (("split", "mini:sea", "pirate@1=0"), "gives pirate@1 no share"),
         (("undo", "mini:sea"), "mini has no alias 'sea'"),
     ],
 )

@@ -13,6 +13,7 @@ from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, say_json, say_list
 from penstock.control.cli.options import AsJson
 from penstock.control.errors import InvalidSetting
+from penstock.control.outside.admin_client import AdminClient
 
 alias = typer.Typer(
     no_args_is_help=True,
@@ -26,10 +27,19 @@ Alias = Annotated[
     str, typer.Argument(metavar="DEPLOYMENT:ALIAS", help='What clients say as "model".')
 ]
 Preload = Annotated[
-    str,
-    typer.Option(help="Replicas that load it before anybody asks: all, or a number; 0: none."),
+    str | None,
+    typer.Option(
+        help="Replicas that load it before anybody asks: all, or a number; 0: none. Without it as "
+        "it is, of a new alias all.",
+    ),
 ]
-Pinned = Annotated[bool, typer.Option("--pinned", help="It makes room for no other adapter there.")]
+Pinned = Annotated[
+    bool | None,
+    typer.Option(
+        "--pinned/--no-pinned",
+        help="It makes room for no other adapter there. Without it as it is, of a new alias not.",
+    ),
+]
 
 
 @alias.command("set")
@@ -38,8 +48,8 @@ def set_alias(
     head: Head,
     name: Alias,
     target: Annotated[str, typer.Argument(metavar="NAME@VERSION")],
-    preload: Preload = "all",
-    pinned: Pinned = False,
+    preload: Preload = None,
+    pinned: Pinned = None,
     as_json: AsJson = False,
 ) -> None:
     """Make an alias, or move it: new requests get the version from now on, those under way keep
@@ -47,8 +57,7 @@ def set_alias(
 
     Example: penstock alias set mini:pirate pirate@2
     """
-    wish = {"target": target, "preload": _preload(preload), "pinned": pinned}
-    _put(head, name, wish, as_json=as_json)
+    _put(head, name, {"target": target, **_given(preload, pinned)}, as_json=as_json)
 
 
 @alias.command()
@@ -59,16 +68,15 @@ def split(
     weights: Annotated[
         list[str], typer.Argument(metavar="NAME@VERSION=WEIGHT...", help="At least two.")
     ],
-    preload: Preload = "all",
-    pinned: Pinned = False,
+    preload: Preload = None,
+    pinned: Pinned = None,
     as_json: AsJson = False,
 ) -> None:
     """Share an alias out between versions; a session stays with its own.
 
     Example: penstock alias split mini:pirate pirate@1=90 pirate@2=10
     """
-    wish = {"split": _weights(weights), "preload": _preload(preload), "pinned": pinned}
-    _put(head, name, wish, as_json=as_json)
+    _put(head, name, {"split": _weights(weights), **_given(preload, pinned)}, as_json=as_json)
 
 
 @alias.command()
@@ -118,8 +126,25 @@ def delete(head: Head, name: Alias, as_json: AsJson = False) -> None:
 
 
 def _put(head: Head, name: str, wish: dict[str, Any], *, as_json: bool) -> None:
+    """Sends the wish; what it does not say of an alias that there is stays as it is."""
     deployment, own = _parts(name)
-    _say(head.ask(lambda admin: admin.put_alias(deployment, own, wish)), as_json=as_json)
+
+    async def put(admin: AdminClient) -> AliasModel:
+        standing = (it for it in await admin.aliases(deployment) if it.alias == own)
+        kept = {key: value for it in standing for key, value in _options(it).items()}
+        return await admin.put_alias(deployment, own, kept | wish)
+
+    _say(head.ask(put), as_json=as_json)
+
+
+def _options(it: AliasModel) -> dict[str, Any]:
+    return {"preload": it.preload, "pinned": it.pinned}
+
+
+def _given(preload: str | None, pinned: bool | None) -> dict[str, Any]:
+    """The options that were given."""
+    given: dict[str, Any] = {} if preload is None else {"preload": _preload(preload)}
+    return given if pinned is None else given | {"pinned": pinned}
 
 
 def _parts(name: str) -> tuple[str, str]:

@@ -131,8 +131,9 @@ def target_of(weights: Mapping[str, int]) -> Target:
     """What an alias is asked to name. Raises `InvalidInput`."""
     try:
         parsed = {AdapterRef.parse(ref): weight for ref, weight in weights.items()}
-        if len(parsed) == 1:
-            return Target.of(next(iter(parsed)))
+        if parsed and not any(parsed.values()):
+            refs = ", ".join(map(str, parsed))
+            raise InvalidInput(f"it gives {refs} no share: one weight at least is above 0")
         return Target.split(parsed)
     except (BadAdapterRef, BadAlias) as error:
         raise InvalidInput(str(error)) from None
