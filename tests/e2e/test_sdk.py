@@ -97,7 +97,8 @@ def test_completions_work_streamed_and_unary(client: openai.OpenAI) -> None:
 
 def test_the_models_and_their_adapters_are_listed(client: openai.OpenAI) -> None:
     listed = {m.id: m for m in client.models.list()}
-    assert set(listed) == {MODEL, f"{MODEL}:pirate", f"{MODEL}:json"}
+    adapters = ("pirate", "json", "pirate@1", "json@1")
+    assert set(listed) == {MODEL, *(f"{MODEL}:{adapter}" for adapter in adapters)}
     assert listed[f"{MODEL}:pirate"].model_dump()["parent"] == MODEL
     assert client.models.retrieve(f"{MODEL}:json").id == f"{MODEL}:json"
 
