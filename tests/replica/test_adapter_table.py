@@ -216,46 +216,6 @@ async def test_other_bytes_under_one_name_are_refused_held_or_on_their_way() -> 
     assert _names(table) == ["a@1"]
 
 
-async def test_who_may_wait_for_room_has_it_when_a_call_ends() -> None:
-    table, weights, _ = _table(slots=1)
-    await table.load(_adapter("a"))
-    weights.enter("a@1")
-    async with asyncio.TaskGroup() as tasks:
-        waiting = tasks.create_task(table.load(_adapter("b"), wait=5))
-        await asyncio.sleep(0.03)
-        assert not waiting.done()
-        with _unavailable(Code.SLOTS_FULL):
-            await table.load(_adapter("b"))
-        with _unavailable(Code.SLOTS_FULL):
-            await table.load(_adapter("c"))
-        weights.leave("a@1")
-    assert _names(table) == ["b@1"]
-
-
-async def test_nobody_waits_for_room_longer_than_he_may() -> None:
-    table, weights, clock = _table(slots=1)
-    await table.load(_adapter("a"))
-    weights.enter("a@1")
-    async with asyncio.TaskGroup() as tasks:
-        waiting = tasks.create_task(_refused(table, "b", wait=5))
-        await asyncio.sleep(0.03)
-        clock.now += 5
-        assert await waiting is Code.SLOTS_FULL
-    assert _names(table) == ["a@1"]
-
-
-async def test_nobody_waits_for_room_that_is_pinned() -> None:
-    table, _, _ = _table(slots=1)
-    await table.load(_adapter("a", pinned=True))
-    assert await _refused(table, "b", wait=3600) is Code.SLOTS_FULL
-
-
-async def _refused(table: AdapterTable, name: str, wait: float) -> Code:
-    with pytest.raises(AdapterUnavailable) as caught:
-        await table.load(_adapter(name), wait=wait)
-    return caught.value.code
-
-
 async def test_a_load_that_fails_tells_all_that_wait_and_leaves_nothing() -> None:
     table, weights, clock = _table()
     weights.breaks("a@1")
