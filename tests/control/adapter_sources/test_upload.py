@@ -126,7 +126,8 @@ def test_garbage_is_refused_or_is_another_upload(bit: int, cut: bool) -> None:
             async with received_upload(
                 in_pieces(sent), TYPE, scratch=scratch, max_bytes=LARGE
             ) as upload:
-                assert not cut
+                # The end of the last line is no part of the form.
+                assert not cut or bit // 8 >= len(body) - len(b"\r\n")
                 assert {path.name for path in upload.directory.iterdir()} == set(CONTENT_FILES)
         except BadAdapter:
             pass
