@@ -8,7 +8,7 @@ import pytest
 
 from penstock.replica.adapter_table import AdapterTable
 from penstock.replica.adapter_values import AdapterUnavailable, Code
-from tests.replica.test_adapter_table import _adapter, _names, _table, _unavailable
+from tests.replica.test_adapter_table import _adapter, _names, _table
 
 
 async def test_who_may_wait_for_room_has_it_when_a_call_ends() -> None:
@@ -17,12 +17,28 @@ async def test_who_may_wait_for_room_has_it_when_a_call_ends() -> None:
     weights.enter("a@1")
     async with asyncio.TaskGroup() as tasks:
         waiting = tasks.create_task(table.load(_adapter("b"), wait=5))
-        await asyncio.sleep(0.03)
+        await _begun(table, "b@1")
+        assert await _refused(table, "b", wait=0) is Code.SLOTS_FULL
+        assert await _refused(table, "c", wait=0) is Code.SLOTS_FULL
         assert not waiting.done()
-        with _unavailable(Code.SLOTS_FULL):
-            await table.load(_adapter("b"))
-        with _unavailable(Code.SLOTS_FULL):
-            await table.load(_adapter("c"))
+        weights.leave("a@1")
+    assert _names(table) == ["b@1"]
+
+
+async def test_who_may_not_wait_is_refused_though_the_load_began_before_there_was_no_room() -> None:
+    table, weights, _ = _table(slots=1)
+    await table.load(_adapter("a"))
+    weights.enter("a@1")
+    weights.slow.add("b@1")
+    async with asyncio.TaskGroup() as tasks:
+        patient = tasks.create_task(table.load(_adapter("b"), wait=3600))
+        await _begun(table, "b@1")
+        hasty = tasks.create_task(_refused(table, "b", wait=0))
+        while weights.prepared != ["a@1", "b@1"]:
+            await asyncio.sleep(0)
+        weights.go.set()
+        assert await hasty is Code.SLOTS_FULL
+        assert not patient.done()
         weights.leave("a@1")
     assert _names(table) == ["b@1"]
 
@@ -33,7 +49,8 @@ async def test_nobody_waits_for_room_longer_than_he_may() -> None:
     weights.enter("a@1")
     async with asyncio.TaskGroup() as tasks:
         waiting = tasks.create_task(_refused(table, "b", wait=5))
-        await asyncio.sleep(0.03)
+        await _begun(table, "b@1")
+        assert await _refused(table, "b", wait=0) is Code.SLOTS_FULL
         clock.now += 5
         assert await waiting is Code.SLOTS_FULL
     assert _names(table) == ["a@1"]
@@ -43,6 +60,11 @@ async def test_nobody_waits_for_room_that_is_pinned() -> None:
     table, _, _ = _table(slots=1)
     await table.load(_adapter("a", pinned=True))
     assert await _refused(table, "b", wait=3600) is Code.SLOTS_FULL
+
+
+async def _begun(table: AdapterTable, name: str) -> None:
+    while not table.is_loading(name):
+        await asyncio.sleep(0)
 
 
 async def _refused(table: AdapterTable, name: str, wait: float) -> Code:

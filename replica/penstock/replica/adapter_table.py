@@ -32,7 +32,7 @@ class _Load:
     adapter: AdapterSource
     claim: Claim
     room_until: float  # by the clock: how long it may wait for room
-    waits: bool = False  # for room
+    held_up: asyncio.Future[None]  # done once it found no room, and waits for some
     task: asyncio.Task[None] | None = None
 
 
@@ -105,8 +105,6 @@ class AdapterTable:
                 self._see_that_possible(adapter, claim)
             load = self._begin(adapter, claim)
         self._see_that_same(adapter, load.adapter)
-        if load.waits and not wait:
-            raise self._full(adapter.name)
         load.claim = max(load.claim, claim)
         load.room_until = max(load.room_until, self._clock() + wait)
         await self._finished(load, wait)
@@ -140,16 +138,20 @@ class AdapterTable:
         self._tasks.close()
 
     def _begin(self, adapter: AdapterSource, claim: Claim) -> _Load:
-        load = self._loads[adapter.name] = _Load(adapter, claim, room_until=self._clock())
+        held_up = asyncio.get_running_loop().create_future()
+        load = self._loads[adapter.name] = _Load(adapter, claim, self._clock(), held_up)
         load.task = self._tasks.spawn(self._run(load))
         return load
 
     async def _finished(self, load: _Load, wait: float) -> None:
-        """Waits for the load as long as anybody may. Raises what it raised."""
+        """Waits for the load as long as anybody may, and for room only who may. Raises what the
+        load raised."""
         assert load.task is not None
-        done, _ = await asyncio.wait({load.task}, timeout=self._timeout + wait)
-        if not done:
-            raise self._too_long(load.adapter.name)
+        ends: set[asyncio.Future[None]] = {load.task} if wait else {load.task, load.held_up}
+        await asyncio.wait(ends, timeout=self._timeout + wait, return_when=asyncio.FIRST_COMPLETED)
+        if not load.task.done():
+            refuse = self._too_long if wait or not load.held_up.done() else self._full
+            raise refuse(load.adapter.name)
         if load.task.cancelled():
             raise AdapterUnavailable(Code.LOAD_FAILED, "The replica stops.")
         error = load.task.exception()
@@ -182,7 +184,8 @@ class AdapterTable:
         # First come, first served: whoever waits for room stands before those that come later.
         async with self._queue:
             while not await self._put(load, prepared):
-                load.waits = True
+                if not load.held_up.done():
+                    load.held_up.set_result(None)
                 await asyncio.sleep(_LOOK_FOR_ROOM_S)
 
     async def _put(self, load: _Load, prepared: Prepared) -> bool:
