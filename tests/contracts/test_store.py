@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.control.errors import RevisionMismatch
+from penstock.control.state.spend import Spend, SpendRow
 from penstock.control.state.usage import MOST, Counts, Reading, UsageKey, UsageRow
 from penstock.control.store.sqlite import SqliteStore
 from penstock.control.store.store import Author, Change, Key, Store
@@ -123,6 +124,26 @@ async def test_usage_is_what_counts_grew_by_on_the_day_of_the_reading(store: Sto
         Counts(3, 0, 14, 9, 0)
     ]
     assert dict(await store.tokens_of(TODAY)) == {"": 0, "acme": 23}
+
+
+async def test_what_a_deployment_spent_is_the_sum_of_what_all_used_of_it(store: Store) -> None:
+    other = UsageKey("acme", "key_1", "other", "")
+    await store.record(
+        [
+            Reading(TODAY, "i", ACME, Counts(1, 0, 10, 5, 0, 100)),
+            Reading(TODAY, "j", ACME, Counts(2, 0, 4, 4, 0, 1)),
+            Reading(TODAY, "i", NOBODY, Counts(1, cost_nanousd=20)),
+            Reading(TODAY, "i", other, Counts(1)),
+            Reading(TOMORROW, "i", ACME, Counts(2, 0, 10, 6, 0, 102)),
+        ]
+    )
+    mini = [
+        SpendRow(TODAY, "mini", Spend(4, 14, 9, 121)),
+        SpendRow(TOMORROW, "mini", Spend(1, 0, 1, 2)),
+    ]
+    assert await store.spent(TODAY, TOMORROW, "mini") == mini
+    assert await store.spent(TODAY, TODAY) == [mini[0], SpendRow(TODAY, "other", Spend(1))]
+    assert await store.spent(TODAY, TOMORROW, "none") == []
 
 
 async def test_a_reading_that_is_recorded_again_or_is_older_changes_nothing(store: Store) -> None:

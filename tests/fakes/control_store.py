@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 
 from penstock.control.errors import RevisionMismatch, StoreUnavailable
+from penstock.control.state.spend import Spend, SpendRow
 from penstock.control.state.usage import (
     Counts,
     Reading,
@@ -82,6 +83,14 @@ class MemoryStore:
             for (day, of), counts in sorted(self._usage.items())
             if first <= day <= last and tenant in (None, of.tenant)
         ]
+
+    async def spent(self, first: date, last: date, deployment: str | None = None) -> list[SpendRow]:
+        found: dict[tuple[date, str], Spend] = {}
+        for row in await self.usage(first, last):
+            if deployment in (None, row.of.deployment):
+                key = (row.day, row.of.deployment)
+                found[key] = found.get(key, Spend()).plus(row.counts)
+        return [SpendRow(*key, spend) for key, spend in sorted(found.items())]
 
     async def tokens_of(self, day: date) -> Mapping[str, int]:
         tokens: Counter[str] = Counter()

@@ -72,7 +72,8 @@ async def test_the_document_tells_of_every_answer(admin: Admin) -> None:
         "DeploymentModel"
     )
     schemas = document["components"]["schemas"]
-    assert schemas["SpecModel"]["properties"]["engine"]["enum"] == ["vllm", "simulated"]
+    engines = ["vllm", "simulated", "bedrock", "openai", "canned"]
+    assert schemas["SpecModel"]["properties"]["engine"]["enum"] == engines
     assert schemas["Role"]["enum"] == ["viewer", "operator", "admin"]
     assert "ready" in schemas["ReplicaModel"]["properties"]["state"]["enum"]
     assert "HTTPValidationError" not in str(document)

@@ -11,6 +11,7 @@ from penstock.control.state.tokens import Role
 from tests.control.admin.app_harness import Admin, assert_problem, running_admin
 
 MINI = {"name": "mini", "engine": "simulated", "model": "m"}
+WITHOUT_NAME = {"engine": "simulated", "model": "m"}
 URL = "/admin/v1/deployments/mini/settings"
 CHAT = {
     "max_queued": 100,
@@ -19,6 +20,10 @@ CHAT = {
     "max_prompt_tokens": 3600,
     "selection_policy": "prefix_aware",
     "canary": [{"deployment": "next", "permille": 50}],
+    "degrade": {"default": ["fallback:next", "reject"], "token_budget_exceeded": ["trim"]},
+    "context": "trim",
+    "budget_usd_per_day": 2.5,
+    "budget_tokens_per_day": 2**40,
 }
 
 
@@ -54,6 +59,14 @@ async def test_what_cannot_be_set_is_named_and_changes_nothing(admin: Admin) -> 
         ({"kv_pressure": 2}, "kv_pressure"),
         ({"selection_policy": "best"}, "selection_policy is 'best'"),
         ({"canary": [{"deployment": "mini", "permille": 1}]}, "itself"),
+        ({"degrade": ["fallback:mini"]}, "itself"),
+        ({"degrade": ["retry"]}, "the rung 'retry'"),
+        ({"degrade": {"queue_fill": ["trim"]}}, "queue_full"),
+        ({"degrade": "trim"}, "degrade"),
+        ({"context": "cut"}, "context is 'cut'"),
+        ({"budget_usd_per_day": -1.0}, "budget_usd_per_day"),
+        ({"budget_usd_per_day": 9e6 + 1}, "budget_usd_per_day"),
+        ({"budget_tokens_per_day": 0.5}, "budget_tokens_per_day"),
     ):
         assert_problem(await admin.client.patch(URL, json=body), 422, words)
     assert_problem(await admin.client.patch(URL.replace("mini", "none"), json={}), 404, "'none'")
@@ -71,3 +84,26 @@ async def test_the_documents_tell_defaults_ranges_and_policies(admin: Admin) -> 
     assert (fields["kv_pressure"]["minimum"], fields["kv_pressure"]["maximum"]) == (0, 1)
     assert "prefix_aware" in fields["selection_policy"]["enum"]
     assert all(field.get("description") for field in fields.values())
+
+
+async def test_a_setting_that_is_named_replaces_the_whole_of_what_it_was(admin: Admin) -> None:
+    await admin.client.patch(URL, json=CHAT)
+    told = (await admin.client.patch(URL, json={"degrade": ["fallback:sorry"]})).json()["spec"]
+    assert (told["degrade"], told["context"]) == (["fallback:sorry"], "trim")
+    spec = (await admin.client.put(URL.removesuffix("/settings"), json=WITHOUT_NAME)).json()["spec"]
+    assert (spec["degrade"], spec["context"], spec["budget_usd_per_day"]) == ([], "reject", 0)
+
+
+async def test_fallbacks_that_lead_back_are_refused_with_their_way(admin: Admin) -> None:
+    base = "/admin/v1/deployments"
+    known = {"degrade": ["fallback:b"]}
+    assert (await admin.client.patch(URL, json=known)).status_code == 200
+    b = {**MINI, "name": "b", "degrade": {"budget": ["fallback:c"]}}
+    assert (await admin.client.post(base, json=b)).status_code == 201
+    way = "c -> mini -> b -> c"
+    c = {"engine": "simulated", "model": "m", "degrade": ["fallback:mini"]}
+    assert_problem(await admin.client.post(base, json={**c, "name": "c"}), 422, way)
+    assert_problem(await admin.client.put(f"{base}/c", json=c), 422, way)
+    assert (await admin.client.put(f"{base}/c", json={**c, "degrade": []})).status_code == 201
+    refused = await admin.client.patch(f"{base}/c/settings", json={"degrade": ["fallback:mini"]})
+    assert_problem(refused, 422, way)

@@ -154,3 +154,22 @@ def know(head: AskedHead, step: Callable[[ClusterView], ClusterView]) -> None:
     """Lets the head see something, before anybody asks it."""
     cluster = head.admin.keeper.cluster
     cluster.replace(step(cluster.view()))
+
+
+def test_a_provider_is_deployed_with_ladders_and_budgets_as_users_type_them(
+    asked_head: AskedHead,
+) -> None:
+    words = "--engine openai --model gpt --engine-arg api_key_env=OPENAI_KEY --set context=trim"
+    given = [*words.split(), "--set", "budget_usd_per_day=2.5"]
+    made = asked_head.run("deploy", "cloud", *given, "--set", "degrade=fallback:b,reject", "--json")
+    assert made.exit_code == 0, made.stderr
+    spec = json.loads(made.stdout)["spec"]
+    assert (spec["degrade"], spec["context"]) == (["fallback:b", "reject"], "trim")
+    assert (spec["engine"], spec["budget_usd_per_day"]) == ("openai", 2.5)
+    by_reason = '{"budget": ["fallback:b"], "default": ["trim"]}'
+    for text, degrade in ((by_reason, json.loads(by_reason)), ('["trim"]', ["trim"]), ("", [])):
+        changed = asked_head.run("set", "cloud", f"degrade={text}", "--json")
+        assert json.loads(changed.stdout)["spec"]["degrade"] == degrade
+    wrong = asked_head.run("set", "cloud", "degrade={budget}")
+    assert wrong.exit_code == 1
+    assert "degrade" in wrong.stderr

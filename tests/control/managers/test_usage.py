@@ -148,7 +148,7 @@ async def _history(random: Random) -> None:
         gateway = random.choice(gateways)
         for _ in range(random.randint(0, 5)):
             of = random.choice(KEYS)
-            cost = Counts(*(random.randint(0, 100) for _ in range(5)))
+            cost = Counts(*(random.randint(0, 100) for _ in Counts._fields))
             gateway.works(of, cost)
             expected[of] = added(cost, expected.get(of, Counts()))
         late.append(gateway.report())

@@ -27,10 +27,12 @@ from penstock.control.rpc.nodes_service import NodesService
 from penstock.control.rpc.routes_service import RoutesService
 from penstock.control.rpc.server import serve_rpc
 from penstock.control.state.cluster import Cluster, ClusterView, Gateway, GatewayState
-from penstock.control.state.deployment import created, template_digest
+from penstock.control.state.degrading import degrading
+from penstock.control.state.deployment import Template, created, template_digest
 from penstock.control.state.limits import Canary, Limits, SelectionPolicy, Sharing
 from penstock.control.state.pings import Ping
 from penstock.control.state.replica import FailedAdapter, ReplicaState
+from penstock.control.state.spend import Budgets, Spending
 from penstock.control.store.adapter_content import AdapterContents
 from penstock.v1 import inference_pb2, nodes_pb2, nodes_pb2_grpc, routes_pb2, routes_pb2_grpc
 from tests.adapters.examples import CONFIG, safetensors
@@ -100,8 +102,17 @@ SPLIT = Target.split({PIRATE.ref: 9, PARROT.ref: 1})
 
 def _with_everything(view: ClusterView) -> ClusterView:
     """A deployment with every field set, and no node yet."""
-    full = replace(spec(), template=TEMPLATE, limits=LIMITS, sharing=SHARING)
-    view = view.with_deployment(created(spec(name="next"), NOON, uid="u2"))
+    full = replace(
+        spec(),
+        template=TEMPLATE,
+        limits=LIMITS,
+        sharing=SHARING,
+        degrading=degrading({"default": ["trim", "fallback:next"], "budget": []}, "trim"),
+        budgets=Budgets(usd_per_day=1),
+    )
+    view = replace(view, spending=Spending(NOON.date(), frozenset({"mini"})))
+    cloud = Template("openai", "gpt", (("api_key_env", "KEY"), ("tools", "false")))
+    view = view.with_deployment(created(replace(spec(name="next"), template=cloud), NOON, uid="u2"))
     alias = Alias("mini", "sea", (Move(SPLIT, NOON, "alice"),))
     adapters = view.adapters.with_version(PIRATE).with_version(PARROT).with_alias(alias)
     return replace(view, adapters=adapters).with_deployment(created(full, NOON, uid=UID))
@@ -200,7 +211,7 @@ async def test_a_watcher_gets_every_field_of_the_routes(served: Served) -> None:
     stream.cancel()
     assert snapshot.version == 90_001
     assert snapshot.made_at_ms == int(NOON.timestamp() * 1000)
-    deployment, _ = snapshot.deployments
+    deployment, cloud = snapshot.deployments
     assert (deployment.name, deployment.model, deployment.generation) == (MINI, "penstock-mini", 1)
     assert (deployment.uid, deployment.template_digest) == (UID, WITH_ADAPTERS)
     assert (deployment.max_model_len, deployment.created) == (512, int(NOON.timestamp()))
@@ -220,6 +231,12 @@ async def test_a_watcher_gets_every_field_of_the_routes(served: Served) -> None:
     assert limits.progress_deadline_ms == 9
     assert deployment.selection_policy == "session"
     assert [(c.deployment, c.permille) for c in deployment.canary] == [("next", 50)]
+    ladders = [(each.reason, list(each.rungs)) for each in deployment.ladders]
+    assert ladders == [("", ["trim", "fallback:next"]), ("budget", [])]
+    assert (deployment.trims, deployment.managed, deployment.without_tools) == (True, False, False)
+    assert deployment.budget_used_up
+    assert deployment.budget_resets_at_ms == int(NOON.timestamp() * 1000) + 12 * 3_600_000
+    assert (cloud.trims, cloud.managed, cloud.without_tools) == (False, True, True)
     (route,) = snapshot.replicas
     assert (route.id, route.deployment, route.address) == ("r1", "mini", "127.0.0.1:9")
     assert (route.node, route.zone, route.capacity, route.revision) == ("n1", "z", 3, 1)

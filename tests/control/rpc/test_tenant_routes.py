@@ -161,12 +161,13 @@ async def test_what_a_gateway_says_last_is_stored_before_it_is_answered(served: 
         prompt_tokens=30,
         completion_tokens=12,
         cached_tokens=16,
+        cost_nanousd=5,
     )
     await served.report("gw-1", row)
     await served.report("gw-1", row)
     day = NOON.date()
     assert await served.store.usage(day, day) == [
-        UsageRow(day, UsageKey("acme", "key_1", "mini", "pirate@1"), Counts(3, 1, 30, 12, 16))
+        UsageRow(day, UsageKey("acme", "key_1", "mini", "pirate@1"), Counts(3, 1, 30, 12, 16, 5))
     ]
 
 

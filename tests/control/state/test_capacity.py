@@ -57,6 +57,7 @@ def holding(name: str, node_id: str, *devices: str, digest: str) -> Replica:
         ("vllm", {"tensor-parallel-size": "2", "pipeline_parallel_size": "3"}, 6),
         ("vllm", {"tensor_parallel_size": "many"}, 1),
         ("simulated", {"tensor_parallel_size": "4"}, 0),
+        ("openai", {}, 0),
     ],
 )
 def test_a_replica_spans_as_many_devices_as_its_engine_is_told(

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from penstock.control.errors import InvalidSpec
+from penstock.control.state.degrading import degrading
 from penstock.control.state.deployment import (
     DeploymentName,
     DeploymentSpec,
@@ -17,6 +18,7 @@ from penstock.control.state.deployment import (
     template_digest,
 )
 from penstock.control.state.limits import Canary, Limits, SelectionPolicy, Sharing
+from penstock.control.state.spend import Budgets
 from tests.fakes.control_values import NOON, SECOND, UID, spec
 
 SIMULATED = Template(engine="simulated", model="m")
@@ -43,6 +45,8 @@ def test_a_name_like_a_model_is_taken(name: str) -> None:
         (Template(engine="vllm", model="m", max_adapters=-1), "max_adapters is -1"),
         (Template(engine="vllm", model="m", max_adapters=513), "max_adapters is 513"),
         (Template(engine="vllm", model="m", max_adapter_rank=513), "max_adapter_rank is 513"),
+        (Template(engine="openai", model="m", max_adapters=1), "openai takes no adapters"),
+        (Template(engine="canned", model="m", max_adapter_rank=8), "canned takes no adapters"),
     ],
 )
 def test_a_template_that_cannot_run_is_refused(template: Template, message: str) -> None:
@@ -72,7 +76,13 @@ def test_a_scaling_keeps_the_replicas_template() -> None:
     digest = deployment.template_digest
     limited = replace(spec(), limits=Limits(max_queued=1))
     shared = replace(limited, sharing=Sharing(SelectionPolicy.SESSION, (Canary("next", 1),)))
-    for generation, each in ((3, limited), (4, shared)):
+    degraded = replace(shared, degrading=degrading(["fallback:next"], "trim"))
+    for generation, each in (
+        (3, limited),
+        (4, shared),
+        (5, degraded),
+        (6, replace(degraded, budgets=Budgets(1.5, 7))),
+    ):
         deployment = changed(deployment, each, NOON)
         assert (deployment.generation, deployment.template_generation) == (generation, 1)
         assert deployment.template_digest == digest
@@ -115,3 +125,15 @@ def test_either_setting_makes_room_for_adapters(
 ) -> None:
     template = Template("vllm", "m", max_adapters=settings[0], max_adapter_rank=settings[1])
     assert (template.adapter_slots, template.adapter_rank) == (slots, rank)
+
+
+def test_a_fallback_names_another_deployment() -> None:
+    for name, words in (("mini", "itself"), ("No Name", "name is 'No Name'"), ("", "name is ''")):
+        with pytest.raises(InvalidSpec, match=words):
+            replace(spec(), degrading=degrading([f"fallback:{name}"], "reject"))
+
+
+def test_what_loads_no_model_is_given_up_sooner_unless_the_spec_says_otherwise() -> None:
+    canned = replace(spec(), template=Template("canned", "m", (("text", "no"),)))
+    assert (spec().usual_start_limit_ms, canned.usual_start_limit_ms) == (0, 60_000)
+    assert replace(canned, start_limit_ms=5).usual_start_limit_ms == 5

@@ -10,10 +10,12 @@ from penstock.adapters.alias import Alias, Move, Target
 from penstock.adapters.version import VersionState
 from penstock.control.state.adapter_registry import AdapterRegistry
 from penstock.control.state.cluster import ClusterView
-from penstock.control.state.deployment import changed, created
+from penstock.control.state.degrading import degrading
+from penstock.control.state.deployment import Template, changed, created
 from penstock.control.state.limits import Canary, Limits, Sharing
 from penstock.control.state.replica import Evidence, NodeState, Replica, ReplicaId, ReplicaState
 from penstock.control.state.snapshot import routes_of
+from penstock.control.state.spend import Budgets, Spending
 from tests.adapters.examples import version
 from tests.fakes.control_values import NOON, UID, node, replica, spec
 
@@ -135,3 +137,41 @@ def test_a_canary_is_told_of_while_there_is_a_deployment_of_its_name() -> None:
     view = view.with_deployment(created(spec(name="next"), NOON, uid="u2"))
     mini, _ = routes_of(view).deployments
     assert mini.sharing.canary == (Canary("next", 50),)
+
+
+CLOUD = Template("openai", "gpt", (("api_key_env", "KEY"), ("tools", "false")))
+
+
+def test_a_deployment_tells_its_ladders_and_what_its_provider_cannot_do() -> None:
+    wanted = replace(spec(), template=CLOUD, degrading=degrading({"budget": ["trim"]}, "trim"))
+    view = ClusterView().with_deployment(created(wanted, NOON, uid=UID))
+    (route,) = routes_of(view).deployments
+    assert route.degrading == wanted.degrading
+    assert (route.trims, route.managed, route.without_tools) == (True, True, True)
+    (plain,) = routes_of(ClusterView().with_deployment(created(spec(), NOON, uid=UID))).deployments
+    assert (plain.trims, plain.managed, plain.without_tools) == (False, False, False)
+    assert (plain.budget_used_up, plain.budget_resets_at_ms) == (False, 0)
+
+
+def test_a_deployment_counts_as_managed_once_no_engine_serves_it_any_more() -> None:
+    engine = created(spec(), NOON, uid=UID)
+    cloud = changed(engine, replace(spec(), template=CLOUD), NOON)
+    view = ClusterView().with_deployment(cloud).with_replica(replica("old"))
+    assert not routes_of(view).deployments[0].managed
+    view = view.with_replica(replica("new", digest=cloud.template_digest))
+    assert not routes_of(view).deployments[0].managed
+    view = view.with_replica(replica("old", ReplicaState.DRAINING))
+    assert routes_of(view).deployments[0].managed
+
+
+def test_a_budget_is_told_with_the_moment_at_which_it_begins_anew() -> None:
+    midnight = int(NOON.replace(hour=0).timestamp() + 24 * 3600) * 1000
+    rich = replace(spec(), budgets=Budgets(tokens_per_day=5))
+    for used_up, wanted, told in (
+        (frozenset(), rich, (False, midnight)),
+        (frozenset({"mini"}), rich, (True, midnight)),
+        (frozenset({"mini"}), spec(), (False, 0)),
+    ):
+        view = ClusterView(spending=Spending(NOON.date(), used_up))
+        (route,) = routes_of(view.with_deployment(created(wanted, NOON, uid=UID))).deployments
+        assert (route.budget_used_up, route.budget_resets_at_ms) == told

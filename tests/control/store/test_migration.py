@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from penstock.control.state.cluster import ClusterView
+from penstock.control.state.degrading import Degrading, degrading
 from penstock.control.state.deployment import AdapterBinding
 from penstock.control.state.limits import Canary, Limits, SelectionPolicy, Sharing
+from penstock.control.state.spend import Budgets
 from penstock.control.store.documents import changes_between, digest_of, view_of
 from penstock.control.store.migration import migrations
 from penstock.control.store.store import Contents, Document, Key, Stored
@@ -17,7 +21,8 @@ from tests.fakes.control_values import MINI, NOON, deployment, spec
 KEY = Key("deployment", "mini")
 # What documents of the version before lack.
 NEW = {"wait_budget_ms", "kv_pressure", "max_prompt_tokens", "max_completion_tokens", "max_n"}
-NEW |= {"progress_deadline_ms", "selection_policy", "canary"}
+LATER = {"degrade", "context", "budget_usd_per_day", "budget_tokens_per_day"}
+NEW |= {"progress_deadline_ms", "selection_policy", "canary", *LATER}
 
 
 def document(**changes: Any) -> Document:
@@ -89,3 +94,23 @@ def test_a_template_without_adapters_takes_none() -> None:
     read = view_of(Contents(1, {KEY: Stored(found, 1)}), NOON).deployments[MINI]
     assert (read.bindings, read.spec.template) == ((), spec().template)
     assert read.template_digest == deployment(spec()).template_digest
+
+
+def test_nothing_is_tried_instead_of_a_deployment_from_before_there_were_ladders() -> None:
+    old = {key: value for key, value in document(max_n=3).items() if key not in LATER}
+    read = view_of(Contents(1, {KEY: Stored(migrated(old), 1)}), NOON).deployments[MINI]
+    assert (read.spec.degrading, read.spec.budgets) == (Degrading(), Budgets())
+    assert (read.spec.limits.max_n, read.template_digest) == (3, deployment().template_digest)
+
+
+def test_ladders_and_budgets_are_read_as_they_were_written() -> None:
+    wanted = replace(
+        spec(),
+        degrading=degrading({"default": ["fallback:b"], "budget": []}, "trim"),
+        budgets=Budgets(0.25, 2**40),
+    )
+    view = ClusterView().with_deployment(deployment(wanted))
+    (change,) = changes_between(ClusterView(), view)
+    assert change.document is not None
+    stored = {KEY: Stored(json.loads(json.dumps(change.document)), 1)}
+    assert view_of(Contents(1, stored), NOON).deployments[MINI].spec == wanted

@@ -19,6 +19,7 @@ from penstock.control.state.limits import Limits
 from penstock.control.state.replica import ReplicaId
 from penstock.control.state.serving import is_current
 from penstock.control.state.snapshot import routes_of
+from penstock.control.state.spend import Spend
 from penstock.control.state.usage import Counts, Reading, UsageKey
 from penstock.control.store.sqlite import SqliteStore
 from penstock.control.store.store import Author, Change, Key
@@ -158,6 +159,23 @@ async def test_a_store_of_format_2_gets_room_for_usage_and_keeps_what_it_has(
     await store.close()
     store = await SqliteStore.open(path)
     assert [row.counts for row in await store.usage(NOON.date(), NOON.date())] == [Counts(1)]
+    await store.close()
+
+
+async def test_a_store_from_before_anything_had_a_price_counts_on(tmp_path: Path) -> None:
+    path = tmp_path / "penstock.db"
+    store = await SqliteStore.open(path)
+    await store.record([READING])
+    await store.close()
+    for table in ("usage", "usage_seen"):
+        meddle(path, f"ALTER TABLE {table} DROP COLUMN cost_nanousd")
+    meddle(path, "PRAGMA user_version = 3")
+    store = await SqliteStore.open(path)
+    dear = Counts(3, prompt_tokens=5, cost_nanousd=7)
+    for _ in range(2):
+        await store.record([READING._replace(counts=dear)])
+    assert [row.counts for row in await store.usage(NOON.date(), NOON.date())] == [dear]
+    assert [row.spend for row in await store.spent(NOON.date(), NOON.date())] == [Spend(3, 5, 0, 7)]
     await store.close()
 
 

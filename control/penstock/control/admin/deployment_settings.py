@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from penstock.control.admin.fields import Count, Share, Text
+from penstock.control.state.degrading import (
+    MOST_RUNGS,
+    REASONS,
+    Context,
+    Degrading,
+    degrading,
+    said_of,
+)
 from penstock.control.state.deployment import DeploymentSpec
 from penstock.control.state.limits import (
     WHOLE,
@@ -17,9 +25,11 @@ from penstock.control.state.limits import (
     Sharing,
     selection_policy,
 )
+from penstock.control.state.spend import MOST_TOKENS, MOST_USD, Budgets
 
 DEFAULTS = Limits()
 MAX_CANARIES = 100
+Rungs = Annotated[list[Text], Field(max_length=MOST_RUNGS)]
 
 
 class CanaryModel(BaseModel):
@@ -84,6 +94,29 @@ class SettingsModel(BaseModel):
         max_length=MAX_CANARIES,
         description="shares of the requests that go to other deployments; 1000 permille at most",
     )
+    degrade: Rungs | dict[Text, Rungs] = Field(
+        default_factory=list,
+        description="what is tried, in this order, for a request that it cannot answer: trim,"
+        " fallback:<deployment>, reject; or such a list by reason, with default for the others:"
+        f" {', '.join(REASONS)}",
+        examples=[["fallback:cloud", "fallback:sorry"], {"default": ["fallback:cloud"]}],
+    )
+    context: Text = Field(
+        Context.REJECT.value,
+        description="what becomes of a prompt beyond the model's context: refused, or without its"
+        " oldest turns",
+        json_schema_extra={"enum": [str(each) for each in Context]},
+    )
+    budget_usd_per_day: Annotated[
+        float, Field(strict=True, ge=0, le=MOST_USD, allow_inf_nan=False)
+    ] = Field(
+        0.0,
+        description="US dollars from midnight to midnight UTC, at all gateways together, after"
+        " which it takes no more requests until midnight; 0: no budget",
+    )
+    budget_tokens_per_day: Annotated[StrictInt, Field(ge=0, le=MOST_TOKENS)] = Field(
+        0, description="likewise, of prompts and answers together; 0: no budget"
+    )
 
     def limits(self) -> Limits:
         """The numbers; raises InvalidSpec."""
@@ -93,6 +126,24 @@ class SettingsModel(BaseModel):
         """How requests are shared out; raises InvalidSpec."""
         canary = tuple(Canary(each.deployment, each.permille) for each in self.canary)
         return Sharing(selection_policy(self.selection_policy), canary)
+
+    def degrading(self) -> Degrading:
+        """What is tried in place of an answer; raises InvalidSpec."""
+        return degrading(self.degrade, self.context)
+
+    def budgets(self) -> Budgets:
+        """What it may cost; raises InvalidSpec."""
+        return Budgets(self.budget_usd_per_day, self.budget_tokens_per_day)
+
+    def applied_to(self, spec: DeploymentSpec) -> DeploymentSpec:
+        """The spec with all of these settings; raises InvalidSpec."""
+        return replace(
+            spec,
+            limits=self.limits(),
+            sharing=self.sharing(),
+            degrading=self.degrading(),
+            budgets=self.budgets(),
+        )
 
     def named(self) -> dict[str, object]:
         """Those that the caller named."""
@@ -106,5 +157,11 @@ class SettingsModel(BaseModel):
             for each in spec.sharing.canary
         ]
         return SettingsModel(
-            **asdict(spec.limits), selection_policy=spec.sharing.policy.value, canary=canary
+            **asdict(spec.limits),
+            selection_policy=spec.sharing.policy.value,
+            canary=canary,
+            degrade=said_of(spec.degrading),
+            context=spec.degrading.context.value,
+            budget_usd_per_day=spec.budgets.usd_per_day,
+            budget_tokens_per_day=spec.budgets.tokens_per_day,
         )

@@ -22,6 +22,7 @@ from penstock.control.errors import DeploymentExists, Forbidden
 from penstock.control.managers.keeper import Keeper
 from penstock.control.state.adapter_bases import check_aliases_fit
 from penstock.control.state.cluster import ClusterView
+from penstock.control.state.degrading import check_no_circle
 from penstock.control.state.deployment import (
     Deployment,
     DeploymentName,
@@ -103,6 +104,7 @@ class DeploymentsApi:
                 response.status_code = status.HTTP_201_CREATED
                 response.headers["location"] = _location(name)
                 return self._with_new(view, spec)
+            _check_ways_end(view, spec)
             check_aliases_fit(view, spec)
             return view.with_deployment(changed(known, spec, self._clock.now()))
 
@@ -144,7 +146,8 @@ class DeploymentsApi:
             known = view.deployment(name)
             check_match(known, if_match)
             wanted = SettingsModel.of_spec(known.spec).model_copy(update=named)
-            spec = replace(known.spec, limits=wanted.limits(), sharing=wanted.sharing())
+            spec = wanted.applied_to(known.spec)
+            _check_ways_end(view, spec)
             return view.with_deployment(changed(known, spec, self._clock.now()))
 
         what = f"set {', '.join(sorted(named)) or 'nothing'} of deployment {name}"
@@ -172,6 +175,7 @@ class DeploymentsApi:
         return DeploymentModel.of(view, deployment, traffic)
 
     def _with_new(self, view: ClusterView, spec: DeploymentSpec) -> ClusterView:
+        _check_ways_end(view, spec)
         uid = secrets.token_hex(16)
         return view.with_deployment(created(spec, self._clock.now(), uid=uid))
 
@@ -184,6 +188,12 @@ def _check_code(caller: Token, known: Deployment | None, spec: DeploymentSpec) -
             f"engine_args of {spec.name!r} run code that comes with a model: this needs a token of "
             f"role {Role.ADMIN}, {caller.name!r} has role {caller.role}"
         )
+
+
+def _check_ways_end(view: ClusterView, spec: DeploymentSpec) -> None:
+    """Raises `InvalidSpec` where fallbacks would lead from this deployment back to it."""
+    named = {str(name): each.spec.degrading.fallbacks for name, each in view.deployments.items()}
+    check_no_circle(spec.name, {**named, spec.name: spec.degrading.fallbacks})
 
 
 def _location(name: str) -> str:

@@ -25,6 +25,7 @@ from penstock.control.state.deployment import (
 from penstock.control.state.doubts import Doubt
 from penstock.control.state.engine_args import check_engine_args
 from penstock.control.state.liveness import HeardNode
+from penstock.control.state.provider_settings import check_no_secrets
 from penstock.control.state.replica import Node, NodeState, Replica, ReplicaState
 from penstock.control.state.serving import is_foreign
 from penstock.control.state.status import DeploymentPhase, status_of
@@ -40,15 +41,18 @@ class SpecModel(SettingsModel):
     max_adapter_rank take new replicas."""
 
     engine: Text = Field(
-        "vllm", description="what answers", json_schema_extra={"enum": list(ENGINES)}
+        "vllm",
+        description="what answers; bedrock, openai and canned without a model on the node",
+        json_schema_extra={"enum": list(ENGINES)},
     )
     model: Text = Field(
-        description="path, Hugging Face id, or a name that the replica ships",
+        description="path, Hugging Face id, a name that the replica ships, or the provider's id",
         examples=["penstock-mini"],
     )
     engine_args: dict[Text, Setting] = Field(
         default_factory=dict,
-        description="the engine's own settings, without dashes in front",
+        description="the engine's own settings, without dashes in front; never a secret: where it"
+        " is, such as api_key_env or api_key_file",
         examples=[{"max_model_len": "2048"}],
     )
     max_adapters: Annotated[StrictInt, Field(ge=0, le=MOST_ADAPTERS)] = Field(
@@ -67,7 +71,7 @@ class SpecModel(SettingsModel):
     start_limit_ms: Count = Field(
         0,
         description="milliseconds from a replica's start to ready, after which it is started anew; "
-        "0: the node agent's default",
+        "0: the node agent's default, and a minute where a provider answers",
     )
 
     @model_validator(mode="before")
@@ -89,12 +93,15 @@ class SpecModel(SettingsModel):
             max_adapters=self.max_adapters,
             max_adapter_rank=self.max_adapter_rank,
         )
+        check_no_secrets(self.engine, self.model, template.engine_args, self.labels.items())
         spec = DeploymentSpec(
             name=DeploymentName(name),
             template=template,
             replicas=self.replicas,
             limits=self.limits(),
             sharing=self.sharing(),
+            degrading=self.degrading(),
+            budgets=self.budgets(),
             labels=tuple(sorted(self.labels.items())),
             start_limit_ms=self.start_limit_ms,
         )

@@ -150,6 +150,7 @@ class CountsModel(BaseModel):
     prompt_tokens: int
     completion_tokens: int
     cached_tokens: int = Field(description="of the prompt tokens")
+    cost_nanousd: int = Field(0, description="billionths of a US dollar, where it has prices")
 
     @classmethod
     def counted(cls, counts: Counts) -> Self:

@@ -21,9 +21,12 @@ from penstock.control.serving.settings_text import checked, parse_settings
 Name = Annotated[str, typer.Argument(help='What clients say as "model".')]
 Model = Annotated[
     str | None,
-    typer.Option(help="A path on the nodes, a Hugging Face id, penstock-mini or penstock-embed."),
+    typer.Option(
+        help="A path on the nodes, a Hugging Face id, penstock-mini, penstock-embed, or what a"
+        " provider calls it."
+    ),
 ]
-Engine = Annotated[str | None, typer.Option(help="vllm or simulated.")]
+Engine = Annotated[str | None, typer.Option(help="vllm, simulated, bedrock, openai or canned.")]
 Replicas = Annotated[int | None, typer.Option(min=0, help="Processes that answer.")]
 EngineArg = Annotated[
     list[str] | None,
@@ -78,6 +81,8 @@ def deploy(
       penstock deploy mini --model penstock-mini --set max_queued=20 --set kv_pressure=0.9
       penstock deploy mini --model penstock-mini --max-adapters 8
       penstock deploy mini -f mini.json --new
+      penstock deploy cloud --engine openai --model gpt-4o-mini --engine-arg api_key_env=OPENAI_KEY
+      penstock deploy sorry --engine canned --model sorry --engine-arg text="Too busy: try again."
     """
     given = {
         "model": model,
@@ -132,11 +137,19 @@ def change_settings(
       max_n=16                    choices of one request; 0: no limit
       selection_policy=power_of_two  or round_robin, least_loaded, prefix_aware, session
       canary=                     NAME:PERMILLE,... of requests that go to other deployments
+      degrade=                    trim,fallback:NAME,reject: what is tried before a request is
+                                  refused; by reason as JSON, with "default" for the others
+      context=reject              or trim: a prompt too long for the model loses its oldest turns
+      budget_usd_per_day=0        after which it takes nothing until midnight UTC; 0: none
+      budget_tokens_per_day=0     likewise, of prompts and answers
 
     \b
     Examples:
       penstock set chat max_queued=100 wait_budget_ms=2000
       penstock set chat selection_policy=prefix_aware canary=chat-next:50
+      penstock set chat degrade=fallback:cloud,fallback:sorry
+      penstock set chat 'degrade={"budget": ["fallback:sorry"], "default": ["fallback:cloud"]}'
+      penstock set cloud budget_usd_per_day=25
     """
     named = SettingsModel.model_validate(parse_settings(settings))
     _say(head.ask(lambda admin: admin.change_settings(name, named)), as_json=as_json)

@@ -192,5 +192,6 @@ def _what_routes_follow_from(view: ClusterView) -> tuple[object, ...]:
         view.suspects,
         view.tenancy,
         view.adapters,
+        view.spending,
         view.held,
     )

@@ -53,7 +53,7 @@ def order_for(
         engine_args=template.engine_args,
         adapters=kept,
         devices=replica.devices,
-        start_limit_ms=deployment.spec.start_limit_ms,
+        start_limit_ms=deployment.spec.usual_start_limit_ms,
         max_adapters=template.adapter_slots,
         max_adapter_rank=template.adapter_rank,
     )

@@ -105,6 +105,15 @@ def _deployment_route(route: DeploymentRoute) -> routes_pb2.DeploymentRoute:
         availability=_AVAILABILITIES[route.prospect.availability],
         availability_detail=route.prospect.detail,
         expected_ready_at_ms=route.prospect.expected_ready_at_ms,
+        ladders=[
+            routes_pb2.Ladder(reason=each.reason, rungs=each.rungs)
+            for each in route.degrading.ladders
+        ],
+        managed=route.managed,
+        trims=route.trims,
+        without_tools=route.without_tools,
+        budget_used_up=route.budget_used_up,
+        budget_resets_at_ms=route.budget_resets_at_ms,
     )
 
 

@@ -62,6 +62,7 @@ def usage_rows(message: routes_pb2.GatewayReport) -> Iterator[tuple[UsageKey, Co
                 row.prompt_tokens,
                 row.completion_tokens,
                 row.cached_tokens,
+                row.cost_nanousd,
             ),
         )
 

@@ -13,14 +13,14 @@ from penstock.control.errors import InvalidSetting
 
 M = TypeVar("M", bound=BaseModel)
 CANARY = "canary"
+DEGRADE = "degrade"
 
 
 def parse_settings(words: Iterable[str]) -> dict[str, Any]:
     """The settings that are named, with values that they can have. Raises `InvalidSetting`."""
     named = pairs(words, "setting", "max_queued=100")
-    parsed = {
-        name: _canary(text) if name == CANARY else _value(text) for name, text in named.items()
-    }
+    special = {CANARY: _canary, DEGRADE: _degrade}
+    parsed = {name: special.get(name, _value)(text) for name, text in named.items()}
     return checked(SettingsModel, parsed).model_dump(exclude_unset=True)
 
 
@@ -60,6 +60,11 @@ def _value(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
+
+
+def _degrade(text: str) -> Any:
+    """ "trim,fallback:cloud"; JSON where it is by reason; empty: nothing is tried."""
+    return _value(text) if text.startswith(("{", "[")) else [*filter(None, text.split(","))]
 
 
 def _canary(text: str) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from penstock.control.state.adapter_registry import AdapterRegistry
 from penstock.control.state.deployment import Departed, Deployment, DeploymentName
 from penstock.control.state.liveness import Liveness
 from penstock.control.state.replica import Node, NodeId, Replica, ReplicaId
+from penstock.control.state.spend import Spending
 from penstock.control.state.suspects import Suspects
 from penstock.control.state.tenancy import Tenancy
 
@@ -108,6 +109,7 @@ class ClusterView:
     suspects: Suspects = field(default_factory=dict)
     tenancy: Tenancy = field(default_factory=Tenancy)
     adapters: AdapterRegistry = field(default_factory=AdapterRegistry)
+    spending: Spending = field(default_factory=Spending)
     published: Published = field(default_factory=Published)
     held: str = ""  # why this head holds still; empty: it is in command
     unreadable: tuple[str, ...] = ()  # documents of the store that this version cannot read
@@ -246,6 +248,7 @@ def everything(view: ClusterView) -> tuple[object, ...]:
         view.suspects,
         view.tenancy,
         view.adapters,
+        view.spending,
         view.published,
         view.held,
         view.unreadable,

@@ -17,11 +17,14 @@ from typing import NewType
 from penstock.adapters.adapter import BaseModelFamily
 from penstock.adapters.lora_config import LARGEST_RANK
 from penstock.control.errors import InvalidSpec
+from penstock.control.state.degrading import Degrading
 from penstock.control.state.limits import Limits, Sharing
+from penstock.control.state.provider_settings import MANAGED, START_LIMIT_MS, calls_tools
+from penstock.control.state.spend import Budgets
 
 DeploymentName = NewType("DeploymentName", str)
 
-ENGINES = ("vllm", "simulated")
+ENGINES = ("vllm", "simulated", *MANAGED)
 MAX_REPLICAS = 1000
 MOST_ADAPTERS = 512
 USUAL_ADAPTERS = 4
@@ -48,7 +51,7 @@ class Template:
     """What a replica is made of: changing any of it takes new replicas."""
 
     engine: str  # one of ENGINES
-    model: str  # path, hub id, or a name that the replica ships
+    model: str  # path, hub id, a name that the replica ships, or the provider's id
     engine_args: tuple[tuple[str, str], ...] = ()  # sorted by key
     max_adapters: int = 0  # that the engine holds at once; 0: none, or `USUAL_ADAPTERS`
     max_adapter_rank: int = 0  # 0: `USUAL_RANK`, where it takes adapters
@@ -62,6 +65,16 @@ class Template:
     def adapter_rank(self) -> int:
         """The largest rank of an adapter that a replica takes; 0 where it takes none."""
         return self.max_adapter_rank or (USUAL_RANK if self.max_adapters else 0)
+
+    @property
+    def is_managed(self) -> bool:
+        """Whether a provider answers, or nothing but a text: no engine that could die."""
+        return self.engine in MANAGED
+
+    @property
+    def calls_tools(self) -> bool:
+        """Whether a request that brings tools may be sent to a replica."""
+        return calls_tools(self.engine, self.engine_args)
 
     @property
     def family(self) -> BaseModelFamily:
@@ -78,6 +91,8 @@ class DeploymentSpec:
     replicas: int = 1
     limits: Limits = field(default_factory=Limits)
     sharing: Sharing = field(default_factory=Sharing)
+    degrading: Degrading = field(default_factory=Degrading)
+    budgets: Budgets = field(default_factory=Budgets)
     labels: tuple[tuple[str, str], ...] = ()  # sorted by key; Penstock gives them no meaning
     start_limit_ms: int = 0  # milliseconds from process start to ready; 0: the node agent's default
 
@@ -87,8 +102,15 @@ class DeploymentSpec:
         if self.start_limit_ms < 0:
             raise InvalidSpec(f"start_limit_ms is {self.start_limit_ms}: it must be 0 or more")
         _check_canary(self)
+        _check_fallbacks(self)
         if not 0 <= self.replicas <= MAX_REPLICAS:
             raise InvalidSpec(f"replicas is {self.replicas}: it must be 0 to {MAX_REPLICAS}")
+
+    @property
+    def usual_start_limit_ms(self) -> int:
+        """`start_limit_ms`, where nothing is said that of its engine; 0: the node agent's."""
+        managed = START_LIMIT_MS if self.template.is_managed else 0
+        return self.start_limit_ms or managed
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +193,13 @@ def _check_canary(spec: DeploymentSpec) -> None:
             raise InvalidSpec(f"canary names {spec.name!r} itself: name another deployment")
 
 
+def _check_fallbacks(spec: DeploymentSpec) -> None:
+    for name in spec.degrading.fallbacks:
+        check_name(name)
+        if name == spec.name:
+            raise InvalidSpec(f"degrade falls back to {name!r} itself: name another deployment")
+
+
 def _check_template(template: Template) -> None:
     if template.engine not in ENGINES:
         raise InvalidSpec(f"engine is {template.engine!r}: it must be one of {', '.join(ENGINES)}")
@@ -184,6 +213,11 @@ def _check_template(template: Template) -> None:
                 f"engine_args has the key {key!r}: name the setting without dashes in front, "
                 "such as max_model_len"
             )
+    if template.is_managed and (template.max_adapters or template.max_adapter_rank):
+        raise InvalidSpec(
+            f"the engine {template.engine} takes no adapters: leave out max_adapters and"
+            " max_adapter_rank"
+        )
     if not 0 <= template.max_adapters <= MOST_ADAPTERS:
         raise InvalidSpec(
             f"max_adapters is {template.max_adapters}: it must be 0 to {MOST_ADAPTERS}"

@@ -12,6 +12,7 @@ import re
 from penstock.control.errors import InvalidSpec
 from penstock.control.state import vllm_settings
 from penstock.control.state.deployment import Template
+from penstock.control.state.provider_settings import check_provider
 
 # Each makes the engine run code that comes with a model, or that an operator names, where its value
 # has this pattern. Never less than the replica's own list: what it refuses is to be placed where it
@@ -71,6 +72,8 @@ def check_engine_args(template: Template) -> None:
         _check_vllm(template)
     if template.engine == "simulated":
         _check_simulated(template)
+    if template.is_managed:
+        check_provider(template.engine, template.engine_args)
 
 
 def _check_vllm(template: Template) -> None:

@@ -14,6 +14,7 @@ from penstock.adapters.alias import Target
 from penstock.control.state.adapter_registry import AdapterRoute
 from penstock.control.state.availability import Prospect, prospect_of
 from penstock.control.state.cluster import ClusterView, Published
+from penstock.control.state.degrading import Context, Degrading
 from penstock.control.state.deployment import Deployment, DeploymentName
 from penstock.control.state.limits import Limits, Sharing
 from penstock.control.state.replica import Replica, ReplicaState
@@ -41,6 +42,16 @@ class DeploymentRoute:
     uid: str
     template_digest: str
     prospect: Prospect
+    degrading: Degrading
+    managed: bool  # no engine that a request could take along
+    without_tools: bool
+    budget_used_up: bool
+    budget_resets_at_ms: int  # milliseconds since 1970; 0: it has no budget
+
+    @property
+    def trims(self) -> bool:
+        """Whether a prompt beyond the model's context is shortened at once."""
+        return self.degrading.context is Context.TRIM
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +161,11 @@ def _deployment_route(view: ClusterView, deployment: Deployment) -> DeploymentRo
         uid=deployment.uid,
         template_digest=deployment.template_digest,
         prospect=prospect_of(view, deployment),
+        degrading=spec.degrading,
+        managed=_is_managed(deployment, replicas),
+        without_tools=not spec.template.calls_tools,
+        budget_used_up=bool(spec.budgets) and spec.name in view.spending.used_up,
+        budget_resets_at_ms=view.spending.resets_at_ms if spec.budgets else 0,
     )
 
 
@@ -162,6 +178,15 @@ def _family(deployment: Deployment, replicas: Iterable[Replica]) -> str:
         for r in replicas
     )
     return "" if earlier or not template.adapter_slots else template.family
+
+
+def _is_managed(deployment: Deployment, replicas: Iterable[Replica]) -> bool:
+    """Not while replicas of an earlier template serve: they may have engines."""
+    earlier = any(
+        r.state is ReplicaState.READY and r.template_digest != deployment.template_digest
+        for r in replicas
+    )
+    return deployment.spec.template.is_managed and not earlier
 
 
 def _replica_route(view: ClusterView, replica: Replica) -> ReplicaRoute:

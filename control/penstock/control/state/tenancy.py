@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime
 from types import MappingProxyType
 
 from penstock.control.errors import Conflict, TenantExists, UnknownKey, UnknownTenant
 from penstock.control.state.shares import Shares
 from penstock.control.state.tenants import MAX_KEYS, MAX_TENANTS, Access, ApiKey, Tenant
+from penstock.control.state.usage import midnight_after
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ def tenant_routes(tenancy: Tenancy) -> tuple[TenantRoute, ...]:
         if key.id not in tenancy.standing.expired:
             keys.setdefault(key.tenant, []).append(key)
     standing = tenancy.standing
-    reset = _midnight_after(standing.day) if standing.day else 0
+    reset = midnight_after(standing.day) if standing.day else 0
     return tuple(
         TenantRoute(
             tenant,
@@ -145,8 +146,3 @@ def standing_at(tenancy: Tenancy, now: datetime, tokens_today: Mapping[str, int]
 def expired(keys: Iterable[ApiKey], now: datetime) -> frozenset[str]:
     """The ids of those that are past their end."""
     return frozenset(key.id for key in keys if key.expires_at and key.expires_at <= now)
-
-
-def _midnight_after(day: date) -> int:
-    reset = datetime.combine(day + timedelta(days=1), time(), UTC)
-    return int(reset.timestamp()) * 1000

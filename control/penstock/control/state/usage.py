@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import NamedTuple
 
 # The counts of an instance that was not heard for longer are forgotten: it is no more.
@@ -35,6 +35,7 @@ class Counts(NamedTuple):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0  # of the prompt tokens
+    cost_nanousd: int = 0  # billionths of a US dollar
 
     @property
     def tokens(self) -> int:
@@ -74,6 +75,11 @@ def growth(before: Counts, now: Counts) -> Counts:
 def added(one: Counts, other: Counts) -> Counts:
     """Both together."""
     return Counts(*(min(a + b, MOST) for a, b in zip(one, other, strict=True)))
+
+
+def midnight_after(day: date) -> int:
+    """When a day of UTC ends, in milliseconds since 1970."""
+    return int(datetime.combine(day + timedelta(days=1), time(), UTC).timestamp()) * 1000
 
 
 def total(rows: Iterable[Counts]) -> Counts:

@@ -14,6 +14,7 @@ from typing import TypeVar
 from penstock.control.errors import PenstockError
 from penstock.control.state.adapter_registry import AdapterRegistry
 from penstock.control.state.cluster import ClusterView
+from penstock.control.state.degrading import Context, Degrading, Ladder
 from penstock.control.state.deployment import (
     AdapterBinding,
     Departed,
@@ -36,6 +37,7 @@ from penstock.control.state.replica import (
     ReplicaStatus,
 )
 from penstock.control.state.shares import Shares
+from penstock.control.state.spend import Budgets
 from penstock.control.state.tenancy import Tenancy
 from penstock.control.state.tenants import Access
 from penstock.control.store.adapter_documents import (
@@ -176,6 +178,10 @@ def _from_deployment(deployment: Deployment) -> Document:
         **asdict(spec.limits),
         "selection_policy": spec.sharing.policy.value,
         "canary": [asdict(each) for each in spec.sharing.canary],
+        "degrade": {each.reason: list(each.rungs) for each in spec.degrading.ladders},
+        "context": spec.degrading.context.value,
+        "budget_usd_per_day": spec.budgets.usd_per_day,
+        "budget_tokens_per_day": spec.budgets.tokens_per_day,
         "labels": dict(spec.labels),
         "start_limit_ms": spec.start_limit_ms,
         "uid": deployment.uid,
@@ -201,6 +207,13 @@ def _to_template(document: Document) -> Template:
     )
 
 
+def _to_degrading(document: Document) -> Degrading:
+    ladders = (Ladder(reason, tuple(rungs)) for reason, rungs in document["degrade"].items())
+    return Degrading(
+        tuple(sorted(ladders, key=lambda each: each.reason)), Context(document["context"])
+    )
+
+
 def _to_deployment(document: Document) -> Deployment:
     limits = Limits(**{each.name: document[each.name] for each in fields(Limits)})
     canary = tuple(Canary(**each) for each in document["canary"])
@@ -210,6 +223,8 @@ def _to_deployment(document: Document) -> Deployment:
         replicas=document["replicas"],
         limits=limits,
         sharing=Sharing(SelectionPolicy(document["selection_policy"]), canary),
+        degrading=_to_degrading(document),
+        budgets=Budgets(document["budget_usd_per_day"], document["budget_tokens_per_day"]),
         labels=tuple(sorted(document["labels"].items())),
         start_limit_ms=document["start_limit_ms"],
     )

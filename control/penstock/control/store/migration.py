@@ -7,6 +7,8 @@ digest where they are of its newest template.
 Before gateways let requests wait, a queue of 0 and a deadline of 0 meant "no limit"; 0 places mean
 that nobody waits. So who had said 0 gets the default in its place.
 
+Before there were ladders and budgets, who could not be answered was refused, whatever it cost.
+
 Before there was a registry, adapters stood in a deployment's template. They become its bindings,
 which whoever keeps the registry registers as soon as it can; until then, and where it cannot, they
 stay. The template digest stays what it was: nobody's replicas are replaced by a new head.
@@ -22,6 +24,14 @@ from typing import Any
 from penstock.control.state.deployment import USUAL_ADAPTERS
 from penstock.control.state.limits import Limits, Sharing
 from penstock.control.store.store import Change, Document, Key, Stored
+
+# Ladders, context and budgets of a deployment that was written before there were any.
+NOTHING_INSTEAD: Document = {
+    "degrade": {},
+    "context": "reject",
+    "budget_usd_per_day": 0.0,
+    "budget_tokens_per_day": 0,
+}
 
 Documents = Mapping[Key, Stored]
 Digest = Callable[[Document], str]
@@ -42,6 +52,8 @@ def migrations(documents: Documents, digest: Digest) -> list[Change]:
             document = _deployment(document, digest)
         if "queue_deadline_ms" in document and "selection_policy" not in document:
             document = _with_settings(document)
+        if "selection_policy" in document and "degrade" not in document:
+            document = {**NOTHING_INSTEAD, **document}
         if document is not stored.document:
             changes.append(Change(key, document))
         deployments[key.name] = document

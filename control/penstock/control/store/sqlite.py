@@ -23,6 +23,7 @@ from penstock.control.errors import (
     StoreCorrupted,
     StoreUnavailable,
 )
+from penstock.control.state.spend import SpendRow
 from penstock.control.state.usage import Reading, UsageRow
 from penstock.control.store import sqlite_usage
 from penstock.control.store.store import AuditEntry, Author, Change, Contents, Document, Key, Stored
@@ -30,7 +31,8 @@ from penstock.control.store.store import AuditEntry, Author, Change, Contents, D
 _T = TypeVar("_T")
 
 # 1 had no index on the audit trail, and documents without uids: see migration.py. 2 had no usage.
-SCHEMA_VERSION = 3
+# 3 had usage that cost nothing.
+SCHEMA_VERSION = 4
 _SCHEMA = """
 CREATE TABLE documents (
     kind TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL, document TEXT NOT NULL,
@@ -92,6 +94,10 @@ class SqliteStore:
         """Rows from one day to another, both included; of one tenant, or all."""
         return await self._run(lambda: sqlite_usage.usage(self._db, first, last, tenant))
 
+    async def spent(self, first: date, last: date, deployment: str | None = None) -> list[SpendRow]:
+        """What deployments had on each of these days; one of them, or all."""
+        return await self._run(lambda: sqlite_usage.spent(self._db, first, last, deployment))
+
     async def tokens_of(self, day: date) -> Mapping[str, int]:
         """Tokens that each tenant had on a day."""
         return await self._run(lambda: sqlite_usage.tokens_of(self._db, day))
@@ -144,7 +150,7 @@ def _prepare(db: sqlite3.Connection, path: Path) -> None:
     if schema == 0:
         _bring_to_format(db, _SCHEMA)
     elif schema < SCHEMA_VERSION:
-        _bring_to_format(db, "")
+        _bring_to_format(db, sqlite_usage.WITH_COST if schema == 3 else "")
     elif schema > SCHEMA_VERSION:
         raise CannotStart(
             f"the store {path} has format {schema}, this version knows {SCHEMA_VERSION}: "

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import date
 
+from penstock.control.state.spend import Spend, SpendRow
 from penstock.control.state.usage import (
     REMEMBERED,
     Counts,
@@ -21,25 +22,35 @@ CREATE TABLE IF NOT EXISTS usage (
     day TEXT NOT NULL, tenant TEXT NOT NULL, key_id TEXT NOT NULL, deployment TEXT NOT NULL,
     adapter TEXT NOT NULL, requests INTEGER NOT NULL, rejected INTEGER NOT NULL,
     prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL,
-    cached_tokens INTEGER NOT NULL, PRIMARY KEY (day, tenant, key_id, deployment, adapter)
+    cached_tokens INTEGER NOT NULL, cost_nanousd INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (day, tenant, key_id, deployment, adapter)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS usage_seen (
     instance TEXT NOT NULL, tenant TEXT NOT NULL, key_id TEXT NOT NULL, deployment TEXT NOT NULL,
     adapter TEXT NOT NULL, requests INTEGER NOT NULL, rejected INTEGER NOT NULL,
     prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL,
-    cached_tokens INTEGER NOT NULL, heard TEXT NOT NULL,
+    cached_tokens INTEGER NOT NULL, heard TEXT NOT NULL, cost_nanousd INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (instance, tenant, key_id, deployment, adapter)
 ) WITHOUT ROWID;
 """
-_COUNTS = "requests, rejected, prompt_tokens, completion_tokens, cached_tokens"
+# Of tables that were made when nothing had a price.
+WITH_COST = """
+ALTER TABLE usage ADD COLUMN cost_nanousd INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_seen ADD COLUMN cost_nanousd INTEGER NOT NULL DEFAULT 0;
+"""
+_COUNTS = ", ".join(Counts._fields)
 _ADDED = ", ".join(f"{name} = {name} + excluded.{name}" for name in Counts._fields)
 _SEEN = (
     f"SELECT {_COUNTS}, heard FROM usage_seen "
     "WHERE instance = ? AND tenant = ? AND key_id = ? AND deployment = ? AND adapter = ?"
 )
-_SEE = "INSERT OR REPLACE INTO usage_seen VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_SEE = (
+    f"INSERT OR REPLACE INTO usage_seen (instance, tenant, key_id, deployment, adapter, {_COUNTS},"
+    " heard) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
 _ADD = (
-    "INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    f"INSERT INTO usage (day, tenant, key_id, deployment, adapter, {_COUNTS}) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
     f"ON CONFLICT (day, tenant, key_id, deployment, adapter) DO UPDATE SET {_ADDED}"
 )
 _READ = (
@@ -49,6 +60,11 @@ _READ = (
 )
 _TOKENS = (
     "SELECT tenant, sum(prompt_tokens + completion_tokens) FROM usage WHERE day = ? GROUP BY 1"
+)
+_SPENT = (
+    "SELECT day, deployment, sum(requests), sum(prompt_tokens), sum(completion_tokens),"
+    " sum(cost_nanousd) FROM usage WHERE day BETWEEN ? AND ? AND (? IS NULL OR deployment = ?) "
+    "GROUP BY day, deployment ORDER BY day, deployment"
 )
 
 
@@ -81,6 +97,14 @@ def usage(db: sqlite3.Connection, first: date, last: date, tenant: str | None) -
         UsageRow(date.fromisoformat(day), UsageKey(*of), Counts(*counts))
         for day, of, counts in ((row[0], row[1:5], row[5:]) for row in rows)
     ]
+
+
+def spent(
+    db: sqlite3.Connection, first: date, last: date, deployment: str | None
+) -> list[SpendRow]:
+    """What deployments had on these days."""
+    rows = db.execute(_SPENT, (first.isoformat(), last.isoformat(), deployment, deployment))
+    return [SpendRow(date.fromisoformat(day), name, Spend(*counts)) for day, name, *counts in rows]
 
 
 def tokens_of(db: sqlite3.Connection, day: date) -> dict[str, int]:

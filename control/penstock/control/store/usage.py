@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Protocol
 
+from penstock.control.state.spend import SpendRow
 from penstock.control.state.usage import Reading, UsageRow
 
 
@@ -18,6 +19,10 @@ class UsageStore(Protocol):
 
     async def usage(self, first: date, last: date, tenant: str | None = None) -> list[UsageRow]:
         """Rows from one day to another, both included, in their order; of one tenant, or all."""
+
+    async def spent(self, first: date, last: date, deployment: str | None = None) -> list[SpendRow]:
+        """What each deployment had on each of these days, both included, in their order; of one
+        deployment, or all. Days without any are left out."""
 
     async def tokens_of(self, day: date) -> Mapping[str, int]:
         """Tokens of prompts and answers that each tenant had on a day."""

@@ -1,0 +1,154 @@
+"""What is tried for a request that a deployment cannot answer, before it is refused. Pure.
+
+A ladder is a list of rungs, taken in order: `trim` shortens the prompt, `fallback:<deployment>`
+asks another deployment, `reject` ends it. A deployment has one ladder for each reason that it names
+and one for all others. Only the ladder of the deployment that was asked for counts; it may name a
+deployment that is not there yet, which is passed over until it is.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from penstock.control.errors import InvalidSpec
+
+TRIM = "trim"
+REJECT = "reject"
+FALLBACK = "fallback:"
+OTHERS = "default"
+"""How specs name the reasons that have no ladder of their own; here and in routes: empty."""
+
+MOST_RUNGS = 8
+REASONS = (
+    "draining",
+    "gateway_full",
+    "rate_limited",
+    "quota",
+    "scaled_to_zero",
+    "deployment_failed",
+    "no_ready_replica",
+    "model_loading",
+    "memory_pressure",
+    "token_budget_exceeded",
+    "queue_full",
+    "wait_exceeded",
+    "queue_deadline",
+    "context_length_exceeded",
+    "engine_dead",
+    "budget",
+    "upstream_failed",
+)
+"""What x-penstock-drop-reason says, and why a call may end before its first event."""
+
+Said = Sequence[str] | Mapping[str, Sequence[str]]
+"""A ladder for all reasons, or ladders by reason, as specs have them."""
+
+
+class Context(StrEnum):
+    """What becomes of a prompt beyond the model's context."""
+
+    REJECT = "reject"
+    TRIM = "trim"  # it loses its oldest turns
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """What is tried for one reason. Raises InvalidSpec for rungs that there are not."""
+
+    reason: str  # of REASONS; empty: all that have none of their own
+    rungs: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.reason and self.reason not in REASONS:
+            near = difflib.get_close_matches(self.reason, REASONS, n=2, cutoff=0.5)
+            known = f"near to it: {', '.join(near)}" if near else f"there are {', '.join(REASONS)}"
+            raise InvalidSpec(
+                f"degrade has the reason {self.reason!r}, which there is not; {known}; {OTHERS!r}"
+                " stands for all others"
+            )
+        for rung in self.rungs:
+            if rung not in (TRIM, REJECT) and not rung.startswith(FALLBACK):
+                raise InvalidSpec(
+                    f"degrade has the rung {rung!r}: it must be trim, fallback:<deployment> or"
+                    " reject"
+                )
+            if self.rungs.count(rung) > 1:
+                raise InvalidSpec(f"degrade has the rung {rung!r} twice in one ladder: keep one")
+        if REJECT in self.rungs[:-1]:
+            raise InvalidSpec("degrade has rungs behind reject, which ends a ladder: put it last")
+        if len(self.rungs) > MOST_RUNGS:
+            raise InvalidSpec(f"degrade has {len(self.rungs)} rungs in one ladder: {MOST_RUNGS}")
+
+    @property
+    def fallbacks(self) -> tuple[str, ...]:
+        """The deployments that it names, in order."""
+        return tuple(r.removeprefix(FALLBACK) for r in self.rungs if r.startswith(FALLBACK))
+
+
+@dataclass(frozen=True, slots=True)
+class Degrading:
+    """All ladders of a deployment, and what becomes of prompts that are too long for its model."""
+
+    ladders: tuple[Ladder, ...] = ()  # sorted by reason
+    context: Context = Context.REJECT
+
+    @property
+    def fallbacks(self) -> tuple[str, ...]:
+        """The deployments that its ladders name, each once."""
+        return tuple(dict.fromkeys(name for each in self.ladders for name in each.fallbacks))
+
+
+def degrading(said: Said, context: str) -> Degrading:
+    """What a spec says. Raises InvalidSpec."""
+    by_reason = said if isinstance(said, Mapping) else {OTHERS: said}
+    if "" in by_reason:
+        raise InvalidSpec(f"degrade has the reason '': {OTHERS!r} stands for all others")
+    ladders = [
+        Ladder("" if reason == OTHERS else reason, tuple(rungs))
+        for reason, rungs in by_reason.items()
+        if rungs or reason != OTHERS
+    ]
+    try:
+        found = Context(context)
+    except ValueError:
+        raise InvalidSpec(
+            f"context is {context!r}: it must be one of {', '.join(Context)}"
+        ) from None
+    return Degrading(tuple(sorted(ladders, key=lambda each: each.reason)), found)
+
+
+def said_of(value: Degrading) -> list[str] | dict[str, list[str]]:
+    """The ladders as a spec says them: a list where one serves all reasons."""
+    by_reason = {each.reason or OTHERS: list(each.rungs) for each in value.ladders}
+    if set(by_reason) <= {OTHERS}:
+        return by_reason.get(OTHERS, [])
+    return by_reason
+
+
+def check_no_circle(name: str, fallbacks: Mapping[str, Sequence[str]]) -> None:
+    """Raises InvalidSpec where the fallbacks of this deployment lead back to it. `fallbacks`: those
+    of every deployment, by its name."""
+    came_from: dict[str, str] = {}
+    ahead = [name]
+    while ahead:
+        here = ahead.pop()
+        for there in fallbacks.get(here, ()):
+            if there == name:
+                way = " -> ".join([*_way_to(here, came_from), name])
+                raise InvalidSpec(
+                    f"degrade makes a circle, {way}: take out one of these fallbacks, so that each"
+                    " way ends"
+                )
+            if there not in came_from:
+                came_from[there] = here
+                ahead.append(there)
+
+
+def _way_to(end: str, came_from: Mapping[str, str]) -> list[str]:
+    way = [end]
+    while way[0] in came_from:
+        way.insert(0, came_from[way[0]])
+    return way
