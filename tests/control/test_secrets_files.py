@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 from penstock.control.errors import SecretUnusable
-from penstock.control.secrets_files import made_or_read, read_secret, write_secret
+from penstock.control.secrets_files import (
+    made_or_read,
+    make_secrets_dir,
+    read_secret,
+    write_secret,
+)
 
 
 def test_a_secret_is_made_once_and_only_its_owner_reads_it(tmp_path: Path) -> None:
@@ -68,3 +73,15 @@ def test_a_secret_that_appears_meanwhile_counts_instead_of_ours(tmp_path: Path) 
         return "ours"
 
     assert made_or_read(path, another_process_is_faster) == "theirs"
+
+
+def test_a_directory_for_secrets_is_made_private_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "data" / "secrets"
+    make_secrets_dir(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o700
+    path.chmod(0o750)
+    make_secrets_dir(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o750
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SecretUnusable, match="cannot be made"):
+        make_secrets_dir(tmp_path / "file" / "secrets")

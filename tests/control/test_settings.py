@@ -12,6 +12,7 @@ from penstock.control.settings import (
     NodeSettings,
     gateway_tls,
     split_address,
+    split_hosts,
 )
 
 DATA = Path("data")
@@ -68,3 +69,21 @@ def test_a_node_needs_a_name() -> None:
 def test_a_cache_of_no_size_is_refused(gib: float) -> None:
     with pytest.raises(InvalidSetting, match="--adapter-cache-gib is"):
         NodeSettings(head="a:1", data_dir=DATA, node_id="n1", adapter_cache_gib=gib)
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts"),
+    [
+        ("", ()),
+        ("API.openai.com", ("api.openai.com",)),
+        ("*.amazonaws.com, 10.0.0.7,[::1],", ("*.amazonaws.com", "10.0.0.7", "[::1]")),
+    ],
+)
+def test_hosts_are_taken_apart(text: str, hosts: tuple[str, ...]) -> None:
+    assert split_hosts(text) == hosts
+
+
+@pytest.mark.parametrize("text", ["https://h", "h:80", "*", "*.", "a b", "-h", "h/v1", "a.*.com"])
+def test_what_is_no_host_is_refused(text: str) -> None:
+    with pytest.raises(InvalidSetting, match=r"--provider-hosts has .*without port and scheme"):
+        split_hosts(text)

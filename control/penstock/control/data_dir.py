@@ -83,6 +83,11 @@ def admin_token_path(data_dir: Path) -> Path:
     return data_dir / "admin.token"
 
 
+def secrets_path(data_dir: Path) -> Path:
+    """Where a node's provider replicas find keys, unless another directory was named."""
+    return data_dir / "secrets"
+
+
 def evidence_path(data_dir: Path) -> Path:
     """The reports of evaluations of adapters."""
     return data_dir / "evidence"

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.control.cluster_security import ClusterSecurity, cluster_security
-from penstock.control.data_dir import adapter_cache_path, cluster_token_path
+from penstock.control.data_dir import adapter_cache_path, cluster_token_path, secrets_path
 from penstock.control.errors import AddressTaken, CannotStart
 from penstock.control.metrics.node import Machine, NodeMetrics
 from penstock.control.metrics.server import serve_metrics
@@ -48,6 +48,7 @@ from penstock.control.outside.processes import ProcessLauncher
 from penstock.control.outside.replica_client import ReplicaClient
 from penstock.control.outside.sockets import listen
 from penstock.control.rpc.node_agent_service import LOOPBACK, NodeAgentServer
+from penstock.control.secrets_files import make_secrets_dir
 from penstock.control.settings import NodeSettings, split_address
 from penstock.control.supervision.restart_policy import RestartPolicy
 from penstock.v1 import nodes_pb2
@@ -251,7 +252,16 @@ async def _live(
 def _home(settings: NodeSettings, server: NodeAgentServer, address: str) -> ReplicaHome:
     """How this node's replicas run; they register at a port without TLS."""
     local = f"{LOOPBACK}:{server.local_port}" if settings.tls.cert else address
-    return ReplicaHome(local, settings.host, settings.cluster_token_file, settings.allow_model_code)
+    secrets_dir = settings.secrets_dir or secrets_path(settings.data_dir)
+    make_secrets_dir(secrets_dir)
+    return ReplicaHome(
+        local,
+        settings.host,
+        settings.cluster_token_file,
+        settings.allow_model_code,
+        secrets_dir,
+        settings.provider_hosts,
+    )
 
 
 def _bind(settings: NodeSettings, security: ClusterSecurity) -> tuple[NodeAgentServer, bool]:

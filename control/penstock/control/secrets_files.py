@@ -14,6 +14,7 @@ from pathlib import Path
 from penstock.control.errors import SecretUnusable
 
 PRIVATE = 0o600
+PRIVATE_DIR = 0o700
 LONGEST = 64 << 10  # bytes; a file larger than that holds something else
 
 
@@ -32,6 +33,15 @@ def write_secret(path: Path, secret: str) -> None:
     with _explained(path, "written"):
         scratch = _scratch(path, secret)
         scratch.replace(path)
+
+
+def make_secrets_dir(path: Path) -> None:
+    """Makes a directory for secrets that only its owner can look into; one that is there stays as
+    it is. Raises `SecretUnusable`."""
+    with _explained(path, "made"):
+        if not path.is_dir():
+            path.mkdir(mode=PRIVATE_DIR, parents=True)
+            path.chmod(PRIVATE_DIR)  # whatever the umask took away
 
 
 def read_secret(path: Path) -> str:
@@ -89,4 +99,4 @@ def _explained(path: Path, done: str) -> Iterator[None]:
         ) from error
 
 
-__all__ = ["made_or_read", "read_secret", "write_secret"]
+__all__ = ["made_or_read", "make_secrets_dir", "read_secret", "write_secret"]

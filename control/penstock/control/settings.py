@@ -6,6 +6,7 @@ environment variables are read by `cli/` alone.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -24,6 +25,7 @@ LOOPBACK = frozenset(("localhost", "127.0.0.1", "[::1]"))
 START_LIMIT = timedelta(minutes=30)
 ADAPTER_CACHE_GIB = 20.0
 DEEP_CHECK_EVERY = timedelta(seconds=60)
+_HOST = re.compile(r"(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +177,10 @@ class NodeSettings:
     start_limit: timedelta = START_LIMIT
     # Of fetched adapters; beyond it goes what no replica here holds or is to hold.
     adapter_cache_gib: float = ADAPTER_CACHE_GIB
+    # Below it lie the keys that deployments name by api_key_file; None: `secrets` in `data_dir`.
+    secrets_dir: Path | None = None
+    # Where provider replicas may send anything to; empty: anywhere.
+    provider_hosts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         split_address(self.head, flag="--head")
@@ -197,6 +203,19 @@ class NodeSettings:
                 f"--adapter-cache-gib is {self.adapter_cache_gib:g}: it must be 0, to keep nothing"
                 " that is not in use, or more"
             )
+
+
+def split_hosts(text: str) -> tuple[str, ...]:
+    """Hosts with commas between them, "api.openai.com,*.amazonaws.com"; empty: none. Raises
+    `InvalidSetting`."""
+    hosts = tuple(part.strip().lower() for part in text.split(",") if part.strip())
+    for host in hosts:
+        if not _HOST.fullmatch(host):
+            raise InvalidSetting(
+                f"--provider-hosts has {host!r}: it must be a host without port and scheme, such as"
+                " api.openai.com, or *.amazonaws.com for all below"
+            )
+    return hosts
 
 
 def split_address(address: str, *, flag: str) -> tuple[str, int]:

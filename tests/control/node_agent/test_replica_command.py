@@ -74,3 +74,20 @@ def test_leave_to_run_a_models_code_is_the_nodes_to_give() -> None:
     home = ReplicaHome("h:1", "127.0.0.1", allow_model_code=True)
     assert "--allow-model-code" in replica_command(spec, home)
     assert "--allow-model-code" not in replica_command(spec, ReplicaHome("h:1", "127.0.0.1"))
+
+
+def test_where_keys_are_and_may_go_is_told_to_replicas_of_providers_alone() -> None:
+    home = ReplicaHome(
+        "h:1",
+        "127.0.0.1",
+        secrets_dir=Path("/data/secrets"),
+        provider_hosts=("api.openai.com", "*.amazonaws.com"),
+    )
+    told = "--secrets-dir /data/secrets --provider-hosts api.openai.com,*.amazonaws.com"
+    for engine in ("bedrock", "openai", "canned", "vllm", "simulated"):
+        spec = nodes_pb2.ReplicaSpec(replica_id="r", deployment="d", engine=engine, model="m")
+        managed = engine in ("bedrock", "openai", "canned")
+        assert (told in " ".join(replica_command(spec, home))) == managed
+    spec = nodes_pb2.ReplicaSpec(replica_id="r", deployment="d", engine="openai", model="m")
+    anywhere = replica_command(spec, ReplicaHome("h:1", "127.0.0.1"))
+    assert not {"--secrets-dir", "--provider-hosts"} & set(anywhere)

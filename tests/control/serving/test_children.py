@@ -145,6 +145,15 @@ def test_what_is_opened_is_handed_on() -> None:
     assert node_command(options)[-1] == "--allow-model-code"
 
 
+def test_the_node_is_told_where_keys_are_and_may_go() -> None:
+    options = ServeOptions(
+        "m", "mini", Path("/data"), secrets_dir=Path("/keys"), provider_hosts=("a.example", "*.b")
+    )
+    told = "--secrets-dir /keys --provider-hosts a.example,*.b"
+    assert told in " ".join(node_command(options))
+    assert told not in " ".join(head_command(options))
+
+
 def test_both_commands_can_be_recognised_as_leftovers() -> None:
     options = ServeOptions("m", "mini", Path("/data"))
     mark = " ".join(leftover_mark(options.data_dir))

@@ -140,6 +140,25 @@ StartLimit = Annotated[
     ),
 ]
 START_SECONDS = START_LIMIT.total_seconds()
+SecretsDir = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="PENSTOCK_SECRETS_DIR",
+        rich_help_panel=SECURITY_PANEL,
+        help="Below it lie the keys of managed providers, which deployments name by api_key_file."
+        " Default: secrets in --data-dir, made with mode 0700.",
+    ),
+]
+ProviderHosts = Annotated[
+    str,
+    typer.Option(
+        envvar="PENSTOCK_PROVIDER_HOSTS",
+        metavar="HOST,...",
+        rich_help_panel=SECURITY_PANEL,
+        help="Replicas of managed providers on this machine send keys and prompts to these hosts"
+        " alone; *.amazonaws.com: all below. Default: anywhere.",
+    ),
+]
 AdapterCacheGib = Annotated[
     float,
     typer.Option(

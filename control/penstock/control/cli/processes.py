@@ -24,6 +24,8 @@ from penstock.control.cli.options import (
     LogLevel,
     NodeId,
     OpenGateway,
+    ProviderHosts,
+    SecretsDir,
     StartLimit,
     TlsCa,
     TlsCert,
@@ -49,6 +51,7 @@ from penstock.control.settings import (
     NodeSettings,
     TlsFiles,
     gateway_tls,
+    split_hosts,
 )
 
 GatewayBinary = Annotated[
@@ -202,6 +205,8 @@ def node(
     allow_model_code: AllowModelCode = False,
     start_limit: StartLimit = START_SECONDS,
     adapter_cache_gib: AdapterCacheGib = ADAPTER_CACHE_GIB,
+    secrets_dir: SecretsDir = None,
+    provider_hosts: ProviderHosts = "",
     with_parent: WithParent = 0,
 ) -> None:
     """Run the node agent of this machine: it starts, watches and restarts replicas.
@@ -231,6 +236,8 @@ def node(
             allow_model_code=allow_model_code,
             start_limit=timedelta(seconds=start_limit),
             adapter_cache_gib=adapter_cache_gib,
+            secrets_dir=secrets_dir and secrets_dir.expanduser().resolve(),
+            provider_hosts=split_hosts(provider_hosts),
         )
         finish(asyncio.run(run_node(settings)))
 

@@ -24,6 +24,8 @@ from penstock.control.cli.options import (
     DataDir,
     LogLevel,
     OpenGateway,
+    ProviderHosts,
+    SecretsDir,
     StartLimit,
     Verbosity,
 )
@@ -41,6 +43,7 @@ from penstock.control.settings import (
     NODE_METRICS_ADDRESS,
     RPC_ADDRESS,
     gateway_tls,
+    split_hosts,
 )
 
 ENGINE_PANEL = "The engine"
@@ -63,6 +66,9 @@ class EngineName(StrEnum):
 
     VLLM = "vllm"
     SIMULATED = "simulated"
+    BEDROCK = "bedrock"
+    OPENAI = "openai"
+    CANNED = "canned"
 
 
 Model = Annotated[
@@ -78,7 +84,8 @@ Engine = Annotated[
     typer.Option(
         envvar="PENSTOCK_ENGINE",
         rich_help_panel=ENGINE_PANEL,
-        help="simulated answers without a model: for tests and load benchmarks.",
+        help="simulated answers without a model: for tests and load benchmarks. bedrock and openai"
+        " ask a provider, canned answers a text.",
     ),
 ]
 Replicas = Annotated[
@@ -250,6 +257,8 @@ def serve(
     allow_model_code: AllowModelCode = False,
     start_limit: StartLimit = START_SECONDS,
     adapter_cache_gib: AdapterCacheGib = ADAPTER_CACHE_GIB,
+    secrets_dir: SecretsDir = None,
+    provider_hosts: ProviderHosts = "",
     log_level: Verbosity = LogLevel.INFO,
 ) -> None:
     """Serves a model on this machine until Ctrl-C; `HELP` says the same to users."""
@@ -281,6 +290,8 @@ def serve(
             allow_model_code=allow_model_code,
             start_limit=timedelta(seconds=start_limit),
             adapter_cache_gib=adapter_cache_gib,
+            secrets_dir=secrets_dir and secrets_dir.expanduser().resolve(),
+            provider_hosts=split_hosts(provider_hosts),
             gateway_threads=gateway_threads,
             gateway_binary=gateway_binary,
             node_id=socket.gethostname(),

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from penstock.control.state.provider_settings import MANAGED
 from penstock.v1 import nodes_pb2
 
 # What CUDA, and vLLM with it, takes for the accelerators of a process: uuids or numbers.
@@ -21,6 +22,9 @@ class ReplicaHome:
     host: str  # the interface that they listen on
     cluster_token_file: Path | None = None  # what they ask of callers and show to the agent
     allow_model_code: bool = False  # their engine arguments may run code that comes with a model
+    # Of those whose engine is a provider's: where keys lie, and where they may send them.
+    secrets_dir: Path | None = None
+    provider_hosts: tuple[str, ...] = ()  # empty: anywhere
 
 
 def replica_command(spec: nodes_pb2.ReplicaSpec, home: ReplicaHome) -> list[str]:
@@ -41,9 +45,21 @@ def replica_command(spec: nodes_pb2.ReplicaSpec, home: ReplicaHome) -> list[str]
         command += ["--max-ongoing", str(spec.max_ongoing)]
     if home.cluster_token_file is not None:
         command += ["--cluster-token-file", str(home.cluster_token_file)]
+    if spec.engine in MANAGED:
+        command += _provider_flags(home)
     if home.allow_model_code:
         command += ["--allow-model-code"]
     return [*command, "--listen", f"{home.host}:0", "--agent", home.agent]
+
+
+def _provider_flags(home: ReplicaHome) -> list[str]:
+    """What lets a replica find its provider's keys, and keeps them from other hosts."""
+    flags = []
+    if home.secrets_dir is not None:
+        flags += ["--secrets-dir", str(home.secrets_dir)]
+    if home.provider_hosts:
+        flags += ["--provider-hosts", ",".join(home.provider_hosts)]
+    return flags
 
 
 def replica_environment(spec: nodes_pb2.ReplicaSpec) -> Mapping[str, str]:

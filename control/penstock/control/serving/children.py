@@ -169,6 +169,10 @@ def node_command(options: ServeOptions) -> list[str]:
     command = [*_begin("node", options), "--head", head, "--node-id", options.node_id]
     command += ["--start-limit", f"{options.start_limit.total_seconds():g}"]
     command += ["--adapter-cache-gib", f"{options.adapter_cache_gib:g}"]
+    if options.secrets_dir is not None:
+        command += ["--secrets-dir", str(options.secrets_dir)]
+    if options.provider_hosts:
+        command += ["--provider-hosts", ",".join(options.provider_hosts)]
     if options.node_metrics:
         command += ["--metrics", options.node_metrics]
     return [*command, "--allow-model-code"] if options.allow_model_code else command

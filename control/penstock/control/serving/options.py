@@ -77,6 +77,8 @@ class ServeOptions:
     allow_model_code: bool = False  # take engine arguments that run code which comes with a model
     start_limit: timedelta = START_LIMIT  # from a replica's start to ready, downloads included
     adapter_cache_gib: float = ADAPTER_CACHE_GIB  # of the node agent
+    secrets_dir: Path | None = None  # of the node agent; None: `secrets` in `data_dir`
+    provider_hosts: tuple[str, ...] = ()  # that its replicas may send to; empty: anywhere
     node_id: str = "local"
     log_level: str = "info"
 

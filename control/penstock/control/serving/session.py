@@ -208,9 +208,8 @@ class Session:
 
     async def _answer(self) -> None:
         await self._until(self._listed, "waiting for the gateway", ANSWER_DEADLINE)
-        if (
-            self._options.engine != "simulated"
-        ):  # which may have been told to die of its first token
+        # A simulated engine may have been told to die of its first token, a provider's costs money.
+        if self._options.engine == "vllm":
             await self._until(self._answers, "asking for a first token", ANSWER_DEADLINE)
 
     async def _watch(self) -> None:
