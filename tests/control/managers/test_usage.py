@@ -51,7 +51,7 @@ class HangingStore:
     def __init__(self, store: MemoryStore, writes_first: bool) -> None:
         self.hangs = asyncio.Event()
         self.hung = True
-        self.usage, self.tokens_of = store.usage, store.tokens_of
+        self.usage, self.tokens_of, self.spent = store.usage, store.tokens_of, store.spent
         self._record, self._writes_first = store.record, writes_first
 
     async def record(self, readings: Sequence[Reading]) -> None:
