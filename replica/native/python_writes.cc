@@ -54,6 +54,8 @@ void read_head(PyObject* tuple, v1::Head* head) {
   head->set_queue_wait_us(number(PyTuple_GET_ITEM(tuple, 6)));
   head->set_backend_version(text(PyTuple_GET_ITEM(tuple, 7)));
   head->set_model_version(text(PyTuple_GET_ITEM(tuple, 8)));
+  head->set_trimmed_messages(number(PyTuple_GET_ITEM(tuple, 9)));
+  head->set_trimmed_tokens(number(PyTuple_GET_ITEM(tuple, 10)));
 }
 
 // Three items from `at` on.
@@ -99,7 +101,7 @@ Py_ssize_t length_of(WriteKind kind) {
     case WriteKind::kChunk:
       return 6;
     case WriteKind::kHead:
-      return 9;
+      return 11;
     case WriteKind::kFinished:
       return 13;
     case WriteKind::kFailed:

@@ -14,7 +14,8 @@ namespace penstock::replica {
 // The second item of each tuple, after the call's key; as in bridge.py.
 enum class WriteKind : uint8_t {
   kChunk = 0,      // body, events, groups, tokens
-  kHead = 1,       // status, content type, prompt tokens, cached tokens, queue wait in microseconds
+  kHead = 1,       // status, content type, prompt tokens, cached ones, queue wait in microseconds,
+                   // version of the backend, of the model, messages trimmed, tokens trimmed
   kFinished = 2,   // usage (3), timings (3), finish reasons, adapter, backend, its version, model's
   kFailed = 3,     // status, type, code, message, param, fault, retry, retry after in ms, usage (3)
   kCancelled = 4,  // usage (3)

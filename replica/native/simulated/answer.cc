@@ -41,6 +41,8 @@ Answer::Answer(const v1::CallRequest& request, const Ask& ask, int64_t created)
       token_groups_(request.token_groups()),
       seed_(ask.seed),
       prompt_tokens_(ask.prompt_tokens),
+      trimmed_messages_(ask.trimmed_messages),
+      trimmed_tokens_(ask.trimmed_tokens),
       tokens_(ask.max_tokens > 0 ? ask.max_tokens : ask.behaviour.answer_tokens),
       finish_reason_(ask.max_tokens > 0 ? "length" : "stop"),
       identity_(identity_of(request, ask, created)) {
@@ -67,6 +69,8 @@ void Answer::add_begin(News* news) const {
   news->head.set_status(200);
   news->head.set_content_type(stream_ ? "text/event-stream" : "application/json");
   news->head.set_prompt_tokens(prompt_tokens_);
+  news->head.set_trimmed_messages(trimmed_messages_);
+  news->head.set_trimmed_tokens(trimmed_tokens_);
   if (stream_ && endpoint_ == Endpoint::kChat) {
     add_event("\"delta\":{\"role\":\"assistant\",\"content\":\"\"}", "", news);
   }

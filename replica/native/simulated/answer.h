@@ -37,6 +37,8 @@ class Answer {
   const bool token_groups_;
   const uint64_t seed_;
   const uint32_t prompt_tokens_;
+  const uint32_t trimmed_messages_;
+  const uint32_t trimmed_tokens_;
   uint64_t tokens_ = 0;
   std::string_view finish_reason_;
   std::string identity_;  // {"id":...,"object":...,"created":...,"model":...,

@@ -2,170 +2,52 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "errors.h"
+#include "simulated/conversation.h"
+#include "simulated/reading.h"
 #include "simulated/words.h"
 
 namespace penstock::replica::simulated {
 namespace {
 
-namespace dom = simdjson::dom;
-
 // A parser keeps the memory that its largest document took; beyond this, it is given back.
 constexpr size_t kKeepParserBytes = 1 << 20;
 
-// Thrown while reading and caught in `read_request`: a body is wrong at one of twenty places.
-struct BadRequest {
-  v1::ErrorDetail error;
+// How long the answer may be, and the field that says so.
+struct Limit {
+  const char* name;
+  uint64_t tokens;  // 0: not named
 };
 
-[[noreturn]] void refuse(std::string_view code, const std::string& param,
-                         const std::string& message) {
-  throw BadRequest{client_error(400, code, param, message)};
+Limit read_limit(dom::object body) {
+  const char* const name =
+      field(body, "max_completion_tokens") ? "max_completion_tokens" : "max_tokens";
+  return {name, read_count(body, name, 1, UINT32_MAX).value_or(0)};
 }
 
-[[noreturn]] void refuse_type(const std::string& param, const std::string& expected,
-                              dom::element found) {
-  std::string value = simdjson::minify(found);
-  if (value.size() > 60) value = value.substr(0, 60) + "...";
-  refuse("invalid_type", param, "'" + param + "' must be " + expected + ", not " + value + ".");
+// Where the call may be trimmed, the oldest turns of a chat go that has more tokens than it may.
+void trim(dom::object body, const v1::CallRequest& request, uint64_t max_model_len,
+          const Limit& limit, Prompt* prompt, Ask* ask) {
+  if (!request.trim() || ask->endpoint != Endpoint::kChat) return;
+  const uint64_t asked = std::max<uint64_t>(limit.tokens, 1);
+  uint64_t most = max_model_len > asked ? max_model_len - asked : 0;
+  if (request.max_prompt_tokens() > 0) most = std::min<uint64_t>(most, request.max_prompt_tokens());
+  if (prompt->tokens() <= most) return;
+  const auto shorter = shortened(body, most);
+  if (!shorter) return;
+  ask->trimmed_messages = shorter->messages;
+  ask->trimmed_tokens = prompt->tokens() - shorter->prompt.tokens();
+  *prompt = shorter->prompt;
 }
 
-// The element as a T; none if it is something else.
-template <class T>
-std::optional<T> as(dom::element element) {
-  T value{};
-  if (element.get(value) != simdjson::SUCCESS) return std::nullopt;
-  return value;
-}
-
-// Of a key that stands twice the last counts, as for the gateway and for Python's parser.
-std::optional<dom::element> field(dom::object object, std::string_view name) {
-  std::optional<dom::element> found;
-  for (const auto& [key, value] : object) {
-    if (key == name) found = value;
-  }
-  return found && !found->is_null() ? found : std::nullopt;
-}
-
-bool read_bool(dom::object object, const std::string& name) {
-  const auto value = field(object, name);
-  if (!value) return false;
-  const auto truth = as<bool>(*value);
-  if (!truth) refuse_type(name, "a boolean", *value);
-  return *truth;
-}
-
-std::optional<uint64_t> read_count(dom::object object, const std::string& name, uint64_t least,
-                                   uint64_t most) {
-  const auto value = field(object, name);
-  if (!value) return std::nullopt;
-  if (as<int64_t>(*value).value_or(0) < 0) {
-    refuse("invalid_value", name, "'" + name + "' must be at least " + std::to_string(least) + ".");
-  }
-  const auto count = as<uint64_t>(*value);
-  if (!count) refuse_type(name, "an integer", *value);
-  if (*count < least || *count > most) {
-    refuse("invalid_value", name,
-           "'" + name + "' must be between " + std::to_string(least) + " and " +
-               std::to_string(most) + ", not " + std::to_string(*count) + ".");
-  }
-  return count;
-}
-
-std::string_view read_text(dom::element value, const std::string& name) {
-  const auto text = as<std::string_view>(value);
-  if (!text) refuse_type(name, "a string", value);
-  return *text;
-}
-
-// What the answer follows from, and what the prompt costs: a token for each word.
-class Prompt {
- public:
-  void add(std::string_view text) {
-    hash_ = mix(hash_, text);
-    bool in_word = false;
-    for (const char c : text) {
-      const bool blank = c == ' ' || c == '\n' || c == '\t' || c == '\r';
-      tokens_ += (!blank && !in_word) ? 1 : 0;
-      in_word = !blank;
-    }
-  }
-  void add_token(uint64_t id) {
-    hash_ = mix(hash_, {reinterpret_cast<const char*>(&id), sizeof id});
-    ++tokens_;
-  }
-  uint64_t hash() const { return hash_; }
-  uint32_t tokens() const { return tokens_; }
-
- private:
-  uint64_t hash_ = 0;
-  uint32_t tokens_ = 0;
-};
-
-void read_part(dom::element part, const std::string& name, Prompt* prompt) {
-  const auto fields = as<dom::object>(part);
-  if (!fields) refuse_type(name, "an object", part);
-  const auto text = field(*fields, "text");
-  if (text) prompt->add(read_text(*text, name + ".text"));
-}
-
-void read_content(dom::element content, const std::string& name, Prompt* prompt) {
-  if (const auto text = as<std::string_view>(content)) return prompt->add(*text);
-  const auto parts = as<dom::array>(content);
-  if (!parts) refuse_type(name, "a string or an array of parts", content);
-  for (const dom::element part : *parts) read_part(part, name, prompt);
-}
-
-void read_message(dom::element element, size_t index, Prompt* prompt) {
-  const std::string name = "messages." + std::to_string(index);
-  const auto message = as<dom::object>(element);
-  if (!message) refuse_type(name, "an object", element);
-  const auto role = field(*message, "role");
-  if (!role) {
-    refuse("missing_required_parameter", name + ".role", "Field required: '" + name + ".role'.");
-  }
-  prompt->add(read_text(*role, name + ".role"));
-  if (const auto content = field(*message, "content")) {
-    read_content(*content, name + ".content", prompt);
-  }
-}
-
-void read_messages(dom::object body, Prompt* prompt) {
-  const auto messages = field(body, "messages");
-  if (!messages) {
-    refuse("missing_required_parameter", "messages", "Field required: 'messages'.");
-  }
-  const auto items = as<dom::array>(*messages);
-  if (!items) refuse_type("messages", "an array", *messages);
-  size_t index = 0;
-  for (const dom::element message : *items) {
-    read_message(message, index++, prompt);
-  }
-  if (index == 0) refuse("invalid_value", "messages", "'messages' must have at least one message.");
-}
-
-void read_prompt(dom::object body, Prompt* prompt) {
-  const auto value = field(body, "prompt");
-  if (!value) refuse("missing_required_parameter", "prompt", "Field required: 'prompt'.");
-  if (const auto text = as<std::string_view>(*value)) return prompt->add(*text);
-  const auto items = as<dom::array>(*value);
-  if (!items) refuse_type("prompt", "a string or an array of token ids", *value);
-  for (const dom::element item : *items) {
-    const auto text = as<std::string_view>(item);
-    if (text && items->size() == 1) return prompt->add(*text);
-    const auto id = as<uint64_t>(item);
-    if (!id) refuse_type("prompt", "one string or one array of token ids", item);
-    prompt->add_token(*id);
-  }
-}
-
-void check_budget(const v1::CallRequest& request, const Ask& ask, const std::string& name,
-                  uint64_t limit) {
+void check_budget(const v1::CallRequest& request, const Ask& ask, const Limit& limit) {
   const uint32_t most_prompt = request.max_prompt_tokens();
   if (most_prompt > 0 && ask.prompt_tokens > most_prompt) {
     refuse("token_budget_exceeded", ask.endpoint == Endpoint::kChat ? "messages" : "prompt",
@@ -173,27 +55,19 @@ void check_budget(const v1::CallRequest& request, const Ask& ask, const std::str
                std::to_string(most_prompt) + " are allowed here; shorten it.");
   }
   const uint32_t most = request.max_completion_tokens();
-  if (most > 0 && limit > most) {
-    refuse("token_budget_exceeded", name,
-           "'" + name + "' is " + std::to_string(limit) + ", at most " + std::to_string(most) +
-               " tokens are allowed here; ask for fewer.");
+  if (most > 0 && limit.tokens > most) {
+    refuse("token_budget_exceeded", limit.name,
+           "'" + std::string(limit.name) + "' is " + std::to_string(limit.tokens) + ", at most " +
+               std::to_string(most) + " tokens are allowed here; ask for fewer.");
   }
 }
 
-void read_limit(dom::object body, const v1::CallRequest& request, uint32_t max_model_len,
-                Ask* ask) {
-  const char* const name =
-      field(body, "max_completion_tokens") ? "max_completion_tokens" : "max_tokens";
-  const uint64_t limit = read_count(body, name, 1, UINT32_MAX).value_or(0);
-  check_budget(request, *ask, name, limit);
-  if (ask->prompt_tokens + std::max<uint64_t>(limit, 1) > max_model_len) {
-    refuse("context_length_exceeded", limit > 1 ? name : "messages",
-           "This model's maximum context length is " + std::to_string(max_model_len) +
-               " tokens. The prompt has " + std::to_string(ask->prompt_tokens) + " and " +
-               std::to_string(limit) + " are asked for; shorten one of them.");
-  }
-  ask->max_tokens = static_cast<uint32_t>(limit);
-  ask->most_tokens = request.max_completion_tokens();
+void check_context(const Ask& ask, const Limit& limit, uint32_t max_model_len) {
+  if (ask.prompt_tokens + std::max<uint64_t>(limit.tokens, 1) <= max_model_len) return;
+  refuse("context_length_exceeded", limit.tokens > 1 ? limit.name : "messages",
+         "This model's maximum context length is " + std::to_string(max_model_len) +
+             " tokens. The prompt has " + std::to_string(ask.prompt_tokens) + " and " +
+             std::to_string(limit.tokens) + " are asked for; shorten one of them.");
 }
 
 void read_stops(dom::object body, Ask* ask) {
@@ -280,21 +154,21 @@ Endpoint endpoint_of(const v1::CallRequest& request) {
 
 void read_body(dom::object body, const Settings& settings, const v1::CallRequest& request,
                Ask* ask) {
-  Prompt prompt;
-  if (ask->endpoint == Endpoint::kChat) {
-    read_messages(body, &prompt);
-  } else {
-    read_prompt(body, &prompt);
-  }
-  ask->seed = mix(prompt.hash(), request.adapter());
-  if (!request.adapter().empty()) ask->seed = mix(ask->seed, request.adapter_digest());
-  ask->prompt_tokens = prompt.tokens();
+  Prompt prompt = ask->endpoint == Endpoint::kChat ? read_messages(body) : read_prompt(body);
   if (const auto model = field(body, "model")) ask->model = read_text(*model, "model");
   if (read_count(body, "n", 1, 128).value_or(1) > 1) {
     refuse("unsupported_parameter", "n", "The simulated engine gives one choice: 'n' must be 1.");
   }
   read_stream(body, ask);
-  read_limit(body, request, settings.max_model_len, ask);
+  const Limit limit = read_limit(body);
+  trim(body, request, settings.max_model_len, limit, &prompt, ask);
+  ask->seed = mix(prompt.hash(), request.adapter());
+  if (!request.adapter().empty()) ask->seed = mix(ask->seed, request.adapter_digest());
+  ask->prompt_tokens = prompt.tokens();
+  check_budget(request, *ask, limit);
+  check_context(*ask, limit, settings.max_model_len);
+  ask->max_tokens = static_cast<uint32_t>(limit.tokens);
+  ask->most_tokens = request.max_completion_tokens();
   read_stops(body, ask);
   read_simulate(body, settings.per_request, settings.max_model_len, &ask->behaviour);
 }

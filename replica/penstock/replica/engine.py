@@ -56,6 +56,7 @@ class Call:
     resume: Resume | None = None
     max_prompt_tokens: int = 0
     max_completion_tokens: int = 0
+    trim: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,8 @@ class Head:
     prompt_tokens: int = 0
     cached_tokens: int = 0
     queue_wait_us: int = 0
+    trimmed_messages: int = 0  # left out of the prompt, as `Call.trim` allows
+    trimmed_tokens: int = 0  # that the prompt has fewer for it
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,7 @@ def call_of(request: inference_pb2.CallRequest) -> Call:
         resume=_resume_of(request.resume) if request.HasField("resume") else None,
         max_prompt_tokens=request.max_prompt_tokens,
         max_completion_tokens=request.max_completion_tokens,
+        trim=request.trim,
     )
 
 
@@ -85,6 +86,8 @@ def head_write(key: int, head: Head, facts: EngineFacts) -> Write:
         head.queue_wait_us,
         facts.backend_version,
         facts.model_version,
+        head.trimmed_messages,
+        head.trimmed_tokens,
     )
 
 
@@ -207,6 +210,8 @@ def _head_of(message: inference_pb2.Head) -> Head:
         message.prompt_tokens,
         message.cached_tokens,
         message.queue_wait_us,
+        message.trimmed_messages,
+        message.trimmed_tokens,
     )
 
 

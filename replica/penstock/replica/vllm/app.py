@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 from argparse import Namespace
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -18,7 +19,16 @@ from vllm.entrypoints.launchers.api_server.app_state import init_app_state
 from vllm.entrypoints.launchers.app import build_app
 from vllm.exceptions import VLLMValidationError
 
-from penstock.replica.vllm import budgets, costs, endpoints, errors, limits, messages, responses
+from penstock.replica.vllm import (
+    budgets,
+    costs,
+    endpoints,
+    errors,
+    limits,
+    marks,
+    messages,
+    responses,
+)
 from penstock.replica.vllm.asgi import App, Message
 from penstock.replica.vllm.client import TappedLLM
 from penstock.replica.vllm.controls import NotOffered, take_over
@@ -27,6 +37,7 @@ from penstock.replica.vllm.handlers import keep_errors
 from penstock.replica.vllm.limits import Capacity
 from penstock.replica.vllm.models import CallModels, call_models
 from penstock.replica.vllm.tap import CURRENT, CallTap
+from penstock.replica.vllm.trims import trim_conversations
 from penstock.replica.vllm.turns import Turns
 
 log = logging.getLogger(__name__)
@@ -39,6 +50,12 @@ _MENDS: Final[dict[tuple[str, str], Mend]] = {
     ("anthropic_serving_messages", "create_chat_completion"): messages.mended,
 }
 """What is done to an answer of a method before the next one of vLLM's gets it."""
+
+_ENDS: Final[dict[tuple[str, str], Callable[[Any, Sequence[Any]], list[int]]]] = {
+    ("openai_serving_responses", "create_responses"): responses.ends,
+    ("anthropic_serving_messages", "create_messages"): messages.ends,
+}
+"""What becomes of a request's messages where vLLM makes others of them; by `marks.Ends`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +80,7 @@ async def make_app(llm: TappedLLM, args: Namespace) -> Made:
     served = endpoints.served(app.state, {getattr(route, "path", "") for route in app.routes})
     stop_at_first_errors(app.routes, {endpoints.ENDPOINTS[name].path for name in served})
     turns = tokenize_in_turns(llm.renderer)
+    trim_conversations(llm.renderer)
     control(app.state, served, _capacity(llm))
     keep_errors(app)
     app.add_middleware(Forgetting, turns=turns)
@@ -115,13 +133,16 @@ def control(state: Any, served: tuple[str, ...], capacity: Capacity) -> None:
     rows = [endpoints.ENDPOINTS[name] for name in served]
     for place, method in {(row.place, one) for row in rows for one in row.methods}:
         serving = getattr(state, place)
-        create = getattr(serving, method)
-        setattr(serving, method, _controlled(create, capacity, _MENDS.get((place, method))))
+        create, row = getattr(serving, method), (place, method)
+        ends = partial(_ENDS[row], serving) if row in _ENDS else None
+        setattr(serving, method, _controlled(create, capacity, _MENDS.get(row), ends))
     for place in {row.place for row in rows if not row.methods}:
         setattr(state, place, _controlled(getattr(state, place), capacity))
 
 
-def _controlled(create: Create, capacity: Capacity, mend: Mend | None = None) -> Create:
+def _controlled(
+    create: Create, capacity: Capacity, mend: Mend | None = None, ends: marks.Ends | None = None
+) -> Create:
     """`create`, with the engine controls of the request set from the call."""
 
     async def controlled(request: Any, raw_request: Any = None) -> Any:
@@ -131,6 +152,9 @@ def _controlled(create: Create, capacity: Capacity, mend: Mend | None = None) ->
         if not tap.parsed:
             # The client's own request, of which vLLM may make another one for the next method.
             tap.grammar_field = costs.grammar_field(request)
+            marks.take_off(request)
+            if tap.call.trim:
+                tap.pinned = marks.pinned(request, tap.call.body, ends)
         tap.parsed = True
         try:
             take_over(request, tap.call, capacity)

@@ -2,15 +2,16 @@
 told as what they are, and calls of tools that were cut short.
 
 Touch points: the two functions and request models of vLLM's Anthropic router; that it answers a
-message by a chat request, and reads the arguments of the answer's calls as JSON objects; that the
-first of an app's routes for a path is the one that counts.
+message by a chat request, and reads the arguments of the answer's calls as JSON objects; that it
+makes the chat's messages of one message after the other (`_convert_messages`); that the first of an
+app's routes for a path is the one that counts.
 Imports vLLM: only after `environment.prepare`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -85,6 +86,17 @@ def let_model_be_missing(router: Any) -> None:
             router.routes.insert(0, router.routes.pop())
 
 
+def ends(serving: Any, messages: Sequence[Any]) -> list[int]:
+    """How many messages of a chat vLLM has made once it has read the first, the second, ..."""
+    made: list[Any] = []
+    counts = []
+    for message in messages:
+        merge = serving._merge_inline_system
+        serving._convert_messages([message], made, merge_inline_system=merge)
+        counts.append(len(made))
+    return counts
+
+
 def mended(answer: Any, tap: CallTap) -> Any:
     """The chat answer that a message is made of."""
     if isinstance(answer, ChatCompletionResponse):
@@ -138,6 +150,7 @@ _ERROR: Final = errors.STREAM_ERROR.decode()
 __all__ = [
     "CountTokensRequest",
     "MessagesRequest",
+    "ends",
     "let_model_be_missing",
     "mended",
     "with_readable_calls",

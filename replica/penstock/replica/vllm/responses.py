@@ -1,18 +1,21 @@
 """What is missing in vLLM's answers to /v1/responses: `store`, and the event of one cut short.
 
 Touch points: that `create_responses` returns the answer or its events as models that keep fields
-which they do not know, and that it stores nothing of a request whose `store` is false.
+which they do not know, and that it stores nothing of a request whose `store` is false; that it
+makes a chat's messages of one item after the other (`_construct_message_from_response_item`).
 Imports vLLM: only after `environment.prepare`.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from copy import deepcopy
 from typing import Any
 
 from openai.types.responses import ResponseIncompleteEvent
 from vllm.entrypoints.openai.responses.protocol import ResponseCompletedEvent, ResponsesResponse
+from vllm.entrypoints.openai.responses.utils import _construct_message_from_response_item
 
 from penstock.replica.vllm.tap import CallTap
 
@@ -21,6 +24,20 @@ class IncompleteEvent(ResponseIncompleteEvent):
     """The last event of an answer that reached its limit, with vLLM's own response in it."""
 
     response: ResponsesResponse
+
+
+def ends(_: Any, items: Sequence[Any]) -> list[int]:
+    """How many messages of a chat vLLM has made once it has read the first, the second, ... item;
+    what it adds to the message before makes none."""
+    made: list[Any] = []
+    counts = []
+    for item in deepcopy(items):
+        before = made[-1] if made else None
+        message = _construct_message_from_response_item(item, prev_msg=before)
+        if message is not None:
+            made.append(message)
+        counts.append(len(made))
+    return counts
 
 
 def mended(answer: Any, tap: CallTap) -> Any:
@@ -61,4 +78,4 @@ def _not_stored(response: ResponsesResponse) -> ResponsesResponse:
     return response
 
 
-__all__ = ["IncompleteEvent", "mended"]
+__all__ = ["IncompleteEvent", "ends", "mended"]

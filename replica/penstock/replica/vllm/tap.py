@@ -31,6 +31,8 @@ class CallTap:
     whatever the serving layer makes of that is not an answer. `parsed`: vLLM has made its request
     of the body. `grammar_field`: the field of that which binds the answer. `refused`: what the
     serving layer met, and where it answers with an error, why.
+    `pinned`: messages that stay where the call is trimmed, as `marks.pinned` tells them. `trimmed`:
+    how many messages went, and how many tokens the prompt has fewer for it.
     `most_numbers`: how many pooled numbers the answer may hold; none: it holds few of them.
     """
 
@@ -41,6 +43,8 @@ class CallTap:
         self.parsed = False
         self.grammar_field = ""
         self.refused: Failed | None = None
+        self.pinned: frozenset[int] = frozenset()
+        self.trimmed = (0, 0)
         self.most_numbers: int | None = None
         self._wants_groups = call.token_groups
         self._groups: list[TokenGroup] = []
@@ -185,6 +189,8 @@ class CallTap:
             prompt_tokens=sum(self._prompt_tokens.values()),
             cached_tokens=sum(self._cached.values()),
             queue_wait_us=self._between("queued_ts", "scheduled_ts"),
+            trimmed_messages=self.trimmed[0],
+            trimmed_tokens=self.trimmed[1],
         )
 
     def finished(self) -> Finished:
