@@ -9,14 +9,21 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr std::array<std::string_view, kDropReasons> kNames = {
-    "draining",         "gateway_full",
-    "rate_limited",     "quota",
-    "scaled_to_zero",   "deployment_failed",
-    "no_ready_replica", "model_loading",
-    "memory_pressure",  "token_budget_exceeded",
-    "queue_full",       "wait_exceeded",
-    "queue_deadline",   "client_gone"};
+constexpr std::array<std::string_view, kDropReasons> kNames = {"draining",
+                                                               "gateway_full",
+                                                               "rate_limited",
+                                                               "quota",
+                                                               "budget",
+                                                               "scaled_to_zero",
+                                                               "deployment_failed",
+                                                               "no_ready_replica",
+                                                               "model_loading",
+                                                               "memory_pressure",
+                                                               "token_budget_exceeded",
+                                                               "queue_full",
+                                                               "wait_exceeded",
+                                                               "queue_deadline",
+                                                               "client_gone"};
 static_assert(static_cast<std::size_t>(DropReason::kClientGone) + 1 == kDropReasons);
 
 constexpr milliseconds kLeast = seconds(1);
@@ -46,13 +53,20 @@ Refusal without_replica(const DeploymentLoad& load) {
   return {DropReason::kNoReadyReplica, seconds(2)};
 }
 
+Refusal without_budget(milliseconds back_in) {
+  const auto wait = std::chrono::ceil<seconds>(std::max(back_in, kLeast));
+  return {DropReason::kBudget, retry_in(wait),
+          "it has money and tokens again in " + std::to_string(wait.count()) + " s"};
+}
+
 Refusal over_budget(std::string detail, std::string_view param) {
   return {DropReason::kTokenBudget, milliseconds(0), std::move(detail), param};
 }
 
 std::optional<Refusal> beyond_tokens(const DeploymentAsk& ask) {
   const routing::Limits& limits = ask.limits;
-  if (limits.max_prompt_tokens != 0 && ask.least_prompt > limits.max_prompt_tokens) {
+  const bool is_cut = ask.trims || limits.max_prompt_tokens == 0;
+  if (!is_cut && ask.least_prompt > limits.max_prompt_tokens) {
     return over_budget("its prompt has at least " + std::to_string(ask.least_prompt) +
                            " tokens, and max_prompt_tokens is " +
                            std::to_string(limits.max_prompt_tokens) + "; send a shorter one",
@@ -85,9 +99,9 @@ Placement place_in_queue(const DeploymentAsk& ask, const DeploymentLoad& load) {
     return Refusal{DropReason::kQueueFull, retry_in(load.estimated_wait),
                    waiting(load) + ", and max_queued is " + std::to_string(most)};
   }
-  const milliseconds budget(for_priority(ask.limits.wait_budget.count(), ask.priority));
+  const milliseconds budget = wait_budget(ask);
   const milliseconds wait = load.estimated_wait + load.wait_for_due;
-  if (budget.count() > 0 && wait > budget && !load.wait_is_guessed) {
+  if (!load.wait_is_guessed && turns_away(load.turns_away && ask.has_rung, wait, budget)) {
     return Refusal{DropReason::kWaitExceeded, retry_in(load.estimated_wait),
                    "it would wait " + std::to_string(wait.count()) + " ms, and wait_budget_ms is " +
                        std::to_string(budget.count())};
@@ -107,6 +121,8 @@ base::Kind kind_of(const Refusal& refusal) {
       return base::Kind::kRateLimitExceeded;
     case DropReason::kQuota:
       return base::Kind::kInsufficientQuota;
+    case DropReason::kBudget:
+      return base::Kind::kBudgetUsedUp;
     case DropReason::kScaledToZero:
       return base::Kind::kScaledToZero;
     case DropReason::kFailed:
@@ -141,6 +157,9 @@ std::string text_of(const std::string& model, const Refusal& refusal, std::strin
       return "the limit of this key's tenant is reached" + because(refusal.detail);
     case DropReason::kQuota:
       return "this key's tenant has used up its quota" + because(refusal.detail);
+    case DropReason::kBudget:
+      return "model " + model + " has used up its budget of the day" + because(refusal.detail) +
+             "; ask its operator for more, or come back then";
     case DropReason::kScaledToZero:
       return "model " + model + " is scaled to 0 replicas" + because(why) +
              "; it answers once an operator gives it replicas";
@@ -173,6 +192,16 @@ std::string_view name(DropReason reason) { return kNames[static_cast<std::size_t
 
 milliseconds retry_in(milliseconds wait) { return std::clamp(wait, kLeast, kMost); }
 
+bool turns_away(bool before, milliseconds wait, milliseconds budget) {
+  if (budget.count() == 0) return false;
+  constexpr int kLeaves = 5;  // parts of the budget, of which four are left
+  return wait > budget || (before && wait * kLeaves >= budget * (kLeaves - 1));
+}
+
+milliseconds wait_budget(const DeploymentAsk& ask) {
+  return milliseconds(for_priority(ask.limits.wait_budget.count(), ask.priority));
+}
+
 std::optional<Refusal> decide_at_door(const DoorLoad& load) {
   if (load.draining) return Refusal{DropReason::kDraining, kLeast};
   if (load.max_in_flight != 0 && load.in_flight >= load.max_in_flight) {
@@ -183,6 +212,7 @@ std::optional<Refusal> decide_at_door(const DoorLoad& load) {
 }
 
 Placement decide_place(const DeploymentAsk& ask, const DeploymentLoad& load) {
+  if (load.budget_back_in) return without_budget(*load.budget_back_in);
   if (load.ready == 0) return without_replica(load);
   if (load.under_pressure >= load.ready) {
     return Refusal{

@@ -22,6 +22,7 @@ enum class DropReason : std::uint8_t {
   kGatewayFull,     // it serves as many requests as it may
   kRateLimited,     // the tenant's limit of a minute, or of requests under way
   kQuota,           // the tenant has had its tokens of the day
+  kBudget,          // the deployment has had its money or tokens of the day
   kScaledToZero,    // nobody wants replicas of it
   kFailed,          // no replica will come by itself
   kNoReadyReplica,  // none is ready, none is starting
@@ -33,7 +34,7 @@ enum class DropReason : std::uint8_t {
   kQueueDeadline,   // in the queue: no place came free in time
   kClientGone,      // in the queue: the client left
 };
-inline constexpr std::size_t kDropReasons = 14;
+inline constexpr std::size_t kDropReasons = 15;
 std::string_view name(DropReason reason);  // x-penstock-drop-reason, metrics
 
 struct Refusal {
@@ -61,6 +62,8 @@ struct DeploymentAsk {
   std::optional<std::uint64_t> max_tokens = {};
   std::uint64_t choices = 1;
   routing::Limits limits = {};  // high priority has a fifth more of max_queued and wait_budget
+  bool trims = false;           // a prompt that is too long loses its oldest turns
+  bool has_rung = false;        // another deployment takes it where it would wait too long
   std::string_view prompt_field = "messages";  // as the endpoint calls them
   std::string_view max_tokens_field = "max_tokens";
 };
@@ -79,6 +82,8 @@ struct DeploymentLoad {
   base::Availability availability = base::Availability::kUnknown;
   std::optional<std::chrono::milliseconds> ready_in =
       {};  // until a replica is expected to be ready
+  std::optional<std::chrono::milliseconds> budget_back_in = {};  // where its budget is used up
+  bool turns_away = false;  // as turns_away() said of the request before
 };
 
 struct Admitted {};
@@ -87,7 +92,14 @@ struct Queued {
 };
 using Placement = std::variant<Admitted, Queued, Refusal>;
 
-// From kScaledToZero to kWaitExceeded. Admitted: one with room takes it and nobody waits.
+// Whether requests that another deployment takes are sent away for the wait: from the first one
+// that would wait longer than it may, until one would wait less than four fifths of that. `before`:
+// what this said of the last one.
+bool turns_away(bool before, std::chrono::milliseconds wait, std::chrono::milliseconds budget);
+// What this request's wait may be; 0: anything.
+std::chrono::milliseconds wait_budget(const DeploymentAsk& ask);
+
+// From kBudget to kWaitExceeded. Admitted: one with room takes it and nobody waits.
 Placement decide_place(const DeploymentAsk& ask, const DeploymentLoad& load);
 
 // What comes out for those that are in the queue. `estimated_wait`: for one that came now.

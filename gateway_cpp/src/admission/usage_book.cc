@@ -28,6 +28,7 @@ void UsageBook::add(std::string_view tenant, std::string_view key_id, std::strin
   counts.prompt_tokens += more.prompt_tokens;
   counts.completion_tokens += more.completion_tokens;
   counts.cached_tokens += more.cached_tokens;
+  counts.cost_nanousd += more.cost_nanousd;
 }
 
 std::vector<UsageRow> UsageBook::totals() const {

@@ -30,6 +30,7 @@ struct UsageCounts {
   std::uint64_t prompt_tokens = 0;
   std::uint64_t completion_tokens = 0;
   std::uint64_t cached_tokens = 0;  // of the prompt tokens
+  std::uint64_t cost_nanousd = 0;   // billionths of a US dollar, as replicas report them
   bool operator==(const UsageCounts&) const = default;
 };
 

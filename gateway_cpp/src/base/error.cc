@@ -57,6 +57,7 @@ constexpr std::array kTable = {
     KindTraits{"shed_load", 429, kRateLimitError, "overloaded", Fault::kGateway, kNo, true},
     KindTraits{"overloaded", 503, kServerError, "overloaded", Fault::kUpstream, kNo, true},
     KindTraits{"model_loading", 503, kServerError, "model_loading", Fault::kUpstream, kNo, true},
+    KindTraits{"budget_used_up", 503, kServerError, "budget", Fault::kGateway, kNo, false},
     KindTraits{"scaled_to_zero", 503, kServerError, "scaled_to_zero", Fault::kGateway, kNo, false},
     KindTraits{"deployment_failed", 503, kServerError, "deployment_failed", Fault::kUpstream, kNo,
                false},

@@ -39,6 +39,7 @@ enum class Kind : std::uint8_t {
   kShedLoad,              // replicas and queue have as much as they may be given
   kOverloaded,            // nothing ready, or the gateway itself is full
   kModelLoading,          // replicas are starting, none is ready yet
+  kBudgetUsedUp,          // the deployment has had its money or tokens of the day
   kScaledToZero,          // the deployment has no replicas by its operator's will
   kDeploymentFailed,      // no replica comes without an operator
   kEngineDead,            // the engine died or hung with the request on board

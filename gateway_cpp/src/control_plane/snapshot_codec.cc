@@ -1,6 +1,9 @@
 #include "control_plane/snapshot_codec.h"
 
 #include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 namespace penstock::control_plane {
 namespace {
@@ -56,6 +59,25 @@ routing::AdapterAlias alias_from(const penstock::v1::AdapterAlias& wire) {
   return alias;
 }
 
+// One that this gateway does not know is left out: the next one is tried.
+std::optional<routing::Rung> rung_from(std::string_view text) {
+  using Kind = routing::Rung::Kind;
+  constexpr std::string_view kFallback = "fallback:";
+  if (text == "trim") return routing::Rung{.kind = Kind::kTrim};
+  if (text == "reject") return routing::Rung{.kind = Kind::kReject};
+  if (!text.starts_with(kFallback)) return std::nullopt;
+  return routing::Rung{.kind = Kind::kFallback,
+                       .deployment = std::string(text.substr(kFallback.size()))};
+}
+
+routing::Ladder ladder_from(const penstock::v1::Ladder& wire) {
+  routing::Ladder ladder{.reason = wire.reason(), .rungs = {}};
+  for (const auto& text : wire.rungs()) {
+    if (auto rung = rung_from(text)) ladder.rungs.push_back(*std::move(rung));
+  }
+  return ladder;
+}
+
 routing::DeploymentRoute deployment_from(const penstock::v1::DeploymentRoute& wire) {
   routing::DeploymentRoute deployment{
       .name = wire.name(),
@@ -71,11 +93,17 @@ routing::DeploymentRoute deployment_from(const penstock::v1::DeploymentRoute& wi
       .expected_ready_at = base::WallTime(milliseconds(wire.expected_ready_at_ms())),
       .endpoints = {wire.endpoints().begin(), wire.endpoints().end()},
       .selection_policy = wire.selection_policy(),
-      .base_family = wire.base_family()};
+      .base_family = wire.base_family(),
+      .managed = wire.managed(),
+      .trims = wire.trims(),
+      .without_tools = wire.without_tools(),
+      .budget_used_up = wire.budget_used_up(),
+      .budget_resets_at = base::WallTime(milliseconds(wire.budget_resets_at_ms()))};
   for (const auto& alias : wire.aliases()) deployment.adapters.push_back(alias_from(alias));
   for (const auto& weight : wire.canary()) {
     deployment.canary.push_back({weight.deployment(), weight.permille()});
   }
+  for (const auto& ladder : wire.ladders()) deployment.ladders.push_back(ladder_from(ladder));
   return deployment;
 }
 

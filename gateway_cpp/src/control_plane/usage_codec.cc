@@ -14,6 +14,7 @@ void add_usage(std::span<const admission::UsageRow> rows, penstock::v1::GatewayR
     out.set_prompt_tokens(row.counts.prompt_tokens);
     out.set_completion_tokens(row.counts.completion_tokens);
     out.set_cached_tokens(row.counts.cached_tokens);
+    out.set_cost_nanousd(row.counts.cost_nanousd);
   }
 }
 

@@ -27,6 +27,8 @@ void Dispatcher::follow(const routing::DeploymentRoute& route,
     const std::lock_guard lock(mutex_);
     availability_ = route.availability;
     expected_ready_at_ = route.expected_ready_at;
+    budget_used_up_ = route.budget_used_up;
+    budget_resets_at_ = route.budget_resets_at;
     replicas_.follow(route, replicas, clock_.steady_now());
     wakers = hand_out();
   }
@@ -59,6 +61,7 @@ Outcome Dispatcher::place_or_turn(Turn& turn, const Ask& ask, const admission::D
   auto load = load_for(ask);
   if (!appointments_.empty()) leave_room(load, ask, asked.limits.max_queued);
   const auto decision = admission::decide_place(asked, load);
+  note_wait(asked, load);
   if (const auto* refusal = std::get_if<admission::Refusal>(&decision)) {
     return {send_away(*refusal, load.estimated_wait, ask)};
   }
@@ -72,6 +75,18 @@ Outcome Dispatcher::place_or_turn(Turn& turn, const Ask& ask, const admission::D
   enroll(turn, ask, waker);
   queue_.push(turn);
   return {.refusal = std::nullopt, .estimated_wait = load.estimated_wait};
+}
+
+void Dispatcher::note_wait(const admission::DeploymentAsk& asked,
+                           const admission::DeploymentLoad& load) {
+  if (load.wait_is_guessed) return;
+  const auto wait = load.estimated_wait + load.wait_for_due;
+  turns_away_ = admission::turns_away(load.turns_away, wait, admission::wait_budget(asked));
+}
+
+void Dispatcher::answered_elsewhere(const Ask& ask) {
+  const std::lock_guard lock(mutex_);
+  if (!appointments_.empty()) appointments_.keep(fingerprint(ask));
 }
 
 bool Dispatcher::again(Turn& turn, const Ask& ask, std::vector<routing::ReplicaId> excluded,
@@ -186,10 +201,15 @@ admission::DeploymentLoad Dispatcher::load_for(const Ask& ask) const {
                                  .under_pressure = counts.under_pressure,
                                  .starting = counts.starting,
                                  .queued = queued_before(counts),
-                                 .availability = availability_};
+                                 .availability = availability_,
+                                 .turns_away = turns_away_};
   if (load.with_room == 0) {
     load.estimated_wait = wait_for(ask.tenant, ask.priority);
     load.wait_is_guessed = !wait_.has_learnt();
+  }
+  if (budget_used_up_) {
+    load.budget_back_in =
+        std::chrono::duration_cast<milliseconds>(budget_resets_at_ - clock_.wall_now());
   }
   if (load.ready == 0 && expected_ready_at_ != base::WallTime{}) {
     load.ready_in =

@@ -7,6 +7,7 @@
 // be called from any thread and returns without waiting for more than the lock.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -79,6 +80,10 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   // the turn; the waker is called once a place is given to it later.
   Outcome admit(Turn& turn, const Ask& ask, const admission::DeploymentAsk& asked,
                 const MakeWaker& waker);
+  // Another deployment answers a request that was refused here: it does not come back.
+  void answered_elsewhere(const Ask& ask);
+  // Whether those that another one takes are sent away for the wait: admission::turns_away.
+  bool turns_away() const { return turns_away_.load(std::memory_order_relaxed); }
   // What one is told that has waited for as long as it may. It has left its turn.
   admission::Refusal deadline_over(const Ask& ask, std::chrono::milliseconds waited);
   // One that was admitted asks again, for another replica than these: it has kept its turn. False:
@@ -120,6 +125,7 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
                         const MakeWaker& waker);
   std::uint32_t queued_before(const routing::Counts& counts) const;
   admission::DeploymentLoad load_for(const Ask& ask) const;
+  void note_wait(const admission::DeploymentAsk& asked, const admission::DeploymentLoad& load);
   void leave_room(admission::DeploymentLoad& load, const Ask& ask, std::uint32_t max_queued);
   admission::Refusal send_away(admission::Refusal refusal, std::chrono::milliseconds wait,
                                const Ask& ask);
@@ -147,6 +153,9 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   std::uint32_t in_flight_ = 0;  // places that are held
   base::Availability availability_ = base::Availability::kUnknown;
   base::WallTime expected_ready_at_{};
+  bool budget_used_up_ = false;
+  base::WallTime budget_resets_at_{};
+  std::atomic<bool> turns_away_{false};  // written under the lock
 };
 
 }  // namespace penstock::dispatch

@@ -102,10 +102,12 @@ class Reader {
   }
 
   error_code read_field(std::string_view key, ondemand::value& value) {
-    static constexpr std::array<FieldReader, 7> kFields = {{
+    static constexpr std::array<FieldReader, 9> kFields = {{
         {"model", &Reader::read_model},
         {"user", &Reader::read_user},
         {"session_id", &Reader::read_session},
+        {"tools", &Reader::read_tools},
+        {"functions", &Reader::read_tools},
         {"priority", &Reader::note<&Request::has_priority>},
         {"cache_salt", &Reader::note<&Request::has_cache_salt>},
         {"kv_transfer_params", &Reader::note<&Request::has_kv_transfer_params>},
@@ -197,6 +199,22 @@ class Reader {
     return read_string(value, "session_id", request_.session);
   }
   error_code read_user(ondemand::value& value) { return read_string(value, "user", request_.user); }
+
+  // Whatever they are, the engine judges them.
+  error_code read_tools(ondemand::value& value) {
+    json_type type{};
+    if (const auto error = value.type().get(type)) return error;
+    if (type != json_type::array) return walk(value, kFieldDepth);
+    ondemand::array tools;
+    if (const auto error = value.get_array().get(tools)) return error;
+    for (auto element : tools) {
+      ondemand::value tool;
+      if (const auto error = element.get(tool)) return error;
+      if (const auto error = walk(tool, kFieldDepth + 1)) return error;
+      request_.has_tools = true;
+    }
+    return simdjson::SUCCESS;
+  }
 
   error_code read_stream(ondemand::value& value) {
     bool stream = false;

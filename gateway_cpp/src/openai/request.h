@@ -25,6 +25,7 @@ struct Request {
   std::string user;                         // the caller's own name for its user; empty: none
   std::string session;                      // "session_id", where it is a text
   bool include_usage = false;               // stream_options.include_usage
+  bool has_tools = false;                   // the answer may call some
 
   // Fields of the engine that a client has no business with, as vLLM would honour them: present in
   // the body or not. The body is not changed; the replica overrides or drops them.

@@ -65,6 +65,26 @@ struct CanaryWeight {
   bool operator==(const CanaryWeight&) const = default;
 };
 
+// What is tried in place of an answer that a deployment cannot give.
+struct Rung {
+  enum class Kind : std::uint8_t {
+    kTrim,      // once more, with a shorter prompt
+    kFallback,  // another deployment
+    kReject,    // nothing: whatever follows counts for nothing
+  };
+  Kind kind = Kind::kReject;
+  std::string deployment = {};  // of a fallback
+  bool operator==(const Rung&) const = default;
+};
+
+// What is tried for one reason, in this order.
+struct Ladder {
+  std::string
+      reason;  // as admission::DegradeReason names it; empty: any without a ladder of its own
+  std::vector<Rung> rungs;
+  bool operator==(const Ladder&) const = default;
+};
+
 struct DeploymentRoute {
   std::string name;                 // "model" in requests
   std::string model;                // what the engine loaded
@@ -81,6 +101,12 @@ struct DeploymentRoute {
   std::string selection_policy = {};        // by name, see policy.h; empty: power_of_two
   std::vector<CanaryWeight> canary = {};
   std::string base_family = {};  // which adapters fit; empty: not known, and none does
+  std::vector<Ladder> ladders = {};
+  bool managed = false;         // a provider answers: no engine that a request could take along
+  bool trims = false;           // what is too long loses its oldest turns instead of being refused
+  bool without_tools = false;   // its answers call none
+  bool budget_used_up = false;  // it has had its money or tokens of the day
+  base::WallTime budget_resets_at = {};  // the epoch: it has no budget
   bool operator==(const DeploymentRoute&) const = default;
 };
 

@@ -220,6 +220,64 @@ TEST(Place, HighPriorityHasNoMoreTokens) {
   EXPECT_EQ(refused(ask, with_room()).reason, DropReason::kTokenBudget);
 }
 
+TEST(Place, ABudgetThatIsUsedUpSaysWhenItIsBackAndIsNotToBeTriedAgainByItself) {
+  DeploymentLoad load{.queued = 1000, .availability = base::Availability::kScaledToZero};
+  for (const auto& [left, told] : {std::pair(milliseconds(1500), milliseconds(2000)),
+                                   std::pair(milliseconds(-5), milliseconds(1000)),
+                                   std::pair(milliseconds(3'600'000), milliseconds(60'000))}) {
+    load.budget_back_in = left;
+    const Refusal refusal = refused(plain(), load);
+    EXPECT_EQ(refusal.reason, DropReason::kBudget);
+    const base::Error error = refusal_error("mini", refusal);
+    EXPECT_EQ(error.status, 503U);
+    EXPECT_EQ(error.code, "budget");
+    EXPECT_EQ(error.drop_reason, "budget");
+    EXPECT_FALSE(error.client_may_retry);
+    EXPECT_EQ(error.retry_after, told);
+  }
+  load.budget_back_in = milliseconds(3'600'000);
+  EXPECT_NE(refused(plain(), load).detail.find("in 3600 s"), std::string::npos);
+}
+
+TEST(Place, APromptThatIsCutIsNeverTooLong) {
+  DeploymentAsk ask = plain();
+  ask.limits.max_prompt_tokens = 10;
+  ask.least_prompt = 11;
+  ask.trims = true;
+  EXPECT_TRUE(std::holds_alternative<Admitted>(decide_place(ask, with_room())));
+  ask.choices = 17;
+  EXPECT_EQ(refused(ask, with_room()).param, "n");
+}
+
+TEST(TurnsAway, FromTheFirstOneOverTheBudgetToTheFirstBelowFourFifthsOfIt) {
+  const milliseconds budget(1000);
+  bool away = false;
+  const auto comes = [&](int wait) { return away = turns_away(away, milliseconds(wait), budget); };
+  EXPECT_FALSE(comes(900));
+  EXPECT_FALSE(comes(1000));
+  EXPECT_TRUE(comes(1001));
+  EXPECT_TRUE(comes(1000));
+  EXPECT_TRUE(comes(800));
+  EXPECT_FALSE(comes(799));
+  EXPECT_FALSE(comes(950));
+  EXPECT_FALSE(turns_away(true, seconds(9), milliseconds(0))) << "without a budget nobody is";
+}
+
+TEST(TurnsAway, OnlyThoseThatAnotherDeploymentTakes) {
+  DeploymentAsk ask = plain();
+  ask.limits.wait_budget = milliseconds(1000);
+  DeploymentLoad load = busy(1, milliseconds(900));
+  load.turns_away = true;
+  EXPECT_TRUE(waits(ask, load));
+  ask.has_rung = true;
+  EXPECT_EQ(refused(ask, load).reason, DropReason::kWaitExceeded);
+  load.turns_away = false;
+  EXPECT_TRUE(waits(ask, load));
+  load = with_room();
+  load.turns_away = true;
+  EXPECT_TRUE(std::holds_alternative<Admitted>(decide_place(ask, load))) << "there is room";
+}
+
 TEST(Place, ZeroTokensAreNoLimit) {
   DeploymentAsk ask = plain();
   ask.least_prompt = 1'000'000;

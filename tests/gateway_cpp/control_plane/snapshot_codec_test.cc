@@ -73,6 +73,26 @@ TEST(SnapshotCodec, KeepsWhatAdaptersAreNamedBy) {
             (std::vector<routing::AdapterVersion>{{"pirate@1", "abc", "mini-family", 7}}));
 }
 
+TEST(SnapshotCodec, KeepsWhatIsTriedInPlaceOfAnAnswer) {
+  penstock::v1::RouteSnapshot wire = snapshot_of(9, "mini");
+  auto& deployment = *wire.mutable_deployments(0);
+  deployment.set_managed(true);
+  deployment.set_trims(true);
+  deployment.set_without_tools(true);
+  deployment.set_budget_used_up(true);
+  deployment.set_budget_resets_at_ms(5);
+  auto& ladder = *deployment.add_ladders();
+  for (const char* rung : {"trim", "fallback:next", "pray", "reject"}) ladder.add_rungs(rung);
+  deployment.add_ladders()->set_reason("budget");
+  const routing::DeploymentRoute read = from_proto(wire).deployments[0];
+  EXPECT_TRUE(read.managed && read.trims && read.without_tools && read.budget_used_up);
+  EXPECT_EQ(read.budget_resets_at, base::WallTime(std::chrono::milliseconds(5)));
+  using Kind = routing::Rung::Kind;
+  const std::vector<routing::Ladder> expected = {
+      {"", {{Kind::kTrim}, {Kind::kFallback, "next"}, {Kind::kReject}}}, {"budget", {}}};
+  EXPECT_EQ(read.ladders, expected) << "what a newer head knows is passed over";
+}
+
 TEST(SnapshotCodec, KeepsEveryLimit) {
   penstock::v1::RouteSnapshot wire = snapshot_of(1, "mini");
   auto& limits = *wire.mutable_deployments(0)->mutable_limits();

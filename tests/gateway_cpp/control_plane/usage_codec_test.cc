@@ -12,7 +12,9 @@ TEST(UsageCodec, TellsEveryRowWithAllItsCounts) {
             .rejected = 2,
             .prompt_tokens = 3,
             .completion_tokens = 4,
-            .cached_tokens = 5});
+            .cached_tokens = 5,
+            .cost_nanousd = 6'000'000'000});
+  book.add("acme", "key-1", "mini", "pirate@1", {.cost_nanousd = 1});
   book.add("", "", "mini", "", {.requests = 6});
   penstock::v1::GatewayReport report;
   add_usage(book.totals(), report);
@@ -29,6 +31,7 @@ TEST(UsageCodec, TellsEveryRowWithAllItsCounts) {
   EXPECT_EQ(row.prompt_tokens(), 3U);
   EXPECT_EQ(row.completion_tokens(), 4U);
   EXPECT_EQ(row.cached_tokens(), 5U);
+  EXPECT_EQ(row.cost_nanousd(), 6'000'000'001U);
 }
 
 }  // namespace

@@ -92,6 +92,15 @@ TEST(Request, NotesTheEnginesOwnFields) {
   EXPECT_TRUE(request->has_vllm_xargs);
 }
 
+TEST(Request, NotesWhetherItBringsTools) {
+  const auto brings = [](const std::string& fields) { return parse(chat(fields))->has_tools; };
+  EXPECT_TRUE(brings(R"("tools":[{"type":"function"}])"));
+  EXPECT_TRUE(brings(R"("functions":[{"name":"look"}])"));
+  EXPECT_FALSE(brings(R"("tools":[])"));
+  EXPECT_FALSE(brings(R"("tools":null)"));
+  EXPECT_FALSE(brings(R"("tools":"none","user":"tools")"));
+}
+
 TEST(Request, KeepsTheBodyByteForByte) {
   const std::string original = chat(R"( "x" : [ 1e999 , "\u00e9" ] )") + "\n ";
   std::string body = original;
