@@ -29,9 +29,11 @@ def deployment(
     selection_policy: str = "",
     availability: v1.Availability = v1.AVAILABILITY_UNSPECIFIED,
     canary: Mapping[str, int] | None = None,
+    ladders: Mapping[str, Iterable[str]] | None = None,
+    managed: bool = False,
 ) -> v1.DeploymentRoute:
     """A deployment as clients may name it: aliases to versions or to weights of versions, canaries
-    to thousandths."""
+    to thousandths, reasons to rungs ("": for any)."""
     return v1.DeploymentRoute(
         name=name,
         model=f"weights/{name}",
@@ -43,6 +45,8 @@ def deployment(
         selection_policy=selection_policy,
         availability=availability,
         canary=[v1.CanaryWeight(deployment=d, permille=p) for d, p in (canary or {}).items()],
+        ladders=[v1.Ladder(reason=r, rungs=rungs) for r, rungs in (ladders or {}).items()],
+        managed=managed,
     )
 
 
@@ -87,6 +91,7 @@ def tenant(
     limits: Mapping[str, int] | None = None,
     priority: v1.PriorityClass = v1.PRIORITY_CLASS_UNSPECIFIED,
     cache_salt: str = "",
+    degrade_never: bool = False,
 ) -> v1.Tenant:
     """A tenant whose keys have the ids "k1", "k2" and so on; `limits` are fields of the message."""
     told = v1.Tenant(
@@ -103,6 +108,7 @@ def tenant(
         adapters=adapters,
         priority=priority,
         cache_salt=cache_salt,
+        degrade_never=degrade_never,
     )
     for field, value in (limits or {}).items():
         setattr(told, field, value)

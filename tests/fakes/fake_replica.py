@@ -72,6 +72,7 @@ class FakeCall:
     usage: common.Usage = field(
         default_factory=lambda: common.Usage(prompt_tokens=3, completion_tokens=2)
     )
+    facts: v1.Head = field(default_factory=v1.Head)  # that the head says besides
     ended: bool = False
     _started: bool = False
     _credited: asyncio.Event = field(default_factory=asyncio.Event)
@@ -132,13 +133,15 @@ class FakeCall:
             return None
         self._started = True
         kind = "text/event-stream" if self.streamed else "application/json"
-        return v1.Head(
+        head = v1.Head(
             status=200,
             content_type=kind,
             prompt_tokens=3,
             backend_version="fake 1.0",
             model_version="weights-1",
         )
+        head.MergeFrom(self.facts)
+        return head
 
 
 Script = Callable[[FakeCall], Awaitable[None]]

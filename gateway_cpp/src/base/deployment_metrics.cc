@@ -29,6 +29,16 @@ void DeploymentMetrics::dropped(std::string_view reason) {
   dropped_.emplace_back(reason).count.add();
 }
 
+void DeploymentMetrics::degraded(std::string_view reason, std::string_view rung) {
+  for (Degraded& row : degraded_) {
+    if (row.reason == reason && row.rung == rung) return row.count.add();
+  }
+  constexpr std::string_view kOther = "other";
+  if (degraded_.size() >= kMostDegraded && rung != kOther) return degraded(reason, kOther);
+  const std::lock_guard lock(mutex_);
+  degraded_.emplace_back(reason, rung).count.add();
+}
+
 void DeploymentMetrics::note_estimate(std::chrono::nanoseconds estimated,
                                       std::chrono::nanoseconds real) {
   constexpr std::chrono::milliseconds kShort{100};

@@ -34,12 +34,14 @@ class DeploymentMetrics {
   void settled(Outcome outcome, unsigned status);
   // Admission said no, or a queue was left; `reason` is static.
   void dropped(std::string_view reason);
+  // A request for this deployment was answered by a rung of its ladder. `reason` is static.
+  void degraded(std::string_view reason, std::string_view rung);
   // A wait that was estimated is over. Short ones say nothing of the estimate.
   void note_estimate(std::chrono::nanoseconds estimated, std::chrono::nanoseconds real);
 
   const std::string& name() const { return name_; }
 
-  // For readers: visit(outcome, status, count) and visit(reason, count).
+  // For readers: visit(outcome, status, count), visit(reason, count), visit(reason, rung, count).
   template <class Visit>
   void each_settled(const Visit& visit) const {
     const std::lock_guard lock(mutex_);
@@ -49,6 +51,12 @@ class DeploymentMetrics {
   void each_dropped(const Visit& visit) const {
     const std::lock_guard lock(mutex_);
     for (const Dropped& row : dropped_) visit(row.reason, row.count.value());
+  }
+
+  template <class Visit>
+  void each_degraded(const Visit& visit) const {
+    const std::lock_guard lock(mutex_);
+    for (const Degraded& row : degraded_) visit(row.reason, row.rung, row.count.value());
   }
 
   Gauge in_flight;        // from the start of open to settle
@@ -83,12 +91,21 @@ class DeploymentMetrics {
     std::string_view reason;
     Counter count;
   };
+  struct Degraded {
+    Degraded(std::string_view reason, std::string_view rung) : reason(reason), rung(rung) {}
+    std::string_view reason;
+    const std::string rung;
+    Counter count;
+  };
+  // However often its ladder changes: what has no row by then is counted under other rungs.
+  static constexpr std::size_t kMostDegraded = 256;
 
   const std::string name_;
   std::atomic<bool> retired_{false};  // nobody is shown it any more
   mutable std::mutex mutex_;          // the owner takes it to add a row, readers to walk the rows
   std::deque<Settled> settled_;
   std::deque<Dropped> dropped_;
+  std::deque<Degraded> degraded_;
 };
 
 }  // namespace penstock::base

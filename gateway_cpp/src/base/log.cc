@@ -130,11 +130,11 @@ Log::~Log() {
   thread_.join();
 }
 
-void Log::write(Level level, std::string_view message, Fields fields) {
-  if (enabled(level)) hand_over(line(level, message, fields), level >= Level::kWarning);
+void Log::write(Level level, std::string_view message, Fields fields, MoreFields more) {
+  if (enabled(level)) hand_over(line(level, message, fields, more), level >= Level::kWarning);
 }
 
-std::string Log::line(Level level, std::string_view message, Fields fields) const {
+std::string Log::line(Level level, std::string_view message, Fields fields, MoreFields more) const {
   std::string line;
   line.reserve(kUsualLine);
   line += R"({"time":")";
@@ -143,12 +143,14 @@ std::string Log::line(Level level, std::string_view message, Fields fields) cons
   line += kLevelNames[static_cast<std::size_t>(level)];
   line += R"(","message":)";
   append_json_string(line, message);
-  for (const Field& field : fields) {
+  const auto append = [&line](const Field& field) {
     line += ",\"";
     line += field.key;
     line += "\":";
     append_value(line, field.value);
-  }
+  };
+  for (const Field& field : fields) append(field);
+  for (const Field& field : more) append(field);
   line += "}\n";
   return line;
 }

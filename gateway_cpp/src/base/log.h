@@ -15,6 +15,7 @@
 #include <initializer_list>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -63,6 +64,7 @@ struct Field {
 };
 
 using Fields = std::initializer_list<Field>;
+using MoreFields = std::span<const Field>;
 
 class Log {
  public:
@@ -76,7 +78,10 @@ class Log {
   void debug(std::string_view message, Fields fields = {}) {
     write(Level::kDebug, message, fields);
   }
-  void info(std::string_view message, Fields fields = {}) { write(Level::kInfo, message, fields); }
+  // `more`: those that not every such line has.
+  void info(std::string_view message, Fields fields = {}, MoreFields more = {}) {
+    write(Level::kInfo, message, fields, more);
+  }
   void warning(std::string_view message, Fields fields = {}) {
     write(Level::kWarning, message, fields);
   }
@@ -94,8 +99,9 @@ class Log {
   // counted.
   static constexpr std::size_t kMostPending = std::size_t{1} << 20U;
 
-  void write(Level level, std::string_view message, Fields fields);
-  std::string line(Level level, std::string_view message, Fields fields) const;
+  void write(Level level, std::string_view message, Fields fields, MoreFields more = {});
+  std::string line(Level level, std::string_view message, Fields fields,
+                   MoreFields more = {}) const;
   void hand_over(std::string_view line, bool urgent);
   void run();
   // Both are called by the thread alone. The first tells of lines lost before, and returns those

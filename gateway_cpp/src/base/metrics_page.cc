@@ -53,6 +53,24 @@ void add_drops(Exposition& page, const Rows& rows) {
   }
 }
 
+void add_degraded(Exposition& page, const Rows& rows) {
+  page.family("degraded_total", "counter",
+              "Answers owed to a rung of the deployment's ladder, by reason and rung.");
+  for (const Row& row : rows) {
+    std::map<std::pair<std::string_view, std::string_view>, std::uint64_t> sums;
+    for (const auto& part : *row.parts) {
+      part->each_degraded(
+          [&sums](std::string_view reason, std::string_view rung, std::uint64_t count) {
+            sums[{reason, rung}] += count;
+          });
+    }
+    for (const auto& [key, count] : sums) {
+      page.sample(row.label + "," + label("reason", key.first) + "," + label("rung", key.second),
+                  count);
+    }
+  }
+}
+
 struct CounterColumn {
   std::string_view name;
   std::string_view help;
@@ -244,6 +262,7 @@ std::string metrics_page(const std::map<std::string, Metrics::Parts, std::less<>
   Exposition page;
   add_requests(page, rows);
   add_drops(page, rows);
+  add_degraded(page, rows);
   add_counters(page, rows);
   add_histograms(page, rows);
   Standings(facts, rows).add_to(page);

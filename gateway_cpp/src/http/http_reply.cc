@@ -26,7 +26,8 @@ constexpr std::string_view kExposedHeaders =
     "retry-after-ms, x-should-retry, x-penstock-backend, x-penstock-backend-version, "
     "x-penstock-model-version, x-penstock-adapter-version, x-penstock-replica, "
     "x-penstock-trace-id, x-penstock-queue-ms, x-penstock-estimated-wait-ms, "
-    "x-penstock-prefix-hit, x-penstock-drop-reason, x-ratelimit-limit-requests, "
+    "x-penstock-prefix-hit, x-penstock-degraded, x-penstock-trimmed, x-penstock-drop-reason, "
+    "x-ratelimit-limit-requests, "
     "x-ratelimit-remaining-requests, x-ratelimit-reset-requests, x-ratelimit-limit-tokens, "
     "x-ratelimit-remaining-tokens, x-ratelimit-reset-tokens, "
     "allow, accept-encoding, www-authenticate";

@@ -295,6 +295,7 @@ Awaitable<void> Session::generate(const Found& found, const RequestHead& head, s
   if (!head.priority.empty()) ask.priority = base::priority_named(head.priority);
   ask.session = std::string(head.session);
   ask.wants_metadata = head.metadata == kIncludeMetadata;
+  ask.may_degrade = head.degrade != kNeverDegrade;
   co_await services_.flow->run(std::move(ask), reply);
 }
 

@@ -44,6 +44,9 @@ std::optional<base::Error> wrong_own_header(const RequestHead& head) {
   if (!head.metadata.empty() && head.metadata != kIncludeMetadata) {
     return unknown_value("x-penstock-metadata", head.metadata, "include, or is left out");
   }
+  if (!head.degrade.empty() && head.degrade != kNeverDegrade && head.degrade != kAllowDegrade) {
+    return unknown_value("x-penstock-degrade", head.degrade, "never, allow, or is left out");
+  }
   return std::nullopt;
 }
 

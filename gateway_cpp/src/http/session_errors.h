@@ -12,6 +12,9 @@ namespace penstock::http {
 
 // What x-penstock-metadata may say.
 constexpr std::string_view kIncludeMetadata = "include";
+// What x-penstock-degrade may say.
+constexpr std::string_view kNeverDegrade = "never";
+constexpr std::string_view kAllowDegrade = "allow";
 
 base::Error wrong_method(const RequestHead& head, std::string_view allow);
 base::Error wrong_content_type(const RequestHead& head);

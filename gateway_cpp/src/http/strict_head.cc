@@ -108,7 +108,7 @@ class HeadReader {
   }
 
   Fault note(std::string_view name, std::string_view value) {
-    static constexpr std::array<Kept, 13> kKept = {{
+    static constexpr std::array<Kept, 14> kKept = {{
         {"content-type", &RequestHead::content_type, Times::kOnce},
         {"content-encoding", &RequestHead::content_encoding, Times::kOnce},
         {"origin", &RequestHead::origin, Times::kOnce},
@@ -122,6 +122,7 @@ class HeadReader {
         {"x-penstock-priority", &RequestHead::priority, Times::kOnce},
         {"x-penstock-session", &RequestHead::session, Times::kOnce},
         {"x-penstock-metadata", &RequestHead::metadata, Times::kOnce},
+        {"x-penstock-degrade", &RequestHead::degrade, Times::kOnce},
     }};
     for (const Kept& kept : kKept) {
       if (!same_text(kept.name, name)) continue;

@@ -37,6 +37,7 @@ struct RequestHead {
   std::string_view priority;  // x-penstock-priority
   std::string_view session;   // x-penstock-session
   std::string_view metadata;  // x-penstock-metadata
+  std::string_view degrade;   // x-penstock-degrade
 
   bool has_body() const { return is_chunked || content_length.value_or(0) > 0; }
 };

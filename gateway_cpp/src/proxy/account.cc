@@ -4,8 +4,19 @@
 
 namespace penstock::proxy {
 
+Account::Account(std::shared_ptr<Account> before)
+    : clock_(before->clock_),
+      book_(before->book_),
+      caller_(before->caller_),
+      before_(std::move(before)) {}
+
 Account::~Account() {
-  reservation_.settle(counts_.prompt_tokens + counts_.completion_tokens, clock_.steady_now());
+  const auto tokens = counts_.prompt_tokens + counts_.completion_tokens + elsewhere_;
+  if (before_) {
+    before_->elsewhere_ += tokens;
+  } else {
+    reservation_.settle(tokens, clock_.steady_now());
+  }
   if (counts_ == admission::UsageCounts{}) return;
   book_.add(caller_.tenant->id, caller_.key_id, deployment_, adapter_, counts_);
   if (metrics_ == nullptr) return;
@@ -30,12 +41,17 @@ void Account::open(std::string deployment, std::string adapter,
   adapter_ = std::move(adapter);
   metrics_ = std::move(metrics);
   counts_.requests = 1;
+  // One request, whoever else was asked.
+  for (Account* one = before_.get(); one != nullptr; one = one->before_.get()) {
+    one->counts_.requests = 0;
+  }
 }
 
 void Account::cost(const v1::Usage& usage) {
   counts_.prompt_tokens += usage.prompt_tokens();
   counts_.completion_tokens += usage.completion_tokens();
   counts_.cached_tokens += usage.cached_tokens();
+  counts_.cost_nanousd += usage.cost_nanousd();
 }
 
 }  // namespace penstock::proxy

@@ -1,6 +1,7 @@
 // What one request costs its tenant: reserved when it is admitted, added up over its attempts as
 // replicas tell it, settled once, when nobody has anything more to tell, which may be after its
-// client has gone. Its I/O thread only.
+// client has gone. A request that goes to several deployments has an account with each. Its I/O
+// thread only.
 #pragma once
 
 #include <memory>
@@ -19,6 +20,9 @@ class Account final : public upstream::Payer {
  public:
   Account(const base::Clock& clock, admission::UsageBook& book, admission::Caller caller)
       : clock_(clock), book_(book), caller_(std::move(caller)) {}
+  // Of the same request with another deployment, which its tenant pays for once: limits are settled
+  // with what all of them cost, and each deployment has on its page what it cost there.
+  explicit Account(std::shared_ptr<Account> before);
   ~Account() override;
 
   const admission::Caller& caller() const { return caller_; }
@@ -34,11 +38,13 @@ class Account final : public upstream::Payer {
   const base::Clock& clock_;
   admission::UsageBook& book_;
   const admission::Caller caller_;
+  const std::shared_ptr<Account> before_;  // with the deployment before; null: this is the first
   admission::TenantReservation reservation_;
   std::string deployment_;  // empty: it went nowhere
   std::string adapter_;
   std::shared_ptr<base::DeploymentMetrics> metrics_;  // null: it went nowhere
   admission::UsageCounts counts_;
+  std::uint64_t elsewhere_ = 0;  // tokens of those that come after it
 };
 
 }  // namespace penstock::proxy

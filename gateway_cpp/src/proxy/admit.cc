@@ -31,6 +31,7 @@ Awaitable<RequestFlow::Failed> RequestFlow::admit(Exchange& x) {
   }
   x.io = co_await boost::asio::this_coro::executor;
   describe(x);
+  appraise(x);
   Failed no = admit_at_door(x);
   if (!no) no = admit_by_tenant(x);
   if (!no) no = admit_to_deployment(x);
@@ -61,6 +62,7 @@ void RequestFlow::describe(Exchange& x) {
   const std::string& body = x.large ? x.large->bytes : x.ask.body;
   x.wanted.key = x.account->caller().key_id;
   x.wanted.body = body;
+  x.wanted.prefix.clear();
   if (x.route.deployment->selection_policy != "prefix_aware") return;
   x.wanted.prefix = openai::prefix_blocks(body, *x.ask.endpoint,
                                           routing::hash_text(tenant.cache_salt + x.wanted.adapter));
@@ -77,13 +79,17 @@ RequestFlow::Failed RequestFlow::admit_at_door(Exchange& x) {
   return refused(x, *no);
 }
 
-RequestFlow::Failed RequestFlow::admit_by_tenant(Exchange& x) {
+// What it will cost where it goes.
+void RequestFlow::appraise(Exchange& x) {
   x.body_bytes = x.large ? x.large->bytes.size() : x.ask.body.size();
   const auto appraisal =
       x.dispatcher->appraise(x.body_bytes, x.request.max_tokens, x.request.choices);
   x.wanted.estimate = appraisal.estimate;
   x.least_prompt = appraisal.least_prompt;
-  const auto no = x.account->reserve(appraisal.estimate.tokens());
+}
+
+RequestFlow::Failed RequestFlow::admit_by_tenant(Exchange& x) {
+  const auto no = x.account->reserve(x.wanted.estimate.tokens());
   return no ? refused(x, *no) : std::nullopt;
 }
 
@@ -96,6 +102,8 @@ RequestFlow::Failed RequestFlow::admit_to_deployment(Exchange& x) {
                                        .max_tokens = x.request.max_tokens,
                                        .choices = x.request.choices,
                                        .limits = route.limits,
+                                       .trims = trims(x),
+                                       .has_rung = x.dispatcher->turns_away() && has_rung(x),
                                        .prompt_field = x.ask.endpoint->prompt_field,
                                        .max_tokens_field = limit_field(*x.ask.endpoint)};
   const auto outcome =
@@ -103,7 +111,7 @@ RequestFlow::Failed RequestFlow::admit_to_deployment(Exchange& x) {
   if (outcome.refusal) return refused(x, *outcome.refusal);
   x.has_turn = true;
   x.estimated_wait = outcome.estimated_wait;
-  arm_unless_none(x.queue_deadline, route.limits.queue_deadline);
+  arm_unless_none(x.queue_deadline, within_deadline(x, route.limits.queue_deadline));
   return std::nullopt;
 }
 
@@ -124,7 +132,8 @@ Awaitable<RequestFlow::Failed> RequestFlow::select(Exchange& x) {
     const bool waits = x.dispatcher->again(x.turn, x.wanted, {tried.begin(), tried.end()},
                                            [&x] { return x.make_waker(); });
     if (!waits) co_return no_replica_left(x);
-    arm_unless_none(x.queue_deadline, x.route.deployment->limits.queue_deadline);
+    const auto limit = x.route.deployment->limits.queue_deadline;
+    arm_unless_none(x.queue_deadline, within_deadline(x, limit));
   }
   co_return co_await wait_for_turn(x);
 }

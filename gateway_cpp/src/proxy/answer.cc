@@ -62,8 +62,8 @@ void add_rates(AnswerHead& head, const admission::RateState& rates) {
 }
 
 // Who answered, and what it had not to compute. A head that counted no prompt says nothing of that.
-void add_facts(AnswerHead& head, const v1::Head& told) {
-  add_if_told(head, "x-penstock-backend-version", told.backend_version());
+void add_facts(AnswerHead& head, const std::string& backend_version, const v1::Head& told) {
+  add_if_told(head, "x-penstock-backend-version", backend_version);
   add_if_told(head, "x-penstock-model-version", told.model_version());
   if (told.prompt_tokens() == 0) return;
   head.headers.push_back({"x-penstock-prefix-hit", std::to_string(told.cached_tokens())});
@@ -80,10 +80,12 @@ bool was_told(const std::vector<openai::Header>& told, const openai::Header& hea
 
 Awaitable<RequestFlow::Delivered> RequestFlow::deliver(Exchange& x) {
   x.settlement.enter(base::Phase::kStream);
-  x.record().model_version = x.attempt->call->head().model_version();
+  const v1::Head& head = x.attempt->call->head();
+  x.record().model_version = head.model_version();
+  note_degraded(x);
   arm_unless_none(x.deadline, parts_.config.silence);
   x.last_heard = parts_.timers.now();
-  const bool streamed = x.stream_begun || is_event_stream(x.attempt->call->head().content_type());
+  const bool streamed = x.stream_begun || is_event_stream(head.content_type());
   if (!streamed) co_return co_await unary(x);
   // No other replica will need it, but a dead engine's request is known by it.
   if (x.large) co_await hash_aside(x);
@@ -150,6 +152,19 @@ Awaitable<void> RequestFlow::fail(Exchange& x, const base::Error& error) {
   co_await x.reply.answer(head, body);
 }
 
+// Model and adapter, with their versions. A replica that does not tell its model has the route's.
+std::string RequestFlow::backend_version(const Exchange& x) {
+  const v1::Head& told = x.attempt->call->head();
+  const std::string& adapter = x.settlement.record.adapter;
+  const std::string& model = told.model().empty() ? x.route.deployment->model : told.model();
+  std::string version;
+  version.reserve(model.size() + told.model_version().size() + adapter.size() + 2);
+  version += model;
+  if (!told.model_version().empty()) version.append("@").append(told.model_version());
+  if (!adapter.empty()) version.append("+").append(adapter);
+  return version;
+}
+
 AnswerHead RequestFlow::head_of(const Exchange& x, unsigned status,
                                 std::string_view content_type) const {
   AnswerHead head{.status = status, .content_type = content_type, .headers = {}};
@@ -166,7 +181,13 @@ AnswerHead RequestFlow::head_of(const Exchange& x, unsigned status,
   if (!record.adapter.empty()) {
     head.headers.push_back({"x-penstock-adapter-version", record.adapter});
   }
-  if (x.attempt && x.attempt->call->has_head()) add_facts(head, x.attempt->call->head());
+  if (!record.degraded.empty()) {
+    head.headers.push_back({"x-penstock-degraded", std::string(record.degraded)});
+  }
+  if (!record.trimmed.empty()) head.headers.push_back({"x-penstock-trimmed", record.trimmed});
+  if (x.attempt && x.attempt->call->has_head()) {
+    add_facts(head, backend_version(x), x.attempt->call->head());
+  }
   add_rates(head, x.account->caller().meter->rate_state(parts_.clock.steady_now()));
   return head;
 }

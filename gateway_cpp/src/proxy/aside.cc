@@ -78,7 +78,9 @@ Awaitable<void> RequestFlow::know_fingerprint(Exchange& x) {
   x.job.reset();
 }
 
+// Where there is no engine, none dies of it.
 Awaitable<RequestFlow::Failed> RequestFlow::admit_suspect(Exchange& x) {
+  if (x.route.deployment->managed) co_return std::nullopt;
   co_await know_fingerprint(x);
   if (!x.fingerprint) co_return stop_error(Stop::kDraining);
   const auto standing = parts_.suspects.judge(*x.fingerprint, parts_.clock.wall_now());

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "admission/ladder.h"
 #include "admission/suspects.h"
 #include "dialects/stream_end.h"
 #include "dispatch/dispatcher.h"
@@ -29,6 +30,28 @@
 #include "upstream/call.h"
 
 namespace penstock::proxy {
+
+// A request on its way down the ladder of the deployment that it asked for.
+struct RequestFlow::Descent {
+  Descent(routing::Route route, admission::DegradeReason reason)
+      : asked(std::move(route)), walk(*asked.deployment, reason) {}
+
+  // What the request ends with where no rung is left, and what it had been told by then.
+  struct Ending {
+    base::Error error;
+    std::string deployment;
+    std::string adapter;
+    std::string replica;
+    std::chrono::milliseconds estimated_wait{0};
+  };
+
+  const routing::Route asked;
+  admission::LadderWalk walk;
+  Ending ending;
+  const routing::Rung* rung = nullptr;                      // that it is on; null: none yet
+  bool no_engine = false;                                   // engines may die of it
+  std::vector<std::shared_ptr<dispatch::Dispatcher>> left;  // that have refused it
+};
 
 // Destroyed in reverse order: the call is cancelled before the timers go, and the settlement, which
 // counts it, comes last.
@@ -75,6 +98,9 @@ struct RequestFlow::Exchange {
   std::shared_ptr<BodyJob> job;      // what is done with it at the side
   openai::Request request;
   routing::Route route;
+  std::optional<routing::Route> asked;  // what it was resolved to, where a canary has it
+  std::unique_ptr<Descent> descent;     // null: it has taken no rung
+  bool is_cut = false;                  // it has taken the rung that trims
   runtime::TimerWheel::Timer heartbeat;
   runtime::TimerWheel::Timer deadline;  // of the first event, then of silence
   runtime::TimerWheel::Timer queue_deadline;
@@ -100,6 +126,7 @@ struct RequestFlow::Exchange {
   // Known for a suspect, and for one that was looked at.
   std::optional<admission::Fingerprint> fingerprint;
   bool suspect = false;
+  bool guilty = false;  // engines have died of it, for all that is known
   std::optional<base::SteadyTime> waits_since;
   admission::Aboard aboard;
   bool stream_begun = false;               // the client has a status, and may have comments

@@ -19,10 +19,16 @@ bool engine_died(const upstream::CallFailure& failure) {
   return failure.source == Source::kReplica && (code == "engine_dead" || code == "engine_hung");
 }
 
+void Failover::elsewhere() {
+  elsewhere_ = attempts();
+  tried_.clear();
+  reached_any_ = false;
+}
+
 Next Failover::after(const upstream::CallFailure& failure) {
   reached_any_ = reached_any_ || failure.source != Source::kUnreachable;
   if (failure.source == Source::kLost || engine_died(failure)) deaths_.push_back(tried_.back());
-  if (!may_retry(failure) || attempts() >= kMaxAttempts || deaths_.size() >= kMaxDeaths) {
+  if (!may_retry(failure) || tried_.size() >= kMaxAttempts || deaths_.size() >= kMaxDeaths) {
     return Next::kGiveUp;
   }
   return Next::kTryAnother;

@@ -17,7 +17,7 @@ enum class Next : uint8_t { kTryAnother, kGiveUp };
 
 class Failover {
  public:
-  static constexpr unsigned kMaxAttempts = 3;
+  static constexpr unsigned kMaxAttempts = 3;  // with one deployment
   // A request that was on board when so many replicas died may be what kills them.
   static constexpr unsigned kMaxDeaths = 2;
 
@@ -25,6 +25,8 @@ class Failover {
   void sent_to(const routing::ReplicaId& replica) { tried_.push_back(replica); }
   // It was called back from the last one before that had answered: it may go there again.
   void recalled() { tried_.pop_back(); }
+  // It goes on to another deployment: nobody there has had it yet.
+  void elsewhere();
   // The last one it was sent to has failed.
   Next after(const upstream::CallFailure& failure);
 
@@ -32,13 +34,15 @@ class Failover {
   // Those that died with the request on board. One that was just lost is chance; when an engine
   // died, or two were lost, the request is a suspect.
   std::span<const routing::ReplicaId> deaths() const { return deaths_; }
-  unsigned attempts() const { return static_cast<unsigned>(tried_.size()); }
+  // With all deployments.
+  unsigned attempts() const { return elsewhere_ + static_cast<unsigned>(tried_.size()); }
   // A replica that it was sent to may have seen it: what it failed with there says more than that
   // no other one is left.
   bool reached_any() const { return reached_any_; }
 
  private:
   std::vector<routing::ReplicaId> tried_;
+  unsigned elsewhere_ = 0;  // attempts with other deployments
   std::vector<routing::ReplicaId> deaths_;
   bool reached_any_ = false;
 };

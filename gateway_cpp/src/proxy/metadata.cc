@@ -59,6 +59,11 @@ std::string metadata_event(const ChunkNames& names, const StreamFacts& facts) {
   add_text(out, "backend_version", facts.backend_version);
   add_text(out, "model_version", facts.model_version);
   add_text(out, "adapter_version", facts.adapter_version);
+  add_text(out, "degraded", facts.degraded);
+  if (facts.trimmed_messages > 0 || facts.trimmed_tokens > 0) {
+    add_count(out, "trimmed_messages", facts.trimmed_messages);
+    add_count(out, "trimmed_tokens", facts.trimmed_tokens);
+  }
   add_ms(out, "queue_ms", facts.queue);
   add_ms(out, "estimated_wait_ms", facts.estimated_wait);
   add_ms(out, "ttft_ms", facts.ttft);

@@ -24,9 +24,12 @@ struct StreamFacts {
   std::string_view trace_id;
   std::string_view backend;  // deployment
   std::string_view replica;
-  std::string_view backend_version;
+  std::string_view backend_version;  // model and adapter, with their versions
   std::string_view model_version;
   std::string_view adapter_version;
+  std::string_view degraded;           // why it is not what was asked for; empty: it is
+  std::uint32_t trimmed_messages = 0;  // left out of the prompt
+  std::uint32_t trimmed_tokens = 0;
   std::chrono::nanoseconds queue{0};
   std::chrono::milliseconds estimated_wait{0};
   std::chrono::nanoseconds ttft{0};

@@ -8,6 +8,7 @@
 
 #include "proxy/exchange.h"
 #include "routing/canary.h"
+#include "routing/elsewhere.h"
 #include "routing/hashing.h"
 
 namespace penstock::proxy {
@@ -24,13 +25,6 @@ int engine_priority(base::Priority priority) {
 // Of the name that a request was resolved for, but maybe with other weights under its adapter.
 bool is_another(const routing::DeploymentRoute& now, const routing::DeploymentRoute& then) {
   return now.uid != then.uid || now.base_family != then.base_family;
-}
-
-// Whether a request for an adapter may go there: to bytes that are known, and to those that it
-// named where it named a version.
-bool keeps_adapter(const routing::Route& from, const routing::Route& to, bool names_version) {
-  if (!from.version) return true;
-  return !to.digest().empty() && (!names_version || to.digest() == from.digest());
 }
 
 }  // namespace
@@ -71,13 +65,16 @@ Awaitable<void> RequestFlow::phases(Exchange& x) {
     no = parse(x);
   }
   if (!no) no = resolve(x);
-  if (!no) no = co_await admit(x);
   if (no) co_return co_await fail(x, *no);
+  no = co_await admit(x);
   auto delivered = Delivered::kNothing;
-  while (delivered == Delivered::kNothing) {
-    no = co_await open(x);
+  while (delivered != Delivered::kYes) {
+    if (no) no = co_await degrade(x, *no);
     if (no) co_return co_await fail(x, *no);
+    no = co_await open(x);
+    if (no) continue;
     delivered = co_await deliver(x);
+    if (delivered == Delivered::kBroken) no = x.last;
   }
 }
 
@@ -90,6 +87,7 @@ RequestFlow::Failed RequestFlow::parse(Exchange& x) {
 
 RequestFlow::Failed RequestFlow::resolve(Exchange& x) {
   x.settlement.enter(base::Phase::kResolve);
+  x.asked.reset();
   auto route = parts_.routes.read()->resolve(x.request.model, sticky_name(x));
   const admission::Tenant& tenant = *x.account->caller().tenant;
   if (!route) return tenant.unresolved(route.error(), x.request.model);
@@ -115,7 +113,7 @@ void RequestFlow::take(Exchange& x, routing::Route route) {
 // it is where another one has its name. The adapter's version stays what it was, whatever its alias
 // has become.
 RequestFlow::Failed RequestFlow::resolve_again(Exchange& x) {
-  if (!x.route.version) return resolve(x);
+  if (!x.route.version && !x.descent) return resolve(x);
   x.settlement.enter(base::Phase::kResolve);
   const auto& deployments = parts_.routes.read()->deployments();
   const auto found = deployments.find(x.record().deployment);
@@ -128,26 +126,37 @@ RequestFlow::Failed RequestFlow::resolve_again(Exchange& x) {
   return routing::refuses(x.route, x.ask.endpoint->path);
 }
 
-// A share of the requests is another deployment's to answer, as long as it can: who may use the one
-// that it named is served, but by no adapter that it may not use, that is not known there, or that
-// nobody there can hold.
-void RequestFlow::move_to_canary(Exchange& x) {
-  const std::string_view sticky = sticky_name(x);
-  const auto& canaries = x.route.deployment->canary;
-  const std::string name(routing::canary_for(canaries, routing::hash_text(sticky)));
-  if (name.empty()) return;
-  const std::string& model = x.request.model;
-  const size_t colon = x.route.version ? model.rfind(':') : std::string::npos;
-  auto route = parts_.routes.read()->resolve(
-      colon == std::string::npos ? name : name + model.substr(colon), sticky);
-  if (!route || routing::refuses(*route, x.ask.endpoint->path)) return;
-  const bool names_version = model.find('@', colon) != std::string::npos;
-  if (!keeps_adapter(x.route, *route, names_version)) return;
+// Where the request goes if that deployment is to answer it: who may use the one that it named is
+// served, but by no adapter that it may not use, or that nobody there can hold.
+std::optional<routing::Route> RequestFlow::elsewhere(const Exchange& x, const routing::Route& named,
+                                                     const std::string& deployment,
+                                                     bool no_engine) {
+  const routing::Needs needs{.model = x.request.model,
+                             .sticky = sticky_name(x),
+                             .endpoint = x.ask.endpoint->path,
+                             .tools = x.request.has_tools,
+                             .no_engine = no_engine};
+  auto route = routing::route_elsewhere(*parts_.routes.read(), named, deployment, needs);
+  if (!route) return std::nullopt;
   const admission::Tenant& tenant = *x.account->caller().tenant;
-  if (tenant.refuses(x.record().deployment, route->adapter())) return;
+  if (tenant.refuses(named.deployment->name, route->adapter())) return std::nullopt;
   const auto dispatcher = parts_.dispatchers.of(*route->deployment);
-  if (!dispatcher || !dispatcher->is_usable_for(route->adapter())) return;
-  take(x, std::move(*route));
+  if (!dispatcher) return std::nullopt;
+  const bool held = route->adapter().empty() || dispatcher->is_usable_for(route->adapter());
+  return held ? std::move(route) : std::nullopt;
+}
+
+// A share of the requests is another deployment's to answer, as long as it can.
+void RequestFlow::move_to_canary(Exchange& x) {
+  const auto& canaries = x.route.deployment->canary;
+  const std::string name(routing::canary_for(canaries, routing::hash_text(sticky_name(x))));
+  if (name.empty()) return;
+  auto route = elsewhere(x, x.route, name, false);
+  if (!route) return;
+  const auto dispatcher = parts_.dispatchers.of(*route->deployment);
+  if (!dispatcher->is_usable_for(route->adapter())) return;
+  x.asked = std::move(x.route);
+  take(x, *std::move(route));
 }
 
 class RequestFlow::Listed {
@@ -172,7 +181,8 @@ Awaitable<RequestFlow::Failed> RequestFlow::open(Exchange& x) {
     if (!over && x.opening.look_again) over = co_await look_at_waiting(x);
     if (over) co_return over;
     if (!x.place) continue;  // a suspect by now: it has another turn
-    arm_unless_none(x.deadline, own.count() > 0 ? own : parts_.config.first_event_deadline);
+    const auto limit = own.count() > 0 ? own : parts_.config.first_event_deadline;
+    arm_unless_none(x.deadline, within_deadline(x, limit));
     send(x);
     over = co_await first_news(x);
     if (over) co_return over;
@@ -192,17 +202,22 @@ void RequestFlow::close_attempt(Exchange& x) {
   x.attempt.reset();
 }
 
+// For the first time.
+void RequestFlow::note_sent(Exchange& x, base::SteadyTime now, base::DeploymentMetrics& metrics) {
+  x.sent = now;
+  x.queue_wait = x.sent - x.admitted;
+  metrics.queue_wait.observe(x.queue_wait);
+  metrics.note_estimate(x.estimated_wait, x.queue_wait);
+  x.record().queue_wait = x.queue_wait;
+  x.record().estimated_wait = x.estimated_wait;
+}
+
 void RequestFlow::send(Exchange& x) {
   const auto now = x.settlement.enter(base::Phase::kOpen);
-  if (x.sent == base::SteadyTime{}) {
-    x.sent = now;
-    x.queue_wait = x.sent - x.admitted;
+  if (!x.settlement.is_open()) {
     const auto& metrics = x.settlement.opening();
-    metrics->queue_wait.observe(x.queue_wait);
-    metrics->note_estimate(x.estimated_wait, x.queue_wait);
-    x.record().queue_wait = x.queue_wait;
-    x.record().estimated_wait = x.estimated_wait;
     x.account->open(x.record().deployment, x.record().adapter, metrics);
+    if (x.sent == base::SteadyTime{}) note_sent(x, now, *metrics);
   }
   x.attempt.emplace(x.place.replica());
   const Target& target = x.attempt->target;
@@ -245,6 +260,7 @@ v1::CallRequest RequestFlow::call_request(const Exchange& x) {
   request.set_priority(engine_priority(x.wanted.priority));
   request.set_tenant_salt(x.account->caller().tenant->cache_salt);
   request.set_max_prompt_tokens(x.route.deployment->limits.max_prompt_tokens);
+  request.set_trim(trims(x));
   request.set_max_completion_tokens(x.route.deployment->limits.max_completion_tokens);
   return request;
 }

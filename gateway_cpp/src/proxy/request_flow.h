@@ -46,6 +46,7 @@ struct Ask {
   std::optional<base::Priority> priority;  // that it names
   std::string session;                     // x-penstock-session; empty: none
   bool wants_metadata = false;             // x-penstock-metadata: include
+  bool may_degrade = true;                 // not x-penstock-degrade: never
 };
 
 class RequestFlow {
@@ -84,6 +85,7 @@ class RequestFlow {
 
  private:
   struct Exchange;
+  struct Descent;
   using Failed = std::optional<base::Error>;
 
   // A request that is with a replica, or waits for one, and has no answer yet.
@@ -105,6 +107,7 @@ class RequestFlow {
   Awaitable<Failed> open(Exchange& x);
   Awaitable<Failed> first_news(Exchange& x);
   void send(Exchange& x);
+  static void note_sent(Exchange& x, base::SteadyTime now, base::DeploymentMetrics& metrics);
   uint32_t adapter_wait_ms(const Exchange& x);
   v1::CallRequest call_request(const Exchange& x);
   void close_attempt(Exchange& x);
@@ -116,13 +119,32 @@ class RequestFlow {
   Failed admit_to_deployment(Exchange& x);
   Failed refused(Exchange& x, const admission::Refusal& refusal);
   void describe(Exchange& x);
+  void appraise(Exchange& x);
   static std::string_view session_name(const Exchange& x);
   static std::string_view sticky_name(const Exchange& x);
+  std::optional<routing::Route> elsewhere(const Exchange& x, const routing::Route& named,
+                                          const std::string& deployment, bool no_engine);
   void move_to_canary(Exchange& x);
   Awaitable<Failed> select(Exchange& x);
   Awaitable<Failed> wait_for_turn(Exchange& x);
   Failed queue_deadline_error(Exchange& x);
   Failed no_replica_left(Exchange& x);
+
+  // Down the ladder of a deployment that cannot answer: degrade.cc
+  Awaitable<Failed> degrade(Exchange& x, base::Error no);
+  bool begin_descent(Exchange& x, const base::Error& no);
+  void note_refusal(Exchange& x, const base::Error& no);
+  const routing::Rung* next_rung(Exchange& x);
+  bool has_rung(Exchange& x);
+  bool fits(Exchange& x, const std::string& deployment, bool no_engine);
+  Awaitable<Failed> take_rung(Exchange& x, const routing::Rung& rung);
+  Failed enter_fallback(Exchange& x, const std::string& deployment);
+  static void let_go(Exchange& x);
+  base::Error step_back(Exchange& x);
+  static void note_degraded(Exchange& x);
+  static bool may_degrade(const Exchange& x);
+  static bool trims(const Exchange& x);
+  std::chrono::milliseconds within_deadline(const Exchange& x, std::chrono::milliseconds limit);
 
   // What suspects and large bodies take besides: aside.cc
   Awaitable<Failed> parse_aside(Exchange& x);
@@ -140,7 +162,11 @@ class RequestFlow {
   Awaitable<Failed> look_at_waiting(Exchange& x);
 
   // The answer's way to the client: answer.cc, streamed_answer.cc, unary_answer.cc
-  enum class Delivered : uint8_t { kYes, kNothing };
+  enum class Delivered : uint8_t {
+    kYes,
+    kNothing,  // nor does the client know of it: another replica may be tried
+    kBroken,   // likewise, but none may
+  };
   class Shortcut;
   // A piece of a stream, and what became of it.
   struct Written {
@@ -155,6 +181,7 @@ class RequestFlow {
   Awaitable<void> send_whole(Exchange& x, HeldAnswer& answer);
   Awaitable<void> fail(Exchange& x, const base::Error& error);
   Written write_news(Exchange& x);
+  static std::string backend_version(const Exchange& x);
   void note_passed_on(Exchange& x);
   Piece take_news(Exchange& x);
   Piece last_piece(Exchange& x);

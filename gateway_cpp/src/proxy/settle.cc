@@ -54,6 +54,13 @@ const std::shared_ptr<base::DeploymentMetrics>& Settlement::opening() {
   return opening_;
 }
 
+void Settlement::elsewhere() {
+  if (!opening_) return;
+  count_attempts(*opening_);
+  opening_->in_flight.add(-1);
+  opening_.reset();
+}
+
 void Settlement::first_byte() {
   if (!record.ttft) record.ttft = age();
 }
@@ -77,22 +84,31 @@ const std::shared_ptr<base::DeploymentMetrics>& Settlement::deployment() {
 
 void Settlement::count(std::chrono::nanoseconds duration) {
   leave_gateway();
+  if (!record.degraded.empty()) {
+    metrics_.deployment(record.asked)->degraded(record.degraded, record.rung);
+  }
   base::DeploymentMetrics& numbers = *deployment();
   if (opening_ != nullptr) numbers.in_flight.add(-1);
   numbers.settled(record.outcome, record.status);
   numbers.duration.observe(duration);
-  if (record.attempts > 0) count_answer(numbers);
+  if (record.attempts > elsewhere_) count_answer(numbers);
   for (size_t i = 0; i < base::kPhases; ++i) {
     if (entered_[i]) metrics_.phases[i].observe(phases_[i]);
   }
+}
+
+void Settlement::count_attempts(base::DeploymentMetrics& numbers) {
+  const unsigned attempts = record.attempts - std::exchange(elsewhere_, record.attempts);
+  if (attempts == 0) return;
+  numbers.attempts.add(attempts);
+  numbers.failovers.add(attempts - 1);
 }
 
 // Of what came from replicas.
 void Settlement::count_answer(base::DeploymentMetrics& numbers) {
   numbers.events.add(record.events);
   numbers.bytes.add(record.bytes);
-  numbers.attempts.add(record.attempts);
-  numbers.failovers.add(record.attempts - 1);
+  count_attempts(numbers);
   if (record.cached_tokens > 0) numbers.prefix_hits.add();
   if (record.ttft) numbers.ttft.observe(*record.ttft);
   if (record.engine_ttft.count() > 0) numbers.engine_ttft.observe(record.engine_ttft);
@@ -106,34 +122,39 @@ void Settlement::count_answer(base::DeploymentMetrics& numbers) {
 
 void Settlement::log_line(std::chrono::nanoseconds duration) {
   const auto phase = [this](base::Phase which) { return phases_[static_cast<size_t>(which)]; };
-  log_.info("request settled", {{"request_id", record.request_id},
-                                {"client_request_id", record.client_request_id},
-                                {"trace_id", record.trace_id},
-                                {"path", record.path},
-                                {"deployment", record.deployment},
-                                {"adapter", record.adapter},
-                                {"model_version", record.model_version},
-                                {"replica", record.replica},
-                                {"status", record.status},
-                                {"outcome", base::name(record.outcome)},
-                                {"error_code", record.error_code},
-                                {"attempts", record.attempts},
-                                {"queue_wait_ms", record.queue_wait},
-                                {"estimated_wait_ms", record.estimated_wait.count()},
-                                {"ttft_ms", record.ttft.value_or(std::chrono::nanoseconds(0))},
-                                {"duration_ms", duration},
-                                {"events", record.events},
-                                {"bytes", record.bytes},
-                                {"prompt_tokens", record.prompt_tokens},
-                                {"completion_tokens", record.completion_tokens},
-                                {"cached_tokens", record.cached_tokens},
-                                {"parse_ms", phase(base::Phase::kParse)},
-                                {"resolve_ms", phase(base::Phase::kResolve)},
-                                {"admit_ms", phase(base::Phase::kAdmit)},
-                                {"select_ms", phase(base::Phase::kSelect)},
-                                {"open_ms", phase(base::Phase::kOpen)},
-                                {"stream_ms", phase(base::Phase::kStream)},
-                                {"settle_ms", phase(base::Phase::kSettle)}});
+  const std::array degraded = {base::Field("degraded", record.degraded),
+                               base::Field("rung", record.rung), base::Field("asked", record.asked),
+                               base::Field("trimmed", record.trimmed)};
+  log_.info("request settled",
+            {{"request_id", record.request_id},
+             {"client_request_id", record.client_request_id},
+             {"trace_id", record.trace_id},
+             {"path", record.path},
+             {"deployment", record.deployment},
+             {"adapter", record.adapter},
+             {"model_version", record.model_version},
+             {"replica", record.replica},
+             {"status", record.status},
+             {"outcome", base::name(record.outcome)},
+             {"error_code", record.error_code},
+             {"attempts", record.attempts},
+             {"queue_wait_ms", record.queue_wait},
+             {"estimated_wait_ms", record.estimated_wait.count()},
+             {"ttft_ms", record.ttft.value_or(std::chrono::nanoseconds(0))},
+             {"duration_ms", duration},
+             {"events", record.events},
+             {"bytes", record.bytes},
+             {"prompt_tokens", record.prompt_tokens},
+             {"completion_tokens", record.completion_tokens},
+             {"cached_tokens", record.cached_tokens},
+             {"parse_ms", phase(base::Phase::kParse)},
+             {"resolve_ms", phase(base::Phase::kResolve)},
+             {"admit_ms", phase(base::Phase::kAdmit)},
+             {"select_ms", phase(base::Phase::kSelect)},
+             {"open_ms", phase(base::Phase::kOpen)},
+             {"stream_ms", phase(base::Phase::kStream)},
+             {"settle_ms", phase(base::Phase::kSettle)}},
+            record.degraded.empty() ? base::MoreFields() : base::MoreFields(degraded));
 }
 
 }  // namespace penstock::proxy

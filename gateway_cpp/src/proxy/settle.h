@@ -29,7 +29,11 @@ struct RequestRecord {
   std::string model_version;      // as the replica told it; empty: it did not
   std::string replica;            // the last one that it was sent to
   std::string error_code;         // empty: none
-  unsigned status = 499;          // what the client saw; 499: it left before
+  std::string_view degraded;      // why it is not what was asked for, static; empty: it is
+  std::string rung;               // that the answer is owed to: "trim", "fallback:mini-2"
+  std::string asked;              // the deployment that was asked for, where it is degraded
+  std::string trimmed;    // "messages=3, tokens=812", left out of the prompt; empty: nothing
+  unsigned status = 499;  // what the client saw; 499: it left before
   base::Outcome outcome = base::Outcome::kCancelled;
   unsigned attempts = 0;
   uint64_t events = 0;  // SSE events handed to the client
@@ -66,6 +70,9 @@ class Settlement {
   void dropped(std::string_view reason);
   // Its deployment's metrics count it as in flight from here on.
   const std::shared_ptr<base::DeploymentMetrics>& opening();
+  bool is_open() const { return opening_ != nullptr; }
+  // It goes on to another deployment, if any: attempts until now were this one's.
+  void elsewhere();
   // The first answer byte goes out.
   void first_byte();
   // The last byte of a stream has gone out.
@@ -78,6 +85,7 @@ class Settlement {
  private:
   void count(std::chrono::nanoseconds duration);
   void count_answer(base::DeploymentMetrics& numbers);
+  void count_attempts(base::DeploymentMetrics& numbers);
   void log_line(std::chrono::nanoseconds duration);
   const std::shared_ptr<base::DeploymentMetrics>& deployment();
 
@@ -92,6 +100,7 @@ class Settlement {
   std::array<bool, base::kPhases> entered_{};
   bool inside_ = false;                               // counted in the gateway
   std::shared_ptr<base::DeploymentMetrics> opening_;  // whose in-flight gauge counts this request
+  unsigned elsewhere_ = 0;  // attempts that other deployments have counted
 };
 
 // How a request that ended with `error` is counted.

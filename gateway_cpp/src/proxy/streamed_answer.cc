@@ -164,13 +164,17 @@ void RequestFlow::add_metadata(Exchange& x) {
   const RequestRecord& record = x.record();
   const v1::Head& head = x.attempt->call->head();
   const v1::Usage& usage = x.attempt->call->outcome().usage();
+  const std::string version = backend_version(x);
   x.payload.drop_last(last.size());
   x.payload.append(metadata_event(*x.names, {.trace_id = record.trace_id,
                                              .backend = record.deployment,
                                              .replica = record.replica,
-                                             .backend_version = head.backend_version(),
+                                             .backend_version = version,
                                              .model_version = head.model_version(),
                                              .adapter_version = record.adapter,
+                                             .degraded = record.degraded,
+                                             .trimmed_messages = head.trimmed_messages(),
+                                             .trimmed_tokens = head.trimmed_tokens(),
                                              .queue = x.queue_wait,
                                              .estimated_wait = x.estimated_wait,
                                              .ttft = record.ttft.value_or(x.settlement.age()),

@@ -41,10 +41,10 @@ Awaitable<RequestFlow::Delivered> RequestFlow::unary(Exchange& x) {
     co_return Delivered::kNothing;
   }
   if (fault) {
-    co_await fail(x, *fault);
-  } else {
-    co_await send_whole(x, answer);
+    x.last = fault;
+    co_return Delivered::kBroken;
   }
+  co_await send_whole(x, answer);
   co_return Delivered::kYes;
 }
 

@@ -45,7 +45,8 @@ Awaitable<Next> RequestFlow::note_failure(Exchange& x) {
   const bool lost = failure.source == upstream::CallFailure::Source::kLost;
   const bool twice = x.failover.deaths().size() >= Failover::kMaxDeaths;
   const bool guilty = engine_died(failure) || (lost && (twice || x.suspect));
-  if (!guilty) co_return next;
+  if (!guilty || x.route.deployment->managed) co_return next;
+  x.guilty = true;
   co_await know_fingerprint(x);
   if (x.fingerprint) suspect(x);
   co_return Next::kGiveUp;

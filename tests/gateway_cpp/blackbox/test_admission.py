@@ -195,6 +195,7 @@ async def test_a_stream_that_asks_for_metadata_ends_with_it(start: Start, path: 
     [
         ("x-penstock-metadata: included", "x-penstock-metadata is `included`"),
         ("x-penstock-priority: urgent", "x-penstock-priority is `urgent`"),
+        ("x-penstock-degrade: always", "x-penstock-degrade is `always`. It is never, allow"),
     ],
 )
 async def test_an_own_header_with_an_unknown_value_is_refused_by_name(

@@ -79,7 +79,7 @@ async def test_what_an_early_head_cannot_say_comes_in_comments(start: Start) -> 
     assert {"x-penstock-trace-id", "x-penstock-adapter-version"} <= head
     assert late["x-penstock-backend"] == "mini"
     assert late["x-penstock-replica"] == "r1"
-    assert late["x-penstock-backend-version"] == "fake 1.0"
+    assert late["x-penstock-backend-version"] == "weights/mini@weights-1+pirate@1"
     assert late["x-penstock-model-version"] == "weights-1"
     assert late["x-penstock-prefix-hit"] == "0"
     assert int(late["x-penstock-queue-ms"]) >= 50

@@ -16,7 +16,7 @@ TRACE = "0af7651916cd43dd8448eb211c80319c"
 TRACEPARENT = f"00-{TRACE}-b7ad6b7169203331-01"
 ABOUT_THE_ANSWER = {
     "x-penstock-backend": "mini",
-    "x-penstock-backend-version": "fake 1.0",
+    "x-penstock-backend-version": "weights/mini@weights-1",
     "x-penstock-model-version": "weights-1",
     "x-penstock-replica": "r1",
     "x-penstock-prefix-hit": "0",
@@ -140,6 +140,7 @@ async def test_an_answer_says_who_gave_it(system: System, stream: bool) -> None:
     assert "x-penstock-adapter-version" not in answer.headers
     adapter = await system.ask(chat(model="mini:pirate", stream=stream))
     assert adapter.headers["x-penstock-adapter-version"] == "pirate@1"
+    assert adapter.headers["x-penstock-backend-version"] == "weights/mini@weights-1+pirate@1"
 
 
 async def test_every_error_says_whether_to_try_again(start: Start) -> None:

@@ -331,21 +331,21 @@ TEST_F(AnswerTest, CountsBytesAsTheyAreWritten) {
 TEST_F(AnswerTest, TellsTheTraceAndTheEnginesFacts) {
   const std::string trace = "0af7651916cd43dd8448eb211c80319c";
   ask(kStream, "00-" + trace + "-b7ad6b7169203331-01");
-  call().facts.set_backend_version("0.32.0");
+  call().facts.set_model("hub/mini");
   call().facts.set_model_version("weights-1");
   call().facts.set_prompt_tokens(9);
   call().facts.set_cached_tokens(8);
   call().chunk("data: [DONE]\n\n");
   call().finish();
   EXPECT_EQ(reply_.header("x-penstock-trace-id"), trace);
-  EXPECT_EQ(reply_.header("x-penstock-backend-version"), "0.32.0");
+  EXPECT_EQ(reply_.header("x-penstock-backend-version"), "hub/mini@weights-1");
   EXPECT_EQ(reply_.header("x-penstock-model-version"), "weights-1");
   EXPECT_EQ(reply_.header("x-penstock-prefix-hit"), "8");
 }
 
 TEST_F(AnswerTest, TellsNoFactThatIsNotKnownOrNoHeader) {
   ask(kStream);
-  call().facts.set_backend_version("1\r\nx-evil: 1");
+  call().facts.set_model("1\r\nx-evil: 1");
   call().chunk("data: [DONE]\n\n");
   call().finish();
   for (const auto& header : reply_.headers) {
@@ -354,6 +354,13 @@ TEST_F(AnswerTest, TellsNoFactThatIsNotKnownOrNoHeader) {
     EXPECT_NE(header.name, "x-penstock-prefix-hit") << "no prompt was counted";
   }
   EXPECT_EQ(reply_.header("x-penstock-trace-id").size(), 32U) << "a trace of its own";
+}
+
+TEST_F(AnswerTest, TellsTheRoutesModelWhereAnOlderReplicaTellsNone) {
+  ask(R"({"model":"mini:pirate","stream":true,"messages":[{}]})");
+  call().chunk("data: [DONE]\n\n");
+  call().finish();
+  EXPECT_EQ(reply_.header("x-penstock-backend-version"), "weights/mini+pirate@1");
 }
 
 }  // namespace

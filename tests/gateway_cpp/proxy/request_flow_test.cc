@@ -216,11 +216,12 @@ TEST_F(RequestFlowTest, OpensTheStreamEarlyToSayThatItLives) {
   EXPECT_EQ(reply_.status, 200U);
   EXPECT_EQ(reply_.text, ": ping\n\n");
   call().chunk("data: a\n\n");
-  EXPECT_EQ(reply_.text, ": ping\n\ndata: a\n\n");
+  const std::string begun = ": ping\n\n: x-penstock-backend-version: weights/mini\n\ndata: a\n\n";
+  EXPECT_EQ(reply_.text, begun);
   pass(config_.heartbeat / 2);
-  EXPECT_EQ(reply_.text, ": ping\n\ndata: a\n\n");
+  EXPECT_EQ(reply_.text, begun);
   pass(config_.heartbeat);
-  EXPECT_EQ(reply_.text, ": ping\n\ndata: a\n\n: ping\n\n");
+  EXPECT_EQ(reply_.text, begun + ": ping\n\n");
 }
 
 TEST_F(RequestFlowTest, TellsAFailureInTheStreamOnceItIsOpen) {
