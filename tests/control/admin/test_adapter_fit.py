@@ -60,7 +60,8 @@ async def serve(admin: Admin, name: str, model: str, **engine_args: str) -> None
 
 async def nothing_is_kept(admin: Admin) -> bool:
     listed = (await admin.client.get(URL)).json()
-    return listed == [] and admin.contents.stored() == frozenset()
+    begun = list(admin.services.adapter_scratch.iterdir())
+    return listed == begun == [] and admin.contents.stored() == frozenset()
 
 
 async def test_an_adapter_that_fits_the_model_is_taken(
