@@ -11,7 +11,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from penstock.adapters.fitness import FamilyLimits
 from penstock.adapters.version import WEIGHTS_FILE
+from penstock.control.store.adapter_content import AdapterContents
 from tests.control.adapter_sources.files import FILES, weights, written
 from tests.control.head_process import HeadProcess, running_head
 from tests.control.head_uploads import EDGE, coming_in, registered, sent, stored, upload
@@ -54,6 +56,19 @@ async def test_a_head_killed_during_an_upload_has_nothing_of_it_and_takes_it_aga
     assert (coming_in(head), stored(head), await registered(head)) == ([], set(), set())
     assert (await sent(head, body)).status_code == 201
     assert await registered(head) == {"pirate@1"}
+
+
+async def test_bytes_that_a_killed_head_had_stored_and_not_named_go_with_its_next_start(
+    head: HeadProcess, tmp_path: Path
+) -> None:
+    head.end(signal.SIGKILL)
+    contents = AdapterContents(head.data_dir / "adapters")
+    nameless = contents.take_in(written(tmp_path / "lora"), FamilyLimits()).digest
+    assert stored(head) == {nameless}
+    await head.start()
+    await until(lambda: not stored(head), "that they are gone")
+    assert (await sent(head, upload("pirate"))).json()["digest"] == nameless
+    assert stored(head) == {nameless}
 
 
 async def test_a_crowd_that_registers_the_same_bytes_as_one_version_makes_one(
