@@ -72,8 +72,8 @@ def test_tensors_that_are_not_what_the_config_says_are_refused(
         (FamilyLimits(max_rank=4), "its rank is 8"),
         (FamilyLimits(modules=frozenset({"q_proj"})), "it changes up_proj"),
         (FamilyLimits(max_bytes=99), "100 bytes, at most 99"),
-        (FamilyLimits(shapes={Q: (16, 16)}), "up_proj, which its family's models do not have"),
-        (FamilyLimits(shapes={Q: (32, 16), UP: (16, 64)}), "16 to 16 wide in it, 32 to 16 there"),
+        (FamilyLimits(shapes={Q: (16, 16)}), "up_proj, which its base model does not have"),
+        (FamilyLimits(shapes={Q: (32, 16), UP: (16, 64)}), "16 to 16 wide in it, 32 to 16 in its"),
     ],
 )
 def test_what_the_family_does_not_take_is_refused(limits: FamilyLimits, why: str) -> None:

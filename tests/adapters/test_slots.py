@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.adapters.slots import Claim, Occupant, Standing, who_goes
+from penstock.adapters.slots import Claim, Occupant, Standing, who_closes, who_goes
 
 
 def _guest(name: str, last_used: float, *, in_use: bool = False) -> Occupant:
@@ -36,6 +36,16 @@ def test_what_is_preloaded_takes_the_slots_of_guests_alone() -> None:
     assert who_goes([kept], 1, Claim.PRELOADED) is None
     assert who_goes([_guest("a@1", 0)], 1, Claim.PRELOADED) == ("a@1",)
     assert who_goes([_guest("a@1", 0)], 1, Claim.SPARE) is None
+
+
+def test_the_guest_that_came_first_is_closed_before_what_is_kept_and_pinned_ones_never() -> None:
+    pinned = Occupant("p", Standing.PINNED, True, 0)
+    kept = Occupant("k", Standing.KEPT, True, 1)
+    guests = [_guest("b", 9, in_use=True), _guest("a", 2, in_use=True)]
+    assert who_closes([pinned, kept, *guests], Claim.ASKED) == "b"
+    assert who_closes([pinned, kept], Claim.ASKED) == "k"
+    assert who_closes([pinned, kept], Claim.PRELOADED) is None
+    assert who_closes([pinned], Claim.ASKED) is None
 
 
 def test_without_slots_nothing_can_come() -> None:

@@ -160,6 +160,27 @@ def test_a_call_that_may_wait_for_room_has_it_once_another_ends(
         assert client.events[2][-1].finished.usage.completion_tokens == 600
 
 
+def test_adapters_that_are_never_idle_keep_no_other_out(stub: Any, agent: ReplicaAgent) -> None:
+    with session(stub) as client:
+        for call_id, name in ((1, "one@1"), (2, "two@1")):
+            client.start(_request(agent, name, **_LONG), first_id=call_id, credit=1)
+            while not client.body(call_id):
+                client.read_frame()
+        third, again = _request(agent, "three@1"), _request(agent, "one@1")
+        third.adapter_wait_ms = again.adapter_wait_ms = 60_000
+        client.start(third, first_id=3)
+        while _call(stub, _request(agent, "one@1"))[-1].HasField("finished"):
+            pass  # new calls with it go on, until the third has waited for a while
+        client.start(again, first_id=4)
+        client.grant(1, 1 << 30)
+        client.read_until_ended(1, 3, 4)
+        assert client.events[3][-1].finished.adapter == "three@1"
+        assert client.events[4][-1].finished.adapter == "one@1"
+        client.grant(2, 1 << 30)
+        client.read_until_ended(2)
+        assert client.events[2][-1].finished.usage.completion_tokens == 600
+
+
 def test_other_bytes_under_the_same_name_are_refused(stub: Any, agent: ReplicaAgent) -> None:
     _text(stub, _request(agent, "one@1"))
     request = _request(agent, "one@1")

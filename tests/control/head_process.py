@@ -8,7 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
@@ -139,9 +139,11 @@ class HeadProcess:
 
 
 @asynccontextmanager
-async def running_head(data_dir: Path) -> AsyncIterator[HeadProcess]:
+async def running_head(
+    data_dir: Path, made: Callable[[Path], HeadProcess] = HeadProcess
+) -> AsyncIterator[HeadProcess]:
     """A head that serves, and is killed in the end where the test has not ended it."""
-    head = HeadProcess(data_dir)
+    head = made(data_dir)
     try:
         await head.start()
         yield head

@@ -14,6 +14,7 @@ import httpx
 
 from tests.e2e.system import System
 from tests.fakes.lora_adapters import random_adapter
+from tests.fakes.waiting import until
 
 
 def made(folder: Path, name: str) -> Path:
@@ -70,6 +71,11 @@ class Traffic:
     """Requests at a steady pace, and what came of them."""
 
     answers: list[Answer] = field(default_factory=list)
+
+    async def more(self, count: int) -> None:
+        """Returns when so many more have been answered."""
+        enough = len(self.answers) + count
+        await until(lambda: len(self.answers) >= enough, f"{count} more answers")
 
 
 @asynccontextmanager

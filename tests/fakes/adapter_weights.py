@@ -25,6 +25,7 @@ class FakeWeights:
         self.slow: set[str] = set()
         self.go = asyncio.Event()
         self.adding = 0
+        self.closed: set[str] = set()
         self.stuck: set[str] = set()  # refused to leave: they came into use meanwhile
         self._uses = 0
         self._awaited: set[str] = set()
@@ -53,7 +54,14 @@ class FakeWeights:
             return False
         self.removed.append(name)
         del self.held[name], self.calls[name]
+        self.closed.discard(name)
         return True
+
+    def close(self, name: str) -> None:
+        self.closed.add(name)
+
+    def reopen(self, name: str) -> None:
+        self.closed.discard(name)
 
     def uses(self) -> Mapping[str, Use]:
         return {name: Use(self.calls[name], self.last[name]) for name in self.held}

@@ -89,9 +89,10 @@ def check_family(facts: AdapterFacts, weights_bytes: int, limits: FamilyLimits) 
 
 def _misfit(module: str, shape: tuple[int, int], of_family: tuple[int, int] | None) -> str:
     if of_family is None:
-        return f"it changes {module}, which its family's models do not have"
+        return f"it changes {module}, which its base model does not have: it is made for another"
     return (
-        f"{module} is {shape[0]} to {shape[1]} wide in it, {of_family[0]} to {of_family[1]} there"
+        f"{module} is {shape[0]} to {shape[1]} wide in it, {of_family[0]} to {of_family[1]} in its "
+        "base model: it is made for another"
     )
 
 

@@ -52,4 +52,15 @@ def who_goes(
     return tuple(one.name for one in may_go[:surplus])
 
 
-__all__ = ["Claim", "Occupant", "Standing", "who_goes"]
+def who_closes(occupants: Iterable[Occupant], claim: Claim) -> str | None:
+    """Who takes no new calls until it can leave, where all are in use and the claim has waited for
+    long: guests first, then who came first. None where nobody has to.
+
+    `occupants`: in the order in which they came. Without it those that are never idle would keep
+    out all others.
+    """
+    below = [one for one in occupants if one.standing < claim]
+    return min(below, key=lambda one: one.standing).name if below else None
+
+
+__all__ = ["Claim", "Occupant", "Standing", "who_closes", "who_goes"]

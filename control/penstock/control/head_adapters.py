@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from penstock.control.adapter_sources.base_models import MachineModels
 from penstock.control.adapter_sources.hugging_face import hub_cache
 from penstock.control.adapter_sources.sources import MachineSources
 from penstock.control.data_dir import adapters_path, evidence_path
@@ -45,13 +46,14 @@ async def head_adapters(
     contents = AdapterContents(directory)
     await asyncio.to_thread(contents.throw_away_leftovers)
     scratch = directory / INCOMING
-    sources = MachineSources(scratch, hub_cache())
+    cache = hub_cache()
+    sources = MachineSources(scratch, cache)
     stack.callback(sources.give_up)
     library = AdapterLibrary(contents, sources, keeper.cluster.view, clock)
     reports = EvidenceReports(evidence_path(settings.data_dir))
     return HeadAdapters(
         contents,
-        AdapterManager(keeper, library, reports, clock),
+        AdapterManager(keeper, library, MachineModels(cache), reports, clock),
         AdapterAdoption(keeper, library, clock),
         AdapterResidence(keeper, placement, library, clock),
         scratch,

@@ -29,9 +29,20 @@ const std::string* Adapters::digest_of(const std::string& name) const {
   return found == held_.end() ? nullptr : &found->second.digest;
 }
 
+void Adapters::close(const std::string& name) {
+  const auto found = held_.find(name);
+  if (found != held_.end()) found->second.closed = true;
+}
+
+void Adapters::reopen(const std::string& name) {
+  const auto found = held_.find(name);
+  if (found != held_.end()) found->second.closed = false;
+}
+
 bool Adapters::enter(const AdapterId& id, Time now) {
   const auto found = held_.find(id.name);
   if (found == held_.end() || found->second.digest != id.digest) return false;
+  if (found->second.closed) return false;
   ++found->second.calls;
   found->second.used = now;
   return true;

@@ -42,7 +42,11 @@ class Adapters {
   // The digest of what is held under this name; null: nothing.
   const std::string* digest_of(const std::string& name) const;
 
-  // A call begins with the adapter. False where it is not held with these bytes.
+  // No call begins with the adapter until it is opened again, or was away.
+  void close(const std::string& name);
+  void reopen(const std::string& name);
+
+  // A call begins with the adapter. False where it is not held with these bytes, or closed.
   bool enter(const AdapterId& id, Time now);
   // A call with it has ended. True where somebody asked to be told that it is idle now.
   bool leave(const std::string& name, Time now);
@@ -62,6 +66,7 @@ class Adapters {
     std::string digest;
     uint32_t calls = 0;
     Time used{0};
+    bool closed = false;
   };
 
   std::map<std::string, Held> held_;

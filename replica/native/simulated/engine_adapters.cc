@@ -44,6 +44,23 @@ void SimulatedEngine::fail_parked(const AdapterId& id, const v1::ErrorDetail& er
   }
 }
 
+void SimulatedEngine::close_adapter(const std::string& name) {
+  std::lock_guard lock(mutex_);
+  adapters_.close(name);
+}
+
+void SimulatedEngine::reopen_adapter(const std::string& name) {
+  Delivery delivery;
+  std::lock_guard lock(mutex_);
+  const std::string* const digest = adapters_.digest_of(name);
+  if (digest == nullptr) return;
+  adapters_.reopen(name);
+  for (const Adapters::Parked& parked : adapters_.take_parked({name, *digest})) {
+    accept(parked.call, parked.ask);
+  }
+  plan(advance(now(), &delivery));
+}
+
 bool SimulatedEngine::remove_adapter(const std::string& name) {
   std::lock_guard lock(mutex_);
   return adapters_.remove(name);

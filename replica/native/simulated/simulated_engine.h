@@ -59,6 +59,9 @@ class SimulatedEngine final : public CallHandler {
   void fail_parked(const AdapterId& id, const v1::ErrorDetail& error, bool all);
   // False where calls use it.
   bool remove_adapter(const std::string& name);
+  // Calls for it wait as for one that is not held, until it is opened again.
+  void close_adapter(const std::string& name);
+  void reopen_adapter(const std::string& name);
   std::vector<AdapterUse> adapter_uses() const;
   // The inbox hears once that the first of these is not in use any more.
   void tell_when_idle(std::set<std::string> names);

@@ -29,6 +29,9 @@ class SimulatedEngine:
         """Ends those calls with an `ErrorDetail`; not `all`: but for those that wait for room."""
     def remove_adapter(self, name: str) -> bool:
         """False: calls use it."""
+    def close_adapter(self, name: str) -> None:
+        """Calls for it wait as for one that is not held, until it is opened again or leaves."""
+    def reopen_adapter(self, name: str) -> None: ...
     def adapter_uses(self) -> list[tuple[str, int, float]]:
         """Of each adapter its name, the calls that use it, and seconds since its last use."""
     def tell_when_idle(self, names: set[str]) -> None:

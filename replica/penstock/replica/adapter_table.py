@@ -14,15 +14,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from penstock.adapters.slots import Claim, Occupant, Standing, who_goes
+from penstock.adapters.slots import Claim, Occupant, Standing, who_closes, who_goes
 from penstock.replica.adapter_failures import Failure, Failures
-from penstock.replica.adapter_values import AdapterUnavailable, Code, Prepared, Weights
+from penstock.replica.adapter_values import (
+    AdapterUnavailable,
+    Code,
+    Prepared,
+    Weights,
+    no_room,
+    not_in_time,
+)
 from penstock.replica.engine import AdapterSource, CannotLoad, EngineError
 from penstock.replica.owned_tasks import OwnedTasks
 
 log = logging.getLogger(__name__)
 
 _LOOK_FOR_ROOM_S: Final = 0.01
+# That a load waits for room by itself before one that is in use is closed to new calls.
+_WAIT_BEFORE_CLOSING_S: Final = 1.0
 
 
 @dataclass(slots=True)
@@ -33,6 +42,7 @@ class _Load:
     claim: Claim
     room_until: float  # by the clock: how long it may wait for room
     held_up: asyncio.Future[None]  # done once it found no room, and waits for some
+    began: float  # monotonic seconds
     task: asyncio.Task[None] | None = None
 
 
@@ -57,6 +67,7 @@ class AdapterTable:
         self._clock = clock
         self._queue = asyncio.Lock()  # of those that are to be put into the engine
         self._turn = asyncio.Lock()  # to change the engine
+        self._closed = ""  # what is held takes no new calls, so that it can leave
         self._tasks = OwnedTasks()
         self._watchers: list[Callable[[], None]] = []
         self._opened = False
@@ -74,8 +85,12 @@ class AdapterTable:
         return tuple(self._held.values())
 
     def find(self, name: str) -> AdapterSource | None:
-        """The adapter, if it can be answered with now."""
+        """The adapter, if it is held."""
         return self._held.get(name)
+
+    def is_open(self, name: str) -> bool:
+        """Whether a call may begin with it now."""
+        return name in self._held and name != self._closed
 
     def failed(self) -> tuple[Failure, ...]:
         """What could not be loaded the last time."""
@@ -87,6 +102,8 @@ class AdapterTable:
         for name, held in self._held.items():
             pinned = name in adapters and adapters[name].pinned
             self._held[name] = replace(held, pinned=pinned)
+            if pinned and name == self._closed:
+                self._reopen()
         self._changed()
 
     async def load(
@@ -97,7 +114,10 @@ class AdapterTable:
         if not self._opened:
             raise AdapterUnavailable(Code.LOAD_FAILED, "The engine is not started, or stops.")
         if held := self._held.get(adapter.name):
-            return self._take(adapter, held)
+            self._take(adapter, held)
+            if adapter.name != self._closed or claim is not Claim.ASKED:
+                return
+            adapter = held
         load = self._loads.get(adapter.name)
         if load is None:
             self.failures.raise_if_recent(adapter)
@@ -139,7 +159,9 @@ class AdapterTable:
 
     def _begin(self, adapter: AdapterSource, claim: Claim) -> _Load:
         held_up = asyncio.get_running_loop().create_future()
-        load = self._loads[adapter.name] = _Load(adapter, claim, self._clock(), held_up)
+        load = self._loads[adapter.name] = _Load(
+            adapter, claim, self._clock(), held_up, time.monotonic()
+        )
         load.task = self._tasks.spawn(self._run(load))
         return load
 
@@ -150,8 +172,9 @@ class AdapterTable:
         ends: set[asyncio.Future[None]] = {load.task} if wait else {load.task, load.held_up}
         await asyncio.wait(ends, timeout=self._timeout + wait, return_when=asyncio.FIRST_COMPLETED)
         if not load.task.done():
-            refuse = self._too_long if wait or not load.held_up.done() else self._full
-            raise refuse(load.adapter.name)
+            if load.held_up.done() and not wait:
+                raise no_room(load.adapter.name, self.slots)
+            raise not_in_time(load.adapter.name, self._timeout)
         if load.task.cancelled():
             raise AdapterUnavailable(Code.LOAD_FAILED, "The replica stops.")
         error = load.task.exception()
@@ -160,7 +183,6 @@ class AdapterTable:
 
     async def _run(self, load: _Load) -> None:
         name = load.adapter.name
-        began = time.monotonic()
         try:
             await self._bring(load)
         except EngineError as error:
@@ -171,26 +193,31 @@ class AdapterTable:
         finally:
             del self._loads[name]
             self._changed()
-        took = round((time.monotonic() - began) * 1000)
-        digest = self._held[name].digest
-        log.info("adapter loaded", extra={"adapter": name, "digest": digest, "took_ms": took})
 
     async def _bring(self, load: _Load) -> None:
         try:
             async with asyncio.timeout(self._timeout):
                 prepared = await self.weights.prepare(load.adapter)
         except TimeoutError:
-            raise self._too_long(load.adapter.name) from None
+            raise not_in_time(load.adapter.name, self._timeout) from None
         # First come, first served: whoever waits for room stands before those that come later.
         async with self._queue:
-            while not await self._put(load, prepared):
-                if not load.held_up.done():
-                    load.held_up.set_result(None)
-                await asyncio.sleep(_LOOK_FOR_ROOM_S)
+            close_at = self._clock() + _WAIT_BEFORE_CLOSING_S
+            try:
+                while not await self._put(load, prepared):
+                    if not load.held_up.done():
+                        load.held_up.set_result(None)
+                    if self._clock() >= close_at:
+                        self._close_one(load.claim)
+                    await asyncio.sleep(_LOOK_FOR_ROOM_S)
+            finally:
+                self._reopen()
 
     async def _put(self, load: _Load, prepared: Prepared) -> bool:
         """Puts it into the engine; false where there is no room yet."""
         async with self._turn:
+            if load.adapter.name in self._held:
+                return True  # it was closed, and stayed
             try:
                 await self._make_room(load)
             except AdapterUnavailable:
@@ -202,14 +229,33 @@ class AdapterTable:
             pinned = load.adapter.pinned if wish is None else wish.pinned
             self._held[load.adapter.name] = replace(prepared.adapter, pinned=pinned)
             self.failures.clear(load.adapter.name)
+        took = round((time.monotonic() - load.began) * 1000)
+        said = {"adapter": prepared.name, "digest": prepared.adapter.digest, "took_ms": took}
+        log.info("adapter loaded", extra=said)
         return True
+
+    def _close_one(self, claim: Claim) -> None:
+        """Keeps new calls from one of those that are always in use, so that it can leave."""
+        if self._closed:
+            return
+        self._closed = who_closes(self._occupants(set()), claim) or ""
+        if self._closed:
+            log.info(
+                "adapter takes no new calls until it has left", extra={"adapter": self._closed}
+            )
+            self.weights.close(self._closed)
+
+    def _reopen(self) -> None:
+        closed, self._closed = self._closed, ""
+        if closed in self._held:
+            self.weights.reopen(closed)
 
     async def _make_room(self, load: _Load) -> None:
         stay: set[str] = set()  # they came into use just now
         while True:
             going = who_goes(self._occupants(stay), self.slots, load.claim)
             if going is None:
-                raise self._full(load.adapter.name)
+                raise no_room(load.adapter.name, self.slots)
             if not going:
                 return
             if not await self._remove(going[0]):
@@ -249,7 +295,7 @@ class AdapterTable:
         # A lesser claim that is on its way stands in nobody's way.
         coming = 1 + sum(load.claim >= claim for load in self._loads.values())
         if who_goes(self._occupants(set()), self.slots, claim, coming) is None:
-            raise self._full(adapter.name)
+            raise no_room(adapter.name, self.slots)
 
     def _take(self, adapter: AdapterSource, held: AdapterSource) -> None:
         self._see_that_same(adapter, held)
@@ -277,20 +323,6 @@ class AdapterTable:
             self.failures.note(adapter, error)
             log.warning("adapter not loaded: %s", error, extra={"adapter": adapter.name})
         return error
-
-    def _full(self, name: str) -> AdapterUnavailable:
-        if not self.slots:
-            why = "this replica takes no adapters; set max_adapters of its deployment"
-        else:
-            why = f"all {self.slots} slots for adapters are pinned or in use"
-        return AdapterUnavailable(
-            Code.SLOTS_FULL, f"There is no room for the adapter {name}: {why}."
-        )
-
-    def _too_long(self, name: str) -> AdapterUnavailable:
-        return AdapterUnavailable(
-            Code.LOAD_TIMEOUT, f"The adapter {name} was not loaded within {self._timeout:g} s."
-        )
 
     def _changed(self) -> None:
         for changed in self._watchers:

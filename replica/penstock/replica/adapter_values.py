@@ -41,6 +41,22 @@ class AdapterUnavailable(EngineError):
         )
 
 
+def no_room(name: str, slots: int) -> AdapterUnavailable:
+    """What is said where none of the engine's slots can be had."""
+    if not slots:
+        why = "this replica takes no adapters; set max_adapters of its deployment"
+    else:
+        why = f"all {slots} slots for adapters are pinned or in use"
+    return AdapterUnavailable(Code.SLOTS_FULL, f"There is no room for the adapter {name}: {why}.")
+
+
+def not_in_time(name: str, seconds: float) -> AdapterUnavailable:
+    """What is said where a load takes longer than it may."""
+    return AdapterUnavailable(
+        Code.LOAD_TIMEOUT, f"The adapter {name} was not loaded within {seconds:g} s."
+    )
+
+
 class Contents(Protocol):
     """Who hands out the bytes of adapters: the node agent."""
 
@@ -101,6 +117,14 @@ class Weights(Protocol):
         """Takes the adapter out of the engine. False: a call uses it."""
         ...
 
+    def close(self, name: str) -> None:
+        """No call begins with the adapter, so that it can leave; those that it has go on."""
+        ...
+
+    def reopen(self, name: str) -> None:
+        """Calls may begin with it again, if it is still there."""
+        ...
+
     def uses(self) -> Mapping[str, Use]:
         """Of each adapter in the engine."""
         ...
@@ -119,4 +143,6 @@ __all__ = [
     "Prepared",
     "Use",
     "Weights",
+    "no_room",
+    "not_in_time",
 ]

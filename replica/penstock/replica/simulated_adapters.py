@@ -86,6 +86,14 @@ class SimulatedWeights:
         """See `Weights`."""
         return self._native.remove_adapter(name)
 
+    def close(self, name: str) -> None:
+        """See `Weights`."""
+        self._native.close_adapter(name)
+
+    def reopen(self, name: str) -> None:
+        """See `Weights`."""
+        self._native.reopen_adapter(name)
+
     def uses(self) -> Mapping[str, Use]:
         """See `Weights`."""
         now = time.monotonic()

@@ -242,6 +242,16 @@ def test_a_byte_now_and_then_is_too_slow(variables: pytest.MonkeyPatch, scratch:
         assert "too slowly" in failure(sources, "s3://adapters/lora")
 
 
+def test_a_download_ends_however_steadily_it_comes(
+    variables: pytest.MonkeyPatch, scratch: Path
+) -> None:
+    sources = MachineSources(scratch, Path("/nowhere"), Patience(whole=SHORT))
+    with broken_buckets.bucket(broken_buckets.trickling) as server:
+        variables.setenv("AWS_ENDPOINT_URL", server.url)
+        assert "has not sent s3://adapters/lora whole" in failure(sources, "s3://adapters/lora")
+    assert not list(scratch.iterdir())
+
+
 def test_a_connection_that_breaks_is_gone_on_with(
     variables: pytest.MonkeyPatch, scratch: Path
 ) -> None:

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 import httpx
 from fastapi import FastAPI
 
+from penstock.control.adapter_sources.base_models import MachineModels
 from penstock.control.adapter_sources.sources import MachineSources
 from penstock.control.admin.app import admin_app
 from penstock.control.admin.services import AdminServices
@@ -75,11 +76,12 @@ async def running_admin(*, hosts: tuple[str, ...] = ()) -> AsyncIterator[Admin]:
     with TemporaryDirectory() as directory:
         contents = AdapterContents(Path(directory, "adapters"))
         scratch = Path(directory, "adapters", INCOMING)
-        sources = MachineSources(scratch, Path(directory, "hub"))
+        hub = Path(directory, "hub")
+        sources = MachineSources(scratch, hub)
         library = AdapterLibrary(contents, sources, keeper.cluster.view, clock)
         library.open()
         reports = EvidenceReports(Path(directory, "evidence"))
-        adapters = AdapterManager(keeper, library, reports, clock)
+        adapters = AdapterManager(keeper, library, MachineModels(hub), reports, clock)
         services = AdminServices(
             keeper, adapters, scratch, routes, tokens, clock, store, traffic=traffic
         )

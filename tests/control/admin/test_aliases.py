@@ -126,3 +126,42 @@ async def test_a_deployment_whose_aliases_would_not_fit_is_not_changed(
     assert_problem(reply, 409, "mini:pirate names pirate@1", words)
     await admin.client.delete(f"{ALIASES}/mini/pirate")
     assert (await admin.client.put(url, json={"engine": "simulated", **spec})).status_code == 200
+
+
+async def test_an_alias_is_changed_only_as_the_caller_read_it(admin: Admin) -> None:
+    await registered(admin)
+    await registered(admin, version="2")
+    url = f"{ALIASES}/mini/pirate"
+    one, two = {"target": "pirate@1"}, {"target": "pirate@2"}
+    made = (await admin.client.put(url, json=one)).headers["etag"]
+    assert (await admin.client.get(url)).headers["etag"] == made
+    moved = await admin.client.put(url, json=two, headers={"if-match": made})
+    assert (moved.status_code, moved.headers["etag"] != made) == (200, True)
+    late = {"if-match": made}
+    assert_problem(await admin.client.put(url, json=one, headers=late), 412, "read it again")
+    assert_problem(await admin.client.post(f"{url}/undo", headers=late), 412, "mini:pirate")
+    assert_problem(await admin.client.delete(url, headers=late), 412)
+    assert (await admin.client.get(url)).json()["target"] == "pirate@2"
+    now = {"if-match": moved.headers["etag"]}
+    undone = await admin.client.post(f"{url}/undo", headers=now)
+    assert (undone.json()["target"], undone.headers["etag"] != made) == ("pirate@1", True)
+    anyhow = await admin.client.delete(url, headers={"if-match": "*"})
+    assert anyhow.status_code == 204
+
+
+async def test_an_alias_is_made_only_where_there_is_none(admin: Admin) -> None:
+    await registered(admin)
+    url, body = f"{ALIASES}/mini/pirate", {"target": "pirate@1"}
+    assert_problem(await admin.client.put(url, json=body, headers={"if-match": "*"}), 412, "there")
+    made = await admin.client.put(url, json=body, headers={"if-none-match": "*"})
+    assert made.status_code == 201
+    again = await admin.client.put(url, json=body, headers={"if-none-match": "*"})
+    assert_problem(again, 412, "alias mini:pirate exists")
+
+
+async def test_a_change_of_the_preload_alone_is_one_that_if_match_sees(admin: Admin) -> None:
+    await registered(admin)
+    url, body = f"{ALIASES}/mini/pirate", {"target": "pirate@1"}
+    made = (await admin.client.put(url, json=body)).headers["etag"]
+    await admin.client.put(url, json={**body, "preload": 1})
+    assert_problem(await admin.client.delete(url, headers={"if-match": made}), 412)

@@ -68,13 +68,16 @@ class World:
         self.clock, self.nodes = ManualClock(), Nodes()
         self.keeper = Keeper(Cluster(), MemoryStore(), self.clock)
         self.contents = AdapterContents(directory)
+        self.residence = self.residence_of(self.nodes)
+
+    def residence_of(self, nodes: Nodes) -> AdapterResidence:
         library = AdapterLibrary(self.contents, Directories(), self.keeper.cluster.view, self.clock)
-        self.residence = AdapterResidence(self.keeper, self.nodes, library, self.clock)  # type: ignore[arg-type]
+        return AdapterResidence(self.keeper, nodes, library, self.clock)  # type: ignore[arg-type]
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def running(self, residence: AdapterResidence | None = None) -> AsyncIterator[None]:
         async with asyncio.TaskGroup() as tasks:
-            task = tasks.create_task(self.residence.run())
+            task = tasks.create_task((residence or self.residence).run())
             yield
             task.cancel()
 
@@ -109,8 +112,11 @@ async def test_a_moved_alias_is_told_to_the_nodes(world: World) -> None:
 
 async def test_nothing_is_told_before_the_registry_is_whole(world: World) -> None:
     await world.name("pirate@1")
-    for _ in range(20):
-        await asyncio.sleep(0)
+    nodes = Nodes()
+    another = world.residence_of(nodes)
+    another.open()
+    async with world.running(another):
+        await until(lambda: "r1" in nodes.kept)
     assert world.nodes.asked == 0
     world.residence.open()
     await until(lambda: "r1" in world.nodes.kept)

@@ -15,7 +15,7 @@ from penstock.control.state.cluster import Cluster, Gateway, GatewayReport, Gate
 from penstock.control.state.replica import ReplicaId, ReplicaState
 from penstock.control.state.snapshot import Routes, RouteSnapshot
 from penstock.control.state.stamp import Stamp
-from penstock.control.store.store import Author, Change
+from penstock.control.store.store import Author, Change, Contents
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
 from tests.fakes.control_values import NOON, deployment, replica
@@ -152,6 +152,11 @@ class SlowStore(MemoryStore):
         self.gate = asyncio.Event()
         self.gate.set()
         self.writing = asyncio.Event()
+        self.loading = asyncio.Event()
+
+    async def load(self) -> Contents:
+        self.loading.set()
+        return await super().load()
 
     async def apply(self, changes: Sequence[Change], author: Author, at: datetime) -> int:
         self.writing.set()
@@ -192,8 +197,7 @@ async def test_what_changes_while_a_version_is_reserved_is_told_with_it() -> Non
         await store.writing.wait()
         tasks.create_task(keeper.observe(lambda view: view.without_replica(ReplicaId("a")), "test"))
         tasks.create_task(routes.open())
-        for _ in range(10):  # all three are under way, one behind the other
-            await asyncio.sleep(0)
+        await store.loading.wait()  # its last step before the keeper, where the others stand by now
         store.gate.set()
     assert routes.current().routes.replicas == ()
 
@@ -221,14 +225,20 @@ def reporting(name: str, version: int) -> Gateway:
 
 
 async def told(routes: RouteManager, tasks: asyncio.TaskGroup) -> asyncio.Task[bool]:
-    """Whether all gateways get to know of mini."""
+    """Whether all gateways get to know of mini, which is being waited for."""
+    asked = asyncio.Event()
 
     def is_told(found: Routes) -> bool:
-        return any(d.name == "mini" for d in found.deployments)
+        asked.set()
+        return names_mini(found)
 
     task = tasks.create_task(routes.told_everywhere(is_told, timedelta(seconds=30)))
-    await asyncio.sleep(0)
+    await asked.wait()
     return task
+
+
+def names_mini(found: Routes) -> bool:
+    return any(d.name == "mini" for d in found.deployments)
 
 
 async def test_what_is_waited_for_is_told_once_every_gateway_routes_by_it() -> None:
@@ -241,7 +251,7 @@ async def test_what_is_waited_for_is_told_once_every_gateway_routes_by_it() -> N
         await keeper.observe(lambda view: view.with_deployment(deployment()), "test")
         await eventually(lambda: _true(routes.current().version == 2), "the next snapshot")
         await keeper.observe(lambda view: view.with_gateway(reporting("near", 2)), "test")
-        await asyncio.sleep(0)
+        assert not await routes.told_everywhere(names_mini, timedelta(milliseconds=20))
         assert not waiting.done()
         await keeper.observe(lambda view: view.with_gateway(reporting("far", 2)), "test")
         assert await waiting

@@ -43,8 +43,7 @@ async def test_all_who_ask_at_once_wait_for_one_fetch(tmp_path: Path) -> None:
         async with asyncio.TaskGroup() as tasks:
             asking = [tasks.create_task(world.cache.content(world.pirate)) for _ in range(8)]
             other = tasks.create_task(world.cache.content(world.json))
-            while len(world.head.asked) < 2:
-                await asyncio.sleep(0)
+            await waiting.until(lambda: len(world.head.asked) == 2, "that both are asked for")
             world.head.held.set()
         assert len({task.result() for task in asking}) == 1
         assert sorted(world.head.asked) == sorted([world.pirate, world.json])
@@ -56,8 +55,7 @@ async def test_a_fetch_goes_on_when_nobody_waits_any_more(tmp_path: Path) -> Non
         world.head.held = asyncio.Event()
         async with asyncio.TaskGroup() as tasks:
             asking = tasks.create_task(world.cache.content(world.pirate))
-            while not world.head.asked:
-                await asyncio.sleep(0)
+            await waiting.until(lambda: world.head.asked, "that the head is asked")
             asking.cancel()
         world.head.held.set()
         await world.cache.content(world.pirate)
@@ -168,8 +166,7 @@ async def test_who_waits_when_the_agent_stops_is_told_so(tmp_path: Path) -> None
 
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(asks())
-            while not world.head.asked:
-                await asyncio.sleep(0)
+            await waiting.until(lambda: world.head.asked, "that the head is asked")
             world.running.cancel()
         await asks()
         assert world.left_over() == []
@@ -296,7 +293,8 @@ async def test_who_asks_for_what_is_just_thrown_away_gets_it_anew(tmp_path: Path
             await world.cache.content(world.pirate)
             await asleep(world)
             world.clock.advance(LOADING)
-            while world.lying:
-                await asyncio.sleep(0)
+            async with asyncio.timeout(60):
+                while world.lying:  # no pause: what comes next is to meet it as it goes
+                    await asyncio.sleep(0)
             directory = await world.cache.content(world.pirate)
             assert (directory / WEIGHTS_FILE).is_file()

@@ -76,13 +76,13 @@ def test_an_adapter_that_vllm_would_choke_on_is_refused(
 
 def test_an_adapter_of_a_model_of_another_width_is_refused(tmp_path: Path) -> None:
     random_adapter(tmp_path, 1, width=96)
-    with pytest.raises(CannotLoad, match="is 96 to 96 wide in it, 192 to 192 there"):
+    with pytest.raises(CannotLoad, match="is 96 to 96 wide in it, 192 to 192 in its base"):
         _look(tmp_path)
 
 
 def test_a_module_that_the_model_lacks_is_refused(tmp_path: Path) -> None:
     random_adapter(tmp_path, 1, modules=("x_proj",))
-    with pytest.raises(CannotLoad, match="x_proj, which its family's models do not have"):
+    with pytest.raises(CannotLoad, match="x_proj, which its base model does not have"):
         _look(tmp_path)
 
 

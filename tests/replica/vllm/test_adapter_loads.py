@@ -139,7 +139,7 @@ async def test_a_stream_of_the_base_model_is_the_same_while_adapters_come_and_go
     [
         ({"rank": 64}, "its rank is 64"),
         ({"width": 96}, "is 96 to 96 wide in it"),
-        ({"modules": ("x_proj",)}, "x_proj, which its family's models do not have"),
+        ({"modules": ("x_proj",)}, "x_proj, which its base model does not have"),
         ({"use_dora": True}, "use_dora"),
     ],
 )

@@ -54,6 +54,12 @@ def shipped_adapters() -> dict[str, Path]:
     }
 
 
+def shipped_models() -> dict[str, Path]:
+    """The directories of the models that ship with Penstock, by name."""
+    place = Path(str(resources.files(_SHIPPING_PACKAGE)))
+    return {_SHIPPED_MODEL: place / "weights" / "model"}
+
+
 def listed(names: Collection[str]) -> str:
     """Some of many names, for an error."""
     if not names:
@@ -92,4 +98,4 @@ def _check_file(path: Path, largest: int, named: str) -> None:
     check_size(f"{path.name} of {named}", status.st_size, largest)
 
 
-__all__ = ["adapter_directory", "listed", "names_in", "shipped_adapters"]
+__all__ = ["adapter_directory", "listed", "names_in", "shipped_adapters", "shipped_models"]

@@ -1,4 +1,4 @@
-"""Adapters in the cache that Hugging Face's tools keep on this machine. Nothing is downloaded.
+"""Adapters and models in the cache of Hugging Face's tools on this machine; nothing is downloaded.
 
 <cache>/models--<org>--<name>/refs/<revision>     a commit's hash, as text
 <cache>/models--<org>--<name>/snapshots/<commit>  links to the files in blobs/
@@ -21,6 +21,7 @@ _DEFAULT_REVISION: Final = "main"
 # The hub's own rule, for both halves of a repository's id.
 _PART: Final = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,94}[A-Za-z0-9_])?"
 _REPOSITORY: Final = re.compile(f"{_PART}/{_PART}", re.ASCII)
+_MODEL: Final = re.compile(f"{_PART}(?:/{_PART})?", re.ASCII)  # the hub's oldest have no owner
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _LONGEST_HASH: Final = 64
 
@@ -60,6 +61,16 @@ def cached_snapshot(source: str, cache: Path, max_bytes: int) -> Path:
     return adapter_directory(snapshot, max_bytes, f"{shown(source)}, in {shown(str(snapshot))},")
 
 
+def cached_model(model: str, revision: str, cache: Path) -> Path | None:
+    """The directory of a model of the hub at a revision; none where the cache does not have it."""
+    if not _MODEL.fullmatch(model):
+        return None
+    place = cache / f"models--{model.replace('/', '--')}"
+    commit = _commit_of(place, revision)
+    snapshot = place / "snapshots" / commit
+    return snapshot if commit and snapshot.is_dir() else None
+
+
 def _check(source: str, repository: str, revision: str) -> None:
     if not _REPOSITORY.fullmatch(repository) or "--" in repository or ".." in repository:
         raise BadAdapter(f"{shown(source)} names no repository: write hf:org/name[@revision]")
@@ -79,4 +90,4 @@ def _commit_of(place: Path, revision: str) -> str:
     return told if _COMMIT.fullmatch(told) else ""
 
 
-__all__ = ["HUB_SCHEME", "cached_snapshot", "hub_cache"]
+__all__ = ["HUB_SCHEME", "cached_model", "cached_snapshot", "hub_cache"]

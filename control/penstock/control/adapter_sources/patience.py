@@ -15,6 +15,7 @@ class Patience:
     tries: int = 3  # of a request, and of a file whose connection breaks
     window: timedelta = timedelta(seconds=30)
     least: int = 1 << 20  # bytes that have to come within each window
+    whole: timedelta = timedelta(hours=1)  # for both files, with all tries
 
 
 __all__ = ["Patience"]

@@ -110,6 +110,7 @@ class _Bucket:
     ) -> None:
         self._client, self._place, self._patience = client, place, patience
         self._given_up = given_up
+        self._ends = monotonic() + patience.whole.total_seconds()
         self._raw: Any = None
         # The body that boto3 gives reads until it has as much as was asked for, however slowly that
         # comes; the connection's own gives what is there, so that the pace can be looked at.
@@ -160,6 +161,11 @@ class _Bucket:
             window += len(piece)
             if self._given_up():
                 raise SourceUnavailable(f"the head ends: {self._place} was not read to its end")
+            if monotonic() >= self._ends:
+                raise SourceUnavailable(
+                    f"{self._endpoint} has not sent {self._place} whole after "
+                    f"{self._patience.whole.total_seconds():.0f} s, which is all that is waited"
+                )
             if monotonic() < ends:
                 continue
             if window < self._patience.least:

@@ -68,16 +68,16 @@ def parsed(model: type[M], text: bytes) -> M:
         ) from None
 
 
-async def pieces_of(request: Request) -> AsyncIterator[bytes]:
-    """The body as it comes. Raises `BodyTooSlow` where it stops coming."""
+async def pieces_of(request: Request, silence: timedelta = SILENCE) -> AsyncIterator[bytes]:
+    """The body as it comes. Raises `BodyTooSlow` where it stops coming for so long."""
     stream = request.stream()
     while True:
         try:
-            async with asyncio.timeout(SILENCE.total_seconds()):
+            async with asyncio.timeout(silence.total_seconds()):
                 piece = await anext(stream, None)
         except (TimeoutError, ClientDisconnect):
             raise BodyTooSlow(
-                f"nothing came of the body for {SILENCE.total_seconds():.0f} s: send it again"
+                f"nothing came of the body for {silence.total_seconds():.0f} s: send it again"
             ) from None
         if piece is None:
             return

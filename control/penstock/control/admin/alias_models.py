@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import datetime
 from typing import Annotated
 
@@ -61,6 +62,11 @@ class AliasModel(BaseModel):
     moved_at: datetime
     moved_by: str
     moves: int = Field(description="that are remembered")
+
+    @property
+    def etag(self) -> str:
+        """Names this state of it, and no other that it had or will have: each move has its time."""
+        return f'"{hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:32]}"'
 
     @classmethod
     def of(cls, alias: Alias) -> AliasModel:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response, status
 
+from penstock.adapters.alias import Alias
 from penstock.control.admin.alias_models import AliasModel, AliasSpecModel, MoveModel
 from penstock.control.admin.auth import Operator, Viewer
 from penstock.control.admin.documents import or_created
-from penstock.control.managers.aliases import AliasManager
+from penstock.control.admin.preconditions import IfMatch, IfNoneMatch, check_tag
+from penstock.control.managers.aliases import AliasManager, OnlyIf
 
 
 class AliasesApi:
@@ -33,9 +35,11 @@ class AliasesApi:
         found = sorted(self._aliases.view.adapters.aliases.items())
         return [AliasModel.of(a) for _, a in found if deployment in (None, a.deployment)]
 
-    async def get_alias(self, deployment: str, alias: str, _: Viewer) -> AliasModel:
+    async def get_alias(
+        self, deployment: str, alias: str, _: Viewer, response: Response
+    ) -> AliasModel:
         """One alias."""
-        return AliasModel.of(self._aliases.alias(deployment, alias))
+        return _shown(self._aliases.alias(deployment, alias), response)
 
     async def put_alias(
         self,
@@ -44,23 +48,51 @@ class AliasesApi:
         body: AliasSpecModel,
         caller: Operator,
         response: Response,
+        if_match: IfMatch = None,
+        if_none_match: IfNoneMatch = None,
     ) -> AliasModel:
         """Moves an alias, or makes it (201). All gateways are told at once; a request that has
         begun ends under the version that it began with."""
-        made, is_new = await self._aliases.put(deployment, alias, body.to_wish(), caller.name)
+        only_if = _as_read(f"alias {deployment}:{alias}", if_match, if_none_match)
+        wish = body.to_wish()
+        made, is_new = await self._aliases.put(deployment, alias, wish, caller.name, only_if)
         if is_new:
             response.status_code = status.HTTP_201_CREATED
-        return AliasModel.of(made)
+        return _shown(made, response)
 
-    async def delete_alias(self, deployment: str, alias: str, caller: Operator) -> None:
+    async def delete_alias(
+        self, deployment: str, alias: str, caller: Operator, if_match: IfMatch = None
+    ) -> None:
         """Deletes an alias; the versions that it named stay."""
-        await self._aliases.delete(deployment, alias, caller.name)
+        only_if = _as_read(f"alias {deployment}:{alias}", if_match)
+        await self._aliases.delete(deployment, alias, caller.name, only_if)
 
-    async def undo_alias(self, deployment: str, alias: str, caller: Operator) -> AliasModel:
+    async def undo_alias(
+        self,
+        deployment: str,
+        alias: str,
+        caller: Operator,
+        response: Response,
+        if_match: IfMatch = None,
+    ) -> AliasModel:
         """Takes the last move back; undone twice, it is where it was."""
-        return AliasModel.of(await self._aliases.undo(deployment, alias, caller.name))
+        only_if = _as_read(f"alias {deployment}:{alias}", if_match)
+        return _shown(await self._aliases.undo(deployment, alias, caller.name, only_if), response)
 
     async def alias_history(self, deployment: str, alias: str, _: Viewer) -> list[MoveModel]:
         """The moves of an alias, the newest first."""
         moves = self._aliases.alias(deployment, alias).moves
         return [MoveModel.of(move) for move in reversed(moves)]
+
+
+def _shown(alias: Alias, response: Response) -> AliasModel:
+    model = AliasModel.of(alias)
+    response.headers["etag"] = model.etag
+    return model
+
+
+def _as_read(what: str, if_match: str | None, if_none_match: str | None = None) -> OnlyIf:
+    """That the alias is as the caller read it."""
+    return lambda alias: check_tag(
+        AliasModel.of(alias).etag if alias else "", if_match, if_none_match, what
+    )

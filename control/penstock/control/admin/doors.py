@@ -21,6 +21,7 @@ from penstock.control.errors import (
     BodyTooSlow,
     Misdirected,
     PenstockError,
+    Unavailable,
     UnsupportedMediaType,
 )
 from penstock.control.managers.tokens import TokenManager
@@ -33,6 +34,7 @@ WRITING = ("POST", "PUT", "PATCH")
 JSON = "application/json"
 UPLOADS = "/admin/v1/adapters"
 MULTIPART = "multipart/form-data"
+STOPPING = "this head ends before the request does: send it again"
 
 
 class Doors:
@@ -45,6 +47,24 @@ class Doors:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hands the request on, or answers with the reason why not."""
+        begun = False
+
+        async def noted(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._admit(scope, receive, noted)
+        except asyncio.CancelledError:
+            # The server's, which ends and has waited for long enough: an upload may take longer.
+            if begun:
+                raise
+            response = explained(Unavailable(STOPPING))
+            response.headers["connection"] = "close"
+            await response(scope, receive, send)
+
+    async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         try:
             self._check_names(scope, headers)

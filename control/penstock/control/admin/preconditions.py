@@ -71,5 +71,17 @@ def check_put(
     check_none_match(known, if_none_match, what)
 
 
+def check_tag(tag: str, if_match: str | None, if_none_match: str | None, what: str) -> None:
+    """Both conditions for what has no generation: `tag` names all that is shown of it, and is empty
+    where it is not there. Raises `RevisionMismatch`."""
+    found = _bare(tag)
+    if if_match is not None and (not found or _bare(if_match) not in ("*", found)):
+        raise RevisionMismatch(
+            f"{what} is {f'at {tag}' if found else 'not there'}, not {if_match}: read it again"
+        )
+    if if_none_match is not None and found and _bare(if_none_match) in ("*", found):
+        raise RevisionMismatch(f"{what} exists: leave If-None-Match out to change it")
+
+
 def _bare(tag: str) -> str:
     return tag.strip().removeprefix("W/").strip('"')

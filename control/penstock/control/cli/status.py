@@ -71,6 +71,7 @@ def to_parts(everything: Everything) -> list[Part]:
         *_alarms(everything.head),
         listing("Deployments", DEPLOYMENT_COLUMNS, map(_deployment, deployments)),
         *notes((it.name, it.status.message) for it in deployments),
+        *notes((it.name, _unregistered(it)) for it in deployments),
         listing("Load", LOAD_COLUMNS, map(_load, deployments)),
         listing("Replicas", REPLICA_COLUMNS, map(_replica, replicas)),
         *notes((it.id, it.last_error) for it in replicas),
@@ -101,6 +102,15 @@ def _deployment(it: DeploymentModel) -> tuple[str, ...]:
     counts = f"{it.status.ready}/{it.status.wanted}"
     adapters = ", ".join(it.aliases)
     return (it.name, it.status.phase, counts, it.spec.engine, it.spec.model, adapters)
+
+
+def _unregistered(it: DeploymentModel) -> str:
+    if not it.unregistered:
+        return ""
+    return (
+        f"nobody can ask for adapters that are not registered: {', '.join(it.unregistered)} "
+        "(alias=version=source); register them and set their aliases"
+    )
 
 
 LOAD_COLUMNS = ("name", "state", "in flight", "queued", "next waits", "waited", "shed")

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from penstock.adapters import promotion, registry
 from penstock.adapters.adapter import AdapterRef, BadAdapterRef, BaseModelFamily
+from penstock.adapters.fitness import FamilyLimits
 from penstock.adapters.promotion import Evidence, PromotionPolicy
 from penstock.adapters.version import AdapterVersion, BadManifest, BadMove, Manifest, VersionState
 from penstock.control.errors import (
@@ -28,7 +29,7 @@ from penstock.control.errors import (
 )
 from penstock.control.managers.adapter_library import AdapterLibrary
 from penstock.control.managers.keeper import Keeper
-from penstock.control.state.adapter_bases import family_named, limits_of
+from penstock.control.state.adapter_bases import family_named, limits_of, revision_of
 from penstock.control.state.adapter_registry import AdapterRegistry, StoredEvidence
 from penstock.control.state.cluster import ClusterView
 from penstock.control.store.adapter_content import TakenIn
@@ -67,6 +68,15 @@ class Reports(Protocol):
         ...
 
 
+class BaseModels(Protocol):
+    """What is known of the models that adapters are made for."""
+
+    def shapes(self, model: str, revision: str) -> Mapping[str, tuple[int, int]]:
+        """Inputs and outputs of each module of one, by its path as adapters name it; empty where
+        they are not known. Blocks."""
+        ...
+
+
 class AdapterManager:
     """Changes the registry through the keeper, so that every gateway is told at once.
 
@@ -74,10 +84,16 @@ class AdapterManager:
     """
 
     def __init__(
-        self, keeper: Keeper, library: AdapterLibrary, reports: Reports, clock: Clock
+        self,
+        keeper: Keeper,
+        library: AdapterLibrary,
+        models: BaseModels,
+        reports: Reports,
+        clock: Clock,
     ) -> None:
         self._keeper = keeper
         self._library = library
+        self._models = models
         self._reports = reports
         self._clock = clock
         self._telling = asyncio.Lock()  # a report has no name until its evidence is stored
@@ -93,7 +109,7 @@ class AdapterManager:
         """Fetches an adapter from its source and registers it; the version as it stands, whether
         it is new. Raises `InvalidInput`, `BadAdapter`, `AdapterTaken` and `Unavailable`."""
         ref, family = self._checked(wish)
-        async with self._library.fetched(source, limits_of(self.view, family)) as content:
+        async with self._library.fetched(source, await self._limits(family)) as content:
             return await self._commit(wish, ref, family, content, source, who)
 
     async def register_upload(
@@ -101,7 +117,7 @@ class AdapterManager:
     ) -> tuple[AdapterVersion, bool]:
         """The same, of files that were sent along."""
         ref, family = self._checked(wish)
-        async with self._library.taken(directory, limits_of(self.view, family)) as content:
+        async with self._library.taken(directory, await self._limits(family)) as content:
             return await self._commit(wish, ref, family, content, UPLOAD, who)
 
     async def promote(self, ref: str, to: VersionState, who: str) -> AdapterVersion:
@@ -190,6 +206,15 @@ class AdapterManager:
                 f"{ref} was removed, and a version is never given again: take another"
             )
         return ref, family_named(self.view, wish.base)
+
+    async def _limits(self, family: BaseModelFamily) -> FamilyLimits:
+        """What the family takes, with the shapes of its model where this machine can read it;
+        elsewhere its replicas look at them when they load the adapter."""
+        limits, revision = limits_of(self.view, family), revision_of(self.view, family)
+        if revision is None:
+            return limits
+        shapes = await asyncio.to_thread(self._models.shapes, family, revision)
+        return replace(limits, shapes=shapes)
 
     async def _commit(
         self,
@@ -284,4 +309,4 @@ def _told() -> Iterator[None]:
         raise InvalidInput(str(error)) from None
 
 
-__all__ = ["UPLOAD", "AdapterManager", "NewAdapter", "Reports"]
+__all__ = ["UPLOAD", "AdapterManager", "BaseModels", "NewAdapter", "Reports"]

@@ -32,11 +32,20 @@ class AliasWish:
     pinned: bool = False
 
 
+OnlyIf = Callable[[Alias | None], None]
+"""Looks at an alias, if there is one, and raises where it is not to be changed."""
+
+
+def _always(_: Alias | None) -> None:
+    """On no condition."""
+
+
 class AliasManager:
     """Changes aliases through the keeper, so that every gateway is told at once, and answers when
     all of them route by it; at the latest after `PATIENCE`, since one may hang.
 
-    All raise `StoreUnavailable` and `HoldsStill`, then nothing is changed.
+    All raise `StoreUnavailable` and `HoldsStill`, and what `only_if` raises of the alias as it is
+    when it would be changed; then nothing is changed.
     """
 
     def __init__(self, keeper: Keeper, routes: RouteManager, clock: Clock) -> None:
@@ -50,29 +59,33 @@ class AliasManager:
         return self._keeper.cluster.view()
 
     async def put(
-        self, deployment: str, name: str, wish: AliasWish, who: str
+        self, deployment: str, name: str, wish: AliasWish, who: str, only_if: OnlyIf = _always
     ) -> tuple[Alias, bool]:
         """Makes an alias, or moves it; the alias, and whether it is new. Raises
         `UnknownDeployment` and `InvalidInput`."""
         target = target_of(wish.weights)
-        is_new = f"{deployment}:{name}" not in self.view.adapters.aliases
+        is_new = False
 
         def step(view: ClusterView) -> Alias:
-            self._check(view, deployment, target)
-            move = Move(target, self._clock.now(), who)
+            nonlocal is_new
             known = view.adapters.aliases.get(f"{deployment}:{name}")
+            is_new = known is None
+            self._check(view, deployment, target)
+            only_if(known)
+            move = Move(target, self._clock.now(), who)
             moved = known.moved(move) if known else _made(deployment, name, move)
             return replace(moved, preload=wish.preload, pinned=wish.pinned)
 
         made = await self._change(step, Author(who, f"{deployment}:{name} is {target}"))
         return made, is_new
 
-    async def undo(self, deployment: str, name: str, who: str) -> Alias:
+    async def undo(self, deployment: str, name: str, who: str, only_if: OnlyIf = _always) -> Alias:
         """Takes the last move back. Raises `UnknownAlias`, and `InvalidInput` where it never moved,
         or what it named then may be named no longer."""
 
         def step(view: ClusterView) -> Alias:
             alias = view.adapters.alias(deployment, name)
+            only_if(alias)
             try:
                 undone = alias.undone(self._clock.now(), who)
             except BadAlias as error:
@@ -82,11 +95,12 @@ class AliasManager:
 
         return await self._change(step, Author(who, f"undo the move of {deployment}:{name}"))
 
-    async def delete(self, deployment: str, name: str, who: str) -> None:
+    async def delete(self, deployment: str, name: str, who: str, only_if: OnlyIf = _always) -> None:
         """Nobody can say it any more. Raises `UnknownAlias`."""
 
         def step(view: ClusterView) -> ClusterView:
             alias = view.adapters.alias(deployment, name)
+            only_if(alias)
             return replace(view, adapters=view.adapters.without_alias(alias))
 
         await self._keeper.desire(step, Author(who, f"delete alias {deployment}:{name}"))

@@ -13,6 +13,9 @@ def listen(host: str, port: int, *, flag: str) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # What it accepts has this from it. An answer is two writes, its head and its body: without it
+    # the body waits until the client has acknowledged the head, which takes it 40 ms.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
         listener.bind((host.strip("[]"), port))
     except OSError as error:

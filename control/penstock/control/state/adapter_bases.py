@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from penstock.adapters.adapter import BaseModelFamily
 from penstock.adapters.alias import Target
 from penstock.adapters.fitness import FamilyLimits
@@ -14,6 +16,8 @@ from penstock.control.state.deployment import (
     DeploymentSpec,
     Template,
 )
+
+_USUAL_REVISION: Final = "main"
 
 
 def family_named(view: ClusterView, base: str) -> BaseModelFamily:
@@ -37,6 +41,14 @@ def limits_of(view: ClusterView, family: BaseModelFamily) -> FamilyLimits:
     refused when it is set."""
     ranks = (template.adapter_rank for template in _templates(view, family))
     return FamilyLimits(max_rank=max(ranks, default=0) or LARGEST_RANK)
+
+
+def revision_of(view: ClusterView, family: BaseModelFamily) -> str | None:
+    """The revision at which the family's deployments take their model, if it is one of the hub;
+    none where they differ: no one model would tell then what fits all of them."""
+    templates = _templates(view, family)
+    told = {dict(each.engine_args).get("revision") or _USUAL_REVISION for each in templates}
+    return told.pop() if len(told) == 1 else None
 
 
 def check_taken(view: ClusterView, deployment: Deployment, target: Target) -> None:
@@ -82,4 +94,4 @@ def _templates(view: ClusterView, family: BaseModelFamily) -> list[Template]:
     return [template for template in templates if template.family == family]
 
 
-__all__ = ["check_aliases_fit", "check_taken", "family_named", "limits_of"]
+__all__ = ["check_aliases_fit", "check_taken", "family_named", "limits_of", "revision_of"]

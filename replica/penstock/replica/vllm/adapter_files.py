@@ -7,9 +7,11 @@ made for another model's width answers with noise. Raises `CannotLoad`: what, wh
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
+from penstock.adapters.base_model import module_shapes, weights_among
 from penstock.adapters.fitness import FamilyLimits, UnfitAdapter, check_family, facts_of
 from penstock.adapters.lora_config import BadLoraConfig, LoraConfig
 from penstock.adapters.safetensors import (
@@ -23,11 +25,9 @@ from penstock.adapters.version import CONFIG_FILE, CONTENT_FILES, WEIGHTS_FILE
 from penstock.replica.adapter_bytes import content_digest
 from penstock.replica.adapter_values import Prepared
 from penstock.replica.engine import AdapterSource, CannotLoad
-from penstock.replica.vllm.checks import ModelPlace, weight_files
+from penstock.replica.vllm.checks import ModelPlace
 
 _LARGEST_CONFIG: Final = 1 << 20
-# Weights of these types have the shape of the module; packed ones have another.
-_UNPACKED: Final = ("F32", "F16", "BF16", "F8_E4M3", "F8_E5M2")
 
 
 def look_at(adapter: AdapterSource, directory: Path, limits: FamilyLimits) -> Prepared:
@@ -63,24 +63,12 @@ def shapes_of(place: ModelPlace) -> dict[str, tuple[int, int]]:
     that cannot be told: a model of the hub, packed weights, paths that adapters name otherwise."""
     if place.directory is None:
         return {}
-    shapes: dict[str, tuple[int, int]] = {}
     try:
-        for path in weight_files(place.directory):
-            if path.suffix != ".safetensors":
-                return {}
-            for tensor in tensors_of(path):
-                if tensor.dtype not in _UNPACKED:
-                    return {}
-                if tensor.name.endswith(".weight") and len(tensor.shape) == 2:
-                    outputs, inputs = tensor.shape
-                    shapes[tensor.name.removesuffix(".weight")] = (inputs, outputs)
+        names = weights_among(path.name for path in place.directory.iterdir())
+        files = [tensors_of(place.directory / name) for name in names]
     except (OSError, BadSafetensors):
         return {}
-    if not any(name.startswith("model.layers.") for name in shapes):
-        return {}
-    if embedding := shapes.get("model.embed_tokens"):
-        shapes.setdefault("lm_head", embedding)  # one tensor for both
-    return shapes
+    return module_shapes(chain.from_iterable(files))
 
 
 def tensors_of(path: Path) -> tuple[Tensor, ...]:

@@ -87,6 +87,12 @@ class VllmWeights:
             raise EngineError(f"adapter {name}: not unloaded: {cause}") from error
         return True
 
+    def close(self, name: str) -> None:
+        """See `Weights`: calls ask the adapter table before they use an adapter."""
+
+    def reopen(self, name: str) -> None:
+        """See `Weights`."""
+
     def uses(self) -> Mapping[str, Use]:
         """See `Weights`."""
         return {name: Use(calls, self._last[name]) for name, calls in self._calls.items()}

@@ -249,7 +249,7 @@ class VllmEngine:
         until = time.monotonic() + call.adapter_wait_ms / 1000
         await self._table.load(adapter, wait=call.adapter_wait_ms / 1000)
         # Others may have taken its place before this task had its turn.
-        while self._table.find(call.adapter) is None:
+        while not self._table.is_open(call.adapter):
             await self._table.load(adapter, wait=max(0.0, until - time.monotonic()))
 
     async def _look_at_named(
