@@ -71,6 +71,9 @@ def request_of(call: Call) -> inference_pb2.CallRequest:
         adapter=call.adapter,
         adapter_digest=call.adapter_digest,
         token_groups=call.token_groups,
+        max_prompt_tokens=call.max_prompt_tokens,
+        max_completion_tokens=call.max_completion_tokens,
+        trim=call.trim,
     )
 
 
