@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from tests.fakes.contract_engines import ALL
 from tests.fakes.lora_adapters import random_adapter
 from tests.fakes.replica_agent import ReplicaAgent, replica_agent
 from tests.fakes.replica_process import ReplicaProcess, inference_stub, running_replica
 
-_ENGINES = {
-    "simulated": ("--model", "m", "--engine-arg", "tokens_per_second=500"),
-    "vllm": ("--model", "penstock-mini"),
-}
 _ADAPTERS = ("--adapter", "pirate@1=penstock-mini/pirate", "--max-adapters", "2")
+_TEXT = " ".join(f"word{number}" for number in range(640))
 
 
-@pytest.fixture(scope="session", params=["simulated", pytest.param("vllm", marks=pytest.mark.vllm)])
+@contextlib.contextmanager
+def _engine(name: str) -> Iterator[tuple[str, ...]]:
+    """The arguments by which a replica has this engine, and what that engine needs."""
+    model = {
+        "simulated": ("--model", "m", "--engine-arg", "tokens_per_second=500", *_ADAPTERS),
+        "vllm": ("--model", "penstock-mini", *_ADAPTERS),
+        "canned": ("--model", "sorry", "--engine-arg", f"text={_TEXT}", *_CONTEXT),
+    }
+    yield ("--engine", name, *model[name])
+
+
+_CONTEXT = ("--engine-arg", "max_model_len=4096")
+
+
+@pytest.fixture(scope="session", params=ALL)
 def replica(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ReplicaProcess]:
-    """A ready replica with one adapter in two slots, on each engine in turn."""
+    """A ready replica on each engine in turn; with one adapter in two slots where it takes any."""
     log = tmp_path_factory.mktemp("replica") / "log"
-    arguments = ("--engine", request.param, *_ENGINES[request.param], *_ADAPTERS)
-    with replica_agent() as agent:
+    with replica_agent() as agent, _engine(request.param) as arguments:
         for seed, name in enumerate(("one@1", "two@1", "three@1", "late@1")):
             directory = tmp_path_factory.mktemp("content") / name
             agent.offer(name, random_adapter(directory, seed), directory)

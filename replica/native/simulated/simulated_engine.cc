@@ -1,6 +1,7 @@
 #include "simulated/simulated_engine.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -19,6 +20,14 @@ constexpr uint32_t kRefusedRetryMs = 1000;
 
 uint64_t micros(Time time) {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(time).count());
+}
+
+// The second field of a W3C traceparent; empty where there is none.
+std::string_view trace_id_of(std::string_view traceparent) {
+  const size_t begin = traceparent.find('-');
+  if (begin == std::string_view::npos) return {};
+  const std::string_view rest = traceparent.substr(begin + 1);
+  return rest.substr(0, rest.find('-'));
 }
 
 int64_t seconds_since_1970() {
@@ -320,6 +329,7 @@ void SimulatedEngine::produce(const StreamPtr& stream, uint64_t count, Time now,
     s.answer.add_begin(&news_);
     news_.head.set_backend_version(settings_.backend_version);
     news_.head.set_model_version(settings_.model_version);
+    news_.head.set_model(settings_.model);
   }
   if (!s.unary) s.answer.add_words(s.sent, upto - s.sent, &news_);
   if (!s.call->internal) figures_.tokens += upto - s.sent;
@@ -367,7 +377,13 @@ void SimulatedEngine::finish(Stream* stream, Time now, News* news) {
   finished->set_backend("simulated");
   finished->set_backend_version(settings_.backend_version);
   finished->set_model_version(settings_.model_version);
+  finished->set_model(settings_.model);
   finished->set_adapter(stream->adapter);
+  finished->set_request_id(stream->call->request.request_id());
+  finished->set_trace_id(std::string(trace_id_of(stream->call->request.traceparent())));
+  const Time first_bytes = stream->unary ? now : stream->first_token;
+  finished->set_ttft_us(micros(first_bytes - stream->accepted));
+  finished->set_total_us(micros(now - stream->accepted));
 }
 
 void SimulatedEngine::stop_cancelled(const StreamPtr& stream, Delivery* delivery) {

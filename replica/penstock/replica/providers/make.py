@@ -1,0 +1,28 @@
+"""The engine that a replica's settings name, where that is a provider's.
+
+Each provider's library is loaded where it is the one.
+"""
+
+from __future__ import annotations
+
+from penstock.replica.engine import CannotLoad
+from penstock.replica.providers.canned import Canned, read_text
+from penstock.replica.providers.provider_engine import CAPACITY, ProviderEngine
+from penstock.replica.providers.settings import Arguments, read_common
+from penstock.replica.providers.values import Provider
+from penstock.replica.settings import Settings
+
+
+def make_provider_engine(settings: Settings) -> ProviderEngine:
+    """Raises `CannotLoad` that names what is wrong."""
+    if settings.adapters or settings.max_adapters or settings.max_adapter_rank:
+        raise CannotLoad(f"the {settings.engine} engine takes no adapters")
+    arguments = Arguments(settings.engine, settings.engine_args)
+    common = read_common(arguments)
+    capacity = settings.max_ongoing or CAPACITY
+    provider: Provider = Canned(read_text(arguments))
+    arguments.check_all_known()
+    return ProviderEngine(provider, settings.model, common, settings.engine_args, capacity)
+
+
+__all__ = ["make_provider_engine"]

@@ -1,0 +1,21 @@
+"""Which engines a test of the contract is for, where that is not all of them."""
+
+from __future__ import annotations
+
+import pytest
+
+_VLLM = pytest.param("vllm", marks=pytest.mark.vllm)
+
+ALL = ("simulated", _VLLM, "canned")
+
+LOCAL = pytest.mark.parametrize("replica", ["simulated", _VLLM], indirect=True)
+"""Those that have tokens, steps and adapters of their own."""
+
+COUNTING = pytest.mark.parametrize("replica", ["simulated", _VLLM, "canned"], indirect=True)
+"""Those that count a prompt before they answer it."""
+
+COMPLETING = pytest.mark.parametrize("replica", ["simulated", _VLLM, "canned"], indirect=True)
+"""Those that serve completions of plain text."""
+
+SLOW = pytest.mark.parametrize("replica", ["simulated", _VLLM], indirect=True)
+"""Those whose answers follow from the prompt, and take time."""
