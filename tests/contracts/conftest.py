@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from tests.fakes import openai_server
 from tests.fakes.contract_engines import ALL
 from tests.fakes.lora_adapters import random_adapter
+from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replica_agent import ReplicaAgent, replica_agent
 from tests.fakes.replica_process import ReplicaProcess, inference_stub, running_replica
 
@@ -25,7 +27,12 @@ def _engine(name: str) -> Iterator[tuple[str, ...]]:
         "vllm": ("--model", "penstock-mini", *_ADAPTERS),
         "canned": ("--model", "sorry", "--engine-arg", f"text={_TEXT}", *_CONTEXT),
     }
-    yield ("--engine", name, *model[name])
+    if name == "openai":
+        with ProviderServer(openai_server.usual(pace=0.002)) as server:
+            base_url = f"base_url={server.url}/v1"
+            yield ("--engine", name, "--model", "gpt-fake", "--engine-arg", base_url)
+    else:
+        yield ("--engine", name, *model[name])
 
 
 _CONTEXT = ("--engine-arg", "max_model_len=4096")

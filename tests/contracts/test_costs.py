@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from penstock.v1 import common_pb2, inference_pb2
-from tests.fakes.contract_engines import COUNTING, LOCAL, SLOW
+from tests.fakes.contract_engines import COUNTING, LOCAL
 from tests.fakes.replica_process import chat_request, load_when, session
 
 pytestmark = pytest.mark.processes
@@ -29,7 +29,7 @@ def _failure(events: list[inference_pb2.CallEvent]) -> common_pb2.ErrorDetail:
     return events[0].failed.error
 
 
-@SLOW
+@LOCAL
 def test_a_cancel_is_answered_with_the_tokens_that_were_made_for_it(stub: Any) -> None:
     before = load_when(stub, lambda load: load.running == 0 and load.calls == 0)
     request = chat_request("A long story", **_LONG)

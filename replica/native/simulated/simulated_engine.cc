@@ -1,13 +1,13 @@
 #include "simulated/simulated_engine.h"
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 #include <variant>
 
 #include "errors.h"
 #include "simulated/inbox_outlet.h"
 #include "simulated/request.h"
+#include "trace.h"
 
 namespace penstock::replica::simulated {
 namespace {
@@ -17,18 +17,6 @@ constexpr uint64_t kSliceTokens = 64;
 // Keys of asked calls, apart from those of the switchboard.
 constexpr uint64_t kAskedKeys = uint64_t{1} << 63;
 constexpr uint32_t kRefusedRetryMs = 1000;
-
-uint64_t micros(Time time) {
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(time).count());
-}
-
-// The second field of a W3C traceparent; empty where there is none.
-std::string_view trace_id_of(std::string_view traceparent) {
-  const size_t begin = traceparent.find('-');
-  if (begin == std::string_view::npos) return {};
-  const std::string_view rest = traceparent.substr(begin + 1);
-  return rest.substr(0, rest.find('-'));
-}
 
 int64_t seconds_since_1970() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();

@@ -9,6 +9,8 @@ from typing import Final
 from penstock.replica.engine import Finished, Usage
 
 _BYTES_PER_TOKEN: Final = 4
+_ONE_TOKEN: Final = 8
+"""Bytes of a piece that may well be one token: many providers send each by itself."""
 _NANOUSD_PER_TOKEN: Final = 1000
 """Of a price of one US dollar per million tokens."""
 
@@ -51,7 +53,7 @@ class Account:
 
     def made(self, size: int) -> int:
         """The answer grew by so many bytes of text; returns how many tokens they are taken for."""
-        tokens = estimated_tokens(size)
+        tokens = estimated_tokens(size) if size > _ONE_TOKEN else min(size, 1)
         self._made += tokens
         return tokens
 

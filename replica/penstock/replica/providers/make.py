@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from penstock.replica.engine import CannotLoad
 from penstock.replica.providers.canned import Canned, read_text
+from penstock.replica.providers.hosts import Hosts
 from penstock.replica.providers.provider_engine import CAPACITY, ProviderEngine
-from penstock.replica.providers.settings import Arguments, read_common
+from penstock.replica.providers.secrets import Secrets
+from penstock.replica.providers.settings import Arguments, Common, read_common
 from penstock.replica.providers.values import Provider
 from penstock.replica.settings import Settings
 
@@ -20,9 +22,22 @@ def make_provider_engine(settings: Settings) -> ProviderEngine:
     arguments = Arguments(settings.engine, settings.engine_args)
     common = read_common(arguments)
     capacity = settings.max_ongoing or CAPACITY
-    provider: Provider = Canned(read_text(arguments))
-    arguments.check_all_known()
+    provider = _provider(settings, arguments, common, capacity)
     return ProviderEngine(provider, settings.model, common, settings.engine_args, capacity)
+
+
+def _provider(settings: Settings, arguments: Arguments, common: Common, capacity: int) -> Provider:
+    hosts = Hosts(settings.provider_hosts)
+    if settings.engine == "openai":
+        from penstock.replica.providers.openai_provider import OpenAIProvider, read_openai
+
+        secrets = Secrets(settings.secrets_dir)
+        openai_settings = read_openai(arguments, secrets, hosts)
+        arguments.check_all_known()
+        return OpenAIProvider(openai_settings, settings.model, common)
+    text = read_text(arguments)
+    arguments.check_all_known()
+    return Canned(text)
 
 
 __all__ = ["make_provider_engine"]
