@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes import openai_server
+from tests.fakes import bedrock_server, openai_server
 from tests.fakes.contract_engines import ALL
 from tests.fakes.lora_adapters import random_adapter
 from tests.fakes.provider_server import ProviderServer
@@ -27,12 +27,26 @@ def _engine(name: str) -> Iterator[tuple[str, ...]]:
         "vllm": ("--model", "penstock-mini", *_ADAPTERS),
         "canned": ("--model", "sorry", "--engine-arg", f"text={_TEXT}", *_CONTEXT),
     }
-    if name == "openai":
+    if name == "bedrock":
+        with ProviderServer(bedrock_server.usual(pace=0.002)) as server, _aws_keys():
+            settings = (f"endpoint_url={server.url}", f"region={bedrock_server.REGION}")
+            words = [word for one in settings for word in ("--engine-arg", one)]
+            yield ("--engine", name, "--model", bedrock_server.MODEL, *words)
+    elif name == "openai":
         with ProviderServer(openai_server.usual(pace=0.002)) as server:
             base_url = f"base_url={server.url}/v1"
             yield ("--engine", name, "--model", "gpt-fake", "--engine-arg", base_url)
     else:
         yield ("--engine", name, *model[name])
+
+
+@contextlib.contextmanager
+def _aws_keys() -> Iterator[None]:
+    """The credentials that the local Bedrock knows, in the environment that replicas inherit."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ACCESS_KEY_ID", bedrock_server.KEY_ID)
+        patch.setenv("AWS_SECRET_ACCESS_KEY", bedrock_server.SECRET)
+        yield
 
 
 _CONTEXT = ("--engine-arg", "max_model_len=4096")

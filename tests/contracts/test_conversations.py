@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from penstock.v1 import inference_pb2
+from tests.fakes.contract_engines import LOCAL
 from tests.fakes.replica_process import answer_of, raw_request
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, LOCAL]
 
 _PIN = {"penstock": {"pin": True}}
 _NEWEST = {"role": "user", "content": "What is a gateway?"}

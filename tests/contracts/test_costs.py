@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from penstock.v1 import common_pb2, inference_pb2
-from tests.fakes.contract_engines import COUNTING, LOCAL
+from tests.fakes.contract_engines import LOCAL
 from tests.fakes.replica_process import chat_request, load_when, session
 
 pytestmark = pytest.mark.processes
@@ -48,7 +48,6 @@ def test_a_cancel_is_answered_with_the_tokens_that_were_made_for_it(stub: Any) -
     assert after.tokens == told
 
 
-@COUNTING
 def test_a_failed_call_says_what_it_cost(stub: Any) -> None:
     request = chat_request("Hello", **_GREEDY)
     request.max_prompt_tokens = 1
@@ -56,7 +55,7 @@ def test_a_failed_call_says_what_it_cost(stub: Any) -> None:
     assert failed.usage == common_pb2.Usage(), "it never came to the engine"
 
 
-@COUNTING
+@LOCAL
 def test_a_prompt_beyond_the_calls_budget_is_refused_with_both_numbers(stub: Any) -> None:
     request = chat_request("Hello there", **_GREEDY)
     prompt = _call(stub, request)[-1].finished.usage.prompt_tokens

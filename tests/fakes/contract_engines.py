@@ -6,18 +6,15 @@ import pytest
 
 _VLLM = pytest.param("vllm", marks=pytest.mark.vllm)
 
-ALL = ("simulated", _VLLM, "canned", "openai")
+ALL = ("simulated", _VLLM, "canned", "openai", "bedrock")
 
 LOCAL = pytest.mark.parametrize("replica", ["simulated", _VLLM], indirect=True)
 """Those that have tokens, steps and adapters of their own."""
-
-COUNTING = pytest.mark.parametrize("replica", ["simulated", _VLLM, "canned"], indirect=True)
-"""Those that count a prompt before they answer it."""
 
 COMPLETING = pytest.mark.parametrize(
     "replica", ["simulated", _VLLM, "canned", "openai"], indirect=True
 )
 """Those that serve completions of plain text."""
 
-SLOW = pytest.mark.parametrize("replica", ["simulated", _VLLM, "openai"], indirect=True)
+SLOW = pytest.mark.parametrize("replica", ["simulated", _VLLM, "openai", "bedrock"], indirect=True)
 """Those whose answers follow from the prompt, and take time."""

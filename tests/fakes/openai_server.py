@@ -70,14 +70,16 @@ def redirect(location: str) -> Scenario:
     return refuse(307, "go there", headers={"location": location})
 
 
-def raw_stream(*portions: bytes, cut: bool = False, silent: bool = False) -> Scenario:
+def raw_stream(
+    *portions: bytes, cut: bool = False, silent: bool = False, pause: float = 0.001
+) -> Scenario:
     """Sends these portions of a stream as they are; then ends, breaks, or says nothing more."""
 
     async def answer(asked: Asked, wire: Wire) -> None:
         await wire.begin("text/event-stream", _HEADERS)
         for portion in portions:
             await wire.portion(portion)
-            await asyncio.sleep(0.001)  # so that they come apart
+            await asyncio.sleep(pause)  # so that they come apart
         if silent:
             await asyncio.sleep(60)
         if cut:

@@ -23,6 +23,7 @@ from tests.fakes.provider_calls import (
     end_of,
     failure,
     objects_of,
+    provider_engine,
 )
 from tests.fakes.provider_server import ProviderServer, Scenario
 
@@ -308,19 +309,27 @@ async def test_a_rotated_key_counts_from_the_next_call_on(
 
 
 async def test_a_hundred_streams_run_at_once_and_the_next_waits(
-    engine: ProviderEngine, server: ProviderServer
+    server: ProviderServer, secrets: Path
 ) -> None:
     for _ in range(101):
-        server.next.append(provider.usual(pace=0.05, key=KEY))
-    tasks = [
-        asyncio.ensure_future(asked(engine, chat(stream=True, max_tokens=15))) for _ in range(101)
-    ]
-    while server.running < 100:
-        await asyncio.sleep(0.01)
-    assert (engine.load().running, engine.load().waiting) == (100, 1)
-    ends = [events[-1] for events in await asyncio.gather(*tasks)]
+        server.next.append(provider.usual(pace=0.1, key=KEY))
+    settings = (f"base_url={server.url}/v1", "api_key_file=key")
+    flags = ("--secrets-dir", str(secrets))
+    async with provider_engine("openai", MODEL, *settings, flags=flags) as engine:
+        one = chat(stream=True, max_tokens=15)
+        tasks = [asyncio.ensure_future(asked(engine, one)) for _ in range(101)]
+        while server.running < 100:
+            await asyncio.sleep(0.01)
+        assert (engine.load().running, engine.load().waiting) == (100, 1)
+        ends = [events[-1] for events in await asyncio.gather(*tasks)]
     assert all(isinstance(end, Finished) for end in ends)
     assert server.most_running == 100
+
+
+async def test_a_sign_of_life_is_no_silence(engine: ProviderEngine, server: ProviderServer) -> None:
+    pings = (b": ping\n\n",) * 3
+    server.next.append(provider.raw_stream(*_EVENTS[:2], *pings, *_EVENTS[2:], pause=0.25))
+    assert objects_of(await asked(engine, chat(stream=True)))
 
 
 async def test_a_slow_client_holds_the_provider_back_and_is_no_fault_of_it(

@@ -50,9 +50,6 @@ class Canned:
     async def answer(self, ask: Ask, account: Account) -> AsyncGenerator[Piece, None]:
         """The text, as far as the request's limit goes."""
         prompt = sum(len(_WORD.findall(text)) for text in _texts(ask))
-        most = ask.call.max_prompt_tokens
-        if most and prompt > most:
-            raise errors.prompt_too_long(_prompt_field(ask), prompt, most)
         _, limit = completion_limit(ask.call, ask.body)
         words = self._words[: limit or None]
         reason = "length" if len(words) < len(self._words) else "stop"

@@ -35,6 +35,12 @@ def _provider(settings: Settings, arguments: Arguments, common: Common, capacity
         openai_settings = read_openai(arguments, secrets, hosts)
         arguments.check_all_known()
         return OpenAIProvider(openai_settings, settings.model, common)
+    if settings.engine == "bedrock":
+        from penstock.replica.providers.bedrock_provider import BedrockProvider
+
+        bedrock = BedrockProvider(arguments, hosts, settings.model, common, capacity)
+        arguments.check_all_known()
+        return bedrock
     text = read_text(arguments)
     arguments.check_all_known()
     return Canned(text)

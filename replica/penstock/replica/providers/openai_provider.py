@@ -21,7 +21,7 @@ from penstock.replica.providers.openai_requests import PATHS, outgoing
 from penstock.replica.providers.secrets import NoSecret, Secrets, scrubbed
 from penstock.replica.providers.settings import Arguments, Common
 from penstock.replica.providers.sse import BadEvents, Events
-from penstock.replica.providers.values import Ask, Piece, Place
+from penstock.replica.providers.values import HEARD, Ask, Piece, Place
 
 _OPENAI: Final = "https://api.openai.com/v1"
 
@@ -140,6 +140,7 @@ async def _streamed(
     events, reading = Events(), reader(ask, account, clean)
     try:
         async for portion in reply.portions():
+            yield HEARD
             for name, data in events.feed(portion):
                 for piece in reading.take(name, data):
                     yield piece

@@ -31,6 +31,7 @@ from penstock.replica.engine import (
 )
 from penstock.replica.providers import errors, requests
 from penstock.replica.providers.account import Account
+from penstock.replica.providers.budgets import within_budget
 from penstock.replica.providers.no_adapters import NoWeights
 from penstock.replica.providers.reachability import open_once
 from penstock.replica.providers.retries import pause
@@ -168,7 +169,8 @@ class ProviderEngine:
         if 0 < self._common.max_model_len < asked:
             raise errors.beyond_context(field, asked, self._common.max_model_len)
         requests.check_tools(body, self._common.tools)
-        return Ask(call, body, int(datetime.now(UTC).timestamp()))
+        ask = Ask(call, body, int(datetime.now(UTC).timestamp()))
+        return within_budget(ask, self._common.max_model_len)
 
     async def _in_turn(self, ask: Ask, sink: Sink) -> None:
         self._waiting += 1
@@ -211,14 +213,16 @@ class ProviderEngine:
                 asyncio.timeout(common.first_event_timeout) as limit,
             ):
                 async for piece in pieces:
-                    if not account.begun:
-                        self._begin(ask, account, sink)
-                    self._tokens += piece.tokens
-                    if sink.write(piece.body, piece.events, (), piece.tokens):
-                        # The client is slow, which is no fault of the provider.
-                        limit.reschedule(None)
-                        await sink.room()
-                    limit.reschedule(now() + common.between_events_timeout)
+                    if piece.body:
+                        if not account.begun:
+                            self._begin(ask, account, sink)
+                        self._tokens += piece.tokens
+                        if sink.write(piece.body, piece.events, (), piece.tokens):
+                            # The client is slow, which is no fault of the provider.
+                            limit.reschedule(None)
+                            await sink.room()
+                    if account.begun:
+                        limit.reschedule(now() + common.between_events_timeout)
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -229,7 +233,14 @@ class ProviderEngine:
     def _begin(self, ask: Ask, account: Account, sink: Sink) -> None:
         account.begun = True
         content_type = "text/event-stream" if ask.stream else "application/json"
-        sink.head(Head(200, content_type))
+        sink.head(
+            Head(
+                200,
+                content_type,
+                trimmed_messages=ask.trimmed_messages,
+                trimmed_tokens=ask.trimmed_tokens,
+            )
+        )
 
     def _fail(self, failed: Failed, account: Account, ask: Ask, sink: Sink) -> None:
         self._prompt_tokens += account.usage().prompt_tokens

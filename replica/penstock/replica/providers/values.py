@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from penstock.replica.engine import Call, Failed
 from penstock.replica.providers.account import Account
@@ -17,6 +17,8 @@ class Ask:
     call: Call
     body: dict[str, Any]
     created: int  # of the answer: seconds since 1970
+    trimmed_messages: int = 0  # left out of the conversation, as `Call.trim` allows
+    trimmed_tokens: int = 0  # that it has fewer for it, estimated
 
     @property
     def stream(self) -> bool:
@@ -40,6 +42,10 @@ class Place:
     host: str
     port: int
     tls: bool
+
+
+HEARD: Final = Piece(b"", events=0)
+"""The provider gave a sign of life that is nothing for the client."""
 
 
 class ProviderFailed(Exception):
@@ -84,4 +90,4 @@ class Provider(Protocol):
         ...
 
 
-__all__ = ["Ask", "Piece", "Place", "Provider", "ProviderFailed"]
+__all__ = ["HEARD", "Ask", "Piece", "Place", "Provider", "ProviderFailed"]
