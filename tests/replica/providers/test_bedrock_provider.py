@@ -63,37 +63,39 @@ async def test_a_unary_answer_is_one_body(bedrock_engine: ProviderEngine) -> Non
     assert body["usage"]["completion_tokens"] == end_of(events).completion_tokens == 2
 
 
+_URL = f"data:image/png;base64,{base64.b64encode(_PNG).decode()}"
+_THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "sig"}
+_FUNCTION = {"name": "weather", "arguments": '{"city": "Graz"}'}
+_CONVERSATION = [
+    {"role": "system", "content": "Be kind."},
+    {
+        "role": "user",
+        "content": [
+            {"type": "text", "text": "What is it?"},
+            {"type": "image_url", "image_url": {"url": _URL}},
+        ],
+    },
+    {
+        "role": "assistant",
+        "content": "I look.",
+        "thinking_blocks": [_THOUGHT],
+        "tool_calls": [{"id": "c1", "type": "function", "function": _FUNCTION}],
+    },
+    {"role": "tool", "tool_call_id": "c1", "content": "Sun"},
+    {"role": "user", "content": "And then?"},
+]
+
+
 async def test_all_that_a_conversation_holds_arrives_at_bedrock(
     bedrock_engine: ProviderEngine, bedrock_server: ProviderServer
 ) -> None:
-    url = f"data:image/png;base64,{base64.b64encode(_PNG).decode()}"
-    thought = {"type": "thinking", "thinking": "Hm.", "signature": "sig"}
-    function = {"name": "weather", "arguments": '{"city": "Graz"}'}
-    messages = [
-        {"role": "system", "content": "Be kind."},
-        {
-            "role": "user",
-            "content": [
-                {"type": "text", "text": "What is it?"},
-                {"type": "image_url", "image_url": {"url": url}},
-            ],
-        },
-        {
-            "role": "assistant",
-            "content": "I look.",
-            "thinking_blocks": [thought],
-            "tool_calls": [{"id": "c1", "type": "function", "function": function}],
-        },
-        {"role": "tool", "tool_call_id": "c1", "content": "Sun"},
-        {"role": "user", "content": "And then?"},
-    ]
     asked_for = {"temperature": 0.5, "top_p": 0.9, "stop": ["END"], "max_tokens": 4, "top_k": 7}
     choice = {"type": "function", "function": {"name": "weather"}}
     await asked(
         bedrock_engine,
         call(
             "/v1/chat/completions",
-            messages=messages,
+            messages=_CONVERSATION,
             tools=[_WEATHER],
             tool_choice=choice,
             **asked_for,
