@@ -79,6 +79,7 @@ Settings settings(const py::dict& values) {
   s.per_request = values["per_request"].cast<bool>();
   s.max_model_len = values["max_model_len"].cast<uint32_t>();
   s.backend_version = values["backend_version"].cast<std::string>();
+  s.model = values["model"].cast<std::string>();
   s.model_version = values["model_version"].cast<std::string>();
   return s;
 }

@@ -56,30 +56,39 @@ void read_head(PyObject* tuple, v1::Head* head) {
   head->set_model_version(text(PyTuple_GET_ITEM(tuple, 8)));
   head->set_trimmed_messages(number(PyTuple_GET_ITEM(tuple, 9)));
   head->set_trimmed_tokens(number(PyTuple_GET_ITEM(tuple, 10)));
+  head->set_model(text(PyTuple_GET_ITEM(tuple, 11)));
 }
 
-// Three items from `at` on.
+uint64_t large_number(PyObject* tuple, Py_ssize_t at) {
+  return py::handle(PyTuple_GET_ITEM(tuple, at)).cast<uint64_t>();
+}
+
+// Four items from `at` on.
 void read_usage(PyObject* tuple, Py_ssize_t at, v1::Usage* usage) {
   usage->set_prompt_tokens(number(PyTuple_GET_ITEM(tuple, at)));
   usage->set_completion_tokens(number(PyTuple_GET_ITEM(tuple, at + 1)));
   usage->set_cached_tokens(number(PyTuple_GET_ITEM(tuple, at + 2)));
+  usage->set_cost_nanousd(large_number(tuple, at + 3));
 }
 
 void read_finished(PyObject* tuple, v1::Finished* finished) {
-  const auto micros = [tuple](Py_ssize_t at) {
-    return py::handle(PyTuple_GET_ITEM(tuple, at)).cast<uint64_t>();
-  };
   read_usage(tuple, 2, finished->mutable_usage());
-  finished->mutable_timings()->set_queue_us(micros(5));
-  finished->mutable_timings()->set_prefill_us(micros(6));
-  finished->mutable_timings()->set_decode_us(micros(7));
-  for (const py::handle reason : py::handle(PyTuple_GET_ITEM(tuple, 8))) {
+  finished->mutable_timings()->set_queue_us(large_number(tuple, 6));
+  finished->mutable_timings()->set_prefill_us(large_number(tuple, 7));
+  finished->mutable_timings()->set_decode_us(large_number(tuple, 8));
+  for (const py::handle reason : py::handle(PyTuple_GET_ITEM(tuple, 9))) {
     finished->add_finish_reasons(text(reason.ptr()));
   }
-  finished->set_adapter(text(PyTuple_GET_ITEM(tuple, 9)));
-  finished->set_backend(text(PyTuple_GET_ITEM(tuple, 10)));
-  finished->set_backend_version(text(PyTuple_GET_ITEM(tuple, 11)));
-  finished->set_model_version(text(PyTuple_GET_ITEM(tuple, 12)));
+  finished->set_adapter(text(PyTuple_GET_ITEM(tuple, 10)));
+  finished->set_backend(text(PyTuple_GET_ITEM(tuple, 11)));
+  finished->set_backend_version(text(PyTuple_GET_ITEM(tuple, 12)));
+  finished->set_model_version(text(PyTuple_GET_ITEM(tuple, 13)));
+  finished->set_model(text(PyTuple_GET_ITEM(tuple, 14)));
+  finished->set_request_id(text(PyTuple_GET_ITEM(tuple, 15)));
+  finished->set_trace_id(text(PyTuple_GET_ITEM(tuple, 16)));
+  finished->set_provider_request_id(text(PyTuple_GET_ITEM(tuple, 17)));
+  finished->set_ttft_us(large_number(tuple, 18));
+  finished->set_total_us(large_number(tuple, 19));
 }
 
 void read_failed(PyObject* tuple, v1::Failed* failed) {
@@ -101,13 +110,13 @@ Py_ssize_t length_of(WriteKind kind) {
     case WriteKind::kChunk:
       return 6;
     case WriteKind::kHead:
-      return 11;
+      return 12;
     case WriteKind::kFinished:
-      return 13;
+      return 20;
     case WriteKind::kFailed:
-      return 13;
+      return 14;
     case WriteKind::kCancelled:
-      return 5;
+      return 6;
   }
   return -1;
 }

@@ -19,6 +19,7 @@ CPP_NAMES = re.compile(r"\b(secure_getenv|getenv|setenv|putenv|unsetenv|clearenv
 PYTHON_MAY = {
     "control/penstock/control/adapter_sources/hugging_face.py": "where that tool's cache lies",
     "control/penstock/control/outside/processes.py": "hands it on to what it starts, with more",
+    "replica/penstock/replica/providers/secrets.py": "secrets that a deployment names by variable",
     "replica/penstock/replica/settings.py": "the log level of a replica that is started by hand",
     "replica/penstock/replica/vllm/environment.py": "vLLM is configured by variables",
     "replica/penstock/replica/vllm/engine_process.py": "tells its parent to the engine's process",

@@ -14,11 +14,15 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("control", "replica", "adapters", "evals")
 
-# package prefix -> prefixes of control that may import it from outside of it
+_BEDROCK = "penstock.replica.providers.bedrock_client"
+
+# package prefix -> prefixes of modules that may import it from outside of it
 ONLY_IN = {
-    "boto3": ("penstock.control.adapter_sources.s3",),
-    "botocore": ("penstock.control.adapter_sources.s3",),
-    "urllib3": ("penstock.control.adapter_sources.s3",),
+    "boto3": ("penstock.control.adapter_sources.s3", _BEDROCK),
+    "botocore": ("penstock.control.adapter_sources.s3", _BEDROCK),
+    "urllib3": ("penstock.control.adapter_sources.s3", _BEDROCK),
+    # vLLM's answers are made of its types.
+    "openai": ("penstock.replica.providers.openai_client", "penstock.replica.vllm"),
     "python_multipart": ("penstock.control.adapter_sources.multipart_parts",),
     # vLLM's app is one of FastAPI's; the replica registers its handlers there.
     "fastapi": ("penstock.control.admin", "penstock.replica.vllm"),

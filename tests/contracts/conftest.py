@@ -2,30 +2,63 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from tests.fakes import bedrock_server, openai_server
+from tests.fakes.contract_engines import ALL
 from tests.fakes.lora_adapters import random_adapter
+from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replica_agent import ReplicaAgent, replica_agent
 from tests.fakes.replica_process import ReplicaProcess, inference_stub, running_replica
 
-_ENGINES = {
-    "simulated": ("--model", "m", "--engine-arg", "tokens_per_second=500"),
-    "vllm": ("--model", "penstock-mini"),
-}
 _ADAPTERS = ("--adapter", "pirate@1=penstock-mini/pirate", "--max-adapters", "2")
+_TEXT = " ".join(f"word{number}" for number in range(640))
 
 
-@pytest.fixture(scope="session", params=["simulated", pytest.param("vllm", marks=pytest.mark.vllm)])
+@contextlib.contextmanager
+def _engine(name: str) -> Iterator[tuple[str, ...]]:
+    """The arguments by which a replica has this engine, and what that engine needs."""
+    model = {
+        "simulated": ("--model", "m", "--engine-arg", "tokens_per_second=500", *_ADAPTERS),
+        "vllm": ("--model", "penstock-mini", *_ADAPTERS),
+        "canned": ("--model", "sorry", "--engine-arg", f"text={_TEXT}", *_CONTEXT),
+    }
+    if name == "bedrock":
+        with ProviderServer(bedrock_server.usual(pace=0.002)) as server, _aws_keys():
+            settings = (f"endpoint_url={server.url}", f"region={bedrock_server.REGION}")
+            words = [word for one in settings for word in ("--engine-arg", one)]
+            yield ("--engine", name, "--model", bedrock_server.MODEL, *words)
+    elif name == "openai":
+        with ProviderServer(openai_server.usual(pace=0.002)) as server:
+            base_url = f"base_url={server.url}/v1"
+            yield ("--engine", name, "--model", "gpt-fake", "--engine-arg", base_url)
+    else:
+        yield ("--engine", name, *model[name])
+
+
+@contextlib.contextmanager
+def _aws_keys() -> Iterator[None]:
+    """The credentials that the local Bedrock knows, in the environment that replicas inherit."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ACCESS_KEY_ID", bedrock_server.KEY_ID)
+        patch.setenv("AWS_SECRET_ACCESS_KEY", bedrock_server.SECRET)
+        yield
+
+
+_CONTEXT = ("--engine-arg", "max_model_len=4096")
+
+
+@pytest.fixture(scope="session", params=ALL)
 def replica(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ReplicaProcess]:
-    """A ready replica with one adapter in two slots, on each engine in turn."""
+    """A ready replica on each engine in turn; with one adapter in two slots where it takes any."""
     log = tmp_path_factory.mktemp("replica") / "log"
-    arguments = ("--engine", request.param, *_ENGINES[request.param], *_ADAPTERS)
-    with replica_agent() as agent:
+    with replica_agent() as agent, _engine(request.param) as arguments:
         for seed, name in enumerate(("one@1", "two@1", "three@1", "late@1")):
             directory = tmp_path_factory.mktemp("content") / name
             agent.offer(name, random_adapter(directory, seed), directory)

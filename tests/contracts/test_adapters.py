@@ -14,10 +14,11 @@ import grpc
 import pytest
 
 from penstock.v1 import common_pb2, inference_pb2
+from tests.fakes.contract_engines import LOCAL
 from tests.fakes.replica_agent import ReplicaAgent
 from tests.fakes.replica_process import answer_of, chat_request, load_when, session
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, LOCAL]
 
 _GREEDY: dict[str, Any] = {"temperature": 0, "max_tokens": 12, "ignore_eos": True}
 _LONG: dict[str, Any] = {**_GREEDY, "max_tokens": 600, "stream": True}

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from penstock.v1 import common_pb2, inference_pb2
+from tests.fakes.contract_engines import LOCAL
 from tests.fakes.replica_process import chat_request, load_when, session
 
 pytestmark = pytest.mark.processes
@@ -28,6 +29,7 @@ def _failure(events: list[inference_pb2.CallEvent]) -> common_pb2.ErrorDetail:
     return events[0].failed.error
 
 
+@LOCAL
 def test_a_cancel_is_answered_with_the_tokens_that_were_made_for_it(stub: Any) -> None:
     before = load_when(stub, lambda load: load.running == 0 and load.calls == 0)
     request = chat_request("A long story", **_LONG)
@@ -53,6 +55,7 @@ def test_a_failed_call_says_what_it_cost(stub: Any) -> None:
     assert failed.usage == common_pb2.Usage(), "it never came to the engine"
 
 
+@LOCAL
 def test_a_prompt_beyond_the_calls_budget_is_refused_with_both_numbers(stub: Any) -> None:
     request = chat_request("Hello there", **_GREEDY)
     prompt = _call(stub, request)[-1].finished.usage.prompt_tokens
@@ -100,6 +103,7 @@ def test_the_metrics_are_the_replicas_own_and_its_engines(stub: Any) -> None:
     assert len(samples) == len({line for line in text.splitlines() if line and line[0] != "#"})
 
 
+@LOCAL
 def test_a_session_that_asks_hears_of_the_load_as_it_changes(stub: Any) -> None:
     load_when(stub, lambda load: load.calls == 0)
     with session(stub) as client, session(stub) as other:

@@ -29,7 +29,7 @@ def _asked(stub: Any, path: str, **fields: Any) -> list[inference_pb2.CallEvent]
 
 
 def test_an_endpoint_that_the_model_lacks_may_be_asked_of_another_replica(stub: Any) -> None:
-    (event,) = _asked(stub, "/v1/embeddings", input="Hello")
+    (event,) = _asked(stub, "/v1/rerank", query="Hello", documents=["Hi"])
     error = event.failed.error
     assert (error.status, error.code, error.param) == (400, "unsupported_endpoint", "model")
     assert "/v1/chat/completions" in error.message

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from penstock.v1 import common_pb2, inference_pb2
+from tests.fakes.contract_engines import COMPLETING, LOCAL, SLOW
 from tests.fakes.replica_process import (
     ReplicaProcess,
     answer_of,
@@ -73,9 +74,19 @@ def test_a_unary_chat_is_one_json_body_with_true_usage(stub: Any) -> None:
     assert finished.usage.completion_tokens == 12
     assert finished.usage.prompt_tokens == body["usage"]["prompt_tokens"] > 0
     assert list(finished.finish_reasons) == ["length"]
-    assert finished.backend in {"simulated", "vllm"}
+    assert finished.backend in {"simulated", "vllm", "canned", "openai", "bedrock"}
     assert finished.backend_version
     assert finished.model_version == events[0].head.model_version != ""
+    assert finished.model == events[0].head.model != ""
+
+
+def test_the_end_says_whose_call_it_was_and_how_long_it_took(stub: Any) -> None:
+    request = chat_request("Hello there", "req_7", stream=True, **_GREEDY)
+    request.traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    finished = _call(stub, request)[-1].finished
+    assert finished.request_id == "req_7"
+    assert finished.trace_id == "0af7651916cd43dd8448eb211c80319c"
+    assert 0 < finished.ttft_us <= finished.total_us < 60_000_000
 
 
 def test_the_same_greedy_request_gets_the_same_words_streamed_and_unary(stub: Any) -> None:
@@ -86,6 +97,7 @@ def test_the_same_greedy_request_gets_the_same_words_streamed_and_unary(stub: An
     assert _text(streamed) == unary["choices"][0]["message"]["content"] != ""
 
 
+@SLOW
 def test_another_prompt_gets_other_words(stub: Any) -> None:
     texts = {
         json.loads(answer_of(_call(stub, chat_request(prompt, **_GREEDY))))["choices"][0][
@@ -96,6 +108,7 @@ def test_another_prompt_gets_other_words(stub: Any) -> None:
     assert len(texts) == 2
 
 
+@LOCAL
 def test_an_adapter_changes_the_words_and_is_named_at_the_end(stub: Any) -> None:
     base = chat_request("What is a gateway?", **_GREEDY)
     pirate = chat_request("What is a gateway?", **_GREEDY)
@@ -110,6 +123,7 @@ def test_an_adapter_changes_the_words_and_is_named_at_the_end(stub: Any) -> None
     assert adapted[-1].finished.adapter == "pirate@1"
 
 
+@LOCAL
 def test_the_answer_names_the_model_as_the_client_wrote_it(stub: Any) -> None:
     request = chat_request("Hello", **_GREEDY)
     request.model = "test-model:pirate"
@@ -117,6 +131,7 @@ def test_the_answer_names_the_model_as_the_client_wrote_it(stub: Any) -> None:
     assert json.loads(answer_of(_call(stub, request)))["model"] == "test-model:pirate"
 
 
+@COMPLETING
 def test_a_completion_is_answered_in_its_own_format(stub: Any) -> None:
     body = {"model": "test-model", "prompt": "Once upon a time", **_GREEDY}
     request = raw_request(json.dumps(body).encode())
@@ -127,6 +142,7 @@ def test_a_completion_is_answered_in_its_own_format(stub: Any) -> None:
     assert answer["usage"]["completion_tokens"] == 12
 
 
+@COMPLETING
 def test_a_streamed_completion_carries_text(stub: Any) -> None:
     body = {"model": "test-model", "prompt": "Once upon a time", "stream": True, **_GREEDY}
     request = raw_request(json.dumps(body).encode())
@@ -149,6 +165,7 @@ def test_no_usage_comes_when_it_is_not_asked_for(stub: Any) -> None:
     assert all(one["choices"] for one in objects)
 
 
+@LOCAL
 def test_token_groups_add_up_to_the_answer(stub: Any) -> None:
     request = chat_request("Hello there", stream=True, **_GREEDY)
     request.token_groups = True
@@ -221,6 +238,7 @@ def test_a_session_that_is_half_closed_gets_its_running_calls_finished(stub: Any
         assert client.has_ended(1)
 
 
+@SLOW
 def test_a_cancel_frees_the_engine(stub: Any) -> None:
     with session(stub) as client:
         client.start(chat_request("A long story", stream=True, max_tokens=600, ignore_eos=True))
@@ -232,6 +250,7 @@ def test_a_cancel_frees_the_engine(stub: Any) -> None:
         assert client.events[1][-1].HasField("cancelled")
 
 
+@SLOW
 def test_a_client_that_vanishes_frees_the_engine(stub: Any) -> None:
     with session(stub) as client:
         client.start(*(chat_request("A long story", f"v{i}", **_LONG) for i in range(3)))
@@ -254,6 +273,7 @@ def test_a_call_without_credit_is_held_while_others_flow(stub: Any) -> None:
         sse_objects(client.body(1))
 
 
+@LOCAL
 def test_a_ready_replica_says_so_and_what_it_has(stub: Any) -> None:
     load = load_when(stub, lambda load: load.state == inference_pb2.REPLICA_STATE_READY)
     assert load.max_running > 0
@@ -283,6 +303,7 @@ def test_a_healthy_replica_is_healthy_at_every_depth(stub: Any, depth: Any) -> N
     assert (reply.latency_us > 0) == (depth == inference_pb2.HEALTH_DEPTH_DEEP)
 
 
+@LOCAL
 def test_an_adapter_can_be_unloaded_and_loaded_again(stub: Any) -> None:
     unload = inference_pb2.AdaptersRequest(unload="pirate@1")
     assert not stub.Adapters(unload, timeout=20).loaded
@@ -294,6 +315,7 @@ def test_an_adapter_can_be_unloaded_and_loaded_again(stub: Any) -> None:
     assert _call(stub, request)[-1].HasField("finished")
 
 
+@SLOW
 def test_a_draining_replica_finishes_its_calls_takes_none_and_stops_cleanly(
     stub: Any, replica: ReplicaProcess
 ) -> None:

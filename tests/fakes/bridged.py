@@ -78,6 +78,9 @@ class FakeEngine:
     async def pool(self, text: str, *, priority: int = 0) -> int:
         raise NotImplementedError
 
+    async def reach(self) -> None:
+        return
+
     async def probe(self) -> None:
         return
 

@@ -34,6 +34,7 @@ class MemoryStore:
 
     def __init__(self, contents: Contents | None = None) -> None:
         self.failing = False
+        self.unreadable = False  # what was spent
         self.refused = 0  # writes
         self._version = contents.version if contents else 0
         self._documents: dict[Key, Stored] = dict(contents.documents) if contents else {}
@@ -85,6 +86,8 @@ class MemoryStore:
         ]
 
     async def spent(self, first: date, last: date, deployment: str | None = None) -> list[SpendRow]:
+        if self.unreadable:
+            raise StoreUnavailable("the store was told to fail")
         found: dict[tuple[date, str], Spend] = {}
         for row in await self.usage(first, last):
             if deployment in (None, row.of.deployment):

@@ -263,6 +263,17 @@ class FakeReplica(FakeServer, services.InferenceServicer):
                 raise
             await call.tell_cancelled()
 
+    async def Call(
+        self,
+        request: v1.CallRequest,
+        context: grpc.aio.ServicerContext[v1.CallRequest, v1.CallEvent],
+    ) -> None:
+        """One call, without a session and without credit."""
+        self.authorizations.append(authorization_of(context))
+        call = FakeCall(0, request, context.write, float("inf"))
+        self.calls.append(call)
+        await self._run(call)
+
     async def WatchLoad(
         self,
         request: v1.WatchLoadRequest,

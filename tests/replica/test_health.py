@@ -79,6 +79,9 @@ class FakeEngine:
             return self._numbers
         raise EngineError(self._numbers or "it generates")
 
+    async def reach(self) -> None:
+        return
+
     async def probe(self) -> None:
         match next(self._probes, "hangs"):
             case "dead":

@@ -24,7 +24,15 @@ _ONE = st.one_of(
     st.builds(Message, st.just("tool"), st.booleans(), result_of=_IDS, size=_SIZES),
 )
 _CONVERSATIONS = st.lists(_ONE, max_size=20)
-_BUDGETS = st.integers(-5, 500)
+
+
+@st.composite
+def _asked(draw: st.DrawFn) -> tuple[list[Message], int]:
+    """A conversation, and a budget that is near what some of its turns have."""
+    messages = draw(_CONVERSATIONS)
+    conversation = Conversation(messages)
+    kept = conversation.kept(draw(st.integers(0, conversation.cuts)))
+    return messages, _tokens(messages, kept) + draw(st.sampled_from([0, 0, -1, 1, 7]))
 
 
 def _trimmed(messages: Sequence[Message], budget: int) -> Fit | None:
@@ -46,33 +54,39 @@ def _pairs(messages: Sequence[Message]) -> list[tuple[int, int]]:
     ]
 
 
-@given(_CONVERSATIONS, _BUDGETS)
+@given(_asked())
 def test_what_fits_has_no_more_tokens_than_it_may_and_says_truly_how_many(
-    messages: list[Message], budget: int
+    asked: tuple[list[Message], int],
 ) -> None:
+    messages, budget = asked
     fit = _trimmed(messages, budget)
     if fit is not None:
         assert fit.tokens == _tokens(messages, fit.kept) <= budget
         assert fit.whole == _tokens(messages, range(len(messages)))
 
 
-@given(_CONVERSATIONS, _BUDGETS)
-def test_a_call_and_its_results_stay_or_go_together(messages: list[Message], budget: int) -> None:
+@given(_asked())
+def test_a_call_and_its_results_stay_or_go_together(
+    asked: tuple[list[Message], int],
+) -> None:
+    messages, budget = asked
     fit = _trimmed(messages, budget)
     if fit is not None:
         for call, result in _pairs(messages):
             assert (call in fit.kept) == (result in fit.kept)
 
 
-@given(_CONVERSATIONS, _BUDGETS)
-def test_what_stays_keeps_its_order(messages: list[Message], budget: int) -> None:
+@given(_asked())
+def test_what_stays_keeps_its_order(asked: tuple[list[Message], int]) -> None:
+    messages, budget = asked
     fit = _trimmed(messages, budget)
     if fit is not None:
         assert list(fit.kept) == sorted(set(fit.kept))
 
 
-@given(_CONVERSATIONS, _BUDGETS)
-def test_system_pinned_and_the_newest_turn_stay(messages: list[Message], budget: int) -> None:
+@given(_asked())
+def test_system_pinned_and_the_newest_turn_stay(asked: tuple[list[Message], int]) -> None:
+    messages, budget = asked
     fit = _trimmed(messages, budget)
     if fit is None:
         return
@@ -103,8 +117,9 @@ def test_oldest_turns_go_first(messages: list[Message]) -> None:
         )  # fmt: skip
 
 
-@given(_CONVERSATIONS, _BUDGETS)
-def test_no_turn_goes_that_need_not(messages: list[Message], budget: int) -> None:
+@given(_asked())
+def test_no_turn_goes_that_need_not(asked: tuple[list[Message], int]) -> None:
+    messages, budget = asked
     conversation = Conversation(messages)
     enough = [
         cuts
@@ -119,8 +134,9 @@ def test_no_turn_goes_that_need_not(messages: list[Message], budget: int) -> Non
         assert fit.kept == conversation.kept(enough[0])
 
 
-@given(_CONVERSATIONS, _BUDGETS, st.integers(1, 100))
-def test_more_room_never_keeps_less(messages: list[Message], budget: int, more: int) -> None:
+@given(_asked(), st.integers(1, 100))
+def test_more_room_never_keeps_less(asked: tuple[list[Message], int], more: int) -> None:
+    messages, budget = asked
     tight, wide = _trimmed(messages, budget), _trimmed(messages, budget + more)
     if tight is not None:
         assert wide is not None

@@ -5,12 +5,13 @@ PenstockError (500)
  > NotFound (404)          > UnknownDeployment, UnknownNode, UnknownReplica, UnknownGateway,
                            UnknownTenant, UnknownKey, UnknownAdapter, UnknownAlias
  > Conflict (409)          > DeploymentExists, GatewayNotReplaced, TenantExists, AdapterTaken,
-                           AdapterInUse, NotPromoted
+                           AdapterInUse, NotPromoted, NotTestable
  > PreconditionFailed (412) > RevisionMismatch
  > Refused                 > Unauthenticated (401), Forbidden (403), BodyTooSlow (408),
                            BodyTooLarge (413), UnsupportedMediaType (415), Misdirected (421)
  > Unavailable (503)       > NodeUnreachable, NoHeadAnswers, StoreUnavailable, HoldsStill,
-                           TokenRefused, SourceUnavailable
+                           TokenRefused, SourceUnavailable, NoReadyReplica
+ > ReplicaFailed (502), ReplicaTooSlow (504)
  > ReplicaRefused (500)
  > ImpossibleTransition (500)
  > CannotStart (500)       > AddressTaken, DataDirInUse, StoreCorrupted, LaunchFailed,
@@ -147,6 +148,12 @@ class NotPromoted(Conflict):
     kind = "not-promoted"
 
 
+class NotTestable(Conflict):
+    """The deployment serves nothing that a test could ask, or is to have no replica."""
+
+    kind = "not-testable"
+
+
 class GatewayNotReplaced(Conflict):
     """The gateway that was to take over does not work, or another one is on its way."""
 
@@ -261,6 +268,26 @@ class SourceUnavailable(Unavailable):
     """Where an adapter is to come from does not answer, or not to this process."""
 
     kind = "source-unavailable"
+
+
+class NoReadyReplica(Unavailable):
+    """The deployment has no replica that could be asked."""
+
+    kind = "no-ready-replica"
+
+
+class ReplicaFailed(PenstockError):
+    """A replica answered a request with an error."""
+
+    status_hint = 502
+    kind = "replica-failed"
+
+
+class ReplicaTooSlow(PenstockError):
+    """A replica did not answer a request in time."""
+
+    status_hint = 504
+    kind = "replica-too-slow"
 
 
 class ReplicaRefused(PenstockError):

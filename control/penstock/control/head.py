@@ -35,7 +35,7 @@ from penstock.control.data_dir import (
 )
 from penstock.control.errors import CannotStart
 from penstock.control.head_adapters import HeadAdapters, head_adapters
-from penstock.control.head_admin import admin_server
+from penstock.control.head_admin import AdminSources, admin_server
 from penstock.control.head_gateway import gateway_manager
 from penstock.control.managers.deployments import DeploymentManager
 from penstock.control.managers.gateway_reports import GatewayReports
@@ -46,6 +46,7 @@ from penstock.control.managers.opening import look_around_then_act
 from penstock.control.managers.proxies import GatewayManager
 from penstock.control.managers.routes import RouteManager
 from penstock.control.managers.shares import ShareManager
+from penstock.control.managers.spend import SpendManager
 from penstock.control.managers.usage import UsageManager
 from penstock.control.metrics.head import HeadFacts, HeadMetrics
 from penstock.control.metrics.server import serve_metrics
@@ -53,6 +54,7 @@ from penstock.control.outside.clock import SystemClock
 from penstock.control.outside.dialer import Dialer
 from penstock.control.outside.grpc_clients import GrpcAgentClient
 from penstock.control.outside.logs import configure_logs
+from penstock.control.outside.replica_caller import GrpcReplicaCaller
 from penstock.control.outside.replica_pinger import GrpcReplicaPinger
 from penstock.control.outside.sockets import check_free, listen
 from penstock.control.placement.agents import AgentPlacement
@@ -121,17 +123,17 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         placement = _placement(keeper, dialer, stack)
         adapters = await head_adapters(settings, keeper, placement, clock, stack)
         health = _health(settings, keeper, clock, dialer, stack)
-        usage = await _usage(keeper, store, clock, stack)
+        usage, spend = await _usage(keeper, store, clock, stack)
+        reports = GatewayReports(keeper, signs, clock, traffic)
         services = (
-            RoutesService(routes, GatewayReports(keeper, signs, clock, traffic), usage),
-            NodesService(
-                health, settings.timings.heartbeat, adapters.contents, lambda: keeper.stamp
-            ),
+            RoutesService(routes, reports, usage),
+            _nodes(settings, keeper, health, adapters),
         )
         rpc_address = await _serve_rpc(settings, security, services, stack)
         gateway = gateway_manager(settings, rpc_address, keeper, signs, stack)
+        sources = AdminSources(traffic, spend, GrpcReplicaCaller(dialer), gateway)
         admin = await admin_server(
-            settings, admin_listener, keeper, adapters, routes, store, clock, gateway, traffic
+            settings, admin_listener, keeper, adapters, routes, store, clock, sources
         )
         announce(settings.data_dir, _addresses(settings, admin_listener, rpc_address))
         yield _Head(
@@ -173,14 +175,21 @@ def _observed(
     return keeper, routes, metrics
 
 
+def _nodes(
+    settings: HeadSettings, keeper: Keeper, health: HealthManager, adapters: HeadAdapters
+) -> NodesService:
+    return NodesService(health, settings.timings.heartbeat, adapters.contents, lambda: keeper.stamp)
+
+
 async def _usage(
     keeper: Keeper, store: SqliteStore, clock: SystemClock, stack: AsyncExitStack
-) -> UsageManager:
+) -> tuple[UsageManager, SpendManager]:
     """What was used is known before routes are told, and written before the store closes."""
-    usage = UsageManager(keeper, store, ShareManager(keeper, clock), clock)
+    spend = SpendManager(keeper, store, clock)
+    usage = UsageManager(keeper, store, ShareManager(keeper, clock), spend, clock)
     await usage.judge()
     stack.push_async_callback(usage.flush)
-    return usage
+    return usage, spend
 
 
 def _security(settings: HeadSettings) -> ClusterSecurity:

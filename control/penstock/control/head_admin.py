@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+from dataclasses import dataclass
 from importlib import metadata
 
 from penstock.control.admin.app import admin_app
@@ -15,7 +16,9 @@ from penstock.control.head_adapters import HeadAdapters
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.proxies import GatewayManager
 from penstock.control.managers.routes import RouteManager
+from penstock.control.managers.spend import SpendManager
 from penstock.control.managers.tokens import TokenManager, new_secret
+from penstock.control.managers.trials import ReplicaCaller
 from penstock.control.secrets_files import made_or_read
 from penstock.control.settings import LOOPBACK, HeadSettings, split_address
 from penstock.control.state.traffic import Traffic
@@ -23,6 +26,16 @@ from penstock.control.store.store import Store
 from penstock.control.supervision.clock import Clock
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class AdminSources:
+    """What the API shows and whom it asks, beside those who change the cluster."""
+
+    traffic: Traffic
+    spend: SpendManager
+    replicas: ReplicaCaller
+    gateways: GatewayManager | None
 
 
 async def admin_server(
@@ -33,8 +46,7 @@ async def admin_server(
     routes: RouteManager,
     store: Store,
     clock: Clock,
-    gateways: GatewayManager | None,
-    traffic: Traffic,
+    sources: AdminSources,
 ) -> AdminServer:
     """The server, idle. Raises `SecretUnusable`."""
     _warn_of_plain_tokens(settings)
@@ -48,8 +60,10 @@ async def admin_server(
         tokens,
         clock,
         store,
-        gateways,
-        traffic,
+        sources.spend,
+        sources.replicas,
+        sources.gateways,
+        sources.traffic,
     )
     app = admin_app(services, metadata.version("penstock"), hosts=_hosts(settings))
     return AdminServer(app, listener, settings.tls)

@@ -24,7 +24,7 @@ std::string_view limit_field(const openai::Endpoint& endpoint) {
 }  // namespace
 
 Awaitable<RequestFlow::Failed> RequestFlow::admit(Exchange& x) {
-  x.admitted = x.settlement.enter(base::Phase::kAdmit);
+  x.admitted = x.entered = x.settlement.enter(base::Phase::kAdmit);
   x.last_write = parts_.timers.now();
   if (x.request.delivery == openai::Delivery::kStream) {
     arm_unless_none(x.heartbeat, parts_.config.heartbeat);

@@ -39,8 +39,9 @@ void add_beginning(AnswerHead& head, std::chrono::nanoseconds age, std::string_v
   head.headers.push_back({"x-penstock-trace-id", std::string(trace_id)});
 }
 
-void add_if_told(AnswerHead& head, std::string_view name, const std::string& value) {
-  if (!value.empty() && base::is_printable_ascii(value)) head.headers.push_back({name, value});
+void add_if_told(AnswerHead& head, std::string_view name, std::string value) {
+  if (value.empty() || !base::is_printable_ascii(value)) return;
+  head.headers.push_back({name, std::move(value)});
 }
 
 void add_rate(AnswerHead& head, const std::optional<admission::RateWindow>& window,
@@ -62,8 +63,8 @@ void add_rates(AnswerHead& head, const admission::RateState& rates) {
 }
 
 // Who answered, and what it had not to compute. A head that counted no prompt says nothing of that.
-void add_facts(AnswerHead& head, const std::string& backend_version, const v1::Head& told) {
-  add_if_told(head, "x-penstock-backend-version", backend_version);
+void add_facts(AnswerHead& head, std::string backend_version, const v1::Head& told) {
+  add_if_told(head, "x-penstock-backend-version", std::move(backend_version));
   add_if_told(head, "x-penstock-model-version", told.model_version());
   if (told.prompt_tokens() == 0) return;
   head.headers.push_back({"x-penstock-prefix-hit", std::to_string(told.cached_tokens())});

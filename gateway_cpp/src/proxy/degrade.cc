@@ -130,7 +130,7 @@ void RequestFlow::let_go(Exchange& x) {
 }
 
 Awaitable<RequestFlow::Failed> RequestFlow::take_rung(Exchange& x, const routing::Rung& rung) {
-  x.settlement.enter(base::Phase::kAdmit);
+  x.entered = x.settlement.enter(base::Phase::kAdmit);
   Failed no;
   if (rung.kind == Kind::kTrim) {
     x.is_cut = true;
@@ -165,7 +165,7 @@ base::Error RequestFlow::step_back(Exchange& x) {
   x.record().deployment = std::move(ending.deployment);
   x.record().adapter = std::move(ending.adapter);
   x.record().replica = std::move(ending.replica);
-  x.estimated_wait = ending.estimated_wait;
+  x.estimated_wait = x.record().estimated_wait = ending.estimated_wait;
   return std::move(ending.error);
 }
 

@@ -108,6 +108,7 @@ struct RequestFlow::Exchange {
   base::SteadyTime last_write;                  // the client's last sign of life from us, coarse
   base::SteadyTime last_heard;                  // the replica's, coarse
   base::SteadyTime admitted;                    // when admission began
+  base::SteadyTime entered;                     // when that of the deployment that it is with did
   base::SteadyTime sent;                        // when the request first went to a replica
   std::chrono::nanoseconds queue_wait{0};       // the time between
   std::chrono::milliseconds estimated_wait{0};  // as it was told then

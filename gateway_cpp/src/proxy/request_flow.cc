@@ -202,23 +202,22 @@ void RequestFlow::close_attempt(Exchange& x) {
   x.attempt.reset();
 }
 
-// For the first time.
-void RequestFlow::note_sent(Exchange& x, base::SteadyTime now, base::DeploymentMetrics& metrics) {
+// For the first time with this deployment.
+void RequestFlow::note_sent(Exchange& x, base::SteadyTime now) {
+  const auto& metrics = x.settlement.opening();
+  metrics->queue_wait.observe(now - x.entered);
+  metrics->note_estimate(x.estimated_wait, now - x.entered);
+  x.record().estimated_wait = x.estimated_wait;
+  x.account->open(x.record().deployment, x.record().adapter, metrics);
+  if (x.sent != base::SteadyTime{}) return;
   x.sent = now;
   x.queue_wait = x.sent - x.admitted;
-  metrics.queue_wait.observe(x.queue_wait);
-  metrics.note_estimate(x.estimated_wait, x.queue_wait);
   x.record().queue_wait = x.queue_wait;
-  x.record().estimated_wait = x.estimated_wait;
 }
 
 void RequestFlow::send(Exchange& x) {
   const auto now = x.settlement.enter(base::Phase::kOpen);
-  if (!x.settlement.is_open()) {
-    const auto& metrics = x.settlement.opening();
-    x.account->open(x.record().deployment, x.record().adapter, metrics);
-    if (x.sent == base::SteadyTime{}) note_sent(x, now, *metrics);
-  }
+  if (!x.settlement.is_open()) note_sent(x, now);
   x.attempt.emplace(x.place.replica());
   const Target& target = x.attempt->target;
   x.failover.sent_to({target.id});

@@ -107,7 +107,7 @@ class RequestFlow {
   Awaitable<Failed> open(Exchange& x);
   Awaitable<Failed> first_news(Exchange& x);
   void send(Exchange& x);
-  static void note_sent(Exchange& x, base::SteadyTime now, base::DeploymentMetrics& metrics);
+  static void note_sent(Exchange& x, base::SteadyTime now);
   uint32_t adapter_wait_ms(const Exchange& x);
   v1::CallRequest call_request(const Exchange& x);
   void close_attempt(Exchange& x);

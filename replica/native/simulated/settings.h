@@ -23,6 +23,7 @@ struct Settings {
   bool per_request = false;          // a request may override `behaviour` by its field "simulate"
   uint32_t max_model_len = 1 << 20;  // tokens of prompt and answer together
   std::string backend_version;
+  std::string model;
   std::string model_version;
 };
 

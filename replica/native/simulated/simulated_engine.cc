@@ -7,6 +7,7 @@
 #include "errors.h"
 #include "simulated/inbox_outlet.h"
 #include "simulated/request.h"
+#include "trace.h"
 
 namespace penstock::replica::simulated {
 namespace {
@@ -16,10 +17,6 @@ constexpr uint64_t kSliceTokens = 64;
 // Keys of asked calls, apart from those of the switchboard.
 constexpr uint64_t kAskedKeys = uint64_t{1} << 63;
 constexpr uint32_t kRefusedRetryMs = 1000;
-
-uint64_t micros(Time time) {
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(time).count());
-}
 
 int64_t seconds_since_1970() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -320,6 +317,7 @@ void SimulatedEngine::produce(const StreamPtr& stream, uint64_t count, Time now,
     s.answer.add_begin(&news_);
     news_.head.set_backend_version(settings_.backend_version);
     news_.head.set_model_version(settings_.model_version);
+    news_.head.set_model(settings_.model);
   }
   if (!s.unary) s.answer.add_words(s.sent, upto - s.sent, &news_);
   if (!s.call->internal) figures_.tokens += upto - s.sent;
@@ -367,7 +365,13 @@ void SimulatedEngine::finish(Stream* stream, Time now, News* news) {
   finished->set_backend("simulated");
   finished->set_backend_version(settings_.backend_version);
   finished->set_model_version(settings_.model_version);
+  finished->set_model(settings_.model);
   finished->set_adapter(stream->adapter);
+  finished->set_request_id(stream->call->request.request_id());
+  finished->set_trace_id(std::string(trace_id_of(stream->call->request.traceparent())));
+  const Time first_bytes = stream->unary ? now : stream->first_token;
+  finished->set_ttft_us(micros(first_bytes - stream->accepted));
+  finished->set_total_us(micros(now - stream->accepted));
 }
 
 void SimulatedEngine::stop_cancelled(const StreamPtr& stream, Delivery* delivery) {

@@ -13,6 +13,10 @@ using Time = std::chrono::nanoseconds;  // since the engine's start
 
 inline constexpr Time kNever = Time::max();
 
+inline uint64_t micros(Time time) {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(time).count());
+}
+
 // Time between the tokens of a stream; 0: no pace, as fast as it goes.
 inline Time period_of(double tokens_per_second) {
   if (tokens_per_second <= 0) return Time(0);

@@ -15,7 +15,7 @@ class Inbox:
 
 class SimulatedEngine:
     """The simulated engine, on its own thread. `values`: every field of `SimulatedSettings` and
-    backend_version, model_version, max_model_len."""
+    backend_version, model, model_version, max_model_len."""
 
     def __init__(self, values: Mapping[str, int | float | str | bool], inbox: Inbox) -> None: ...
     def ask(self, key: int, request: bytes) -> None:

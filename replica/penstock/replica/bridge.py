@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -65,6 +66,7 @@ class _Answer:
     """The sink of one native call. It ends once, and that is decided here alone."""
 
     __slots__ = (
+        "_accepted",
         "_batch",
         "_ended",
         "_facts",
@@ -72,6 +74,7 @@ class _Answer:
         "_leave",
         "_open",
         "_paused",
+        "_record",
         "_room",
         "_usage",
         "task",
@@ -81,6 +84,8 @@ class _Answer:
         self._key = key
         self._batch = batch
         self._facts = facts
+        self._record = wire.Record()
+        self._accepted = time.monotonic()
         self._open = True
         self._ended = False
         self._paused = False
@@ -89,8 +94,15 @@ class _Answer:
         self._usage: Callable[[], Usage] = Usage
         self.task: asyncio.Task[None] | None = None
 
+    def accept(self, call: Call) -> None:
+        """It is the answer to this."""
+        self._record.request_id = call.request_id
+        self._record.trace_id = wire.trace_id_of(call.traceparent)
+
     def head(self, head: Head) -> None:
         if self._open:
+            # The first bytes come along with it, or at once.
+            self._record.ttft_us = self._age_us()
             self._batch.add(wire.head_write(self._key, head, self._facts))
 
     def write(
@@ -113,7 +125,8 @@ class _Answer:
 
     def finish(self, finished: Finished) -> None:
         if self._open:
-            self._end(wire.finished_write(self._key, finished, self._facts))
+            self._record.total_us = self._age_us()
+            self._end(wire.finished_write(self._key, finished, self._facts, self._record))
 
     def fail(self, failed: Failed) -> None:
         if self._open:
@@ -149,6 +162,9 @@ class _Answer:
         """The engine works on it no more. Who did not want the rest is told what it cost."""
         if not self._ended:
             self._end(wire.cancelled_write(self._key, self._usage()))
+
+    def _age_us(self) -> int:
+        return int((time.monotonic() - self._accepted) * 1e6)
 
     def _end(self, write: wire.Write) -> None:
         self._ended = True
@@ -186,6 +202,7 @@ class Bridge:
         except Exception as error:
             answer.fail(_failure_of(error))
             return
+        answer.accept(call)
         self._running[key] = answer
         answer.task = self._tasks.create_task(self._run(answer, call))
         # Not in `_run`, which never begins where the cancel comes along with the start.

@@ -94,6 +94,8 @@ class Finished:
     decode_us: int = 0
     finish_reasons: tuple[str, ...] = ()
     adapter: str = ""
+    cost_nanousd: int = 0
+    provider_request_id: str = ""  # what a managed provider calls the request
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,7 @@ class Usage:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
+    cost_nanousd: int = 0  # billionths of a US dollar; 0: nothing, or no prices
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +130,7 @@ class EngineKind(StrEnum):
 
     TEXT = "text"  # it generates tokens
     VECTORS = "vectors"  # it pools: embeddings, scores, classes; it cannot generate
+    PROVIDER = "provider"  # another party answers for it, and charges for each answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +144,7 @@ class EngineFacts:
     max_running: int
     config_hash: str
     endpoints: tuple[str, ...] = ()  # paths that the model serves, by their first names
+    model: str = ""  # path, hub id or the provider's id of the model that answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +273,11 @@ class Engine(Protocol):
     async def pool(self, text: str, *, priority: int = 0) -> int:
         """Runs one text through a model that pools, before all of a higher priority; returns how
         many finite numbers came out. Raises `EngineError`, also where the model only generates."""
+        ...
+
+    async def reach(self) -> None:
+        """Returns when what answers for this engine takes connections. Costs nothing there. Raises
+        `EngineError` that says what is in the way; an engine of this machine just returns."""
         ...
 
     async def probe(self) -> None:

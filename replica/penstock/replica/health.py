@@ -57,11 +57,12 @@ class Health:
         self._checks: dict[EngineKind, Callable[[], Awaitable[_Failure | None]]] = {
             EngineKind.TEXT: self._generate,
             EngineKind.VECTORS: self._pool,
+            EngineKind.PROVIDER: self._reach,
         }
 
     async def deep(self) -> Verdict:
         """Asks the engine for a little of what it is there for, before all that waits: five greedy
-        tokens, or the vector of one word.
+        tokens, or the vector of one word; of a provider, whether it takes connections.
 
         A full engine may let that wait nevertheless; it is well while it works for others.
         """
@@ -111,7 +112,15 @@ class Health:
     def _made(self) -> int:
         """What shows that the engine works: it grows with all that it does."""
         figures = self._engine.load()
-        return figures.tokens if self._engine.kind() is EngineKind.TEXT else figures.steps
+        return figures.steps if self._engine.kind() is EngineKind.VECTORS else figures.tokens
+
+    async def _reach(self) -> _Failure | None:
+        """Why a provider cannot be reached. Nothing is asked of it: its answers cost money."""
+        try:
+            await self._engine.reach()
+        except EngineError as error:
+            return _Failure(str(error))
+        return None
 
     async def _pool(self) -> _Failure | None:
         """Why there were no numbers, if there were none."""

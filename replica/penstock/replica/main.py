@@ -37,7 +37,7 @@ from penstock.replica.logs import configure_logs, tell_end
 from penstock.replica.presence import Presence
 from penstock.replica.progress import Patience
 from penstock.replica.registration import Registration
-from penstock.replica.settings import Settings, parse_settings
+from penstock.replica.settings import PROVIDERS, Settings, parse_settings
 from penstock.replica.simulated_engine import SimulatedEngine
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ class Replica:
 
 def preload(settings: Settings) -> ForkedEngine | None:
     """What of the engine has to come before the first thread; gRPC has some."""
-    if settings.engine == "simulated":
+    if settings.engine != "vllm":
         return None
     from penstock.replica.vllm import preload as vllm
 
@@ -257,7 +257,8 @@ def preload(settings: Settings) -> ForkedEngine | None:
 
 
 def make_engine(settings: Settings, inbox: Inbox, forked: ForkedEngine | None = None) -> Engine:
-    """The engine that the settings name. Only the real one brings vLLM with it."""
+    """The engine that the settings name. Only the real one brings vLLM with it, and only a
+    provider's the library that speaks with it."""
     room = _adapter_room(settings)
     if settings.engine == "simulated":
         return SimulatedEngine(
@@ -268,6 +269,10 @@ def make_engine(settings: Settings, inbox: Inbox, forked: ForkedEngine | None = 
             inbox,
             room,
         )
+    if settings.engine in PROVIDERS:
+        from penstock.replica.providers.make import make_provider_engine
+
+        return make_provider_engine(settings)
     from penstock.replica.vllm.engine import VllmEngine
 
     return VllmEngine(

@@ -14,7 +14,10 @@ from penstock.adapters.lora_config import LARGEST_RANK
 from penstock.adapters.version import is_digest
 from penstock.replica.engine import AdapterSource, CannotLoad
 
-ENGINES = ("vllm", "simulated")
+PROVIDERS = ("bedrock", "openai", "canned")
+"""Engines for which another party answers, or nobody."""
+
+ENGINES = ("vllm", "simulated", *PROVIDERS)
 
 _BY_DIGEST = "sha256:"
 _SOURCES = "an absolute directory, a name that the replica ships, or sha256:<digest>"
@@ -45,6 +48,8 @@ class Settings:
     allow_model_code: bool = False  # engine arguments may make it run code that comes with a model
     drain: float = 30.0  # that running calls get after SIGTERM
     adapter_load_timeout: float = 30.0  # that a call waits for its adapter
+    secrets_dir: str = ""  # what a provider's secret files lie below; empty: there are none
+    provider_hosts: tuple[str, ...] = ()  # that a provider's may be; none: any
 
 
 class _Parser(argparse.ArgumentParser):
@@ -77,6 +82,8 @@ def parse_settings(argv: Sequence[str] | None = None) -> Settings:
         allow_model_code=options.allow_model_code,
         drain=options.drain,
         adapter_load_timeout=options.adapter_load_timeout,
+        secrets_dir=options.secrets_dir,
+        provider_hosts=tuple(filter(None, options.provider_hosts.split(","))),
     )
 
 
@@ -106,6 +113,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--probe-timeout", type=_seconds, default=10.0, metavar="SECONDS")
     add("--allow-model-code", action="store_true", help="engine arguments may run a model's code")
     add("--drain", type=_seconds, default=30.0, metavar="SECONDS")
+    add("--secrets-dir", default="", metavar="PATH", help="where a provider's secret files are")
+    add("--provider-hosts", default="", metavar="HOST,...", help="that providers may be (any)")
     return parser
 
 
@@ -198,4 +207,4 @@ def _adapter(text: str, agent: str) -> AdapterSource:
     return AdapterSource(ref, digest=digest)
 
 
-__all__ = ["ENGINES", "PATIENCE", "Settings", "parse_settings"]
+__all__ = ["ENGINES", "PATIENCE", "PROVIDERS", "Settings", "parse_settings"]

@@ -121,6 +121,7 @@ class SimulatedEngine:
         self._asked: dict[int, asyncio.Queue[Event]] = {}
         self._death = asyncio.Event()
         self._reason = ""
+        self._model = model
         self._model_version = _digest([model])
         self.native = _server.SimulatedEngine(self._native_values(), inbox.native)
         settings = self._settings
@@ -149,6 +150,7 @@ class SimulatedEngine:
             max_running=self._settings.max_running,
             config_hash=_digest([self._model_version, asdict(self._settings)]),
             endpoints=_ENDPOINTS,
+            model=self._model,
         )
 
     async def answer(self, call: Call, sink: Sink) -> None:
@@ -187,6 +189,9 @@ class SimulatedEngine:
         """It cannot."""
         raise EngineError("the simulated engine generates, it does not pool")
 
+    async def reach(self) -> None:
+        """It answers in this process."""
+
     async def probe(self) -> None:
         """One token; never comes from an engine that hangs."""
         if self._death.is_set():
@@ -219,6 +224,7 @@ class SimulatedEngine:
             "per_request": bool(self._settings.per_request),
             "max_model_len": MAX_MODEL_LEN,
             "backend_version": version("penstock"),
+            "model": self._model,
             "model_version": self._model_version,
         }
 

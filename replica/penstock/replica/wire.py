@@ -6,6 +6,7 @@ kind, then the fields in the order of native/python_writes.h, which makes the me
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from penstock.adapters.adapter import AdapterRef
@@ -35,6 +36,22 @@ FAILED: Final = 3
 CANCELLED: Final = 4
 
 _FAULTS = {"client": common_pb2.FAULT_CLIENT, "upstream": common_pb2.FAULT_UPSTREAM}
+
+
+@dataclass(slots=True)
+class Record:
+    """What a call's end tells of the call itself."""
+
+    request_id: str = ""
+    trace_id: str = ""
+    ttft_us: int = 0  # accepted to first body bytes
+    total_us: int = 0  # accepted to the end
+
+
+def trace_id_of(traceparent: str) -> str:
+    """The trace that a W3C traceparent names; empty where it names none."""
+    fields = traceparent.split("-")
+    return fields[1] if len(fields) > 1 else ""
 
 
 def call_of(request: inference_pb2.CallRequest) -> Call:
@@ -71,6 +88,9 @@ def request_of(call: Call) -> inference_pb2.CallRequest:
         adapter=call.adapter,
         adapter_digest=call.adapter_digest,
         token_groups=call.token_groups,
+        max_prompt_tokens=call.max_prompt_tokens,
+        max_completion_tokens=call.max_completion_tokens,
+        trim=call.trim,
     )
 
 
@@ -88,10 +108,11 @@ def head_write(key: int, head: Head, facts: EngineFacts) -> Write:
         facts.model_version,
         head.trimmed_messages,
         head.trimmed_tokens,
+        facts.model,
     )
 
 
-def finished_write(key: int, finished: Finished, facts: EngineFacts) -> Write:
+def finished_write(key: int, finished: Finished, facts: EngineFacts, record: Record) -> Write:
     """The end of the call's answer, with what answered."""
     return (
         key,
@@ -99,6 +120,7 @@ def finished_write(key: int, finished: Finished, facts: EngineFacts) -> Write:
         finished.prompt_tokens,
         finished.completion_tokens,
         finished.cached_tokens,
+        finished.cost_nanousd,
         finished.queue_us,
         finished.prefill_us,
         finished.decode_us,
@@ -107,6 +129,12 @@ def finished_write(key: int, finished: Finished, facts: EngineFacts) -> Write:
         facts.backend,
         facts.backend_version,
         facts.model_version,
+        facts.model,
+        record.request_id,
+        record.trace_id,
+        finished.provider_request_id,
+        record.ttft_us,
+        record.total_us,
     )
 
 
@@ -184,8 +212,8 @@ def failure_message(failure: Failure) -> inference_pb2.AdapterFailure:
     return inference_pb2.AdapterFailure(name=failure.name, digest=failure.digest, reason=reason)
 
 
-def _counts(usage: Usage) -> tuple[int, int, int]:
-    return usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens
+def _counts(usage: Usage) -> tuple[int, int, int, int]:
+    return usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens, usage.cost_nanousd
 
 
 def _retry_of(failed: Failed) -> common_pb2.Retry:
@@ -225,6 +253,8 @@ def _finished_of(message: inference_pb2.Finished) -> Finished:
         decode_us=message.timings.decode_us,
         finish_reasons=tuple(message.finish_reasons),
         adapter=message.adapter,
+        cost_nanousd=message.usage.cost_nanousd,
+        provider_request_id=message.provider_request_id,
     )
 
 
@@ -247,6 +277,7 @@ __all__ = [
     "FAILED",
     "FINISHED",
     "HEAD",
+    "Record",
     "Write",
     "adapter_message",
     "adapter_of",
@@ -259,4 +290,5 @@ __all__ = [
     "finished_write",
     "head_write",
     "request_of",
+    "trace_id_of",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,14 +16,17 @@ from penstock.control.adapter_sources.base_models import MachineModels
 from penstock.control.adapter_sources.sources import MachineSources
 from penstock.control.admin.app import admin_app
 from penstock.control.admin.services import AdminServices
+from penstock.control.errors import PenstockError
 from penstock.control.managers.adapter_library import AdapterLibrary
 from penstock.control.managers.adapters import AdapterManager
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.routes import RouteManager
+from penstock.control.managers.spend import SpendManager
 from penstock.control.managers.tokens import TokenManager
 from penstock.control.state.cluster import Cluster
 from penstock.control.state.tokens import Role
 from penstock.control.state.traffic import Traffic
+from penstock.control.state.trial import Outcome, Question
 from penstock.control.store.adapter_content import INCOMING, AdapterContents
 from penstock.control.store.evidence_reports import EvidenceReports
 from tests.fakes.control_clock import ManualClock
@@ -45,11 +49,28 @@ class Admin:
     contents: AdapterContents
     services: AdminServices
     library: AdapterLibrary
+    replicas: FakeReplicas
 
     async def headers(self, role: Role) -> dict[str, str]:
         """Those of a caller with a new token of this role, whose name is the role's."""
         _, secret = await self.tokens.create(f"some-{role}", role, "test")
         return bearer(secret)
+
+
+class FakeReplicas:
+    """A `ReplicaCaller` that answers as it was told, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, Question, str]] = []
+        self.answer: Outcome | PenstockError = Outcome(b"")
+
+    async def ask(
+        self, address: str, question: Question, *, model: str, request_id: str, within: timedelta
+    ) -> Outcome:
+        self.asked.append((address, question, model))
+        if isinstance(self.answer, PenstockError):
+            raise self.answer
+        return self.answer
 
 
 def bearer(secret: str) -> dict[str, str]:
@@ -71,8 +92,6 @@ async def running_admin(*, hosts: tuple[str, ...] = ()) -> AsyncIterator[Admin]:
     keeper = Keeper(Cluster(), store, clock)
     tokens = TokenManager(keeper, clock)
     await tokens.begin(SECRET, new=True)
-    traffic = Traffic()
-    routes = RouteManager(keeper, clock)
     with TemporaryDirectory() as directory:
         contents = AdapterContents(Path(directory, "adapters"))
         scratch = Path(directory, "adapters", INCOMING)
@@ -83,13 +102,21 @@ async def running_admin(*, hosts: tuple[str, ...] = ()) -> AsyncIterator[Admin]:
         reports = EvidenceReports(Path(directory, "evidence"))
         adapters = AdapterManager(keeper, library, MachineModels(hub), reports, clock)
         services = AdminServices(
-            keeper, adapters, scratch, routes, tokens, clock, store, traffic=traffic
+            keeper,
+            adapters,
+            scratch,
+            RouteManager(keeper, clock),
+            tokens,
+            clock,
+            store,
+            SpendManager(keeper, store, clock),
+            replicas := FakeReplicas(),
+            traffic=(traffic := Traffic()),
         )
         app = admin_app(services, "1.2.3", hosts=hosts)
         async with client_of(app) as client:
-            yield Admin(
-                app, client, keeper, store, tokens, clock, traffic, contents, services, library
-            )
+            made = (app, client, keeper, store, tokens, clock, traffic, contents, services)
+            yield Admin(*made, library, replicas)
 
 
 def assert_problem(reply: httpx.Response, status: int, *words: str) -> None:

@@ -11,7 +11,20 @@ from typer.testing import CliRunner
 
 from penstock.control.cli.app import app
 
-VERBS = ("serve", "head", "node", "status", "deploy", "scale", "set", "delete", "drain", "replace")
+VERBS = (
+    "serve",
+    "head",
+    "node",
+    "status",
+    "deploy",
+    "scale",
+    "set",
+    "delete",
+    "drain",
+    "replace",
+    "spend",
+    "test",
+)
 
 
 @pytest.fixture

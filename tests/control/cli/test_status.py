@@ -117,6 +117,25 @@ def test_a_head_that_tells_no_load_is_understood() -> None:
     assert deployment().status.load.queued == 0
 
 
+def test_what_costs_money_or_has_a_budget_is_listed_with_what_it_spent() -> None:
+    spent = {"requests": 9, "prompt_tokens": 12_000, "completion_tokens": 345, "usd": 1.234}
+    midnight = "2026-01-03T00:00:00Z"
+    used_up = {"used_up": True, "resets_at": midnight, "today": spent}
+    cloud = deployment(budget=used_up).model_copy(update={"name": "cloud", "managed": True})
+    spec = {"budget_usd_per_day": 1.2, "budget_tokens_per_day": 20_000, "engine": "openai"}
+    cloud = cloud.model_copy(update={"spec": cloud.spec.model_copy(update=spec)})
+    free = deployment().model_copy(update={"name": "sorry", "managed": True})
+    text = shown(Everything([deployment(), cloud, free], [], [], []), width=100)
+    assert "openai (managed)" in text
+    rows = [" ".join(line.split()) for line in text.partition("Spend")[2].splitlines()]
+    assert "name budget USD today of USD tokens today of tokens" in rows
+    assert "cloud used up $1.23 $1.20 12,345 20,000" in rows
+    assert "sorry none $0 0" in rows
+    assert "cloud: it takes nothing until 2026-01-03 00:00 UTC" in rows
+    assert not any(row.startswith("mini") for row in rows[: rows.index("Replicas: none")])
+    assert "Spend" not in shown(EVERYTHING)
+
+
 def test_where_nothing_is_it_says_so() -> None:
     assert "Deployments: none" in shown(Everything([], [], [], []))
 

@@ -143,3 +143,13 @@ def test_every_verb_has_help_with_an_example(verb: str) -> None:
     assert reply.exit_code == 0
     assert f"penstock {verb}" in reply.output
     assert "Example" in reply.output
+
+
+def test_usage_that_cost_money_says_how_much(asked_head: AskedHead) -> None:
+    assert "USD" not in asked_head.run("usage").stdout
+    counts = Counts(3, 1, 30, cost_nanousd=1_250_000_000)
+    reading = Reading(NOON.date(), "i", UsageKey("acme", "key_1", "cloud", ""), counts)
+    asyncio.run(asked_head.admin.store.record([reading]))
+    shown = asked_head.run("usage").stdout
+    assert "USD" in shown
+    assert "0 completion tokens, $1.25" in " ".join(shown.split())

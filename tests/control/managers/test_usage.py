@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, timedelta
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.shares import ShareManager
+from penstock.control.managers.spend import SpendManager
 from penstock.control.managers.tenants import TenantManager
 from penstock.control.managers.usage import UsageManager
 from penstock.control.state.cluster import Cluster, ClusterView, Gateway, GatewayReport
@@ -26,6 +26,7 @@ from penstock.control.store.store import Contents
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
 from tests.fakes.control_values import NOON, SECOND
+from tests.fakes.counting_gateway import CountingGateway
 
 TODAY = NOON.date()
 ACME = UsageKey("acme", "key_1", "mini", "")
@@ -72,7 +73,8 @@ class Head:
         self.clock = clock or ManualClock()
         self.keeper = Keeper(Cluster(), self.store, self.clock)
         self.shares = ShareManager(self.keeper, self.clock)
-        self.usage = UsageManager(self.keeper, self.store, self.shares, self.clock)
+        self.spend = SpendManager(self.keeper, self.store, self.clock)
+        self.usage = UsageManager(self.keeper, self.store, self.shares, self.spend, self.clock)
         self.tenants = TenantManager(self.keeper, self.clock)
 
     async def stored(self) -> dict[UsageKey, Counts]:
@@ -108,26 +110,6 @@ class Head:
     def shares_of(self, *gateways: str) -> list[int]:
         told = self.keeper.cluster.view().tenancy.shares
         return [share_of(told, gateway, "acme") for gateway in gateways]
-
-
-class CountingGateway:
-    """Counts for good what it does, as its present instance, and tells it."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.lives = 0
-        self.told: Counter[UsageKey] = Counter()
-        self.counts: dict[UsageKey, Counts] = {}
-
-    def works(self, of: UsageKey, counts: Counts) -> None:
-        self.counts[of] = added(counts, self.counts.get(of, Counts()))
-
-    def report(self) -> tuple[str, str, list[tuple[UsageKey, Counts]]]:
-        return self.name, f"{self.name}-{self.lives}", list(self.counts.items())
-
-    def restarts(self) -> None:
-        self.lives += 1
-        self.counts = {}
 
 
 @settings(max_examples=60, deadline=None)
@@ -192,7 +174,7 @@ async def test_a_write_that_is_cut_off_is_made_again() -> None:
     head = Head()
     before, after = HangingStore(head.store, False), HangingStore(head.store, True)
     for store in (before, after):
-        usage = UsageManager(head.keeper, store, head.shares, head.clock)
+        usage = UsageManager(head.keeper, store, head.shares, head.spend, head.clock)
         usage.take("gw-1", "i1", [(ACME, added(ONE, ONE))])
         async with asyncio.TaskGroup() as tasks:
             writing = tasks.create_task(usage.flush())

@@ -22,6 +22,7 @@ from penstock.control.managers.health import HealthManager
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.routes import RouteManager
 from penstock.control.managers.shares import ShareManager
+from penstock.control.managers.spend import SpendManager
 from penstock.control.managers.usage import UsageManager
 from penstock.control.rpc.nodes_service import NodesService
 from penstock.control.rpc.routes_service import RoutesService
@@ -77,7 +78,8 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
     keeper = Keeper(Cluster(), store, clock)
     contents = AdapterContents(tmp_path)
     routes = RouteManager(keeper, clock)
-    usage = UsageManager(keeper, store, ShareManager(keeper, clock), clock)
+    spend = SpendManager(keeper, store, clock)
+    usage = UsageManager(keeper, store, ShareManager(keeper, clock), spend, clock)
     health = HealthManager(keeper, NoPinger(), clock, PATIENCE, ping_every=timedelta(seconds=1))
     await keeper.observe(_with_everything, "test")
     await routes.open()

@@ -17,6 +17,7 @@ from penstock.control.managers.gateway_signs import GatewaySigns
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.routes import RouteManager
 from penstock.control.managers.shares import ShareManager
+from penstock.control.managers.spend import SpendManager
 from penstock.control.managers.tenants import TenantManager
 from penstock.control.managers.usage import UsageManager
 from penstock.control.rpc.routes_service import RoutesService
@@ -75,7 +76,7 @@ async def served() -> AsyncIterator[Served]:
     clock, store = ManualClock(), MemoryStore()
     keeper = Keeper(Cluster(), store, clock)
     shares = ShareManager(keeper, clock)
-    usage = UsageManager(keeper, store, shares, clock)
+    usage = UsageManager(keeper, store, shares, SpendManager(keeper, store, clock), clock)
     routes = RouteManager(keeper, clock)
     reports = GatewayReports(keeper, GatewaySigns(clock), clock)
     server = grpc.aio.server()

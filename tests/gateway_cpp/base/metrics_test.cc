@@ -39,6 +39,37 @@ TEST(Metrics, SumsItsShards) {
   EXPECT_TRUE(has_line(page, "penstock_gateway_control_connected 1"));
 }
 
+TEST(Metrics, CountsRungsByReasonAndName) {
+  Metrics metrics;
+  for (MetricsShard* shard : {&metrics.add_shard(), &metrics.add_shard()}) {
+    shard->deployment("mini")->degraded("queue_full", "fallback:big");
+    shard->deployment("mini")->degraded("context_length_exceeded", "trim");
+  }
+  metrics.add_shard().deployment("mini")->degraded("queue_full", "fallback:big");
+  const std::string page = metrics.render({});
+  const std::string prefix = R"(penstock_gateway_degraded_total{deployment="mini",reason=")";
+  EXPECT_TRUE(has_line(page, prefix + R"(queue_full",rung="fallback:big"} 3)"));
+  EXPECT_TRUE(has_line(page, prefix + R"(context_length_exceeded",rung="trim"} 2)"));
+}
+
+TEST(Metrics, GrowNotWithEveryRungThatALadderEverHad) {
+  Metrics metrics;
+  DeploymentMetrics& mini = *metrics.add_shard().deployment("mini");
+  for (int i = 0; i < 1000; ++i) mini.degraded("queue_full", "fallback:" + std::to_string(i));
+  mini.degraded("queue_full", "fallback:7");
+  int rows = 0;
+  std::uint64_t sum = 0;
+  std::uint64_t others = 0;
+  mini.each_degraded([&](std::string_view, std::string_view rung, std::uint64_t count) {
+    ++rows;
+    sum += count;
+    if (rung == "other") others = count;
+  });
+  EXPECT_EQ(rows, 257);
+  EXPECT_EQ(sum, 1001U);
+  EXPECT_EQ(others, 744U);
+}
+
 TEST(Metrics, HistogramsAreCumulativeAndEndInInfinity) {
   Metrics metrics;
   DeploymentMetrics& mini = *metrics.add_shard().deployment("mini");

@@ -23,7 +23,9 @@ from tests.gateway_cpp.blackbox.fleets import (
     laddered,
     too_long,
 )
+from tests.gateway_cpp.blackbox.held import Held, busy, slow, waiting
 from tests.gateway_cpp.blackbox.raw_http import chat
+from tests.gateway_cpp.blackbox.test_wait_budget import wait_of
 
 TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {}}}]
 
@@ -289,3 +291,39 @@ async def test_when_all_replicas_are_gone_others_answer_at_once_until_they_are_b
     async with asyncio.timeout(2):
         while (await made.system.ask(chat())).headers["x-penstock-backend"] != "mini":
             pass
+
+
+async def test_requests_leave_for_the_wait_until_it_is_clearly_shorter(start: Start) -> None:
+    house = [tenant(name, keys=[name], degrade_never=True) for name in ("house", "yard")]
+    asks_nobody_else, waits_itself = (chat(f"Authorization: Bearer {t.id}\r\n") for t in house)
+    made = await fleet(
+        start,
+        mini=laddered(max_queued=10, wait_budget_ms=1),
+        scripts=(slow(0.1), hello, hello),
+        tenants=house,
+    )
+    assert (await made.system.ask(chat())).status == 200
+    held = Held()
+    made.replicas[0].script = held
+
+    async def budget(wait_budget_ms: int) -> None:
+        limited = laddered(max_queued=10, wait_budget_ms=wait_budget_ms)
+        await made.publish(limited, tenants=house)
+
+    async def is_queued(data: bytes) -> None:
+        async with waiting(made.system, data):
+            pass
+        await made.system.has_queued(0)
+
+    async with busy(made.system):
+        is_from(await made.system.ask(chat()), "big", "wait_exceeded")
+        wait = wait_of(await made.system.ask(asks_nobody_else))
+        await budget(wait * 115 // 100)
+        is_from(await made.system.ask(chat()), "big", "wait_exceeded")
+        await is_queued(waits_itself)
+        is_from(await made.system.ask(chat()), "big", "wait_exceeded")
+        await budget(wait * 2)
+        await is_queued(chat())
+        await budget(wait * 115 // 100)
+        await is_queued(chat())
+        held.let_go(1000)

@@ -99,6 +99,23 @@ TEST(Failover, KnowsWhetherAnybodyMayHaveSeenTheRequest) {
   EXPECT_TRUE(failover.reached_any());
 }
 
+TEST(Failover, BeginsAnewElsewhereButForgetsNoDeath) {
+  Failover failover;
+  failover.sent_to({"r1"});
+  EXPECT_EQ(failover.after(failure(Source::kLost)), Next::kTryAnother);
+  failover.elsewhere();
+  EXPECT_TRUE(failover.tried().empty());
+  EXPECT_FALSE(failover.reached_any());
+  for (const auto* id : {"s1", "s2"}) {
+    failover.sent_to({id});
+    EXPECT_EQ(failover.after(failure(Source::kUnreachable)), Next::kTryAnother);
+  }
+  failover.sent_to({"s3"});
+  EXPECT_EQ(failover.after(failure(Source::kLost)), Next::kGiveUp);
+  EXPECT_EQ(failover.attempts(), 4U);
+  EXPECT_EQ(failover.deaths().size(), 2U);
+}
+
 TEST(Failover, RemembersWhomItAsked) {
   Failover failover;
   failover.sent_to({"r1"});

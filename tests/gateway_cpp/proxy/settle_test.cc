@@ -56,6 +56,33 @@ TEST_F(SettleTest, CountsAndLogsOneRequestOnce) {
   EXPECT_EQ(line.find('\n'), line.size() - 1) << "one line";
 }
 
+TEST_F(SettleTest, CountsAttemptsWhereTheyWereMadeAndTheRungWhereItWasAsked) {
+  {
+    Settlement settlement(clock_, log_.log(), shard_, state_, clock_.steady_now());
+    settlement.record.deployment = "mini";
+    settlement.opening();
+    settlement.record.attempts = 3;
+    settlement.elsewhere();
+    EXPECT_FALSE(settlement.is_open());
+    EXPECT_EQ(shard_.deployment("mini")->in_flight.value(), 0);
+    settlement.record.deployment = "big";
+    settlement.opening();
+    settlement.record.attempts = 4;
+    settlement.record.degraded = "queue_full";
+    settlement.record.rung = "fallback:big";
+    settlement.record.asked = "mini";
+    settlement.record.outcome = base::Outcome::kSucceeded;
+  }
+  EXPECT_EQ(shard_.deployment("mini")->attempts.value(), 3U);
+  EXPECT_EQ(shard_.deployment("mini")->failovers.value(), 2U);
+  EXPECT_EQ(shard_.deployment("big")->attempts.value(), 1U);
+  EXPECT_EQ(shard_.deployment("big")->failovers.value(), 0U);
+  EXPECT_EQ(shard_.deployment("big")->in_flight.value(), 0);
+  uint64_t degraded = 0;
+  shard_.deployment("mini")->each_degraded([&](auto, auto, uint64_t count) { degraded += count; });
+  EXPECT_EQ(degraded, 1U);
+}
+
 TEST_F(SettleTest, CountsARequestThatNeverGotANameAsUnknown) {
   {
     Settlement settlement(clock_, log_.log(), shard_, state_, clock_.steady_now());

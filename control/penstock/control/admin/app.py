@@ -20,13 +20,16 @@ from penstock.control.admin.nodes_api import nodes_api
 from penstock.control.admin.problems import install_problems
 from penstock.control.admin.quarantine_api import quarantine_api
 from penstock.control.admin.services import AdminServices
+from penstock.control.admin.spend_api import spend_api
 from penstock.control.admin.tenants_api import TenantsApi
 from penstock.control.admin.tokens_api import tokens_api
+from penstock.control.admin.trial_api import trial_api
 from penstock.control.admin.usage_api import usage_api
 from penstock.control.admin.version_api import live_api, version_api
 from penstock.control.managers.aliases import AliasManager
 from penstock.control.managers.quarantine import Quarantine
 from penstock.control.managers.tenants import TenantManager
+from penstock.control.managers.trials import TrialManager
 
 
 def admin_app(services: AdminServices, version: str, *, hosts: Collection[str] = ()) -> FastAPI:
@@ -55,7 +58,12 @@ def _resources(services: AdminServices, version: str) -> APIRouter:
         prefix="/admin/v1",
         responses={"4XX": {"description": "Refused"}, "5XX": {"description": "Failed"}},
     )
-    api.include_router(DeploymentsApi(services.keeper, services.clock, services.traffic).router())
+    deployments = DeploymentsApi(
+        services.keeper, services.clock, services.traffic, services.spend.today
+    )
+    api.include_router(deployments.router())
+    api.include_router(spend_api(services.keeper, services.store, services.clock))
+    api.include_router(trial_api(TrialManager(services.keeper, services.replicas)))
     api.include_router(lists_api(services.keeper.cluster))
     api.include_router(nodes_api(services.keeper))
     api.include_router(gateways_api(services.gateways))

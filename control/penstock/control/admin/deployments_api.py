@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from dataclasses import replace
 
 from fastapi import APIRouter, Response, status
@@ -31,6 +32,7 @@ from penstock.control.state.deployment import (
     created,
 )
 from penstock.control.state.engine_args import runs_model_code
+from penstock.control.state.spend import Spend
 from penstock.control.state.tokens import Role, Token
 from penstock.control.state.traffic import Traffic
 from penstock.control.store.store import Author
@@ -40,10 +42,13 @@ from penstock.control.supervision.clock import Clock
 class DeploymentsApi:
     """The handlers of /deployments; their docstrings are the API's documents."""
 
-    def __init__(self, keeper: Keeper, clock: Clock, traffic: Traffic) -> None:
+    def __init__(
+        self, keeper: Keeper, clock: Clock, traffic: Traffic, spent: Callable[[str], Spend]
+    ) -> None:
         self._keeper = keeper
         self._clock = clock
         self._traffic = traffic
+        self._spent = spent  # today, by deployment
 
     def router(self) -> APIRouter:
         """The handlers on their paths."""
@@ -172,7 +177,7 @@ class DeploymentsApi:
 
     def _model(self, view: ClusterView, deployment: Deployment) -> DeploymentModel:
         traffic = self._traffic.of(view, deployment.spec.name, self._clock.steady())
-        return DeploymentModel.of(view, deployment, traffic)
+        return DeploymentModel.of(view, deployment, traffic, self._spent(deployment.spec.name))
 
     def _with_new(self, view: ClusterView, spec: DeploymentSpec) -> ClusterView:
         _check_ways_end(view, spec)

@@ -12,6 +12,7 @@ from penstock.adapters.lora_config import LARGEST_RANK
 from penstock.control.admin.deployment_settings import SettingsModel
 from penstock.control.admin.fields import Count, Text, one_of
 from penstock.control.admin.load_models import DoubtModel, LoadModel
+from penstock.control.admin.spend_models import BudgetModel
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
 from penstock.control.state.deployment import (
     ENGINES,
@@ -28,6 +29,7 @@ from penstock.control.state.liveness import HeardNode
 from penstock.control.state.provider_settings import check_no_secrets
 from penstock.control.state.replica import Node, NodeState, Replica, ReplicaState
 from penstock.control.state.serving import is_foreign
+from penstock.control.state.spend import Spend
 from penstock.control.state.status import DeploymentPhase, status_of
 from penstock.control.state.tokens import Role, Token
 from penstock.control.state.traffic import DeploymentTraffic
@@ -148,6 +150,7 @@ class StatusModel(BaseModel):
     updated: int = Field(description="of these, those of the present template")
     message: str
     load: LoadModel = Field(default_factory=lambda: LoadModel())
+    budget: BudgetModel = Field(default_factory=lambda: BudgetModel())
 
 
 class DeploymentModel(BaseModel):
@@ -157,6 +160,7 @@ class DeploymentModel(BaseModel):
     uid: str = Field(description="tells it from deleted namesakes")
     generation: int = Field(description="for If-Match; grows with every change")
     template_digest: str = Field(description="what its replicas are made of")
+    managed: bool = Field(False, description="a provider answers, or nothing but a text")
     spec: SpecModel
     status: StatusModel
     aliases: list[str] = Field(default_factory=list, description="of adapters that it offers")
@@ -169,7 +173,11 @@ class DeploymentModel(BaseModel):
 
     @classmethod
     def of(
-        cls, view: ClusterView, deployment: Deployment, traffic: DeploymentTraffic
+        cls,
+        view: ClusterView,
+        deployment: Deployment,
+        traffic: DeploymentTraffic,
+        spent_today: Spend,
     ) -> DeploymentModel:
         """A deployment as the API shows it."""
         status = status_of(view, deployment)
@@ -178,6 +186,7 @@ class DeploymentModel(BaseModel):
             uid=deployment.uid,
             generation=deployment.generation,
             template_digest=deployment.template_digest,
+            managed=deployment.spec.template.is_managed,
             spec=SpecModel.of(deployment.spec),
             status=StatusModel(
                 phase=status.phase,
@@ -186,6 +195,7 @@ class DeploymentModel(BaseModel):
                 updated=status.updated,
                 message=status.message,
                 load=LoadModel.of(traffic),
+                budget=BudgetModel.of(view, deployment, spent_today),
             ),
             aliases=[alias.name for alias in view.adapters.aliases_of(deployment.spec.name)],
             unregistered=[f"{b.alias}={b.adapter}={b.source}" for b in deployment.bindings],

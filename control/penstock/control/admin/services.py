@@ -9,7 +9,9 @@ from penstock.control.admin.gateways_api import GatewayReplacer
 from penstock.control.managers.adapters import AdapterManager
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.routes import RouteManager
+from penstock.control.managers.spend import SpendManager
 from penstock.control.managers.tokens import TokenManager
+from penstock.control.managers.trials import ReplicaCaller
 from penstock.control.state.traffic import Traffic
 from penstock.control.store.store import Store
 from penstock.control.supervision.clock import Clock
@@ -26,5 +28,7 @@ class AdminServices:
     tokens: TokenManager
     clock: Clock
     store: Store  # read for the audit trail and usage alone
+    spend: SpendManager
+    replicas: ReplicaCaller
     gateways: GatewayReplacer | None = None  # None: the head runs no gateway
     traffic: Traffic = field(default_factory=Traffic)

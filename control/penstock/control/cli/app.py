@@ -19,6 +19,7 @@ from penstock.control.cli.serve import serve
 from penstock.control.cli.status import status
 from penstock.control.cli.tenants import tenants
 from penstock.control.cli.tokens import tokens
+from penstock.control.cli.trying import spend, try_out
 from penstock.control.cli.usage import usage
 
 app = typer.Typer(
@@ -51,6 +52,8 @@ def root(
 app.command(rich_help_panel="On one machine", help=SERVE_HELP)(serve)
 app.command(rich_help_panel="Looking")(status)
 app.command(rich_help_panel="Looking")(usage)
+app.command(rich_help_panel="Looking")(spend)
+app.command("test", rich_help_panel="Looking")(try_out)
 app.command(rich_help_panel="Changing")(deploy)
 # "-1" is a number that is too small, and no option.
 app.command(rich_help_panel="Changing", context_settings={"ignore_unknown_options": True})(scale)

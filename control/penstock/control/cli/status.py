@@ -13,6 +13,7 @@ from penstock.control.admin.models import DeploymentModel, GatewayModel, NodeMod
 from penstock.control.admin.version_api import VersionModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head
+from penstock.control.cli.money import dollars
 from penstock.control.cli.options import AsJson
 from penstock.control.cli.tables import Note, Part, listing, notes, show
 from penstock.control.outside.admin_client import AdminClient
@@ -73,12 +74,24 @@ def to_parts(everything: Everything) -> list[Part]:
         *notes((it.name, it.status.message) for it in deployments),
         *notes((it.name, _unregistered(it)) for it in deployments),
         listing("Load", LOAD_COLUMNS, map(_load, deployments)),
+        *_spends(deployments),
         listing("Replicas", REPLICA_COLUMNS, map(_replica, replicas)),
         *notes((it.id, it.last_error) for it in replicas),
         *notes((it.id, _doubts(it)) for it in replicas),
         listing("Nodes", NODE_COLUMNS, map(_node, everything.nodes)),
         listing("Gateways", GATEWAY_COLUMNS, map(_gateway, everything.gateways)),
         *notes((it.id, it.last_error) for it in everything.gateways),
+    ]
+
+
+def _spends(deployments: Sequence[DeploymentModel]) -> list[Part]:
+    """Of those that cost money or have a budget; nothing where none does."""
+    found = [it for it in deployments if it.managed or _has_budget(it)]
+    if not found:
+        return []
+    return [
+        listing("Spend", SPEND_COLUMNS, map(_spend, found)),
+        *notes((it.name, _resets(it)) for it in found),
     ]
 
 
@@ -101,7 +114,31 @@ DEPLOYMENT_COLUMNS = ("name", "state", "ready", "engine", "model", "adapters")
 def _deployment(it: DeploymentModel) -> tuple[str, ...]:
     counts = f"{it.status.ready}/{it.status.wanted}"
     adapters = ", ".join(it.aliases)
-    return (it.name, it.status.phase, counts, it.spec.engine, it.spec.model, adapters)
+    engine = f"{it.spec.engine} (managed)" if it.managed else it.spec.engine
+    return (it.name, it.status.phase, counts, engine, it.spec.model, adapters)
+
+
+SPEND_COLUMNS = ("name", "budget", "USD today", "of USD", "tokens today", "of tokens")
+
+
+def _spend(it: DeploymentModel) -> tuple[str, ...]:
+    spec, budget = it.spec, it.status.budget
+    state = "used up" if budget.used_up else "left" if _has_budget(it) else "none"
+    usd = dollars(spec.budget_usd_per_day) if spec.budget_usd_per_day else ""
+    tokens = f"{spec.budget_tokens_per_day:,}" if spec.budget_tokens_per_day else ""
+    today = budget.today
+    return (it.name, state, dollars(today.usd), usd, f"{today.tokens:,}", tokens)
+
+
+def _has_budget(it: DeploymentModel) -> bool:
+    return bool(it.spec.budget_usd_per_day or it.spec.budget_tokens_per_day)
+
+
+def _resets(it: DeploymentModel) -> str:
+    budget = it.status.budget
+    if not budget.used_up or budget.resets_at is None:
+        return ""
+    return f"it takes nothing until {budget.resets_at:%Y-%m-%d %H:%M} UTC"
 
 
 def _unregistered(it: DeploymentModel) -> str:

@@ -30,6 +30,7 @@ COLOURS = {
     "unresponsive": "red",
     "foreign": "red",
     "quarantined": "red",
+    "used up": "red",
 }
 INDENT, GAP = 2, 2  # columns
 # Columns, behind the first two, that may be broken; to no less than this.
@@ -39,6 +40,7 @@ NUMBERS = frozenset({"pid", "restarts", "in flight", "queued", "requests", "core
 NUMBERS |= {"next waits", "waited", "shed"}
 NUMBERS |= {"keys", "requests/min", "tokens/min", "tokens/day", "streams"}
 NUMBERS |= {"rejected", "prompt", "cached", "completion"}
+NUMBERS |= {"USD", "USD today", "of USD", "tokens today", "of tokens"}
 WIDE = 1 << 20  # a pipe's width
 
 

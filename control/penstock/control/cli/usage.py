@@ -10,8 +10,10 @@ import typer
 from penstock.control.admin.tenant_models import CountsModel, UsageModel, UsageRowModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, say_json
+from penstock.control.cli.money import dollars
 from penstock.control.cli.options import AsJson
 from penstock.control.cli.tables import Note, listing, show
+from penstock.control.state.spend import NANO
 
 COLUMNS = ("day", "tenant", "key", "model", "requests", "rejected", "prompt", "cached",
            "completion")  # fmt: skip
@@ -42,12 +44,21 @@ def usage(
         say_json(found)
         return
     title = f"Usage from {found.first} to {found.last}"
-    show(listing(title, COLUMNS, map(_row, found.rows)), Note("in all", _sum(found)))
+    columns, row = (COLUMNS, _row) if not found.total.cost_nanousd else ((*COLUMNS, "USD"), _dear)
+    show(listing(title, columns, map(row, found.rows)), Note("in all", _sum(found)))
 
 
 def _row(it: UsageRowModel) -> tuple[str, ...]:
     model = f"{it.model} ({it.adapter})" if it.adapter else it.model
     return (it.day.isoformat(), it.tenant or "-", it.key_id, model, *_numbers(it))
+
+
+def _dear(it: UsageRowModel) -> tuple[str, ...]:
+    return (*_row(it), _usd(it))
+
+
+def _usd(it: CountsModel) -> str:
+    return dollars(it.cost_nanousd / NANO)
 
 
 def _numbers(it: CountsModel) -> tuple[str, ...]:
@@ -60,4 +71,5 @@ def _sum(found: UsageModel) -> str:
     return (
         f"{requests} requests, {rejected} rejected, {prompt} prompt tokens ({cached} cached), "
         f"{completion} completion tokens"
+        + (f", {_usd(found.total)}" if found.total.cost_nanousd else "")
     )

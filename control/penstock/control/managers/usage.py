@@ -1,4 +1,4 @@
-"""What gateways count, brought to the store once a second, and what follows from it.
+"""What gateways count, brought to the store once a second or sooner, and what follows from it.
 
 Each report tells counts since the gateway's process began. What is new of them waits here for the
 next write, the highest of each count; the store adds what they grew by. So a lost, doubled or late
@@ -17,6 +17,7 @@ from datetime import UTC, date, datetime, timedelta
 from penstock.control.errors import StoreUnavailable
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.shares import ShareManager
+from penstock.control.managers.spend import SpendManager
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.tenancy import standing_at
 from penstock.control.state.usage import Counts, Reading, UsageKey, growth, highest
@@ -26,6 +27,8 @@ from penstock.control.supervision.clock import Clock
 log = logging.getLogger(__name__)
 
 EVERY = timedelta(seconds=1)
+# Where a budget may be used up: gateways report each second, and are to know within two.
+HURRIED = timedelta(milliseconds=250)
 
 _Source = tuple[str, UsageKey]  # instance, and what it counts
 
@@ -34,11 +37,17 @@ class UsageManager:
     """Takes reports at once, and writes them in a loop of its own. One event loop."""
 
     def __init__(
-        self, keeper: Keeper, store: UsageStore, shares: ShareManager, clock: Clock
+        self,
+        keeper: Keeper,
+        store: UsageStore,
+        shares: ShareManager,
+        spend: SpendManager,
+        clock: Clock,
     ) -> None:
         self._keeper = keeper
         self._store = store
         self._shares = shares
+        self._spend = spend
         self._clock = clock
         self._seen: dict[_Source, Counts] = {}  # since midnight
         self._seen_on = self._today()
@@ -85,7 +94,9 @@ class UsageManager:
                 raise
 
     async def judge(self) -> None:
-        """Tells whose quota is used up and which keys are past their end. What is stored counts."""
+        """Tells whose quota or budget is used up and which keys are past their end. What is stored
+        counts."""
+        await self._spend.judge()
         tenancy = self._keeper.cluster.view().tenancy
         if any(tenant.spec.tokens_per_day for tenant in tenancy.tenants.values()):
             try:
@@ -105,7 +116,7 @@ class UsageManager:
     async def run(self) -> None:
         """Writes and judges until cancelled."""
         while True:
-            await self._clock.sleep(EVERY)
+            await self._clock.sleep(HURRIED if self._spend.has_budgets else EVERY)
             await self.flush()
             await self.judge()
             await self._shares.tell()

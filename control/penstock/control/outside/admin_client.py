@@ -15,6 +15,8 @@ from penstock.control.admin.models import (
     TokenModel,
 )
 from penstock.control.admin.quarantine_api import SuspectModel
+from penstock.control.admin.spend_models import SpendModel
+from penstock.control.admin.trial_api import TrialModel
 from penstock.control.admin.version_api import VersionModel
 from penstock.control.outside.adapter_client import AdapterClient
 from penstock.control.outside.admin_transport import quote, token_in
@@ -23,6 +25,8 @@ from penstock.control.state.tokens import Role
 
 # The head gives a new gateway half a minute to work.
 REPLACE_TIMEOUT = timedelta(seconds=45)
+# A replica has a minute and a half to answer.
+TEST_TIMEOUT = timedelta(seconds=100)
 
 
 class AdminClient(TenantClient, AdapterClient):
@@ -75,6 +79,16 @@ class AdminClient(TenantClient, AdapterClient):
             "PUT", f"/deployments/{quote(name)}", json=spec.model_dump(), headers=headers
         )
         return self.read(reply, DeploymentModel)
+
+    async def spend(self, name: str) -> SpendModel:
+        """What a deployment spent today and before."""
+        return self.read(await self.call("GET", f"/deployments/{quote(name)}/spend"), SpendModel)
+
+    async def test(self, name: str) -> TrialModel:
+        """Sends one small real request to a replica of a deployment."""
+        path = f"/deployments/{quote(name)}/test"
+        reply = await self.call("POST", path, timeout=TEST_TIMEOUT.total_seconds())
+        return self.read(reply, TrialModel)
 
     async def tokens(self) -> list[TokenModel]:
         """Every token, without the tokens themselves."""

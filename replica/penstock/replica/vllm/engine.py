@@ -169,6 +169,9 @@ class VllmEngine:
             raise EngineError(f"model {self._model} generates, it does not pool")
         return await pooled(up.launched.llm, text, up.pooling, priority=priority)
 
+    async def reach(self) -> None:
+        """It answers on this machine."""
+
     async def probe(self) -> None:
         """A round trip through the engine's own loop; raises `EngineError` if it is dead."""
         llm = self._running().launched.llm
@@ -326,6 +329,7 @@ class VllmEngine:
             max_running=config.scheduler_config.max_num_seqs,
             config_hash=facts.config_hash(settings),
             endpoints=self._running().endpoints,
+            model=self._model,
         )
 
     def _raise_if_dead(self) -> None:

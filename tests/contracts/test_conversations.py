@@ -1,4 +1,7 @@
-"""What every engine does with a chat that has more tokens than it may, seen through `Inference`."""
+"""What every engine does with a chat that has more tokens than it may, seen through `Inference`.
+
+Comes before test_engine.py, whose last test ends the replica.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,10 @@ from typing import Any
 import pytest
 
 from penstock.v1 import inference_pb2
+from tests.fakes.contract_engines import LOCAL
 from tests.fakes.replica_process import answer_of, raw_request
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, LOCAL]
 
 _PIN = {"penstock": {"pin": True}}
 _NEWEST = {"role": "user", "content": "What is a gateway?"}
@@ -41,7 +45,7 @@ def _called(city: str) -> list[dict[str, Any]]:
 
 
 def _request(messages: list[Any], most: int = 0, **fields: Any) -> inference_pb2.CallRequest:
-    body = {"model": "test-model", "messages": messages, "temperature": 0, "max_tokens": 8}
+    body = {"messages": messages, "temperature": 0, "max_tokens": 8, "return_token_ids": True}
     request = raw_request(json.dumps(body | fields).encode())
     request.max_prompt_tokens = most
     return request
@@ -54,11 +58,13 @@ def _trimmed(messages: list[Any], most: int, **fields: Any) -> inference_pb2.Cal
 
 
 class _Told:
-    """An answer: its words, and the figures beside them."""
+    """An answer: what tells which prompt it is of, and the figures beside it."""
 
     def __init__(self, events: list[inference_pb2.CallEvent]) -> None:
         assert events[-1].HasField("finished"), events
-        self.words = json.loads(answer_of(events))["choices"][0]["message"]["content"]
+        body = json.loads(answer_of(events))
+        # The words follow from the prompt where no tokens of it are told.
+        self.prompt = body.get("prompt_token_ids") or body["choices"][0]["message"]["content"]
         self.prompt_tokens = events[-1].finished.usage.prompt_tokens
         self.trimmed = (events[0].head.trimmed_messages, events[0].head.trimmed_tokens)
 
@@ -77,7 +83,7 @@ def _assert_kept(stub: Any, messages: list[Any], kept: list[Any]) -> None:
     """With room for these messages alone, they are what stays, and what went is told."""
     whole, alone = _ask(stub, _request(messages)), _ask(stub, _request(kept))
     told = _ask(stub, _trimmed(messages, alone.prompt_tokens))
-    assert told.words == alone.words
+    assert told.prompt == alone.prompt != whole.prompt
     assert told.prompt_tokens == alone.prompt_tokens
     assert told.trimmed == (
         len(messages) - len(kept),
@@ -118,7 +124,7 @@ def test_a_mark_changes_no_answer_and_is_never_an_error(stub: Any) -> None:
     plain = _ask(stub, _request([*_turn("rivers"), _NEWEST]))
     for mark in ({"pin": True}, {"pin": "yes"}, {}, True, None, 7, "pin", [1]):
         marked = _ask(stub, _request([*_turn("rivers", penstock=mark), _NEWEST]))
-        assert (marked.words, marked.prompt_tokens) == (plain.words, plain.prompt_tokens)
+        assert (marked.prompt, marked.prompt_tokens) == (plain.prompt, plain.prompt_tokens)
 
 
 def test_what_has_to_stay_and_is_too_much_is_refused(stub: Any) -> None:

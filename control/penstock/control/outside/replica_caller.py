@@ -1,0 +1,94 @@
+"""Single requests to replicas, over gRPC: what a gateway does thousands of times, done once."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import grpc
+import grpc.aio
+
+from penstock.control.errors import ReplicaFailed, ReplicaTooSlow, Unavailable
+from penstock.control.outside.dialer import Dialer
+from penstock.control.state.trial import Outcome, Question
+from penstock.v1 import common_pb2, inference_pb2, inference_pb2_grpc
+
+MICROSECONDS = 1_000_000
+
+
+class GrpcReplicaCaller:
+    """A `ReplicaCaller`. Each call dials anew: it is asked for by hand."""
+
+    def __init__(self, dialer: Dialer) -> None:
+        self._dialer = dialer
+
+    async def ask(
+        self, address: str, question: Question, *, model: str, request_id: str, within: timedelta
+    ) -> Outcome:
+        """The whole answer. Raises `ReplicaFailed`, `ReplicaTooSlow` and `Unavailable`."""
+        request = inference_pb2.CallRequest(
+            request_id=request_id,
+            method="POST",
+            path=question.path,
+            body=question.body,
+            model=model,
+            deadline_ms=int(within.total_seconds() * 1000),
+        )
+        try:
+            async with self._dialer.plain_channel(address) as channel:
+                stub = inference_pb2_grpc.InferenceStub(channel)  # type: ignore[no-untyped-call]
+                call = stub.Call(
+                    request, timeout=within.total_seconds(), metadata=self._dialer.metadata
+                )
+                return await _outcome(call, address)
+        except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+                raise ReplicaTooSlow(
+                    f"the replica at {address} did not end its answer within"
+                    f" {within.total_seconds():g} s; its log says how far it came"
+                ) from None
+            raise Unavailable(
+                f"the replica at {address} could not be asked: {error.code().name}"
+                f" {error.details()}"
+            ) from None
+
+
+async def _outcome(
+    call: grpc.aio.UnaryStreamCall[inference_pb2.CallRequest, inference_pb2.CallEvent],
+    address: str,
+) -> Outcome:
+    clock = asyncio.get_running_loop().time
+    began, first, body = clock(), 0.0, bytearray()
+    async for event in call:
+        if event.chunk.body:
+            first = first or clock() - began
+            body += event.chunk.body
+        if event.HasField("failed"):
+            raise ReplicaFailed(_told(event.failed.error, address))
+        if event.HasField("finished"):
+            return _finished(event.finished, bytes(body), first, clock() - began)
+    raise Unavailable(f"the replica at {address} stopped in the middle of its answer")
+
+
+def _finished(finished: inference_pb2.Finished, body: bytes, first: float, total: float) -> Outcome:
+    """With our own stopwatch where an engine has told no times."""
+    return Outcome(
+        body=body,
+        prompt_tokens=finished.usage.prompt_tokens,
+        completion_tokens=finished.usage.completion_tokens,
+        cached_tokens=finished.usage.cached_tokens,
+        cost_nanousd=finished.usage.cost_nanousd,
+        finish_reason=next(iter(finished.finish_reasons), ""),
+        ttft_us=finished.ttft_us or int(first * MICROSECONDS),
+        total_us=finished.total_us or int(total * MICROSECONDS),
+        model=finished.model,
+        model_version=finished.model_version,
+        backend=finished.backend,
+        backend_version=finished.backend_version,
+        provider_request_id=finished.provider_request_id,
+    )
+
+
+def _told(error: common_pb2.ErrorDetail, address: str) -> str:
+    code = f" {error.code}" if error.code else ""
+    return f"the replica at {address} answers {error.status}{code}: {error.message}"

@@ -1,0 +1,95 @@
+"""What one call has cost: what the provider told, and until it does an estimate. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Final
+
+from penstock.replica.engine import Finished, Usage
+
+_BYTES_PER_TOKEN: Final = 4
+_ONE_TOKEN: Final = 8
+"""Bytes of a piece that may well be one token: many providers send each by itself."""
+_NANOUSD_PER_TOKEN: Final = 1000
+"""Of a price of one US dollar per million tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """US dollars per million tokens."""
+
+    input: Decimal = Decimal(0)
+    output: Decimal = Decimal(0)
+    cached: Decimal = Decimal(0)  # of prompt tokens that the provider had kept
+
+    def nanousd(self, prompt: int, completion: int, cached: int) -> int:
+        """What so many tokens cost; `cached` are some of the prompt's."""
+        millionths = (
+            self.input * (prompt - cached) + self.cached * cached + self.output * completion
+        )
+        return int((millionths * _NANOUSD_PER_TOKEN).to_integral_value(ROUND_HALF_UP))
+
+
+def estimated_tokens(size: int) -> int:
+    """Tokens of a text of so many bytes, of any model; at least one where there is any."""
+    return -(-size // _BYTES_PER_TOKEN)
+
+
+class Account:
+    """Costs of one attempt at a call. Nothing until `begun`: what never answered is not charged.
+
+    `prompt_size`: bytes of the request's body, which the prompt is estimated by.
+    """
+
+    def __init__(self, prices: Prices, prompt_size: int) -> None:
+        self.begun = False
+        self.finish_reasons: dict[int, str] = {}  # by choice
+        self.provider_request_id = ""
+        self._prices = prices
+        self._prompt = estimated_tokens(prompt_size)
+        self._made = 0
+        self._told: Usage | None = None
+
+    def made(self, size: int) -> int:
+        """The answer grew by so many bytes of text; returns how many tokens they are taken for."""
+        tokens = estimated_tokens(size) if size > _ONE_TOKEN else min(size, 1)
+        self._made += tokens
+        return tokens
+
+    def tell(self, prompt: int, completion: int, cached: int = 0) -> int:
+        """The provider told what it charges; returns the tokens made beyond those estimated."""
+        more = max(0, completion - self._made)
+        self._made += more
+        self._told = Usage(prompt, completion, min(cached, prompt))
+        return more
+
+    @property
+    def told(self) -> Usage | None:
+        """What the provider told, without its price."""
+        return self._told
+
+    def usage(self) -> Usage:
+        """The costs so far."""
+        told = self._told
+        if told is None:
+            if not self.begun:
+                return Usage()
+            told = Usage(self._prompt, self._made)
+        prompt, completion, cached = told.prompt_tokens, told.completion_tokens, told.cached_tokens
+        return Usage(prompt, completion, cached, self._prices.nanousd(prompt, completion, cached))
+
+    def finished(self) -> Finished:
+        """The call's end."""
+        usage = self.usage()
+        return Finished(
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+            cached_tokens=usage.cached_tokens,
+            cost_nanousd=usage.cost_nanousd,
+            finish_reasons=tuple(reason for _, reason in sorted(self.finish_reasons.items())),
+            provider_request_id=self.provider_request_id,
+        )
+
+
+__all__ = ["Account", "Prices", "estimated_tokens"]

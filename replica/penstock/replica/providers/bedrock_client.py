@@ -1,0 +1,270 @@
+"""boto3 as a client of Bedrock's runtime: the only file that knows it.
+
+boto3 waits where it reads, so each call has a thread; a call that nobody wants any more has its
+connection shut down under it. Credentials come by AWS's usual chain. Nothing of what the SDK says
+of them is passed on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import threading
+from collections.abc import AsyncGenerator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import boto3
+import botocore.config
+import botocore.credentials
+import botocore.eventstream
+import botocore.exceptions
+import botocore.session
+import urllib3.exceptions
+
+from penstock.replica.engine import CannotLoad
+from penstock.replica.providers.feed import Feed
+from penstock.replica.providers.hosts import Hosts
+
+VERSION: Final = boto3.__version__
+
+# They would log headers and bodies.
+for _name in ("boto3", "botocore", "urllib3"):
+    logging.getLogger(_name).setLevel(logging.WARNING)
+
+
+class Refused(Exception):
+    """Bedrock answered with an error, at the beginning or in its stream."""
+
+    def __init__(
+        self, code: str, message: str, status: int, retry_after_ms: int, request_id: str
+    ) -> None:
+        super().__init__(code)
+        self.code = code
+        self.message = message
+        self.status = status
+        self.retry_after_ms = retry_after_ms
+        self.request_id = request_id
+
+
+class Broken(Exception):
+    """There was no connection, or it broke. `str()` says which, in our words."""
+
+
+class NoCredentials(Exception):
+    """The chain has no credentials, or they cannot be had."""
+
+
+class NotAllowed(Exception):
+    """A host that nothing may be sent to; `str()` is its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Who asks, and where. Empty: as AWS's own configuration says."""
+
+    region: str
+    profile: str
+    role_arn: str
+    endpoint_url: str
+
+
+class Client:
+    """A client for `capacity` calls at once. Timeouts in seconds; `read_timeout` is the longest
+    silence that a connection may have."""
+
+    def __init__(
+        self,
+        account: Account,
+        hosts: Hosts,
+        capacity: int,
+        connect_timeout: float,
+        read_timeout: float,
+    ) -> None:
+        self._account = account
+        self._hosts = hosts
+        self._config = botocore.config.Config(
+            connect_timeout=connect_timeout,
+            read_timeout=read_timeout,
+            retries={"total_max_attempts": 1},
+            max_pool_connections=2 * capacity,
+            tcp_keepalive=True,
+            user_agent_extra="penstock",
+        )
+        # More than calls: who left before Bedrock's first word leaves a thread that waits for it.
+        self._threads = ThreadPoolExecutor(2 * capacity, thread_name_prefix="bedrock")
+        self._lock = threading.Lock()
+        self._made: tuple[Any, object] | None = None
+        try:
+            self.endpoint_url: str = self._runtime().meta.endpoint_url
+        except (botocore.exceptions.BotoCoreError, ValueError) as error:
+            raise CannotLoad(f"the bedrock engine: {error}") from None
+
+    async def converse(self, request: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        """The request's id and a unary answer. Raises what stands above."""
+        loop = asyncio.get_running_loop()
+        reply = await loop.run_in_executor(self._threads, self._converse, request)
+        return _request_id(reply), reply
+
+    async def stream(self, request: dict[str, Any]) -> AsyncGenerator[list[Any], None]:
+        """A streamed answer: the request's id, a text, before the events. Raises what stands
+        above; closing it ends the request at Bedrock."""
+        feed = Feed()
+        self._threads.submit(self._read, request, feed)
+        async with contextlib.aclosing(feed.batches()) as batches:
+            async for batch in batches:
+                yield batch
+
+    def close(self) -> None:
+        """Takes no more requests. Those that run end with their connections."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _converse(self, request: dict[str, Any]) -> dict[str, Any]:
+        try:
+            reply: dict[str, Any] = self._runtime().converse(**request)
+        except Exception as error:
+            raise self._ours(error) from None
+        return reply
+
+    def _read(self, request: dict[str, Any], feed: Feed) -> None:
+        try:
+            reply = self._runtime().converse_stream(**request)
+            events = reply["stream"]
+            with contextlib.closing(events):
+                feed.opened(partial(_hang_up, events))
+                if feed.put(_request_id(reply)) and all(feed.put(event) for event in events):
+                    feed.end()
+        except Exception as error:
+            feed.end(self._ours(error))
+
+    def _runtime(self) -> Any:
+        """The SDK's client, made anew once AWS's files of configuration have changed."""
+        with self._lock:
+            if self._made is None or self._made[1] != _stamp(self._made[0]):
+                session = self._session()
+                runtime = session.client(
+                    "bedrock-runtime",
+                    endpoint_url=self._account.endpoint_url or None,
+                    config=self._config,
+                )
+                self._made = (runtime, _stamp(runtime))
+            return self._made[0]
+
+    def _session(self) -> Any:
+        account = self._account
+        core = botocore.session.Session(profile=account.profile or None)
+        core.register("before-send.*.*", self._check_host)
+        if account.region:
+            core.set_config_variable("region", account.region)
+        if account.role_arn:
+            fetcher = botocore.credentials.AssumeRoleCredentialFetcher(
+                partial(core.create_client, config=self._config),
+                core.get_credentials(),
+                account.role_arn,
+                extra_args={"RoleSessionName": "penstock"},
+            )
+            core._credentials = botocore.credentials.DeferredRefreshableCredentials(
+                method="assume-role", refresh_using=fetcher.fetch_credentials
+            )
+        return boto3.Session(botocore_session=core)
+
+    def _check_host(self, request: Any, **_: Any) -> None:
+        host = urlsplit(request.url).hostname or ""
+        if not self._hosts.allow(host):
+            raise NotAllowed(host)
+
+    def _ours(self, error: Exception) -> Exception:
+        """The error as one of those above; other credentials are looked for the next time."""
+        made = _translated(error)
+        if isinstance(made, NoCredentials) or (
+            isinstance(made, Refused) and made.status in (401, 403)
+        ):
+            with self._lock:
+                self._made = None
+        return made
+
+
+def _hang_up(events: Any) -> None:
+    """Ends the wait of the thread that reads: closing alone would wait for it."""
+    with contextlib.suppress(Exception):
+        events._raw_stream.shutdown()
+
+
+def _request_id(reply: dict[str, Any]) -> str:
+    return str(reply.get("ResponseMetadata", {}).get("RequestId", ""))
+
+
+def _stamp(runtime: Any) -> object:
+    """What AWS's files of configuration look like now."""
+    session = botocore.session.Session()
+    stamp = []
+    for variable in ("credentials_file", "config_file"):
+        path = os.path.expanduser(str(session.get_config_variable(variable)))
+        try:
+            status = os.stat(path)
+            stamp.append((path, status.st_mtime_ns, status.st_size))
+        except OSError:
+            stamp.append((path, 0, 0))
+    return stamp
+
+
+_NO_CREDENTIALS: Final = (
+    botocore.exceptions.NoCredentialsError,
+    botocore.exceptions.PartialCredentialsError,
+    botocore.exceptions.CredentialRetrievalError,
+    botocore.exceptions.NoAuthTokenError,
+    botocore.exceptions.TokenRetrievalError,
+    botocore.exceptions.SSOError,
+    botocore.exceptions.ProfileNotFound,
+    botocore.exceptions.MetadataRetrievalError,
+)
+_KINDS: Final[tuple[tuple[type[Exception], str], ...]] = (
+    (botocore.exceptions.SSLError, "its certificate is not trusted, or it speaks no TLS"),
+    (botocore.exceptions.ConnectTimeoutError, "there was no connection in time"),
+    (botocore.exceptions.EndpointConnectionError, "there is no connection"),
+    (botocore.exceptions.ProxyConnectionError, "there is no connection to the proxy"),
+    (botocore.exceptions.ReadTimeoutError, "the connection was silent for too long"),
+    (urllib3.exceptions.ReadTimeoutError, "the connection was silent for too long"),
+    (botocore.exceptions.HTTPClientError, "the connection broke"),
+    (urllib3.exceptions.HTTPError, "the connection broke"),
+    (botocore.eventstream.ParserError, "what came is damaged"),
+    (OSError, "the connection broke"),
+)
+
+
+def _translated(error: Exception) -> Exception:
+    match error:
+        case NotAllowed():
+            return error
+        case botocore.exceptions.ClientError():
+            return _refused(error.response)
+        case botocore.exceptions.ParamValidationError():
+            return Refused("ValidationException", str(error), 400, 0, "")
+    if isinstance(error, _NO_CREDENTIALS):
+        return NoCredentials(type(error).__name__)
+    for kind, words in _KINDS:
+        if isinstance(error, kind):
+            return Broken(words)
+    return Broken(f"the request could not be made ({type(error).__name__})")
+
+
+def _refused(response: dict[str, Any]) -> Refused:
+    told, about = response.get("Error", {}), response.get("ResponseMetadata", {})
+    after = 0.0
+    with contextlib.suppress(TypeError, ValueError):
+        after = float(about.get("HTTPHeaders", {}).get("retry-after"))
+    return Refused(
+        str(told.get("Code", "")),
+        str(told.get("Message", "")),
+        int(about.get("HTTPStatusCode") or 0),
+        int(after * 1000),
+        str(about.get("RequestId") or ""),
+    )
+
+
+__all__ = ["VERSION", "Account", "Broken", "Client", "NoCredentials", "NotAllowed", "Refused"]

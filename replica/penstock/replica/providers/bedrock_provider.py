@@ -1,0 +1,113 @@
+"""Amazon Bedrock as a provider, by Converse and ConverseStream.
+
+Settings: `region`, `profile`, `role_arn`, `endpoint_url`, `guardrail_id`, `guardrail_version`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+from urllib.parse import urlsplit
+
+from penstock.replica.engine import CannotLoad
+from penstock.replica.providers import bedrock_errors, errors
+from penstock.replica.providers.account import Account
+from penstock.replica.providers.bedrock_client import (
+    VERSION,
+    Broken,
+    Client,
+    NoCredentials,
+    NotAllowed,
+    Refused,
+)
+from penstock.replica.providers.bedrock_client import Account as AwsAccount
+from penstock.replica.providers.converse_answers import ConverseStream, whole
+from penstock.replica.providers.converse_request import converse_request
+from penstock.replica.providers.hosts import Hosts
+from penstock.replica.providers.requests import CHAT
+from penstock.replica.providers.settings import Arguments, Common
+from penstock.replica.providers.values import HEARD, Ask, Piece, Place, ProviderFailed
+
+
+class BedrockProvider:
+    """One model of Bedrock's."""
+
+    name = "bedrock"
+    version = VERSION
+    endpoints = (CHAT,)
+
+    def __init__(
+        self, arguments: Arguments, hosts: Hosts, model: str, common: Common, capacity: int
+    ) -> None:
+        """Raises `CannotLoad`."""
+        account = AwsAccount(
+            region=arguments.text("region"),
+            profile=arguments.text("profile"),
+            role_arn=arguments.text("role_arn"),
+            endpoint_url=arguments.text("endpoint_url"),
+        )
+        self._model = model
+        self._guardrail = arguments.text("guardrail_id"), arguments.text("guardrail_version")
+        if bool(self._guardrail[0]) != bool(self._guardrail[1]):
+            raise CannotLoad("guardrail_id and guardrail_version go together: set both or none")
+        longest = max(common.first_event_timeout, common.between_events_timeout)
+        self._client = Client(account, hosts, capacity, common.connect_timeout, longest + 1)
+        self.place: Place | None = _place(self._client.endpoint_url, hosts)
+
+    async def answer(self, ask: Ask, account: Account) -> AsyncGenerator[Piece, None]:
+        """See `Provider`."""
+        request = converse_request(ask, self._model, self._guardrail)
+        try:
+            if not ask.stream:
+                account.provider_request_id, reply = await self._client.converse(request)
+                yield whole(ask, account, reply)
+                return
+            reading = ConverseStream(ask, account)
+            async with aclosing(self._client.stream(request)) as batches:
+                async for batch in batches:
+                    yield HEARD
+                    for item in batch:
+                        if isinstance(item, str):
+                            account.provider_request_id = item
+                            continue
+                        for piece in reading.take(item):
+                            yield piece
+            for piece in reading.end():
+                yield piece
+        except (Refused, Broken, NoCredentials, NotAllowed) as error:
+            raise self._failed(error, account) from None
+
+    async def close(self) -> None:
+        """See `Provider`."""
+        self._client.close()
+
+    def _failed(self, error: Exception, account: Account) -> ProviderFailed:
+        match error:
+            case Refused():
+                account.provider_request_id = error.request_id or account.provider_request_id
+                return bedrock_errors.refused(
+                    error.code, error.message, error.status, error.retry_after_ms, self._model
+                )
+            case NotAllowed():
+                return errors.host_not_allowed(str(error))
+            case NoCredentials():
+                return errors.credentials()
+        if account.begun:
+            return errors.cut_short(f"The provider's answer was cut off: {error}.")
+        return errors.unreachable(str(error))
+
+
+def _place(endpoint_url: Any, hosts: Hosts) -> Place:
+    parts = urlsplit(endpoint_url)
+    if parts.username is not None or parts.password is not None:
+        raise CannotLoad("endpoint_url holds a user or a password: AWS's own chain has secrets")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise CannotLoad("endpoint_url must be like https://bedrock-runtime.example.com")
+    if not hosts.allow(parts.hostname):
+        raise CannotLoad(errors.host_not_allowed(parts.hostname).failed.message)
+    tls = parts.scheme == "https"
+    return Place(parts.hostname, parts.port or (443 if tls else 80), tls)
+
+
+__all__ = ["BedrockProvider"]

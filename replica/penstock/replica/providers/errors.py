@@ -1,0 +1,147 @@
+"""Failures of calls that a provider answers, as values. Pure.
+
+Whose fault it is decides: what the client can mend is 4xx and its fault; what is wrong with our
+account, our settings or the provider is not, and says nothing of our credentials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from penstock.replica.engine import Call, Failed
+from penstock.replica.providers.values import ProviderFailed
+
+
+def refused(
+    message: str, param: str = "", code: str = "invalid_value", status: int = 400
+) -> ProviderFailed:
+    """The request itself is wrong: the same anywhere."""
+    return ProviderFailed(
+        Failed(status, "invalid_request_error", code, message, param, fault="client")
+    )
+
+
+def unsupported_endpoint(call: Call, served: Iterable[str]) -> ProviderFailed:
+    """This provider does not do it; another replica of the deployment may."""
+    message = f"The model `{call.model}` does not serve {call.path}; it serves {', '.join(served)}."
+    return ProviderFailed(
+        Failed(
+            *(400, "invalid_request_error", "unsupported_endpoint", message, "model"),
+            fault="client",
+            retryable=True,
+        )
+    )
+
+
+def unknown_adapter(call: Call) -> ProviderFailed:
+    """Providers have no adapters of ours."""
+    message = f"The model `{call.model}` does not exist: adapter {call.adapter} is not loaded here."
+    return refused(message, "model", "model_not_found", 404)
+
+
+def too_many_tokens(field: str, asked: int, most: int) -> ProviderFailed:
+    """The request asks for more tokens than the gateway allows."""
+    message = f"{field} is {asked}, at most {most} tokens are allowed here; ask for fewer."
+    return refused(message, field, "token_budget_exceeded")
+
+
+def beyond_context(field: str, asked: int, context: int) -> ProviderFailed:
+    """The request asks for more tokens than the model has room for."""
+    message = f"{field} is {asked}, and the model's context has {context} tokens; ask for fewer."
+    return refused(message, field, "context_length_exceeded")
+
+
+def prompt_too_long(field: str, tokens: int, most: int) -> ProviderFailed:
+    """The prompt has more tokens than the gateway allows."""
+    message = f"The prompt has {tokens} tokens, at most {most} are allowed here; shorten it."
+    return refused(message, field, "token_budget_exceeded")
+
+
+def too_late(deadline_ms: int) -> Failed:
+    """The call's own deadline passed."""
+    message = f"The answer was not complete within its deadline of {deadline_ms} ms."
+    return Failed(504, "timeout_error", "deadline_exceeded", message)
+
+
+def silent(seconds: float, *, begun: bool) -> ProviderFailed:
+    """Nothing came from the provider for so long. It may work on the request, and charge for it: no
+    second attempt is made here."""
+    what = "sent nothing more" if begun else "did not begin to answer"
+    message = f"The provider {what} within {seconds:g} s."
+    return ProviderFailed(
+        Failed(504, "timeout_error", "upstream_timeout", message, retryable=not begun)
+    )
+
+
+def unreachable(why: str) -> ProviderFailed:
+    """No connection to the provider, or it broke before an answer began."""
+    message = f"The provider cannot be reached: {why}."
+    return upstream(502, message, "upstream_unreachable", again=True)
+
+
+def upstream(
+    status: int,
+    message: str,
+    code: str = "upstream_error",
+    *,
+    again: bool = False,
+    retry_after_ms: int = 0,
+) -> ProviderFailed:
+    """The provider's fault, or that of our account with it."""
+    kinds = {429: "rate_limit_error", 504: "timeout_error"}
+    kind = kinds.get(status, "server_error")
+    failed = Failed(
+        status, kind, code, message, retryable=True, retry_after_ms=max(0, retry_after_ms)
+    )
+    return ProviderFailed(failed, again=again)
+
+
+def throttled(message: str, code: str = "rate_limit_exceeded", after_ms: int = 0) -> ProviderFailed:
+    """The provider takes no more from our account for now."""
+    return upstream(429, message, code, again=True, retry_after_ms=after_ms)
+
+
+def credentials() -> ProviderFailed:
+    """The provider does not take our credentials, or there are none. What it said of them stays
+    here."""
+    message = (
+        "The provider refused the credentials of this deployment, or there are none; whoever runs "
+        "it has to see to them."
+    )
+    return upstream(502, message, "upstream_credentials")
+
+
+def host_not_allowed(host: str) -> ProviderFailed:
+    """The node's `--provider-hosts` does not name the host."""
+    message = f"This node may send nothing to {host}: its --provider-hosts does not name it."
+    return upstream(502, message, "upstream_host_not_allowed")
+
+
+def model_not_found(model: str) -> ProviderFailed:
+    """The provider does not know the model that the deployment names; the client cannot mend it."""
+    message = f"The provider has no model {model!r}, or the account may not use it."
+    return upstream(502, message, "upstream_model_not_found")
+
+
+def cut_short(what: str = "The provider's answer stopped before its end.") -> ProviderFailed:
+    """The answer ended without saying so, which must never look like an end."""
+    return upstream(502, what, "upstream_cut_short", again=True)
+
+
+__all__ = [
+    "beyond_context",
+    "credentials",
+    "cut_short",
+    "host_not_allowed",
+    "model_not_found",
+    "prompt_too_long",
+    "refused",
+    "silent",
+    "throttled",
+    "too_late",
+    "too_many_tokens",
+    "unknown_adapter",
+    "unreachable",
+    "unsupported_endpoint",
+    "upstream",
+]

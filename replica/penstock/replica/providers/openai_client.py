@@ -1,0 +1,146 @@
+"""The openai SDK as a client of one endpoint: the only file that knows it.
+
+One attempt each, no redirects, and what comes is given as it comes. Nothing of what the SDK says of
+a failure is passed on but its kind: its texts may quote headers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final
+
+import openai
+
+VERSION: Final = openai.__version__
+
+_RAW: Final = {"X-Stainless-Raw-Response": "stream"}
+_WRITE_TIMEOUT_S: Final = 30.0
+# They would log headers and bodies.
+for _name in ("openai", "httpx", "httpx2", "httpcore", "httpcore2"):
+    logging.getLogger(_name).setLevel(logging.WARNING)
+
+
+class Refused(Exception):
+    """The provider answered with a status that is no success."""
+
+    def __init__(self, status: int, body: object, retry_after_ms: int, request_id: str) -> None:
+        super().__init__(f"status {status}")
+        self.status = status
+        self.body = body
+        self.retry_after_ms = retry_after_ms
+        self.request_id = request_id
+
+
+class Broken(Exception):
+    """There was no connection, or it broke. `str()` says which, in our words."""
+
+
+class Reply:
+    """An answer whose head has come."""
+
+    def __init__(self, response: Any) -> None:
+        self._response = response
+        self.request_id: str = response.headers.get("x-request-id") or ""
+
+    async def portions(self) -> AsyncIterator[bytes]:
+        """Its body as it comes. Raises `Broken`."""
+        try:
+            async for portion in self._response.iter_bytes():
+                yield portion
+        except Exception as error:
+            raise Broken(_kind(error)) from None
+
+    async def whole(self) -> bytes:
+        """Its body. Raises `Broken`."""
+        return b"".join([portion async for portion in self.portions()])
+
+
+class Client:
+    """A client of the endpoint at `base_url`. Timeouts in seconds; `read_timeout` is the longest
+    silence that a connection may have."""
+
+    def __init__(
+        self, base_url: str, organization: str, connect_timeout: float, read_timeout: float
+    ) -> None:
+        timeout = openai.Timeout(
+            read_timeout, connect=connect_timeout, write=_WRITE_TIMEOUT_S, pool=connect_timeout
+        )
+        self._client = openai.AsyncOpenAI(
+            api_key="none",  # each request brings its own
+            base_url=base_url,
+            timeout=timeout,
+            max_retries=0,
+            http_client=openai.DefaultAsyncHttpxClient(timeout=timeout, follow_redirects=False),
+        )
+        # Not those of the environment.
+        self._headers: dict[str, Any] = {
+            "OpenAI-Organization": organization or openai.Omit(),
+            "OpenAI-Project": openai.Omit(),
+        }
+
+    @contextlib.asynccontextmanager
+    async def opened(
+        self, path: str, body: Mapping[str, Any], headers: Mapping[str, str]
+    ) -> AsyncIterator[Reply]:
+        """Sends a request; the answer, closed at the end. Raises `Refused` and `Broken`."""
+        named = {name.lower() for name in headers}
+        keyless = {} if "authorization" in named else {"Authorization": openai.Omit()}
+        options: Any = {
+            "headers": {**self._headers, **keyless, **headers, **_RAW},
+            "follow_redirects": False,
+        }
+        try:
+            response: Any = await self._client.post(
+                path, cast_to=object, body=body, options=options
+            )
+        except openai.APIStatusError as error:
+            headers_of = error.response.headers
+            raise Refused(
+                error.status_code,
+                error.body,
+                _retry_after_ms(headers_of),
+                headers_of.get("x-request-id") or "",
+            ) from None
+        except openai.APIConnectionError as error:
+            raise Broken(_kind(error.__cause__ or error)) from None
+        except Exception as error:
+            raise Broken(_kind(error)) from None
+        try:
+            yield Reply(response)
+        finally:
+            await response.close()
+
+    async def close(self) -> None:
+        """Closes its connections."""
+        await self._client.close()
+
+
+_KINDS: Final = {
+    "ConnectError": "there is no connection",
+    "ConnectTimeout": "there was no connection in time",
+    "PoolTimeout": "all connections are in use",
+    "ReadTimeout": "the connection was silent for too long",
+    "WriteTimeout": "the request could not be written in time",
+    "ReadError": "the connection broke",
+    "WriteError": "the connection broke",
+    "RemoteProtocolError": "the connection broke",
+}
+
+
+def _kind(error: BaseException) -> str:
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        return "its certificate is not trusted"
+    name = type(error).__name__
+    return _KINDS.get(name, f"the request could not be made ({name})")
+
+
+def _retry_after_ms(headers: Any) -> int:
+    for name, unit in (("retry-after-ms", 1), ("retry-after", 1000)):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            return max(0, int(float(headers.get(name)) * unit))
+    return 0
+
+
+__all__ = ["VERSION", "Broken", "Client", "Refused", "Reply"]

@@ -1,0 +1,87 @@
+"""What an OpenAI-compatible provider's refusals mean for our client. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from penstock.replica.engine import Failed
+from penstock.replica.providers import errors
+from penstock.replica.providers.values import ProviderFailed
+
+Clean = Callable[[str], str]
+"""Takes secrets out of a text."""
+
+_CLIENTS: Final = {400, 413, 415, 422}
+_QUOTA: Final = "insufficient_quota"
+_MOST_TEXT: Final = 2000
+
+
+def refused(
+    status: int, body: object, retry_after_ms: int, model: str, clean: Clean
+) -> ProviderFailed:
+    """An answer of status 300 and above. `body`: its error as far as it was JSON."""
+    error = error_of(body)
+    message, code = _text(error, "message", clean), _text(error, "code", clean)
+    if status in _CLIENTS:
+        return ProviderFailed(
+            Failed(
+                status,
+                _text(error, "type", clean) or "invalid_request_error",
+                code or "invalid_value",
+                message or f"The provider refused the request with status {status}.",
+                _text(error, "param", clean),
+                fault="client",
+            )
+        )
+    if status in (401, 403):
+        return errors.credentials()
+    if status == 404:
+        return errors.model_not_found(model)
+    if status == 429:
+        return _throttled(message, code, retry_after_ms)
+    if status < 400:
+        return errors.upstream(502, f"The provider redirects (status {status}): see to base_url.")
+    told = status if status in (500, 502, 503, 504) else 502
+    return errors.upstream(
+        told,
+        message or f"The provider failed with status {status}.",
+        code or "upstream_error",
+        again=status in (408, 409) or status >= 500,
+        retry_after_ms=retry_after_ms,
+    )
+
+
+def in_stream(error: object, clean: Clean) -> ProviderFailed:
+    """An error that the provider told in its answer."""
+    words = error_of(error)
+    message = _text(words, "message", clean) or "The provider failed while it answered."
+    return errors.upstream(502, message, _text(words, "code", clean) or "upstream_error")
+
+
+def error_of(body: object) -> dict[str, Any]:
+    """The error's fields in a body, with or without an envelope; a bare text is its message."""
+    if isinstance(body, dict) and isinstance(body.get("error"), dict | str):
+        body = body["error"]
+    if isinstance(body, str):
+        return {"message": body}
+    return body if isinstance(body, dict) else {}
+
+
+def _throttled(message: str, code: str, retry_after_ms: int) -> ProviderFailed:
+    failure = errors.throttled(
+        message or "The provider takes no more requests of this account for now.",
+        code or "rate_limit_exceeded",
+        retry_after_ms,
+    )
+    return ProviderFailed(failure.failed) if code == _QUOTA else failure
+
+
+def _text(error: dict[str, Any], field: str, clean: Clean) -> str:
+    value = error.get(field)
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return ""
+    return clean(str(value))[:_MOST_TEXT]
+
+
+__all__ = ["Clean", "error_of", "in_stream", "refused"]

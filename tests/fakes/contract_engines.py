@@ -1,0 +1,20 @@
+"""Which engines a test of the contract is for, where that is not all of them."""
+
+from __future__ import annotations
+
+import pytest
+
+_VLLM = pytest.param("vllm", marks=pytest.mark.vllm)
+
+ALL = ("simulated", _VLLM, "canned", "openai", "bedrock")
+
+LOCAL = pytest.mark.parametrize("replica", ["simulated", _VLLM], indirect=True)
+"""Those that have tokens, steps and adapters of their own."""
+
+COMPLETING = pytest.mark.parametrize(
+    "replica", ["simulated", _VLLM, "canned", "openai"], indirect=True
+)
+"""Those that serve completions of plain text."""
+
+SLOW = pytest.mark.parametrize("replica", ["simulated", _VLLM, "openai", "bedrock"], indirect=True)
+"""Those whose answers follow from the prompt, and take time."""
