@@ -52,7 +52,8 @@ def test_a_ladder_for_all_reasons_is_said_as_a_list() -> None:
         (["reject", "trim"], "behind reject"),
         ([f"fallback:b{n}" for n in range(9)], "9 rungs"),
         ({"queue_fill": ["trim"]}, "near to it: queue_full"),
-        ({"xyzzy": ["trim"]}, "there are draining"),
+        ({"xyzzy": ["trim"]}, "there are scaled_to_zero"),
+        ({"rate_limited": ["fallback:b"]}, "for which nothing is tried"),
         ({"": ["trim"], "default": ["trim"]}, "reason ''"),
     ],
 )

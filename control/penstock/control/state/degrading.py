@@ -23,10 +23,6 @@ OTHERS = "default"
 
 MOST_RUNGS = 8
 REASONS = (
-    "draining",
-    "gateway_full",
-    "rate_limited",
-    "quota",
     "scaled_to_zero",
     "deployment_failed",
     "no_ready_replica",
@@ -41,7 +37,11 @@ REASONS = (
     "budget",
     "upstream_failed",
 )
-"""What x-penstock-drop-reason says, and why a call may end before its first event."""
+"""What x-penstock-drop-reason says of a deployment, and why a call may end before its first
+event."""
+
+NOBODYS = ("draining", "gateway_full", "rate_limited", "quota")
+"""What it says of a gateway or a tenant: another deployment would be no way round that."""
 
 Said = Sequence[str] | Mapping[str, Sequence[str]]
 """A ladder for all reasons, or ladders by reason, as specs have them."""
@@ -62,6 +62,11 @@ class Ladder:
     rungs: tuple[str, ...]
 
     def __post_init__(self) -> None:
+        if self.reason in NOBODYS:
+            raise InvalidSpec(
+                f"degrade has the reason {self.reason!r}, for which nothing is tried: it is the"
+                " gateway's or the tenant's, whatever deployment answers"
+            )
         if self.reason and self.reason not in REASONS:
             near = difflib.get_close_matches(self.reason, REASONS, n=2, cutoff=0.5)
             known = f"near to it: {', '.join(near)}" if near else f"there are {', '.join(REASONS)}"
