@@ -12,6 +12,9 @@ from penstock.control.state.provider_settings import (
     check_provider,
     settings_of,
 )
+from penstock.replica.engine import CannotLoad
+from penstock.replica.providers.make import make_provider_engine
+from penstock.replica.settings import parse_settings
 
 KEY = "sk-proj-4242424242424242"
 FULL = {
@@ -59,6 +62,19 @@ def secret_refused(engine: str = "openai", model: str = "m", label: str = "x", *
     with pytest.raises(InvalidSpec) as caught:
         check_no_secrets(engine, model, tuple(s.items()), [("team", label)])
     return str(caught.value)
+
+
+@pytest.mark.parametrize("engine", MANAGED)
+def test_the_settings_of_a_provider_are_those_that_its_replica_knows(engine: str) -> None:
+    """What both know, the replica takes; of what it does not know it says what it does."""
+    words = "--replica-id r --deployment d --model m --engine"
+    argv = [*words.split(), engine]
+    for key, value in {**COMMON, **FULL[engine], "xyzzy": "1"}.items():
+        argv += ["--engine-arg", f"{key}={value}"]
+    with pytest.raises(CannotLoad) as refused:
+        make_provider_engine(parse_settings(argv))
+    words = str(refused.value).partition("has no setting 'xyzzy': it knows ")[2]
+    assert sorted(set(words.split(", "))) == list(settings_of(engine))
 
 
 @pytest.mark.parametrize("engine", MANAGED)

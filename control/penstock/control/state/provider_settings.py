@@ -67,7 +67,7 @@ def _is_below_secrets(text: str) -> bool:
     return bool(path.parts) and not path.is_absolute() and ".." not in path.parts
 
 
-_DURATION = _Kind("a whole number of milliseconds, 1 or more", _whole(1, 2**31 - 1))
+_DURATION = _Kind("a whole number of milliseconds, 1 to 3600000", _whole(1, 3_600_000))
 _PRICE = _Kind("US dollars for a million tokens, such as 0.15", _is_price)
 _SWITCH = _Kind("true or false", lambda text: text in ("true", "false"))
 _WORD = _Kind("a name", lambda text: bool(text.strip()))
@@ -98,7 +98,7 @@ _COMMON: Mapping[str, _Kind] = {
     "usd_per_million_input": _PRICE,
     "usd_per_million_output": _PRICE,
     "usd_per_million_cached": _PRICE,
-    "max_model_len": _Kind("a whole number of tokens, 0 or more", _whole(0, 2**31 - 1)),
+    "max_model_len": _Kind("a whole number of tokens, 0 or more", _whole(0, 1_000_000_000)),
     "tools": _SWITCH,
 }
 _OWN: Mapping[str, Mapping[str, _Kind]] = {
