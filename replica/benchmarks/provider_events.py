@@ -70,7 +70,10 @@ def frame(kind: str, payload: dict[str, object]) -> bytes:
 
 
 async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, count: int) -> None:
-    head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+    try:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+    except asyncio.IncompleteReadError:
+        return writer.close()  # somebody looked whether there is a server
     length = head.split("content-length:")[1].split("\r\n")[0]
     await reader.readexactly(int(length))
     bedrock = "converse-stream" in head
@@ -106,8 +109,10 @@ def replica(engine: str, *settings: str) -> Iterator[tuple[psutil.Process, str]]
     """A ready replica: its process and its address."""
     words = [word for setting in settings for word in ("--engine-arg", setting)]
     named = ("--replica-id", "r", "--deployment", "d", "--engine", engine, "--model", "m")
-    command = [sys.executable, "-m", "penstock.replica", *named, *words]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+    command = [sys.executable, "-m", "penstock.replica", *named, *words, "--log-level", "error"]
+    # Bedrock's requests are signed; nobody looks at this signature.
+    keys = ("AWS_ACCESS_KEY_ID=none", "AWS_SECRET_ACCESS_KEY=none")
+    with subprocess.Popen(["env", *keys, *command], stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout
             yield psutil.Process(process.pid), json.loads(process.stdout.readline())["address"]

@@ -88,6 +88,7 @@ class ProviderServer:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._server: asyncio.Server | None = None
+        self._serving: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     @property
     def url(self) -> str:
@@ -125,21 +126,31 @@ class ProviderServer:
         asyncio.run_coroutine_threadsafe(awaited(), self._loop).result(10)
 
     async def _listen(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, backlog=512)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port, backlog=512)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def _close(self) -> None:
         if self._server is not None:
             self._server.close()
             self._server = None
-        me = asyncio.current_task()
-        others = [task for task in asyncio.all_tasks() if task is not me]
-        for task in others:
+        serving = dict(self._serving)
+        for task in serving:
             task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        await asyncio.gather(*serving, return_exceptions=True)
+        for writer in serving.values():  # of tasks that never began, too
+            writer.transport.abort()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
 
     async def _stop(self) -> None:
         await self._close()
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._server is None:
+            return writer.transport.abort()
+        task = self._loop.create_task(self._serve(reader, writer))
+        self._serving[task] = writer
+        task.add_done_callback(self._serving.pop)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1

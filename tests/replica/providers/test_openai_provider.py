@@ -224,6 +224,10 @@ _EVENTS = list(provider.stream_events({"model": MODEL, "messages": [], "max_toke
         (provider.raw_stream(*_EVENTS[:3], b"data: {half\n\n"), "upstream_cut_short"),
         (provider.raw_stream(*_EVENTS[:3], b"data: \xff\n\n"), "upstream_cut_short"),
         (
+            provider.raw_stream(*_EVENTS[:3], _data({"choices": [{"index": []}]})),
+            "upstream_cut_short",
+        ),
+        (
             provider.raw_stream(
                 *_EVENTS[:3], _data({"error": {"message": f"I died, {KEY}", "code": "boom"}})
             ),

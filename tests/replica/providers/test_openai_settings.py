@@ -16,6 +16,7 @@ from tests.fakes.provider_server import ProviderServer
     ("settings", "flags", "named"),
     [
         (("base_url=ftp://x/v1",), (), "base_url"),
+        (("base_url=https://x.example/v1?key=pw",), (), "nothing behind it"),
         (("base_url=https://me:pw@x.example/v1",), (), "a user or a password"),
         (("base_url=https://x.example/v1",), ("--provider-hosts", "*.y.example"), "x.example"),
         (("api_key_file=../key",), (), "no relative path"),

@@ -30,6 +30,7 @@ import urllib3.exceptions
 from penstock.replica.engine import CannotLoad
 from penstock.replica.providers.feed import Feed
 from penstock.replica.providers.hosts import Hosts
+from penstock.replica.providers.secrets import scrubbed
 
 VERSION: Final = boto3.__version__
 
@@ -99,11 +100,13 @@ class Client:
         # More than calls: who left before Bedrock's first word leaves a thread that waits for it.
         self._threads = ThreadPoolExecutor(2 * capacity, thread_name_prefix="bedrock")
         self._lock = threading.Lock()
-        self._made: tuple[Any, object] | None = None
+        self._made: Any = None
+        self._files: tuple[str, ...] = ()  # of AWS's configuration
+        self._stamp: object = None  # what they looked like when the client was made
         try:
             self.endpoint_url: str = self._runtime().meta.endpoint_url
         except (botocore.exceptions.BotoCoreError, ValueError) as error:
-            raise CannotLoad(f"the bedrock engine: {error}") from None
+            raise CannotLoad(f"the bedrock engine: {scrubbed(str(error))}") from None
 
     async def converse(self, request: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """The request's id and a unary answer. Raises what stands above."""
@@ -132,6 +135,8 @@ class Client:
         return reply
 
     def _read(self, request: dict[str, Any], feed: Feed) -> None:
+        if feed.closed:
+            return  # its client left before there was a thread for it
         try:
             reply = self._runtime().converse_stream(**request)
             events = reply["stream"]
@@ -145,19 +150,24 @@ class Client:
     def _runtime(self) -> Any:
         """The SDK's client, made anew once AWS's files of configuration have changed."""
         with self._lock:
-            if self._made is None or self._made[1] != _stamp(self._made[0]):
+            stamp = _stamp(self._files)
+            if self._made is None or self._stamp != stamp:
                 session = self._session()
-                runtime = session.client(
+                self._made = session.client(
                     "bedrock-runtime",
                     endpoint_url=self._account.endpoint_url or None,
                     config=self._config,
                 )
-                self._made = (runtime, _stamp(runtime))
-            return self._made[0]
+                self._stamp = _stamp(self._files)
+            return self._made
 
     def _session(self) -> Any:
         account = self._account
         core = botocore.session.Session(profile=account.profile or None)
+        variables = ("credentials_file", "config_file")
+        self._files = tuple(
+            os.path.expanduser(core.get_config_variable(name)) for name in variables
+        )
         core.register("before-send.*.*", self._check_host)
         if account.region:
             core.set_config_variable("region", account.region)
@@ -199,17 +209,15 @@ def _request_id(reply: dict[str, Any]) -> str:
     return str(reply.get("ResponseMetadata", {}).get("RequestId", ""))
 
 
-def _stamp(runtime: Any) -> object:
-    """What AWS's files of configuration look like now."""
-    session = botocore.session.Session()
+def _stamp(files: tuple[str, ...]) -> object:
+    """What these files look like now."""
     stamp = []
-    for variable in ("credentials_file", "config_file"):
-        path = os.path.expanduser(str(session.get_config_variable(variable)))
+    for path in files:
         try:
             status = os.stat(path)
-            stamp.append((path, status.st_mtime_ns, status.st_size))
+            stamp.append((path, status.st_ino, status.st_mtime_ns, status.st_size))
         except OSError:
-            stamp.append((path, 0, 0))
+            stamp.append((path, 0, 0, 0))
     return stamp
 
 

@@ -66,13 +66,14 @@ class BedrockProvider:
             reading = ConverseStream(ask, account)
             async with aclosing(self._client.stream(request)) as batches:
                 async for batch in batches:
-                    yield HEARD
-                    for item in batch:
-                        if isinstance(item, str):
-                            account.provider_request_id = item
-                            continue
-                        for piece in reading.take(item):
+                    if isinstance(batch[0], str):
+                        account.provider_request_id = batch.pop(0)
+                    piece = HEARD
+                    for event in batch:
+                        for piece in reading.take(event):
                             yield piece
+                    if piece is HEARD:
+                        yield piece
             for piece in reading.end():
                 yield piece
         except (Refused, Broken, NoCredentials, NotAllowed) as error:

@@ -25,6 +25,11 @@ class Feed:
         self._closed = False
         self._hang_up: Callable[[], None] | None = None
 
+    @property
+    def closed(self) -> bool:
+        """Whether nobody wants anything more."""
+        return self._closed
+
     def opened(self, hang_up: Callable[[], None]) -> None:
         """From now on `hang_up` ends what the thread waits for. Callable from any thread."""
         with self._lock:

@@ -58,14 +58,12 @@ class Reply:
 
 
 class Client:
-    """A client of the endpoint at `base_url`. Timeouts in seconds; `read_timeout` is the longest
-    silence that a connection may have."""
+    """A client of the endpoint at `base_url`. `connect_timeout`: in seconds; how long an answer may
+    be silent is for whoever reads it."""
 
-    def __init__(
-        self, base_url: str, organization: str, connect_timeout: float, read_timeout: float
-    ) -> None:
+    def __init__(self, base_url: str, organization: str, connect_timeout: float) -> None:
         timeout = openai.Timeout(
-            read_timeout, connect=connect_timeout, write=_WRITE_TIMEOUT_S, pool=connect_timeout
+            None, connect=connect_timeout, write=_WRITE_TIMEOUT_S, pool=connect_timeout
         )
         self._client = openai.AsyncOpenAI(
             api_key="none",  # each request brings its own
@@ -121,7 +119,6 @@ _KINDS: Final = {
     "ConnectError": "there is no connection",
     "ConnectTimeout": "there was no connection in time",
     "PoolTimeout": "all connections are in use",
-    "ReadTimeout": "the connection was silent for too long",
     "WriteTimeout": "the request could not be written in time",
     "ReadError": "the connection broke",
     "WriteError": "the connection broke",

@@ -69,7 +69,7 @@ def _place(base_url: str, hosts: Hosts) -> Place:
     if parts.username is not None or parts.password is not None:
         raise CannotLoad("base_url holds a user or a password: name a secret by api_key_file")
     if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
-        raise CannotLoad(f"base_url is {base_url!r}: it must be like https://api.example.com/v1")
+        raise CannotLoad("base_url must be like https://api.example.com/v1, and nothing behind it")
     if not hosts.allow(host):
         raise CannotLoad(errors.host_not_allowed(host).failed.message)
     tls = parts.scheme == "https"
@@ -88,10 +88,7 @@ class OpenAIProvider:
         self._settings = settings
         self._model = model
         self._newest_limits = settings.base_url == _OPENAI
-        longest = max(common.first_event_timeout, common.between_events_timeout)
-        self._client = Client(
-            settings.base_url, settings.organization, common.connect_timeout, longest + 1
-        )
+        self._client = Client(settings.base_url, settings.organization, common.connect_timeout)
 
     async def answer(self, ask: Ask, account: Account) -> AsyncGenerator[Piece, None]:
         """See `Provider`."""
@@ -140,10 +137,12 @@ async def _streamed(
     events, reading = Events(), reader(ask, account, clean)
     try:
         async for portion in reply.portions():
-            yield HEARD
+            piece = HEARD
             for name, data in events.feed(portion):
                 for piece in reading.take(name, data):
                     yield piece
+            if piece is HEARD:
+                yield piece
         if rest := events.rest():
             for piece in reading.take(*rest):
                 yield piece

@@ -43,6 +43,9 @@ log = logging.getLogger(__name__)
 CAPACITY: Final = 100
 """Calls at once, where nobody says otherwise."""
 
+_ODD: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+"""What reading raises where somebody sends other shapes than his API has."""
+
 _KNOCK_S: Final = 1.0
 _LONGEST_KNOCK_S: Final = 15.0
 
@@ -193,17 +196,25 @@ class ProviderEngine:
             account = Account(self._common.prices, len(ask.call.body))
             sink.costs(account.usage)
             try:
-                await self._attempt(ask, account, sink)
+                await self._counted(ask, account, sink)
             except ProviderFailed as error:
                 wait = None if account.begun else pause(attempt, error, self._dice)
                 if wait is None or attempt == self._common.retries:
-                    return self._fail(error.failed, account, ask, sink)
+                    return _fail(error.failed, account, ask, sink)
                 code = error.failed.code
                 log.info("asking the provider again", extra={"code": code, "attempt": attempt + 1})
                 await asyncio.sleep(wait)
             else:
-                self._prompt_tokens += account.usage().prompt_tokens
                 return sink.finish(account.finished())
+
+    async def _counted(self, ask: Ask, account: Account, sink: Sink) -> None:
+        try:
+            await self._attempt(ask, account, sink)
+        except _ODD:
+            log.warning("a provider's answer cannot be read", exc_info=True)
+            raise errors.cut_short("The provider's answer cannot be read.") from None
+        finally:
+            self._prompt_tokens += account.usage().prompt_tokens
 
     async def _attempt(self, ask: Ask, account: Account, sink: Sink) -> None:
         common, now = self._common, asyncio.get_running_loop().time
@@ -224,8 +235,6 @@ class ProviderEngine:
                     if account.begun:
                         limit.reschedule(now() + common.between_events_timeout)
         except TimeoutError:
-            if not limit.expired():
-                raise
             begun = account.begun
             waited = common.between_events_timeout if begun else common.first_event_timeout
             raise errors.silent(waited, begun=begun) from None
@@ -242,19 +251,19 @@ class ProviderEngine:
             )
         )
 
-    def _fail(self, failed: Failed, account: Account, ask: Ask, sink: Sink) -> None:
-        self._prompt_tokens += account.usage().prompt_tokens
-        if failed.fault != "client":
-            log.warning(
-                "a call failed at the provider",
-                extra={
-                    "request_id": ask.call.request_id,
-                    "provider_request_id": account.provider_request_id,
-                    "status": failed.status,
-                    "code": failed.code,
-                },
-            )
-        sink.fail(failed)
+
+def _fail(failed: Failed, account: Account, ask: Ask, sink: Sink) -> None:
+    if failed.fault != "client":
+        log.warning(
+            "a call failed at the provider",
+            extra={
+                "request_id": ask.call.request_id,
+                "provider_request_id": account.provider_request_id,
+                "status": failed.status,
+                "code": failed.code,
+            },
+        )
+    sink.fail(failed)
 
 
 def _digest(facts: object) -> str:
