@@ -20,7 +20,7 @@ from penstock.control.state.pings import Ping
 from penstock.control.state.replica import Evidence, NodeState, Replica, ReplicaState, Resources
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
-from tests.fakes.control_values import PATIENCE, node, replica, report
+from tests.fakes.control_values import PATIENCE, deployment, node, replica, report, spec
 from tests.fakes.control_waiting import eventually
 
 SECOND = timedelta(seconds=1)
@@ -160,6 +160,25 @@ async def test_a_replica_that_generates_nothing_is_found_by_deep_checks_now_and_
         await eventually(judged, "the wedged one is found")
         task.cancel()
     assert world.pinger.checked.count("wedged:9000") == 2
+
+
+async def test_a_replica_that_a_provider_answers_for_is_not_checked_deeply() -> None:
+    world = World()
+    world.pinger.answers = {"ours:9000": Ping.ANSWERED, "theirs:9000": Ping.ANSWERED}
+    template = replace(spec().template, engine="canned", engine_args=(("text", "Sorry."),))
+    managed = deployment(replace(spec(name="sorry"), template=template))
+    await world.keeper.observe(lambda view: view.with_deployment(managed), "test")
+    await world.hold(replica("ours"), replica("theirs", deployment="sorry"))
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(world.health.run())
+
+        async def checked_twice() -> bool:
+            world.clock.advance(SECOND)
+            return world.pinger.checked.count("ours:9000") == 2
+
+        await eventually(checked_twice, "deep checks")
+        task.cancel()
+    assert set(world.pinger.checked) == {"ours:9000"}
 
 
 async def test_a_step_of_the_wall_clock_makes_no_node_silent() -> None:

@@ -165,7 +165,8 @@ class HealthManager:
 
     def _due_for_deep_check(self, replicas: list[Replica], now: datetime) -> list[Replica]:
         """One that was ready for a whole period, and was not checked for as long; one that a
-        gateway doubts much sooner."""
+        gateway doubts much sooner. None that a provider answers for: where that cannot be reached,
+        another replica cannot reach it either."""
         if not self._deep_every:
             return []
         view = self._keeper.cluster.view()
@@ -177,6 +178,7 @@ class HealthManager:
             r
             for r in replicas
             if r.state is ReplicaState.READY
+            and not _is_managed(view, r)
             and now - max(self._deep_at.get(r.id, r.since), r.since)
             >= (min(self._deep_every, DEEP_IF_DOUBTED) if r.id in doubted else self._deep_every)
         ]
@@ -209,3 +211,8 @@ class HealthManager:
             lambda view: deeply_checked(view, replica.id, address, failures, now),
             f"deep check of {replica.id}",
         )
+
+
+def _is_managed(view: ClusterView, replica: Replica) -> bool:
+    deployment = view.deployments.get(replica.deployment)
+    return deployment is not None and deployment.spec.template.is_managed
