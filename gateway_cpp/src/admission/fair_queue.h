@@ -78,6 +78,12 @@ class FairQueue {
     return nullptr;
   }
 
+  // All that wait, in no order.
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    for (const QueueEntry& entry : deadlines_) visit(entry);
+  }
+
   // Leaves to run: its tenant is charged its work.
   void start(QueueEntry& entry);
   // Leaves without having run.

@@ -31,6 +31,7 @@ void Dispatcher::follow(const routing::DeploymentRoute& route,
     budget_resets_at_ = route.budget_resets_at;
     replicas_.follow(route, replicas, clock_.steady_now());
     wakers = hand_out();
+    tell_if_none_is_left(wakers);
   }
   wake(wakers);
 }
@@ -112,13 +113,21 @@ void Dispatcher::report(routing::Replica& replica, const routing::LoadReport& lo
     const std::lock_guard lock(mutex_);
     replicas_.report(replica, load, clock_.steady_now());
     wakers = hand_out();
+    tell_if_none_is_left(wakers);
   }
   wake(wakers);
 }
 
 milliseconds Dispatcher::note_failure(routing::Replica& replica, routing::Failure failure) {
-  const std::lock_guard lock(mutex_);
-  return replicas_.note_failure(replica, failure, clock_.steady_now());
+  Wakers wakers;
+  milliseconds doubt{0};
+  {
+    const std::lock_guard lock(mutex_);
+    doubt = replicas_.note_failure(replica, failure, clock_.steady_now());
+    tell_if_none_is_left(wakers);
+  }
+  wake(wakers);
+  return doubt;
 }
 
 void Dispatcher::note_answer(routing::Replica& replica, const Cost& cost,
@@ -340,6 +349,16 @@ Dispatcher::Wakers Dispatcher::hand_out() {
   return wakers;
 }
 
+// Some of those that wait are better off elsewhere then.
+void Dispatcher::tell_if_none_is_left(Wakers& wakers) {
+  const bool has_ready = replicas_.counts().ready > 0;
+  if (!std::exchange(had_ready_, has_ready) || has_ready) return;
+  queue_.for_each([&](const admission::QueueEntry& entry) {
+    wakers.push_back(static_cast<const Turn&>(entry).waker_);
+  });
+  for (const Turn* turn : retries_) wakers.push_back(turn->waker_);
+}
+
 bool Dispatcher::has_room_for_waiting() {
   return replicas_.counts().with_room > 0 && replicas_.another_is_usable({}, clock_.steady_now());
 }
@@ -375,6 +394,7 @@ void Dispatcher::release(Place& place) {
     wait_.ended(place.run_, now, place.counts_);
     queue_.settle(place.tenant_, place.priority_, place.charged_, place.work_);
     wakers = hand_out();
+    tell_if_none_is_left(wakers);
   }
   wake(wakers);
 }

@@ -77,7 +77,8 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   Appraisal appraise(std::size_t body_bytes, std::optional<std::uint64_t> max_tokens,
                      std::uint64_t choices) const;
   // A new request: it gets a place at once (turn.has_place()), waits, or is refused. `ask` outlives
-  // the turn; the waker is called once a place is given to it later.
+  // the turn; the waker is called once a place is given to it later,
+  // and when the last ready replica goes: then it may be better off elsewhere.
   Outcome admit(Turn& turn, const Ask& ask, const admission::DeploymentAsk& asked,
                 const MakeWaker& waker);
   // Another deployment answers a request that was refused here: it does not come back.
@@ -139,6 +140,7 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   std::uint32_t queued() const;
   bool ready_besides(std::span<const routing::ReplicaId> excluded) const;
   Wakers hand_out();
+  void tell_if_none_is_left(Wakers& wakers);
   void release(Place& place);
   void leave(Turn& turn);
 
@@ -151,6 +153,7 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   admission::Appointments appointments_;  // of those that were refused for want of a place
   admission::TokenEstimator tokens_;
   std::uint32_t in_flight_ = 0;  // places that are held
+  bool had_ready_ = false;       // replicas, when it was last looked at
   base::Availability availability_ = base::Availability::kUnknown;
   base::WallTime expected_ready_at_{};
   bool budget_used_up_ = false;

@@ -22,8 +22,8 @@ namespace penstock::dispatch {
 
 class Dispatcher;
 
-// Tells a request that waits that it was given a place. Called from whatever thread gave it,
-// without any lock, and at most once for each wait.
+// Tells a request that waits that it was given a place, or that no replica is left. Called from
+// whatever thread knows it, without any lock.
 class Waker {
  public:
   virtual ~Waker() = default;

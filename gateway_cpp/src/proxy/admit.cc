@@ -12,6 +12,7 @@
 
 namespace penstock::proxy {
 
+using admission::DegradeReason;
 using std::chrono::milliseconds;
 
 namespace {
@@ -95,17 +96,18 @@ RequestFlow::Failed RequestFlow::admit_by_tenant(Exchange& x) {
 
 RequestFlow::Failed RequestFlow::admit_to_deployment(Exchange& x) {
   const routing::DeploymentRoute& route = *x.route.deployment;
-  const admission::DeploymentAsk asked{.deployment = route.name,
-                                       .why_unavailable = route.availability_detail,
-                                       .priority = x.wanted.priority,
-                                       .least_prompt = x.least_prompt,
-                                       .max_tokens = x.request.max_tokens,
-                                       .choices = x.request.choices,
-                                       .limits = route.limits,
-                                       .trims = trims(x),
-                                       .has_rung = x.dispatcher->turns_away() && has_rung(x),
-                                       .prompt_field = x.ask.endpoint->prompt_field,
-                                       .max_tokens_field = limit_field(*x.ask.endpoint)};
+  const admission::DeploymentAsk asked{
+      .deployment = route.name,
+      .why_unavailable = route.availability_detail,
+      .priority = x.wanted.priority,
+      .least_prompt = x.least_prompt,
+      .max_tokens = x.request.max_tokens,
+      .choices = x.request.choices,
+      .limits = route.limits,
+      .trims = trims(x),
+      .has_rung = x.dispatcher->turns_away() && has_rung(x, DegradeReason::kWaitExceeded),
+      .prompt_field = x.ask.endpoint->prompt_field,
+      .max_tokens_field = limit_field(*x.ask.endpoint)};
   const auto outcome =
       x.dispatcher->admit(x.turn, x.wanted, asked, [&x] { return x.make_waker(); });
   if (outcome.refusal) return refused(x, *outcome.refusal);
@@ -156,6 +158,10 @@ Awaitable<RequestFlow::Failed> RequestFlow::wait_for_turn(Exchange& x) {
       break;
     }
     if (x.heartbeat.fired() && !beat(x)) co_return stop_error(x.reply.stop());
+    if (is_better_off_elsewhere(x)) {
+      x.turn.leave();
+      co_return no_replica_left(x);
+    }
     co_await x.reply.signal().wait();
   }
   x.settlement.enter(base::Phase::kSelect);

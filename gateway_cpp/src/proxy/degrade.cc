@@ -92,14 +92,19 @@ const routing::Rung* RequestFlow::next_rung(Exchange& x) {
   return x.descent->walk.next([&](const std::string& name) { return fits(x, name, no_engine); });
 }
 
-// Whether another deployment would take it if this one's wait were too long.
-bool RequestFlow::has_rung(Exchange& x) {
+// Nobody is left whom it could wait for, and another deployment would take it.
+bool RequestFlow::is_better_off_elsewhere(Exchange& x) {
+  return may_degrade(x) && !x.dispatcher->is_ready_besides({}) &&
+         has_rung(x, admission::DegradeReason::kNoReadyReplica);
+}
+
+// Whether another deployment would take it where this one does not, for this reason.
+bool RequestFlow::has_rung(Exchange& x, admission::DegradeReason reason) {
   const auto fits_too = [&](const std::string& name) { return fits(x, name, false); };
   if (x.descent) return x.descent->walk.has_next(fits_too);
   const routing::Route& asked = x.asked ? *x.asked : x.route;
   if (asked.deployment->ladders.empty() || !may_degrade(x)) return false;
-  return admission::LadderWalk(*asked.deployment, admission::DegradeReason::kWaitExceeded)
-      .has_next(fits_too);
+  return admission::LadderWalk(*asked.deployment, reason).has_next(fits_too);
 }
 
 // Never the one that it is with.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "admission/decision.h"
+#include "admission/ladder.h"
 #include "admission/suspects.h"
 #include "admission/tenants.h"
 #include "admission/usage_book.h"
@@ -135,7 +136,8 @@ class RequestFlow {
   bool begin_descent(Exchange& x, const base::Error& no);
   void note_refusal(Exchange& x, const base::Error& no);
   const routing::Rung* next_rung(Exchange& x);
-  bool has_rung(Exchange& x);
+  bool is_better_off_elsewhere(Exchange& x);
+  bool has_rung(Exchange& x, admission::DegradeReason reason);
   bool fits(Exchange& x, const std::string& deployment, bool no_engine);
   Awaitable<Failed> take_rung(Exchange& x, const routing::Rung& rung);
   Failed enter_fallback(Exchange& x, const std::string& deployment);
