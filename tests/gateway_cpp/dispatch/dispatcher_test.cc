@@ -228,6 +228,19 @@ TEST_F(DispatcherTest, WakesWhoWaitsWhenAReplicaComes) {
   EXPECT_EQ(second.turn.take().replica()->id().value, "r2");
 }
 
+TEST_F(DispatcherTest, WakesWhoWaitsWhenTheLastReplicaGoesAndLeavesItItsTurn) {
+  limit(1);
+  Asking first;
+  Asking second;
+  admit(first);
+  admit(second);
+  announce({});
+  EXPECT_EQ(second.waker->woken, 1);
+  EXPECT_FALSE(second.turn.has_place()) << "it may wait for another";
+  announce({"r2"});
+  EXPECT_TRUE(second.turn.has_place());
+}
+
 TEST_F(DispatcherTest, WakesWhoWaitsWhenALimitIsRaised) {
   limit(1);
   Asking first;
