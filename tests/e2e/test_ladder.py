@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
+import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -72,8 +74,11 @@ async def client_of(system: System) -> AsyncIterator[httpx.AsyncClient]:
 
 async def ask(client: httpx.AsyncClient, model: str = "sim", **body: Any) -> Answer:
     began = time.monotonic()
-    messages = [{"role": "user", "content": "What is a gateway?"}]
-    reply = await client.post("/chat/completions", json={"model": model, "messages": messages, **body})
+    # Each is another: one that two engines died under would be kept from all others.
+    messages = [{"role": "user", "content": f"What is a gateway? {uuid.uuid4()}"}]
+    reply = await client.post(
+        "/chat/completions", json={"model": model, "messages": messages, **body}
+    )
     said = reply.headers
     whole = reply.status_code == 200
     return Answer(
@@ -87,7 +92,9 @@ async def ask(client: httpx.AsyncClient, model: str = "sim", **body: Any) -> Ans
     )
 
 
-async def at_rate(client: httpx.AsyncClient, rate: float, seconds: float, **body: Any) -> list[Answer]:
+async def at_rate(
+    client: httpx.AsyncClient, rate: float, seconds: float, **body: Any
+) -> list[Answer]:
     """So many requests a second for so long, whatever becomes of those before."""
     async with asyncio.TaskGroup() as tasks:
         asked = []
@@ -118,7 +125,9 @@ async def test_what_the_fleet_cannot_take_goes_down_the_ladder_and_no_more(syste
     most = 4 * lasted / took  # four places, never idle
     assert 0.7 * most < by["sim"] <= 1.1 * most, (by, most)
     assert {answer.degraded for answer in answers} == {"", "queue_full"}
-    told = metric(system, "penstock_gateway_degraded_total", deployment="sim", rung="fallback:canned")
+    told = metric(
+        system, "penstock_gateway_degraded_total", deployment="sim", rung="fallback:canned"
+    )
     assert told >= by["canned"]
 
 
@@ -132,7 +141,7 @@ async def test_waits_stay_within_the_budget_and_the_ladder_does_not_flap(system:
     waits = [answer.waited_ms for answer in answers if answer.backend == "sim"]
     assert share(waits, 0.99) < BUDGET * OVER_BUDGET, sorted(waits)[-5:]
     assert {answer.degraded for answer in answers} == {"", "wait_exceeded"}
-    turns = sum(a.backend != b.backend for a, b in zip(answers, answers[1:], strict=False))
+    turns = sum(a.backend != b.backend for a, b in itertools.pairwise(answers))
     fleets = sum(answer.backend == "sim" for answer in answers)
     assert turns < fleets, "each that the fleet takes stands alone among those that it does not"
     assert (alone.backend, alone.degraded) == ("sim", ""), "the load is over"
@@ -176,7 +185,9 @@ async def test_those_that_wait_when_the_fleet_goes_are_answered_by_the_next_rung
 ) -> None:
     configure(system, max_queued=100, wait_budget_ms=0)
     async with client_of(system) as client:
-        asked = [asyncio.create_task(ask(client, max_tokens=400)) for _ in range(12)]
+        asked = asyncio.gather(
+            *(ask(client, max_tokens=400) for _ in range(12)), return_exceptions=True
+        )
         await asyncio.to_thread(
             eventually,
             lambda: metric(system, "penstock_gateway_queued", deployment="sim") >= 8,
@@ -187,7 +198,7 @@ async def test_those_that_wait_when_the_fleet_goes_are_answered_by_the_next_rung
         for replica in system.replicas():
             if replica["deployment"] == "sim":
                 system.kill(replica["pid"])
-        ended = await asyncio.gather(*asked, return_exceptions=True)
+        ended = await asked
         answers = [each for each in ended if isinstance(each, Answer)]
     degraded = [answer for answer in answers if answer.degraded]
     assert len(degraded) >= 8, ended
