@@ -216,7 +216,8 @@ def test_money_that_is_used_up_moves_requests_on_within_two_seconds(system: Syst
         def said() -> str:
             reply = client.post("/chat/completions", json=body)
             assert reply.status_code == 200, reply.text
-            return reply.headers.get("x-penstock-degraded", "")
+            degraded: str = reply.headers.get("x-penstock-degraded", "")
+            return degraded
 
         assert said() == ""
         answers = 1
