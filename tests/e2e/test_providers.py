@@ -39,7 +39,7 @@ class Providers:
 
 @pytest.fixture(scope="module")
 def providers(folder: Path) -> Iterator[Providers]:
-    """`cloud` speaks OpenAI's API, `aws` Bedrock's; where it fails, `sorry` answers for `guarded`."""
+    """`cloud` speaks OpenAI's API, `aws` Bedrock's; `sorry` answers where `guarded` fails."""
     keys = folder / "aws"
     bedrock_server.write_keys(keys, bedrock_server.KEY_ID, bedrock_server.SECRET)
     os.environ["AWS_SHARED_CREDENTIALS_FILE"] = str(keys)
