@@ -6,16 +6,18 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import openai
 import pytest
+from openai import OpenAI
 
 from tests.e2e.system import System, eventually, running
 from tests.fakes import bedrock_server, openai_server
 from tests.fakes.provider_server import ProviderServer
 
 KEY_FILE = "provider.key"
-ASKED = [{"role": "user", "content": "What is a gateway?"}]
+ASKED: Any = [{"role": "user", "content": "What is a gateway?"}]
 
 
 @dataclass
@@ -25,7 +27,7 @@ class Providers:
     system: System
     cloud: ProviderServer
     aws: ProviderServer
-    client: openai.OpenAI
+    client: OpenAI
 
     def key(self, text: str) -> None:
         """What the node's secrets say from now on."""
@@ -49,7 +51,7 @@ def providers(folder: Path) -> Iterator[Providers]:
             ProviderServer(usual) as cloud,
             ProviderServer(bedrock_server.usual()) as aws,
             running(folder, "--engine", "simulated", "--name", "sim", within=60) as system,
-            openai.OpenAI(base_url=system.base_url, api_key="none", max_retries=0) as client,
+            OpenAI(base_url=system.base_url, api_key="none", max_retries=0) as client,
         ):
             made = Providers(system, cloud, aws, client)
             made.key(openai_server.KEY)
@@ -85,6 +87,7 @@ def test_a_provider_answers_as_any_deployment_does(providers: Providers, name: s
     assert raw.headers["x-penstock-backend"] == name
     assert "x-penstock-degraded" not in raw.headers
     assert answer.model == name
+    assert answer.usage is not None
     assert answer.usage.completion_tokens > 0
     stream = providers.client.chat.completions.create(
         model=name, messages=ASKED, stream=True, stream_options={"include_usage": True}
@@ -93,7 +96,9 @@ def test_a_provider_answers_as_any_deployment_does(providers: Providers, name: s
     text = "".join(c.choices[0].delta.content or "" for c in chunks if c.choices)
     assert text.split()
     assert [c.choices[0].finish_reason for c in chunks if c.choices][-1] in ("stop", "length")
-    assert chunks[-1].usage.completion_tokens > 0
+    usage = chunks[-1].usage
+    assert usage is not None
+    assert usage.completion_tokens > 0
 
 
 def test_one_small_request_tells_whether_it_works(providers: Providers) -> None:
