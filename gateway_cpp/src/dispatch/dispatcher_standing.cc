@@ -1,0 +1,54 @@
+// How a deployment stands, for pages, reports and those that ask before they go there.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "dispatch/dispatcher.h"
+
+namespace penstock::dispatch {
+
+std::vector<std::shared_ptr<routing::Replica>> Dispatcher::replicas() const {
+  const std::lock_guard lock(mutex_);
+  return {replicas_.replicas().begin(), replicas_.replicas().end()};
+}
+
+Standing Dispatcher::standing() const {
+  const std::lock_guard lock(mutex_);
+  const auto doubts = replicas_.doubts(clock_.steady_now());
+  const auto is_ready = [this](const routing::Doubt& doubt) {
+    return replicas_.find(doubt.replica)->standing().ready;
+  };
+  const auto doubted = static_cast<std::uint32_t>(std::ranges::count_if(doubts, is_ready));
+  const bool waits = replicas_.counts().with_room == 0 && replicas_.counts().ready > 0;
+  return {.replicas = static_cast<std::uint32_t>(replicas_.replicas().size()),
+          .usable = replicas_.counts().ready - doubted,
+          .queued = queued(),
+          .estimated_wait =
+              waits ? wait_for({}, base::Priority::kNormal) : std::chrono::milliseconds(0),
+          .ejections = replicas_.ejections()};
+}
+
+std::vector<routing::Doubt> Dispatcher::doubts() const {
+  const std::lock_guard lock(mutex_);
+  return replicas_.doubts(clock_.steady_now());
+}
+
+bool Dispatcher::is_ready_besides(std::span<const routing::ReplicaId> excluded) const {
+  const std::lock_guard lock(mutex_);
+  return ready_besides(excluded);
+}
+
+bool Dispatcher::is_usable_for(std::string_view adapter) {
+  const std::lock_guard lock(mutex_);
+  return replicas_.another_is_usable({}, clock_.steady_now()) &&
+         (adapter.empty() || replicas_.is_ready_for(adapter));
+}
+
+bool Dispatcher::another_is_usable(const routing::ReplicaId& besides) {
+  const std::lock_guard lock(mutex_);
+  return replicas_.another_is_usable(besides, clock_.steady_now());
+}
+
+}  // namespace penstock::dispatch
