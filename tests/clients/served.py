@@ -20,6 +20,10 @@ EMBEDDER = "penstock-embed"
 LOADING = "penstock-loading"  # its replica never becomes ready
 
 EMBEDDER_SPEC = {"model": "penstock-embed"}
+CLOUD = "cloud"  # the chat model by way of a provider: this system's own gateway
+CLOUD_EMBEDDER = "cloud-embed"
+_KEY_FILE = "own-gateway.key"
+
 LOADING_SPEC = {"model": "none", "engine": "simulated"}
 
 
@@ -109,6 +113,18 @@ class Served:
         lines = [line for line in log.read_text().splitlines() if "request settled" in line]
         settled: dict[str, Any] = json.loads(lines[-1])
         return settled
+
+    @contextmanager
+    def by_way_of_a_provider(self) -> Iterator[None]:
+        """`CLOUD` and `CLOUD_EMBEDDER`, which an engine for OpenAI-compatible providers serves."""
+        (self.system.data / "secrets" / _KEY_FILE).write_text("none")
+        args = {"base_url": self.base_url, "api_key_file": _KEY_FILE}
+        for name, model in ((CLOUD, MODEL), (CLOUD_EMBEDDER, EMBEDDER)):
+            self.deploy(name, {"engine": "openai", "model": model, "engine_args": args})
+            self.ready_replica(name)
+        yield
+        for name in (CLOUD, CLOUD_EMBEDDER):
+            self.take_down(name)
 
     @contextmanager
     def one_that_loads(self) -> Iterator[None]:

@@ -13,13 +13,22 @@ import pytest
 
 from tests.clients import questions
 from tests.clients.backstage import Backstage, backstage
-from tests.clients.served import EMBEDDER, LOADING, MODEL, Served
+from tests.clients.served import CLOUD, CLOUD_EMBEDDER, EMBEDDER, LOADING, MODEL, Served
 from tests.fakes.ports import free_ports
 
 pytestmark = pytest.mark.vllm
 
 HERE = Path(__file__).parent
 NODE = Path(sys.executable).with_name("node")
+# Those of Vercel's SDK, and of openai's where there is no replica to lose.
+BY_PROVIDER = [
+    "ai_sdk.test.mjs",
+    "ai_sdk_openai.test.mjs",
+    "ai_sdk_tools.test.mjs",
+    "openai.test.mjs",
+    "openai_embeddings.test.mjs",
+    "openai_tools.test.mjs",
+]
 SCRIPTS = sorted(path.name for path in HERE.glob("*.test.mjs"))
 
 
@@ -36,13 +45,15 @@ def stage(served: Served) -> Iterator[Backstage]:
         yield stage
 
 
-def given(served: Served, stage: Backstage) -> dict[str, object]:
+def given(
+    served: Served, stage: Backstage, model: str = MODEL, embedder: str = EMBEDDER
+) -> dict[str, object]:
     """What a script needs to know of the system and of the questions."""
     return {
         "baseURL": served.base_url,
         "backstage": stage.url,
-        "model": MODEL,
-        "embedder": EMBEDDER,
+        "model": model,
+        "embedder": embedder,
         "loading": LOADING,
         "question": questions.QUESTION,
         "story": questions.STORY,
@@ -55,12 +66,11 @@ def given(served: Served, stage: Backstage) -> dict[str, object]:
     }
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_every_test_of_a_script_passes(served: Served, stage: Backstage, script: str) -> None:
+def passes(script: str, told: dict[str, object]) -> None:
     ran = subprocess.run(
         [NODE, "--test", "--test-reporter=spec", "--test-timeout=120000", script],
         cwd=HERE,
-        env={**os.environ, "PENSTOCK": json.dumps(given(served, stage))},
+        env={**os.environ, "PENSTOCK": json.dumps(told)},
         capture_output=True,
         text=True,
         timeout=170,
@@ -68,6 +78,19 @@ def test_every_test_of_a_script_passes(served: Served, stage: Backstage, script:
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert " pass 0\n" not in ran.stdout, ran.stdout
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_every_test_of_a_script_passes(served: Served, stage: Backstage, script: str) -> None:
+    passes(script, given(served, stage))
+
+
+@pytest.mark.parametrize("script", BY_PROVIDER)
+def test_a_script_sees_no_difference_where_a_provider_answers(
+    served: Served, stage: Backstage, script: str
+) -> None:
+    with served.by_way_of_a_provider():
+        passes(script, given(served, stage, CLOUD, CLOUD_EMBEDDER))
 
 
 def test_there_are_scripts() -> None:

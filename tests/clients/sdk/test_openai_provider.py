@@ -21,12 +21,10 @@ from tests.clients.questions import (
     WEATHER_TOOL,
     asking,
 )
-from tests.clients.served import EMBEDDER, MODEL, Served
+from tests.clients.served import CLOUD, CLOUD_EMBEDDER, EMBEDDER, MODEL, Served
 
 pytestmark = pytest.mark.vllm
 
-CLOUD, CLOUD_EMBEDDER = "cloud", "cloud-embed"
-KEY_FILE = "own-gateway.key"
 _OWN = ("id", "created", "model", "system_fingerprint")
 _SCHEMA = {"name": "person", "schema": PERSON_SCHEMA, "strict": True}
 _TOOLS: dict[str, Any] = {"tools": [WEATHER_TOOL]}
@@ -48,15 +46,8 @@ ASKED: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module", autouse=True)
 def _cloud(served: Served) -> Iterator[None]:
-    secrets = served.system.data / "secrets"
-    (secrets / KEY_FILE).write_text("none")
-    args = {"base_url": served.base_url, "api_key_file": KEY_FILE}
-    for name, model in ((CLOUD, MODEL), (CLOUD_EMBEDDER, EMBEDDER)):
-        served.deploy(name, {"engine": "openai", "model": model, "engine_args": args})
-        served.ready_replica(name)
-    yield
-    for name in (CLOUD, CLOUD_EMBEDDER):
-        served.take_down(name)
+    with served.by_way_of_a_provider():
+        yield
 
 
 def _told(answer: Any) -> dict[str, Any]:
