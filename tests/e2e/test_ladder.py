@@ -5,21 +5,17 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
+from tests.e2e.ladder_traffic import Answer, ask, at_rate, canned, check_told, client_of
 from tests.e2e.loads import configure, metric, share
 from tests.e2e.system import System, eventually, running
 
-SORRY = "We are busy. Please ask again in a minute."
 BUDGET = 1000  # milliseconds
 # A wait is estimated before it begins; what it turns out to be may lie over the budget by this.
 OVER_BUDGET = 1.5
@@ -34,83 +30,6 @@ def system(folder: Path) -> Iterator[System]:
         canned(system, "canned")
         configure(system, max_ongoing=2, degrade=["fallback:canned"])
         yield system
-
-
-def canned(system: System, name: str, *more: str, **settings: object) -> None:
-    """A deployment that answers with a text."""
-    args = dict(each.split("=", 1) for each in (f"text={SORRY}", *more))
-    spec = {"engine": "canned", "model": "sorry", "engine_args": args, **settings}
-    system.change("POST", "deployments", {"name": name, **spec})
-    eventually(
-        lambda: any(r["deployment"] == name for r in system.replicas()),
-        within=20,
-        what=f"{name} is ready",
-    )
-
-
-@dataclass
-class Answer:
-    """How a request ended."""
-
-    status: int
-    backend: str
-    degraded: str
-    reason: str
-    seconds: float
-    waited_ms: float
-    text: str
-
-
-@asynccontextmanager
-async def client_of(system: System) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(
-        base_url=system.base_url,
-        limits=httpx.Limits(max_connections=1000, max_keepalive_connections=1000),
-        trust_env=False,
-        timeout=60,
-    ) as client:
-        yield client
-
-
-async def ask(client: httpx.AsyncClient, model: str = "sim", **body: Any) -> Answer:
-    began = time.monotonic()
-    # Each is another: one that two engines died under would be kept from all others.
-    messages = [{"role": "user", "content": f"What is a gateway? {uuid.uuid4()}"}]
-    reply = await client.post(
-        "/chat/completions", json={"model": model, "messages": messages, **body}
-    )
-    said = reply.headers
-    whole = reply.status_code == 200
-    return Answer(
-        reply.status_code,
-        said.get("x-penstock-backend", ""),
-        said.get("x-penstock-degraded", ""),
-        said.get("x-penstock-drop-reason", ""),
-        time.monotonic() - began,
-        float(said.get("x-penstock-queue-ms", "0")),
-        reply.json()["choices"][0]["message"]["content"] if whole else reply.text,
-    )
-
-
-async def at_rate(
-    client: httpx.AsyncClient, rate: float, seconds: float, **body: Any
-) -> list[Answer]:
-    """So many requests a second for so long, whatever becomes of those before."""
-    async with asyncio.TaskGroup() as tasks:
-        asked = []
-        began = time.monotonic()
-        for number in range(int(rate * seconds)):
-            await asyncio.sleep(max(0.0, began + number / rate - time.monotonic()))
-            asked.append(tasks.create_task(ask(client, **body)))
-    return [each.result() for each in asked]
-
-
-def check_told(answers: list[Answer], fallback: str) -> None:
-    """Each answer says whose it is, and that it is another's where it is."""
-    for answer in answers:
-        assert answer.status == 200, answer
-        assert (answer.backend == fallback) == bool(answer.degraded), answer
-        assert (answer.text == SORRY) == (answer.backend == fallback), answer
 
 
 async def test_what_the_fleet_cannot_take_goes_down_the_ladder_and_no_more(system: System) -> None:

@@ -211,7 +211,9 @@ def test_engines_of_ours_are_not_looked_at() -> None:
     check_no_secrets("vllm", "m", (("hf_token", "hf_abcdefghijklmnopqrst"),), [])
 
 
-def test_only_a_provider_that_is_told_so_calls_no_tools() -> None:
+def test_only_texts_and_providers_that_are_told_so_call_no_tools() -> None:
+    assert not calls_tools("canned", ())
+    assert calls_tools("canned", (("tools", "true"),))
     assert calls_tools("openai", ())
     assert calls_tools("openai", (("tools", "true"),))
     assert not calls_tools("openai", (("tools", "false"),))

@@ -168,8 +168,10 @@ def check_no_secrets(
 
 
 def calls_tools(engine: str, settings: Settings) -> bool:
-    """Whether a request that brings tools may be sent to replicas with these settings."""
-    return engine not in MANAGED or dict(settings).get("tools") != "false"
+    """Whether a request that brings tools may come here from another deployment. A text calls none,
+    unless its operator says that it will do."""
+    told = dict(settings).get("tools", "false" if engine == "canned" else "true")
+    return engine not in MANAGED or told != "false"
 
 
 def _check_together(engine: str, given: Mapping[str, str]) -> None:
