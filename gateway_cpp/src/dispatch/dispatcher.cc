@@ -62,7 +62,7 @@ Outcome Dispatcher::place_or_turn(Turn& turn, const Ask& ask, const admission::D
   auto load = load_for(ask);
   if (!appointments_.empty()) leave_room(load, ask, asked.limits.max_queued);
   const auto decision = admission::decide_place(asked, load);
-  note_wait(asked, load);
+  note_wait(ask, asked, load);
   if (const auto* refusal = std::get_if<admission::Refusal>(&decision)) {
     return {send_away(*refusal, load.estimated_wait, ask)};
   }
@@ -78,11 +78,19 @@ Outcome Dispatcher::place_or_turn(Turn& turn, const Ask& ask, const admission::D
   return {.refusal = std::nullopt, .estimated_wait = load.estimated_wait};
 }
 
-void Dispatcher::note_wait(const admission::DeploymentAsk& asked,
+// Waits differ by tenant and priority: what one of others would wait says nothing of those that are
+// sent away, unless nobody has to wait at all.
+void Dispatcher::note_wait(const Ask& ask, const admission::DeploymentAsk& asked,
                            const admission::DeploymentLoad& load) {
   if (load.wait_is_guessed) return;
   const auto wait = load.estimated_wait + load.wait_for_due;
-  turns_away_ = admission::turns_away(load.turns_away, wait, admission::wait_budget(asked));
+  const bool is_away = admission::turns_away(load.turns_away, wait, admission::wait_budget(asked));
+  if (is_away == load.turns_away) return;
+  const bool is_theirs = ask.tenant == away_tenant_ && ask.priority == away_priority_;
+  if (!is_away && !is_theirs && load.with_room == 0) return;
+  turns_away_.store(is_away, std::memory_order_relaxed);
+  away_tenant_ = ask.tenant;
+  away_priority_ = ask.priority;
 }
 
 void Dispatcher::answered_elsewhere(const Ask& ask) {
@@ -119,15 +127,8 @@ void Dispatcher::report(routing::Replica& replica, const routing::LoadReport& lo
 }
 
 milliseconds Dispatcher::note_failure(routing::Replica& replica, routing::Failure failure) {
-  Wakers wakers;
-  milliseconds doubt{0};
-  {
-    const std::lock_guard lock(mutex_);
-    doubt = replicas_.note_failure(replica, failure, clock_.steady_now());
-    tell_if_none_is_left(wakers);
-  }
-  wake(wakers);
-  return doubt;
+  const std::lock_guard lock(mutex_);
+  return replicas_.note_failure(replica, failure, clock_.steady_now());
 }
 
 void Dispatcher::note_answer(routing::Replica& replica, const Cost& cost,
@@ -170,12 +171,12 @@ admission::DeploymentLoad Dispatcher::load_for(const Ask& ask) const {
                                  .starting = counts.starting,
                                  .queued = queued_before(counts),
                                  .availability = availability_,
-                                 .turns_away = turns_away_};
+                                 .turns_away = turns_away()};
   if (load.with_room == 0) {
     load.estimated_wait = wait_for(ask.tenant, ask.priority);
     load.wait_is_guessed = !wait_.has_learnt();
   }
-  if (budget_used_up_) {
+  if (is_out_of_budget()) {
     load.budget_back_in =
         std::chrono::duration_cast<milliseconds>(budget_resets_at_ - clock_.wall_now());
   }
@@ -353,7 +354,6 @@ void Dispatcher::release(Place& place) {
     wait_.ended(place.run_, now, place.counts_);
     queue_.settle(place.tenant_, place.priority_, place.charged_, place.work_);
     wakers = hand_out();
-    tell_if_none_is_left(wakers);
   }
   wake(wakers);
 }

@@ -112,7 +112,8 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   std::vector<routing::Doubt> doubts() const;
   // Whether any replica besides these is ready.
   bool is_ready_besides(std::span<const routing::ReplicaId> excluded) const;
-  // Whether requests go to any replica, and a ready one can hold the adapter, where one is named.
+  // Whether requests go to any replica, it may cost something yet, and a ready one can hold the
+  // adapter, where one is named.
   bool is_usable_for(std::string_view adapter);
   // Whether requests go to any besides this one.
   bool another_is_usable(const routing::ReplicaId& besides);
@@ -126,7 +127,9 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
                         const MakeWaker& waker);
   std::uint32_t queued_before(const routing::Counts& counts) const;
   admission::DeploymentLoad load_for(const Ask& ask) const;
-  void note_wait(const admission::DeploymentAsk& asked, const admission::DeploymentLoad& load);
+  void note_wait(const Ask& ask, const admission::DeploymentAsk& asked,
+                 const admission::DeploymentLoad& load);
+  bool is_out_of_budget() const;
   void leave_room(admission::DeploymentLoad& load, const Ask& ask, std::uint32_t max_queued);
   admission::Refusal send_away(admission::Refusal refusal, std::chrono::milliseconds wait,
                                const Ask& ask);
@@ -159,6 +162,8 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   bool budget_used_up_ = false;
   base::WallTime budget_resets_at_{};
   std::atomic<bool> turns_away_{false};  // written under the lock
+  std::string away_tenant_;              // of whom it was said last
+  base::Priority away_priority_ = base::Priority::kNormal;
 };
 
 }  // namespace penstock::dispatch

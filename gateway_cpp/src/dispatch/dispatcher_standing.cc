@@ -40,9 +40,16 @@ bool Dispatcher::is_ready_besides(std::span<const routing::ReplicaId> excluded) 
   return ready_besides(excluded);
 }
 
+// The day ends by itself, also where the head is away then.
+bool Dispatcher::is_out_of_budget() const {
+  const bool is_over =
+      budget_resets_at_ != base::WallTime{} && clock_.wall_now() >= budget_resets_at_;
+  return budget_used_up_ && !is_over;
+}
+
 bool Dispatcher::is_usable_for(std::string_view adapter) {
   const std::lock_guard lock(mutex_);
-  return replicas_.another_is_usable({}, clock_.steady_now()) &&
+  return !is_out_of_budget() && replicas_.another_is_usable({}, clock_.steady_now()) &&
          (adapter.empty() || replicas_.is_ready_for(adapter));
 }
 

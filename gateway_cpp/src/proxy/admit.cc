@@ -179,7 +179,7 @@ RequestFlow::Failed RequestFlow::no_replica_left(Exchange& x) {
 RequestFlow::Failed RequestFlow::queue_deadline_error(Exchange& x) {
   if (x.last) return x.last;
   const auto waited =
-      std::chrono::duration_cast<milliseconds>(parts_.clock.steady_now() - x.admitted);
+      std::chrono::duration_cast<milliseconds>(parts_.clock.steady_now() - x.entered);
   return refused(x, x.dispatcher->deadline_over(x.wanted, waited));
 }
 

@@ -121,9 +121,10 @@ void RequestFlow::note_success(Exchange& x) {
   if (engine.prefill_us() > 0) {
     record.engine_ttft = std::chrono::microseconds(engine.queue_us() + engine.prefill_us());
   }
-  const dispatch::Cost cost{.body_bytes = x.body_bytes,
-                            .prompt_tokens = usage.prompt_tokens(),
-                            .completion_tokens = usage.completion_tokens()};
+  const dispatch::Cost cost{
+      .body_bytes = x.body_bytes,
+      .prompt_tokens = usage.prompt_tokens() + x.attempt->call->head().trimmed_tokens(),
+      .completion_tokens = usage.completion_tokens()};
   x.dispatcher->note_answer(*x.attempt->target.replica, cost, x.wanted.estimate);
   if (x.suspect) parts_.suspects.answered(*x.fingerprint);
 }
@@ -138,6 +139,11 @@ Awaitable<void> RequestFlow::fail(Exchange& x, const base::Error& error) {
     x.record().outcome = base::Outcome::kSucceeded;
   } else {
     x.settlement.failed(error);
+  }
+  if (!x.stream_begun) {  // nobody has seen an answer of another
+    x.record().degraded = {};
+    x.record().rung.clear();
+    x.record().trimmed.clear();
   }
   if (error.kind == base::Kind::kClientGone || std::exchange(x.answered, true)) co_return;
   if (x.stream_begun) {

@@ -223,6 +223,7 @@ Awaitable<RequestFlow::Failed> RequestFlow::recall(Exchange& x) {
   const std::string replica = x.attempt->target.id;
   x.attempt.reset();
   x.failover.recalled();
+  x.record().attempts = x.failover.attempts();
   parts_.log.info("a request was called back: an engine died of the same one elsewhere",
                   {{"request_id", x.ask.request_id},
                    {"fingerprint", x.fingerprint->hex()},

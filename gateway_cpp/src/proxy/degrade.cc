@@ -42,7 +42,10 @@ bool RequestFlow::trims(const Exchange& x) {
 Awaitable<RequestFlow::Failed> RequestFlow::degrade(Exchange& x, base::Error no) {
   if (!x.descent && !begin_descent(x, no)) co_return no;
   for (;;) {
-    if (x.reply.stop() != Stop::kNo) co_return no;
+    // Nor does another one help where this gateway has no memory left for the answer.
+    const bool is_ours = no.kind == base::Kind::kOverloaded && no.drop_reason.empty();
+    if (is_ours || x.reply.stop() != Stop::kNo) co_return no;
+    co_await judge(x);
     note_refusal(x, no);
     const routing::Rung* rung = next_rung(x);
     let_go(x);
@@ -52,6 +55,14 @@ Awaitable<RequestFlow::Failed> RequestFlow::degrade(Exchange& x, base::Error no)
     if (!refused) co_return std::nullopt;
     no = *std::move(refused);
   }
+}
+
+// What engines die of goes to no other engine, whatever it is refused for: it was maybe not looked
+// at yet.
+Awaitable<void> RequestFlow::judge(Exchange& x) {
+  if (x.suspect || parts_.suspects.empty()) co_return;
+  const Failed quarantined = co_await admit_suspect(x);
+  if (quarantined) x.suspect = true;
 }
 
 // The ladder is that of the deployment that was named, as it was then.
@@ -94,17 +105,32 @@ const routing::Rung* RequestFlow::next_rung(Exchange& x) {
 
 // Nobody is left whom it could wait for, and another deployment would take it.
 bool RequestFlow::is_better_off_elsewhere(Exchange& x) {
-  return may_degrade(x) && !x.dispatcher->is_ready_besides({}) &&
-         has_rung(x, admission::DegradeReason::kNoReadyReplica);
+  if (!has_ladder(x) || x.dispatcher->is_ready_besides({})) return false;
+  // What it would end with: `no_replica_left`.
+  const auto reason = x.last && x.failover.reached_any()
+                          ? admission::degrade_reason(*x.last, x.ask.endpoint->prompt_field)
+                          : admission::DegradeReason::kNoReadyReplica;
+  return reason && has_rung(x, *reason);
+}
+
+bool RequestFlow::has_ladder(const Exchange& x) {
+  if (x.descent) return true;
+  const routing::Route& asked = x.asked ? *x.asked : x.route;
+  return !asked.deployment->ladders.empty() && may_degrade(x);
 }
 
 // Whether another deployment would take it where this one does not, for this reason.
 bool RequestFlow::has_rung(Exchange& x, admission::DegradeReason reason) {
-  const auto fits_too = [&](const std::string& name) { return fits(x, name, false); };
-  if (x.descent) return x.descent->walk.has_next(fits_too);
-  const routing::Route& asked = x.asked ? *x.asked : x.route;
-  if (asked.deployment->ladders.empty() || !may_degrade(x)) return false;
-  return admission::LadderWalk(*asked.deployment, reason).has_next(fits_too);
+  if (!has_ladder(x)) return false;
+  const bool no_engine = x.suspect || x.guilty || (x.descent && x.descent->no_engine);
+  const routing::Route& asked = x.descent ? x.descent->asked : (x.asked ? *x.asked : x.route);
+  const auto takes_it = [&](const std::string& name) {
+    if (name == x.record().deployment) return false;
+    const auto found = elsewhere(x, asked, name, no_engine);
+    return found && found->dispatcher->is_usable_for(found->route.adapter());
+  };
+  if (x.descent) return x.descent->walk.has_next(takes_it);
+  return admission::LadderWalk(*asked.deployment, reason).has_next(takes_it);
 }
 
 // Never the one that it is with.
@@ -147,26 +173,29 @@ Awaitable<RequestFlow::Failed> RequestFlow::take_rung(Exchange& x, const routing
   appraise(x);
   no = admit_to_deployment(x);
   if (no) co_return no;
-  // Those that have told it to come back need not wait for it.
-  for (const auto& left : std::exchange(x.descent->left, {})) left->answered_elsewhere(x.wanted);
   if (!parts_.suspects.empty()) no = co_await admit_suspect(x);
   co_return no;
 }
 
 RequestFlow::Failed RequestFlow::enter_fallback(Exchange& x, const std::string& deployment) {
-  auto route = elsewhere(x, x.descent->asked, deployment, x.descent->no_engine);
-  if (!route) return gone_from_routes(deployment);
-  x.descent->left.push_back(std::move(x.dispatcher));
-  take(x, *std::move(route));
+  auto found = elsewhere(x, x.descent->asked, deployment, x.descent->no_engine);
+  if (!found) return gone_from_routes(deployment);
+  x.descent->left.push_back(std::exchange(x.dispatcher, std::move(found->dispatcher)));
+  take(x, std::move(found->route));
   x.record().replica.clear();
-  x.dispatcher = parts_.dispatchers.of(*x.route.deployment);
   x.account = std::make_shared<Account>(x.account);
   return std::nullopt;
 }
 
-// The client sees the refusal that it would have seen without a ladder.
+// The client sees the refusal that it would have seen without a ladder, and comes back, if at all,
+// when the first deployment told it to: the others need not wait for it.
 base::Error RequestFlow::step_back(Exchange& x) {
   Descent::Ending& ending = x.descent->ending;
+  auto left = std::exchange(x.descent->left, {});
+  if (!left.empty()) {
+    std::swap(left.front(), x.dispatcher);
+    for (const auto& other : left) other->answered_elsewhere(x.wanted);
+  }
   x.record().deployment = std::move(ending.deployment);
   x.record().adapter = std::move(ending.adapter);
   x.record().replica = std::move(ending.replica);
@@ -174,9 +203,13 @@ base::Error RequestFlow::step_back(Exchange& x) {
   return std::move(ending.error);
 }
 
-// The answer begins: whether it is quite what was asked for.
+// The answer begins: whether it is quite what was asked for. Those that have told it to come back
+// need not wait for it.
 void RequestFlow::note_degraded(Exchange& x) {
   using admission::DegradeReason;
+  if (x.descent) {
+    for (const auto& left : std::exchange(x.descent->left, {})) left->answered_elsewhere(x.wanted);
+  }
   const auto* rung = x.descent ? x.descent->rung : nullptr;
   RequestRecord& record = x.record();
   record.trimmed = trimmed_text(x.attempt->call->head());

@@ -21,14 +21,17 @@ bool engine_died(const upstream::CallFailure& failure) {
 
 void Failover::elsewhere() {
   elsewhere_ = attempts();
+  deaths_elsewhere_ += static_cast<unsigned>(deaths_.size());
   tried_.clear();
+  deaths_.clear();
   reached_any_ = false;
 }
 
-Next Failover::after(const upstream::CallFailure& failure) {
+Next Failover::after(const upstream::CallFailure& failure, bool has_engine) {
   reached_any_ = reached_any_ || failure.source != Source::kUnreachable;
-  if (failure.source == Source::kLost || engine_died(failure)) deaths_.push_back(tried_.back());
-  if (!may_retry(failure) || tried_.size() >= kMaxAttempts || deaths_.size() >= kMaxDeaths) {
+  const bool died = has_engine && (failure.source == Source::kLost || engine_died(failure));
+  if (died) deaths_.push_back(tried_.back());
+  if (!may_retry(failure) || tried_.size() >= kMaxAttempts || (died && is_deadly())) {
     return Next::kGiveUp;
   }
   return Next::kTryAnother;

@@ -27,13 +27,15 @@ class Failover {
   void recalled() { tried_.pop_back(); }
   // It goes on to another deployment: nobody there has had it yet.
   void elsewhere();
-  // The last one it was sent to has failed.
-  Next after(const upstream::CallFailure& failure);
+  // The last one it was sent to has failed; `has_engine`: it has one that a request could kill.
+  Next after(const upstream::CallFailure& failure, bool has_engine = true);
 
   std::span<const routing::ReplicaId> tried() const { return tried_; }
-  // Those that died with the request on board. One that was just lost is chance; when an engine
-  // died, or two were lost, the request is a suspect.
+  // Those of the deployment that died with the request on board. One that was just lost is chance;
+  // when an engine died, or two were lost, the request is a suspect.
   std::span<const routing::ReplicaId> deaths() const { return deaths_; }
+  // So many died with it, of all deployments, that it is no chance.
+  bool is_deadly() const { return deaths_elsewhere_ + deaths_.size() >= kMaxDeaths; }
   // With all deployments.
   unsigned attempts() const { return elsewhere_ + static_cast<unsigned>(tried_.size()); }
   // A replica that it was sent to may have seen it: what it failed with there says more than that
@@ -44,6 +46,7 @@ class Failover {
   std::vector<routing::ReplicaId> tried_;
   unsigned elsewhere_ = 0;  // attempts with other deployments
   std::vector<routing::ReplicaId> deaths_;
+  unsigned deaths_elsewhere_ = 0;
   bool reached_any_ = false;
 };
 

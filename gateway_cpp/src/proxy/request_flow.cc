@@ -128,9 +128,10 @@ RequestFlow::Failed RequestFlow::resolve_again(Exchange& x) {
 
 // Where the request goes if that deployment is to answer it: who may use the one that it named is
 // served, but by no adapter that it may not use, or that nobody there can hold.
-std::optional<routing::Route> RequestFlow::elsewhere(const Exchange& x, const routing::Route& named,
-                                                     const std::string& deployment,
-                                                     bool no_engine) {
+std::optional<RequestFlow::Elsewhere> RequestFlow::elsewhere(const Exchange& x,
+                                                             const routing::Route& named,
+                                                             const std::string& deployment,
+                                                             bool no_engine) {
   const routing::Needs needs{.model = x.request.model,
                              .sticky = sticky_name(x),
                              .endpoint = x.ask.endpoint->path,
@@ -140,10 +141,12 @@ std::optional<routing::Route> RequestFlow::elsewhere(const Exchange& x, const ro
   if (!route) return std::nullopt;
   const admission::Tenant& tenant = *x.account->caller().tenant;
   if (tenant.refuses(named.deployment->name, route->adapter())) return std::nullopt;
-  const auto dispatcher = parts_.dispatchers.of(*route->deployment);
+  auto dispatcher = parts_.dispatchers.of(*route->deployment);
   if (!dispatcher) return std::nullopt;
-  const bool held = route->adapter().empty() || dispatcher->is_usable_for(route->adapter());
-  return held ? std::move(route) : std::nullopt;
+  if (!route->adapter().empty() && !dispatcher->is_usable_for(route->adapter())) {
+    return std::nullopt;
+  }
+  return Elsewhere{*std::move(route), std::move(dispatcher)};
 }
 
 // A share of the requests is another deployment's to answer, as long as it can.
@@ -151,12 +154,10 @@ void RequestFlow::move_to_canary(Exchange& x) {
   const auto& canaries = x.route.deployment->canary;
   const std::string name(routing::canary_for(canaries, routing::hash_text(sticky_name(x))));
   if (name.empty()) return;
-  auto route = elsewhere(x, x.route, name, false);
-  if (!route) return;
-  const auto dispatcher = parts_.dispatchers.of(*route->deployment);
-  if (!dispatcher->is_usable_for(route->adapter())) return;
+  auto canary = elsewhere(x, x.route, name, false);
+  if (!canary || !canary->dispatcher->is_usable_for(canary->route.adapter())) return;
   x.asked = std::move(x.route);
-  take(x, *std::move(route));
+  take(x, std::move(canary->route));
 }
 
 class RequestFlow::Listed {
@@ -237,7 +238,7 @@ uint32_t RequestFlow::adapter_wait_ms(const Exchange& x) {
   if (!is_last && x.dispatcher->is_ready_besides(tried)) return 0;
   constexpr milliseconds kLongest{30'000};
   const milliseconds limit = x.route.deployment->limits.queue_deadline;
-  const auto waited = std::chrono::ceil<milliseconds>(parts_.clock.steady_now() - x.admitted);
+  const auto waited = std::chrono::ceil<milliseconds>(parts_.clock.steady_now() - x.entered);
   const milliseconds left = (limit.count() > 0 ? std::min(limit, kLongest) : kLongest) - waited;
   return static_cast<uint32_t>(std::max(left, milliseconds(1)).count());
 }

@@ -123,8 +123,13 @@ class RequestFlow {
   void appraise(Exchange& x);
   static std::string_view session_name(const Exchange& x);
   static std::string_view sticky_name(const Exchange& x);
-  std::optional<routing::Route> elsewhere(const Exchange& x, const routing::Route& named,
-                                          const std::string& deployment, bool no_engine);
+  // Another deployment than the one that a request is with.
+  struct Elsewhere {
+    routing::Route route;
+    std::shared_ptr<dispatch::Dispatcher> dispatcher;  // never null
+  };
+  std::optional<Elsewhere> elsewhere(const Exchange& x, const routing::Route& named,
+                                     const std::string& deployment, bool no_engine);
   void move_to_canary(Exchange& x);
   Awaitable<Failed> select(Exchange& x);
   Awaitable<Failed> wait_for_turn(Exchange& x);
@@ -136,7 +141,9 @@ class RequestFlow {
   bool begin_descent(Exchange& x, const base::Error& no);
   void note_refusal(Exchange& x, const base::Error& no);
   const routing::Rung* next_rung(Exchange& x);
+  Awaitable<void> judge(Exchange& x);
   bool is_better_off_elsewhere(Exchange& x);
+  static bool has_ladder(const Exchange& x);
   bool has_rung(Exchange& x, admission::DegradeReason reason);
   bool fits(Exchange& x, const std::string& deployment, bool no_engine);
   Awaitable<Failed> take_rung(Exchange& x, const routing::Rung& rung);

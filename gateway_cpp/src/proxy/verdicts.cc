@@ -41,10 +41,9 @@ base::Error stop_error(Stop stop) {
 Awaitable<Next> RequestFlow::note_failure(Exchange& x) {
   const upstream::CallFailure& failure = x.attempt->call->failure();
   if (const auto against = blame_of(failure)) blame(x, *against, failure.error.message());
-  const Next next = x.failover.after(failure);
+  const Next next = x.failover.after(failure, !x.route.deployment->managed);
   const bool lost = failure.source == upstream::CallFailure::Source::kLost;
-  const bool twice = x.failover.deaths().size() >= Failover::kMaxDeaths;
-  const bool guilty = engine_died(failure) || (lost && (twice || x.suspect));
+  const bool guilty = engine_died(failure) || (lost && (x.failover.is_deadly() || x.suspect));
   if (!guilty || x.route.deployment->managed) co_return next;
   x.guilty = true;
   co_await know_fingerprint(x);

@@ -45,10 +45,11 @@ class HysteresisTest : public testing::Test {
 
   Dispatcher& mini() { return routes_.of("mini"); }
   // Whether it may wait, or run.
-  bool ask(bool has_rung) {
+  bool ask(bool has_rung, base::Priority priority = base::Priority::kNormal) {
     Asking& asking = asked_.emplace_back();
+    asking.ask.priority = priority;
     const admission::DeploymentAsk wanted{
-        .deployment = "mini", .limits = limits_, .has_rung = has_rung};
+        .deployment = "mini", .priority = priority, .limits = limits_, .has_rung = has_rung};
     const auto outcome = mini().admit(asking.turn, asking.ask, wanted,
                                       [] { return std::make_shared<SilentWaker>(); });
     if (outcome.refusal) {
@@ -96,6 +97,16 @@ TEST_F(HysteresisTest, SendsElsewhereUntilTheWaitIsBelowFourFifthsOfTheBudget) {
   EXPECT_GE(answered, most / 5);
   EXPECT_LE(answered, most / 2);
   EXPECT_TRUE(ask(true)) << "and then not only one";
+}
+
+TEST_F(HysteresisTest, GoesByNobodyWhoWaitsLess) {
+  while (ask(true)) {
+  }
+  clock_.advance(seconds(1));
+  end_one();
+  EXPECT_TRUE(ask(true, base::Priority::kHigh)) << "it goes first, and waits for a call or two";
+  EXPECT_TRUE(mini().turns_away());
+  EXPECT_FALSE(ask(true));
 }
 
 TEST_F(HysteresisTest, LetsThoseWaitThatNobodyElseTakes) {

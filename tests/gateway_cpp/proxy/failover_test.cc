@@ -113,7 +113,29 @@ TEST(Failover, BeginsAnewElsewhereButForgetsNoDeath) {
   failover.sent_to({"s3"});
   EXPECT_EQ(failover.after(failure(Source::kLost)), Next::kGiveUp);
   EXPECT_EQ(failover.attempts(), 4U);
-  EXPECT_EQ(failover.deaths().size(), 2U);
+  EXPECT_TRUE(failover.is_deadly());
+  ASSERT_EQ(failover.deaths().size(), 1U) << "r1 died with the request as another deployment has it";
+  EXPECT_EQ(failover.deaths()[0].value, "s3");
+}
+
+TEST(Failover, HoldsTheEndOfAProcessThatHasNoEngineAgainstNoRequest) {
+  Failover failover;
+  for (const auto* id : {"p1", "p2"}) {
+    failover.sent_to({id});
+    EXPECT_EQ(failover.after(failure(Source::kLost), false), Next::kTryAnother);
+  }
+  EXPECT_FALSE(failover.is_deadly());
+}
+
+TEST(Failover, GivesLaterDeploymentsAllTheirTries) {
+  Failover failover;
+  failover.sent_to({"r1"});
+  failover.after(failure(Source::kLost));
+  failover.sent_to({"r2"});
+  EXPECT_EQ(failover.after(failure(Source::kLost)), Next::kGiveUp);
+  failover.elsewhere();
+  failover.sent_to({"s1"});
+  EXPECT_EQ(failover.after(failure(Source::kUnreachable)), Next::kTryAnother);
 }
 
 TEST(Failover, RemembersWhomItAsked) {
