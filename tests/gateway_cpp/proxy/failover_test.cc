@@ -114,7 +114,8 @@ TEST(Failover, BeginsAnewElsewhereButForgetsNoDeath) {
   EXPECT_EQ(failover.after(failure(Source::kLost)), Next::kGiveUp);
   EXPECT_EQ(failover.attempts(), 4U);
   EXPECT_TRUE(failover.is_deadly());
-  ASSERT_EQ(failover.deaths().size(), 1U) << "r1 died with the request as another deployment has it";
+  ASSERT_EQ(failover.deaths().size(), 1U)
+      << "r1 died with the request as another deployment has it";
   EXPECT_EQ(failover.deaths()[0].value, "s3");
 }
 
