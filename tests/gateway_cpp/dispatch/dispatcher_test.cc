@@ -241,22 +241,6 @@ TEST_F(DispatcherTest, WakesWhoWaitsWhenTheLastReplicaGoesAndLeavesItItsTurn) {
   EXPECT_TRUE(second.turn.has_place());
 }
 
-TEST_F(DispatcherTest, IsOutOfBudgetUntilTheDayEndsWhoeverSaysSo) {
-  auto deployment = routing::deployment("mini", {}, limits_);
-  deployment.budget_used_up = true;
-  deployment.budget_resets_at = clock_.wall_now() + std::chrono::hours(1);
-  routes_.replace(
-      {.version = 1, .deployments = {deployment}, .replicas = {routing::replica("r1", "mini")}});
-  Asking asking;
-  const auto outcome = admit(asking);
-  ASSERT_TRUE(outcome.refusal);
-  EXPECT_EQ(outcome.refusal->reason, admission::DropReason::kBudget);
-  EXPECT_FALSE(routes_.of("mini").is_usable_for({}));
-  clock_.advance(std::chrono::hours(1));
-  EXPECT_TRUE(routes_.of("mini").is_usable_for({}));
-  EXPECT_FALSE(admit(asking).refusal);
-}
-
 TEST_F(DispatcherTest, WakesWhoWaitsWhenALimitIsRaised) {
   limit(1);
   Asking first;

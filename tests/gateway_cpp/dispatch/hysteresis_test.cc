@@ -109,6 +109,18 @@ TEST_F(HysteresisTest, GoesByNobodyWhoWaitsLess) {
   EXPECT_FALSE(ask(true));
 }
 
+TEST_F(HysteresisTest, IsOutOfBudgetUntilTheDayEndsWhoeverSaysSo) {
+  auto deployment = routing::deployment("mini", {}, limits_);
+  deployment.budget_used_up = true;
+  deployment.budget_resets_at = clock_.wall_now() + std::chrono::hours(1);
+  routes_.replace(
+      {.version = 2, .deployments = {deployment}, .replicas = {routing::replica("r1", "mini")}});
+  EXPECT_FALSE(mini().is_usable_for({}));
+  clock_.advance(std::chrono::hours(1));
+  EXPECT_TRUE(mini().is_usable_for({}));
+  EXPECT_TRUE(ask(false));
+}
+
 TEST_F(HysteresisTest, LetsThoseWaitThatNobodyElseTakes) {
   while (ask(false)) {
   }
