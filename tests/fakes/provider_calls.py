@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from penstock.replica.answers import events_of
-from penstock.replica.engine import Call, Chunk, Event, Failed, Finished
+from penstock.replica.answers import EventSink, events_of
+from penstock.replica.engine import Call, Chunk, Event, Failed, Finished, Usage
 from penstock.replica.providers.make import make_provider_engine
 from penstock.replica.providers.provider_engine import ProviderEngine
 from penstock.replica.settings import parse_settings
@@ -47,6 +47,25 @@ async def asked(engine: ProviderEngine, one: Call) -> list[Event]:
     return [event async for event in events_of(engine.answer, one)]
 
 
+class CostSink(EventSink):
+    """A sink whose reader asks what a call has cost."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spent: Callable[[], Usage] = Usage
+
+    def costs(self, usage: Callable[[], Usage]) -> None:
+        """See `Sink`."""
+        self.spent = usage
+
+
+async def spent(engine: ProviderEngine, one: Call) -> Usage:
+    """What a short call has cost, however it ended."""
+    sink = CostSink()
+    await engine.answer(one, sink)
+    return sink.spent()
+
+
 async def failure(engine: ProviderEngine, one: Call) -> Failed:
     """How the call failed, before anything of an answer came."""
     events = await asked(engine, one)
@@ -75,6 +94,7 @@ def objects_of(events: list[Event]) -> list[dict[str, Any]]:
 
 __all__ = [
     "CHAT",
+    "CostSink",
     "asked",
     "body_of",
     "call",
@@ -83,4 +103,5 @@ __all__ = [
     "failure",
     "objects_of",
     "provider_engine",
+    "spent",
 ]

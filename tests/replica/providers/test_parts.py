@@ -97,15 +97,38 @@ def test_ordinary_words_stay() -> None:
 _PRICES = Prices(Decimal("2.5"), Decimal("10"), Decimal("1.25"))
 
 
-def test_what_never_answered_costs_nothing_and_what_is_not_told_is_estimated() -> None:
-    account = Account(_PRICES, prompt_size=400)
+def test_what_was_never_sent_costs_nothing_and_what_is_not_told_is_estimated() -> None:
+    account = Account(_PRICES, prompt=100)
     assert account.usage() == Usage()
-    account.begun = True
+    account.sent = True
+    assert account.usage() == Usage(100, 0, 0, 100 * 2500)
     assert account.made(5) == 1
     assert account.made(40) == 10
     assert account.usage() == Usage(100, 11, 0, 100 * 2500 + 11 * 10_000)
     assert account.tell(90, 30, 40) == 19
     assert account.usage() == Usage(90, 30, 40, 50 * 2500 + 40 * 1250 + 30 * 10_000)
+
+
+@pytest.mark.parametrize(
+    ("status", "costs"), [(400, 0), (403, 0), (429, 0), (408, 10), (424, 10), (500, 10), (503, 10)]
+)
+def test_what_was_turned_away_costs_nothing_and_what_was_worked_on_does(
+    status: int, costs: int
+) -> None:
+    account = Account(_PRICES, prompt=10)
+    account.sent = True
+    account.refused(status)
+    assert account.usage().prompt_tokens == costs
+
+
+def test_the_costs_of_a_call_are_those_of_all_its_attempts() -> None:
+    first = Account(_PRICES, prompt=10)
+    first.sent = True
+    second = Account(_PRICES, 10, first.costs())
+    second.tell(9, 2, 1)
+    assert second.usage().prompt_tokens == 9
+    assert second.costs() == Usage(19, 2, 1, 10 * 2500 + 8 * 2500 + 1250 + 2 * 10_000)
+    assert second.finished().cost_nanousd == second.costs().cost_nanousd
 
 
 @given(st.integers(0, 10**7), st.integers(0, 10**7), st.integers(0, 10**7))

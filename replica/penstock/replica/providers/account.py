@@ -13,6 +13,9 @@ _ONE_TOKEN: Final = 8
 """Bytes of a piece that may well be one token: many providers send each by itself."""
 _NANOUSD_PER_TOKEN: Final = 1000
 """Of a price of one US dollar per million tokens."""
+_WORKED_ON: Final = (408, 424)
+"""Statuses of the client's by name, that tell of a model which took too long or failed."""
+_NOTHING: Final = Usage()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +40,27 @@ def estimated_tokens(size: int) -> int:
 
 
 class Account:
-    """Costs of one attempt at a call. Nothing until `begun`: what never answered is not charged.
+    """Costs of one attempt at a call. Nothing until it was `sent`: from then on the provider may
+    work on it, and charge for it, whether it answers or not.
 
-    `prompt_size`: bytes of the request's body, which the prompt is estimated by.
+    `prompt`: its tokens, estimated. `before`: what earlier attempts at the call have cost.
     """
 
-    def __init__(self, prices: Prices, prompt_size: int) -> None:
+    def __init__(self, prices: Prices, prompt: int, before: Usage = _NOTHING) -> None:
+        self.sent = False
         self.begun = False
         self.finish_reasons: dict[int, str] = {}  # by choice
         self.provider_request_id = ""
         self._prices = prices
-        self._prompt = estimated_tokens(prompt_size)
+        self._prompt = prompt
+        self._before = before
         self._made = 0
         self._told: Usage | None = None
+
+    def refused(self, status: int) -> None:
+        """The provider turned the attempt away with this status: it has not worked on it."""
+        if 300 <= status < 500 and status not in _WORKED_ON:
+            self.sent = False
 
     def made(self, size: int) -> int:
         """The answer grew by so many bytes of text; returns how many tokens they are taken for."""
@@ -70,18 +81,28 @@ class Account:
         return self._told
 
     def usage(self) -> Usage:
-        """The costs so far."""
+        """The attempt's costs so far."""
         told = self._told
         if told is None:
-            if not self.begun:
+            if not self.sent:
                 return Usage()
             told = Usage(self._prompt, self._made)
         prompt, completion, cached = told.prompt_tokens, told.completion_tokens, told.cached_tokens
         return Usage(prompt, completion, cached, self._prices.nanousd(prompt, completion, cached))
 
+    def costs(self) -> Usage:
+        """The call's costs so far: this attempt's, and those of the attempts before."""
+        own, before = self.usage(), self._before
+        return Usage(
+            own.prompt_tokens + before.prompt_tokens,
+            own.completion_tokens + before.completion_tokens,
+            own.cached_tokens + before.cached_tokens,
+            own.cost_nanousd + before.cost_nanousd,
+        )
+
     def finished(self) -> Finished:
         """The call's end."""
-        usage = self.usage()
+        usage = self.costs()
         return Finished(
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=usage.completion_tokens,

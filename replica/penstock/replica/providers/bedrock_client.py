@@ -54,7 +54,12 @@ class Refused(Exception):
 
 
 class Broken(Exception):
-    """There was no connection, or it broke. `str()` says which, in our words."""
+    """There was no connection, or it broke. `str()` says which, in our words. `sent`: the request
+    may have come to Bedrock."""
+
+    def __init__(self, why: str, *, sent: bool = True) -> None:
+        super().__init__(why)
+        self.sent = sent
 
 
 class NoCredentials(Exception):
@@ -245,6 +250,14 @@ _KINDS: Final[tuple[tuple[type[Exception], str], ...]] = (
 )
 
 
+_UNSENT: Final = (
+    botocore.exceptions.SSLError,
+    botocore.exceptions.ConnectTimeoutError,
+    botocore.exceptions.EndpointConnectionError,
+    botocore.exceptions.ProxyConnectionError,
+)
+
+
 def _translated(error: Exception) -> Exception:
     match error:
         case NotAllowed():
@@ -257,7 +270,7 @@ def _translated(error: Exception) -> Exception:
         return NoCredentials(type(error).__name__)
     for kind, words in _KINDS:
         if isinstance(error, kind):
-            return Broken(words)
+            return Broken(words, sent=not isinstance(error, _UNSENT))
     return Broken(f"the request could not be made ({type(error).__name__})")
 
 

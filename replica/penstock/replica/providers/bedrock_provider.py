@@ -58,6 +58,7 @@ class BedrockProvider:
     async def answer(self, ask: Ask, account: Account) -> AsyncGenerator[Piece, None]:
         """See `Provider`."""
         request = converse_request(ask, self._model, self._guardrail)
+        account.sent = True
         try:
             if not ask.stream:
                 account.provider_request_id, reply = await self._client.converse(request)
@@ -87,13 +88,18 @@ class BedrockProvider:
         match error:
             case Refused():
                 account.provider_request_id = error.request_id or account.provider_request_id
+                account.refused(error.status)
                 return bedrock_errors.refused(
                     error.code, error.message, error.status, error.retry_after_ms, self._model
                 )
             case NotAllowed():
+                account.sent = False
                 return errors.host_not_allowed(str(error))
             case NoCredentials():
+                account.sent = False
                 return errors.credentials()
+            case Broken() if not account.begun:
+                account.sent = error.sent
         if account.begun:
             return errors.cut_short(f"The provider's answer was cut off: {error}.")
         return errors.unreachable(str(error))

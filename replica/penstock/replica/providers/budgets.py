@@ -15,6 +15,12 @@ from penstock.replica.providers.requests import CHAT, EMBEDDINGS, completion_lim
 from penstock.replica.providers.values import Ask
 
 _FIELDS: Final = {CHAT: "messages", "/v1/completions": "prompt"}
+_PROMPT: Final = ("messages", "prompt", "input", "instructions", "tools")
+
+
+def prompt_tokens(ask: Ask) -> int:
+    """Tokens of all that a request's prompt is made of, estimated."""
+    return prompts.estimate([ask.body.get(field) for field in _PROMPT])
 
 
 def within_budget(ask: Ask, max_model_len: int) -> Ask:
@@ -49,4 +55,4 @@ def _trimmed(ask: Ask, field: str, budget: int, tokens: int) -> Ask:
     )
 
 
-__all__ = ["within_budget"]
+__all__ = ["prompt_tokens", "within_budget"]

@@ -12,7 +12,7 @@ from penstock.replica.providers.account import Account
 from penstock.replica.providers.chunks import DONE, Shape, usage_of
 from penstock.replica.providers.converse_blocks import Block, thought_of
 from penstock.replica.providers.requests import wants_usage
-from penstock.replica.providers.values import Ask, Piece
+from penstock.replica.providers.values import Ask, Piece, ProviderFailed
 
 _REASONS: Final = {
     "end_turn": "stop",
@@ -38,6 +38,7 @@ class ConverseStream:
         self._without_input: set[int] = set()  # blocks of calls
         self._thoughts: dict[int, Block] = {}  # by block
         self._ended = False
+        self._malformed = ""  # the stop reason of a message that cannot be used
         self._unsent = 0
 
     def take(self, event: dict[str, Any]) -> Iterator[Piece]:
@@ -53,21 +54,30 @@ class ConverseStream:
         elif kind == "contentBlockStop":
             yield from self._stop(index)
         elif kind == "messageStop":
-            reason = finish_reason(told["stopReason"])
-            self._account.finish_reasons[0] = reason
-            self._ended = True
-            yield Piece(self._shape.chunk(0, {}, reason))
+            yield from self._message_stops(told["stopReason"])
         elif kind == "metadata" and "usage" in told:
             self._usage, self._unsent = _tell(told["usage"], self._account)
 
     def end(self) -> Iterator[Piece]:
-        """The stream is over. Raises `ProviderFailed` where the message is not."""
+        """The stream is over. Raises `ProviderFailed` where the message is not, or is malformed:
+        its usage has come all the same."""
+        if self._malformed:
+            raise _malformed(self._malformed)
         if not self._ended:
             raise errors.cut_short()
         if self._wants_usage:
             usage = self._usage or usage_of(self._account.usage())
             yield Piece(self._shape.usage_chunk(usage))
         yield Piece(DONE, tokens=self._unsent)
+
+    def _message_stops(self, told: str) -> Iterator[Piece]:
+        if told in _MALFORMED:
+            self._malformed = told
+            return
+        reason = finish_reason(told)
+        self._account.finish_reasons[0] = reason
+        self._ended = True
+        yield Piece(self._shape.chunk(0, {}, reason))
 
     def _start(self, index: int, start: dict[str, Any]) -> Iterator[Piece]:
         use = start.get("toolUse")
@@ -119,10 +129,10 @@ class ConverseStream:
 
 def whole(ask: Ask, account: Account, reply: dict[str, Any]) -> Piece:
     """A unary answer of Converse. Raises `ProviderFailed`."""
+    usage, _ = _tell(reply["usage"], account)
     reason = finish_reason(reply["stopReason"])
     account.finish_reasons[0] = reason
     message = _message(reply["output"]["message"]["content"])
-    usage, _ = _tell(reply["usage"], account)
     body = Shape(ask, include_usage=False).whole([(message, reason)], usage)
     return Piece(body, tokens=account.usage().completion_tokens)
 
@@ -130,10 +140,14 @@ def whole(ask: Ask, account: Account, reply: dict[str, Any]) -> Piece:
 def finish_reason(reason: str) -> str:
     """OpenAI's word for a stop reason. Raises `ProviderFailed` for those that are no end."""
     if reason in _MALFORMED:
-        raise errors.upstream(
-            502, f"The model's answer is malformed ({reason}).", "upstream_malformed", again=True
-        )
+        raise _malformed(reason)
     return _REASONS.get(reason, "stop")
+
+
+def _malformed(reason: str) -> ProviderFailed:
+    return errors.upstream(
+        502, f"The model's answer is malformed ({reason}).", "upstream_malformed", again=True
+    )
 
 
 def _message(blocks: list[Block]) -> dict[str, Any]:

@@ -34,7 +34,12 @@ class Refused(Exception):
 
 
 class Broken(Exception):
-    """There was no connection, or it broke. `str()` says which, in our words."""
+    """There was no connection, or it broke. `str()` says which, in our words. `sent`: the request
+    may have come to the provider."""
+
+    def __init__(self, why: str, *, sent: bool = True) -> None:
+        super().__init__(why)
+        self.sent = sent
 
 
 class Reply:
@@ -102,9 +107,9 @@ class Client:
                 headers_of.get("x-request-id") or "",
             ) from None
         except openai.APIConnectionError as error:
-            raise Broken(_kind(error.__cause__ or error)) from None
+            raise _broken(error.__cause__ or error) from None
         except Exception as error:
-            raise Broken(_kind(error)) from None
+            raise _broken(error) from None
         try:
             yield Reply(response)
         finally:
@@ -124,6 +129,14 @@ _KINDS: Final = {
     "WriteError": "the connection broke",
     "RemoteProtocolError": "the connection broke",
 }
+
+
+_UNSENT: Final = ("ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError")
+
+
+def _broken(error: BaseException) -> Broken:
+    """Before an answer came."""
+    return Broken(_kind(error), sent=type(error).__name__ not in _UNSENT)
 
 
 def _kind(error: BaseException) -> str:

@@ -97,6 +97,7 @@ class OpenAIProvider:
         clean = partial(scrubbed, secrets=_words(headers))
         try:
             path = PATHS[ask.call.path]
+            account.sent = True
             async with self._client.opened(path, body, headers) as reply:
                 account.provider_request_id = reply.request_id
                 if not ask.stream:
@@ -106,12 +107,14 @@ class OpenAIProvider:
                     yield piece
         except Refused as error:
             account.provider_request_id = error.request_id
+            account.refused(error.status)
             raise openai_errors.refused(
                 error.status, error.body, error.retry_after_ms, self._model, clean
             ) from None
         except Broken as error:
             if account.begun:
                 raise errors.cut_short(f"The provider's answer was cut off: {error}.") from None
+            account.sent = error.sent
             raise errors.unreachable(str(error)) from None
 
     async def close(self) -> None:

@@ -28,10 +28,11 @@ from penstock.replica.engine import (
     Head,
     LoadFigures,
     Sink,
+    Usage,
 )
 from penstock.replica.providers import errors, requests
 from penstock.replica.providers.account import Account
-from penstock.replica.providers.budgets import within_budget
+from penstock.replica.providers.budgets import prompt_tokens, within_budget
 from penstock.replica.providers.no_adapters import NoWeights
 from penstock.replica.providers.reachability import open_once
 from penstock.replica.providers.retries import pause
@@ -192,9 +193,10 @@ class ProviderEngine:
             self._changed()
 
     async def _attempts(self, ask: Ask, sink: Sink) -> None:
+        prompt, before = prompt_tokens(ask), Usage()
         for attempt in range(self._common.retries + 1):
-            account = Account(self._common.prices, len(ask.call.body))
-            sink.costs(account.usage)
+            account = Account(self._common.prices, prompt, before)
+            sink.costs(account.costs)
             try:
                 await self._counted(ask, account, sink)
             except ProviderFailed as error:
@@ -203,6 +205,7 @@ class ProviderEngine:
                     return _fail(error.failed, account, ask, sink)
                 code = error.failed.code
                 log.info("asking the provider again", extra={"code": code, "attempt": attempt + 1})
+                before = account.costs()
                 await asyncio.sleep(wait)
             else:
                 return sink.finish(account.finished())
@@ -240,7 +243,7 @@ class ProviderEngine:
             raise errors.silent(waited, begun=begun) from None
 
     def _begin(self, ask: Ask, account: Account, sink: Sink) -> None:
-        account.begun = True
+        account.begun = account.sent = True
         content_type = "text/event-stream" if ask.stream else "application/json"
         sink.head(
             Head(
