@@ -60,6 +60,22 @@ async def test_a_role_is_assumed_with_the_credentials_of_a_profile(
     assert converse.headers["x-amz-security-token"] == "token-of-role"
 
 
+async def test_what_the_token_service_says_is_not_logged(
+    bedrock_server: ProviderServer,
+    aws: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", bedrock_server.url)
+    bedrock_server.next.append(bedrock.refuse(403, "AccessDenied", "words-of-the-token-service"))
+    settings = bedrock.settings(bedrock_server, "role_arn=arn:aws:iam::1:role/x")
+    async with provider_engine("bedrock", MODEL, *settings) as bedrock_engine:
+        await failure(bedrock_engine, chat())
+    assert "Refreshing temporary credentials failed" in caplog.text
+    assert "words-of-the-token-service" not in caplog.text
+    assert "Traceback" not in caplog.text
+
+
 async def test_nothing_is_sent_to_hosts_that_the_node_does_not_name(
     bedrock_server: ProviderServer, aws: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

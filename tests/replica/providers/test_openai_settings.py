@@ -46,6 +46,9 @@ async def test_headers_of_a_file_go_along_and_the_environments_do_not(
 ) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
         monkeypatch.setenv(name, "of-the-environment")
+    monkeypatch.setenv(
+        "OPENAI_CUSTOM_HEADERS", "x-other: of-the-environment\nAuthorization: of-the-environment"
+    )
     (secrets / "headers").write_text("# for the proxy\nx-team: blue\n\n")
     settings = (f"base_url={server.url}/v1", "headers_file=headers", "organization=org-1")
     flags = ("--secrets-dir", str(secrets), "--provider-hosts", "127.0.0.1")

@@ -39,6 +39,16 @@ for _name in ("boto3", "botocore", "urllib3"):
     logging.getLogger(_name).setLevel(logging.WARNING)
 
 
+def _without_traceback(record: logging.LogRecord) -> bool:
+    """Keeps a warning, and leaves out the words that the token service said."""
+    record.exc_info = record.exc_text = None
+    return True
+
+
+for _name in ("botocore.credentials", "botocore.tokens"):
+    logging.getLogger(_name).addFilter(_without_traceback)
+
+
 class Refused(Exception):
     """Bedrock answered with an error, at the beginning or in its stream."""
 

@@ -77,6 +77,8 @@ class Client:
             max_retries=0,
             http_client=openai.DefaultAsyncHttpxClient(timeout=timeout, follow_redirects=False),
         )
+        # The SDK would send headers of the environment (OPENAI_CUSTOM_HEADERS) to any base URL.
+        self._client._custom_headers = {}
         # Not those of the environment.
         self._headers: dict[str, Any] = {
             "OpenAI-Organization": organization or openai.Omit(),
