@@ -112,6 +112,32 @@ async def test_a_request_without_a_limit_gets_the_calls(
     assert (failed.status, failed.code) == (400, "token_budget_exceeded")
 
 
+async def test_of_two_limits_each_is_checked_and_the_one_that_counts_is_sent(
+    engine: ProviderEngine, server: ProviderServer
+) -> None:
+    end_of(await asked(engine, chat(max_completion_tokens=3, max_tokens=4)))
+    sent = _sent(server)
+    assert (sent["max_completion_tokens"], sent.get("max_tokens")) == (3, None)
+    for limits in ({"max_tokens": 6}, {"max_tokens": "x"}, {"max_tokens": 0}):
+        one = chat(max_completion_tokens=3, **limits)
+        failed = await failure(engine, replace(one, max_completion_tokens=5))
+        assert (failed.status, failed.param) == (400, "max_tokens")
+
+
+async def test_a_limit_of_the_gateways_is_no_fault_of_the_clients(
+    server: ProviderServer, secrets: Path
+) -> None:
+    settings = (f"base_url={server.url}/v1", "api_key_file=key", "max_model_len=100")
+    flags = ("--secrets-dir", str(secrets))
+    async with provider_engine("openai", MODEL, *settings, flags=flags) as engine:
+        end_of(await asked(engine, replace(chat(), max_completion_tokens=200)))
+        embedding = call("/v1/embeddings", input="Hello")
+        end_of(await asked(engine, replace(embedding, max_completion_tokens=200)))
+        assert "" not in _sent(server)
+        failed = await failure(engine, chat(max_tokens=101))
+    assert (failed.param, failed.code) == ("max_tokens", "context_length_exceeded")
+
+
 async def test_embeddings_and_completions_are_passed_on(engine: ProviderEngine) -> None:
     events = await asked(engine, call("/v1/embeddings", input="Hello"))
     assert json.loads(body_of(events))["data"][0]["embedding"] == [0.25, -1.5]
@@ -178,6 +204,16 @@ async def test_a_refusal_has_one_attempt_and_the_status_of_whoever_can_mend_it(
     assert failed.retryable == (fault == "upstream")
 
 
+@pytest.mark.parametrize("code", ["engine_dead", "draining", "queue_full", "boom"])
+async def test_a_providers_words_for_its_faults_are_not_taken_for_ours(
+    engine: ProviderEngine, server: ProviderServer, code: str
+) -> None:
+    server.next += [provider.refuse(500, "oh", code=code)] * 3
+    assert (await failure(engine, chat())).code == "upstream_error"
+    server.next += [provider.refuse(429, "oh", code=code)] * 3
+    assert (await failure(engine, chat())).code == "rate_limit_exceeded"
+
+
 @pytest.mark.parametrize(
     "scenario",
     [
@@ -229,9 +265,9 @@ _EVENTS = list(provider.stream_events({"model": MODEL, "messages": [], "max_toke
         ),
         (
             provider.raw_stream(
-                *_EVENTS[:3], _data({"error": {"message": f"I died, {KEY}", "code": "boom"}})
+                *_EVENTS[:3], _data({"error": {"message": f"I died, {KEY}", "code": "engine_dead"}})
             ),
-            "boom",
+            "upstream_error",
         ),
         (provider.raw_stream(*_EVENTS[:3], silent=True), "upstream_timeout"),
     ],

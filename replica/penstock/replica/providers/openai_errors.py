@@ -14,6 +14,9 @@ Clean = Callable[[str], str]
 
 _CLIENTS: Final = {400, 413, 415, 422}
 _QUOTA: Final = "insufficient_quota"
+_KEPT: Final = {_QUOTA, "rate_limit_exceeded"}
+"""Codes of a fault that is not the client's, and that mean the same here. Any other might be one by
+which our gateways know a fault of their own."""
 _MOST_TEXT: Final = 2000
 
 
@@ -46,7 +49,7 @@ def refused(
     return errors.upstream(
         told,
         message or f"The provider failed with status {status}.",
-        code or "upstream_error",
+        _kept(code, "upstream_error"),
         again=status in (408, 409) or status >= 500,
         retry_after_ms=retry_after_ms,
     )
@@ -56,7 +59,7 @@ def in_stream(error: object, clean: Clean) -> ProviderFailed:
     """An error that the provider told in its answer."""
     words = error_of(error)
     message = _text(words, "message", clean) or "The provider failed while it answered."
-    return errors.upstream(502, message, _text(words, "code", clean) or "upstream_error")
+    return errors.upstream(502, message, _kept(_text(words, "code", clean), "upstream_error"))
 
 
 def error_of(body: object) -> dict[str, Any]:
@@ -71,10 +74,14 @@ def error_of(body: object) -> dict[str, Any]:
 def _throttled(message: str, code: str, retry_after_ms: int) -> ProviderFailed:
     failure = errors.throttled(
         message or "The provider takes no more requests of this account for now.",
-        code or "rate_limit_exceeded",
+        _kept(code, "rate_limit_exceeded"),
         retry_after_ms,
     )
     return ProviderFailed(failure.failed) if code == _QUOTA else failure
+
+
+def _kept(code: str, otherwise: str) -> str:
+    return code if code in _KEPT else otherwise
 
 
 def _text(error: dict[str, Any], field: str, clean: Clean) -> str:

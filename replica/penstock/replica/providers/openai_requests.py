@@ -16,6 +16,7 @@ from penstock.replica.providers.requests import (
     EMBEDDINGS,
     RESPONSES,
     completion_limit,
+    without_limits,
 )
 from penstock.replica.providers.values import Ask
 
@@ -51,13 +52,14 @@ def outgoing(ask: Ask, model: str, newest_limits: bool) -> dict[str, Any]:
     """The body that the provider gets. `newest_limits`: it knows max_completion_tokens. Raises
     `ProviderFailed`."""
     path = ask.call.path
-    body = {key: value for key, value in ask.body.items() if key not in _OURS}
+    bare = without_limits(ask.call, ask.body)
+    body = {key: value for key, value in bare.items() if key not in _OURS}
     for field in ("messages", "input"):
         if isinstance(body.get(field), list):
             body[field] = [_unmarked(item) for item in body[field]]
     body["model"] = model
     field, limit = completion_limit(ask.call, ask.body)
-    if limit and path == CHAT and body.get(field) is None:
+    if limit and path == CHAT and ask.body.get(field) is None:
         field = "max_completion_tokens" if newest_limits else "max_tokens"
     if limit:
         body[field] = limit

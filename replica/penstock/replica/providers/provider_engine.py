@@ -170,7 +170,7 @@ class ProviderEngine:
             raise errors.refused("A provider's answer cannot be resumed.", code="unsupported")
         body = requests.read_body(call)
         field, asked = requests.completion_limit(call, body)
-        if 0 < self._common.max_model_len < asked:
+        if body.get(field) is not None and 0 < self._common.max_model_len < asked:
             raise errors.beyond_context(field, asked, self._common.max_model_len)
         requests.check_tools(body, self._common.tools)
         ask = Ask(call, body, int(datetime.now(UTC).timestamp()))

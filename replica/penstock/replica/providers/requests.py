@@ -20,7 +20,8 @@ _LIMITS: Final[Mapping[str, tuple[str, ...]]] = {
     COMPLETIONS: ("max_tokens",),
     RESPONSES: ("max_output_tokens",),
 }
-"""The fields by which a request limits its answer; of several that are set the first counts."""
+"""The fields by which a request limits its answer; of several that are set the first counts, and
+all have to be right."""
 
 
 def read_body(call: Call) -> dict[str, Any]:
@@ -39,20 +40,29 @@ def read_body(call: Call) -> dict[str, Any]:
 
 def completion_limit(call: Call, body: dict[str, Any]) -> tuple[str, int]:
     """The field that limits the answer, and how many tokens it allows: what the request asks for,
-    else what the gateway allows, else 0. Raises `ProviderFailed` for one that asks for more."""
+    else what the gateway allows, else 0. Raises `ProviderFailed` for one that asks for more. An
+    endpoint without such a field has neither."""
     fields = _LIMITS.get(call.path, ())
-    for field in fields:
-        asked = body.get(field)
-        if asked is None:
-            continue
-        if isinstance(asked, bool) or not isinstance(asked, int):
-            raise wrong_type(field, "an integer", asked)
-        if asked < 1:
-            raise errors.refused(f"{field!r} must be at least 1, not {asked}.", field)
-        if call.max_completion_tokens and asked > call.max_completion_tokens:
-            raise errors.too_many_tokens(field, asked, call.max_completion_tokens)
-        return field, asked
-    return (fields[-1] if fields else ""), call.max_completion_tokens
+    named = [field for field in fields if body.get(field) is not None]
+    for field in named:
+        _check_limit(field, body[field], call.max_completion_tokens)
+    if named:
+        return named[0], body[named[0]]
+    return (fields[-1], call.max_completion_tokens) if fields else ("", 0)
+
+
+def without_limits(call: Call, body: dict[str, Any]) -> dict[str, Any]:
+    """The body without any field that limits the answer."""
+    return {key: value for key, value in body.items() if key not in _LIMITS.get(call.path, ())}
+
+
+def _check_limit(field: str, asked: object, most: int) -> None:
+    if isinstance(asked, bool) or not isinstance(asked, int):
+        raise wrong_type(field, "an integer", asked)
+    if asked < 1:
+        raise errors.refused(f"{field!r} must be at least 1, not {asked}.", field)
+    if most and asked > most:
+        raise errors.too_many_tokens(field, asked, most)
 
 
 def check_tools(body: dict[str, Any], tools: bool) -> None:
@@ -91,5 +101,6 @@ __all__ = [
     "completion_limit",
     "read_body",
     "wants_usage",
+    "without_limits",
     "wrong_type",
 ]
