@@ -33,19 +33,21 @@ def within_budget(ask: Ask, max_model_len: int) -> Ask:
     tokens = prompts.estimate(ask.body[field])
     if ask.call.trim and isinstance(ask.body[field], list) and ask.call.path == CHAT:
         _, answer = completion_limit(ask.call, ask.body)
-        room = [most for most in (budget, max_model_len - answer) if most > 0]
-        if room and tokens > min(room):
-            return _trimmed(ask, field, min(room), tokens)
+        context = max_model_len - (answer if answer < max_model_len else 0)
+        for most in sorted(filter(None, (budget, context))):
+            if tokens > most and (trimmed := _trimmed(ask, field, most)):
+                return trimmed
     if budget and tokens > budget:
         raise errors.prompt_too_long(field, tokens, budget)
     return ask
 
 
-def _trimmed(ask: Ask, field: str, budget: int, tokens: int) -> Ask:
+def _trimmed(ask: Ask, field: str, budget: int) -> Ask | None:
+    """Without its oldest turns; none: what has to stay is too much."""
     messages = ask.body[field]
     trimmed = prompts.trimmed(messages, budget)
     if trimmed is None:
-        raise errors.prompt_too_long(field, tokens, budget)
+        return None
     kept, fit = trimmed
     return replace(
         ask,
