@@ -41,6 +41,24 @@ async def test_wrong_settings_are_refused_by_name_and_show_no_secret(
     assert "pw" not in str(caught.value).split("password")[0]
 
 
+async def test_a_proxy_that_the_node_does_not_name_is_refused(
+    server: ProviderServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY", "http_proxy", "HTTP_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", "http://me:pw@proxy.example:3128")
+    base_url = "base_url=http://api.example/v1"
+    flags = ("--provider-hosts", "api.example,127.0.0.1")
+    with pytest.raises(CannotLoad, match=r"the proxy proxy\.example .* --provider-hosts") as caught:
+        async with provider_engine("openai", MODEL, base_url, flags=flags):
+            pass
+    assert "pw" not in str(caught.value)
+    monkeypatch.setenv("http_proxy", server.url)
+    async with provider_engine("openai", MODEL, base_url, flags=flags) as engine:
+        await asked(engine, chat())
+    assert len(server.asked) == 1
+
+
 async def test_headers_of_a_file_go_along_and_the_environments_do_not(
     server: ProviderServer, secrets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

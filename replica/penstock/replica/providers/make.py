@@ -13,6 +13,7 @@ from penstock.replica.engine import CannotLoad
 from penstock.replica.providers.canned import Canned, read_text
 from penstock.replica.providers.hosts import Hosts
 from penstock.replica.providers.provider_engine import CAPACITY, ProviderEngine
+from penstock.replica.providers.reachability import check_proxy
 from penstock.replica.providers.secrets import Secrets
 from penstock.replica.providers.settings import Arguments, Common, read_common
 from penstock.replica.providers.values import Provider
@@ -28,6 +29,8 @@ def make_provider_engine(settings: Settings) -> ProviderEngine:
     capacity = settings.max_ongoing or CAPACITY
     with _collector_off():
         provider = _provider(settings, arguments, common, capacity)
+    if provider.place is not None:
+        check_proxy(provider.place, Hosts(settings.provider_hosts))
     return ProviderEngine(provider, settings.model, common, settings.engine_args, capacity)
 
 

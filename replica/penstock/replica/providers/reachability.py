@@ -9,7 +9,8 @@ import ssl
 import urllib.request
 from urllib.parse import urlsplit
 
-from penstock.replica.engine import EngineError
+from penstock.replica.engine import CannotLoad, EngineError
+from penstock.replica.providers.hosts import Hosts
 from penstock.replica.providers.values import Place
 
 
@@ -49,6 +50,17 @@ def proxy_to(place: Place) -> Place | None:
     return Place(parts.hostname, parts.port or 80, tls=False)
 
 
+def check_proxy(place: Place, hosts: Hosts) -> None:
+    """Raises `CannotLoad` where requests would go by way of a host that is not allowed."""
+    proxy = proxy_to(place)
+    if proxy is not None and not hosts.allow(proxy.host):
+        raise CannotLoad(
+            f"requests to {place.host} would go through the proxy {proxy.host} of this process's "
+            "environment, which --provider-hosts does not name: name it there, or name "
+            f"{place.host} in NO_PROXY"
+        )
+
+
 def _handshake() -> ssl.SSLContext:
     """Trusts anybody: whom a request goes to is looked at when one goes there."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -61,4 +73,4 @@ def _named(place: Place) -> str:
     return f"{place.host}:{place.port}"
 
 
-__all__ = ["open_once", "proxy_to"]
+__all__ = ["check_proxy", "open_once", "proxy_to"]
