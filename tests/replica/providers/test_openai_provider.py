@@ -305,6 +305,26 @@ async def test_a_provider_that_forgets_its_done_is_forgiven_after_the_reason(
     assert objects_of(await asked(engine, chat(stream=True)))
 
 
+async def test_without_its_done_a_stream_is_whole_only_with_all_of_its_choices(
+    engine: ProviderEngine, server: ProviderServer
+) -> None:
+    server.next.append(provider.raw_stream(*_EVENTS[:-1]))
+    events = await asked(engine, chat(stream=True, n=2))
+    assert isinstance(events[-1], Failed)
+    assert events[-1].code == "upstream_cut_short"
+    one = call("/v1/completions", prompt=["a", "b"], stream=True)
+    server.next.append(provider.raw_stream(*_EVENTS[:-1]))
+    assert isinstance((await asked(engine, one))[-1], Failed)
+
+
+@pytest.mark.parametrize("answer", [b'{"id": "x"}', b'{"choices": []}', b'{"choices": null}'])
+async def test_a_body_without_choices_is_a_fault(
+    engine: ProviderEngine, server: ProviderServer, answer: bytes
+) -> None:
+    server.next += [provider.raw_stream(answer)] * 3
+    assert (await failure(engine, chat())).code == "upstream_cut_short"
+
+
 async def test_a_provider_that_says_nothing_is_not_asked_twice(
     engine: ProviderEngine, server: ProviderServer
 ) -> None:

@@ -14,7 +14,7 @@ from penstock.replica.providers import errors
 from penstock.replica.providers.account import Account
 from penstock.replica.providers.chunks import DONE, encoded, event
 from penstock.replica.providers.openai_errors import Clean, in_stream
-from penstock.replica.providers.requests import RESPONSES, wants_usage
+from penstock.replica.providers.requests import CHAT, COMPLETIONS, RESPONSES, wants_usage
 from penstock.replica.providers.values import Ask, Piece
 
 _INCOMPLETE: Final = {"max_output_tokens": "length", "content_filter": "content_filter"}
@@ -46,6 +46,7 @@ class Chunks:
         self._account = account
         self._clean = clean
         self._wants_usage = wants_usage(ask.body)
+        self._choices = _choices(ask)
         self._seen: set[int] = set()
         self._last: dict[str, Any] = {}
         self._usage: dict[str, Any] | None = None
@@ -81,8 +82,11 @@ class Chunks:
         yield Piece(event(chunk), tokens=tokens)
 
     def end(self) -> Iterator[Piece]:
-        """See `Reader`. A provider that forgets its [DONE] is forgiven, if all else came."""
+        """See `Reader`. A provider that forgets its [DONE] is forgiven, if all else came: of choices
+        that were asked for and never began there is no other sign."""
         if not self._done:
+            if len(self._account.finish_reasons) < self._choices:
+                raise errors.cut_short("The provider's answer ended before all of its choices.")
             yield from self._finish()
 
     def _finish(self) -> Iterator[Piece]:
@@ -163,12 +167,23 @@ def whole(ask: Ask, account: Account, body: bytes, clean: Clean) -> Piece:
         tokens = _look_at_response(answer, account)
     else:
         tokens = 0
-        for index, choice in enumerate(answer.get("choices") or ()):
+        choices = answer.get("choices") or ()
+        for index, choice in enumerate(choices):
             account.finish_reasons[index] = str(choice.get("finish_reason") or "stop")
             tokens += account.made(_size(choice))
         if isinstance(answer.get("usage"), dict):
             tokens += _tell(account, answer["usage"])
+        if ask.call.path in (CHAT, COMPLETIONS) and not choices:
+            raise errors.cut_short("The provider's answer has no choices.")
     return Piece(encoded(answer), tokens=tokens)
+
+
+def _choices(ask: Ask) -> int:
+    """How many choices a request asks for: as many for each of its prompts."""
+    asked, prompts = ask.body.get("n"), ask.body.get("prompt")
+    several = isinstance(prompts, list) and any(isinstance(one, str | list) for one in prompts)
+    one = asked if isinstance(asked, int) else 1
+    return one * (len(prompts) if several else 1)
 
 
 def _object(data: str) -> dict[str, Any]:
