@@ -146,6 +146,18 @@ async def test_a_store_that_cannot_be_read_frees_nobody() -> None:
     assert head.told[0]
 
 
+async def test_a_store_that_cannot_be_read_frees_everybody_at_midnight() -> None:
+    head = Head()
+    await head.has(Budgets(tokens_per_day=10))
+    head.usage.take("gw-1", "i1", [(ACME, Counts(1, 0, 5, 5))])
+    await head.counted()
+    head.store.unreadable = True
+    head.clock.advance(timedelta(hours=12))
+    await head.counted()
+    assert head.told == (False, MIDNIGHT + 86_400_000)
+    assert head.spend.today("mini") == Spend()
+
+
 async def test_what_is_used_up_is_told_a_quarter_of_a_second_after_it_was_reported(
     running: Head,
 ) -> None:
