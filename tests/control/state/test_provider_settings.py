@@ -44,6 +44,7 @@ COMMON = {
     "usd_per_million_cached": "0",
     "max_model_len": "128000",
     "tools": "false",
+    "max_calls": "400",
 }
 OF_THE_MACHINE = ("profile", "role_arn", "api_key_file", "headers_file")
 NEEDED = {"bedrock": {}, "openai": {"api_key_env": "OPENAI_API_KEY"}, "canned": {"text": "no"}}
@@ -116,6 +117,7 @@ def test_a_setting_that_a_provider_has_not_is_refused_with_the_nearest(
         ("bedrock", "usd_per_million_cached", "1 dollar"),
         ("bedrock", "max_model_len", "-1"),
         ("bedrock", "tools", "yes"),
+        ("bedrock", "max_calls", "0"),
         ("bedrock", "region", "Ireland"),
         ("bedrock", "profile", " "),
         ("bedrock", "role_arn", "bedrock"),

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from penstock.replica.answers import EventSink
-from penstock.replica.engine import Chunk, EngineError, Failed, Finished
+from penstock.replica.engine import CannotLoad, Chunk, EngineError, Failed, Finished
 from penstock.replica.providers.provider_engine import ProviderEngine
 from tests.fakes import openai_server as provider
 from tests.fakes.openai_server import KEY, MODEL, REQUEST_ID
@@ -384,6 +384,18 @@ async def test_a_hundred_streams_run_at_once_and_the_next_waits(
         ends = [events[-1] for events in await asyncio.gather(*tasks)]
     assert all(isinstance(end, Finished) for end in ends)
     assert server.most_running == 100
+
+
+async def test_a_deployment_may_have_more_calls_at_once(
+    server: ProviderServer, secrets: Path
+) -> None:
+    needed = (f"base_url={server.url}/v1", "api_key_file=key")
+    flags = ("--secrets-dir", str(secrets))
+    async with provider_engine("openai", MODEL, *needed, "max_calls=250", flags=flags) as engine:
+        assert (await engine.start()).max_running == 250
+    with pytest.raises(CannotLoad, match="max_calls is '0'"):
+        async with provider_engine("openai", MODEL, *needed, "max_calls=0", flags=flags):
+            pass
 
 
 async def test_a_sign_of_life_is_no_silence(engine: ProviderEngine, server: ProviderServer) -> None:

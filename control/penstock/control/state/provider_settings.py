@@ -100,6 +100,7 @@ _COMMON: Mapping[str, _Kind] = {
     "usd_per_million_cached": _PRICE,
     "max_model_len": _Kind("a whole number of tokens, 0 or more", _whole(0, 1_000_000_000)),
     "tools": _SWITCH,
+    "max_calls": _Kind("a whole number of calls at once, 1 to 1000", _whole(1, 1000)),
 }
 _OWN: Mapping[str, Mapping[str, _Kind]] = {
     "bedrock": {

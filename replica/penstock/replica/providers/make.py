@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from penstock.replica.engine import CannotLoad
 from penstock.replica.providers.canned import Canned, read_text
 from penstock.replica.providers.hosts import Hosts
-from penstock.replica.providers.provider_engine import CAPACITY, ProviderEngine
+from penstock.replica.providers.provider_engine import ProviderEngine
 from penstock.replica.providers.reachability import check_proxy
 from penstock.replica.providers.secrets import Secrets
 from penstock.replica.providers.settings import Arguments, Common, read_common
@@ -26,7 +26,7 @@ def make_provider_engine(settings: Settings) -> ProviderEngine:
         raise CannotLoad(f"the {settings.engine} engine takes no adapters")
     arguments = Arguments(settings.engine, settings.engine_args)
     common = read_common(arguments)
-    capacity = settings.max_ongoing or CAPACITY
+    capacity = settings.max_ongoing or common.max_calls
     with _collector_off():
         provider = _provider(settings, arguments, common, capacity)
     if provider.place is not None:

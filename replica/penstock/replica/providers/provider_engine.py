@@ -41,9 +41,6 @@ from penstock.replica.providers.values import Ask, Provider, ProviderFailed
 
 log = logging.getLogger(__name__)
 
-CAPACITY: Final = 100
-"""Calls at once, where nobody says otherwise."""
-
 _ODD: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 """What reading raises where somebody sends other shapes than his API has."""
 
@@ -60,7 +57,7 @@ class ProviderEngine:
         model: str,
         common: Common,
         engine_args: Mapping[str, str],
-        capacity: int = CAPACITY,
+        capacity: int,
     ) -> None:
         self._provider = provider
         self._model = model
@@ -273,4 +270,4 @@ def _digest(facts: object) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
 
-__all__ = ["CAPACITY", "ProviderEngine"]
+__all__ = ["ProviderEngine"]

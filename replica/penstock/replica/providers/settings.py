@@ -11,6 +11,8 @@ from penstock.replica.engine import CannotLoad
 from penstock.replica.providers.account import Prices
 
 _LONGEST_MS: Final = 3_600_000
+_MOST_CALLS: Final = 1000
+"""That one process can have connections for."""
 _DEAREST: Final = Decimal(1_000_000)
 _TRUTHS: Final = {"true": True, "1": True, "false": False, "0": False}
 
@@ -36,12 +38,16 @@ class Arguments:
             raise self._wrong(key, text, f"a whole number from 0 to {most}")
         return int(text)
 
+    def number(self, key: str, default: int, most: int) -> int:
+        """A whole number from 1 to `most`."""
+        number = self.count(key, default, most)
+        if not number:
+            raise self._wrong(key, "0", f"a whole number from 1 to {most}")
+        return number
+
     def seconds(self, key: str, default_ms: int) -> float:
         """Milliseconds, at least 1, as seconds."""
-        milliseconds = self.count(key, default_ms, _LONGEST_MS)
-        if not milliseconds:
-            raise self._wrong(key, "0", f"milliseconds, from 1 to {_LONGEST_MS}")
-        return milliseconds / 1000
+        return self.number(key, default_ms, _LONGEST_MS) / 1000
 
     def truth(self, key: str, default: bool) -> bool:
         """True or false."""
@@ -84,6 +90,7 @@ class Common:
     retries: int = 2  # before the first event only
     max_model_len: int = 0  # tokens; 0: not known
     tools: bool = True  # whether requests may bring tools
+    max_calls: int = 100  # at once
 
 
 def read_common(arguments: Arguments) -> Common:
@@ -101,6 +108,7 @@ def read_common(arguments: Arguments) -> Common:
         retries=arguments.count("retries", 2, 10),
         max_model_len=arguments.count("max_model_len", 0, 1_000_000_000),
         tools=arguments.truth("tools", True),
+        max_calls=arguments.number("max_calls", 100, _MOST_CALLS),
     )
 
 
