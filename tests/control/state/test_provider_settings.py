@@ -132,6 +132,9 @@ def test_a_value_of_another_kind_is_refused_by_name(engine: str, key: str, value
     [
         ("api_key_env", "f00dfacec0ffee00f00dfacec0ffee00"),
         ("api_key_env", "openai key"),
+        ("api_key_env", "AWS_SECRET_ACCESS_KEY"),
+        ("api_key_env", "HF_TOKEN"),
+        ("api_key_env", "PENSTOCK_KEY"),
         ("api_key_file", "/etc/openai.key"),
         ("api_key_file", "../openai.key"),
         ("api_key_file", "keys/../../openai.key"),

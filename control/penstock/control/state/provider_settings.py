@@ -27,7 +27,7 @@ START_LIMIT_MS = 60_000
 
 Settings = tuple[tuple[str, str], ...]
 
-_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,127}")
+_VARIABLE = re.compile(r"(?!AWS_|HF_|PENSTOCK_)[A-Z_][A-Z0-9_]{0,127}")
 _REGION = re.compile(r"[a-z]{2,}(-[a-z]+)+-[0-9]+")
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[\w+=,.@/-]+")
 _OPENAI_HOST = "api.openai.com"
@@ -84,7 +84,8 @@ _URL = _Kind(
     shown=False,
 )
 _NAME_OF_VARIABLE = _Kind(
-    "the name of a variable of the node agent's environment, in capitals, such as OPENAI_API_KEY;"
+    "the name of a variable of the node agent's environment, in capitals, such as OPENAI_API_KEY,"
+    " and none of AWS_*, HF_* and PENSTOCK_*, which are for others than this provider;"
     " what was given is not repeated, it may be the key itself",
     lambda text: bool(_VARIABLE.fullmatch(text)),
     shown=False,

@@ -24,6 +24,8 @@ from penstock.replica.providers.sse import BadEvents, Events
 from penstock.replica.providers.values import HEARD, Ask, Piece, Place
 
 _OPENAI: Final = "https://api.openai.com/v1"
+_OTHERS: Final = ("AWS_", "HF_", "PENSTOCK_")
+"""How variables begin that hold no key of such an endpoint: AWS's, the model hub's, our own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,11 @@ def read_openai(arguments: Arguments, secrets: Secrets, hosts: Hosts) -> OpenAIS
     headers_file = arguments.text("headers_file")
     if variable and file:
         raise CannotLoad("the openai engine takes api_key_env or api_key_file, not both")
+    if variable.startswith(_OTHERS):
+        raise CannotLoad(
+            f"api_key_env is {variable}: variables of {'*, '.join(_OTHERS)}* are for others; name "
+            "one that holds the key of this endpoint"
+        )
     base_url = arguments.text("base_url", _OPENAI).rstrip("/")
     place = _place(base_url, hosts)
     key: Callable[[], str] | None = None
