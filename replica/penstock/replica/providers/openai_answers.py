@@ -82,8 +82,8 @@ class Chunks:
         yield Piece(event(chunk), tokens=tokens)
 
     def end(self) -> Iterator[Piece]:
-        """See `Reader`. A provider that forgets its [DONE] is forgiven, if all else came: of choices
-        that were asked for and never began there is no other sign."""
+        """See `Reader`. A provider that forgets its [DONE] is forgiven, if all else came: nothing
+        else tells of choices that never began."""
         if not self._done:
             if len(self._account.finish_reasons) < self._choices:
                 raise errors.cut_short("The provider's answer ended before all of its choices.")
@@ -181,9 +181,10 @@ def whole(ask: Ask, account: Account, body: bytes, clean: Clean) -> Piece:
 def _choices(ask: Ask) -> int:
     """How many choices a request asks for: as many for each of its prompts."""
     asked, prompts = ask.body.get("n"), ask.body.get("prompt")
-    several = isinstance(prompts, list) and any(isinstance(one, str | list) for one in prompts)
-    one = asked if isinstance(asked, int) else 1
-    return one * (len(prompts) if several else 1)
+    for_each = asked if isinstance(asked, int) else 1
+    if isinstance(prompts, list) and any(isinstance(one, str | list) for one in prompts):
+        return for_each * len(prompts)
+    return for_each
 
 
 def _object(data: str) -> dict[str, Any]:
