@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,7 @@ async def test_a_proxy_that_the_node_does_not_name_is_refused(
     base_url = "base_url=http://api.example/v1"
     flags = ("--provider-hosts", "api.example,127.0.0.1")
     with pytest.raises(CannotLoad, match=r"the proxy proxy\.example .* --provider-hosts") as caught:
-        async with provider_engine("openai", MODEL, base_url, flags=flags):
+        async with asyncio.timeout(5), provider_engine("openai", MODEL, base_url, flags=flags):
             pass
     assert "pw" not in str(caught.value)
     monkeypatch.setenv("http_proxy", server.url)
