@@ -144,6 +144,10 @@ class ProviderServer:
 
     async def _stop(self) -> None:
         await self._close()
+        # A connection that was being taken while the door closed is on its way to `_accept`.
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(others)
+        await asyncio.sleep(0)  # a transport that was broken lets go of its socket a turn later
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._server is None:
@@ -167,6 +171,8 @@ class ProviderServer:
             writer.transport.abort()
         finally:
             writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()  # until then `_close` can still break it
 
     async def _answer(self, asked: Asked, wire: Wire) -> None:
         self.running += 1
