@@ -130,9 +130,14 @@ class ProviderServer:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def _close(self) -> None:
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        server, self._server = self._server, None
+        if server is not None:
+            for listener in server.sockets:
+                self._loop.remove_reader(listener.fileno())
+            # Who was accepted in this turn becomes a connection in the next: asyncio loses the
+            # socket of one whose server is closed by then.
+            await asyncio.sleep(0)
+            server.close()
         serving = dict(self._serving)
         for task in serving:
             task.cancel()
