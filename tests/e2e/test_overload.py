@@ -181,7 +181,8 @@ async def test_nobody_who_waits_is_lost_with_a_killed_replica(system: System) ->
             group.create_task(ask_once(client, f"waiting {i}", max_tokens=20)) for i in range(24)
         ]
         await asyncio.to_thread(
-            eventually, lambda: system.gateway()["queued"] == 20, within=5, what="a full queue"
+            # Told once a second, the time that an answer takes: the first may be over by then.
+            eventually, lambda: system.gateway()["queued"] >= 12, within=5, what="a long queue"
         )
         system.kill(victim)
     answers: list[Answer] = [task.result() for task in asked]
