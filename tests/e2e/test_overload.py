@@ -182,7 +182,10 @@ async def test_nobody_who_waits_is_lost_with_a_killed_replica(system: System) ->
         ]
         await asyncio.to_thread(
             # Told once a second, the time that an answer takes: the first may be over by then.
-            eventually, lambda: system.gateway()["queued"] >= 12, within=5, what="a long queue"
+            eventually,
+            lambda: system.gateway()["queued"] >= 12,
+            within=5,
+            what="a long queue",
         )
         system.kill(victim)
     answers: list[Answer] = [task.result() for task in asked]

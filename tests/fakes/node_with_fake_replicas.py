@@ -1,6 +1,7 @@
 """A real node agent, impatient, whose replicas are `fake_replica_process.py`.
 
-Usage: python -m tests.fakes.node_with_fake_replicas DATA_DIR HEAD [START_LIMIT_SECONDS [METRICS]]
+Usage: python -m tests.fakes.node_with_fake_replicas DATA_DIR HEAD [START_LIMIT_SECONDS [METRICS
+[PROVIDER_HOST]]]
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ def main() -> int:
         zone="zone-1",
         metrics=more[1] if more[1:] else "",
         start_limit=timedelta(seconds=float(more[0]) if more else 30),
+        provider_hosts=tuple(more[2:]),
     )
     return asyncio.run(run_node(settings, command=fake_command, policy=POLICY, timings=timings))
 

@@ -131,10 +131,9 @@ class Node:
         spec = nodes_pb2.ReplicaSpec(
             replica_id=replica_id,
             deployment="mini",
-            engine="simulated",
             model="m",
             engine_args=engine_args,
-            **facts,
+            **{"engine": "simulated", **facts},
         )
         request = nodes_pb2.StartReplicaRequest(spec=spec, stamp=self.head.stamp)
         status: Status = await self.call("StartReplica", request)

@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 
 import grpc.aio
+import psutil
 import pytest
 
 from penstock.v1 import inference_pb2, inference_pb2_grpc, nodes_pb2
@@ -59,6 +60,32 @@ async def test_a_replica_that_was_loading_is_adopted_and_becomes_ready(
     node.start()
     after = await node.becomes("r-1", lambda it: it.phase == READY and it.capacity > 0)
     assert (after.pid, after.restarts) == (before.pid, 0)
+
+
+async def test_a_providers_replica_that_may_send_elsewhere_is_renewed_by_the_next_agent(
+    node: Node, head: FakeHead
+) -> None:
+    node.signal(signal.SIGKILL)
+    await node.ended()
+    head.registrations.clear()
+    node.start("30", "", "old.example")
+    await node.start_replica("r-1", engine="openai")
+    await node.start_replica("r-2")
+    before, engine = await node.ready("r-1"), await node.ready("r-2")
+    node.signal(signal.SIGKILL)
+    await node.ended()
+    node.start("30", "", "new.example")
+    after = await node.becomes("r-1", lambda it: it.phase == READY and it.pid != before.pid)
+    assert "new.example" in psutil.Process(after.pid).cmdline()
+    assert not running(before.pid)
+    assert "--provider-hosts" in after.last_error
+    assert (await node.ready("r-2")).pid == engine.pid, "it has no keys to send"
+    node.signal(signal.SIGKILL)
+    await node.ended()
+    registered = len(head.registrations)
+    node.start("30", "", "new.example")
+    await until(lambda: len(head.registrations) > registered)
+    assert {each.pid for each in head.registrations[-1].replicas} == {after.pid, engine.pid}
 
 
 async def test_a_replica_that_died_meanwhile_is_replaced(node: Node) -> None:

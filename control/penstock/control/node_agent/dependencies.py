@@ -39,6 +39,8 @@ class SupervisionTimings:
     start_limit: timedelta = START_LIMIT
     # Between tries to tell a replica what it is to hold.
     keep_again_after: timedelta = timedelta(seconds=1)
+    # What running calls get of a replica that is renewed.
+    renewal_drain: timedelta = timedelta(seconds=30)
     # From SIGTERM to SIGKILL of the whole group, after running calls got their time.
     stop_grace: timedelta = timedelta(seconds=5)
 
@@ -75,6 +77,8 @@ class SupervisorDependencies:
     files: StateFiles
     command: Callable[[nodes_pb2.ReplicaSpec], list[str]]
     environment: Callable[[nodes_pb2.ReplicaSpec], Mapping[str, str]]  # added to ours
+    # Of `command`, where its keys lie and may go: an adopted replica that has others is renewed.
+    provider_flags: Callable[[nodes_pb2.ReplicaSpec], tuple[str, ...]]
     on_change: Callable[[], None]  # called after each change of a record
     policy: RestartPolicy
     timings: SupervisionTimings

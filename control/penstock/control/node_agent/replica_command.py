@@ -45,20 +45,22 @@ def replica_command(spec: nodes_pb2.ReplicaSpec, home: ReplicaHome) -> list[str]
         command += ["--max-ongoing", str(spec.max_ongoing)]
     if home.cluster_token_file is not None:
         command += ["--cluster-token-file", str(home.cluster_token_file)]
-    if spec.engine in MANAGED:
-        command += _provider_flags(home)
+    command += provider_flags(spec, home)
     if home.allow_model_code:
         command += ["--allow-model-code"]
     return [*command, "--listen", f"{home.host}:0", "--agent", home.agent]
 
 
-def _provider_flags(home: ReplicaHome) -> list[str]:
-    """What lets a replica find its provider's keys, and keeps them from other hosts."""
-    flags = []
+def provider_flags(spec: nodes_pb2.ReplicaSpec, home: ReplicaHome) -> tuple[str, ...]:
+    """What lets a replica find its provider's keys, and keeps them from other hosts; nothing for
+    one that has an engine."""
+    if spec.engine not in MANAGED:
+        return ()
+    flags: tuple[str, ...] = ()
     if home.secrets_dir is not None:
-        flags += ["--secrets-dir", str(home.secrets_dir)]
+        flags += ("--secrets-dir", str(home.secrets_dir))
     if home.provider_hosts:
-        flags += ["--provider-hosts", ",".join(home.provider_hosts)]
+        flags += ("--provider-hosts", ",".join(home.provider_hosts))
     return flags
 
 

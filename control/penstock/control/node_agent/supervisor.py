@@ -35,6 +35,7 @@ from penstock.v1 import inference_pb2, nodes_pb2
 log = logging.getLogger(__name__)
 
 NEVER_READY = timedelta(0)
+NO_DRAIN = timedelta(0)
 
 
 def identity(spec: nodes_pb2.ReplicaSpec) -> tuple[str, str, str]:
@@ -146,6 +147,7 @@ class ReplicaSupervisor:
             pid=process.pid,
             process_started_at=process.started_at,
             started_at=self._needs.clock.now(),
+            provider_flags=self._needs.provider_flags(spec),
         )
         log.info("replica %s started as process %d", self._id, process.pid)
         return process
@@ -162,6 +164,7 @@ class ReplicaSupervisor:
             watchers = [
                 group.create_task(self._watch(process)),
                 group.create_task(self._stop_when_asked(process)),
+                group.create_task(self._renew_if_outdated(process)),
                 group.create_task(self._forwarder.accompany(self._ready, self._heard)),
             ]
             exit_code = await process.wait()
@@ -282,12 +285,26 @@ class ReplicaSupervisor:
         await self._stopping.wait()
         serves = self._record.phase in (Phase.READY, Phase.DRAINING)
         self._become(Phase.DRAINING, stop_by=self._needs.clock.now() + self._drain)
+        await self._end(process, self._drain if serves else NO_DRAIN)
+
+    async def _renew_if_outdated(self, process: Process) -> None:
+        """An adopted process that finds keys, or may send them, where this agent does not let it
+        is ended; the one that follows is started as this agent has it."""
+        if self._record.provider_flags == self._needs.provider_flags(self._record.spec):
+            return
+        serves = self._record.phase in (Phase.READY, Phase.DRAINING)
+        self._verdict = "was started with another --provider-hosts or --secrets-dir: renewed"
+        log.warning("replica %s %s", self._id, self._verdict)
+        self._become(Phase.DRAINING, last_error=self._verdict)
+        await self._end(process, self._needs.timings.renewal_drain if serves else NO_DRAIN)
+
+    async def _end(self, process: Process, drain: timedelta) -> None:
         patience = self._needs.timings.stop_grace
-        if serves and self._drain:
+        if drain:
             try:
-                await self._needs.probe.drain(self._record.address, self._drain)
+                await self._needs.probe.drain(self._record.address, drain)
             except TokenRefused:
-                patience += self._drain  # the signal asks it to drain
+                patience += drain  # the signal asks it to drain
         process.terminate()
         await self._needs.clock.sleep(patience)
         process.kill_group()
