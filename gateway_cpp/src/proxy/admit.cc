@@ -35,6 +35,8 @@ Awaitable<RequestFlow::Failed> RequestFlow::admit(Exchange& x) {
   appraise(x);
   Failed no = admit_at_door(x);
   if (!no) no = admit_by_tenant(x);
+  // To a suspect no rung is open that has an engine: it may rather have to wait.
+  if (!no && x.dispatcher->turns_away() && has_ladder(x)) co_await judge(x);
   if (!no) no = admit_to_deployment(x);
   if (!no && !parts_.suspects.empty()) no = co_await admit_suspect(x);
   co_return no;

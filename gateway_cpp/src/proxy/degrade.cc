@@ -81,11 +81,9 @@ void RequestFlow::note_refusal(Exchange& x, const base::Error& no) {
   const auto reason = admission::degrade_reason(no, x.ask.endpoint->prompt_field);
   const bool dead = x.guilty || x.suspect || reason == admission::DegradeReason::kEngineDead;
   descent.no_engine = descent.no_engine || dead;
-  const bool is_first = descent.rung == nullptr;
-  const bool was_cut = !is_first && descent.rung->kind == Kind::kTrim;
-  if (was_cut && reason && !admission::is_too_long(*reason)) {
+  if (reason && descent.is_turned_by(*reason)) {
     descent.walk.turn_to(x.guilty ? admission::DegradeReason::kEngineDead : *reason);
-  } else if (!is_first) {
+  } else if (descent.rung != nullptr) {
     return;
   }
   descent.ending = {.error = no,
@@ -129,7 +127,7 @@ bool RequestFlow::has_rung(Exchange& x, admission::DegradeReason reason) {
     const auto found = elsewhere(x, asked, name, no_engine);
     return found && found->dispatcher->is_usable_for(found->route.adapter());
   };
-  if (x.descent) return x.descent->walk.has_next(takes_it);
+  if (x.descent && !x.descent->is_turned_by(reason)) return x.descent->walk.has_next(takes_it);
   return admission::LadderWalk(*asked.deployment, reason).has_next(takes_it);
 }
 

@@ -45,6 +45,12 @@ struct RequestFlow::Descent {
     std::chrono::milliseconds estimated_wait{0};
   };
 
+  // A prompt that was cut is too long no more: what stands in its way now has rungs of its own.
+  bool is_turned_by(admission::DegradeReason reason) const {
+    return rung != nullptr && rung->kind == routing::Rung::Kind::kTrim &&
+           !admission::is_too_long(reason);
+  }
+
   const routing::Route asked;
   admission::LadderWalk walk;
   Ending ending;

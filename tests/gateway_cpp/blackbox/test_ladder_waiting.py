@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 
 from penstock.v1 import inference_pb2 as inference
-from tests.fakes.fake_control import deployment
+from penstock.v1 import routes_pb2 as routes
+from tests.fakes.fake_control import deployment, tenant
 from tests.fakes.fake_replica import FakeCall, hello
 from tests.gateway_cpp.blackbox.conftest import Start
 from tests.gateway_cpp.blackbox.fleets import (
@@ -16,8 +19,9 @@ from tests.gateway_cpp.blackbox.fleets import (
     is_from,
     laddered,
 )
-from tests.gateway_cpp.blackbox.held import waiting
+from tests.gateway_cpp.blackbox.held import Held, busy, slow, waiting
 from tests.gateway_cpp.blackbox.raw_http import chat
+from tests.gateway_cpp.blackbox.test_wait_budget import wait_of
 
 STARTING = inference.REPLICA_STATE_STARTING
 TO_BIG = {"": ["fallback:big"]}
@@ -46,6 +50,52 @@ async def test_who_waits_stays_where_no_rung_would_take_it(start: Start) -> None
         assert answer.status == 200
         assert answer.headers["x-penstock-backend"] == "mini"
         assert "x-penstock-degraded" not in answer.headers
+
+
+async def test_who_waits_with_a_prompt_that_was_cut_takes_the_next_rung_too(start: Start) -> None:
+    limits = {"max_queued": 10, "max_prompt_tokens": 20}
+    mini = laddered({"": ["trim", "fallback:big"]}, **limits)
+    made = await fleet(start, mini=mini)
+    for _ in range(32):  # by then it is known how many bytes a token has
+        assert (await made.system.ask(chat())).status == 200
+    held = Held()
+    made.replicas[0].script = held
+    long = chat(messages=[{"role": "user", "content": "word " * 1000}])
+    async with busy(made.system), waiting(made.system, long) as (client,):
+        await made.publish(mini, state=STARTING)
+        is_from(await client.response(), "big", "no_ready_replica")
+        held.let_go(1000)
+
+
+async def test_a_suspect_to_whom_no_rung_is_open_may_wait_as_long_as_the_budget_says(
+    start: Start,
+) -> None:
+    maybe_deadly = chat(user="somebody")
+    body = maybe_deadly.split(b"\r\n\r\n", 1)[1]
+    suspect = routes.Suspect(
+        fingerprint=hashlib.sha256(b"\0/v1/chat/completions\0" + body).digest(),
+        deaths=[routes.EngineDeath(replica_id="gone")],
+        until_ms=4_000_000_000_000,
+    )
+    house = [tenant("house", keys=["house"], degrade_never=True)]
+    made = await fleet(
+        start,
+        mini=laddered(TO_BIG, max_queued=10, wait_budget_ms=1),
+        scripts=(slow(0.1), hello, hello),
+        tenants=house,
+    )
+    assert (await made.system.ask(chat())).status == 200
+    held = Held()
+    made.replicas[0].script = held
+    async with busy(made.system):
+        is_from(await made.system.ask(chat()), "big", "wait_exceeded")
+        wait = wait_of(await made.system.ask(chat("Authorization: Bearer house\r\n")))
+        longer = laddered(TO_BIG, max_queued=10, wait_budget_ms=wait * 115 // 100)
+        await made.publish(longer, tenants=house, suspects=[suspect])
+        is_from(await made.system.ask(chat()), "big", "wait_exceeded")
+        async with waiting(made.system, maybe_deadly) as (client,):
+            held.let_go(1000)
+            assert (await client.response()).headers["x-penstock-backend"] == "mini"
 
 
 async def test_what_an_engine_died_of_goes_to_no_other_though_its_own_is_gone(
