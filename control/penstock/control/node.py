@@ -104,8 +104,7 @@ async def _run(
         security = cluster_security(settings.cluster_token_file, settings.tls)
         dialer = Dialer(security)
         server, same_port = _bind(settings, security)
-        host = split_address(settings.listen, flag="--listen")[0]
-        address = f"{advertised(host, settings.host)}:{server.port}"
+        address = _address(settings, server)
         home = _home(settings, server, address)
         changed = asyncio.Event()
         client = ReplicaClient(dialer)
@@ -249,6 +248,12 @@ async def _live(
     for task in going_on:
         task.cancel()
     await agent.say_goodbye(LEAVING if ends_replicas else HANDING_OVER)
+
+
+def _address(settings: NodeSettings, server: NodeAgentServer) -> str:
+    """Where the head reaches this agent."""
+    host = split_address(settings.listen, flag="--listen")[0]
+    return f"{advertised(host, settings.host)}:{server.port}"
 
 
 def _home(settings: NodeSettings, server: NodeAgentServer, address: str) -> ReplicaHome:

@@ -93,6 +93,13 @@ std::string waiting(const DeploymentLoad& load) {
   return text + ", " + std::to_string(load.due) + " that were refused are due back first";
 }
 
+std::string long_wait(const DeploymentLoad& load) {
+  const milliseconds wait = load.estimated_wait + load.wait_for_due;
+  const milliseconds most = longest_wait(load);
+  const std::string text = "it would wait " + std::to_string(wait.count()) + " ms";
+  return most == wait ? text : text + ", or up to " + std::to_string(most.count());
+}
+
 Placement place_in_queue(const DeploymentAsk& ask, const DeploymentLoad& load) {
   const std::uint32_t most = for_priority(ask.limits.max_queued, ask.priority);
   if (load.queued + load.due >= most) {
@@ -100,11 +107,10 @@ Placement place_in_queue(const DeploymentAsk& ask, const DeploymentLoad& load) {
                    waiting(load) + ", and max_queued is " + std::to_string(most)};
   }
   const milliseconds budget = wait_budget(ask);
-  const milliseconds wait = load.estimated_wait + load.wait_for_due;
-  if (!load.wait_is_guessed && turns_away(load.turns_away && ask.has_rung, wait, budget)) {
+  if (!load.wait_is_guessed &&
+      turns_away(load.turns_away && ask.has_rung, longest_wait(load), budget)) {
     return Refusal{DropReason::kWaitExceeded, retry_in(load.estimated_wait),
-                   "it would wait " + std::to_string(wait.count()) + " ms, and wait_budget_ms is " +
-                       std::to_string(budget.count())};
+                   long_wait(load) + ", and wait_budget_ms is " + std::to_string(budget.count())};
   }
   return Queued{load.estimated_wait};
 }
@@ -196,6 +202,10 @@ bool turns_away(bool before, milliseconds wait, milliseconds budget) {
   if (budget.count() == 0) return false;
   constexpr int kLeaves = 5;  // parts of the budget, of which four are left
   return wait > budget || (before && wait * kLeaves >= budget * (kLeaves - 1));
+}
+
+milliseconds longest_wait(const DeploymentLoad& load) {
+  return std::max(load.estimated_wait, load.wait_within) + load.wait_for_due;
 }
 
 milliseconds wait_budget(const DeploymentAsk& ask) {

@@ -77,6 +77,7 @@ struct DeploymentLoad {
   std::uint32_t queued = 0;          // that wait in this gateway
   std::uint32_t due = 0;             // refused before it, and due back ahead of it
   std::chrono::milliseconds estimated_wait{0};  // WaitModel::estimate for this request
+  std::chrono::milliseconds wait_within{0};     // that nearly all who are told that estimate wait
   std::chrono::milliseconds wait_for_due{0};    // by which those that are due would prolong it
   bool wait_is_guessed = false;  // nobody has shown yet how long calls take: no reason to refuse
   base::Availability availability = base::Availability::kUnknown;
@@ -96,6 +97,8 @@ using Placement = std::variant<Admitted, Queued, Refusal>;
 // that would wait longer than it may, until one would wait less than four fifths of that. `before`:
 // what this said of the last one.
 bool turns_away(bool before, std::chrono::milliseconds wait, std::chrono::milliseconds budget);
+// What it will hardly be longer than: what a budget for waits is held against.
+std::chrono::milliseconds longest_wait(const DeploymentLoad& load);
 // What this request's wait may be; 0: anything.
 std::chrono::milliseconds wait_budget(const DeploymentAsk& ask);
 

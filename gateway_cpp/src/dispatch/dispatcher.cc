@@ -14,6 +14,13 @@ std::uint64_t fingerprint(const Ask& ask) {
   return admission::Appointments::fingerprint(ask.tenant, ask.key, ask.body);
 }
 
+// Whether its wait shows how far those that are near the budget lie above their estimates: short
+// ones do so by many times, and say nothing of long ones.
+bool is_near(const admission::DeploymentLoad& load, milliseconds budget) {
+  constexpr int kParts = 4;
+  return budget.count() > 0 && !load.wait_is_guessed && load.estimated_wait * kParts >= budget;
+}
+
 void wake(const std::vector<std::shared_ptr<Waker>>& wakers) {
   for (const auto& waker : wakers) waker->wake();
 }
@@ -74,6 +81,8 @@ Outcome Dispatcher::place_or_turn(Turn& turn, const Ask& ask, const admission::D
     return {};
   }
   enroll(turn, ask, waker);
+  turn.estimated_ =
+      is_near(load, admission::wait_budget(asked)) ? load.estimated_wait : milliseconds(0);
   queue_.push(turn);
   return {.refusal = std::nullopt, .estimated_wait = load.estimated_wait};
 }
@@ -83,8 +92,8 @@ Outcome Dispatcher::place_or_turn(Turn& turn, const Ask& ask, const admission::D
 void Dispatcher::note_wait(const Ask& ask, const admission::DeploymentAsk& asked,
                            const admission::DeploymentLoad& load) {
   if (load.wait_is_guessed) return;
-  const auto wait = load.estimated_wait + load.wait_for_due;
-  const bool is_away = admission::turns_away(load.turns_away, wait, admission::wait_budget(asked));
+  const bool is_away = admission::turns_away(load.turns_away, admission::longest_wait(load),
+                                             admission::wait_budget(asked));
   if (is_away == load.turns_away) return;
   const bool is_theirs = ask.tenant == away_tenant_ && ask.priority == away_priority_;
   if (!is_away && !is_theirs && load.with_room == 0) return;
@@ -174,6 +183,7 @@ admission::DeploymentLoad Dispatcher::load_for(const Ask& ask) const {
                                  .turns_away = turns_away()};
   if (load.with_room == 0) {
     load.estimated_wait = wait_for(ask.tenant, ask.priority);
+    load.wait_within = slack_.within(load.estimated_wait);
     load.wait_is_guessed = !wait_.has_learnt();
   }
   if (is_out_of_budget()) {
@@ -304,9 +314,16 @@ Dispatcher::Wakers Dispatcher::hand_out() {
     if (next == nullptr) break;
     queue_.start(*next);
     place.charged_ = next->charged;
+    note_waited(static_cast<const Turn&>(*next));
     give(static_cast<Turn&>(*next), std::move(place), wakers);
   }
   return wakers;
+}
+
+void Dispatcher::note_waited(const Turn& turn) {
+  if (turn.estimated_.count() == 0) return;
+  const auto waited = std::chrono::ceil<milliseconds>(clock_.steady_now() - turn.since);
+  slack_.learn(turn.estimated_, waited);
 }
 
 // Some of those that wait are better off elsewhere then.

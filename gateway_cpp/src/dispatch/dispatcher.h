@@ -22,6 +22,7 @@
 #include "admission/fair_queue.h"
 #include "admission/token_estimate.h"
 #include "admission/wait_model.h"
+#include "admission/wait_slack.h"
 #include "base/availability.h"
 #include "base/clock.h"
 #include "dispatch/turn.h"
@@ -129,6 +130,7 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   admission::DeploymentLoad load_for(const Ask& ask) const;
   void note_wait(const Ask& ask, const admission::DeploymentAsk& asked,
                  const admission::DeploymentLoad& load);
+  void note_waited(const Turn& turn);
   bool is_out_of_budget() const;
   void leave_room(admission::DeploymentLoad& load, const Ask& ask, std::uint32_t max_queued);
   admission::Refusal send_away(admission::Refusal refusal, std::chrono::milliseconds wait,
@@ -153,6 +155,7 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   admission::FairQueue queue_;
   std::vector<Turn*> retries_;  // that wait for another replica than those they were sent to
   admission::WaitModel wait_;
+  admission::WaitSlack slack_;
   admission::Appointments appointments_;  // of those that were refused for want of a place
   admission::TokenEstimator tokens_;
   std::uint32_t in_flight_ = 0;  // places that are held

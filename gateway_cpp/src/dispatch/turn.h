@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -100,7 +101,8 @@ class Turn final : private admission::QueueEntry {
   std::shared_ptr<Waker> waker_;
   const Ask* ask_ = nullptr;
   std::vector<routing::ReplicaId> excluded_;
-  bool retries_ = false;  // it was admitted before, and waits with those alone
+  std::chrono::milliseconds estimated_{0};  // wait that is to be compared with the real; 0: none
+  bool retries_ = false;                    // it was admitted before, and waits with those alone
   Place place_;
   std::atomic<bool> granted_{false};
 };

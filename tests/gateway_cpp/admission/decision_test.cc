@@ -199,6 +199,20 @@ TEST(Place, AWaitThatIsOnlyGuessedIsNoReasonToRefuse) {
   EXPECT_TRUE(waits(ask, load));
 }
 
+TEST(Place, ABudgetIsHeldAgainstWhatNearlyAllWaitAtMost) {
+  DeploymentAsk ask = plain();
+  ask.limits.wait_budget = milliseconds(1000);
+  auto load = busy(2, milliseconds(900));
+  load.wait_within = milliseconds(1000);
+  EXPECT_TRUE(waits(ask, load));
+  load.wait_within = milliseconds(1001);
+  EXPECT_EQ(refused(ask, load).detail,
+            "it would wait 900 ms, or up to 1001, and wait_budget_ms is 1000");
+  load.wait_within = milliseconds(0);
+  load.estimated_wait = milliseconds(1001);
+  EXPECT_EQ(refused(ask, load).detail, "it would wait 1001 ms, and wait_budget_ms is 1000");
+}
+
 TEST(Place, HighPriorityHasAFifthMoreOfQueueAndWaitRoundedUp) {
   DeploymentAsk ask = plain();
   ask.limits.max_queued = 3;
