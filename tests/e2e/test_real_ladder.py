@@ -17,8 +17,8 @@ pytestmark = pytest.mark.vllm
 
 MODEL = "penstock-mini"
 BUDGET = 1000  # milliseconds
-# A wait is estimated before it begins; what it turns out to be may lie over the budget by this.
-OVER_BUDGET = 2.0
+# Of some dozens of waits the first show by how much they go beyond estimates: these may do so.
+OVER_BUDGET = 1.5
 _GREEDY: dict[str, Any] = {"model": MODEL, "max_tokens": 60, "ignore_eos": True}
 
 
