@@ -167,8 +167,8 @@ std::string text_of(const std::string& model, const Refusal& refusal, std::strin
       return "model " + model + " has used up its budget of the day" + because(refusal.detail) +
              "; ask its operator for more, or come back then";
     case DropReason::kScaledToZero:
-      return "model " + model + " is scaled to 0 replicas" + because(why) +
-             "; it answers once an operator gives it replicas";
+      return "model " + model +
+             " is scaled to 0 replicas; it answers once an operator gives it some";
     case DropReason::kFailed:
       return "model " + model + " has failed" + because(why) + "; ask its operator";
     case DropReason::kNoReadyReplica:

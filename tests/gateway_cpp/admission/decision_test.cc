@@ -113,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(
                load = {.queued = 1000, .availability = base::Availability::kScaledToZero};
              },
              DropReason::kScaledToZero, 503, "scaled_to_zero", "scaled_to_zero", false,
-             "its weights are gone"},
+             "once an operator gives it some"},
         Case{"Failed",
              [](DeploymentAsk&, DeploymentLoad& load) {
                load = {.queued = 1000, .availability = base::Availability::kFailed};
