@@ -20,7 +20,7 @@ from tests.fakes.provider_calls import (
     objects_of,
     provider_engine,
 )
-from tests.fakes.provider_server import ProviderServer, Scenario
+from tests.fakes.provider_server import Asked, ProviderServer, Scenario, Wire
 
 _PNG = b"\x89PNG\r\n\x1a\nnot really"
 _WEATHER = {
@@ -184,6 +184,25 @@ async def test_a_client_that_leaves_ends_the_request_at_bedrock(
     await asyncio.gather(task, return_exceptions=True)
     assert await asyncio.to_thread(bedrock_server.left.wait, 10)
     assert bedrock_engine.load().running == 0
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_clients_that_leave_before_its_first_word_keep_nobody_else_waiting(
+    bedrock_server: ProviderServer, aws: Path, stream: bool
+) -> None:
+    async def says_nothing(_: Asked, __: Wire) -> None:
+        await asyncio.sleep(60)
+
+    settings = (f"endpoint_url={bedrock_server.url}", f"region={REGION}", "max_calls=2")
+    async with provider_engine("bedrock", MODEL, *settings) as engine, asyncio.timeout(20):
+        for count in range(1, 9):  # more than it has threads
+            bedrock_server.next.append(says_nothing)
+            task = asyncio.ensure_future(asked(engine, chat(stream=stream)))
+            while len(bedrock_server.asked) < count:
+                await asyncio.sleep(0.005)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        assert isinstance((await asked(engine, chat(stream=stream)))[-1], Finished)
 
 
 async def test_a_slow_client_holds_bedrock_back(

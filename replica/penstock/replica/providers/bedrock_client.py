@@ -1,8 +1,8 @@
 """boto3 as a client of Bedrock's runtime: the only file that knows it.
 
 boto3 waits where it reads, so each call has a thread; a call that nobody wants any more has its
-connection shut down under it. Credentials come by AWS's usual chain. Nothing of what the SDK says
-of them is passed on.
+connection shut down under it, whether the answer has begun or not. Credentials come by AWS's usual
+chain. Nothing of what the SDK says of them is passed on.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ import urllib3.exceptions
 from penstock.replica.engine import CannotLoad
 from penstock.replica.providers.feed import Feed
 from penstock.replica.providers.hosts import Hosts
+from penstock.replica.providers.lines import Line, Lines
 from penstock.replica.providers.secrets import scrubbed
 
 VERSION: Final = boto3.__version__
@@ -112,7 +113,8 @@ class Client:
             tcp_keepalive=True,
             user_agent_extra="penstock",
         )
-        # More than calls: who left before Bedrock's first word leaves a thread that waits for it.
+        self._lines = Lines()
+        # More than calls: a thread needs a moment to see that its client has left.
         self._threads = ThreadPoolExecutor(2 * capacity, thread_name_prefix="bedrock")
         self._lock = threading.Lock()
         self._made: Any = None
@@ -126,7 +128,11 @@ class Client:
     async def converse(self, request: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """The request's id and a unary answer. Raises what stands above."""
         loop = asyncio.get_running_loop()
-        reply = await loop.run_in_executor(self._threads, self._converse, request)
+        line = self._lines.line()
+        try:
+            reply = await loop.run_in_executor(self._threads, self._converse, request, line)
+        finally:
+            line.cut()
         return _request_id(reply), reply
 
     async def stream(self, request: dict[str, Any]) -> AsyncGenerator[list[Any], None]:
@@ -142,9 +148,10 @@ class Client:
         """Takes no more requests. Those that run end with their connections."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _converse(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _converse(self, request: dict[str, Any], line: Line) -> dict[str, Any]:
         try:
-            reply: dict[str, Any] = self._runtime().converse(**request)
+            with self._lines.on(line):
+                reply: dict[str, Any] = self._runtime().converse(**request)
         except Exception as error:
             raise self._ours(error) from None
         return reply
@@ -152,15 +159,20 @@ class Client:
     def _read(self, request: dict[str, Any], feed: Feed) -> None:
         if feed.closed:
             return  # its client left before there was a thread for it
+        line = self._lines.line()
+        feed.opened(line.cut)
         try:
-            reply = self._runtime().converse_stream(**request)
-            events = reply["stream"]
-            with contextlib.closing(events):
-                feed.opened(partial(_hang_up, events))
-                if feed.put(_request_id(reply)) and all(feed.put(event) for event in events):
-                    feed.end()
+            with self._lines.on(line):
+                self._read_events(request, feed)
         except Exception as error:
             feed.end(self._ours(error))
+
+    def _read_events(self, request: dict[str, Any], feed: Feed) -> None:
+        reply = self._runtime().converse_stream(**request)
+        events = reply["stream"]
+        with contextlib.closing(events):
+            if feed.put(_request_id(reply)) and all(feed.put(event) for event in events):
+                feed.end()
 
     def _runtime(self) -> Any:
         """The SDK's client, made anew once AWS's files of configuration have changed."""
@@ -173,6 +185,7 @@ class Client:
                     endpoint_url=self._account.endpoint_url or None,
                     config=self._config,
                 )
+                _watch(self._made, self._lines)
                 self._stamp = _stamp(self._files)
             return self._made
 
@@ -214,10 +227,13 @@ class Client:
         return made
 
 
-def _hang_up(events: Any) -> None:
-    """Ends the wait of the thread that reads: closing alone would wait for it."""
-    with contextlib.suppress(Exception):
-        events._raw_stream.shutdown()
+def _watch(client: Any, lines: Lines) -> None:
+    """Has the SDK's client go by these lines, to proxies, too. There is no setting for that: it
+    is where the SDK itself puts the classes of its connections."""
+    pools = client._endpoint.http_session._pool_classes_by_scheme
+    for scheme, pool in pools.items():
+        watched = lines.watched(pool.ConnectionCls)
+        pools[scheme] = type(pool.__name__, (pool,), {"ConnectionCls": watched})
 
 
 def _request_id(reply: dict[str, Any]) -> str:
