@@ -176,8 +176,8 @@ class ProviderServer:
             writer.transport.abort()
         finally:
             writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()  # until then `_close` can still break it
+            with contextlib.suppress(OSError):  # until it is closed, `_close` can break it
+                await asyncio.shield(writer.wait_closed())
 
     async def _answer(self, asked: Asked, wire: Wire) -> None:
         self.running += 1

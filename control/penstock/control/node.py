@@ -32,6 +32,7 @@ from penstock.control.node_agent.dependencies import SupervisionTimings, Supervi
 from penstock.control.node_agent.devices import NodeResourcesReader
 from penstock.control.node_agent.replica_command import (
     ReplicaHome,
+    has_provider_flags,
     provider_flags,
     replica_command,
     replica_environment,
@@ -115,7 +116,7 @@ async def _run(
             files=StateFiles(settings.data_dir),
             command=lambda spec: command(spec, home),
             environment=replica_environment,
-            provider_flags=lambda spec: provider_flags(spec, home),
+            keeps_secrets=lambda spec, argv: has_provider_flags(argv, provider_flags(spec, home)),
             on_change=changed.set,
             policy=policy,
             timings=timings,

@@ -2,27 +2,31 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
 namespace penstock::admission {
 namespace {
 
-constexpr float kMost = 1.5F;
+constexpr double kMost = 1.5;
 
 }  // namespace
 
-void WaitSlack::learn(std::chrono::milliseconds estimated, std::chrono::milliseconds real) {
-  ratios_[next_] = static_cast<float>(real.count()) / static_cast<float>(estimated.count());
+void WaitSlack::learn(milliseconds estimated, milliseconds real, base::SteadyTime now) {
+  const double ratio = static_cast<double>(real.count()) / static_cast<double>(estimated.count());
+  waits_[next_] = {now, ratio};
   next_ = (next_ + 1) % kWaits;
-  std::array<float, 2> largest{};
-  std::partial_sort_copy(ratios_.begin(), ratios_.end(), largest.begin(), largest.end(),
-                         std::greater<>());
-  slack_ = std::clamp(largest[1], 1.0F, kMost);
 }
 
-std::chrono::milliseconds WaitSlack::within(std::chrono::milliseconds estimated) const {
-  return std::chrono::milliseconds(
-      std::llround(static_cast<double>(estimated.count()) * static_cast<double>(slack_)));
+// By the second largest of them: one alone may be anything.
+WaitSlack::milliseconds WaitSlack::within(milliseconds estimated, base::SteadyTime now) const {
+  double largest = 1;
+  double second = 1;
+  for (const Wait& wait : waits_) {
+    if (wait.ratio <= second || now - wait.over > kMemory) continue;
+    second = std::min(wait.ratio, largest);
+    largest = std::max(wait.ratio, largest);
+  }
+  return milliseconds(
+      std::llround(static_cast<double>(estimated.count()) * std::min(second, kMost)));
 }
 
 }  // namespace penstock::admission

@@ -183,7 +183,7 @@ admission::DeploymentLoad Dispatcher::load_for(const Ask& ask) const {
                                  .turns_away = turns_away()};
   if (load.with_room == 0) {
     load.estimated_wait = wait_for(ask.tenant, ask.priority);
-    load.wait_within = slack_.within(load.estimated_wait);
+    load.wait_within = slack_.within(load.estimated_wait, clock_.steady_now());
     load.wait_is_guessed = !wait_.has_learnt();
   }
   if (is_out_of_budget()) {
@@ -211,7 +211,10 @@ std::uint32_t Dispatcher::queued_before(const routing::Counts& counts) const {
 void Dispatcher::leave_room(admission::DeploymentLoad& load, const Ask& ask,
                             std::uint32_t max_queued) {
   const auto now = clock_.steady_now();
-  if (appointments_.is_due(fingerprint(ask), now)) return;
+  if (appointments_.is_due(fingerprint(ask), now)) {
+    load.wait_within = milliseconds(0);  // its time was given by the estimate alone
+    return;
+  }
   const auto since = load.queued == 0 ? now : now - admission::Appointments::kGrace;
   const auto due = appointments_.due(ask.tenant, since, now + load.estimated_wait, max_queued);
   load.due = static_cast<std::uint32_t>(due);
@@ -320,16 +323,19 @@ Dispatcher::Wakers Dispatcher::hand_out() {
   return wakers;
 }
 
+// Who waited for a replica that went says nothing of those that come after.
 void Dispatcher::note_waited(const Turn& turn) {
-  if (turn.estimated_.count() == 0) return;
-  const auto waited = std::chrono::ceil<milliseconds>(clock_.steady_now() - turn.since);
-  slack_.learn(turn.estimated_, waited);
+  if (turn.estimated_.count() == 0 || turn.since <= lost_at_) return;
+  const auto now = clock_.steady_now();
+  slack_.learn(turn.estimated_, std::chrono::ceil<milliseconds>(now - turn.since), now);
 }
 
 // Some of those that wait are better off elsewhere then.
 void Dispatcher::tell_if_none_is_left(Wakers& wakers) {
-  const bool has_ready = replicas_.counts().ready > 0;
-  if (!std::exchange(had_ready_, has_ready) || has_ready) return;
+  const std::uint32_t ready = replicas_.counts().ready;
+  const std::uint32_t before = std::exchange(ready_, ready);
+  if (ready < before) lost_at_ = clock_.steady_now();
+  if (before == 0 || ready > 0) return;
   queue_.for_each([&](const admission::QueueEntry& entry) {
     wakers.push_back(static_cast<const Turn&>(entry).waker_);
   });

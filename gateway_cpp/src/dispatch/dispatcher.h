@@ -159,7 +159,8 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   admission::Appointments appointments_;  // of those that were refused for want of a place
   admission::TokenEstimator tokens_;
   std::uint32_t in_flight_ = 0;  // places that are held
-  bool had_ready_ = false;       // replicas, when it was last looked at
+  std::uint32_t ready_ = 0;      // replicas, when it was last looked at
+  base::SteadyTime lost_at_{};   // when there were last fewer of them
   base::Availability availability_ = base::Availability::kUnknown;
   base::WallTime expected_ready_at_{};
   bool budget_used_up_ = false;

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from penstock.control.node_agent.replica_command import (
     ReplicaHome,
+    has_provider_flags,
+    provider_flags,
     replica_command,
     replica_environment,
 )
@@ -89,5 +92,13 @@ def test_where_keys_are_and_may_go_is_told_to_replicas_of_providers_alone() -> N
         managed = engine in ("bedrock", "openai", "canned")
         assert (told in " ".join(replica_command(spec, home))) == managed
     spec = nodes_pb2.ReplicaSpec(replica_id="r", deployment="d", engine="openai", model="m")
+    flags = provider_flags(spec, home)
+    assert has_provider_flags(replica_command(spec, home), flags)
+    for other in (
+        replace(home, provider_hosts=()),
+        replace(home, provider_hosts=("api.openai.com",)),
+        replace(home, secrets_dir=Path("/elsewhere")),
+    ):
+        assert not has_provider_flags(replica_command(spec, other), flags)
     anywhere = replica_command(spec, ReplicaHome("h:1", "127.0.0.1"))
     assert not {"--secrets-dir", "--provider-hosts"} & set(anywhere)

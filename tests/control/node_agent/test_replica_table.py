@@ -79,6 +79,7 @@ async def test_a_providers_replica_that_may_send_elsewhere_is_renewed_by_the_nex
     assert "new.example" in psutil.Process(after.pid).cmdline()
     assert not running(before.pid)
     assert "--provider-hosts" in after.last_error
+    assert after.restarts == 0, "it did not fail"
     assert (await node.ready("r-2")).pid == engine.pid, "it has no keys to send"
     node.signal(signal.SIGKILL)
     await node.ended()

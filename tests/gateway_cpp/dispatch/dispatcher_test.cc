@@ -68,41 +68,6 @@ TEST_F(DispatcherTest, LeavesRoomForOneThatComesBackWhenItWasTold) {
   EXPECT_FALSE(admit(sent_away).refusal);
 }
 
-TEST_F(DispatcherTest, TakesFewerToWaitWhereWaitsHaveBeenLongerThanTheirEstimates) {
-  limits_.wait_budget = milliseconds(1100);
-  limit(1);
-  const auto runs_for = [&](Asking& asking, milliseconds time) {
-    Place place = asking.turn.take();
-    clock_.advance(time);
-    place.release();
-  };
-  const auto one_waits = [&](milliseconds time_of_first) {
-    Asking first;
-    Asking second;
-    admit(first);
-    admit(second);
-    runs_for(first, time_of_first);
-    runs_for(second, milliseconds(500));
-  };
-  const auto third = [&] {
-    Asking first;
-    Asking second;
-    Asking third;
-    admit(first);
-    admit(second);
-    return admit(third).refusal;
-  };
-  for (int i = 0; i < 40; ++i) one_waits(milliseconds(500));
-  EXPECT_FALSE(third()) << "it would wait a second";
-  one_waits(milliseconds(700));
-  EXPECT_FALSE(third());
-  one_waits(milliseconds(700));
-  const auto no = third();
-  ASSERT_TRUE(no);
-  EXPECT_EQ(no->reason, admission::DropReason::kWaitExceeded);
-  EXPECT_NE(no->detail.find("or up to 14"), std::string::npos) << no->detail;
-}
-
 TEST_F(DispatcherTest, GivesATimeOfItsOwnToEachThatWaitedInVainOrFoundNoMemory) {
   limit(1, 2);
   Asking runs;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
@@ -77,8 +77,9 @@ class SupervisorDependencies:
     files: StateFiles
     command: Callable[[nodes_pb2.ReplicaSpec], list[str]]
     environment: Callable[[nodes_pb2.ReplicaSpec], Mapping[str, str]]  # added to ours
-    # Of `command`, where its keys lie and may go: an adopted replica that has others is renewed.
-    provider_flags: Callable[[nodes_pb2.ReplicaSpec], tuple[str, ...]]
+    # Whether a process of this command line finds keys, and may send them, where this node lets
+    # its replica: one that was adopted may not, and is renewed.
+    keeps_secrets: Callable[[nodes_pb2.ReplicaSpec, Sequence[str]], bool]
     on_change: Callable[[], None]  # called after each change of a record
     policy: RestartPolicy
     timings: SupervisionTimings

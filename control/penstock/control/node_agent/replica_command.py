@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from penstock.v1 import nodes_pb2
 
 # What CUDA, and vLLM with it, takes for the accelerators of a process: uuids or numbers.
 VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
+SECRETS_DIR, PROVIDER_HOSTS = PROVIDER_FLAGS = ("--secrets-dir", "--provider-hosts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +60,17 @@ def provider_flags(spec: nodes_pb2.ReplicaSpec, home: ReplicaHome) -> tuple[str,
         return ()
     flags: tuple[str, ...] = ()
     if home.secrets_dir is not None:
-        flags += ("--secrets-dir", str(home.secrets_dir))
+        flags += (SECRETS_DIR, str(home.secrets_dir))
     if home.provider_hosts:
-        flags += ("--provider-hosts", ",".join(home.provider_hosts))
+        flags += (PROVIDER_HOSTS, ",".join(home.provider_hosts))
     return flags
+
+
+def has_provider_flags(argv: Sequence[str], flags: Sequence[str]) -> bool:
+    """Whether a process of this command line has these flags of a provider's and no others."""
+    words = list(itertools.pairwise(argv))
+    had = [word for pair in words if pair[0] in PROVIDER_FLAGS for word in pair]
+    return had == list(flags)
 
 
 def replica_environment(spec: nodes_pb2.ReplicaSpec) -> Mapping[str, str]:

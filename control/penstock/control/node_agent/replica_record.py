@@ -77,7 +77,6 @@ class ReplicaRecord:
     failed_adapters: tuple[AdapterFailure, ...] = ()  # of the running process
     adapter_slots: int = 0  # adapters that it can hold at once; 0: none, or not known yet
     max_adapter_rank: int = 0  # 0: not known
-    provider_flags: tuple[str, ...] = ()  # with which the running process was started
     dropped_adapters: tuple[str, ...] = ()  # to be unloaded, and the process does not know it yet
 
     def advance(self, phase: Phase) -> ReplicaRecord:

@@ -104,7 +104,6 @@ def _to_json(record: ReplicaRecord) -> dict[str, object]:
         "adapters": list(record.adapters),
         "failed_adapters": list(record.failed_adapters),
         "dropped_adapters": list(record.dropped_adapters),
-        "provider_flags": list(record.provider_flags),
         **{name: getattr(record, name) for name in PLAIN_FIELDS},
     }
 
@@ -123,7 +122,6 @@ def _from_json(data: dict[str, Any]) -> ReplicaRecord:
         adapters=tuple(HeldAdapter(*each) for each in data.get("adapters", ())),
         failed_adapters=tuple(AdapterFailure(*each) for each in data.get("failed_adapters", ())),
         dropped_adapters=tuple(data.get("dropped_adapters", ())),
-        provider_flags=tuple(data.get("provider_flags", ())),
         **{name: data[name] for name in PLAIN_FIELDS if name in data},
     )
 

@@ -64,8 +64,10 @@ class ReplicaSupervisor:
             lambda: self._record, dependencies.probe, dependencies.clock, dependencies.timings
         )
         self._process: Process | None = None
+        self._adopted: Process | None = None
         self._ready_at: float | None = None  # by the monotonic clock, of the running process
         self._verdict = ""  # why we killed the process ourselves
+        self._renewing = False  # we end the process to start another in its place
 
     @property
     def record(self) -> ReplicaRecord:
@@ -79,6 +81,7 @@ class ReplicaSupervisor:
 
     async def run(self, adopted: Process | None = None) -> None:
         """The whole life, beginning with an adopted process or a new one; ends when stopped."""
+        self._adopted = adopted
         if adopted is not None or await self._may_start():
             await supervise(self, adopted)
         await self._stopping.wait()
@@ -147,7 +150,6 @@ class ReplicaSupervisor:
             pid=process.pid,
             process_started_at=process.started_at,
             started_at=self._needs.clock.now(),
-            provider_flags=self._needs.provider_flags(spec),
         )
         log.info("replica %s started as process %d", self._id, process.pid)
         return process
@@ -164,7 +166,7 @@ class ReplicaSupervisor:
             watchers = [
                 group.create_task(self._watch(process)),
                 group.create_task(self._stop_when_asked(process)),
-                group.create_task(self._renew_if_outdated(process)),
+                group.create_task(self._renew_if_untrusted(process)),
                 group.create_task(self._forwarder.accompany(self._ready, self._heard)),
             ]
             exit_code = await process.wait()
@@ -180,6 +182,10 @@ class ReplicaSupervisor:
             return None
         ended: dict[str, Any] = {**NO_PROCESS, "exit_code": exit_code or 0}
         error = str(refusal) if refusal else self._explain(exit_code)
+        if self._renewing:  # no failure of its own
+            self._renewing = False
+            self._become(Phase.BACKOFF, **ended, last_error=error)
+            return timedelta(0)
         ending = Ending(exit_code=exit_code, ready_for=self._was_ready_for())
         decision = after_end(self._needs.policy, self._record.failures, ending)
         if isinstance(decision, GiveUp):
@@ -285,26 +291,36 @@ class ReplicaSupervisor:
         await self._stopping.wait()
         serves = self._record.phase in (Phase.READY, Phase.DRAINING)
         self._become(Phase.DRAINING, stop_by=self._needs.clock.now() + self._drain)
-        await self._end(process, self._drain if serves else NO_DRAIN)
+        await self._end(process, await self._drained(self._drain if serves else NO_DRAIN))
 
-    async def _renew_if_outdated(self, process: Process) -> None:
+    async def _renew_if_untrusted(self, process: Process) -> None:
         """An adopted process that finds keys, or may send them, where this agent does not let it
         is ended; the one that follows is started as this agent has it."""
-        if self._record.provider_flags == self._needs.provider_flags(self._record.spec):
+        argv = process.argv if process is self._adopted else ()
+        if not argv or self._stopping.is_set():
+            return
+        if self._needs.keeps_secrets(self._record.spec, argv):
             return
         serves = self._record.phase in (Phase.READY, Phase.DRAINING)
+        self._renewing = True
         self._verdict = "was started with another --provider-hosts or --secrets-dir: renewed"
         log.warning("replica %s %s", self._id, self._verdict)
         self._become(Phase.DRAINING, last_error=self._verdict)
-        await self._end(process, self._needs.timings.renewal_drain if serves else NO_DRAIN)
+        patience = await self._drained(self._needs.timings.renewal_drain if serves else NO_DRAIN)
+        if not self._stopping.is_set():  # else it ends in the time that its stop gives
+            await self._end(process, patience)
 
-    async def _end(self, process: Process, drain: timedelta) -> None:
+    async def _drained(self, drain: timedelta) -> timedelta:
+        """Has running calls finish. Returns what the process gets from its signal on."""
         patience = self._needs.timings.stop_grace
         if drain:
             try:
                 await self._needs.probe.drain(self._record.address, drain)
             except TokenRefused:
                 patience += drain  # the signal asks it to drain
+        return patience
+
+    async def _end(self, process: Process, patience: timedelta) -> None:
         process.terminate()
         await self._needs.clock.sleep(patience)
         process.kill_group()

@@ -28,7 +28,7 @@ class Line:
             self._is_cut = True
             if self._socket is not None and self._connection.line is self:
                 # The socket's own: that of TLS would take away what the reader reads with.
-                with suppress(OSError):
+                with suppress(OSError, TypeError):
                     socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def take(self, connection: Any) -> None:
@@ -36,7 +36,8 @@ class Line:
         with self._lock:
             connection.line = self
             self._connection = connection
-            self._socket = getattr(connection, "sock", None)
+            used = getattr(connection, "sock", None)
+            self._socket = getattr(used, "socket", used)  # of TLS within a proxy's TLS
             if self._is_cut:
                 raise ConnectionAbortedError("the call was given up")
 
