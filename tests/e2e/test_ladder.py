@@ -16,6 +16,8 @@ from tests.e2e.ladder_traffic import Answer, ask, at_rate, canned, check_told, c
 from tests.e2e.loads import configure, metric, share
 from tests.e2e.system import System, eventually, running
 
+pytestmark = pytest.mark.alone
+
 BUDGET = 1000  # milliseconds
 # A wait is estimated before it begins; what it turns out to be may lie over the budget by this.
 OVER_BUDGET = 1.5

@@ -24,6 +24,8 @@ from tests.e2e.loads import (
 from tests.e2e.system import PENSTOCK, System, eventually, running
 from tests.fakes.waiting import until
 
+pytestmark = pytest.mark.alone
+
 POLICIES = ("round_robin", "least_loaded", "power_of_two", "prefix_aware", "session")
 TOKENS = 10  # half a second
 BUDGET = 2000  # milliseconds

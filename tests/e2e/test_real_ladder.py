@@ -13,7 +13,7 @@ from tests.e2e.ladder_traffic import ask, at_rate, canned, check_told, client_of
 from tests.e2e.loads import share
 from tests.e2e.system import System, eventually
 
-pytestmark = pytest.mark.vllm
+pytestmark = [pytest.mark.vllm, pytest.mark.alone]
 
 MODEL = "penstock-mini"
 BUDGET = 1000  # milliseconds

@@ -31,6 +31,8 @@ from tests.e2e.system import System, eventually, running
 from tests.fakes.ports import free_ports
 from tests.fakes.waiting import until
 
+pytestmark = pytest.mark.alone
+
 # Between two looks at a door that opens or closes.
 LOOK = 0.01
 REPORT_INTERVAL = 1.0  # seconds between a gateway's reports
