@@ -25,8 +25,11 @@ penstock_fuzzer(grpc upstream/grpc_codec.cc)
 # A call holds a place, and a place gives itself back to its dispatcher.
 file(GLOB session_sources RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}/src CONFIGURE_DEPENDS
      src/dispatch/*.cc src/admission/*.cc src/routing/*.cc)
-penstock_fuzzer(session upstream/session_calls.cc upstream/call.cc base/error.cc base/priority.cc
-                ${session_sources})
+penstock_fuzzer(session upstream/session_calls.cc upstream/frame_reader.cc upstream/call.cc
+                base/error.cc base/priority.cc ${session_sources})
+penstock_fuzzer(frame upstream/frame_reader.cc)
+target_include_directories(frame_fuzz PRIVATE ${fuzz_root}/..)
+target_link_libraries(frame_fuzz PRIVATE penstock_proto)
 find_package(OpenSSL REQUIRED)
 target_link_libraries(session_fuzz PRIVATE penstock_proto OpenSSL::Crypto)
 find_library(NGHTTP2 nghttp2 REQUIRED)

@@ -47,10 +47,9 @@ void Call::deliver(v1::CallEvent& event) {
     held_.seen.set_cached_tokens(head_.cached_tokens());
   }
   if (event.has_chunk()) {
-    pending_.append(event.chunk().body());
-    pending_events_ += event.chunk().events();
+    const v1::Chunk& chunk = event.chunk();
+    deliver({.body = chunk.body(), .events = chunk.events(), .tokens = chunk.tokens()});
     if (keeps_groups_) take_groups_of(*event.mutable_chunk());
-    held_.seen.set_completion_tokens(held_.seen.completion_tokens() + event.chunk().tokens());
   }
   if (event.has_finished()) {
     outcome_.Swap(event.mutable_finished());
@@ -63,6 +62,12 @@ void Call::deliver(v1::CallEvent& event) {
     held_.settle(event.failed().has_usage() ? event.failed().usage() : v1::Usage(held_.seen),
                  Held::Ended::kCutShort);
   }
+}
+
+void Call::deliver(const ChunkView& chunk) {
+  pending_.append(chunk.body);
+  pending_events_ += chunk.events;
+  held_.seen.set_completion_tokens(held_.seen.completion_tokens() + chunk.tokens);
 }
 
 void Call::take_groups_of(v1::Chunk& chunk) {

@@ -11,6 +11,7 @@
 #include "dispatch/turn.h"
 #include "penstock/v1/inference.pb.h"
 #include "runtime/payload.h"
+#include "upstream/chunk_view.h"
 
 namespace penstock::runtime {
 class Signal;
@@ -115,6 +116,7 @@ class Call {
 
   // Takes what it wants out of the event, by swapping.
   void deliver(v1::CallEvent& event);
+  void deliver(const ChunkView& chunk);
   void fail(CallFailure failure);
   runtime::Signal& news() { return news_; }
   // True while the carrier has this call on its list of calls to wake.

@@ -2,12 +2,6 @@
 
 namespace penstock::upstream {
 
-namespace {
-
-constexpr int kReadsPerFrame = 256;
-
-}  // namespace
-
 SessionCalls::~SessionCalls() { drop_cancelled(Held::Silence::kUnanswered); }
 
 void SessionCalls::drop_cancelled(Held::Silence silence) {
@@ -26,10 +20,8 @@ bool SessionCalls::remove(Call& call) {
 }
 
 bool SessionCalls::take_in(std::string_view message) {
-  // Slots keep the memory of the largest event they held: not for ever.
-  if (++reads_ % kReadsPerFrame == 0) incoming_ = v1::ServerFrame();
-  if (!incoming_.ParseFromArray(message.data(), static_cast<int>(message.size()))) return false;
-  deliver(incoming_);
+  if (!frame_.read(message)) return false;
+  for (const FrameReader::Event& event : frame_.events()) deliver(event);
   return true;
 }
 
@@ -61,18 +53,20 @@ void SessionCalls::settle_cancelled(const v1::CallEvent& event) {
   cancelled_.erase(found);
 }
 
-void SessionCalls::deliver(v1::ServerFrame& frame) {
-  for (v1::CallEvent& event : *frame.mutable_events()) {
-    const auto found = calls_.find(event.call_id());
-    if (found == calls_.end()) {
-      settle_cancelled(event);
-      continue;
-    }
-    Call& call = *found->second;
-    call.deliver(event);
-    if (call.ended()) calls_.erase(found);
-    list(call);
+void SessionCalls::deliver(const FrameReader::Event& event) {
+  const auto found = calls_.find(event.call_id);
+  if (found == calls_.end()) {
+    if (event.other != nullptr) settle_cancelled(*event.other);
+    return;
   }
+  Call& call = *found->second;
+  if (event.other == nullptr) {
+    call.deliver(event.chunk);
+  } else {
+    call.deliver(*event.other);
+    if (call.ended()) calls_.erase(found);
+  }
+  list(call);
 }
 
 void SessionCalls::list(Call& call) {

@@ -10,6 +10,7 @@
 
 #include "penstock/v1/inference.pb.h"
 #include "upstream/call.h"
+#include "upstream/frame_reader.h"
 
 namespace penstock::upstream {
 
@@ -33,7 +34,7 @@ class SessionCalls {
   // Takes a frame; false: it is none.
   bool take_in(std::string_view message);
   // The load that the last frame told; null: none.
-  const v1::Load* load() const { return incoming_.has_load() ? &incoming_.load() : nullptr; }
+  const v1::Load* load() const { return frame_.load(); }
   // Lets go of what is held for cancelled calls that a replica has not answered for so many calls
   // of this: it never will.
   void give_up_unanswered(unsigned rounds);
@@ -65,15 +66,14 @@ class SessionCalls {
   };
 
   void drop_cancelled(Held::Silence silence);
-  void deliver(v1::ServerFrame& frame);
+  void deliver(const FrameReader::Event& event);
   void settle_cancelled(const v1::CallEvent& event);
   void list(Call& call);
 
   std::unordered_map<uint64_t, Call*> calls_;
   std::unordered_map<uint64_t, Cancelled> cancelled_;
   std::vector<Call*> to_wake_;  // null: removed in the meantime
-  v1::ServerFrame incoming_;
-  uint64_t reads_ = 0;
+  FrameReader frame_;
 };
 
 }  // namespace penstock::upstream
