@@ -176,6 +176,7 @@ Awaitable<void> Connection::hand_over() {
   runtime::TimerWheel::Timer patience(timers_, signal_);
   runtime::TimerWheel::Timer again(timers_, signal_);
   patience.arm(kHandOver);
+  co_await flush(patience);
   while (!gone_ && !patience.fired() && unacknowledged() > 0) {
     again.arm(runtime::TimerWheel::kTick);
     co_await signal_.wait();

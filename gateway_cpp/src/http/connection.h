@@ -96,11 +96,14 @@ class Connection : public std::enable_shared_from_this<Connection>,
 
   // Sends what the socket takes and keeps the rest for flush().
   Sent send(std::string_view bytes);
-  // The same for a small piece that others follow: at the end of the thread's batch, if one is
-  // open. What the socket does not take then is behind(), and the signal tells.
+  // The same for a small piece after which the connection stays: at the end of the thread's batch,
+  // if one is open. What the socket does not take then is behind(), and the signal tells.
   Sent send_soon(std::string_view bytes);
   // Something is kept for flush(), or for the end of the batch.
   bool behind() const { return has_kept() || !unsent_.empty(); }
+  // flush() before the next read: what is there to read may be the client's end, and what it was
+  // sent before goes first. What is kept for a batch may wait for it where there is nothing.
+  bool owes_before_reading() const { return has_kept() ? readable_ : behind(); }
   Awaitable<Sent> flush();
   // Sends what stays the caller's, as the client takes it: no more than a part of it is ever held
   // here too. Others have their turn in between, and nothing else goes out.

@@ -114,7 +114,7 @@ Awaitable<Sent> HttpReply::answer(const proxy::AnswerHead& head, std::string_vie
   if (frame_.head.method == "HEAD") body = {};
   if (body.size() <= kWithItsHead) text.append(std::exchange(body, {}));
   progress_ = Progress::kBegun;
-  Sent sent = connection_.send(text);
+  Sent sent = body.empty() ? send_end(text) : connection_.send(text);
   if (sent == Sent::kBlocked) sent = co_await connection_.flush();
   if (sent == Sent::kAll && !body.empty()) sent = co_await connection_.send_in_parts(body);
   if (sent == Sent::kAll) progress_ = Progress::kWhole;
@@ -159,19 +159,24 @@ std::string_view HttpReply::framed(runtime::Payload& payload, proxy::Piece piece
   return payload.framed(prefix, last ? "\r\n0\r\n\r\n" : "\r\n");
 }
 
+// What ends an answer goes with what others are sent at this moment, unless the connection ends too.
+Sent HttpReply::send_end(std::string_view bytes) {
+  return keep_alive_ == KeepAlive::kYes ? connection_.send_soon(bytes) : connection_.send(bytes);
+}
+
 Sent HttpReply::write(runtime::Payload& payload, proxy::Piece piece) {
   if (piece == proxy::Piece::kCutOff) keep_alive_ = KeepAlive::kNo;
   const std::string_view bytes = framed(payload, piece);
+  const bool more = piece == proxy::Piece::kMore;
   Sent sent = Sent::kAll;
   if (!head_.empty()) {
     head_.append(bytes);
-    sent = connection_.send(head_);
+    sent = more ? connection_.send_soon(head_) : send_end(head_);
     std::string().swap(head_);
     progress_ = Progress::kBegun;
     connection_.set_probe(frame_.head.is_http_1_0 ? kComment : kChunkedComment);
   } else if (!bytes.empty()) {
-    const bool more = piece == proxy::Piece::kMore;
-    sent = more ? connection_.send_soon(bytes) : connection_.send(bytes);
+    sent = more ? connection_.send_soon(bytes) : send_end(bytes);
   }
   if (piece == proxy::Piece::kLast) progress_ = Progress::kWhole;
   if (piece == proxy::Piece::kCutOff) progress_ = Progress::kCut;

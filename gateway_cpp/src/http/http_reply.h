@@ -64,6 +64,7 @@ class HttpReply final : public proxy::Reply {
   std::string head_text(const proxy::AnswerHead& head) const;
   std::string head_text(const proxy::AnswerHead& head, size_t body_bytes) const;
   std::string_view framed(runtime::Payload& payload, proxy::Piece piece) const;
+  Sent send_end(std::string_view bytes);
 
   Connection& connection_;
   const AnswerFrame frame_;

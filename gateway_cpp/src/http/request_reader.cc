@@ -217,6 +217,10 @@ Awaitable<RequestReader::Filled> RequestReader::fill() {
       co_await connection_.yield();
       continue;
     }
+    if (connection_.owes_before_reading()) {
+      co_await connection_.flush();
+      continue;
+    }
     fresh_ = connection_.read();
     if (!fresh_.empty()) co_return Filled::kMore;
     if (connection_.gone()) co_return Filled::kGone;

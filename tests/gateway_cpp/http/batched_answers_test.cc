@@ -1,0 +1,165 @@
+// Answers that end within a batch of their thread's: they leave when it closes, whatever their
+// connection does next.
+#include <gtest/gtest.h>
+
+#include "http/session_fixture.h"
+
+namespace penstock::http {
+namespace {
+
+class BatchedAnswersTest : public SessionTest {
+ protected:
+  static std::string request(const std::string& headers = "") { return post(kUnary, headers); }
+
+  void answer(size_t i, const std::string& body) {
+    call(i).content_type = "application/json";
+    call(i).chunk(body);
+    call(i).finish();
+  }
+  size_t answers() {
+    size_t count = 0;
+    for (size_t at = 0; (at = got().find("HTTP/1.1 200 OK", at)) != std::string::npos; ++at) {
+      ++count;
+    }
+    return count;
+  }
+
+  static inline const std::string kUnary = R"({"model":"mini","messages":[{}]})";
+};
+
+TEST_F(BatchedAnswersTest, LeaveTogetherAndTheirConnectionsGoOn) {
+  Tcp::socket other(loop_.io());
+  connect(other);
+  send(request());
+  ASSERT_TRUE(opens(1));
+  std::swap(client_, other);
+  send(request());
+  ASSERT_TRUE(opens(2));
+  {
+    const runtime::SendBatch::Open batch(sends_);
+    answer(0, R"({"first":1})");
+    answer(1, R"({"second":2})");
+    loop_.poll();
+    EXPECT_EQ(got(), "");
+  }
+  EXPECT_TRUE(gets(R"({"second":2})"));
+  send(request());
+  ASSERT_TRUE(opens(3));
+  std::swap(client_, other);
+  EXPECT_TRUE(gets(R"({"first":1})"));
+}
+
+TEST_F(BatchedAnswersTest, ReachAClientThatHasEndedItsSide) {
+  send(request());
+  ASSERT_TRUE(opens(1));
+  client_.shutdown(Tcp::socket::shutdown_send);
+  ASSERT_TRUE(gets("100 Continue")) << "it was seen";
+  {
+    const runtime::SendBatch::Open batch(sends_);
+    answer(0, R"({"whole":true})");
+    loop_.poll();
+  }
+  EXPECT_TRUE(sees_the_end());
+  EXPECT_TRUE(got_.ends_with(R"({"whole":true})")) << got_;
+}
+
+TEST_F(BatchedAnswersTest, ReachAClientWhoseSideEndsInTheSameMoment) {
+  send(request());
+  ASSERT_TRUE(opens(1));
+  {
+    const runtime::SendBatch::Open batch(sends_);
+    answer(0, R"({"whole":true})");
+    client_.shutdown(Tcp::socket::shutdown_send);
+    loop_.poll();
+  }
+  EXPECT_TRUE(sees_the_end());
+  EXPECT_TRUE(got_.ends_with(R"({"whole":true})")) << got_;
+}
+
+TEST_F(BatchedAnswersTest, DoNotWaitWhereTheConnectionEndsWithThem) {
+  send(request("Connection: close\r\n"));
+  ASSERT_TRUE(opens(1));
+  const runtime::SendBatch::Open batch(sends_);
+  answer(0, R"({"last":true})");
+  EXPECT_TRUE(sees_the_end());
+  EXPECT_TRUE(got_.ends_with(R"({"last":true})")) << got_;
+}
+
+TEST_F(BatchedAnswersTest, LeaveBeforeASessionThatIsDrained) {
+  send(request());
+  ASSERT_TRUE(opens(1));
+  {
+    const runtime::SendBatch::Open batch(sends_);
+    answer(0, R"({"last":true})");
+    group_.end_soon();
+    loop_.poll();
+  }
+  EXPECT_TRUE(sees_the_end());
+  EXPECT_TRUE(got_.ends_with(R"({"last":true})")) << got_;
+}
+
+TEST_F(BatchedAnswersTest, OfStreamsKeepTheirOrder) {
+  send(post(kBody) + post(kBody));
+  ASSERT_TRUE(opens(1));
+  {
+    const runtime::SendBatch::Open batch(sends_);
+    call().chunk("data: one\n\n");
+    call().chunk("data: [DONE]\n\n");
+    call().finish();
+    ASSERT_TRUE(opens(2));
+    call(1).chunk("data: two\n\n");
+    call(1).chunk("data: [DONE]\n\n");
+    call(1).finish();
+  }
+  ASSERT_TRUE(gets("data: two\n\n"));
+  ASSERT_TRUE(loop_.run_until([&] { return got().ends_with("0\r\n\r\n"); }));
+  EXPECT_EQ(answers(), 2U);
+  EXPECT_LT(got_.find("data: one"), got_.find("data: [DONE]"));
+  EXPECT_LT(got_.find("data: [DONE]"), got_.find("data: two"));
+}
+
+TEST_F(BatchedAnswersTest, WaitForAClientThatReadsNothing) {
+  constexpr size_t kRequests = 3000;
+  const std::string body = "{\"text\":\"" + std::string(3000, 'x') + "\"}";
+  connect_with_buffer(4096);
+  std::string requests;
+  for (size_t i = 0; i < kRequests; ++i) requests += request();
+  send(requests);
+  size_t answered = 0;
+  const auto answer_what_opens = [&] {
+    for (loop_.poll(); answered < upstream_.calls.size(); loop_.poll()) {
+      const runtime::SendBatch::Open batch(sends_);
+      answer(answered++, body);
+    }
+  };
+  ASSERT_TRUE(opens(1));
+  answer_what_opens();
+  EXPECT_LT(answered, kRequests) << "no more than what the sockets hold";
+  EXPECT_TRUE(loop_.run_until([&] {
+    answer_what_opens();
+    got();
+    return answered == kRequests;
+  }));
+  EXPECT_TRUE(loop_.run_until([&] { return got().ends_with(body); }));
+  EXPECT_EQ(answers(), kRequests);
+}
+
+TEST_F(BatchedAnswersTest, AreSentOnAsTheirClientReads) {
+  constexpr size_t kMost = 10'000;
+  const std::string body = "{\"text\":\"" + std::string(3000, 'x') + "\"}";
+  connect_with_buffer(4096);
+  size_t answered = 0;
+  for (; answered < kMost; ++answered) {
+    send(request());
+    loop_.poll();
+    if (upstream_.calls.size() == answered) break;  // it waits until an answer is gone
+    const runtime::SendBatch::Open batch(sends_);
+    answer(answered, body);
+  }
+  ASSERT_LT(answered, kMost);
+  EXPECT_TRUE(loop_.run_until([&] { return answers() == answered && got_.ends_with(body); }));
+  EXPECT_TRUE(opens(answered + 1));
+}
+
+}  // namespace
+}  // namespace penstock::http
