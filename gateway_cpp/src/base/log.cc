@@ -18,7 +18,7 @@ namespace {
 constexpr std::array kLevelNames = {std::string_view("debug"), std::string_view("info"),
                                     std::string_view("warning"), std::string_view("error")};
 
-constexpr std::size_t kUsualLine = 1024;
+constexpr std::size_t kMostKeptLine = 16UL * 1024;
 constexpr std::string_view kLinesLost =
     "log lines were lost: writing them was too slow or failed, as on a full disk";
 constexpr std::chrono::milliseconds kGather(2);  // how long lines wait for each other
@@ -131,12 +131,16 @@ Log::~Log() {
 }
 
 void Log::write(Level level, std::string_view message, Fields fields, MoreFields more) {
-  if (enabled(level)) hand_over(line(level, message, fields, more), level >= Level::kWarning);
+  if (!enabled(level)) return;
+  static thread_local std::string text;  // one for all lines of a thread
+  text.clear();
+  append_line(text, level, message, fields, more);
+  hand_over(text, level >= Level::kWarning);
+  if (text.capacity() > kMostKeptLine) std::string().swap(text);
 }
 
-std::string Log::line(Level level, std::string_view message, Fields fields, MoreFields more) const {
-  std::string line;
-  line.reserve(kUsualLine);
+void Log::append_line(std::string& line, Level level, std::string_view message, Fields fields,
+                      MoreFields more) const {
   line += R"({"time":")";
   append_timestamp(line, clock_.wall_now());
   line += R"(","level":")";
@@ -152,7 +156,6 @@ std::string Log::line(Level level, std::string_view message, Fields fields, More
   for (const Field& field : fields) append(field);
   for (const Field& field : more) append(field);
   line += "}\n";
-  return line;
 }
 
 void Log::hand_over(std::string_view line, bool urgent) {
@@ -198,8 +201,9 @@ void Log::run() {
 }
 
 std::uint64_t Log::write_out(std::string_view batch, std::uint64_t lost) {
-  const bool told =
-      lost == 0 || write_lines(line(Level::kWarning, kLinesLost, {{"lines", lost}})) == 0;
+  std::string loss;
+  if (lost != 0) append_line(loss, Level::kWarning, kLinesLost, {{"lines", lost}}, {});
+  const bool told = loss.empty() || write_lines(loss) == 0;
   return (told ? 0 : lost) + write_lines(batch);
 }
 

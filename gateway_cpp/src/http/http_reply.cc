@@ -13,6 +13,8 @@ namespace {
 
 // A larger body is not copied behind its head.
 constexpr size_t kWithItsHead = 64UL * 1024;
+// A head and a short body behind it.
+constexpr size_t kUsualAnswer = 2048;
 constexpr std::string_view kLastChunk = "0\r\n\r\n";
 // What a reader passes over: before the answer, in a chunked stream of events, in one without
 // chunks.
@@ -78,7 +80,7 @@ void HttpReply::watch_client() {
 
 std::string HttpReply::head_text(const proxy::AnswerHead& head) const {
   std::string text;
-  text.reserve(512);
+  text.reserve(kUsualAnswer);
   text.append("HTTP/1.1 ").append(std::to_string(head.status)).append(" ");
   text.append(reason_phrase(head.status)).append("\r\n");
   if (!head.content_type.empty()) add_header(text, "content-type", head.content_type);
@@ -122,7 +124,11 @@ Awaitable<Sent> HttpReply::answer(const proxy::AnswerHead& head, std::string_vie
 }
 
 Awaitable<Sent> HttpReply::answer(const proxy::AnswerHead& head, proxy::HeldAnswer& body) {
-  if (body.pieces() <= 1) co_return co_await answer(head, body.front());
+  return body.pieces() <= 1 ? answer(head, body.front()) : answer_in_pieces(head, body);
+}
+
+Awaitable<Sent> HttpReply::answer_in_pieces(const proxy::AnswerHead& head,
+                                            proxy::HeldAnswer& body) {
   const std::string text = head_text(head, body.size());
   progress_ = Progress::kBegun;
   Sent sent = co_await connection_.send_in_parts(text);
@@ -159,7 +165,8 @@ std::string_view HttpReply::framed(runtime::Payload& payload, proxy::Piece piece
   return payload.framed(prefix, last ? "\r\n0\r\n\r\n" : "\r\n");
 }
 
-// What ends an answer goes with what others are sent at this moment, unless the connection ends too.
+// What ends an answer goes with what others are sent at this moment, unless the connection ends
+// too.
 Sent HttpReply::send_end(std::string_view bytes) {
   return keep_alive_ == KeepAlive::kYes ? connection_.send_soon(bytes) : connection_.send(bytes);
 }

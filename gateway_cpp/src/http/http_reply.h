@@ -61,6 +61,7 @@ class HttpReply final : public proxy::Reply {
   bool ends_with_connection() const { return ends_with_connection_; }
 
  private:
+  Awaitable<Sent> answer_in_pieces(const proxy::AnswerHead& head, proxy::HeldAnswer& body);
   std::string head_text(const proxy::AnswerHead& head) const;
   std::string head_text(const proxy::AnswerHead& head, size_t body_bytes) const;
   std::string_view framed(runtime::Payload& payload, proxy::Piece piece) const;

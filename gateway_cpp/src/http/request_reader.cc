@@ -132,7 +132,9 @@ Awaitable<RequestReader::Failed> RequestReader::counted_body(uint64_t length,
   for (;;) {
     const auto left = static_cast<size_t>(length - body.size());
     const size_t next = std::min(left, std::max(kReadBytes, unread().size()));
-    auto failed = co_await make_room(next, static_cast<size_t>(length), share, body);
+    const auto most = static_cast<size_t>(length);
+    Failed failed;
+    if (!find_room(next, most, share, body)) failed = co_await make_room(next, most, share, body);
     if (failed) co_return failed;
     const size_t held = std::min(left, unread().size());
     body.append(unread().substr(0, held));
@@ -185,26 +187,32 @@ void RequestReader::fit(runtime::BodyShare& share, std::string& body) {
   share.shrink_to(body.capacity());
 }
 
-// Room for so many bytes more in a body of `most` bytes at most, waiting for others' bodies to go
-// if there is none.
+// Room for so many bytes more in a body of `most` bytes at most; false: there is none now.
+bool RequestReader::find_room(size_t bytes, size_t most, runtime::BodyShare& share,
+                              std::string& body) const {
+  const size_t wanted = body.size() + bytes + kParserPadding;
+  if (wanted <= body.capacity()) return true;
+  const size_t capacity = std::max(wanted, std::min(2 * body.capacity(), most + kParserPadding));
+  if (!share.grow_to(capacity + beside_)) return false;
+  body.reserve(capacity);
+  return true;
+}
+
+// The same, waiting for others' bodies to go.
 Awaitable<RequestReader::Failed> RequestReader::make_room(size_t bytes, size_t most,
                                                           runtime::BodyShare& share,
                                                           std::string& body) {
-  const size_t wanted = body.size() + bytes + kParserPadding;
-  if (wanted <= body.capacity()) co_return std::nullopt;
-  const size_t capacity = std::max(wanted, std::min(2 * body.capacity(), most + kParserPadding));
   runtime::TimerWheel::Timer again(connection_.timers(), connection_.signal());
   // Who holds a part of what all wait for gives it back soon, or nobody would get on.
   runtime::TimerWheel::Timer patience(connection_.timers(), connection_.signal());
   if (!body.empty()) patience.arm(kHoldAndWait);
-  while (!share.grow_to(capacity + beside_)) {
+  while (!find_room(bytes, most, share, body)) {
     if (timer_.fired() || patience.fired()) co_return no_room();
     if (connection_.gone() || connection_.cut_short()) co_return std::nullopt;
     again.arm(kRoomPoll);
     connection_.rest();
     co_await connection_.signal().wait();
   }
-  body.reserve(capacity);
   co_return std::nullopt;
 }
 

@@ -68,6 +68,7 @@ class RequestReader {
   Awaitable<Filled> fill();
   Awaitable<Failed> counted_body(uint64_t length, runtime::BodyShare& share, std::string& body);
   Awaitable<Failed> chunked_body(runtime::BodyShare& share, std::string& body);
+  bool find_room(size_t bytes, size_t most, runtime::BodyShare& share, std::string& body) const;
   Awaitable<Failed> make_room(size_t bytes, size_t most, runtime::BodyShare& share,
                               std::string& body);
   // A body of unknown length was given room for a read at least; what it does not need goes back.

@@ -237,35 +237,34 @@ base::Error Session::no_such_page(const RequestHead& head) const {
   return base::make_error(base::Kind::kPathNotFound, std::move(message));
 }
 
+// What it is given lives as long as what it returns is waited for.
 Awaitable<void> Session::dispatch(const RequestHead& head, const Found& found, std::string_view id,
                                   HttpReply& reply) {
   switch (found.page) {
     case Page::kEndpoint:
-      co_return co_await generate(found, head, id, reply);
+      return generate(found, head, id, reply);
     case Page::kModels:
-      co_return co_await show(services_.pages.models(*caller_->tenant), reply);
-    case Page::kModel: {
-      auto page = services_.pages.model(*caller_->tenant, found.model_id);
-      if (!page) co_return co_await refuse(page.error(), reply);
-      co_return co_await show(std::move(*page), reply);
-    }
+      return show(services_.pages.models(*caller_->tenant), reply);
+    case Page::kModel:
+      return show_model(found.model_id, reply);
     case Page::kLivez:
-      co_return co_await show(services_.pages.live(), reply);
+      return show(services_.pages.live(), reply);
     case Page::kReadyz:
-      co_return co_await show(services_.pages.ready(), reply);
+      return show(services_.pages.ready(), reply);
     case Page::kStartupz:
-      co_return co_await show(services_.pages.started(), reply);
+      return show(services_.pages.started(), reply);
     case Page::kHealth:
-      co_return co_await show(services_.pages.health(), reply);
+      return show(services_.pages.health(), reply);
     case Page::kDeepHealth:
-      co_return co_await show(services_.pages.deep_health(viewer()), reply);
+      return show(services_.pages.deep_health(viewer()), reply);
     case Page::kVersion:
-      co_return co_await show(services_.pages.version(), reply);
+      return show(services_.pages.version(), reply);
     case Page::kOpenapi:
-      co_return co_await describe(reply);
+      return describe(reply);
     case Page::kMetrics:
-      co_return co_await show(services_.pages.metrics(), reply);
+      break;
   }
+  return show(services_.pages.metrics(), reply);
 }
 
 Awaitable<void> Session::generate(const Found& found, const RequestHead& head, std::string_view id,
@@ -297,6 +296,12 @@ Awaitable<void> Session::generate(const Found& found, const RequestHead& head, s
   ask.wants_metadata = head.metadata == kIncludeMetadata;
   ask.may_degrade = head.degrade != kNeverDegrade;
   co_await services_.flow->run(std::move(ask), reply);
+}
+
+Awaitable<void> Session::show_model(const std::string& id, HttpReply& reply) {
+  auto page = services_.pages.model(*caller_->tenant, id);
+  if (!page) co_return co_await refuse(page.error(), reply);
+  co_await show(std::move(*page), reply);
 }
 
 Awaitable<void> Session::show(PageText page, HttpReply& reply) {

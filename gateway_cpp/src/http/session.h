@@ -104,6 +104,7 @@ class Session {
   base::Error no_such_page(const RequestHead& head) const;
   Awaitable<void> generate(const Found& found, const RequestHead& head, std::string_view id,
                            HttpReply& reply);
+  Awaitable<void> show_model(const std::string& id, HttpReply& reply);
   Awaitable<void> show(PageText page, HttpReply& reply);
   Awaitable<void> describe(HttpReply& reply);
   Awaitable<void> refuse(const base::Error& error, HttpReply& reply);

@@ -139,7 +139,10 @@ Awaitable<RequestFlow::Failed> RequestFlow::select(Exchange& x) {
     const auto limit = x.route.deployment->limits.queue_deadline;
     arm_unless_none(x.queue_deadline, within_deadline(x, limit));
   }
-  co_return co_await wait_for_turn(x);
+  Failed over;
+  if (!x.turn.has_place()) over = co_await wait_for_turn(x);
+  if (!over) over = take_place(x);
+  co_return over;
 }
 
 // A client that leaves frees its turn at once. One that is kept waiting for a stream has it opened.
@@ -166,10 +169,14 @@ Awaitable<RequestFlow::Failed> RequestFlow::wait_for_turn(Exchange& x) {
     }
     co_await x.reply.signal().wait();
   }
+  co_return std::nullopt;
+}
+
+RequestFlow::Failed RequestFlow::take_place(Exchange& x) {
   x.settlement.enter(base::Phase::kSelect);
   if (!x.place) x.place = x.turn.take();
-  if (!x.place) co_return gone_from_routes(x.route.deployment->name);  // while it waited
-  co_return std::nullopt;
+  if (!x.place) return gone_from_routes(x.route.deployment->name);  // while it waited
+  return std::nullopt;
 }
 
 // Of those that it may go to. What it failed with last says nothing where it reached nobody.

@@ -87,7 +87,10 @@ Awaitable<RequestFlow::Delivered> RequestFlow::deliver(Exchange& x) {
   arm_unless_none(x.deadline, parts_.config.silence);
   x.last_heard = parts_.timers.now();
   const bool streamed = x.stream_begun || is_event_stream(head.content_type());
-  if (!streamed) co_return co_await unary(x);
+  return streamed ? streamed_answer(x) : unary(x);
+}
+
+Awaitable<RequestFlow::Delivered> RequestFlow::streamed_answer(Exchange& x) {
   // No other replica will need it, but a dead engine's request is known by it.
   if (x.large) co_await hash_aside(x);
   co_await stream(x);

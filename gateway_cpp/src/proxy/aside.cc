@@ -105,6 +105,7 @@ Awaitable<RequestFlow::Failed> RequestFlow::select_for_suspect(Exchange& x) {
   Failed over;
   if (std::exchange(x.has_turn, false)) {
     over = co_await wait_for_turn(x);
+    if (!over) over = take_place(x);
     if (!over) keep_if_alone(x);
   }
   while (!over && !x.place && x.suspect) {

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <deque>
 #include <string_view>
+#include <vector>
 
 #include "runtime/body_budget.h"
 #include "runtime/payload.h"
@@ -21,11 +21,11 @@ class HeldAnswer {
 
   // Bytes that are not let go of yet.
   size_t size() const { return size_; }
-  size_t pieces() const { return pieces_.size(); }
+  size_t pieces() const { return pieces_.size() - sent_; }
   // Whether others wait for what it holds.
   bool holds_share() const { return share_.bytes() > 0; }
 
-  // Takes the piece and leaves it empty. find_room() has to follow.
+  // Takes the piece and leaves it empty, before any is let go of. find_room() has to follow.
   void add(runtime::Payload& piece) {
     size_ += piece.size();
     if (!pieces_.empty() && pieces_.back().size() + piece.size() <= kFreeBytes) {
@@ -43,25 +43,27 @@ class HeldAnswer {
 
   // The first of what is left; empty: nothing is.
   std::string_view front() const {
-    return pieces_.empty() ? std::string_view() : pieces_.front().bytes();
+    return pieces() == 0 ? std::string_view() : pieces_[sent_].bytes();
   }
   // The client's system has it.
   void drop_front() {
-    size_ -= pieces_.front().size();
-    held_ -= pieces_.front().capacity();
-    pieces_.pop_front();
+    size_ -= pieces_[sent_].size();
+    held_ -= pieces_[sent_].capacity();
+    pieces_[sent_++] = runtime::Payload();
     share_.shrink_to(held_);
   }
   // Nobody will be sent what is left.
   void clear() {
     pieces_.clear();
+    sent_ = 0;
     size_ = 0;
     held_ = 0;
     share_.shrink_to(0);
   }
 
  private:
-  std::deque<runtime::Payload> pieces_;
+  std::vector<runtime::Payload> pieces_;
+  size_t sent_ = 0;  // of these
   size_t size_ = 0;
   size_t held_ = 0;    // memory of all pieces
   const size_t most_;  // that the budget may ever give

@@ -133,6 +133,7 @@ class RequestFlow {
   void move_to_canary(Exchange& x);
   Awaitable<Failed> select(Exchange& x);
   Awaitable<Failed> wait_for_turn(Exchange& x);
+  static Failed take_place(Exchange& x);
   Failed queue_deadline_error(Exchange& x);
   Failed no_replica_left(Exchange& x);
 
@@ -183,6 +184,7 @@ class RequestFlow {
     Sent sent;
   };
   Awaitable<Delivered> deliver(Exchange& x);
+  Awaitable<Delivered> streamed_answer(Exchange& x);
   Awaitable<void> stream(Exchange& x);
   Awaitable<Delivered> unary(Exchange& x);
   Awaitable<Failed> collect(Exchange& x, HeldAnswer& answer);

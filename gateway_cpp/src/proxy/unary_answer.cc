@@ -56,7 +56,8 @@ Awaitable<RequestFlow::Failed> RequestFlow::collect(Exchange& x, HeldAnswer& ans
       call.take(x.payload);
       const uint64_t taken = x.payload.size();
       answer.add(x.payload);
-      const Failed no = co_await make_room(x, answer);
+      Failed no;
+      if (!answer.find_room()) no = co_await make_room(x, answer);
       if (no) co_return no;
       call.wrote(taken);
       x.last_heard = parts_.timers.now();
@@ -73,7 +74,6 @@ Awaitable<RequestFlow::Failed> RequestFlow::collect(Exchange& x, HeldAnswer& ans
 // Waits for others' answers to go. Meanwhile the replica gets no credit, and is held. Nothing to
 // wait for is left when the call has failed: collect() sees that.
 Awaitable<RequestFlow::Failed> RequestFlow::make_room(Exchange& x, HeldAnswer& answer) {
-  if (answer.find_room()) co_return std::nullopt;
   runtime::TimerWheel::Timer again(parts_.timers, x.reply.signal());
   // Who holds a part of what all wait for gives it back soon, or nobody would get on.
   runtime::TimerWheel::Timer patience(parts_.timers, x.reply.signal());
