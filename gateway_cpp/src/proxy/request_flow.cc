@@ -1,7 +1,11 @@
 #include "proxy/request_flow.h"
 
+#include <google/protobuf/arena.h>
+
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <exception>
 #include <utility>
 #include <variant>
@@ -26,6 +30,18 @@ int engine_priority(base::Priority priority) {
 bool is_another(const routing::DeploymentRoute& now, const routing::DeploymentRoute& then) {
   return now.uid != then.uid || now.base_family != then.base_family;
 }
+
+// What a message for a replica is made in, and gone with: each of its dozen texts would be a piece
+// of memory of its own.
+class MessageMemory {
+ public:
+  MessageMemory() : arena_(room_.data(), room_.size()) {}
+  google::protobuf::Arena& arena() { return arena_; }
+
+ private:
+  alignas(std::max_align_t) std::array<char, 1536> room_;
+  google::protobuf::Arena arena_;
+};
 
 }  // namespace
 
@@ -224,9 +240,10 @@ void RequestFlow::send(Exchange& x) {
   x.failover.sent_to({target.id});
   x.record().replica = target.id;
   x.record().attempts = x.failover.attempts();
+  MessageMemory memory;
   x.attempt->call =
-      parts_.upstream.open({target.id, target.address}, call_request(x), x.reply.signal(),
-                           x.large ? LargeBody::bytes_of(x.large) : nullptr);
+      parts_.upstream.open({target.id, target.address}, call_request(x, memory.arena()),
+                           x.reply.signal(), x.large ? LargeBody::bytes_of(x.large) : nullptr);
   x.attempt->call->hold({.place = std::move(x.place), .payer = x.account, .seen = {}});
 }
 
@@ -245,8 +262,9 @@ uint32_t RequestFlow::adapter_wait_ms(const Exchange& x) {
 
 // All calls of a thread share one message to the replica, which must be text where it says so: the
 // id is ours, model and adapter are names of the routes, and the rest is checked here.
-v1::CallRequest RequestFlow::call_request(const Exchange& x) {
-  v1::CallRequest request;
+const v1::CallRequest& RequestFlow::call_request(const Exchange& x,
+                                                 google::protobuf::Arena& memory) {
+  v1::CallRequest& request = *google::protobuf::Arena::CreateMessage<v1::CallRequest>(&memory);
   request.set_request_id(x.ask.request_id);
   request.set_traceparent(x.ask.traceparent);
   request.set_method("POST");

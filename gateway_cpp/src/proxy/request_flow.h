@@ -110,7 +110,7 @@ class RequestFlow {
   void send(Exchange& x);
   static void note_sent(Exchange& x, base::SteadyTime now);
   uint32_t adapter_wait_ms(const Exchange& x);
-  v1::CallRequest call_request(const Exchange& x);
+  const v1::CallRequest& call_request(const Exchange& x, google::protobuf::Arena& memory);
   void close_attempt(Exchange& x);
 
   // Whether it may run, and its place: admit.cc

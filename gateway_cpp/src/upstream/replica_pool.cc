@@ -27,8 +27,9 @@ ReplicaPool::ReplicaPool(asio::io_context& io, runtime::SendBatch& sends, const 
       metrics_(metrics),
       log_(log) {}
 
-std::unique_ptr<Call> ReplicaPool::open(const ReplicaAddress& replica, v1::CallRequest request,
-                                        runtime::Signal& news, SharedBody large) {
+std::unique_ptr<Call> ReplicaPool::open(const ReplicaAddress& replica,
+                                        const v1::CallRequest& request, runtime::Signal& news,
+                                        SharedBody large) {
   follow_routes();
   Key key{replica.replica_id, replica.address};
   const auto now = clock_.steady_now();
@@ -36,7 +37,7 @@ std::unique_ptr<Call> ReplicaPool::open(const ReplicaAddress& replica, v1::CallR
   entry.used = now;
   entry.known = true;  // or nobody would ask for it; the next routes say what is
   if (!entry.session || entry.session->closed_to_calls()) renew(key, entry, now);
-  return entry.session->open(std::move(request), news, std::move(large));
+  return entry.session->open(request, news, std::move(large));
 }
 
 ReplicaPool::Entry& ReplicaPool::entry_for(Key key) {

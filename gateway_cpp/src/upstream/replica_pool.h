@@ -36,7 +36,7 @@ class ReplicaPool final : public Upstream {
               SessionSettings settings, ThreadOf thread, const dispatch::Dispatchers& dispatchers,
               base::MetricsShard& metrics, base::Log& log);
 
-  std::unique_ptr<Call> open(const ReplicaAddress& replica, v1::CallRequest request,
+  std::unique_ptr<Call> open(const ReplicaAddress& replica, const v1::CallRequest& request,
                              runtime::Signal& news, SharedBody large) override;
 
   // Takes up who is in the routes now, and renews the sessions that watch. About twenty times a

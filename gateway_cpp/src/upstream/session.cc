@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "runtime/signal.h"
-#include "upstream/start_frame.h"
 
 namespace penstock::upstream {
 
@@ -13,7 +12,7 @@ namespace {
 
 constexpr const char* kMethod = "/penstock.v1.Inference/Session";
 constexpr std::string_view kEnded = "session to a replica ended";
-constexpr size_t kKeptFrameBytes = 64UL * 1024;
+constexpr size_t kKeptStartsBytes = 64UL * 1024;
 // More bodies than that go in frames of their own: all that a dead replica had may come at once.
 constexpr size_t kFullFrameBytes = 1024UL * 1024;
 
@@ -53,7 +52,7 @@ Session::~Session() {
   if (connection_) connection_->close();
 }
 
-std::unique_ptr<Call> Session::open(v1::CallRequest request, runtime::Signal& news,
+std::unique_ptr<Call> Session::open(const v1::CallRequest& request, runtime::Signal& news,
                                     SharedBody large) {
   if (large) flush();  // what was said before goes before
   const uint64_t id = ++last_id_;
@@ -65,17 +64,13 @@ std::unique_ptr<Call> Session::open(v1::CallRequest request, runtime::Signal& ne
   }
   if (request.token_groups()) call->keep_groups();
   calls_.add(*call);
-  v1::Start alone;
-  v1::Start& start = large ? alone : *outgoing_.add_starts();
-  start.set_call_id(id);
-  start.set_initial_credit_bytes(credit_bytes_);
-  *start.mutable_request() = std::move(request);
+  const StartView start{.call_id = id, .credit_bytes = credit_bytes_, .request = request};
   if (large) {
     send_large(start, std::move(large));
     return call;
   }
-  outgoing_bodies_ += start.request().body().size();
-  if (outgoing_bodies_ > kFullFrameBytes) flush();
+  append_start(starts_, start);
+  if (starts_.size() > kFullFrameBytes) flush();
   flush_later();
   return call;
 }
@@ -113,7 +108,7 @@ void Session::on_end(std::string_view why) {
   log_end(why);
   if (listener_) listener_->on_end();  // before the places of its calls go to others
   fail_all();
-  outgoing_ = {};  // it may hold bodies, and nothing sends it any more
+  std::string().swap(starts_);  // nothing sends them any more
   wake_listed();
 }
 
@@ -155,27 +150,26 @@ void Session::flush_later() {
 }
 
 void Session::flush() {
-  const size_t size = outgoing_.ByteSizeLong();
+  const size_t size = outgoing_.ByteSizeLong() + starts_.size();
   if (ended_ || size == 0) return;
-  outgoing_bodies_ = 0;
-  const bool starts = outgoing_.starts_size() > 0;
+  const bool starts = !starts_.empty();
   auto* room = reinterpret_cast<uint8_t*>(connection_->add_message(static_cast<uint32_t>(size)));
-  outgoing_.SerializeWithCachedSizesToArray(room);
-  if (size > kKeptFrameBytes) {
-    outgoing_ = v1::ClientFrame();
-  } else {
-    outgoing_.Clear();
-  }
+  uint8_t* const behind = outgoing_.SerializeWithCachedSizesToArray(room);
+  starts_.copy(reinterpret_cast<char*>(behind), starts_.size());
+  outgoing_.Clear();
+  starts_.clear();
+  if (starts_.capacity() > kKeptStartsBytes) starts_.shrink_to_fit();
   if (starts) flushed_.push_back({last_id_, connection_->added()});
   connection_->flush();
   if (starts) note_sent();
 }
 
-void Session::send_large(v1::Start& start, SharedBody large) {
-  const std::string frame = start_frame_before_body(start, large->size());
+void Session::send_large(const StartView& start, SharedBody large) {
+  std::string frame;
+  append_start(frame, start, large->size());
   char* room = connection_->add_message(static_cast<uint32_t>(frame.size()), std::move(large));
   frame.copy(room, frame.size());
-  flushed_.push_back({start.call_id(), connection_->added()});
+  flushed_.push_back({start.call_id, connection_->added()});
   connection_->flush();
   note_sent();
 }

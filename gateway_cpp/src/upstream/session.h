@@ -19,6 +19,7 @@
 #include "upstream/large_body.h"
 #include "upstream/replica_connection.h"
 #include "upstream/session_calls.h"
+#include "upstream/start_frame.h"
 
 namespace penstock::upstream {
 
@@ -52,7 +53,7 @@ class Session final : public CallLink,
   Session& operator=(const Session&) = delete;
 
   // `large`: the request's body, where it is not in `request`.
-  std::unique_ptr<Call> open(v1::CallRequest request, runtime::Signal& news,
+  std::unique_ptr<Call> open(const v1::CallRequest& request, runtime::Signal& news,
                              SharedBody large = nullptr);
 
   bool ended() const { return ended_; }
@@ -91,7 +92,7 @@ class Session final : public CallLink,
   void wake_listed();
   void flush_later();
   void flush();
-  void send_large(v1::Start& start, SharedBody large);
+  void send_large(const StartView& start, SharedBody large);
   void let_go_of_body(uint64_t call_id);
 
   asio::io_context& io_;
@@ -102,8 +103,9 @@ class Session final : public CallLink,
   const std::shared_ptr<LoadListener> listener_;  // null: this session tells of no load
   std::shared_ptr<ReplicaConnection> connection_;
   SessionCalls calls_;
+  // The next frame: what there is to say but for the calls that begin, and those, as they go.
   v1::ClientFrame outgoing_;
-  size_t outgoing_bodies_ = 0;   // bytes of bodies in it
+  std::string starts_;
   std::deque<Flushed> flushed_;  // frames with starts that the socket may not have taken yet
   uint64_t sent_through_ = 0;    // the last call that was sent
   uint64_t last_id_ = 0;

@@ -1,7 +1,8 @@
-// The frame that starts one call whose body is large: everything of it but the body, which comes
-// last in it and so can be written from where it lies.
+// How a call is started, as it goes to the replica: the bytes are made at once, from a request that
+// stays the caller's, and a large body comes last, so that it can be written from where it lies.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -9,8 +10,15 @@
 
 namespace penstock::upstream {
 
-// A ClientFrame with `start`, whose request has no body, up to where `body_bytes` bytes of body
-// follow.
-std::string start_frame_before_body(const v1::Start& start, size_t body_bytes);
+// What a v1::Start says.
+struct StartView {
+  uint64_t call_id;
+  uint64_t credit_bytes;
+  const v1::CallRequest& request;
+};
+
+// Appends the field of a v1::ClientFrame that starts the call. With `body_bytes`: up to where so
+// many bytes of body follow, which `request` then does not have.
+void append_start(std::string& frame, const StartView& start, size_t body_bytes = 0);
 
 }  // namespace penstock::upstream

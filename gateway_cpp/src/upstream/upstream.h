@@ -23,7 +23,7 @@ class Upstream {
   // Never fails at once: an unreachable replica is a call that fails. `news` is raised on every
   // change of the call and must outlive it. `large`: the request's body, where it is not in
   // `request`; null otherwise.
-  virtual std::unique_ptr<Call> open(const ReplicaAddress& replica, v1::CallRequest request,
+  virtual std::unique_ptr<Call> open(const ReplicaAddress& replica, const v1::CallRequest& request,
                                      runtime::Signal& news, SharedBody large) = 0;
 };
 

@@ -99,12 +99,12 @@ class FakeUpstream final : public upstream::Upstream {
   };
 
   std::unique_ptr<upstream::Call> open(const upstream::ReplicaAddress& replica,
-                                       v1::CallRequest request, runtime::Signal& news,
+                                       const v1::CallRequest& request, runtime::Signal& news,
                                        upstream::SharedBody large) override {
     if (broken) throw std::runtime_error("the test broke the upstream");
     auto opened = std::make_shared<Opened>();
     opened->replica = replica.replica_id;
-    opened->request = std::move(request);
+    opened->request = request;
     if (large) opened->request.set_body(*large);
     auto call = std::make_unique<upstream::Call>(opened, calls.size() + 1, kCredit, news);
     opened->call = call.get();
