@@ -102,7 +102,7 @@ class Connection : public std::enable_shared_from_this<Connection>,
   // Something is kept for flush(), or for the end of the batch.
   bool behind() const { return has_kept() || !unsent_.empty(); }
   // flush() before the next read: what is there to read may be the client's end, and what it was
-  // sent before goes first. What is kept for a batch may wait for it where there is nothing.
+  // sent before goes first. What is kept for a batch waits for that where there is nothing.
   bool owes_before_reading() const { return has_kept() ? readable_ : behind(); }
   Awaitable<Sent> flush();
   // Sends what stays the caller's, as the client takes it: no more than a part of it is ever held

@@ -31,16 +31,17 @@ bool has_bare_line_feed(std::string_view text, size_t from) {
 }  // namespace
 
 Awaitable<RequestReader::Outcome> RequestReader::next() {
-  idle_ = true;
+  idle_ = reads_head_ = true;
   blank_ = 0;
   timer_.arm(has_asked_ ? limits_.idle_timeout
                         : std::min(limits_.idle_timeout, limits_.head_timeout));
   const bool begun = co_await first_bytes();
   idle_ = false;
-  if (!begun) co_return NoMore{};
+  if (!begun) co_return owes_answer() ? Outcome(AnswerFirst{}) : Outcome(NoMore{});
   timer_.arm(limits_.head_timeout);
   auto outcome = co_await head();
   timer_.disarm();
+  reads_head_ = false;
   has_asked_ = true;
   connection_.count_request();
   if (connection_.gone()) co_return NoMore{};
@@ -78,6 +79,7 @@ Awaitable<RequestReader::Outcome> RequestReader::head() {
     const auto filled = co_await fill();
     if (filled == Filled::kTooLate) co_return Unreadable{too_slow("header", limits_.head_timeout)};
     if (filled == Filled::kGone) co_return NoMore{};
+    if (filled == Filled::kAnswerFirst) co_return AnswerFirst{};
     keep(fresh_);
   }
 }
@@ -220,13 +222,10 @@ Awaitable<RequestReader::Failed> RequestReader::make_room(size_t bytes, size_t m
 Awaitable<RequestReader::Filled> RequestReader::fill() {
   for (;;) {
     if (connection_.gone() || connection_.cut_short()) co_return Filled::kGone;
+    if (reads_head_ && owes_answer()) co_return Filled::kAnswerFirst;
     if (timer_.fired()) co_return Filled::kTooLate;
     if (connection_.turn_is_over()) {
       co_await connection_.yield();
-      continue;
-    }
-    if (connection_.owes_before_reading()) {
-      co_await connection_.flush();
       continue;
     }
     fresh_ = connection_.read();

@@ -28,6 +28,9 @@ struct ReadLimits {
 // The connection ended, or was idle for too long: nothing to say.
 struct NoMore {};
 
+// The client has not taken the answer before: Connection::flush(), and then ask again.
+struct AnswerFirst {};
+
 // What no request can be made of: to be told to the client, and then the connection closed.
 struct Unreadable {
   base::Error error;
@@ -36,7 +39,7 @@ struct Unreadable {
 
 class RequestReader {
  public:
-  using Outcome = std::variant<RequestHead, Unreadable, NoMore>;
+  using Outcome = std::variant<RequestHead, Unreadable, NoMore, AnswerFirst>;
   using Failed = std::optional<base::Error>;
 
   RequestReader(Connection& connection, const ReadLimits& limits)
@@ -59,7 +62,7 @@ class RequestReader {
   }
 
  private:
-  enum class Filled : uint8_t { kMore, kTooLate, kGone };
+  enum class Filled : uint8_t { kMore, kTooLate, kGone, kAnswerFirst };
 
   Awaitable<bool> first_bytes();
   Awaitable<Outcome> head();
@@ -83,6 +86,7 @@ class RequestReader {
   Awaitable<Failed> unpack(Gunzip& gunzip, std::string_view packed, runtime::BodyShare& share,
                            std::string& body);
 
+  bool owes_answer() const { return connection_.owes_before_reading() && !connection_.gone(); }
   std::string_view unread() const { return std::string_view(buffer_).substr(begin_); }
   void use(size_t bytes);
   void keep(std::string_view bytes);
@@ -98,6 +102,7 @@ class RequestReader {
   size_t blank_ = 0;        // bytes of blank lines before this request
   size_t beside_ = 0;       // bytes that the body's share has to hold besides: what unpacks it
   bool idle_ = true;
+  bool reads_head_ = false;
   bool has_asked_ = false;
 };
 

@@ -59,6 +59,11 @@ Awaitable<void> Session::run() {
     stay.reset();
     has_asked_ = true;
     if (std::holds_alternative<NoMore>(outcome)) break;
+    answering_ = true;
+    // What others were sent with it has gone; the next request does not wait in front of it.
+    if (connection_->behind()) co_await connection_->flush();
+    answering_ = false;
+    if (std::holds_alternative<AnswerFirst>(outcome)) continue;
     if (const auto* unreadable = std::get_if<Unreadable>(&outcome)) {
       co_await refuse_unread(*unreadable);
       break;
@@ -108,7 +113,8 @@ void Session::drain() {
 }
 
 void Session::end_soon() {
-  if (answering_) services_.state.requests_cut.fetch_add(1, std::memory_order_relaxed);
+  if (answering_ || connection_->behind())
+    services_.state.requests_cut.fetch_add(1, std::memory_order_relaxed);
   const auto connection = connection_;  // the session may be gone when this returns
   connection->end_soon();
 }

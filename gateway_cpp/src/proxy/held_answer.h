@@ -49,7 +49,7 @@ class HeldAnswer {
   void drop_front() {
     size_ -= pieces_[sent_].size();
     held_ -= pieces_[sent_].capacity();
-    pieces_[sent_++] = runtime::Payload();
+    runtime::Payload().swap(pieces_[sent_++]);  // an assignment would keep its memory
     share_.shrink_to(held_);
   }
   // Nobody will be sent what is left.

@@ -25,6 +25,7 @@ class Fields {
       const auto byte = static_cast<unsigned char>(rest_[i]);
       read |= static_cast<uint64_t>(byte & 0x7fU) << (7 * i);
       if (byte > 0x7fU) continue;
+      if (byte == 0 && i > 0) return false;  // written longer than need be: protobuf's to judge
       value = read;
       rest_.remove_prefix(i + 1);
       return true;
@@ -97,8 +98,11 @@ bool parse_into(Message& message, std::string_view bytes) {
 }  // namespace
 
 bool FrameReader::read(std::string_view message) {
-  // What protobuf has read keeps the memory of the largest: not for ever.
-  if (++reads_ % kReadsPerFrame == 0) parsed_ = v1::ServerFrame();
+  // Both keep the memory of the largest: not for ever.
+  if (++reads_ % kReadsPerFrame == 0) {
+    parsed_ = v1::ServerFrame();
+    std::vector<Event>().swap(events_);
+  }
   return read_in_place(message) || parse(message);
 }
 

@@ -24,6 +24,24 @@ class BatchedAnswersTest : public SessionTest {
     return count;
   }
 
+  // Until the client, which reads nothing, has not taken the last one whole; it has asked for the
+  // next. Returns how many.
+  size_t answer_until_stuck() {
+    constexpr size_t kMost = 10'000;
+    connect_with_buffer(4096);
+    client_.set_option(Tcp::no_delay(true));
+    for (size_t answered = 0; answered < kMost; ++answered) {
+      send(request());
+      for (int turn = 0; turn < 10 && upstream_.calls.size() == answered; ++turn) loop_.poll();
+      if (upstream_.calls.size() == answered) return answered;
+      const runtime::SendBatch::Open batch(sends_);
+      answer(answered, kLong);
+    }
+    ADD_FAILURE() << "its system takes everything";
+    return kMost;
+  }
+
+  static inline const std::string kLong = "{\"text\":\"" + std::string(3000, 'x') + "\"}";
   static inline const std::string kUnary = R"({"model":"mini","messages":[{}]})";
 };
 
@@ -145,20 +163,23 @@ TEST_F(BatchedAnswersTest, WaitForAClientThatReadsNothing) {
 }
 
 TEST_F(BatchedAnswersTest, AreSentOnAsTheirClientReads) {
-  constexpr size_t kMost = 10'000;
-  const std::string body = "{\"text\":\"" + std::string(3000, 'x') + "\"}";
-  connect_with_buffer(4096);
-  size_t answered = 0;
-  for (; answered < kMost; ++answered) {
-    send(request());
-    loop_.poll();
-    if (upstream_.calls.size() == answered) break;  // it waits until an answer is gone
-    const runtime::SendBatch::Open batch(sends_);
-    answer(answered, body);
-  }
-  ASSERT_LT(answered, kMost);
-  EXPECT_TRUE(loop_.run_until([&] { return answers() == answered && got_.ends_with(body); }));
+  const size_t answered = answer_until_stuck();
+  EXPECT_TRUE(loop_.run_until([&] { return answers() == answered && got_.ends_with(kLong); }));
   EXPECT_TRUE(opens(answered + 1));
+}
+
+TEST_F(BatchedAnswersTest, AreNoIdleConnectionsWhileTheyAreStuck) {
+  const size_t answered = answer_until_stuck();
+  EXPECT_FALSE(waiting_.make_room(Waiting::kAny));
+  pass(config_.idle_timeout);
+  EXPECT_TRUE(loop_.run_until([&] { return answers() == answered && got_.ends_with(kLong); }));
+  EXPECT_TRUE(opens(answered + 1));
+}
+
+TEST_F(BatchedAnswersTest, AreCountedWhereTheGatewayEndsBeforeTheyAreGone) {
+  answer_until_stuck();
+  group_.end_soon();
+  EXPECT_EQ(state_.requests_cut.load(), 1U);
 }
 
 }  // namespace

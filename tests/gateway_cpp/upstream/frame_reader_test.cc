@@ -102,6 +102,9 @@ TEST(FrameReaderTest, ReadsAnyWritingOfAFrameAsProtobufDoes) {
   const std::string chunk = field(3, body);
   const std::string load = field(2, {16, 4});
   const std::string long_number = {8, '\x85', '\x80', '\x80', '\x80', '\x80', '\x80', '\x80', 0};
+  const std::string long_tag = {'\x8a', '\x80', '\x80', '\x80', '\x80', 0};
+  const std::string long_size = {
+      static_cast<char>(0x80 | (id + chunk).size()), '\x80', '\x80', '\x80', '\x80', 0};
   const std::string too_large = {16, '\xff', '\xff', '\xff', '\xff', '\x7f'};
   const std::string of_ten_bytes = std::string(1, 8) + std::string(9, '\xff') + '\x01';
   const std::string of_eleven_bytes = std::string(1, 8) + std::string(10, '\xff') + '\x01';
@@ -121,6 +124,8 @@ TEST(FrameReaderTest, ReadsAnyWritingOfAFrameAsProtobufDoes) {
            field(1, id + field(3, body + body)),
            field(1, id + field(3, too_large)),
            field(1, long_number + chunk),
+           long_tag + field(1, id + chunk).substr(1),
+           field(1, id + chunk).substr(0, 1) + long_size + id + chunk,
            field(1, of_ten_bytes + chunk),
            field(1, of_eleven_bytes + chunk),
            field(1, id + chunk) + load + load,
