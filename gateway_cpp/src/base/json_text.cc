@@ -1,5 +1,6 @@
 #include "base/json_text.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -36,35 +37,27 @@ std::size_t sequence_length(std::string_view text, std::size_t i) {
   return overlong || beyond || !continues(text, i + 3) ? 0 : 4;
 }
 
-void append_ascii(std::string& out, unsigned char c) {
+void put_ascii(TextCursor& out, unsigned char c) {
   constexpr std::array kHex = {'0', '1', '2', '3', '4', '5', '6', '7',
                                '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'};
   switch (c) {
     case '"':
-      out += "\\\"";
-      return;
+      return out.put("\\\"");
     case '\\':
-      out += "\\\\";
-      return;
+      return out.put("\\\\");
     case '\n':
-      out += "\\n";
-      return;
+      return out.put("\\n");
     case '\r':
-      out += "\\r";
-      return;
+      return out.put("\\r");
     case '\t':
-      out += "\\t";
-      return;
+      return out.put("\\t");
     default:
       break;
   }
-  if (c < 0x20U || c == 0x7FU) {
-    out += "\\u00";
-    out += kHex[c >> 4U];
-    out += kHex[c & 0xFU];
-  } else {
-    out += static_cast<char>(c);
-  }
+  if (c >= 0x20U && c != 0x7FU) return out.put(static_cast<char>(c));
+  out.put("\\u00");
+  out.put(kHex[c >> 4U]);
+  out.put(kHex[c & 0xFU]);
 }
 
 bool stands_for_itself(char c) {
@@ -95,25 +88,40 @@ std::size_t end_of_plain(std::string_view text, std::size_t i) {
   return i;
 }
 
+// What stands at `i` and needs a look, as it is written; returns where the next begins.
+std::size_t put_looked_at(TextCursor& out, std::string_view text, std::size_t i) {
+  const std::size_t length = sequence_length(text, i);
+  if (length == 1) {
+    put_ascii(out, byte_at(text, i));
+  } else {
+    out.put(length == 0 ? kReplacement : text.substr(i, length));
+  }
+  return i + std::max<std::size_t>(length, 1);
+}
+
 }  // namespace
+
+void put_json_string(TextCursor& out, std::string_view text) {
+  out.put('"');
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t end = end_of_plain(text, i);
+    out.put(text.substr(i, end - i));
+    i = end == text.size() ? end : put_looked_at(out, text, end);
+  }
+  out.put('"');
+}
 
 void append_json_string(std::string& out, std::string_view text) {
   out += '"';
   for (std::size_t i = 0; i < text.size();) {
-    if (const std::size_t end = end_of_plain(text, i); end != i) {
-      out.append(text, i, end - i);
-      i = end;
-      continue;
-    }
-    const std::size_t length = sequence_length(text, i);
-    if (length == 1) {
-      append_ascii(out, byte_at(text, i));
-    } else if (length == 0) {
-      out += kReplacement;
-    } else {
-      out.append(text, i, length);
-    }
-    i += length == 0 ? 1 : length;
+    const std::size_t end = end_of_plain(text, i);
+    out.append(text, i, end - i);
+    i = end;
+    if (end == text.size()) break;
+    std::array<char, kLongestEscape> piece{};
+    TextCursor cursor(piece.data());
+    i = put_looked_at(cursor, text, end);
+    out.append(piece.data(), cursor.at());
   }
   out += '"';
 }

@@ -1,8 +1,11 @@
 // Writing JSON text by hand: the gateway writes small, flat objects only.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
+
+#include "base/text_cursor.h"
 
 namespace penstock::base {
 
@@ -11,5 +14,14 @@ namespace penstock::base {
 void append_json_string(std::string& out, std::string_view text);
 
 std::string json_string(std::string_view text);
+
+// The same into room that was made for it, of json_string_room(text).
+void put_json_string(TextCursor& out, std::string_view text);
+
+constexpr std::size_t kLongestEscape = 6;  // of one byte
+
+constexpr std::size_t json_string_room(std::string_view text) {
+  return kLongestEscape * text.size() + 2;
+}
 
 }  // namespace penstock::base

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/json_text.h"
+#include "base/text_cursor.h"
 
 namespace penstock::base {
 namespace {
@@ -23,30 +24,18 @@ constexpr std::string_view kLinesLost =
     "log lines were lost: writing them was too slow or failed, as on a full disk";
 constexpr std::chrono::milliseconds kGather(2);  // how long lines wait for each other
 
-template <class Number>
-void append_number(std::string& out, Number number) {
-  std::array<char, 32> text{};
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
-  out.append(text.data(), end);
-}
-
-// The last `width` digits of `number`.
-void append_padded(std::string& out, std::int64_t number, std::size_t width) {
-  std::array<char, 8> text{};
-  for (std::size_t i = width; i > 0; number /= 10) text[--i] = static_cast<char>('0' + number % 10);
-  out.append(text.data(), width);
-}
+constexpr std::size_t kNumberRoom = 40;  // what a value takes that is no text
 
 // "2026-01-31T12:00:00.123Z". Not strftime, which takes a lock of the C library.
-void append_timestamp(std::string& out, WallTime now) {
+void put_timestamp(TextCursor& line, WallTime now) {
   const auto since = std::chrono::floor<std::chrono::milliseconds>(now);
   const auto day = std::chrono::floor<std::chrono::days>(since);
   const std::chrono::year_month_day date(day);
   const std::chrono::hh_mm_ss time(since - day);
-  append_padded(out, static_cast<int>(date.year()), 4);
-  const auto part = [&out](char before, std::int64_t number, std::size_t width) {
-    out += before;
-    append_padded(out, number, width);
+  line.put_padded(static_cast<std::uint64_t>(static_cast<int>(date.year())), 4);
+  const auto part = [&line](char before, auto number, std::size_t digits) {
+    line.put(before);
+    line.put_padded(static_cast<std::uint64_t>(number), digits);
   };
   part('-', static_cast<unsigned>(date.month()), 2);
   part('-', static_cast<unsigned>(date.day()), 2);
@@ -54,47 +43,52 @@ void append_timestamp(std::string& out, WallTime now) {
   part(':', time.minutes().count(), 2);
   part(':', time.seconds().count(), 2);
   part('.', time.subseconds().count(), 3);
-  out += 'Z';
+  line.put('Z');
 }
 
 // "12.345". Whole numbers throughout: the shortest text of a double takes ten times as long.
-void append_milliseconds(std::string& out, std::chrono::microseconds time) {
+void put_milliseconds(TextCursor& line, std::chrono::microseconds time) {
   auto count = time.count();
   if (count < 0) {
-    out += '-';
+    line.put('-');
     count = -count;
   }
-  append_number(out, count / 1000);
+  line.put_number(count / 1000);
   if (count % 1000 == 0) return;
-  out += '.';
-  append_padded(out, count % 1000, 3);
+  line.put('.');
+  line.put_padded(static_cast<std::uint64_t>(count % 1000), 3);
 }
 
-void append_double(std::string& out, double number) {
-  if (std::isfinite(number)) {
-    append_number(out, number);
-  } else {
-    out += "null";
-  }
+void put_double(TextCursor& line, double number) {
+  std::array<char, kNumberRoom> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
+  const std::string_view digits(text.data(), static_cast<std::size_t>(end - text.data()));
+  line.put(std::isfinite(number) ? digits : "null");
 }
 
-void append_value(std::string& out, const Field::Value& value) {
+void put_value(TextCursor& line, const Field::Value& value) {
   std::visit(
-      [&out](const auto& v) {
+      [&line](const auto& v) {
         using V = std::decay_t<decltype(v)>;
         if constexpr (std::is_same_v<V, std::string_view>) {
-          append_json_string(out, v);
+          put_json_string(line, v);
         } else if constexpr (std::is_same_v<V, bool>) {
-          out += v ? "true" : "false";
+          line.put(v ? std::string_view("true") : "false");
         } else if constexpr (std::is_same_v<V, double>) {
-          append_double(out, v);
+          put_double(line, v);
         } else if constexpr (std::is_same_v<V, std::chrono::microseconds>) {
-          append_milliseconds(out, v);
+          put_milliseconds(line, v);
         } else {
-          append_number(out, v);
+          line.put_number(v);
         }
       },
       value);
+}
+
+std::size_t room_of(const Field& field) {
+  constexpr std::size_t kMarks = std::string_view(",\"\":").size();
+  const auto* text = std::get_if<std::string_view>(&field.value);
+  return field.key.size() + kMarks + (text != nullptr ? json_string_room(*text) : kNumberRoom);
 }
 
 // Returns how much of `text` was written before a write failed, as on a full disk.
@@ -132,30 +126,35 @@ Log::~Log() {
 
 void Log::write(Level level, std::string_view message, Fields fields, MoreFields more) {
   if (!enabled(level)) return;
-  static thread_local std::string text;  // one for all lines of a thread
-  text.clear();
-  append_line(text, level, message, fields, more);
-  hand_over(text, level >= Level::kWarning);
-  if (text.capacity() > kMostKeptLine) std::string().swap(text);
+  static thread_local std::string room;  // one for all lines of a thread
+  hand_over(line(room, level, message, fields, more), level >= Level::kWarning);
+  if (room.size() > kMostKeptLine) std::string().swap(room);
 }
 
-void Log::append_line(std::string& line, Level level, std::string_view message, Fields fields,
-                      MoreFields more) const {
-  line += R"({"time":")";
-  append_timestamp(line, clock_.wall_now());
-  line += R"(","level":")";
-  line += kLevelNames[static_cast<std::size_t>(level)];
-  line += R"(","message":)";
-  append_json_string(line, message);
-  const auto append = [&line](const Field& field) {
-    line += ",\"";
-    line += field.key;
-    line += "\":";
-    append_value(line, field.value);
+std::string_view Log::line(std::string& room, Level level, std::string_view message, Fields fields,
+                           MoreFields more) const {
+  constexpr std::size_t kFrame = 100;  // time, level, and the marks about them
+  std::size_t most = kFrame + json_string_room(message);
+  for (const Field& field : fields) most += room_of(field);
+  for (const Field& field : more) most += room_of(field);
+  if (room.size() < most) room.resize(most);
+  TextCursor line(room.data());
+  line.put(R"({"time":")");
+  put_timestamp(line, clock_.wall_now());
+  line.put(R"(","level":")");
+  line.put(kLevelNames[static_cast<std::size_t>(level)]);
+  line.put(R"(","message":)");
+  put_json_string(line, message);
+  const auto put = [&line](const Field& field) {
+    line.put(",\"");
+    line.put(field.key);
+    line.put("\":");
+    put_value(line, field.value);
   };
-  for (const Field& field : fields) append(field);
-  for (const Field& field : more) append(field);
-  line += "}\n";
+  for (const Field& field : fields) put(field);
+  for (const Field& field : more) put(field);
+  line.put("}\n");
+  return {room.data(), static_cast<std::size_t>(line.at() - room.data())};
 }
 
 void Log::hand_over(std::string_view line, bool urgent) {
@@ -201,9 +200,9 @@ void Log::run() {
 }
 
 std::uint64_t Log::write_out(std::string_view batch, std::uint64_t lost) {
-  std::string loss;
-  if (lost != 0) append_line(loss, Level::kWarning, kLinesLost, {{"lines", lost}}, {});
-  const bool told = loss.empty() || write_lines(loss) == 0;
+  std::string room;
+  const auto loss = [&] { return line(room, Level::kWarning, kLinesLost, {{"lines", lost}}, {}); };
+  const bool told = lost == 0 || write_lines(loss()) == 0;
   return (told ? 0 : lost) + write_lines(batch);
 }
 

@@ -100,8 +100,9 @@ class Log {
   static constexpr std::size_t kMostPending = std::size_t{1} << 20U;
 
   void write(Level level, std::string_view message, Fields fields, MoreFields more = {});
-  void append_line(std::string& line, Level level, std::string_view message, Fields fields,
-                   MoreFields more) const;
+  // The line, written into `room`, which grows to what it may need.
+  std::string_view line(std::string& room, Level level, std::string_view message, Fields fields,
+                        MoreFields more) const;
   void hand_over(std::string_view line, bool urgent);
   void run();
   // Both are called by the thread alone. The first tells of lines lost before, and returns those

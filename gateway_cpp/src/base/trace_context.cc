@@ -53,12 +53,15 @@ std::string TraceParents::accept(std::string_view text) {
 
 std::string TraceParents::fresh() {
   const auto id = [this] { return std::max<std::uint64_t>(random_(), 1); };
-  std::string text = "00-";
-  append_hex(text, id());
-  append_hex(text, id());
-  text += '-';
-  append_hex(text, id());
-  return text + "-01";
+  std::string text(kLength, '0');
+  TextCursor cursor(text.data());
+  cursor.put("00-");
+  put_hex(cursor, id());
+  put_hex(cursor, id());
+  cursor.put('-');
+  put_hex(cursor, id());
+  cursor.put("-01");
+  return text;
 }
 
 }  // namespace penstock::base

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <utility>
 
+#include "base/text_cursor.h"
 #include "openai/endpoints.h"
 
 namespace penstock::http {
@@ -33,6 +34,8 @@ constexpr std::string_view kExposedHeaders =
     "x-ratelimit-remaining-requests, x-ratelimit-reset-requests, x-ratelimit-limit-tokens, "
     "x-ratelimit-remaining-tokens, x-ratelimit-reset-tokens, "
     "allow, accept-encoding, www-authenticate";
+
+constexpr size_t kMarks = std::string_view(": \r\n").size();  // about a header
 
 void add_header(std::string& text, std::string_view name, std::string_view value) {
   text.append(name).append(": ").append(value).append("\r\n");
@@ -78,29 +81,51 @@ void HttpReply::watch_client() {
   connection_.begin_answer(frame_.head.is_http_1_0 ? std::string_view() : kInterim);
 }
 
-std::string HttpReply::head_text(const proxy::AnswerHead& head) const {
-  std::string text;
-  text.reserve(kUsualAnswer);
-  text.append("HTTP/1.1 ").append(std::to_string(head.status)).append(" ");
-  text.append(reason_phrase(head.status)).append("\r\n");
-  if (!head.content_type.empty()) add_header(text, "content-type", head.content_type);
-  add_header(text, "x-request-id", frame_.request_id);
+template <class Visit>
+void HttpReply::each_header(const proxy::AnswerHead& head, const Visit& visit) const {
+  if (!head.content_type.empty()) visit("content-type", head.content_type);
+  visit("x-request-id", frame_.request_id);
   if (openai::dialect_at(frame_.head.target) == openai::Dialect::kAnthropic) {
-    add_header(text, "request-id", frame_.request_id);  // its SDKs look for it here
+    visit("request-id", frame_.request_id);  // its SDKs look for it here
   }
-  if (!frame_.callers_id.empty()) add_header(text, "x-client-request-id", frame_.callers_id);
-  for (const auto& header : head.headers) add_header(text, header.name, header.value);
-  for (const auto& header : added_) add_header(text, header.name, header.value);
-  if (frame_.depends_on_origin) add_header(text, "vary", "origin");
+  if (!frame_.callers_id.empty()) visit("x-client-request-id", frame_.callers_id);
+  for (const auto& header : head.headers) visit(header.name, header.value);
+  for (const auto& header : added_) visit(header.name, header.value);
+  if (frame_.depends_on_origin) visit("vary", "origin");
   if (!frame_.reader.empty()) {
-    add_header(text, "access-control-allow-origin", frame_.reader);
-    add_header(text, "access-control-expose-headers", kExposedHeaders);
+    visit("access-control-allow-origin", frame_.reader);
+    visit("access-control-expose-headers", kExposedHeaders);
   }
   if (keep_alive_ == KeepAlive::kNo) {
-    add_header(text, "connection", "close");
+    visit("connection", "close");
   } else if (frame_.head.is_http_1_0) {
-    add_header(text, "connection", "keep-alive");
+    visit("connection", "keep-alive");
   }
+}
+
+std::string HttpReply::head_text(const proxy::AnswerHead& head) const {
+  constexpr std::string_view kVersion = "HTTP/1.1 ";
+  const std::string_view reason = reason_phrase(head.status);
+  size_t most = kVersion.size() + base::TextCursor::kNumberRoom + reason.size() + kMarks;
+  each_header(head, [&most](std::string_view name, std::string_view value) {
+    most += name.size() + value.size() + kMarks;
+  });
+  std::string text;
+  text.reserve(std::max(most, kUsualAnswer));
+  text.resize(most);
+  base::TextCursor line(text.data());
+  line.put(kVersion);
+  line.put_number(head.status);
+  line.put(' ');
+  line.put(reason);
+  line.put("\r\n");
+  each_header(head, [&line](std::string_view name, std::string_view value) {
+    line.put(name);
+    line.put(": ");
+    line.put(value);
+    line.put("\r\n");
+  });
+  text.resize(static_cast<size_t>(line.at() - text.data()));
   return text;
 }
 

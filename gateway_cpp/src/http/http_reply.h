@@ -62,6 +62,8 @@ class HttpReply final : public proxy::Reply {
 
  private:
   Awaitable<Sent> answer_in_pieces(const proxy::AnswerHead& head, proxy::HeldAnswer& body);
+  template <class Visit>
+  void each_header(const proxy::AnswerHead& head, const Visit& visit) const;
   std::string head_text(const proxy::AnswerHead& head) const;
   std::string head_text(const proxy::AnswerHead& head, size_t body_bytes) const;
   std::string_view framed(runtime::Payload& payload, proxy::Piece piece) const;

@@ -65,7 +65,7 @@ bool takes(std::string_view methods, std::string_view method) {
 }  // namespace
 
 Match match(std::string_view method, std::string_view target) {
-  auto place = find(target.substr(0, target.find_first_of("?#")));
+  auto place = find(openai::path_of(target));
   if (method == "OPTIONS") {
     return place ? Options{place->found.page, place->methods} : Options{};
   }

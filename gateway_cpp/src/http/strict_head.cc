@@ -18,10 +18,6 @@ bool is_token(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), is_token_character);
 }
 
-bool has_control(std::string_view text) {
-  return std::any_of(text.begin(), text.end(), is_control);
-}
-
 bool is_number(std::string_view text) {
   return !text.empty() && text.size() <= 18 && std::all_of(text.begin(), text.end(), is_digit);
 }
@@ -44,7 +40,8 @@ class HeadReader {
     head_.target = line.substr(first + 1, last - first - 1);
     if (!is_token(head_.method)) return "the method is not a word";
     if (head_.target.empty() || has_control(head_.target) ||
-        head_.target.find_first_of(" \t") != std::string_view::npos) {
+        head_.target.find(' ') != std::string_view::npos ||
+        head_.target.find('\t') != std::string_view::npos) {
       return "the path holds blanks or control characters";
     }
     if (version != "HTTP/1.1" && version != "HTTP/1.0") return "the version is not HTTP/1.0 or 1.1";

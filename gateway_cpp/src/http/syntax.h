@@ -1,14 +1,18 @@
 // The character classes and lists of HTTP/1 (RFC 9110, 5.6), on bytes and without a locale.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <string_view>
 
 namespace penstock::http {
 
-inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-inline bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 inline char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; }
 
@@ -25,11 +29,34 @@ inline bool is_control(char c) {
   return (byte < 0x20 && c != '\t') || byte == 0x7f;
 }
 
-// Of a method or a field's name.
-inline bool is_token_character(char c) {
-  constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
-  return is_digit(c) || is_letter(c) || (kMarks.find(c) != std::string_view::npos && c != '\0');
+// Whether one of the eight bytes of a word is a control character, the tab too: each test sets the
+// high bit of a byte that fails it, or of one behind such a byte.
+inline bool may_have_control(uint64_t word) {
+  constexpr uint64_t kOnes = 0x0101010101010101U;
+  const uint64_t below_space = (word - kOnes * 0x20U) & ~word;
+  const uint64_t differing = word ^ (kOnes * 0x7fU);
+  const uint64_t deletes = (differing - kOnes) & ~differing;
+  return ((below_space | deletes) & (kOnes * 0x80U)) != 0;
 }
+
+inline bool has_control(std::string_view text) {
+  size_t i = 0;
+  for (uint64_t word = 0; i + sizeof word <= text.size(); i += sizeof word) {
+    std::memcpy(&word, text.data() + i, sizeof word);
+    if (may_have_control(word)) break;
+  }
+  return std::any_of(text.begin() + static_cast<std::ptrdiff_t>(i), text.end(), is_control);
+}
+
+// Of a method or a field's name.
+inline constexpr std::array<bool, 256> kTokenCharacters = [] {
+  std::array<bool, 256> is{};
+  for (const char c : std::string_view("!#$%&'*+-.^_`|~")) is[static_cast<unsigned char>(c)] = true;
+  for (int c = 0; c < 128; ++c) is[c] |= is_digit(static_cast<char>(c)) || is_letter(static_cast<char>(c));
+  return is;
+}();
+
+inline bool is_token_character(char c) { return kTokenCharacters[static_cast<unsigned char>(c)]; }
 
 inline bool same_text(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;

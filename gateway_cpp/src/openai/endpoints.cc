@@ -57,9 +57,11 @@ const Endpoint* find_endpoint(std::string_view path) {
   return row == kTable.end() ? nullptr : &*row;
 }
 
-const Endpoint* endpoint_at(std::string_view target) {
-  return find_endpoint(target.substr(0, target.find_first_of("?#")));
+std::string_view path_of(std::string_view target) {
+  return target.substr(0, std::min(target.find('?'), target.find('#')));
 }
+
+const Endpoint* endpoint_at(std::string_view target) { return find_endpoint(path_of(target)); }
 
 Dialect dialect_at(std::string_view path) {
   if (const Endpoint* endpoint = endpoint_at(path)) return endpoint->dialect;

@@ -41,6 +41,9 @@ std::span<const Endpoint> endpoints();
 // By any of its names; null: there is none.
 const Endpoint* find_endpoint(std::string_view path);
 
+// Of a target with a query, or with what browsers keep for themselves.
+std::string_view path_of(std::string_view target);
+
 // At the path of a target with a query; null: there is none.
 const Endpoint* endpoint_at(std::string_view target);
 

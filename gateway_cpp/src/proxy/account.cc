@@ -47,11 +47,11 @@ void Account::open(std::string deployment, std::string adapter,
   }
 }
 
-void Account::cost(const v1::Usage& usage) {
-  counts_.prompt_tokens += usage.prompt_tokens();
-  counts_.completion_tokens += usage.completion_tokens();
-  counts_.cached_tokens += usage.cached_tokens();
-  counts_.cost_nanousd += usage.cost_nanousd();
+void Account::cost(const upstream::Usage& usage) {
+  counts_.prompt_tokens += usage.prompt_tokens;
+  counts_.completion_tokens += usage.completion_tokens;
+  counts_.cached_tokens += usage.cached_tokens;
+  counts_.cost_nanousd += usage.cost_nanousd;
 }
 
 }  // namespace penstock::proxy

@@ -32,7 +32,7 @@ class Account final : public upstream::Payer {
   // It goes to a replica of this deployment.
   void open(std::string deployment, std::string adapter,
             std::shared_ptr<base::DeploymentMetrics> metrics);
-  void cost(const v1::Usage& usage) override;
+  void cost(const upstream::Usage& usage) override;
 
  private:
   const base::Clock& clock_;

@@ -63,11 +63,11 @@ void add_rates(AnswerHead& head, const admission::RateState& rates) {
 }
 
 // Who answered, and what it had not to compute. A head that counted no prompt says nothing of that.
-void add_facts(AnswerHead& head, std::string backend_version, const v1::Head& told) {
+void add_facts(AnswerHead& head, std::string backend_version, const upstream::Head& told) {
   add_if_told(head, "x-penstock-backend-version", std::move(backend_version));
-  add_if_told(head, "x-penstock-model-version", told.model_version());
-  if (told.prompt_tokens() == 0) return;
-  head.headers.push_back({"x-penstock-prefix-hit", std::to_string(told.cached_tokens())});
+  add_if_told(head, "x-penstock-model-version", told.model_version);
+  if (told.prompt_tokens == 0) return;
+  head.headers.push_back({"x-penstock-prefix-hit", std::to_string(told.cached_tokens)});
 }
 
 // What is ours is said again where it has changed: another replica answers than was asked first.
@@ -81,12 +81,12 @@ bool was_told(const std::vector<openai::Header>& told, const openai::Header& hea
 
 Awaitable<RequestFlow::Delivered> RequestFlow::deliver(Exchange& x) {
   x.settlement.enter(base::Phase::kStream);
-  const v1::Head& head = x.attempt->call->head();
-  x.record().model_version = head.model_version();
+  const upstream::Head& head = x.attempt->call->head();
+  x.record().model_version = head.model_version;
   note_degraded(x);
   arm_unless_none(x.deadline, parts_.config.silence);
   x.last_heard = parts_.timers.now();
-  const bool streamed = x.stream_begun || is_event_stream(head.content_type());
+  const bool streamed = x.stream_begun || is_event_stream(head.content_type);
   return streamed ? streamed_answer(x) : unary(x);
 }
 
@@ -116,18 +116,18 @@ void RequestFlow::note_success(Exchange& x) {
   RequestRecord& record = x.record();
   record.outcome = base::Outcome::kSucceeded;
   if (!x.attempt->call->finished()) return;
-  const v1::Usage& usage = x.attempt->call->outcome().usage();
-  record.prompt_tokens = usage.prompt_tokens();
-  record.completion_tokens = usage.completion_tokens();
-  record.cached_tokens = usage.cached_tokens();
-  const v1::Timings& engine = x.attempt->call->outcome().timings();
-  if (engine.prefill_us() > 0) {
-    record.engine_ttft = std::chrono::microseconds(engine.queue_us() + engine.prefill_us());
+  const upstream::Outcome& outcome = x.attempt->call->outcome();
+  const upstream::Usage usage = outcome.usage.value_or(upstream::Usage());
+  record.prompt_tokens = usage.prompt_tokens;
+  record.completion_tokens = usage.completion_tokens;
+  record.cached_tokens = usage.cached_tokens;
+  if (outcome.prefill_us > 0) {
+    record.engine_ttft = std::chrono::microseconds(outcome.queue_us + outcome.prefill_us);
   }
   const dispatch::Cost cost{
       .body_bytes = x.body_bytes,
-      .prompt_tokens = usage.prompt_tokens() + x.attempt->call->head().trimmed_tokens(),
-      .completion_tokens = usage.completion_tokens()};
+      .prompt_tokens = usage.prompt_tokens + x.attempt->call->head().trimmed_tokens,
+      .completion_tokens = usage.completion_tokens};
   x.dispatcher->note_answer(*x.attempt->target.replica, cost, x.wanted.estimate);
   if (x.suspect) parts_.suspects.answered(*x.fingerprint);
 }
@@ -164,13 +164,13 @@ Awaitable<void> RequestFlow::fail(Exchange& x, const base::Error& error) {
 
 // Model and adapter, with their versions. A replica that does not tell its model has the route's.
 std::string RequestFlow::backend_version(const Exchange& x) {
-  const v1::Head& told = x.attempt->call->head();
+  const upstream::Head& told = x.attempt->call->head();
   const std::string& adapter = x.settlement.record.adapter;
-  const std::string& model = told.model().empty() ? x.route.deployment->model : told.model();
+  const std::string& model = told.model.empty() ? x.route.deployment->model : told.model;
   std::string version;
-  version.reserve(model.size() + told.model_version().size() + adapter.size() + 2);
+  version.reserve(model.size() + told.model_version.size() + adapter.size() + 2);
   version += model;
-  if (!told.model_version().empty()) version.append("@").append(told.model_version());
+  if (!told.model_version.empty()) version.append("@").append(told.model_version);
   if (!adapter.empty()) version.append("+").append(adapter);
   return version;
 }
@@ -209,7 +209,7 @@ void RequestFlow::introduce(AnswerHead& head, std::string_view traceparent,
 }
 
 void RequestFlow::begin_stream(Exchange& x, std::string_view content_type) {
-  const unsigned told = x.attempt ? x.attempt->call->head().status() : 0;
+  const unsigned told = x.attempt ? x.attempt->call->head().status : 0;
   const unsigned status = told != 0 ? told : 200;
   AnswerHead head = head_of(x, status, content_type);
   head.headers.push_back({"cache-control", "no-cache"});

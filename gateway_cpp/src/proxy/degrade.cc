@@ -20,10 +20,10 @@ std::string text_of(const routing::Rung& rung) {
   return rung.kind == Kind::kTrim ? "trim" : "fallback:" + rung.deployment;
 }
 
-std::string trimmed_text(const v1::Head& head) {
-  if (head.trimmed_messages() == 0 && head.trimmed_tokens() == 0) return {};
-  return "messages=" + std::to_string(head.trimmed_messages()) +
-         ", tokens=" + std::to_string(head.trimmed_tokens());
+std::string trimmed_text(const upstream::Head& head) {
+  if (head.trimmed_messages == 0 && head.trimmed_tokens == 0) return {};
+  return "messages=" + std::to_string(head.trimmed_messages) +
+         ", tokens=" + std::to_string(head.trimmed_tokens);
 }
 
 }  // namespace

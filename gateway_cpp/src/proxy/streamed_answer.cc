@@ -64,7 +64,7 @@ class RequestFlow::Shortcut final : public runtime::Signal::Reader {
 // is taken, so no credit goes back and the replica is held.
 Awaitable<void> RequestFlow::stream(Exchange& x) {
   upstream::Call& call = *x.attempt->call;
-  if (!x.stream_begun) begin_stream(x, call.head().content_type());
+  if (!x.stream_begun) begin_stream(x, call.head().content_type);
   if (!x.told_early.empty()) tell_late(x);
   arm_unless_none(x.heartbeat, parts_.config.heartbeat);
   Shortcut shortcut(*this, x);
@@ -162,26 +162,26 @@ void RequestFlow::hold_end(Exchange& x) {
 void RequestFlow::add_metadata(Exchange& x) {
   const std::string last(x.payload.bytes().substr(x.payload.size() - x.end.bytes()));
   const RequestRecord& record = x.record();
-  const v1::Head& head = x.attempt->call->head();
-  const v1::Usage& usage = x.attempt->call->outcome().usage();
+  const upstream::Head& head = x.attempt->call->head();
+  const upstream::Usage usage = x.attempt->call->outcome().usage.value_or(upstream::Usage());
   const std::string version = backend_version(x);
   x.payload.drop_last(last.size());
   x.payload.append(metadata_event(*x.names, {.trace_id = record.trace_id,
                                              .backend = record.deployment,
                                              .replica = record.replica,
                                              .backend_version = version,
-                                             .model_version = head.model_version(),
+                                             .model_version = head.model_version,
                                              .adapter_version = record.adapter,
                                              .degraded = record.degraded,
-                                             .trimmed_messages = head.trimmed_messages(),
-                                             .trimmed_tokens = head.trimmed_tokens(),
+                                             .trimmed_messages = head.trimmed_messages,
+                                             .trimmed_tokens = head.trimmed_tokens,
                                              .queue = x.queue_wait,
                                              .estimated_wait = x.estimated_wait,
                                              .ttft = record.ttft.value_or(x.settlement.age()),
                                              .total = x.settlement.age(),
-                                             .prompt_tokens = usage.prompt_tokens(),
-                                             .completion_tokens = usage.completion_tokens(),
-                                             .cached_tokens = usage.cached_tokens(),
+                                             .prompt_tokens = usage.prompt_tokens,
+                                             .completion_tokens = usage.completion_tokens,
+                                             .cached_tokens = usage.cached_tokens,
                                              .attempts = record.attempts}));
   x.payload.append(last);
 }

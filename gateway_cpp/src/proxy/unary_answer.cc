@@ -92,10 +92,10 @@ Awaitable<void> RequestFlow::send_whole(Exchange& x, HeldAnswer& answer) {
   x.large.reset();
   const upstream::Call& call = *x.attempt->call;
   RequestRecord& record = x.record();
-  record.status = call.head().status() != 0 ? call.head().status() : 200;
+  record.status = call.head().status != 0 ? call.head().status : 200;
   x.settlement.first_byte();
   x.answered = true;
-  const std::string_view type = call.head().content_type();
+  const std::string_view type = call.head().content_type;
   const auto head = head_of(x, record.status, type.empty() ? kJson : type);
   const size_t bytes = answer.size();
   const Sent sent = co_await x.reply.answer(head, answer);

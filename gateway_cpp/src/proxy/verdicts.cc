@@ -105,9 +105,9 @@ milliseconds RequestFlow::back_in(const Exchange& x) {
 // Why an answer that has come to its end is not a whole one.
 RequestFlow::Failed RequestFlow::fault_of_end(const Exchange& x) {
   if (x.attempt->call->failed()) return failure_error(x);
-  const v1::Finished& outcome = x.attempt->call->outcome();
+  const upstream::Outcome& outcome = x.attempt->call->outcome();
   const std::string& wanted = x.settlement.record.adapter;
-  const std::string& used = outcome.adapter();
+  const std::string& used = outcome.adapter;
   // Replicas that know no digests need not say what they used.
   const bool untold = used.empty() && x.route.digest().empty();
   if (!untold && used != wanted) {
@@ -117,7 +117,7 @@ RequestFlow::Failed RequestFlow::fault_of_end(const Exchange& x) {
             (used.empty() ? "no adapter" : "the adapter `" + used + "`") + " instead of " +
             (wanted.empty() ? "the base model" : "`" + wanted + "`") + ". Send the request again.");
   }
-  const auto& reasons = outcome.finish_reasons();
+  const auto& reasons = outcome.finish_reasons;
   const auto bad = std::find_if(reasons.begin(), reasons.end(), has_no_end);
   if (bad == reasons.end()) return std::nullopt;
   return base::make_error(base::Kind::kUpstreamFailed,

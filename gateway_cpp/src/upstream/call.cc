@@ -4,16 +4,16 @@
 
 namespace penstock::upstream {
 
-void Held::settle(const v1::Usage& usage, Ended ended) {
+void Held::settle(const Usage& usage, Ended ended) {
   if (const auto told = std::exchange(payer, nullptr)) told->cost(usage);
-  place.worked(admission::TokenEstimate::work_of(usage.prompt_tokens(), usage.completion_tokens()));
+  place.worked(admission::TokenEstimate::work_of(usage.prompt_tokens, usage.completion_tokens));
   if (ended == Ended::kCutShort) place.cut_short();
   place.release();
 }
 
 void Held::drop(Silence silence) {
   if (silence == Silence::kLost) place.lost();
-  const v1::Usage usage = seen;
+  const Usage usage = seen;
   settle(usage, Ended::kCutShort);
 }
 
@@ -39,35 +39,43 @@ void Call::cancel() {
   if (auto link = std::move(link_)) link->release(*this);
 }
 
-void Call::deliver(v1::CallEvent& event) {
-  if (event.has_head()) {
-    head_.Swap(event.mutable_head());
-    has_head_ = true;
-    held_.seen.set_prompt_tokens(head_.prompt_tokens());
-    held_.seen.set_cached_tokens(head_.cached_tokens());
-  }
-  if (event.has_chunk()) {
-    const v1::Chunk& chunk = event.chunk();
-    deliver({.body = chunk.body(), .events = chunk.events(), .tokens = chunk.tokens()});
-    if (keeps_groups_) take_groups_of(*event.mutable_chunk());
-  }
-  if (event.has_finished()) {
-    outcome_.Swap(event.mutable_finished());
-    end_ = End::kFinished;
-    held_.settle(outcome_.has_usage() ? outcome_.usage() : v1::Usage(held_.seen),
-                 Held::Ended::kWhole);
-  } else if (event.has_failed()) {
-    failure_.error.Swap(event.mutable_failed()->mutable_error());
-    end_ = End::kFailed;
-    held_.settle(event.failed().has_usage() ? event.failed().usage() : v1::Usage(held_.seen),
-                 Held::Ended::kCutShort);
+void Call::deliver(const CallEvent& event) {
+  CallEvent::Rest* rest = event.rest;
+  if (rest != nullptr && rest->head) begin(*std::move(rest->head));
+  take_chunk(event.chunk);
+  if (rest == nullptr) return;
+  v1::CallEvent* parsed = rest->parsed;
+  if (keeps_groups_ && parsed != nullptr) take_groups_of(*parsed->mutable_chunk());
+  if (rest->finished) {
+    finish(*std::move(rest->finished));
+  } else if (parsed != nullptr && parsed->has_failed()) {
+    end_failed(*parsed->mutable_failed());
   }
 }
 
-void Call::deliver(const ChunkView& chunk) {
+void Call::begin(Head head) {
+  head_ = std::move(head);
+  has_head_ = true;
+  held_.seen.prompt_tokens = head_.prompt_tokens;
+  held_.seen.cached_tokens = head_.cached_tokens;
+}
+
+void Call::take_chunk(const ChunkView& chunk) {
   pending_.append(chunk.body);
   pending_events_ += chunk.events;
-  held_.seen.set_completion_tokens(held_.seen.completion_tokens() + chunk.tokens);
+  held_.seen.completion_tokens += chunk.tokens;
+}
+
+void Call::finish(Outcome outcome) {
+  outcome_ = std::move(outcome);
+  end_ = End::kFinished;
+  held_.settle(outcome_.usage.value_or(held_.seen), Held::Ended::kWhole);
+}
+
+void Call::end_failed(v1::Failed& failed) {
+  failure_.emplace().error.Swap(failed.mutable_error());
+  end_ = End::kFailed;
+  held_.settle(failed.has_usage() ? usage_of(failed.usage()) : held_.seen, Held::Ended::kCutShort);
 }
 
 void Call::take_groups_of(v1::Chunk& chunk) {

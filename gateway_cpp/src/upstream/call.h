@@ -5,13 +5,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "dispatch/turn.h"
 #include "penstock/v1/inference.pb.h"
 #include "runtime/payload.h"
-#include "upstream/chunk_view.h"
+#include "upstream/call_event.h"
 
 namespace penstock::runtime {
 class Signal;
@@ -51,7 +52,7 @@ class Payer {
   Payer(const Payer&) = delete;
   Payer& operator=(const Payer&) = delete;
   virtual ~Payer() = default;
-  virtual void cost(const v1::Usage& usage) = 0;
+  virtual void cost(const Usage& usage) = 0;
 };
 
 // What is held for a call until the replica is done with it, however long its owner stays: one that
@@ -59,12 +60,12 @@ class Payer {
 struct Held {
   dispatch::Place place;
   std::shared_ptr<Payer> payer;  // null: nobody
-  v1::Usage seen;                // what has come of the call so far
+  Usage seen;                    // what has come of the call so far
 
   // The replica is done with the call, and says what it cost; one that failed or was cancelled says
   // nothing of how long calls take.
   enum class Ended : uint8_t { kWhole, kCutShort };
-  void settle(const v1::Usage& usage, Ended ended);
+  void settle(const Usage& usage, Ended ended);
   // The replica tells nothing any more: what was seen is what it cost.
   enum class Silence : uint8_t { kLost, kUnanswered };
   void drop(Silence silence);
@@ -83,7 +84,7 @@ class Call {
   // ---- for the request
 
   bool has_head() const { return has_head_; }
-  const v1::Head& head() const { return head_; }
+  const Head& head() const { return head_; }
   bool has_bytes() const { return !pending_.empty(); }
   // SSE events among the pending bytes.
   uint32_t pending_events() const { return pending_events_; }
@@ -101,8 +102,8 @@ class Call {
   bool ended() const { return end_ != End::kNot; }
   bool finished() const { return end_ == End::kFinished; }
   bool failed() const { return end_ == End::kFailed; }
-  const v1::Finished& outcome() const { return outcome_; }  // when finished
-  const CallFailure& failure() const { return failure_; }   // when failed
+  const Outcome& outcome() const { return outcome_; }  // when finished
+  const CallFailure& failure() const { return *failure_; }  // when failed
 
   // Idempotent. The replica stops; nothing more is delivered.
   void cancel();
@@ -114,9 +115,8 @@ class Call {
 
   // ---- for what carries the call
 
-  // Takes what it wants out of the event, by swapping.
-  void deliver(v1::CallEvent& event);
-  void deliver(const ChunkView& chunk);
+  // Takes what it wants out of the event.
+  void deliver(const CallEvent& event);
   void fail(CallFailure failure);
   runtime::Signal& news() { return news_; }
   // True while the carrier has this call on its list of calls to wake.
@@ -125,7 +125,11 @@ class Call {
  private:
   enum class End : uint8_t { kNot, kFinished, kFailed };
 
+  void begin(Head head);
+  void take_chunk(const ChunkView& chunk);
   void take_groups_of(v1::Chunk& chunk);
+  void finish(Outcome outcome);
+  void end_failed(v1::Failed& failed);
 
   std::shared_ptr<CallLink> link_;  // null once released
   Held held_;
@@ -139,9 +143,9 @@ class Call {
   bool has_head_ = false;
   bool keeps_groups_ = false;
   End end_ = End::kNot;
-  v1::Head head_;
-  v1::Finished outcome_;
-  CallFailure failure_;
+  Head head_;
+  Outcome outcome_;
+  std::optional<CallFailure> failure_;
 };
 
 }  // namespace penstock::upstream

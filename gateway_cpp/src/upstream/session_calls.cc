@@ -21,7 +21,7 @@ bool SessionCalls::remove(Call& call) {
 
 bool SessionCalls::take_in(std::string_view message) {
   if (!frame_.read(message)) return false;
-  for (const FrameReader::Event& event : frame_.events()) deliver(event);
+  for (const CallEvent& event : frame_.events()) deliver(event);
   return true;
 }
 
@@ -37,35 +37,32 @@ void SessionCalls::give_up_unanswered(unsigned rounds) {
 }
 
 // What came of it meanwhile is for nobody.
-void SessionCalls::settle_cancelled(const v1::CallEvent& event) {
-  const auto found = cancelled_.find(event.call_id());
+void SessionCalls::settle_cancelled(const CallEvent& event) {
+  const auto found = cancelled_.find(event.call_id);
   if (found == cancelled_.end()) return;
   Held& held = found->second.held;
-  if (event.has_cancelled()) {
-    held.settle(event.cancelled().usage(), Held::Ended::kCutShort);
-  } else if (event.has_finished()) {
-    held.settle(event.finished().usage(), Held::Ended::kWhole);
-  } else if (event.has_failed()) {
-    held.settle(event.failed().usage(), Held::Ended::kCutShort);
+  const v1::CallEvent* parsed = event.rest->parsed;
+  if (parsed != nullptr && parsed->has_cancelled()) {
+    held.settle(usage_of(parsed->cancelled().usage()), Held::Ended::kCutShort);
+  } else if (event.rest->finished) {
+    held.settle(event.rest->finished->usage.value_or(Usage()), Held::Ended::kWhole);
+  } else if (parsed != nullptr && parsed->has_failed()) {
+    held.settle(usage_of(parsed->failed().usage()), Held::Ended::kCutShort);
   } else {
     return;
   }
   cancelled_.erase(found);
 }
 
-void SessionCalls::deliver(const FrameReader::Event& event) {
+void SessionCalls::deliver(const CallEvent& event) {
   const auto found = calls_.find(event.call_id);
   if (found == calls_.end()) {
-    if (event.other != nullptr) settle_cancelled(*event.other);
+    if (event.rest != nullptr) settle_cancelled(event);
     return;
   }
   Call& call = *found->second;
-  if (event.other == nullptr) {
-    call.deliver(event.chunk);
-  } else {
-    call.deliver(*event.other);
-    if (call.ended()) calls_.erase(found);
-  }
+  call.deliver(event);
+  if (call.ended()) calls_.erase(found);
   list(call);
 }
 

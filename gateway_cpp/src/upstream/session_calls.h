@@ -66,8 +66,8 @@ class SessionCalls {
   };
 
   void drop_cancelled(Held::Silence silence);
-  void deliver(const FrameReader::Event& event);
-  void settle_cancelled(const v1::CallEvent& event);
+  void deliver(const CallEvent& event);
+  void settle_cancelled(const CallEvent& event);
   void list(Call& call);
 
   std::unordered_map<uint64_t, Call*> calls_;

@@ -163,7 +163,7 @@ TEST_F(AdmitTest, ChargesALostStreamItsPromptAndWhatCame) {
   v1::CallEvent event;
   event.mutable_chunk()->set_body("data: b\n\n");
   event.mutable_chunk()->set_tokens(3);
-  call().call->deliver(event);
+  call().put(event);
   call().lose(Source::kLost);
   EXPECT_EQ(usage().prompt_tokens, 11U);
   EXPECT_EQ(usage().completion_tokens, 3U);

@@ -128,7 +128,7 @@ TEST_F(DegradeTest, BooksWhatAFailedAttemptCostWhereItWasMade) {
   event.mutable_failed()->mutable_error()->set_code("internal_error");
   event.mutable_failed()->mutable_usage()->set_prompt_tokens(7);
   event.mutable_failed()->mutable_usage()->set_cost_nanousd(70);
-  call(0).call->deliver(event);
+  call(0).put(event);
   call(0).call->news().raise();
   loop_.poll();
   answer(1);

@@ -58,9 +58,8 @@ class FakeUpstream final : public upstream::Upstream {
     }
     // Its answer to the cancel.
     void acknowledge(uint32_t prompt_tokens, uint32_t completion_tokens) {
-      v1::Usage usage;
-      usage.set_prompt_tokens(prompt_tokens);
-      usage.set_completion_tokens(completion_tokens);
+      const upstream::Usage usage{.prompt_tokens = prompt_tokens,
+                                  .completion_tokens = completion_tokens};
       held.settle(usage, upstream::Held::Ended::kCutShort);
     }
     void fail(uint32_t status, const std::string& code, v1::Fault fault, v1::Retry retry) {
@@ -73,6 +72,11 @@ class FakeUpstream final : public upstream::Upstream {
       error.set_fault(fault);
       error.set_retry(retry);
       deliver(event);
+    }
+    // Comes together with what comes next.
+    void put(v1::CallEvent& event) {
+      upstream::CallEvent::Rest rest;
+      call->deliver(upstream::event_of(event, rest));
     }
     void lose(upstream::CallFailure::Source source) {
       upstream::CallFailure failure;
@@ -92,7 +96,7 @@ class FakeUpstream final : public upstream::Upstream {
 
    private:
     void deliver(v1::CallEvent& event) {
-      call->deliver(event);
+      put(event);
       call->news().raise();
     }
     bool begun_ = false;

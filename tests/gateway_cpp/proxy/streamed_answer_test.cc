@@ -63,7 +63,7 @@ TEST_F(StreamUnderWayTest, AClientWhoseLeavingShowsAtAWriteIsGone) {
 TEST_F(StreamUnderWayTest, AnEventThatComesWithTheEndIsTheLast) {
   v1::CallEvent last;
   last.mutable_chunk()->set_body(kEnd);
-  call().call->deliver(last);
+  call().put(last);
   call().finish();
   EXPECT_TRUE(done_);
   EXPECT_EQ(reply_.text, "data: a\n\n" + kEnd);

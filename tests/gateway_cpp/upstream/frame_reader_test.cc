@@ -38,14 +38,14 @@ TEST(FrameReaderTest, ReadsChunksWhereTheyLie) {
   const std::string message = frame_of({chunk_of(7, "data: one\n\n", 1, 2), chunk_of(300, "two")});
   ASSERT_TRUE(reader.read(message));
   ASSERT_EQ(reader.events().size(), 2U);
-  const FrameReader::Event& first = reader.events().front();
+  const CallEvent& first = reader.events().front();
   EXPECT_EQ(first.call_id, 7U);
   EXPECT_EQ(first.chunk.body, "data: one\n\n");
   EXPECT_EQ(first.chunk.events, 1U);
   EXPECT_EQ(first.chunk.tokens, 2U);
   EXPECT_EQ(reader.events().back().call_id, 300U);
-  for (const FrameReader::Event& event : reader.events()) {
-    EXPECT_EQ(event.other, nullptr);
+  for (const CallEvent& event : reader.events()) {
+    EXPECT_EQ(event.rest, nullptr);
     EXPECT_GE(event.chunk.body.data(), message.data());
     EXPECT_LE(event.chunk.body.data() + event.chunk.body.size(), message.data() + message.size());
   }
@@ -59,10 +59,11 @@ TEST(FrameReaderTest, TellsEventsInTheirOrderWhateverTheySay) {
   FrameReader reader;
   ASSERT_TRUE(reader.read(message));
   ASSERT_EQ(reader.events().size(), 3U);
-  EXPECT_EQ(reader.events()[0].other, nullptr);
-  ASSERT_NE(reader.events()[1].other, nullptr);
+  EXPECT_EQ(reader.events()[0].rest, nullptr);
   EXPECT_EQ(reader.events()[1].call_id, 2U);
-  EXPECT_EQ(reader.events()[1].other->finished().usage().completion_tokens(), 5U);
+  ASSERT_NE(reader.events()[1].rest, nullptr);
+  ASSERT_TRUE(reader.events()[1].rest->finished);
+  EXPECT_EQ(reader.events()[1].rest->finished->usage->completion_tokens, 5U);
   EXPECT_EQ(reader.events()[2].chunk.body, "b");
   EXPECT_EQ(reader.load(), nullptr);
 }
@@ -72,8 +73,78 @@ TEST(FrameReaderTest, LeavesTokensOfAChunkToProtobuf) {
   event.mutable_chunk()->add_groups()->add_token_ids(17);
   FrameReader reader;
   ASSERT_TRUE(reader.read(frame_of({event})));
-  ASSERT_NE(reader.events().front().other, nullptr);
-  EXPECT_EQ(reader.events().front().other->chunk().groups(0).token_ids(0), 17U);
+  ASSERT_NE(reader.events().front().rest, nullptr);
+  ASSERT_NE(reader.events().front().rest->parsed, nullptr);
+  EXPECT_EQ(reader.events().front().rest->parsed->chunk().groups(0).token_ids(0), 17U);
+  EXPECT_EQ(reader.events().front().chunk.body, "a");
+}
+
+// All of an answer that has one token, as it comes in one event.
+v1::CallEvent whole_answer() {
+  v1::CallEvent event = chunk_of(9, "{}");
+  v1::Head& head = *event.mutable_head();
+  head.set_status(200);
+  head.set_content_type("application/json");
+  head.set_prompt_tokens(31);
+  head.set_cached_tokens(16);
+  head.set_queue_wait_us(8);
+  head.set_backend_version("0.1.0");
+  head.set_model_version("main");
+  head.set_model("mini");
+  head.set_trimmed_messages(2);
+  head.set_trimmed_tokens(11);
+  v1::Finished& finished = *event.mutable_finished();
+  finished.mutable_usage()->set_prompt_tokens(31);
+  finished.mutable_usage()->set_cost_nanousd(uint64_t{1} << 40U);
+  finished.mutable_timings()->set_queue_us(3);
+  finished.mutable_timings()->set_prefill_us(4);
+  finished.mutable_timings()->set_decode_us(5);
+  finished.add_finish_reasons("stop");
+  finished.add_finish_reasons("");
+  finished.set_adapter("pirate@1");
+  for (auto* name : {finished.mutable_backend(), finished.mutable_backend_version(),
+                     finished.mutable_model_version(), finished.mutable_request_id(),
+                     finished.mutable_trace_id(), finished.mutable_model(),
+                     finished.mutable_provider_request_id()}) {
+    *name = "said";
+  }
+  finished.set_ttft_us(300);
+  finished.set_total_us(400);
+  return event;
+}
+
+TEST(FrameReaderTest, ReadsAWholeAnswerWhereItLies) {
+  const std::string message = frame_of({whole_answer()});
+  FrameReader reader;
+  EXPECT_TRUE(reads_as_protobuf(reader, message));
+  const CallEvent& event = reader.events().front();
+  ASSERT_NE(event.rest, nullptr);
+  EXPECT_EQ(event.rest->parsed, nullptr);  // nothing of it was protobuf's to read
+  EXPECT_EQ(event.rest->head->model, "mini");
+  EXPECT_EQ(event.rest->finished->adapter, "pirate@1");
+  EXPECT_EQ(event.chunk.body, "{}");
+}
+
+TEST(FrameReaderTest, KeepsNothingOfAnEventForTheNext) {
+  v1::CallEvent bare;
+  bare.set_call_id(3);
+  bare.mutable_finished();
+  FrameReader reader;
+  ASSERT_TRUE(reads_as_protobuf(reader, frame_of({whole_answer(), whole_answer()})));
+  EXPECT_TRUE(reads_as_protobuf(reader, frame_of({bare, whole_answer(), bare})));
+}
+
+TEST(FrameReaderTest, ReadsNamesThatAreNotAsciiAsProtobufDoes) {
+  v1::CallEvent named = whole_answer();
+  named.mutable_head()->set_model("\xc3\xa9t\xc3\xa9");
+  const std::string message = frame_of({named});
+  FrameReader reader;
+  EXPECT_TRUE(reads_as_protobuf(reader, message));
+  EXPECT_EQ(reader.events().front().rest->head->model, named.head().model());
+  std::string broken = message;  // no UTF-8 any more
+  broken[broken.find('\xa9')] = 'x';
+  EXPECT_TRUE(reads_as_protobuf(reader, broken));
+  EXPECT_TRUE(reader.events().empty());
 }
 
 TEST(FrameReaderTest, TellsTheLoadOfTheLastFrameOnly) {
@@ -126,6 +197,12 @@ TEST(FrameReaderTest, ReadsAnyWritingOfAFrameAsProtobufDoes) {
            field(1, long_number + chunk),
            long_tag + field(1, id + chunk).substr(1),
            field(1, id + chunk).substr(0, 1) + long_size + id + chunk,
+           field(1, id + field(2, "") + field(2, {8, 1}) + field(2, {8, 2})),
+           field(1, id + field(4, field(1, {8, 1}) + field(1, {16, 2}) + field(2, {8, 3}))),
+           field(1, id + field(4, field(3, "a") + field(3, "") + unknown)),
+           field(1, id + field(2, field(1, "a"))),
+           field(1, id + field(5, "") + field(4, "")),
+           field(1, id + field(6, field(1, {8, 1}))),
            field(1, of_ten_bytes + chunk),
            field(1, of_eleven_bytes + chunk),
            field(1, id + chunk) + load + load,
@@ -175,7 +252,9 @@ class SomeFrames {
                      static_cast<uint32_t>(below(3)), static_cast<uint32_t>(below(300)));
     const uint64_t kind = below(10);
     if (kind == 0) event.mutable_chunk()->add_groups()->add_token_ids(1);
-    if (kind == 1) event.mutable_head()->set_status(200);
+    if (kind == 1) *event.mutable_head() = whole_answer().head();
+    if (kind == 4) *event.mutable_finished() = whole_answer().finished();
+    if (kind == 5) event = whole_answer();
     if (kind == 2) event.mutable_failed()->mutable_error()->set_message("lost");
     if (kind == 3) event.clear_chunk();
   }

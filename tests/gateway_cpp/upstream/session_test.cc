@@ -153,12 +153,12 @@ TEST_F(SessionTest, HandsEachCallItsOwnEventsOfAFrame) {
   ASSERT_TRUE(replica_.send(frame));
   ASSERT_TRUE(loop_.run_until([&] { return first->has_bytes() && second->ended(); }));
   EXPECT_TRUE(first->has_head());
-  EXPECT_EQ(first->head().content_type(), "text/event-stream");
+  EXPECT_EQ(first->head().content_type, "text/event-stream");
   EXPECT_EQ(text_of(*first), "one");
   EXPECT_FALSE(first->ended());
   EXPECT_EQ(text_of(*second), "two");
   EXPECT_TRUE(second->finished());
-  EXPECT_EQ(second->outcome().usage().prompt_tokens(), 7U);
+  EXPECT_EQ(second->outcome().usage->prompt_tokens, 7U);
   EXPECT_EQ(session->running(), 1U);
 }
 

@@ -1,0 +1,105 @@
+// The fields of a protobuf message, read one after the other where they lie.
+// https://protobuf.dev/programming-guides/encoding/
+//
+// Every method is false, and takes nothing, where the bytes are not what it reads, or written as
+// protobuf would not write them: those are protobuf's to judge.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+namespace penstock::upstream {
+
+// A field's number and how it is written: a number, or so many bytes.
+constexpr uint64_t number_field(int field) { return static_cast<uint64_t>(field) << 3U; }
+constexpr uint64_t bytes_field(int field) { return static_cast<uint64_t>(field) << 3U | 2U; }
+
+inline bool is_ascii(std::string_view text) {
+  constexpr uint64_t kHighs = 0x8080808080808080U;
+  uint64_t seen = 0;
+  size_t i = 0;
+  for (uint64_t word = 0; i + sizeof word <= text.size(); i += sizeof word) {
+    std::memcpy(&word, text.data() + i, sizeof word);
+    seen |= word;
+  }
+  for (; i < text.size(); ++i) seen |= static_cast<unsigned char>(text[i]);
+  return (seen & kHighs) == 0;
+}
+
+class WireFields {
+ public:
+  explicit WireFields(std::string_view bytes) : rest_(bytes) {}
+
+  bool empty() const { return rest_.empty(); }
+
+  // Too large a number is cut, as protobuf cuts it.
+  template <std::unsigned_integral Number>
+  bool number(Number& value) {
+    uint64_t read = 0;
+    for (size_t i = 0; i < rest_.size() && i < kMostBytes; ++i) {
+      const auto byte = static_cast<unsigned char>(rest_[i]);
+      read |= static_cast<uint64_t>(byte & 0x7fU) << (7 * i);
+      if (byte > 0x7fU) continue;
+      if (byte == 0 && i > 0) return false;  // written longer than need be
+      value = static_cast<Number>(read);
+      rest_.remove_prefix(i + 1);
+      return true;
+    }
+    return false;
+  }
+
+  bool bytes(std::string_view& value) {
+    const std::string_view before = rest_;
+    uint64_t size = 0;
+    if (number(size) && size <= rest_.size()) {
+      value = rest_.substr(0, size);
+      rest_.remove_prefix(size);
+      return true;
+    }
+    rest_ = before;
+    return false;
+  }
+
+  // Text has to be UTF-8, which all ASCII is.
+  bool text(std::string_view& value) { return bytes(value) && is_ascii(value); }
+
+  template <class String>
+  bool text_into(String& value) {
+    std::string_view read;
+    if (!text(read)) return false;
+    value.assign(read);
+    return true;
+  }
+
+  // What nobody wants to know.
+  bool skip_number() {
+    uint64_t unread = 0;
+    return number(unread);
+  }
+  bool skip_text() {
+    std::string_view unread;
+    return text(unread);
+  }
+
+ private:
+  // Numbers of nine bytes have 63 bits.
+  static constexpr size_t kMostBytes = 9;
+
+  std::string_view rest_;
+};
+
+// Reads each field with take(tag, fields); false as soon as that is, or where there is no tag.
+template <class Take>
+bool read_fields(std::string_view bytes, const Take& take) {
+  WireFields fields(bytes);
+  while (!fields.empty()) {
+    uint64_t tag = 0;
+    if (!fields.number(tag) || !take(tag, fields)) return false;
+  }
+  return true;
+}
+
+}  // namespace penstock::upstream
