@@ -78,11 +78,20 @@ bool all_stand(std::uint64_t word) {
   return ((word | below_space | has('"') | has('\\') | has(0x7F)) & kHighs) == 0;
 }
 
+std::uint64_t word_at(std::string_view text, std::size_t i) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, text.data() + i, sizeof word);
+  return word;
+}
+
 // Where the run of characters that need no look ends; nearly every text is one such run.
 std::size_t end_of_plain(std::string_view text, std::size_t i) {
-  for (std::uint64_t word = 0; i + sizeof word <= text.size(); i += sizeof word) {
-    std::memcpy(&word, text.data() + i, sizeof word);
-    if (!all_stand(word)) break;
+  constexpr std::size_t kWord = sizeof(std::uint64_t);
+  while (i + kWord <= text.size() && all_stand(word_at(text, i))) i += kWord;
+  // What is left together with characters that were looked at before.
+  if (text.size() >= kWord && i + kWord > text.size() &&
+      all_stand(word_at(text, text.size() - kWord))) {
+    return text.size();
   }
   while (i < text.size() && stands_for_itself(text[i])) ++i;
   return i;

@@ -12,8 +12,6 @@ namespace penstock::http {
 
 namespace {
 
-// A larger body is not copied behind its head.
-constexpr size_t kWithItsHead = 64UL * 1024;
 // A head and a short body behind it.
 constexpr size_t kUsualAnswer = 2048;
 constexpr std::string_view kLastChunk = "0\r\n\r\n";
@@ -133,17 +131,28 @@ std::string HttpReply::head_text(const proxy::AnswerHead& head) const {
 std::string HttpReply::head_text(const proxy::AnswerHead& head, size_t body_bytes) const {
   std::string text = head_text(head);
   if (has_body(head.status)) add_header(text, "content-length", std::to_string(body_bytes));
-  return text.append("\r\n");
+  text.append("\r\n");
+  return text;
+}
+
+Sent HttpReply::answer_short(const proxy::AnswerHead& head, std::string_view body) {
+  std::string text = head_text(head, body.size());
+  if (frame_.head.method != "HEAD") text.append(body);
+  progress_ = Progress::kWhole;
+  return send_end(text);
 }
 
 Awaitable<Sent> HttpReply::answer(const proxy::AnswerHead& head, std::string_view body) {
-  std::string text = head_text(head, body.size());
-  if (frame_.head.method == "HEAD") body = {};
-  if (body.size() <= kWithItsHead) text.append(std::exchange(body, {}));
+  if (frame_.head.method == "HEAD" || body.size() <= proxy::HeldAnswer::kFreeBytes) {
+    Sent sent = answer_short(head, body);
+    if (sent == Sent::kBlocked) sent = co_await connection_.flush();
+    co_return sent;
+  }
+  const std::string text = head_text(head, body.size());
   progress_ = Progress::kBegun;
-  Sent sent = body.empty() ? send_end(text) : connection_.send(text);
+  Sent sent = connection_.send(text);
   if (sent == Sent::kBlocked) sent = co_await connection_.flush();
-  if (sent == Sent::kAll && !body.empty()) sent = co_await connection_.send_in_parts(body);
+  if (sent == Sent::kAll) sent = co_await connection_.send_in_parts(body);
   if (sent == Sent::kAll) progress_ = Progress::kWhole;
   co_return sent;
 }

@@ -30,6 +30,7 @@ class HttpReply final : public proxy::Reply {
   bool client_gone() const override { return connection_.gone(); }
   bool client_slow() const override { return connection_.too_slow(); }
   bool cut_short() const override { return connection_.cut_short(); }
+  Sent answer_short(const proxy::AnswerHead& head, std::string_view body) override;
   Awaitable<Sent> answer(const proxy::AnswerHead& head, std::string_view body) override;
   Awaitable<Sent> answer(const proxy::AnswerHead& head, proxy::HeldAnswer& body) override;
   void begin_stream(const proxy::AnswerHead& head) override;

@@ -28,7 +28,7 @@ IoThread::IoThread(const Shared& shared, unsigned index, int socket)
              {shared.bodies, shared.answers}),
       flow_({shared.clock, shared.log, shared.config, metrics_, shared.state, shared.suspects,
              timers_, parser_, routes_, dispatchers_, shared.usage, pool_, shared.aside,
-             shared.answers}),
+             shared.answers, io_.get_executor()}),
       services_{shared.clock,  shared.log,   shared.config,
                 metrics_,      shared.state, shared.state.connections,
                 ids_,          pages_,       shared.doors,

@@ -35,52 +35,54 @@ Awaitable<RequestReader::Outcome> RequestReader::next() {
   blank_ = 0;
   timer_.arm(has_asked_ ? limits_.idle_timeout
                         : std::min(limits_.idle_timeout, limits_.head_timeout));
-  const bool begun = co_await first_bytes();
+  for (bool begun = skip_blank_lines(); !begun; begun = skip_blank_lines()) {
+    const auto filled = co_await fill();
+    if (filled != Filled::kMore || blank_ > kBlankBytes) {
+      idle_ = false;
+      co_return owes_answer() ? Outcome(AnswerFirst{}) : Outcome(NoMore{});
+    }
+    keep(fresh_);
+  }
+  // Requests that came together have their turns too.
+  if (connection_.turn_is_over()) co_await connection_.yield();
   idle_ = false;
-  if (!begun) co_return owes_answer() ? Outcome(AnswerFirst{}) : Outcome(NoMore{});
-  timer_.arm(limits_.head_timeout);
-  auto outcome = co_await head();
+  searched_ = 0;
+  std::optional<Outcome> outcome = whole_head();
+  if (!outcome) {
+    timer_.arm(limits_.head_timeout);
+    outcome = co_await rest_of_head();
+  }
   timer_.disarm();
   reads_head_ = false;
   has_asked_ = true;
   connection_.count_request();
   if (connection_.gone()) co_return NoMore{};
-  co_return outcome;
+  co_return *std::move(outcome);
 }
 
-// Waits for a request to begin; false: none comes.
-Awaitable<bool> RequestReader::first_bytes() {
-  bool begun = skip_blank_lines();
-  while (!begun) {
-    const auto filled = co_await fill();
-    if (filled != Filled::kMore || blank_ > kBlankBytes) co_return false;
-    keep(fresh_);
-    begun = skip_blank_lines();
+// Looks for the empty line, and for doubts in what came; nothing: more has to come.
+std::optional<RequestReader::Outcome> RequestReader::whole_head() {
+  const std::string_view bytes = unread();
+  const size_t overlap = std::min(searched_, kHeadEnd.size() - 1);
+  const size_t end = bytes.find(kHeadEnd, searched_ - overlap);
+  const size_t size = end == std::string_view::npos ? bytes.size() : end + kHeadEnd.size();
+  if (size > limits_.head_bytes) return oversized_head(bytes.substr(0, size));
+  if (has_bare_line_feed(bytes.substr(0, size), searched_)) {
+    return Unreadable{bad_request("a line ends without a carriage return")};
   }
-  // Requests that came together have their turns too.
-  if (connection_.turn_is_over()) co_await connection_.yield();
-  co_return true;
+  if (end != std::string_view::npos) return take_head(size);
+  searched_ = bytes.size();
+  return std::nullopt;
 }
 
-// Reads up to the empty line and looks for doubts in what came.
-Awaitable<RequestReader::Outcome> RequestReader::head() {
-  size_t searched = 0;
+Awaitable<RequestReader::Outcome> RequestReader::rest_of_head() {
   for (;;) {
-    const std::string_view bytes = unread();
-    const size_t overlap = std::min(searched, kHeadEnd.size() - 1);
-    const size_t end = bytes.find(kHeadEnd, searched - overlap);
-    const size_t size = end == std::string_view::npos ? bytes.size() : end + kHeadEnd.size();
-    if (size > limits_.head_bytes) co_return oversized_head(bytes.substr(0, size));
-    if (has_bare_line_feed(bytes.substr(0, size), searched)) {
-      co_return Unreadable{bad_request("a line ends without a carriage return")};
-    }
-    if (end != std::string_view::npos) co_return take_head(size);
-    searched = bytes.size();
     const auto filled = co_await fill();
     if (filled == Filled::kTooLate) co_return Unreadable{too_slow("header", limits_.head_timeout)};
     if (filled == Filled::kGone) co_return NoMore{};
     if (filled == Filled::kAnswerFirst) co_return AnswerFirst{};
     keep(fresh_);
+    if (auto outcome = whole_head()) co_return *std::move(outcome);
   }
 }
 
@@ -103,6 +105,17 @@ RequestReader::Outcome RequestReader::oversized_head(std::string_view begun) {
   const auto read = read_head(head_);
   if (const auto* head = std::get_if<RequestHead>(&read)) unreadable.head = *head;
   return unreadable;
+}
+
+bool RequestReader::take_body(const RequestHead& head, runtime::BodyShare& share,
+                              std::string& body) {
+  const uint64_t length = head.content_length.value_or(0);
+  const bool is_here = length > 0 && length <= std::min(limits_.body_bytes, unread().size());
+  if (!is_here || coding_of(head) != Coding::kIdentity) return false;
+  if (!find_room(length, length, share, body)) return false;
+  body.append(unread().substr(0, length));
+  use(length);
+  return true;
 }
 
 Awaitable<RequestReader::Failed> RequestReader::body(const RequestHead& head,

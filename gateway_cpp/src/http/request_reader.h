@@ -51,6 +51,9 @@ class RequestReader {
   // skipped: ask no more of this connection then.
   Awaitable<Outcome> next();
 
+  // The body of the head that came last, where all of it has come with the head, as it is, and there
+  // is room for it. False: nothing is taken.
+  bool take_body(const RequestHead& head, runtime::BodyShare& share, std::string& body);
   // The body of the head that came last, unpacked, whose share of the budget grows with it. The
   // client may be gone afterwards.
   Awaitable<Failed> body(const RequestHead& head, runtime::BodyShare& share, std::string& body);
@@ -64,8 +67,8 @@ class RequestReader {
  private:
   enum class Filled : uint8_t { kMore, kTooLate, kGone, kAnswerFirst };
 
-  Awaitable<bool> first_bytes();
-  Awaitable<Outcome> head();
+  std::optional<Outcome> whole_head();
+  Awaitable<Outcome> rest_of_head();
   Outcome take_head(size_t size);
   Outcome oversized_head(std::string_view begun);
   Awaitable<Filled> fill();
@@ -98,6 +101,7 @@ class RequestReader {
   std::string head_;    // the bytes of the head that came last
   std::string buffer_;  // read and not yet used, from begin_ on
   size_t begin_ = 0;
+  size_t searched_ = 0;     // of what is unread, for the head's end
   std::string_view fresh_;  // what fill() read: good until the next wait
   size_t blank_ = 0;        // bytes of blank lines before this request
   size_t beside_ = 0;       // bytes that the body's share has to hold besides: what unpacks it

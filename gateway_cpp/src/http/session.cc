@@ -130,13 +130,14 @@ AnswerFrame Session::frame_of(const RequestHead& head, std::string_view id) cons
 
 Awaitable<KeepAlive> Session::handle(const RequestHead& head) {
   using Progress = HttpReply::Progress;
-  received_ = services_.clock.steady_now();
+  received_ = {};
   const std::string id = services_.ids.next();
   HttpReply reply(*connection_, frame_of(head, id));
   if (services_.state.draining.load(std::memory_order_relaxed)) reply.close_after();
   std::string broken;
   try {
-    co_await respond(head, id, reply);
+    const Match matched = match(head.method, head.target);
+    co_await respond(head, matched, id, reply);
   } catch (const std::exception& error) {
     broken = error.what();
   }
@@ -152,10 +153,11 @@ Awaitable<KeepAlive> Session::handle(const RequestHead& head) {
   co_return KeepAlive::kNo;
 }
 
-// Nothing of a body is read before the head has passed everything that it can fail.
-Awaitable<void> Session::respond(const RequestHead& head, std::string_view id, HttpReply& reply) {
-  const Match matched = match(head.method, head.target);
-  const auto refused = refusal(head, matched);
+// Nothing of a body is read before the head has passed everything that it can fail. What it is
+// given lives as long as what it returns is waited for.
+Awaitable<void> Session::respond(const RequestHead& head, const Match& matched, std::string_view id,
+                                 HttpReply& reply) {
+  auto refused = refusal(head, matched);
   const auto* found = std::get_if<Found>(&matched);
   const bool reads = !refused && found != nullptr && found->page == Page::kEndpoint;
   // A body that is not read ends no request.
@@ -164,12 +166,12 @@ Awaitable<void> Session::respond(const RequestHead& head, std::string_view id, H
     if (const auto* wrong = std::get_if<WrongMethod>(&matched)) reply.add("allow", wrong->allow);
     const bool wrong_type = refused->kind == base::Kind::kUnsupportedMediaType;
     if (wrong_type) reply.add("accept-encoding", kTakenCodings);
-    co_return co_await refuse(*refused, reply);
+    return refuse(*std::move(refused), reply);
   }
   if (const auto* options = std::get_if<Options>(&matched)) {
-    co_return co_await tell_options(head, *options, reply);
+    return tell_options(head, *options, reply);
   }
-  co_await dispatch(head, *found, id, reply);
+  return dispatch(head, *found, id, reply);
 }
 
 // Whether the page is on this port.
@@ -243,7 +245,7 @@ base::Error Session::no_such_page(const RequestHead& head) const {
   return base::make_error(base::Kind::kPathNotFound, std::move(message));
 }
 
-// What it is given lives as long as what it returns is waited for.
+// Likewise.
 Awaitable<void> Session::dispatch(const RequestHead& head, const Found& found, std::string_view id,
                                   HttpReply& reply) {
   switch (found.page) {
@@ -277,7 +279,10 @@ Awaitable<void> Session::generate(const Found& found, const RequestHead& head, s
                                   HttpReply& reply) {
   proxy::Ask ask;
   ask.share = runtime::BodyShare(services_.bodies);
-  const auto unreadable = co_await reader_.body(head, ask.share, ask.body);
+  RequestReader::Failed unreadable;
+  if (!reader_.take_body(head, ask.share, ask.body)) {
+    unreadable = co_await reader_.body(head, ask.share, ask.body);
+  }
   received_ = services_.clock.steady_now();
   if (connection_->gone()) co_return;
   if (unreadable) {
@@ -322,7 +327,9 @@ Awaitable<void> Session::describe(HttpReply& reply) {
   co_await reply.answer(head, openapi_document());
 }
 
-Awaitable<void> Session::refuse(const base::Error& error, HttpReply& reply) {
+Awaitable<void> Session::refuse(base::Error error, HttpReply& reply) {
+  // Before its body: just now.
+  if (received_ == base::SteadyTime{}) received_ = services_.clock.steady_now();
   proxy::AnswerHead head{
       .status = error.status, .content_type = kJson, .headers = openai::error_headers(error)};
   const AnswerFrame& frame = reply.frame();
@@ -338,7 +345,7 @@ Awaitable<void> Session::refuse(const base::Error& error, HttpReply& reply) {
 // after it is read.
 Awaitable<void> Session::refuse_unread(const Unreadable& unreadable) {
   services_.metrics.bad_requests.add();
-  received_ = services_.clock.steady_now();
+  received_ = {};
   const std::string id = services_.ids.next();
   HttpReply reply(*connection_, frame_of(unreadable.head, id));
   reply.close_after();

@@ -94,7 +94,8 @@ class Session {
   AnswerFrame frame_of(const RequestHead& head, std::string_view id) const;
   Awaitable<bool> agree_on_tls();
   Awaitable<KeepAlive> handle(const RequestHead& head);
-  Awaitable<void> respond(const RequestHead& head, std::string_view id, HttpReply& reply);
+  Awaitable<void> respond(const RequestHead& head, const Match& matched, std::string_view id,
+                          HttpReply& reply);
   Awaitable<void> dispatch(const RequestHead& head, const Found& found, std::string_view id,
                            HttpReply& reply);
   bool has(Page page) const;
@@ -107,7 +108,7 @@ class Session {
   Awaitable<void> show_model(const std::string& id, HttpReply& reply);
   Awaitable<void> show(PageText page, HttpReply& reply);
   Awaitable<void> describe(HttpReply& reply);
-  Awaitable<void> refuse(const base::Error& error, HttpReply& reply);
+  Awaitable<void> refuse(base::Error error, HttpReply& reply);
   Awaitable<void> refuse_unread(const Unreadable& unreadable);
   Awaitable<void> tell_options(const RequestHead& head, const Options& options, HttpReply& reply);
   Awaitable<void> tell_broken(std::string_view what, HttpReply& reply);

@@ -15,7 +15,11 @@ using Fault = std::optional<std::string>;
 constexpr std::string_view kLineEnd = "\r\n";
 
 bool is_token(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), is_token_character);
+  // Written out: of each request some hundred characters come here, and calls would be most of it.
+  for (const char c : text) {
+    if (!is_token_character(c)) return false;
+  }
+  return !text.empty();
 }
 
 bool is_number(std::string_view text) {
@@ -31,6 +35,21 @@ bool is_ipv6_character(char c) { return hex_digit(c) >= 0 || c == ':' || c == '.
 // Reads one head: the request line, each field, and what they say together.
 class HeadReader {
  public:
+  Fault read(std::string_view bytes) {
+    size_t end = bytes.find(kLineEnd);
+    if (end == std::string_view::npos) return "the request line does not end";
+    if (auto fault = read_line(bytes.substr(0, end))) return fault;
+    for (bytes.remove_prefix(end + 2); !bytes.starts_with(kLineEnd); bytes.remove_prefix(end + 2)) {
+      end = bytes.find(kLineEnd);
+      if (end == std::string_view::npos) return "a header line does not end";
+      if (auto fault = read_field(bytes.substr(0, end))) return fault;
+    }
+    return verdict();
+  }
+
+  const RequestHead& head() const { return head_; }
+
+ private:
   Fault read_line(std::string_view line) {
     const size_t first = line.find(' ');
     const size_t last = line.rfind(' ');
@@ -78,9 +97,6 @@ class HeadReader {
     return std::nullopt;
   }
 
-  const RequestHead& head() const { return head_; }
-
- private:
   // Fields that are only kept. Of those that may come once a second one is a fault.
   enum class Times : uint8_t { kOnce, kFirst };
   struct Kept {
@@ -196,15 +212,7 @@ bool is_authority(std::string_view text) {
 
 std::variant<RequestHead, HeadFault> read_head(std::string_view bytes) {
   HeadReader reader;
-  size_t end = bytes.find(kLineEnd);
-  if (end == std::string_view::npos) return HeadFault{"the request line does not end"};
-  if (auto fault = reader.read_line(bytes.substr(0, end))) return HeadFault{*std::move(fault)};
-  for (bytes.remove_prefix(end + 2); !bytes.starts_with(kLineEnd); bytes.remove_prefix(end + 2)) {
-    end = bytes.find(kLineEnd);
-    if (end == std::string_view::npos) return HeadFault{"a header line does not end"};
-    if (auto fault = reader.read_field(bytes.substr(0, end))) return HeadFault{*std::move(fault)};
-  }
-  if (auto fault = reader.verdict()) return HeadFault{*std::move(fault)};
+  if (auto fault = reader.read(bytes)) return HeadFault{*std::move(fault)};
   return reader.head();
 }
 

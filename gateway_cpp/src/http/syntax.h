@@ -1,7 +1,6 @@
 // The character classes and lists of HTTP/1 (RFC 9110, 5.6), on bytes and without a locale.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -45,7 +44,8 @@ inline bool has_control(std::string_view text) {
     std::memcpy(&word, text.data() + i, sizeof word);
     if (may_have_control(word)) break;
   }
-  return std::any_of(text.begin() + static_cast<std::ptrdiff_t>(i), text.end(), is_control);
+  while (i < text.size() && !is_control(text[i])) ++i;
+  return i < text.size();
 }
 
 // Of a method or a field's name.

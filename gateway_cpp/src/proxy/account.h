@@ -28,7 +28,7 @@ class Account final : public upstream::Payer {
   const admission::Caller& caller() const { return caller_; }
   // Takes what the request is estimated at from its tenant's limits; why not, where they are used
   // up.
-  std::optional<admission::Refusal> reserve(std::uint64_t tokens);
+  std::optional<admission::Refusal> reserve(std::uint64_t tokens, base::SteadyTime now);
   // It goes to a replica of this deployment.
   void open(std::string deployment, std::string adapter,
             std::shared_ptr<base::DeploymentMetrics> metrics);

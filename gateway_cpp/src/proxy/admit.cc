@@ -1,6 +1,5 @@
 // Phases admit and select: whether a request may run, and its place on a replica. Whatever says no
 // first is what the client is told; the order is that of admission::DropReason.
-#include <boost/asio/this_coro.hpp>
 #include <chrono>
 #include <utility>
 #include <variant>
@@ -24,22 +23,16 @@ std::string_view limit_field(const openai::Endpoint& endpoint) {
 
 }  // namespace
 
-Awaitable<RequestFlow::Failed> RequestFlow::admit(Exchange& x) {
+RequestFlow::Failed RequestFlow::begin_admission(Exchange& x) {
   x.admitted = x.entered = x.settlement.enter(base::Phase::kAdmit);
   x.last_write = parts_.timers.now();
   if (x.request.delivery == openai::Delivery::kStream) {
     arm_unless_none(x.heartbeat, parts_.config.heartbeat);
   }
-  x.io = co_await boost::asio::this_coro::executor;
   describe(x);
   appraise(x);
   Failed no = admit_at_door(x);
-  if (!no) no = admit_by_tenant(x);
-  // To a suspect no rung is open that has an engine: it may rather have to wait.
-  if (!no && x.dispatcher->turns_away() && has_ladder(x)) co_await judge(x);
-  if (!no) no = admit_to_deployment(x);
-  if (!no && !parts_.suspects.empty()) no = co_await admit_suspect(x);
-  co_return no;
+  return no ? no : admit_by_tenant(x);
 }
 
 // What the requests of one conversation say alike; empty: nothing.
@@ -92,7 +85,7 @@ void RequestFlow::appraise(Exchange& x) {
 }
 
 RequestFlow::Failed RequestFlow::admit_by_tenant(Exchange& x) {
-  const auto no = x.account->reserve(x.wanted.estimate.tokens());
+  const auto no = x.account->reserve(x.wanted.estimate.tokens(), x.entered);
   return no ? refused(x, *no) : std::nullopt;
 }
 
@@ -123,6 +116,11 @@ RequestFlow::Failed RequestFlow::refused(Exchange& x, const admission::Refusal& 
   x.settlement.dropped(admission::name(refusal.reason));
   const routing::DeploymentRoute& route = *x.route.deployment;
   return admission::refusal_error(route.name, refusal, route.availability_detail);
+}
+
+// Nearly all have the place that they were admitted to at once.
+bool RequestFlow::was_given_place(const Exchange& x) {
+  return !x.suspect && x.has_turn && x.turn.has_place();
 }
 
 // Leaves with a place for the next attempt: the one that it was admitted to, or another.
@@ -174,6 +172,7 @@ Awaitable<RequestFlow::Failed> RequestFlow::wait_for_turn(Exchange& x) {
 
 RequestFlow::Failed RequestFlow::take_place(Exchange& x) {
   x.settlement.enter(base::Phase::kSelect);
+  x.has_turn = false;
   if (!x.place) x.place = x.turn.take();
   if (!x.place) return gone_from_routes(x.route.deployment->name);  // while it waited
   return std::nullopt;

@@ -180,7 +180,8 @@ AnswerHead RequestFlow::head_of(const Exchange& x, unsigned status,
   AnswerHead head{.status = status, .content_type = content_type, .headers = {}};
   head.headers.reserve(16);
   const RequestRecord& record = x.settlement.record;
-  add_beginning(head, x.settlement.age(), record.trace_id);
+  const auto now = parts_.clock.steady_now();
+  add_beginning(head, x.settlement.age(now), record.trace_id);
   if (!record.replica.empty()) {
     head.headers.push_back({"x-penstock-backend", record.deployment});
     head.headers.push_back({"x-penstock-replica", record.replica});
@@ -198,7 +199,7 @@ AnswerHead RequestFlow::head_of(const Exchange& x, unsigned status,
   if (x.attempt && x.attempt->call->has_head()) {
     add_facts(head, backend_version(x), x.attempt->call->head());
   }
-  add_rates(head, x.account->caller().meter->rate_state(parts_.clock.steady_now()));
+  add_rates(head, x.account->caller().meter->rate_state(now));
   return head;
 }
 

@@ -1,7 +1,6 @@
 // What large bodies and suspects take besides the phases that all requests go through: work beside
 // the I/O threads, fingerprints, and waiting for a place.
 #include <algorithm>
-#include <boost/asio/this_coro.hpp>
 #include <chrono>
 #include <string_view>
 #include <utility>
@@ -13,8 +12,6 @@
 namespace penstock::proxy {
 
 namespace {
-
-namespace asio = boost::asio;
 
 using std::chrono::milliseconds;
 
@@ -31,12 +28,11 @@ constexpr size_t kLook = 1024;
 
 // The request goes on when its body has been read, or ends at once when its client has left.
 Awaitable<RequestFlow::Failed> RequestFlow::parse_aside(Exchange& x) {
-  const runtime::Executor io = co_await asio::this_coro::executor;
   x.large = std::make_shared<LargeBody>(
       LargeBody{.bytes = std::move(x.ask.body), .share = std::move(x.ask.share)});
   x.opening.bytes = 0;  // it is hashed at the side, too
   x.job = BodyJob::reading(*x.ask.endpoint, x.large);
-  BodyJob::start(x.job, parts_.aside, io, x.reply.signal());
+  BodyJob::start(x.job, parts_.aside, parts_.io, x.reply.signal());
   while (!x.job->done()) {
     if (x.reply.stop() != Stop::kNo) co_return stop_error(x.reply.stop());
     co_await x.reply.signal().wait();
@@ -51,9 +47,8 @@ Awaitable<RequestFlow::Failed> RequestFlow::parse_aside(Exchange& x) {
 Awaitable<void> RequestFlow::hash_aside(Exchange& x) {
   auto body = std::exchange(x.large, nullptr);
   if (x.fingerprint) co_return;
-  const runtime::Executor io = co_await asio::this_coro::executor;
   x.job = BodyJob::hashing(x.route.deployment->uid, x.ask.endpoint->path, std::move(body));
-  BodyJob::start(x.job, parts_.aside, io, x.reply.signal());
+  BodyJob::start(x.job, parts_.aside, parts_.io, x.reply.signal());
 }
 
 // Also for a client that has left: what an engine died of is to be known. Only the end of the

@@ -60,17 +60,19 @@ struct RequestFlow::Descent {
 };
 
 // Destroyed in reverse order: the call is cancelled before the timers go, and the settlement, which
-// counts it, comes last.
+// counts it, comes last, with what it still looks at.
 struct RequestFlow::Exchange {
+  // `trace_id` lives longer than this.
   Exchange(const Parts& parts, Ask&& asked, std::string_view trace_id, Reply& to)
-      : settlement(parts.clock, parts.log, parts.metrics, parts.state, asked.received),
-        ask(std::move(asked)),
+      : ask(std::move(asked)),
+        settlement(parts.clock, parts.log, parts.metrics, parts.state, ask.received),
         reply(to),
         end(ask.endpoint->dialect),
         heartbeat(parts.timers, to.signal()),
         deadline(parts.timers, to.signal()),
         queue_deadline(parts.timers, to.signal()),
-        account(std::make_shared<Account>(parts.clock, parts.usage, std::move(ask.caller))) {
+        account(std::make_shared<Account>(parts.clock, parts.usage, std::move(ask.caller))),
+        io(parts.io) {
     record().request_id = ask.request_id;
     record().client_request_id = ask.client_request_id;
     record().trace_id = trace_id;
@@ -88,7 +90,7 @@ struct RequestFlow::Exchange {
   RequestRecord& record() { return settlement.record; }
   // For its turn, where it has to wait for one.
   std::shared_ptr<dispatch::Waker> make_waker() {
-    if (!waker) waker = std::make_shared<WakeUp>(*io, reply.signal());
+    if (!waker) waker = std::make_shared<WakeUp>(io, reply.signal());
     return waker;
   }
   // Only streams of chunks have room for it.
@@ -96,8 +98,8 @@ struct RequestFlow::Exchange {
     return ask.wants_metadata && ask.endpoint->dialect == openai::Dialect::kOpenAi;
   }
 
+  Ask ask;  // of which the settlement has views
   Settlement settlement;
-  Ask ask;
   Reply& reply;
   dialects::StreamEnd end;           // of a stream: what was taken last, and how it breaks
   std::shared_ptr<LargeBody> large;  // the body, where it is large: then ask has none
@@ -122,7 +124,7 @@ struct RequestFlow::Exchange {
   uint32_t least_prompt = 0;                    // tokens that its prompt has at least
   std::shared_ptr<dispatch::Dispatcher> dispatcher;  // the deployment's; null: not resolved
   dispatch::Ask wanted;                              // what that decides by
-  std::optional<runtime::Executor> io;               // its thread's; from admission on
+  const runtime::Executor& io;                       // its thread's
   std::shared_ptr<WakeUp> waker;                     // null: it never had to wait
   dispatch::Turn turn;
   bool has_turn = false;  // in the queue, or given a place that was not taken yet

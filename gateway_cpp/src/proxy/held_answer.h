@@ -22,6 +22,8 @@ class HeldAnswer {
   // Bytes that are not let go of yet.
   size_t size() const { return size_; }
   size_t pieces() const { return pieces_.size() - sent_; }
+  // Whether it is as good as nothing to copy.
+  bool is_short() const { return pieces() <= 1 && size_ <= kFreeBytes; }
   // Whether others wait for what it holds.
   bool holds_share() const { return share_.bytes() > 0; }
 

@@ -63,7 +63,10 @@ class Reply {
     return cut_short() ? Stop::kDraining : Stop::kNo;
   }
 
-  // A whole answer with its length. Both stay the caller's until this returns.
+  // A whole answer with its length, of HeldAnswer::kFreeBytes at most: sent at once, but for what
+  // flush() waits for.
+  virtual Sent answer_short(const AnswerHead& head, std::string_view body) = 0;
+  // One of any length. Both stay the caller's until this returns.
   virtual Awaitable<Sent> answer(const AnswerHead& head, std::string_view body) = 0;
   // The same with what a replica made, which is let go of as it is sent.
   virtual Awaitable<Sent> answer(const AnswerHead& head, HeldAnswer& body) = 0;

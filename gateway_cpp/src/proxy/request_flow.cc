@@ -1,11 +1,7 @@
 #include "proxy/request_flow.h"
 
-#include <google/protobuf/arena.h>
-
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstddef>
 #include <exception>
 #include <utility>
 #include <variant>
@@ -31,18 +27,6 @@ bool is_another(const routing::DeploymentRoute& now, const routing::DeploymentRo
   return now.uid != then.uid || now.base_family != then.base_family;
 }
 
-// What a message for a replica is made in, and gone with: each of its dozen texts would be a piece
-// of memory of its own.
-class MessageMemory {
- public:
-  MessageMemory() : arena_(room_.data(), room_.size()) {}
-  google::protobuf::Arena& arena() { return arena_; }
-
- private:
-  alignas(std::max_align_t) std::array<char, 1536> room_;
-  google::protobuf::Arena arena_;
-};
-
 }  // namespace
 
 base::Error gone_from_routes(const std::string& deployment) {
@@ -54,44 +38,49 @@ void arm_unless_none(runtime::TimerWheel::Timer& timer, milliseconds after) {
   after.count() > 0 ? timer.arm(after) : timer.disarm();
 }
 
+// All seven phases in one coroutine: each more would cost every request a frame.
 Awaitable<void> RequestFlow::run(Ask ask, Reply& reply) {
   // A trace of our own is for logs and the client: what is sampled, the engine's operator says.
   const std::string trace = traces_.accept(ask.traceparent);
   if (trace != ask.traceparent) ask.traceparent.clear();
   Exchange x(parts_, std::move(ask), base::trace_id_of(trace), reply);
-  Failed broken;
+  Failed no;
   try {
-    co_await phases(x);
+    if (x.ask.body.size() > upstream::kLargeBodyBytes) {
+      no = co_await parse_aside(x);
+    } else {
+      no = parse(x);
+    }
+    if (!no) no = resolve(x);
+    if (no) co_return co_await fail(x, *no);
+    no = begin_admission(x);
+    // To a suspect no rung is open that has an engine: it may rather have to wait.
+    if (!no && x.dispatcher->turns_away() && has_ladder(x)) co_await judge(x);
+    if (!no) no = admit_to_deployment(x);
+    if (!no && !parts_.suspects.empty()) no = co_await admit_suspect(x);
+    auto delivered = Delivered::kNothing;
+    while (delivered != Delivered::kYes) {
+      if (no) no = co_await degrade(x, *no);
+      if (no) co_return co_await fail(x, *no);
+      no = co_await open(x);
+      if (no) continue;
+      delivered = co_await deliver(x);
+      if (delivered == Delivered::kBroken) no = x.last;
+    }
+    co_return;
   } catch (const std::exception& error) {
-    parts_.log.error("request ended by an exception",
-                     {{"request_id", x.ask.request_id}, {"error", error.what()}});
-    broken = base::make_error(base::Kind::kInternal,
-                              "The gateway failed at this request. Send it again; if that does not "
-                              "help, its operator finds " +
-                                  x.ask.request_id + " in the log.");
+    no = broken_by(x, error);
   }
-  if (broken) co_await fail(x, *broken);
+  co_await fail(x, *no);
 }
 
-Awaitable<void> RequestFlow::phases(Exchange& x) {
-  Failed no;
-  if (x.ask.body.size() > upstream::kLargeBodyBytes) {
-    no = co_await parse_aside(x);
-  } else {
-    no = parse(x);
-  }
-  if (!no) no = resolve(x);
-  if (no) co_return co_await fail(x, *no);
-  no = co_await admit(x);
-  auto delivered = Delivered::kNothing;
-  while (delivered != Delivered::kYes) {
-    if (no) no = co_await degrade(x, *no);
-    if (no) co_return co_await fail(x, *no);
-    no = co_await open(x);
-    if (no) continue;
-    delivered = co_await deliver(x);
-    if (delivered == Delivered::kBroken) no = x.last;
-  }
+RequestFlow::Failed RequestFlow::broken_by(const Exchange& x, const std::exception& error) {
+  parts_.log.error("request ended by an exception",
+                   {{"request_id", x.ask.request_id}, {"error", error.what()}});
+  return base::make_error(base::Kind::kInternal,
+                          "The gateway failed at this request. Send it again; if that does not "
+                          "help, its operator finds " +
+                              x.ask.request_id + " in the log.");
 }
 
 RequestFlow::Failed RequestFlow::parse(Exchange& x) {
@@ -194,7 +183,11 @@ Awaitable<RequestFlow::Failed> RequestFlow::open(Exchange& x) {
   for (;;) {
     Failed over;
     if (x.last) over = co_await reconsider(x);
-    if (!over) over = co_await select(x);
+    if (!over && was_given_place(x)) {
+      over = take_place(x);
+    } else if (!over) {
+      over = co_await select(x);
+    }
     if (!over && x.opening.look_again) over = co_await look_at_waiting(x);
     if (over) co_return over;
     if (!x.place) continue;  // a suspect by now: it has another turn
@@ -240,10 +233,9 @@ void RequestFlow::send(Exchange& x) {
   x.failover.sent_to({target.id});
   x.record().replica = target.id;
   x.record().attempts = x.failover.attempts();
-  MessageMemory memory;
   x.attempt->call =
-      parts_.upstream.open({target.id, target.address}, call_request(x, memory.arena()),
-                           x.reply.signal(), x.large ? LargeBody::bytes_of(x.large) : nullptr);
+      parts_.upstream.open({target.id, target.address}, call_request(x), x.reply.signal(),
+                           x.large ? LargeBody::bytes_of(x.large) : nullptr);
   x.attempt->call->hold({.place = std::move(x.place), .payer = x.account, .seen = {}});
 }
 
@@ -262,25 +254,23 @@ uint32_t RequestFlow::adapter_wait_ms(const Exchange& x) {
 
 // All calls of a thread share one message to the replica, which must be text where it says so: the
 // id is ours, model and adapter are names of the routes, and the rest is checked here.
-const v1::CallRequest& RequestFlow::call_request(const Exchange& x,
-                                                 google::protobuf::Arena& memory) {
-  v1::CallRequest& request = *google::protobuf::Arena::CreateMessage<v1::CallRequest>(&memory);
-  request.set_request_id(x.ask.request_id);
-  request.set_traceparent(x.ask.traceparent);
-  request.set_method("POST");
-  request.set_path(x.ask.endpoint->path.data(), x.ask.endpoint->path.size());
-  // A copy: the next replica may need it. Empty where the body is large.
-  request.set_body(x.ask.body);
-  request.set_model(x.request.model);
-  request.set_adapter(x.settlement.record.adapter);
-  request.set_adapter_digest(x.route.digest().data(), x.route.digest().size());
-  if (!x.settlement.record.adapter.empty()) request.set_adapter_wait_ms(adapter_wait_ms(x));
-  request.set_priority(engine_priority(x.wanted.priority));
-  request.set_tenant_salt(x.account->caller().tenant->cache_salt);
-  request.set_max_prompt_tokens(x.route.deployment->limits.max_prompt_tokens);
-  request.set_trim(trims(x));
-  request.set_max_completion_tokens(x.route.deployment->limits.max_completion_tokens);
-  return request;
+upstream::CallRequest RequestFlow::call_request(const Exchange& x) {
+  const std::string& adapter = x.settlement.record.adapter;
+  const routing::Limits& limits = x.route.deployment->limits;
+  return {.request_id = x.ask.request_id,
+          .traceparent = x.ask.traceparent,
+          .method = "POST",
+          .path = x.ask.endpoint->path,
+          .body = x.ask.body,  // empty where it is large
+          .model = x.request.model,
+          .adapter = adapter,
+          .priority = engine_priority(x.wanted.priority),
+          .tenant_salt = x.account->caller().tenant->cache_salt,
+          .max_prompt_tokens = limits.max_prompt_tokens,
+          .max_completion_tokens = limits.max_completion_tokens,
+          .adapter_digest = x.route.digest(),
+          .adapter_wait_ms = adapter.empty() ? 0 : adapter_wait_ms(x),
+          .trim = trims(x)};
 }
 
 // Waits until the replica answers or refuses; an error is one that no other replica can help with.

@@ -68,6 +68,7 @@ class RequestFlow {
     upstream::Upstream& upstream;
     runtime::SideThreads& aside;
     runtime::BodyBudget& answers;
+    runtime::Executor io;  // of the flow's thread
   };
 
   explicit RequestFlow(const Parts& parts) : parts_(parts) {}
@@ -100,7 +101,7 @@ class RequestFlow {
   class Listed;
 
   // The phases up to the first news of a replica: request_flow.cc
-  Awaitable<void> phases(Exchange& x);
+  Failed broken_by(const Exchange& x, const std::exception& error);
   Failed parse(Exchange& x);
   Failed resolve(Exchange& x);
   Failed resolve_again(Exchange& x);
@@ -110,11 +111,11 @@ class RequestFlow {
   void send(Exchange& x);
   static void note_sent(Exchange& x, base::SteadyTime now);
   uint32_t adapter_wait_ms(const Exchange& x);
-  const v1::CallRequest& call_request(const Exchange& x, google::protobuf::Arena& memory);
+  upstream::CallRequest call_request(const Exchange& x);
   void close_attempt(Exchange& x);
 
   // Whether it may run, and its place: admit.cc
-  Awaitable<Failed> admit(Exchange& x);
+  Failed begin_admission(Exchange& x);
   Failed admit_at_door(Exchange& x);
   Failed admit_by_tenant(Exchange& x);
   Failed admit_to_deployment(Exchange& x);
@@ -131,6 +132,7 @@ class RequestFlow {
   std::optional<Elsewhere> elsewhere(const Exchange& x, const routing::Route& named,
                                      const std::string& deployment, bool no_engine);
   void move_to_canary(Exchange& x);
+  static bool was_given_place(const Exchange& x);
   Awaitable<Failed> select(Exchange& x);
   Awaitable<Failed> wait_for_turn(Exchange& x);
   static Failed take_place(Exchange& x);
@@ -189,7 +191,8 @@ class RequestFlow {
   Awaitable<Delivered> unary(Exchange& x);
   Awaitable<Failed> collect(Exchange& x, HeldAnswer& answer);
   Awaitable<Failed> make_room(Exchange& x, HeldAnswer& answer);
-  Awaitable<void> send_whole(Exchange& x, HeldAnswer& answer);
+  static bool take_all(Exchange& x, HeldAnswer& answer);
+  AnswerHead begin_whole(Exchange& x);
   Awaitable<void> fail(Exchange& x, const base::Error& error);
   Written write_news(Exchange& x);
   static std::string backend_version(const Exchange& x);

@@ -18,14 +18,15 @@
 
 namespace penstock::proxy {
 
-// What is known of a request, filled in as it goes through the phases.
+// What is known of a request, filled in as it goes through the phases. Views are of what is the
+// request's own as long as it is under way.
 struct RequestRecord {
-  std::string request_id;
-  std::string client_request_id;  // the caller's own; empty: none
-  std::string trace_id;           // of the trace that it belongs to
-  std::string_view path;          // of the endpoint: its first name, static
-  std::string deployment;         // empty: never resolved
-  std::string adapter;            // "name@version"; empty: base model
+  std::string_view request_id;
+  std::string_view client_request_id;  // the caller's own; empty: none
+  std::string_view trace_id;           // of the trace that it belongs to
+  std::string_view path;               // of the endpoint: its first name, static
+  std::string deployment;              // empty: never resolved
+  std::string adapter;                 // "name@version"; empty: base model
   std::string model_version;      // as the replica told it; empty: it did not
   std::string replica;            // the last one that it was sent to
   std::string error_code;         // empty: none
@@ -81,6 +82,7 @@ class Settlement {
   void failed(const base::Error& error);
 
   std::chrono::nanoseconds age() const;  // since received
+  std::chrono::nanoseconds age(base::SteadyTime now) const { return now - received_; }
 
  private:
   void count(std::chrono::nanoseconds duration);

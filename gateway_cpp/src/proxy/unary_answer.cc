@@ -27,7 +27,9 @@ base::Error no_room_for_answer() {
 // before its first byte.
 Awaitable<RequestFlow::Delivered> RequestFlow::unary(Exchange& x) {
   HeldAnswer answer(parts_.answers);
-  Failed fault = co_await collect(x, answer);
+  Failed fault;
+  // Short ones have come as a whole.
+  if (!x.attempt->call->finished() || !take_all(x, answer)) fault = co_await collect(x, answer);
   // What is not sent shall not hold its share while an error is written to a slow reader.
   if (fault || x.attempt->call->failed()) answer.clear();
   auto next = Next::kGiveUp;
@@ -44,20 +46,43 @@ Awaitable<RequestFlow::Delivered> RequestFlow::unary(Exchange& x) {
     x.last = fault;
     co_return Delivered::kBroken;
   }
-  co_await send_whole(x, answer);
+  const AnswerHead head = begin_whole(x);
+  const size_t bytes = answer.size();
+  Sent sent = Sent::kAll;
+  if (!answer.is_short()) {
+    sent = co_await x.reply.answer(head, answer);
+  } else if ((sent = x.reply.answer_short(head, answer.front())) == Sent::kBlocked) {
+    sent = co_await x.reply.flush();
+  }
+  if (sent == Sent::kGone) {
+    co_await fail(x, stop_error(x.reply.stop()));
+    co_return Delivered::kYes;
+  }
+  x.record().events = 1;
+  note_written(x, bytes);
+  note_success(x);
   co_return Delivered::kYes;
+}
+
+// Adds what has come to the answer; false: there is no room for it yet.
+bool RequestFlow::take_all(Exchange& x, HeldAnswer& answer) {
+  if (x.attempt->call->has_bytes()) {
+    x.attempt->call->take(x.payload);
+    answer.add(x.payload);
+  }
+  return answer.find_room();
 }
 
 // Everything that comes up to the call's end; an error: the answer ends with it before that.
 Awaitable<RequestFlow::Failed> RequestFlow::collect(Exchange& x, HeldAnswer& answer) {
   upstream::Call& call = *x.attempt->call;
   while (!call.failed()) {
-    if (call.has_bytes()) {
-      call.take(x.payload);
-      const uint64_t taken = x.payload.size();
-      answer.add(x.payload);
+    const uint64_t before = answer.size();
+    const bool has_room = take_all(x, answer);
+    const uint64_t taken = answer.size() - before;
+    if (taken > 0 || !has_room) {
       Failed no;
-      if (!answer.find_room()) no = co_await make_room(x, answer);
+      if (!has_room) no = co_await make_room(x, answer);
       if (no) co_return no;
       call.wrote(taken);
       x.last_heard = parts_.timers.now();
@@ -88,24 +113,14 @@ Awaitable<RequestFlow::Failed> RequestFlow::make_room(Exchange& x, HeldAnswer& a
   co_return std::nullopt;
 }
 
-Awaitable<void> RequestFlow::send_whole(Exchange& x, HeldAnswer& answer) {
+AnswerHead RequestFlow::begin_whole(Exchange& x) {
   x.large.reset();
-  const upstream::Call& call = *x.attempt->call;
-  RequestRecord& record = x.record();
-  record.status = call.head().status != 0 ? call.head().status : 200;
+  const upstream::Head& told = x.attempt->call->head();
+  x.record().status = told.status != 0 ? told.status : 200;
   x.settlement.first_byte();
   x.answered = true;
-  const std::string_view type = call.head().content_type;
-  const auto head = head_of(x, record.status, type.empty() ? kJson : type);
-  const size_t bytes = answer.size();
-  const Sent sent = co_await x.reply.answer(head, answer);
-  if (sent == Sent::kGone) {
-    const base::Error error = stop_error(x.reply.stop());
-    co_return co_await fail(x, error);
-  }
-  record.events = 1;
-  note_written(x, bytes);
-  note_success(x);
+  const std::string_view type = told.content_type;
+  return head_of(x, x.record().status, type.empty() ? kJson : type);
 }
 
 }  // namespace penstock::proxy

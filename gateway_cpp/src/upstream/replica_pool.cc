@@ -28,22 +28,21 @@ ReplicaPool::ReplicaPool(asio::io_context& io, runtime::SendBatch& sends, const 
       log_(log) {}
 
 std::unique_ptr<Call> ReplicaPool::open(const ReplicaAddress& replica,
-                                        const v1::CallRequest& request, runtime::Signal& news,
+                                        const CallRequest& request, runtime::Signal& news,
                                         SharedBody large) {
   follow_routes();
-  Key key{replica.replica_id, replica.address};
   const auto now = clock_.steady_now();
-  Entry& entry = entry_for(key);
+  auto& [key, entry] = entry_for({replica.replica_id, replica.address});
   entry.used = now;
   entry.known = true;  // or nobody would ask for it; the next routes say what is
   if (!entry.session || entry.session->closed_to_calls()) renew(key, entry, now);
   return entry.session->open(request, news, std::move(large));
 }
 
-ReplicaPool::Entry& ReplicaPool::entry_for(Key key) {
-  const auto [at, made] = entries_.try_emplace(std::move(key));
-  if (made) metrics_.sessions.add(1);
-  return at->second;
+ReplicaPool::Entries::value_type& ReplicaPool::entry_for(KeyView key) {
+  if (const auto found = entries_.find(key); found != entries_.end()) return *found;
+  metrics_.sessions.add(1);
+  return *entries_.try_emplace(Key(key)).first;
 }
 
 // Within the backoff the ended session stays: it fails calls at once. One that goes away lives on
@@ -74,10 +73,10 @@ void ReplicaPool::follow_routes() {
 void ReplicaPool::take_up(const std::shared_ptr<dispatch::Dispatcher>& dispatcher,
                           const std::shared_ptr<routing::Replica>& replica) {
   const bool watches = thread_.watches(replica->id().value);
-  Key key{replica->id().value, replica->address()};
+  const KeyView key{replica->id().value, replica->address()};
   const auto found = entries_.find(key);
   if (replica->address().empty() || (!watches && found == entries_.end())) return;
-  Entry& entry = watches ? entry_for(std::move(key)) : found->second;
+  Entry& entry = watches ? entry_for(key).second : found->second;
   entry.known = true;
   if (!watches || (entry.watch && entry.watch->replica() == replica)) return;
   // A session that is there already tells of no load, or tells it to who has left.

@@ -36,7 +36,7 @@ class ReplicaPool final : public Upstream {
               SessionSettings settings, ThreadOf thread, const dispatch::Dispatchers& dispatchers,
               base::MetricsShard& metrics, base::Log& log);
 
-  std::unique_ptr<Call> open(const ReplicaAddress& replica, const v1::CallRequest& request,
+  std::unique_ptr<Call> open(const ReplicaAddress& replica, const CallRequest& request,
                              runtime::Signal& news, SharedBody large) override;
 
   // Takes up who is in the routes now, and renews the sessions that watch. About twenty times a
@@ -57,10 +57,15 @@ class ReplicaPool final : public Upstream {
     base::SteadyTime used{};
   };
   using Key = std::pair<std::string, std::string>;  // replica id, address
-  using Entries = std::map<Key, Entry>;
+  using KeyView = std::pair<std::string_view, std::string_view>;
+  struct Before {
+    using is_transparent = void;
+    bool operator()(KeyView a, KeyView b) const { return a < b; }
+  };
+  using Entries = std::map<Key, Entry, Before>;
 
   void follow_routes();
-  Entry& entry_for(Key key);
+  Entries::value_type& entry_for(KeyView key);
   void take_up(const std::shared_ptr<dispatch::Dispatcher>& dispatcher,
                const std::shared_ptr<routing::Replica>& replica);
   void renew(const Key& key, Entry& entry, base::SteadyTime now);

@@ -52,7 +52,7 @@ Session::~Session() {
   if (connection_) connection_->close();
 }
 
-std::unique_ptr<Call> Session::open(const v1::CallRequest& request, runtime::Signal& news,
+std::unique_ptr<Call> Session::open(const CallRequest& request, runtime::Signal& news,
                                     SharedBody large) {
   if (large) flush();  // what was said before goes before
   const uint64_t id = ++last_id_;
@@ -62,7 +62,7 @@ std::unique_ptr<Call> Session::open(const v1::CallRequest& request, runtime::Sig
     news.raise();
     return call;
   }
-  if (request.token_groups()) call->keep_groups();
+  if (request.token_groups) call->keep_groups();
   calls_.add(*call);
   const StartView start{.call_id = id, .credit_bytes = credit_bytes_, .request = request};
   if (large) {

@@ -53,7 +53,7 @@ class Session final : public CallLink,
   Session& operator=(const Session&) = delete;
 
   // `large`: the request's body, where it is not in `request`.
-  std::unique_ptr<Call> open(const v1::CallRequest& request, runtime::Signal& news,
+  std::unique_ptr<Call> open(const CallRequest& request, runtime::Signal& news,
                              SharedBody large = nullptr);
 
   bool ended() const { return ended_; }

@@ -2,6 +2,11 @@
 
 #include <google/protobuf/io/coded_stream.h>
 
+#include <cstring>
+#include <string_view>
+
+#include "penstock/v1/inference.pb.h"
+
 namespace penstock::upstream {
 
 namespace {
@@ -15,31 +20,98 @@ constexpr uint32_t tag_of(int field, uint32_t kind) {
   return static_cast<uint32_t>(field) << 3U | kind;
 }
 
-// All fields here have a number below sixteen, and so a tag of one byte.
-size_t size_of(uint64_t number) { return 1 + CodedOutputStream::VarintSize64(number); }
+size_t size_of(int field, uint64_t number) {
+  return CodedOutputStream::VarintSize32(tag_of(field, kNumber)) +
+         CodedOutputStream::VarintSize64(number);
+}
 
 uint8_t* write(int field, uint32_t kind, uint64_t number, uint8_t* to) {
   to = CodedOutputStream::WriteTagToArray(tag_of(field, kind), to);
   return CodedOutputStream::WriteVarint64ToArray(number, to);
 }
 
+// What the fields take that say something.
+class Size {
+ public:
+  void text(int field, std::string_view text) {
+    if (!text.empty()) bytes_ += size_of(field, text.size()) + text.size();
+  }
+  void number(int field, uint64_t number) {
+    if (number != 0) bytes_ += size_of(field, number);
+  }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  size_t bytes_ = 0;
+};
+
+// Writes them where there is room for them.
+class Writer {
+ public:
+  explicit Writer(uint8_t* to) : to_(to) {}
+
+  void text(int field, std::string_view text) {
+    if (text.empty()) return;
+    to_ = write(field, kBytes, text.size(), to_);
+    std::memcpy(to_, text.data(), text.size());
+    to_ += text.size();
+  }
+  void number(int field, uint64_t number) {
+    if (number != 0) to_ = write(field, kNumber, number, to_);
+  }
+  uint8_t* to() const { return to_; }
+
+ private:
+  uint8_t* to_;
+};
+
+template <class Visitor>
+void each_field(const CallRequest& request, Visitor& visitor) {
+  using Fields = v1::CallRequest;
+  visitor.text(Fields::kRequestIdFieldNumber, request.request_id);
+  visitor.text(Fields::kTraceparentFieldNumber, request.traceparent);
+  visitor.text(Fields::kMethodFieldNumber, request.method);
+  visitor.text(Fields::kPathFieldNumber, request.path);
+  visitor.text(Fields::kBodyFieldNumber, request.body);
+  visitor.text(Fields::kModelFieldNumber, request.model);
+  visitor.text(Fields::kAdapterFieldNumber, request.adapter);
+  // A negative number is written with all of its 64 bits.
+  visitor.number(Fields::kPriorityFieldNumber,
+                 static_cast<uint64_t>(static_cast<int64_t>(request.priority)));
+  visitor.text(Fields::kTenantSaltFieldNumber, request.tenant_salt);
+  visitor.number(Fields::kTokenGroupsFieldNumber, request.token_groups ? 1 : 0);
+  visitor.number(Fields::kMaxPromptTokensFieldNumber, request.max_prompt_tokens);
+  visitor.number(Fields::kMaxCompletionTokensFieldNumber, request.max_completion_tokens);
+  visitor.text(Fields::kAdapterDigestFieldNumber, request.adapter_digest);
+  visitor.number(Fields::kAdapterWaitMsFieldNumber, request.adapter_wait_ms);
+  visitor.number(Fields::kTrimFieldNumber, request.trim ? 1 : 0);
+}
+
 }  // namespace
 
 // Protobuf takes the fields of a message in any order.
 void append_start(std::string& frame, const StartView& start, size_t body_bytes) {
-  const size_t request = start.request.ByteSizeLong();
-  const size_t before_body = body_bytes > 0 ? size_of(body_bytes) : 0;
+  Size size;
+  each_field(start.request, size);
+  const size_t request = size.bytes();
+  const size_t before_body =
+      body_bytes > 0 ? size_of(v1::CallRequest::kBodyFieldNumber, body_bytes) : 0;
   const size_t whole_request = request + before_body + body_bytes;
-  const size_t rest = size_of(start.call_id) + size_of(start.credit_bytes) + size_of(whole_request);
+  const size_t rest = size_of(v1::Start::kCallIdFieldNumber, start.call_id) +
+                      size_of(v1::Start::kInitialCreditBytesFieldNumber, start.credit_bytes) +
+                      size_of(v1::Start::kRequestFieldNumber, whole_request);
+  const size_t tag = size_of(v1::ClientFrame::kStartsFieldNumber, rest + whole_request);
   const size_t before = frame.size();
-  frame.resize(before + size_of(rest + whole_request) + rest + request + before_body);
+  frame.resize(before + tag + rest + request + before_body);
   auto* to = reinterpret_cast<uint8_t*>(frame.data() + before);
   to = write(v1::ClientFrame::kStartsFieldNumber, kBytes, rest + whole_request, to);
   to = write(v1::Start::kCallIdFieldNumber, kNumber, start.call_id, to);
   to = write(v1::Start::kInitialCreditBytesFieldNumber, kNumber, start.credit_bytes, to);
   to = write(v1::Start::kRequestFieldNumber, kBytes, whole_request, to);
-  to = start.request.SerializeWithCachedSizesToArray(to);
-  if (body_bytes > 0) write(v1::CallRequest::kBodyFieldNumber, kBytes, body_bytes, to);
+  Writer writer(to);
+  each_field(start.request, writer);
+  if (body_bytes == 0) return;
+  write(v1::CallRequest::kBodyFieldNumber, kBytes, body_bytes, writer.to());
 }
 
 }  // namespace penstock::upstream

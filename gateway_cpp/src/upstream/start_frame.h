@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "penstock/v1/inference.pb.h"
+#include "upstream/call_request.h"
 
 namespace penstock::upstream {
 
@@ -14,7 +14,7 @@ namespace penstock::upstream {
 struct StartView {
   uint64_t call_id;
   uint64_t credit_bytes;
-  const v1::CallRequest& request;
+  const CallRequest& request;
 };
 
 // Appends the field of a v1::ClientFrame that starts the call. With `body_bytes`: up to where so

@@ -3,18 +3,18 @@
 #pragma once
 
 #include <memory>
-#include <string>
+#include <string_view>
 
-#include "penstock/v1/inference.pb.h"
 #include "upstream/call.h"
+#include "upstream/call_request.h"
 #include "upstream/large_body.h"
 
 namespace penstock::upstream {
 
 // A replica as far as reaching it goes.
 struct ReplicaAddress {
-  std::string replica_id;
-  std::string address;  // host:port of its Inference service
+  std::string_view replica_id;
+  std::string_view address;  // host:port of its Inference service
 };
 
 class Upstream {
@@ -23,7 +23,7 @@ class Upstream {
   // Never fails at once: an unreachable replica is a call that fails. `news` is raised on every
   // change of the call and must outlive it. `large`: the request's body, where it is not in
   // `request`; null otherwise.
-  virtual std::unique_ptr<Call> open(const ReplicaAddress& replica, const v1::CallRequest& request,
+  virtual std::unique_ptr<Call> open(const ReplicaAddress& replica, const CallRequest& request,
                                      runtime::Signal& news, SharedBody large) = 0;
 };
 

@@ -38,6 +38,11 @@ class WireFields {
   // Too large a number is cut, as protobuf cuts it.
   template <std::unsigned_integral Number>
   bool number(Number& value) {
+    if (!rest_.empty() && static_cast<unsigned char>(rest_.front()) < 0x80U) {  // nearly all
+      value = static_cast<Number>(rest_.front());
+      rest_.remove_prefix(1);
+      return true;
+    }
     uint64_t read = 0;
     for (size_t i = 0; i < rest_.size() && i < kMostBytes; ++i) {
       const auto byte = static_cast<unsigned char>(rest_[i]);

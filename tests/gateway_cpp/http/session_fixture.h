@@ -135,7 +135,7 @@ class SessionTest : public testing::Test {
   bool broken_ = false;  // the pages throw, as nothing should
   proxy::RequestFlow flow_{{clock_, log_.log(), config_, shard_, state_, suspects_, timers_,
                             parser_, routes_.routes(), routes_.dispatch(), usage_, upstream_,
-                            aside_, answers_}};
+                            aside_, answers_, loop_.io().get_executor()}};
   RequestIds ids_;
   StatusPages pages_{metrics_,
                      state_,

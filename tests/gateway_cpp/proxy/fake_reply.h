@@ -15,6 +15,14 @@ class FakeReply final : public Reply {
   bool client_slow() const override { return too_slow_; }
   bool cut_short() const override { return cut_short_; }
 
+  Sent answer_short(const AnswerHead& head, std::string_view body) override {
+    note(head);
+    if (gone_) return Sent::kGone;
+    text += body;
+    ended = true;
+    behind_ = slow_;
+    return slow_ ? Sent::kBlocked : Sent::kAll;
+  }
   Awaitable<Sent> answer(const AnswerHead& head, std::string_view body) override {
     note(head);
     text += body;

@@ -1,6 +1,8 @@
 // An upstream without a network: the test plays the replicas.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <deque>
 #include <memory>
 #include <optional>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "runtime/signal.h"
+#include "upstream/start_frame.h"
 #include "upstream/upstream.h"
 
 namespace penstock::proxy {
@@ -103,17 +106,26 @@ class FakeUpstream final : public upstream::Upstream {
   };
 
   std::unique_ptr<upstream::Call> open(const upstream::ReplicaAddress& replica,
-                                       const v1::CallRequest& request, runtime::Signal& news,
+                                       const upstream::CallRequest& request, runtime::Signal& news,
                                        upstream::SharedBody large) override {
     if (broken) throw std::runtime_error("the test broke the upstream");
     auto opened = std::make_shared<Opened>();
     opened->replica = replica.replica_id;
-    opened->request = request;
+    opened->request = sent_as(request);
     if (large) opened->request.set_body(*large);
     auto call = std::make_unique<upstream::Call>(opened, calls.size() + 1, kCredit, news);
     opened->call = call.get();
     calls.push_back(std::move(opened));
     return call;
+  }
+
+  // What a replica reads of it.
+  static v1::CallRequest sent_as(const upstream::CallRequest& request) {
+    std::string text;
+    upstream::append_start(text, {.call_id = 1, .credit_bytes = 0, .request = request});
+    v1::ClientFrame frame;
+    EXPECT_TRUE(frame.ParseFromString(text));
+    return frame.starts(0).request();
   }
 
   bool broken = false;  // throws, as nothing should

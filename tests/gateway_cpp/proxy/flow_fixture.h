@@ -131,7 +131,8 @@ class RequestFlowTest : public testing::Test {
   runtime::SideThreads aside_{1};
   runtime::BodyBudget answers_{1UL << 20U};
   RequestFlow flow_{{clock_, log_.log(), config_, shard_, state_, suspects_, timers_, parser_,
-                     routes_.routes(), routes_.dispatch(), usage_, upstream_, aside_, answers_}};
+                     routes_.routes(), routes_.dispatch(), usage_, upstream_, aside_, answers_,
+                     loop_.io().get_executor()}};
   FakeReply reply_;
   bool done_ = false;
 };

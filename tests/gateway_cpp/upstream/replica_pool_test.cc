@@ -16,7 +16,7 @@ namespace {
 class ReplicaPoolTest : public testing::Test {
  protected:
   std::unique_ptr<Call> open(runtime::Signal& news) {
-    return pool_.open({"r1", replica_.address()}, v1::CallRequest(), news, nullptr);
+    return pool_.open({"r1", replica_.address()}, CallRequest(), news, nullptr);
   }
 
   FakeReplica replica_;
@@ -70,7 +70,7 @@ TEST_F(ReplicaPoolTest, FailsCallsAtOnceWithinTheBackoff) {
 TEST_F(ReplicaPoolTest, OpensANewSessionBesideOneThatGoesAway) {
   RawPeer peer(loop_.io());
   const ReplicaAddress address{"r1", peer.address()};
-  const auto running = pool_.open(address, v1::CallRequest(), news_, nullptr);
+  const auto running = pool_.open(address, CallRequest(), news_, nullptr);
   ASSERT_TRUE(loop_.run_until([&] {
     peer.talk();
     return !peer.http2.body.empty();
@@ -79,7 +79,7 @@ TEST_F(ReplicaPoolTest, OpensANewSessionBesideOneThatGoesAway) {
   runtime::Signal more_news;
   ASSERT_TRUE(loop_.run_until([&] {
     clock_.advance(std::chrono::seconds(2));
-    const auto next = pool_.open(address, v1::CallRequest(), more_news, nullptr);
+    const auto next = pool_.open(address, CallRequest(), more_news, nullptr);
     return peer.accepted_another();
   }));
   EXPECT_FALSE(running->failed()) << "what it has is finished";

@@ -20,11 +20,8 @@ class SessionTest : public testing::Test {
                           {.credit_bytes = kCredit, .token = "", .gateway_id = "gw-1"}, log_.log());
   }
 
-  static v1::CallRequest request(const std::string& id) {
-    v1::CallRequest request;
-    request.set_request_id(id);
-    request.set_body("{\"model\":\"mini\"}");
-    return request;
+  static CallRequest request(std::string_view id) {
+    return {.request_id = id, .body = "{\"model\":\"mini\"}"};
   }
 
   std::string text_of(Call& call) {
@@ -64,13 +61,12 @@ TEST_F(SessionTest, SendsTheStartsOfOneTurnInOneFrame) {
 
 TEST_F(SessionTest, SendsManyLargeBodiesInSeveralFrames) {
   // As when a replica died and all that it had to do comes here in one turn.
-  constexpr size_t kBody = 700'000;
+  const std::string body(700'000, 'x');
   auto session = session_to(replica_.address());
   std::vector<std::unique_ptr<Call>> calls;
   for (int i = 0; i < 10; ++i) {
-    auto large = request(std::to_string(i));
-    large.set_body(std::string(kBody, 'x'));
-    calls.push_back(session->open(std::move(large), news_));
+    const std::string id = std::to_string(i);
+    calls.push_back(session->open({.request_id = id, .body = body}, news_));
   }
   ASSERT_TRUE(loop_.run_until([&] { return replica_.starts().size() == calls.size(); }));
   for (const auto& frame : replica_.frames()) EXPECT_LE(frame.starts_size(), 2);
@@ -80,9 +76,7 @@ TEST_F(SessionTest, SendsALargeBodyInItsPlaceAmongOthers) {
   const auto body = std::make_shared<const std::string>(3'000'000, 'x');
   auto session = session_to(replica_.address());
   const auto first = session->open(request("a"), news_);
-  v1::CallRequest bare;
-  bare.set_request_id("b");
-  const auto second = session->open(std::move(bare), more_news_, body);
+  const auto second = session->open({.request_id = "b"}, more_news_, body);
   const auto third = session->open(request("c"), news_);
   ASSERT_TRUE(loop_.run_until([&] { return replica_.starts().size() == 3; }));
   const auto starts = replica_.starts();
@@ -165,8 +159,8 @@ TEST_F(SessionTest, HandsEachCallItsOwnEventsOfAFrame) {
 TEST_F(SessionTest, KeepsTheTokensOfAnAnswerForWhoAskedForThem) {
   auto session = session_to(replica_.address());
   auto asking = request("a");
-  asking.set_token_groups(true);
-  const auto call = session->open(std::move(asking), news_);
+  asking.token_groups = true;
+  const auto call = session->open(asking, news_);
   const auto other = session->open(request("b"), more_news_);
   ASSERT_TRUE(loop_.run_until([&] { return replica_.starts().size() == 2; }));
   v1::ServerFrame frame;

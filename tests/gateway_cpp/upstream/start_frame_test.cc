@@ -2,46 +2,93 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
+#include "penstock/v1/inference.pb.h"
+
 namespace penstock::upstream {
 namespace {
 
-v1::CallRequest some_request() {
-  v1::CallRequest request;
-  request.set_request_id("req_1");
-  request.set_model("mini");
-  return request;
+constexpr CallRequest kWhole{.request_id = "req_1",
+                             .traceparent = "00-a-b-01",
+                             .method = "POST",
+                             .path = "/v1/completions",
+                             .body = "{}",
+                             .model = "mini:pirate",
+                             .adapter = "pirate@1",
+                             .priority = -1,
+                             .tenant_salt = "salt",
+                             .token_groups = true,
+                             .max_prompt_tokens = 3'600,
+                             .max_completion_tokens = 300,
+                             .adapter_digest = "5ba4",
+                             .adapter_wait_ms = 30'000,
+                             .trim = true};
+
+// As protobuf holds it.
+v1::CallRequest message_of(const CallRequest& request) {
+  v1::CallRequest message;
+  message.set_request_id(std::string(request.request_id));
+  message.set_traceparent(std::string(request.traceparent));
+  message.set_method(std::string(request.method));
+  message.set_path(std::string(request.path));
+  message.set_body(std::string(request.body));
+  message.set_model(std::string(request.model));
+  message.set_adapter(std::string(request.adapter));
+  message.set_priority(request.priority);
+  message.set_tenant_salt(std::string(request.tenant_salt));
+  message.set_token_groups(request.token_groups);
+  message.set_max_prompt_tokens(request.max_prompt_tokens);
+  message.set_max_completion_tokens(request.max_completion_tokens);
+  message.set_adapter_digest(std::string(request.adapter_digest));
+  message.set_adapter_wait_ms(request.adapter_wait_ms);
+  message.set_trim(request.trim);
+  return message;
 }
 
-v1::Start start_of(uint64_t call_id, const v1::CallRequest& request) {
+v1::Start start_of(uint64_t call_id, const CallRequest& request) {
   v1::Start start;
   start.set_call_id(call_id);
   start.set_initial_credit_bytes(1'000);
-  *start.mutable_request() = request;
+  *start.mutable_request() = message_of(request);
   return start;
+}
+
+TEST(StartFrame, SaysAllThatIsAsked) {
+  for (const int32_t priority : {-1, 0, 1}) {
+    CallRequest request = kWhole;
+    request.priority = priority;
+    std::string text;
+    append_start(text, {.call_id = 3, .credit_bytes = 1'000, .request = request});
+    v1::ClientFrame expected;
+    *expected.add_starts() = start_of(3, request);
+    v1::ClientFrame frame;
+    ASSERT_TRUE(frame.ParseFromString(text));
+    EXPECT_EQ(frame.SerializeAsString(), expected.SerializeAsString());
+  }
 }
 
 TEST(StartFrame, IsTheSameFrameAsWithTheBodyInIt) {
   const std::string body(300'000, 'x');
-  v1::CallRequest request = some_request();
+  CallRequest request = kWhole;
+  request.body = {};
   std::string text;
   append_start(text, {.call_id = 300, .credit_bytes = 1'000, .request = request}, body.size());
   v1::ClientFrame frame;
   ASSERT_TRUE(frame.ParseFromString(text + body));
   v1::ClientFrame expected;
-  request.set_body(body);
+  request.body = body;
   *expected.add_starts() = start_of(300, request);
   EXPECT_EQ(frame.SerializeAsString(), expected.SerializeAsString());
 }
 
 TEST(StartFrame, FollowsOthersAndWhateverElseAFrameSays) {
-  v1::CallRequest request = some_request();
-  request.set_body("{}");
   v1::ClientFrame expected;
   expected.add_cancels(7);
   std::string text = expected.SerializeAsString();
   for (const uint64_t id : {1UL, 200UL, 1UL << 40U}) {
-    append_start(text, {.call_id = id, .credit_bytes = 1'000, .request = request});
-    *expected.add_starts() = start_of(id, request);
+    append_start(text, {.call_id = id, .credit_bytes = 1'000, .request = kWhole});
+    *expected.add_starts() = start_of(id, kWhole);
   }
   v1::ClientFrame frame;
   ASSERT_TRUE(frame.ParseFromString(text));
@@ -50,7 +97,7 @@ TEST(StartFrame, FollowsOthersAndWhateverElseAFrameSays) {
 
 TEST(StartFrame, StartsACallThatHasNothingToSay) {
   std::string text;
-  append_start(text, {.call_id = 1, .credit_bytes = 0, .request = v1::CallRequest()});
+  append_start(text, {.call_id = 1, .credit_bytes = 0, .request = {}});
   v1::ClientFrame frame;
   ASSERT_TRUE(frame.ParseFromString(text));
   ASSERT_EQ(frame.starts_size(), 1);
