@@ -11,7 +11,7 @@
 
 namespace penstock::upstream {
 
-// A replica as far as reaching it goes.
+// A replica as far as reaching it goes, for as long as open() runs.
 struct ReplicaAddress {
   std::string_view replica_id;
   std::string_view address;  // host:port of its Inference service

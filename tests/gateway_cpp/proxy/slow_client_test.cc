@@ -1,4 +1,4 @@
-// Streams whose clients do not take what is written to them.
+// Answers whose clients do not take what is written to them.
 #include "flow_fixture.h"
 
 namespace penstock::proxy {
@@ -57,6 +57,32 @@ TEST_F(SlowClientTest, EndsForAClientThatLeavesWithWhatWasPutOff) {
   reply_.leave();
   EXPECT_TRUE(done_);
   EXPECT_TRUE(call().cancelled);
+}
+
+TEST_F(SlowClientTest, WaitsForAClientThatReadsItsShortAnswerLater) {
+  ask(kUnary);
+  reply_.stop_reading();
+  call().content_type = "application/json";
+  call().chunk("{}");
+  call().finish();
+  EXPECT_FALSE(done_);
+  EXPECT_EQ(in_flight(), 0U) << "the replica is free";
+  reply_.read_on();
+  EXPECT_TRUE(done_);
+  EXPECT_EQ(reply_.text, "{}");
+  EXPECT_EQ(totals().succeeded, 1U);
+}
+
+TEST_F(SlowClientTest, DoesNotCountAShortAnswerThatItsClientNeverRead) {
+  ask(kUnary);
+  reply_.stop_reading();
+  call().content_type = "application/json";
+  call().chunk("{}");
+  call().finish();
+  reply_.leave();
+  EXPECT_TRUE(done_);
+  EXPECT_EQ(totals().succeeded, 0U);
+  EXPECT_EQ(totals().cancelled, 1U);
 }
 
 }  // namespace

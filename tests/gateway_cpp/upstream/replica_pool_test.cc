@@ -69,7 +69,8 @@ TEST_F(ReplicaPoolTest, FailsCallsAtOnceWithinTheBackoff) {
 
 TEST_F(ReplicaPoolTest, OpensANewSessionBesideOneThatGoesAway) {
   RawPeer peer(loop_.io());
-  const ReplicaAddress address{"r1", peer.address()};
+  const std::string where = peer.address();
+  const ReplicaAddress address{"r1", where};
   const auto running = pool_.open(address, CallRequest(), news_, nullptr);
   ASSERT_TRUE(loop_.run_until([&] {
     peer.talk();

@@ -295,9 +295,8 @@ TEST_F(SessionTest, HasNotSentWhatThePeerHadNoRoomFor) {
   auto session = session_to(peer.address());
   const auto small = session->open(request("a"), news_);
   ASSERT_TRUE(talk_until(peer, [&] { return !peer.http2.body.empty(); }));
-  auto large = request("b");
-  large.set_body(std::string(200'000, 'x'));
-  const auto held = session->open(std::move(large), more_news_);
+  const std::string large(200'000, 'x');
+  const auto held = session->open({.request_id = "b", .body = large}, more_news_);
   ASSERT_TRUE(talk_until(peer, [&] { return peer.http2.body.size() == 70'000; }));
   peer.hang_up();
   ASSERT_TRUE(loop_.run_until([&] { return small->failed() && held->failed(); }));
