@@ -2,7 +2,7 @@
 // what one that breaks is told. One for each request. No sockets.
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -28,8 +28,8 @@ class StreamEnd {
 
  private:
   const openai::Dialect dialect_;
-  std::optional<openai::ResponseStream> response_;  // of that dialect alone
   std::size_t bytes_ = 0;
+  std::unique_ptr<openai::ResponseStream> response_;  // of that dialect alone
 };
 
 }  // namespace penstock::dialects

@@ -25,8 +25,8 @@ struct Attempt {
   explicit Attempt(const std::shared_ptr<routing::Replica>& replica)
       : target{replica->id().value, replica->address(), replica} {}
 
-  Target target;
   std::unique_ptr<upstream::Call> call;  // null: it is over
+  Target target;
   std::vector<v1::TokenGroup> groups;    // that it gave, once it is over
 };
 

@@ -66,13 +66,13 @@ struct RequestFlow::Exchange {
   Exchange(const Parts& parts, Ask&& asked, std::string_view trace_id, Reply& to)
       : ask(std::move(asked)),
         settlement(parts.clock, parts.log, parts.metrics, parts.state, ask.received),
-        reply(to),
-        end(ask.endpoint->dialect),
+        account(std::make_shared<Account>(parts.clock, parts.usage, std::move(ask.caller))),
+        io(parts.io),
+        queue_deadline(parts.timers, to.signal()),
         heartbeat(parts.timers, to.signal()),
         deadline(parts.timers, to.signal()),
-        queue_deadline(parts.timers, to.signal()),
-        account(std::make_shared<Account>(parts.clock, parts.usage, std::move(ask.caller))),
-        io(parts.io) {
+        reply(to),
+        end(ask.endpoint->dialect) {
     record().request_id = ask.request_id;
     record().client_request_id = ask.client_request_id;
     record().trace_id = trace_id;
@@ -100,8 +100,6 @@ struct RequestFlow::Exchange {
 
   Ask ask;  // of which the settlement has views
   Settlement settlement;
-  Reply& reply;
-  dialects::StreamEnd end;           // of a stream: what was taken last, and how it breaks
   std::shared_ptr<LargeBody> large;  // the body, where it is large: then ask has none
   std::shared_ptr<BodyJob> job;      // what is done with it at the side
   openai::Request request;
@@ -109,12 +107,7 @@ struct RequestFlow::Exchange {
   std::optional<routing::Route> asked;  // what it was resolved to, where a canary has it
   std::unique_ptr<Descent> descent;     // null: it has taken no rung
   bool is_cut = false;                  // it has taken the rung that trims
-  runtime::TimerWheel::Timer heartbeat;
-  runtime::TimerWheel::Timer deadline;  // of the first event, then of silence
-  runtime::TimerWheel::Timer queue_deadline;
   std::shared_ptr<Account> account;             // never null
-  base::SteadyTime last_write;                  // the client's last sign of life from us, coarse
-  base::SteadyTime last_heard;                  // the replica's, coarse
   base::SteadyTime admitted;                    // when admission began
   base::SteadyTime entered;                     // when that of the deployment that it is with did
   base::SteadyTime sent;                        // when the request first went to a replica
@@ -138,19 +131,30 @@ struct RequestFlow::Exchange {
   bool guilty = false;  // engines have died of it, for all that is known
   std::optional<base::SteadyTime> waits_since;
   admission::Aboard aboard;
-  bool stream_begun = false;               // the client has a status, and may have comments
-  std::vector<openai::Header> told_early;  // that it got before the replica said its own
-  bool whole = false;               // the client has all of a stream: its last event was written
-  bool answered = false;            // nothing more may be written
-  std::optional<ChunkNames> names;  // of the chunks, where its client wants to know of its making
-  std::string held_end;             // the last event, before which something is still to be said
-  runtime::Payload payload;
-  uint64_t taken = 0;  // bytes of it that came from the replica
+  std::vector<openai::Header> told_early;  // that the client got before the replica said its own
   // What was written, or went wrong, while the stream's coroutine waited: it sees to the rest.
   std::optional<Written> written;
   std::exception_ptr thrown;
-  std::vector<Attempt> past;       // those that are over, in their order
-  std::optional<Attempt> attempt;  // the one under way
+  std::vector<Attempt> past;  // those that are over, in their order
+  runtime::TimerWheel::Timer queue_deadline;
+
+  // What each event of a stream looks at lies together: with hundreds of streams every line of the
+  // cache that one of them takes is fetched anew.
+  runtime::TimerWheel::Timer heartbeat;
+  runtime::TimerWheel::Timer deadline;  // of the first event, then of silence
+  base::SteadyTime last_write;          // the client's last sign of life from us, coarse
+  base::SteadyTime last_heard;          // the replica's, coarse
+  Reply& reply;
+  uint64_t taken = 0;         // bytes of the payload that came from the replica
+  bool stream_begun = false;  // the client has a status, and may have comments
+  bool whole = false;         // the client has all of a stream: its last event was written
+  bool answered = false;      // nothing more may be written
+  bool tells_making = false;  // of a stream: its client wants to know of its making
+  dialects::StreamEnd end;    // of a stream: what was taken last, and how it breaks
+  runtime::Payload payload;
+  std::string held_end;  // the last event, before which something is still to be said
+  std::unique_ptr<ChunkNames> names;  // of the chunks, where their making is told
+  std::optional<Attempt> attempt;     // the one under way
 };
 
 }  // namespace penstock::proxy

@@ -37,17 +37,18 @@ struct RequestRecord {
   unsigned status = 499;  // what the client saw; 499: it left before
   base::Outcome outcome = base::Outcome::kCancelled;
   unsigned attempts = 0;
-  uint64_t events = 0;  // SSE events handed to the client
-  uint64_t bytes = 0;   // answer bytes handed to the client
   uint32_t prompt_tokens = 0;
   uint32_t completion_tokens = 0;
   uint32_t cached_tokens = 0;
-  std::chrono::nanoseconds queue_wait{0};        // admission to send
-  std::chrono::milliseconds estimated_wait{0};   // as admission estimated it
+  std::chrono::nanoseconds queue_wait{0};       // admission to send
+  std::chrono::milliseconds estimated_wait{0};  // as admission estimated it
+  std::chrono::nanoseconds engine_ttft{0};      // as the engine says; 0: it does not
+  std::chrono::nanoseconds generation{0};       // of a whole stream: first byte to last; 0: none
+  // With each event of a stream:
   std::optional<std::chrono::nanoseconds> ttft;  // request read to first answer byte handed over
-  std::chrono::nanoseconds engine_ttft{0};       // as the engine says; 0: it does not
-  std::chrono::nanoseconds generation{0};        // of a whole stream: first byte to last; 0: none
   std::chrono::nanoseconds silence{0};  // of a stream: the longest between two writes, coarse
+  uint64_t events = 0;                  // SSE events handed to the client
+  uint64_t bytes = 0;                   // answer bytes handed to the client
 };
 
 class Settlement {

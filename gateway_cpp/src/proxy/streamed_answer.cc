@@ -67,6 +67,7 @@ Awaitable<void> RequestFlow::stream(Exchange& x) {
   if (!x.stream_begun) begin_stream(x, call.head().content_type);
   if (!x.told_early.empty()) tell_late(x);
   arm_unless_none(x.heartbeat, parts_.config.heartbeat);
+  x.tells_making = x.wants_metadata();
   Shortcut shortcut(*this, x);
   for (;;) {
     if (x.thrown) std::rethrow_exception(x.thrown);
@@ -126,7 +127,9 @@ Piece RequestFlow::take_news(Exchange& x) {
   x.taken = x.payload.size();
   if (!x.held_end.empty()) x.payload.append(std::exchange(x.held_end, {}));
   x.end.note(x.payload.bytes());
-  if (x.wants_metadata() && !x.names) x.names = names_of(x.payload.bytes());
+  if (x.tells_making && !x.names) {
+    x.names = std::make_unique<ChunkNames>(names_of(x.payload.bytes()));
+  }
   if (x.names && x.end.reached() && !call.ended()) hold_end(x);
   const Piece piece = call.ended() ? last_piece(x) : Piece::kMore;
   x.answered = piece != Piece::kMore;
