@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import psutil
+import pytest
 import pytest_asyncio
 
 from penstock.replica.adapter_values import AdapterRoom
 from penstock.replica.engine import AdapterSource
 from penstock.replica.vllm.engine import VllmEngine
+from penstock.replica.vllm.environment import root_logger_kept
 from tests.fakes.adapter_weights import FakeContents
 
 ADAPTERS = (
@@ -25,6 +27,13 @@ _SETTINGS = {
     # A model this small may go on with line breaks for ever where a grammar lets it.
     "structured_outputs_config": '{"backend": "xgrammar", "disable_any_whitespace": true}',
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _root_logger_kept() -> Iterator[None]:
+    """What comes after these tests hears warnings again: stock vLLM is asked here too."""
+    with root_logger_kept():
+        yield
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
