@@ -21,7 +21,8 @@ std::size_t message_stop(std::string_view events) {
 }  // namespace
 
 StreamEnd::StreamEnd(openai::Dialect dialect) : dialect_(dialect) {
-  if (dialect == openai::Dialect::kResponses) response_ = std::make_unique<openai::ResponseStream>();
+  if (dialect == openai::Dialect::kResponses)
+    response_ = std::make_unique<openai::ResponseStream>();
 }
 
 void StreamEnd::note(std::string_view events) {

@@ -51,8 +51,8 @@ class RequestReader {
   // skipped: ask no more of this connection then.
   Awaitable<Outcome> next();
 
-  // The body of the head that came last, where all of it has come with the head, as it is, and there
-  // is room for it. False: nothing is taken.
+  // The body of the head that came last, where all of it has come with the head, as it is, and
+  // there is room for it. False: nothing is taken.
   bool take_body(const RequestHead& head, runtime::BodyShare& share, std::string& body);
   // The body of the head that came last, unpacked, whose share of the budget grows with it. The
   // client may be gone afterwards.

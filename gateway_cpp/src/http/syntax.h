@@ -52,7 +52,8 @@ inline bool has_control(std::string_view text) {
 inline constexpr std::array<bool, 256> kTokenCharacters = [] {
   std::array<bool, 256> is{};
   for (const char c : std::string_view("!#$%&'*+-.^_`|~")) is[static_cast<unsigned char>(c)] = true;
-  for (int c = 0; c < 128; ++c) is[c] |= is_digit(static_cast<char>(c)) || is_letter(static_cast<char>(c));
+  for (int c = 0; c < 128; ++c)
+    is[c] |= is_digit(static_cast<char>(c)) || is_letter(static_cast<char>(c));
   return is;
 }();
 

@@ -25,8 +25,7 @@ Account::~Account() {
   metrics_->cached_tokens.add(counts_.cached_tokens);
 }
 
-std::optional<admission::Refusal> Account::reserve(std::uint64_t tokens,
-                                                         base::SteadyTime now) {
+std::optional<admission::Refusal> Account::reserve(std::uint64_t tokens, base::SteadyTime now) {
   auto taken = caller_.meter->reserve(tokens, now, clock_.wall_now());
   if (auto* refusal = std::get_if<admission::Refusal>(&taken)) {
     counts_.rejected = 1;

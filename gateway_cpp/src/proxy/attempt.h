@@ -27,7 +27,7 @@ struct Attempt {
 
   std::unique_ptr<upstream::Call> call;  // null: it is over
   Target target;
-  std::vector<v1::TokenGroup> groups;    // that it gave, once it is over
+  std::vector<v1::TokenGroup> groups;  // that it gave, once it is over
 };
 
 }  // namespace penstock::proxy

@@ -104,9 +104,9 @@ struct RequestFlow::Exchange {
   std::shared_ptr<BodyJob> job;      // what is done with it at the side
   openai::Request request;
   routing::Route route;
-  std::optional<routing::Route> asked;  // what it was resolved to, where a canary has it
-  std::unique_ptr<Descent> descent;     // null: it has taken no rung
-  bool is_cut = false;                  // it has taken the rung that trims
+  std::optional<routing::Route> asked;          // what it was resolved to, where a canary has it
+  std::unique_ptr<Descent> descent;             // null: it has taken no rung
+  bool is_cut = false;                          // it has taken the rung that trims
   std::shared_ptr<Account> account;             // never null
   base::SteadyTime admitted;                    // when admission began
   base::SteadyTime entered;                     // when that of the deployment that it is with did
@@ -152,7 +152,7 @@ struct RequestFlow::Exchange {
   bool tells_making = false;  // of a stream: its client wants to know of its making
   dialects::StreamEnd end;    // of a stream: what was taken last, and how it breaks
   runtime::Payload payload;
-  std::string held_end;  // the last event, before which something is still to be said
+  std::string held_end;               // the last event, before which something is still to be said
   std::unique_ptr<ChunkNames> names;  // of the chunks, where their making is told
   std::optional<Attempt> attempt;     // the one under way
 };

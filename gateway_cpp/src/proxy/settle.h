@@ -27,12 +27,12 @@ struct RequestRecord {
   std::string_view path;               // of the endpoint: its first name, static
   std::string deployment;              // empty: never resolved
   std::string adapter;                 // "name@version"; empty: base model
-  std::string model_version;      // as the replica told it; empty: it did not
-  std::string replica;            // the last one that it was sent to
-  std::string error_code;         // empty: none
-  std::string_view degraded;      // why it is not what was asked for, static; empty: it is
-  std::string rung;               // that the answer is owed to: "trim", "fallback:mini-2"
-  std::string asked;              // the deployment that was asked for, where it is degraded
+  std::string model_version;           // as the replica told it; empty: it did not
+  std::string replica;                 // the last one that it was sent to
+  std::string error_code;              // empty: none
+  std::string_view degraded;           // why it is not what was asked for, static; empty: it is
+  std::string rung;                    // that the answer is owed to: "trim", "fallback:mini-2"
+  std::string asked;                   // the deployment that was asked for, where it is degraded
   std::string trimmed;    // "messages=3, tokens=812", left out of the prompt; empty: nothing
   unsigned status = 499;  // what the client saw; 499: it left before
   base::Outcome outcome = base::Outcome::kCancelled;

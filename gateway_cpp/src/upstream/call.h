@@ -102,7 +102,7 @@ class Call {
   bool ended() const { return end_ != End::kNot; }
   bool finished() const { return end_ == End::kFinished; }
   bool failed() const { return end_ == End::kFailed; }
-  const Outcome& outcome() const { return outcome_; }  // when finished
+  const Outcome& outcome() const { return outcome_; }       // when finished
   const CallFailure& failure() const { return *failure_; }  // when failed
 
   // Idempotent. The replica stops; nothing more is delivered.

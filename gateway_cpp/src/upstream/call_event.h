@@ -1,4 +1,5 @@
-// What a replica says of a call, as far as this gateway wants to know: the parts of a v1::CallEvent.
+// What a replica says of a call, as far as this gateway wants to know: the parts of a
+// v1::CallEvent.
 #pragma once
 
 #include <cstdint>

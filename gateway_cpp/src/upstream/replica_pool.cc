@@ -27,9 +27,8 @@ ReplicaPool::ReplicaPool(asio::io_context& io, runtime::SendBatch& sends, const 
       metrics_(metrics),
       log_(log) {}
 
-std::unique_ptr<Call> ReplicaPool::open(const ReplicaAddress& replica,
-                                        const CallRequest& request, runtime::Signal& news,
-                                        SharedBody large) {
+std::unique_ptr<Call> ReplicaPool::open(const ReplicaAddress& replica, const CallRequest& request,
+                                        runtime::Signal& news, SharedBody large) {
   follow_routes();
   const auto now = clock_.steady_now();
   auto& [key, entry] = entry_for({replica.replica_id, replica.address});

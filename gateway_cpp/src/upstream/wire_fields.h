@@ -38,8 +38,9 @@ class WireFields {
   // Too large a number is cut, as protobuf cuts it.
   template <std::unsigned_integral Number>
   bool number(Number& value) {
-    if (!rest_.empty() && static_cast<unsigned char>(rest_.front()) < 0x80U) {  // nearly all
-      value = static_cast<Number>(rest_.front());
+    const unsigned char first = rest_.empty() ? 0xffU : static_cast<unsigned char>(rest_.front());
+    if (first < 0x80U) {  // as nearly all are
+      value = static_cast<Number>(first);
       rest_.remove_prefix(1);
       return true;
     }
