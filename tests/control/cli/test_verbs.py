@@ -40,6 +40,28 @@ def test_settings_are_given_at_first_and_changed_one_by_one(asked_head: AskedHea
     assert spec["selection_policy"] == "session"
 
 
+def test_a_fallback_or_canary_that_is_not_there_is_told_of(asked_head: AskedHead) -> None:
+    assert asked_head.run(*DEPLOY).stderr == ""
+    asked_head.run("deploy", "next", "--model", "penstock-mini", "--engine", "simulated")
+    laddered = asked_head.run("set", "mini", "degrade=fallback:nobody,fallback:next", "--json")
+    assert laddered.exit_code == 0
+    assert json.loads(laddered.stdout)["name"] == "mini"
+    assert laddered.stderr == (
+        "note: there is no deployment nobody: mini passes it over until there is\n"
+    )
+    shared = asked_head.run("set", "mini", "canary=later:50,next:9")
+    assert shared.stderr.splitlines() == [
+        "note: there is no deployment later: mini passes it over until there is"
+    ]
+    assert asked_head.run("set", "mini", "max_queued=9").stderr == ""
+
+
+def test_a_deployment_without_a_model_is_told_the_option(asked_head: AskedHead) -> None:
+    reply = asked_head.run("deploy", "sorry", "--engine", "canned")
+    assert reply.exit_code == 1
+    assert "--model" in reply.stderr
+
+
 def test_a_deployment_can_come_from_a_file_that_the_api_gave(asked_head: AskedHead) -> None:
     told = asked_head.run(*DEPLOY, "--max-adapters", "3", "--json").stdout
     again = asked_head.run("deploy", "copy", "-f", "-", "--replicas", "0", "--json", input=told)
@@ -59,7 +81,7 @@ def test_a_new_deployment_does_not_overwrite(asked_head: AskedHead) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("deploy", "mini"), "model: Field required"),
+        (("deploy", "mini"), "--model"),
         (("deploy", "Not A Name", "--model", "m"), "name is 'Not A Name'"),
         (("deploy", "mini", "--model", "m", "--engine", "magic"), "engine is 'magic'"),
         (("deploy", "mini", "--model", "m", "--engine-arg", "oops"), "key=value"),

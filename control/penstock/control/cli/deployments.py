@@ -95,8 +95,11 @@ def deploy(
     if engine_arg:
         spec["engine_args"] = parse_engine_args(engine_arg)
     spec |= parse_settings(settings or ())
+    if "model" not in spec:
+        raise InvalidSetting(f'say what {name} is to serve: --model, or "model" in a file (-f)')
     wanted = checked(SpecModel, spec)
     _say(head.ask(lambda admin: admin.deploy(name, wanted, only_new=only_new)), as_json=as_json)
+    _warn_of_missing(head, name, wanted)
 
 
 @asks_head("scale")
@@ -153,6 +156,7 @@ def change_settings(
     """
     named = SettingsModel.model_validate(parse_settings(settings))
     _say(head.ask(lambda admin: admin.change_settings(name, named)), as_json=as_json)
+    _warn_of_missing(head, name, named)
 
 
 @asks_head("delete")
@@ -175,6 +179,21 @@ def _say(deployment: DeploymentModel, *, as_json: bool) -> None:
         f"{deployment.name} is {status.phase}, {status.ready} of {status.wanted} replicas ready"
         f" (generation {deployment.generation}){why}"
     )
+
+
+def _warn_of_missing(head: Head, name: str, settings: SettingsModel) -> None:
+    """Says which deployments of a ladder or canary are not there: they may come later."""
+    canaries = [each.deployment for each in settings.sharing().canary]
+    named = dict.fromkeys((*settings.degrading().fallbacks, *canaries))
+    if not named:
+        return
+    known = {each.name for each in head.ask(lambda admin: admin.deployments())}
+    for other in named:
+        if other not in known:
+            typer.echo(
+                f"note: there is no deployment {other}: {name} passes it over until there is",
+                err=True,
+            )
 
 
 def _from_file(file: Path | None) -> dict[str, Any]:
