@@ -2,7 +2,6 @@
 // and heads of some dozen pieces, which strings that grow by each cost three times as much.
 #pragma once
 
-#include <array>
 #include <charconv>
 #include <concepts>
 #include <cstddef>

@@ -138,14 +138,27 @@ std::string HttpReply::head_text(const proxy::AnswerHead& head, size_t body_byte
 Sent HttpReply::answer_short(const proxy::AnswerHead& head, std::string_view body) {
   std::string text = head_text(head, body.size());
   if (frame_.head.method != "HEAD") text.append(body);
-  progress_ = Progress::kWhole;
-  return send_end(text);
+  progress_ = Progress::kBegun;
+  const Sent sent = send_end(text);
+  if (sent == Sent::kAll) progress_ = Progress::kWhole;
+  whole_when_flushed_ = sent == Sent::kBlocked;
+  return sent;
+}
+
+Awaitable<Sent> HttpReply::flush() {
+  return whole_when_flushed_ ? flush_whole() : connection_.flush();
+}
+
+Awaitable<Sent> HttpReply::flush_whole() {
+  const Sent sent = co_await connection_.flush();
+  if (sent == Sent::kAll) progress_ = Progress::kWhole;
+  co_return sent;
 }
 
 Awaitable<Sent> HttpReply::answer(const proxy::AnswerHead& head, std::string_view body) {
   if (frame_.head.method == "HEAD" || body.size() <= proxy::HeldAnswer::kFreeBytes) {
     Sent sent = answer_short(head, body);
-    if (sent == Sent::kBlocked) sent = co_await connection_.flush();
+    if (sent == Sent::kBlocked) sent = co_await flush();
     co_return sent;
   }
   const std::string text = head_text(head, body.size());

@@ -36,7 +36,7 @@ class HttpReply final : public proxy::Reply {
   void begin_stream(const proxy::AnswerHead& head) override;
   Sent write(runtime::Payload& payload, proxy::Piece piece) override;
   bool behind() const override { return connection_.behind(); }
-  Awaitable<Sent> flush() override { return connection_.flush(); }
+  Awaitable<Sent> flush() override;
 
   // The whole request has been read: the client is watched while its answer is made.
   void watch_client();
@@ -62,6 +62,7 @@ class HttpReply final : public proxy::Reply {
   bool ends_with_connection() const { return ends_with_connection_; }
 
  private:
+  Awaitable<Sent> flush_whole();
   Awaitable<Sent> answer_in_pieces(const proxy::AnswerHead& head, proxy::HeldAnswer& body);
   template <class Visit>
   void each_header(const proxy::AnswerHead& head, const Visit& visit) const;
@@ -75,6 +76,7 @@ class HttpReply final : public proxy::Reply {
   KeepAlive keep_alive_;
   std::vector<openai::Header> added_;
   Progress progress_ = Progress::kNone;
+  bool whole_when_flushed_ = false;  // a short answer of which the client has not taken all
   bool streams_ = false;
   bool ends_with_connection_ = false;
   std::string head_;  // of a stream, until its first piece

@@ -38,7 +38,8 @@ void arm_unless_none(runtime::TimerWheel::Timer& timer, milliseconds after) {
   after.count() > 0 ? timer.arm(after) : timer.disarm();
 }
 
-// All seven phases in one coroutine: each more would cost every request a frame.
+// The phases in their order, in the request's own coroutine: one more about them would cost every
+// request a frame.
 Awaitable<void> RequestFlow::run(Ask ask, Reply& reply) {
   // A trace of our own is for logs and the client: what is sampled, the engine's operator says.
   const std::string trace = traces_.accept(ask.traceparent);

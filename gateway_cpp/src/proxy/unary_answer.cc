@@ -55,7 +55,8 @@ Awaitable<RequestFlow::Delivered> RequestFlow::unary(Exchange& x) {
     sent = co_await x.reply.flush();
   }
   if (sent == Sent::kGone) {
-    co_await fail(x, stop_error(x.reply.stop()));
+    const base::Error gone = stop_error(x.reply.stop());
+    co_await fail(x, gone);
     co_return Delivered::kYes;
   }
   x.record().events = 1;

@@ -61,7 +61,7 @@ void Call::begin(Head head) {
 }
 
 void Call::take_chunk(const ChunkView& chunk) {
-  pending_.append(chunk.body);
+  if (!chunk.body.empty()) pending_.append(chunk.body);
   pending_events_ += chunk.events;
   held_.seen.completion_tokens += chunk.tokens;
 }

@@ -1,5 +1,7 @@
 #include "upstream/frame_reader.h"
 
+#include <utility>
+
 #include "upstream/event_reader.h"
 #include "upstream/wire_fields.h"
 
@@ -29,7 +31,7 @@ bool FrameReader::read(std::string_view message) {
 void FrameReader::forget() {
   events_.clear();
   rests_used_ = 0;
-  if (parsed_.has_load() || parsed_.events_size() > 0) parsed_.Clear();
+  if (std::exchange(has_parsed_, false)) parsed_.Clear();
 }
 
 bool FrameReader::read_in_place(std::string_view message) {
@@ -51,6 +53,7 @@ bool FrameReader::add_event(std::string_view bytes) {
   CallEvent::Rest& rest = next_rest();
   CallEvent& event = events_.emplace_back();
   if (!read_event(bytes, event, rest)) {
+    has_parsed_ = true;
     v1::CallEvent& parsed = *parsed_.add_events();
     if (!parse_into(parsed, bytes)) return false;
     event = event_of(parsed, rest);
@@ -61,13 +64,15 @@ bool FrameReader::add_event(std::string_view bytes) {
 
 // Loads that come twice are one, which protobuf puts together.
 bool FrameReader::add_load(std::string_view bytes) {
+  has_parsed_ = true;
   return !parsed_.has_load() && parse_into(*parsed_.mutable_load(), bytes);
 }
 
 bool FrameReader::parse(std::string_view message) {
   forget();
+  has_parsed_ = true;
   if (!parse_into(parsed_, message)) {
-    parsed_.Clear();
+    forget();
     return false;
   }
   for (v1::CallEvent& event : *parsed_.mutable_events()) {

@@ -35,7 +35,8 @@ class FrameReader {
   std::vector<CallEvent> events_;
   std::vector<std::unique_ptr<CallEvent::Rest>> rests_;  // of events, kept for the next frame's
   size_t rests_used_ = 0;
-  v1::ServerFrame parsed_;  // what protobuf has read of the frame
+  v1::ServerFrame parsed_;   // what protobuf has read of the frame
+  bool has_parsed_ = false;  // it has read anything
   uint64_t reads_ = 0;
 };
 

@@ -1,8 +1,8 @@
 // The fields of a protobuf message, read one after the other where they lie.
 // https://protobuf.dev/programming-guides/encoding/
 //
-// Every method is false, and takes nothing, where the bytes are not what it reads, or written as
-// protobuf would not write them: those are protobuf's to judge.
+// Every method is false where the bytes are not what it reads, or written as protobuf would not
+// write them: those are protobuf's to judge, and nothing behind them is read here.
 #pragma once
 
 #include <concepts>

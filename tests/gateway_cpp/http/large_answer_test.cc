@@ -1,4 +1,5 @@
 // Large unary answers on their way to clients that read fast, slowly or not at all.
+#include <cerrno>
 #include <vector>
 
 #include "session_fixture.h"
@@ -86,6 +87,32 @@ TEST_F(LargeAnswerTest, IsGivenUpForAReaderThatStandsStill) {
     return group_.size() == 0;
   }));
   EXPECT_TRUE(all_budget_is_back());
+}
+
+// An end that looks whole would leave the rest of them in this machine's memory, for nobody.
+TEST_F(LargeAnswerTest, ShortOnesThatAreNeverReadEndByAReset) {
+  connect_with_buffer(4096);
+  const std::string body = text(60UL << 10U);
+  for (size_t i = 0; i < 200 && state_.in_flight == 0; ++i) {
+    send(post(kUnary));
+    ASSERT_TRUE(opens(i + 1));
+    call(i).content_type = "application/json";
+    call(i).chunk(body);
+    call(i).finish();
+    loop_.poll();
+  }
+  ASSERT_EQ(state_.in_flight, 1U);
+  ASSERT_TRUE(loop_.run_until([&] {
+    pass(config_.write_timeout + std::chrono::seconds(1));
+    return group_.size() == 0;
+  }));
+  std::vector<char> part(1UL << 20U);
+  ssize_t n = 0;
+  do {
+    n = ::recv(client_.native_handle(), part.data(), part.size(), 0);
+  } while (n > 0);
+  EXPECT_EQ(n, -1);
+  EXPECT_EQ(errno, ECONNRESET);
 }
 
 TEST_F(LargeAnswerTest, OfThePortItselfIsSentWhole) {

@@ -158,6 +158,18 @@ TEST(FrameReaderTest, TellsTheLoadOfTheLastFrameOnly) {
   EXPECT_EQ(reader.load(), nullptr);
 }
 
+TEST(FrameReaderTest, TellsNothingOfAFrameBeforeWhateverProtobufReadInIt) {
+  v1::ServerFrame loaded;
+  loaded.mutable_load()->set_running(3);
+  FrameReader reader;
+  for (const std::string& before : {loaded.SerializeAsString(), field(15, "unknown"),
+                                    frame_of({whole_answer()}), std::string("no frame")}) {
+    reader.read(before);
+    EXPECT_TRUE(reads_as_protobuf(reader, frame_of({chunk_of(1, "a")})));
+    EXPECT_TRUE(reads_as_protobuf(reader, std::string()));
+  }
+}
+
 TEST(FrameReaderTest, ShowsNothingOfWhatIsNoFrame) {
   const std::string whole = frame_of({chunk_of(1, "a"), chunk_of(2, "b")});
   FrameReader reader;
