@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
@@ -34,13 +32,3 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     scheduler = LoadScopeScheduling(config, log)
     scheduler._split_scope = group_of
     return scheduler
-
-
-def pytest_collection_finish() -> None:
-    """Keeps the garbage collector from what all test files and their libraries have made by now.
-
-    It stays to the end, and to look it through again and again takes a fifth of the time of tests
-    that make much garbage, as those of the admin API do.
-    """
-    gc.collect()
-    gc.freeze()
