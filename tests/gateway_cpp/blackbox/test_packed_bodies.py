@@ -184,7 +184,9 @@ async def test_clients_that_leave_halfway_cost_nothing(start: Start) -> None:
             client.leave()
     await until(lambda: system.gateway.open_files() <= files + 4, "all sockets are closed")
     large = BODY + b" " * (12 * MIB)
-    assert (await system.ask(packed(large))).status == 200
+    # The last of them may just be taken and seen to leave: until then there is no room.
+    while (answer := await system.ask(packed(large))).status != 200:
+        assert answer.status == 503
 
 
 async def test_a_packed_body_that_stalls_is_408(start: Start) -> None:
