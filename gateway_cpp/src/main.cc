@@ -49,7 +49,8 @@ using std::chrono::milliseconds;
 constexpr int kCutShort = 1;  // requests were running at the drain's deadline, or at SIGQUIT
 constexpr int kBadFlags = 2;
 constexpr int kPortTaken = 3;
-constexpr milliseconds kTick{100};
+constexpr milliseconds kTick{500};
+constexpr milliseconds kSettle{100};
 constexpr milliseconds kDrainTick{10};
 constexpr milliseconds kLastWords{1'000};    // for clients to take the error that ends their answer
 constexpr milliseconds kForget{1'000};       // between looks for metrics that nobody needs
@@ -292,7 +293,6 @@ void Gateway::note_signal(int signal) {
 void Gateway::turn(milliseconds at_most) {
   control_.run_one_for(at_most);
   if (tls_) tls_->watch.look();
-  dispatchers_.advance();
   limit_connections();
   forget_metrics();
   if (status_ || config_.metrics.host.empty() || clock_.steady_now() < next_status_) return;
@@ -314,7 +314,7 @@ void Gateway::stop_accepting() {
 bool Gateway::wait_until_idle() {
   const auto deadline = clock_.steady_now() + config_.drain;
   // A client that was just taken is counted only after its thread has come to it.
-  turn(kTick);
+  turn(kSettle);
   while (state_.connections.load() > 0 && !cut_short_ && clock_.steady_now() < deadline) {
     turn(kDrainTick);
   }

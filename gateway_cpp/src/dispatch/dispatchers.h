@@ -28,7 +28,7 @@ class Dispatchers {
   // Deployments that stay keep their queues and what is known of their replicas. A replica whose
   // uid is not its deployment's has other weights, and is left out.
   void follow(const routing::RouteSnapshot& snapshot);
-  // Time goes by for all of them. About ten times a second.
+  // Time goes by for all of them. Called by one thread, about ten times a second.
   void advance();
 
   // Any thread; takes a short lock. On the request path use a DispatchReader.

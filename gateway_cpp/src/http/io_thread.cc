@@ -6,13 +6,14 @@ namespace penstock::http {
 
 namespace {
 
+constexpr std::chrono::milliseconds kLeadInterval{100};
 constexpr std::chrono::seconds kSweepInterval{1};
 
 }  // namespace
 
 IoThread::IoThread(const Shared& shared, unsigned index, int socket)
     : clock_(shared.clock),
-      ticker_(io_.get_executor()),
+      led_(index == 0 ? &shared.dispatchers : nullptr),
       timers_(shared.clock.steady_now()),
       metrics_(shared.metrics.add_shard()),
       routes_(shared.routes),
@@ -44,7 +45,7 @@ IoThread::~IoThread() { join(); }
 
 void IoThread::start() {
   listener_.start();
-  tick();
+  ticker_.start();
   thread_ = std::thread([this] { io_.run(); });
 }
 
@@ -64,26 +65,27 @@ void IoThread::join() {
   asio::post(io_, [this] {
     listener_.stop();
     sessions_.abort();
-    ticker_.cancel();
+    ticker_.stop();
     // After what the sessions still have to do.
     asio::post(io_, [this] { io_.stop(); });
   });
   thread_.join();
 }
 
-void IoThread::tick() {
+std::chrono::milliseconds IoThread::tick() {
   const auto now = clock_.steady_now();
   timers_.advance(now);
   flow_.look_for_suspects();
   pool_.tick();
+  if (led_ != nullptr && now >= next_lead_) {
+    next_lead_ = now + kLeadInterval;
+    led_->advance();
+  }
   if (now >= next_sweep_) {
     next_sweep_ = now + kSweepInterval;
     pool_.sweep();
   }
-  ticker_.expires_after(runtime::TimerWheel::kTick);
-  ticker_.async_wait([this](boost::system::error_code ec) {
-    if (!ec) tick();
-  });
+  return runtime::TimerWheel::kTick;
 }
 
 }  // namespace penstock::http

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <thread>
 
 #include "admission/suspects.h"
@@ -30,6 +30,7 @@
 #include "runtime/readiness.h"
 #include "runtime/send_batch.h"
 #include "runtime/side_threads.h"
+#include "runtime/ticker.h"
 #include "runtime/timer_wheel.h"
 #include "upstream/replica_pool.h"
 
@@ -46,7 +47,7 @@ class IoThread {
     runtime::GatewayState& state;
     admission::Suspects& suspects;
     const routing::RouteTable& routes;
-    const dispatch::Dispatchers& dispatchers;
+    dispatch::Dispatchers& dispatchers;
     const admission::TenantTable& tenants;
     admission::UsageBook& usage;
     const Doors& doors;
@@ -73,18 +74,17 @@ class IoThread {
   void join();
 
  private:
-  using Timer =
-      asio::basic_waitable_timer<std::chrono::steady_clock,
-                                 asio::wait_traits<std::chrono::steady_clock>, runtime::Executor>;
-  void tick();
+  std::chrono::milliseconds tick();
 
   const base::Clock& clock_;
   asio::io_context io_{1};
-  Timer ticker_;
+  runtime::Ticker ticker_{io_, clock_, [this] { return tick(); }};
+  dispatch::Dispatchers* const led_;  // null: another thread has time go by for them
+  base::SteadyTime next_lead_;
   base::SteadyTime next_sweep_;
   runtime::Readiness readiness_{io_};  // of its clients' sockets
   runtime::TimerWheel timers_;
-  runtime::SendBatch sends_;
+  runtime::SendBatch sends_{[this] { ticker_.pass(); }};
   base::MetricsShard& metrics_;
   routing::RouteReader routes_;
   dispatch::DispatchReader dispatchers_;

@@ -60,7 +60,9 @@ void Listener::wait() {
   });
 }
 
+// Without clients the thread may tick so seldom that its time is an old one.
 void Listener::on_clients() {
+  shared_.timers.advance(services_.clock.steady_now());
   if (!acceptor_.is_open()) return;
   switch (accept_some(kTakenAtOnce)) {
     case Queue::kEmpty:

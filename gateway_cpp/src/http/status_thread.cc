@@ -7,12 +7,12 @@ namespace penstock::http {
 namespace {
 
 constexpr uint32_t kConnections = 64;
+constexpr std::chrono::seconds kQuiet{1};  // between ticks while there is no client
 
 }  // namespace
 
 StatusThread::StatusThread(const Subject& subject, int socket)
     : clock_(subject.clock),
-      ticker_(io_),
       timers_(subject.clock.steady_now()),
       shard_(own_.add_shard()),
       routes_(subject.routes),
@@ -27,7 +27,7 @@ StatusThread::StatusThread(const Subject& subject, int socket)
       listener_(io_, socket, max_connections_, sessions_, services_, {readiness_, timers_, sends_},
                 subject.log) {
   listener_.start();
-  tick();
+  ticker_.start();
   thread_ = std::thread([this] { io_.run(); });
 }
 
@@ -35,18 +35,15 @@ StatusThread::~StatusThread() {
   asio::post(io_, [this] {
     listener_.stop();
     sessions_.abort();
-    ticker_.cancel();
+    ticker_.stop();
     asio::post(io_, [this] { io_.stop(); });
   });
   thread_.join();
 }
 
-void StatusThread::tick() {
+std::chrono::milliseconds StatusThread::tick() {
   timers_.advance(clock_.steady_now());
-  ticker_.expires_after(runtime::TimerWheel::kTick);
-  ticker_.async_wait([this](boost::system::error_code ec) {
-    if (!ec) tick();
-  });
+  return connections_ == 0 ? kQuiet : runtime::TimerWheel::kTick;
 }
 
 }  // namespace penstock::http

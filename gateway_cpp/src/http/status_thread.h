@@ -4,7 +4,7 @@
 
 #include <atomic>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <memory>
 #include <thread>
 
@@ -22,6 +22,7 @@
 #include "runtime/gateway_state.h"
 #include "runtime/readiness.h"
 #include "runtime/send_batch.h"
+#include "runtime/ticker.h"
 #include "runtime/timer_wheel.h"
 
 namespace penstock::http {
@@ -51,11 +52,11 @@ class StatusThread {
   ~StatusThread();
 
  private:
-  void tick();
+  std::chrono::milliseconds tick();
 
   const base::Clock& clock_;
   asio::io_context io_{1};
-  asio::steady_timer ticker_;
+  runtime::Ticker ticker_{io_, clock_, [this] { return tick(); }};
   runtime::Readiness readiness_{io_};
   runtime::TimerWheel timers_;
   runtime::SendBatch sends_;

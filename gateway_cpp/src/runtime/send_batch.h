@@ -4,10 +4,13 @@
 // other for all is cheaper than in turns for each. That thread only.
 #pragma once
 
+#include <algorithm>
 #include <boost/intrusive/list.hpp>
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace penstock::runtime {
 
@@ -34,7 +37,8 @@ class SendBatch {
     std::size_t size_ = 0;
   };
 
-  SendBatch() = default;
+  // `sent`: told after each batch, whether anything was in it.
+  explicit SendBatch(std::function<void()> sent = [] {}) : sent_(std::move(sent)) {}
   SendBatch(const SendBatch&) = delete;
   SendBatch& operator=(const SendBatch&) = delete;
 
@@ -52,13 +56,16 @@ class SendBatch {
     SendBatch& batch_;
   };
 
-  // Keeps a copy. False: no batch is open, it is full, or something is kept for that sender
-  // already.
-  bool keep(Sender& sender, std::string_view bytes) {
-    if (open_ == 0 || sender.is_linked() || kept_.size() + bytes.size() > kMostKept) return false;
-    sender.begin_ = kept_.size();
-    sender.size_ = bytes.size();
-    kept_.append(bytes);
+  // Keeps a copy of the parts, one behind the other. False: no batch is open, it is full, or
+  // something is kept for that sender already.
+  template <class... Parts>
+  bool keep(Sender& sender, const Parts&... parts) {
+    const std::size_t size = (std::string_view(parts).size() + ...);
+    if (open_ == 0 || sender.is_linked() || used_ + size > kMostKept) return false;
+    if (used_ + size > kept_.size()) kept_.resize(std::max(used_ + size, 2 * kept_.size()));
+    sender.begin_ = used_;
+    sender.size_ = size;
+    (add(parts), ...);
     senders_.push_back(sender);
     return true;
   }
@@ -77,11 +84,18 @@ class SendBatch {
       Sender& next = senders_.front();
       next.send_kept(take_back(next));
     }
-    kept_.clear();
+    used_ = 0;
+    sent_();
+  }
+  void add(std::string_view part) {
+    part.copy(kept_.data() + used_, part.size());
+    used_ += part.size();
   }
 
+  const std::function<void()> sent_;
   boost::intrusive::list<Sender, boost::intrusive::constant_time_size<false>> senders_;
-  std::string kept_;
+  std::string kept_;  // of which so much is used
+  std::size_t used_ = 0;
   unsigned open_ = 0;
 };
 

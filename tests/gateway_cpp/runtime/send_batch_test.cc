@@ -113,5 +113,32 @@ TEST_F(SendBatchTest, EndsTheOneWithinWhichAnotherBegins) {
   EXPECT_EQ(sent_, "a1b2a3");
 }
 
+TEST_F(SendBatchTest, KeepsWhatIsGivenInPartsAsOne) {
+  {
+    const SendBatch::Open open(batch_);
+    EXPECT_TRUE(batch_.keep(*a_, "1", std::string(100'000, 'x'), ""));
+    EXPECT_TRUE(batch_.keep(*b_, "2", "3"));
+  }
+  EXPECT_EQ(sent_, "a1" + std::string(100'000, 'x') + "b23");
+  {
+    const SendBatch::Open open(batch_);
+    EXPECT_TRUE(batch_.keep(*b_, "4"));
+  }
+  EXPECT_EQ(sent_.substr(sent_.size() - 5), "b23b4");
+}
+
+TEST(SendBatchWithAListenerTest, TellsItAfterEachBatch) {
+  std::string said;
+  SendBatch batch([&] { said += '.'; });
+  Named a("a", said);
+  {
+    const SendBatch::Open outer(batch);
+    const SendBatch::Open inner(batch);
+    EXPECT_TRUE(batch.keep(a, "1"));
+  }
+  { const SendBatch::Open empty(batch); }
+  EXPECT_EQ(said, "a1..");
+}
+
 }  // namespace
 }  // namespace penstock::runtime
