@@ -1,7 +1,7 @@
 #include "load_board.h"
 
+#include <algorithm>
 #include <utility>
-#include <vector>
 
 namespace penstock::replica {
 
@@ -25,18 +25,30 @@ void LoadBoard::set(const v1::Load& load) {
     if (bytes == set_bytes_) return;
     set_ = load;
     set_bytes_ = std::move(bytes);
-    dirty_ = true;
+    note_change();
   }
   wake_.notify_one();
 }
 
 void LoadBoard::changed() {
+  changed_at_ = Clock::now();
   if (dirty_) return;
   {
     std::lock_guard lock(mutex_);
-    dirty_ = true;
+    note_change();
   }
   wake_.notify_one();
+}
+
+void LoadBoard::note_change() {
+  const auto now = Clock::now();
+  changed_at_ = now;
+  if (dirty_.exchange(true)) return;
+  next_look_ = std::max(looked_ + kLeast, now + kPatience);
+}
+
+bool LoadBoard::is_due(Clock::time_point told) const {
+  return told < changed_at_.load() && Clock::now() - told >= kLeast;
 }
 
 void LoadBoard::enter(const std::shared_ptr<LoadWatcher>& watcher) {
@@ -45,6 +57,7 @@ void LoadBoard::enter(const std::shared_ptr<LoadWatcher>& watcher) {
     watchers_.insert(watcher);
   }
   wake_.notify_one();
+  watcher->note_told(Clock::now());
   watcher->publish(load());
 }
 
@@ -69,19 +82,46 @@ void LoadBoard::run() {
       wake_.wait(lock);
       continue;
     }
-    const auto due = published_ + (dirty_ ? kLeast : kRepeat);
-    if (Clock::now() < due) {
-      wake_.wait_until(lock, due);
+    if (Clock::now() < next_look_) {
+      wake_.wait_until(lock, next_look_);
       continue;
     }
-    dirty_ = false;
-    published_ = Clock::now();
-    const std::vector<std::shared_ptr<LoadWatcher>> watchers(watchers_.begin(), watchers_.end());
-    lock.unlock();
-    const v1::Load now = load();
-    for (const auto& watcher : watchers) watcher->publish(now);
-    lock.lock();
+    look(lock);
   }
+}
+
+void LoadBoard::look(std::unique_lock<std::mutex>& lock) {
+  const bool all = !dirty_.exchange(false);
+  looked_ = Clock::now();
+  next_look_ = looked_ + kRepeat;
+  const Watchers watchers(watchers_.begin(), watchers_.end());
+  lock.unlock();
+  const bool told = tell(watchers, all);
+  lock.lock();
+  if (told || dirty_) return;
+  dirty_ = true;
+  next_look_ = looked_ + kLeast;
+}
+
+// False: some are to be told later, since they were told just now.
+bool LoadBoard::tell(const Watchers& watchers, bool all) {
+  const auto as_of = Clock::now();
+  const auto changed = changed_at_.load();
+  Watchers due;
+  bool later = false;
+  for (const auto& watcher : watchers) {
+    if (!all && watcher->told() >= changed) continue;
+    const bool just_told = as_of - watcher->told() < kLeast;
+    later = later || just_told;
+    if (!just_told) due.push_back(watcher);
+  }
+  if (due.empty()) return !later;
+  const v1::Load now = load();
+  for (const auto& watcher : due) {
+    watcher->note_told(as_of);
+    watcher->publish(now);
+  }
+  return !later;
 }
 
 }  // namespace penstock::replica

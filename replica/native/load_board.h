@@ -1,8 +1,10 @@
-// The replica's load, told to whoever watches it: at once, when it changed, and each second. Owned
-// by the server; any thread may call anything.
+// The replica's load, told to whoever watches it: when it changed, and each second. Owned by the
+// server; any thread may call anything.
 //
-// A thread of the board's own tells of changes, so that a hundred changes within a moment are one
-// message, and whoever made them waits for nobody. It reads the figures when it tells them.
+// Who is sent events anyway takes a changed load along with them, which costs next to nothing: a
+// message of its own wakes the gateway once more for each step of an engine. A thread of the
+// board's own tells the others a moment later, so that a hundred changes are one message, and
+// whoever made them waits for nobody. The figures are read when they are told.
 #pragma once
 
 #include <atomic>
@@ -14,6 +16,7 @@
 #include <string>
 #include <thread>
 #include <unordered_set>
+#include <vector>
 
 #include "penstock/v1/inference.pb.h"
 
@@ -21,15 +24,28 @@ namespace penstock::replica {
 
 class LoadWatcher {
  public:
+  using Clock = std::chrono::steady_clock;
+
   virtual ~LoadWatcher() = default;
   // `load` lacks what differs from watcher to watcher: the counts of calls.
   virtual void publish(const v1::Load& load) = 0;
+  // As of when the load is that it was told last.
+  Clock::time_point told() const { return told_; }
+  void note_told(Clock::time_point as_of) { told_ = as_of; }
+
+ private:
+  std::atomic<Clock::time_point> told_{Clock::time_point()};
 };
 
 class LoadBoard {
  public:
-  // Between two messages to the same watcher, apart from its first.
-  static constexpr std::chrono::milliseconds kLeast{20};
+  using Clock = LoadWatcher::Clock;
+
+  // Between two messages to the same watcher, apart from its first. Engines' steps of 20 ms are
+  // told each, however unevenly they come.
+  static constexpr std::chrono::milliseconds kLeast{15};
+  // How long a change waits for events that take it along.
+  static constexpr std::chrono::milliseconds kPatience{5};
   // Without a change, watchers hear the same again after this time.
   static constexpr std::chrono::milliseconds kRepeat{900};
 
@@ -42,16 +58,22 @@ class LoadBoard {
   // The load of this moment.
   v1::Load load() const;
   void set(const v1::Load& load);
-  // Figures that `fill` adds have changed.
+  // Figures that `fill` adds have changed, or change under a lock that `fill` waits for.
   void changed();
+  // Whether who was told then may be told again, and there is something to tell. Who is to take the
+  // load along asks this, notes the time, and then reads the load.
+  bool is_due(Clock::time_point told) const;
   void enter(const std::shared_ptr<LoadWatcher>& watcher);
   void leave(const std::shared_ptr<LoadWatcher>& watcher);
   // Tells nothing more.
   void stop();
 
  private:
-  using Clock = std::chrono::steady_clock;
+  using Watchers = std::vector<std::shared_ptr<LoadWatcher>>;
+  void note_change();
   void run();
+  void look(std::unique_lock<std::mutex>& lock);
+  bool tell(const Watchers& watchers, bool all);
 
   const std::function<void(v1::Load*)> fill_;
   mutable std::mutex mutex_;
@@ -59,8 +81,10 @@ class LoadBoard {
   v1::Load set_;
   std::string set_bytes_;  // the same, to see what is no change
   std::unordered_set<std::shared_ptr<LoadWatcher>> watchers_;
-  Clock::time_point published_;
-  std::atomic<bool> dirty_{false};  // set under the mutex
+  Clock::time_point looked_;
+  Clock::time_point next_look_;
+  std::atomic<bool> dirty_{false};                                  // set under the mutex
+  std::atomic<Clock::time_point> changed_at_{Clock::time_point()};  // last
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -64,14 +64,27 @@ SessionOutlet::Next SessionOutlet::next_step(Outbox::Filled* filled) {
 
 bool SessionOutlet::fill(Outbox::Filled* filled) {
   const bool events = outbox_.fill(&frame_, filled);
+  if (events && watches_load_) take_load_along();
   if (!std::exchange(has_load_, false)) return events;
   frame_.mutable_load()->Swap(&load_);
   return true;
 }
 
-void SessionOutlet::publish(const v1::Load& load) {
+void SessionOutlet::take_load_along() {
+  if (!load_board_->is_due(told())) return;
+  note_told(LoadBoard::Clock::now());
+  load_ = for_gateway(load_board_->load());
+  has_load_ = true;
+}
+
+v1::Load SessionOutlet::for_gateway(const v1::Load& load) const {
   v1::Load told = load;
   switchboard_->tell_calls(gateway_.get(), &told);
+  return told;
+}
+
+void SessionOutlet::publish(const v1::Load& load) {
+  v1::Load told = for_gateway(load);
   {
     std::lock_guard lock(mutex_);
     load_.Swap(&told);
@@ -130,7 +143,7 @@ Session::Session(Switchboard* switchboard, LoadBoard* load_board, std::shared_pt
       load_board_(load_board),
       inbox_(std::move(inbox)),
       peer_(std::move(peer)),
-      outlet_(std::make_shared<SessionOutlet>(this, switchboard)) {
+      outlet_(std::make_shared<SessionOutlet>(this, switchboard, load_board)) {
   start_read();
 }
 
@@ -166,7 +179,9 @@ void Session::end_unreadable(size_t bytes) {
 
 void Session::greet(const v1::ClientFrame& frame) {
   outlet_->belongs_to(switchboard_->gateway(frame.hello().gateway_id()));
-  if (frame.hello().watch_load()) load_board_->enter(outlet_);
+  if (!frame.hello().watch_load()) return;
+  outlet_->watch_load();
+  load_board_->enter(outlet_);
 }
 
 void Session::carry_out(v1::ClientFrame* frame) {

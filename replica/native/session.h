@@ -10,6 +10,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -29,13 +30,15 @@ class Session;
 
 class SessionOutlet final : public Outlet, public LoadWatcher {
  public:
-  SessionOutlet(Session* session, Switchboard* switchboard)
-      : session_(session), switchboard_(switchboard) {}
+  SessionOutlet(Session* session, Switchboard* switchboard, LoadBoard* load_board)
+      : session_(session), switchboard_(switchboard), load_board_(load_board) {}
 
   bool ready(const CallPtr& call) override { return outbox_.ready(call); }
   // Writes the next frame, unless one is on its way; ends the stream when there will be no more.
   void flush() override;
 
+  // Frames of events take a changed load along from now on.
+  void watch_load() { watches_load_ = true; }
   // Goes with the next frame; of several that wait, the newest.
   void publish(const v1::Load& load) override;
 
@@ -55,10 +58,14 @@ class SessionOutlet final : public Outlet, public LoadWatcher {
   enum class Next { kNothing, kWrite, kFinish };
   Next next_step(Outbox::Filled* filled);
   bool fill(Outbox::Filled* filled);
+  void take_load_along();
+  v1::Load for_gateway(const v1::Load& load) const;
 
   Session* const session_;
   Switchboard* const switchboard_;
+  LoadBoard* const load_board_;
   std::shared_ptr<Gateway> gateway_;
+  std::atomic<bool> watches_load_{false};
   Outbox outbox_;
   std::mutex mutex_;
   v1::Load load_;

@@ -53,7 +53,7 @@ TEST_F(LoadWatchTest, ASessionThatDoesNotAskHearsOfItsCallsAlone) {
   EXPECT_TRUE(client.loads.empty());
 }
 
-TEST_F(LoadWatchTest, TheEnginesStepsAreToldAsTheyAreMadeButNotMoreOftenThanEach20Ms) {
+TEST_F(LoadWatchTest, TheEnginesStepsAreToldAsTheyAreMadeButNotMoreOftenThanEach15Ms) {
   serve(paced(1000));
   Client client(stub_.get());
   client.hello("gw-1", true);
@@ -63,7 +63,7 @@ TEST_F(LoadWatchTest, TheEnginesStepsAreToldAsTheyAreMadeButNotMoreOftenThanEach
   client.read_until_ended(1);
   const auto took = std::chrono::steady_clock::now() - began;
   EXPECT_GE(client.loads.size(), 5u);
-  EXPECT_LE(client.loads.size(), 4 + took / std::chrono::milliseconds(20));
+  EXPECT_LE(client.loads.size(), 4 + took / std::chrono::milliseconds(15));
   uint64_t steps = 0;
   for (const v1::Load& load : client.loads) {
     EXPECT_GE(load.steps(), steps);
@@ -74,6 +74,43 @@ TEST_F(LoadWatchTest, TheEnginesStepsAreToldAsTheyAreMadeButNotMoreOftenThanEach
   }));
   EXPECT_EQ(client.loads.back().prompt_tokens(), 2u);
   EXPECT_EQ(client.loads.back().step_us(), 1000u);
+}
+
+// A frame of its own wakes a gateway once more for each step.
+TEST_F(LoadWatchTest, EventsTakeTheLoadAlong) {
+  serve(paced(25));
+  Client client(stub_.get());
+  client.hello("gw-1", true);
+  client.start(1, chat_request(R"("max_tokens":25,"stream":true)"));
+  client.send();
+  size_t along = 0;
+  while (client.ended.empty()) {
+    const size_t loads = client.loads.size();
+    const size_t bytes = client.bodies[1].size();
+    ASSERT_TRUE(client.read());
+    if (client.loads.size() > loads && client.bodies[1].size() > bytes) ++along;
+  }
+  EXPECT_GE(along, 15u);
+  EXPECT_LE(client.loads.size() - along, 10u);
+  EXPECT_TRUE(client.read_until_load([](const v1::Load& load) { return load.calls() == 0; }));
+}
+
+// Who gets no events hears of those of others soon, too.
+TEST_F(LoadWatchTest, ASessionWithoutCallsHearsWhatOthersCallsChange) {
+  serve(paced(25));
+  Client watcher(stub_.get());
+  watcher.hello("gw-1", true);
+  watcher.send();
+  Client busy(stub_.get());
+  busy.hello("gw-2", true);
+  busy.start(1, chat_request(R"("max_tokens":100000,"stream":true)"));
+  busy.send();
+  ASSERT_TRUE(watcher.read_until_load([](const v1::Load& load) { return load.tokens() >= 3; }));
+  const uint64_t tokens = watcher.loads.back().tokens();
+  const size_t before = watcher.loads.size();
+  ASSERT_TRUE(
+      watcher.read_until_load([&](const v1::Load& load) { return load.tokens() >= tokens + 10; }));
+  EXPECT_GE(watcher.loads.size() - before, 5u) << "not once a second";
 }
 
 TEST_F(LoadWatchTest, AGatewayHearsOfTheCallsOfOthers) {
