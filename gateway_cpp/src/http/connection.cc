@@ -35,12 +35,13 @@ std::array<char, kReadBytes>& read_memory() {
 Connection::Connection(runtime::Descriptor socket, const Shared& shared,
                        std::chrono::milliseconds write_timeout)
     : socket_(std::move(socket)),
+      sends_(shared.sends),
       readiness_(shared.readiness),
       registration_(readiness_.watch(socket_.number(), *this)),
       timers_(shared.timers),
-      sends_(shared.sends),
-      write_timeout_(write_timeout),
-      gone_(!registration_) {}
+      write_timeout_(write_timeout) {
+  gone_ = !registration_;
+}
 
 void Connection::secure(std::unique_ptr<tls::Channel> channel, std::string_view behind_it) {
   tls_ = std::move(channel);

@@ -99,6 +99,9 @@ class Connection : public std::enable_shared_from_this<Connection>,
   // The same for a small piece after which the connection stays: at the end of the thread's batch,
   // if one is open. What the socket does not take then is behind(), and the signal tells.
   Sent send_soon(std::string_view bytes);
+  // A small piece in a frame, only if it can go with the batch and the answer goes on. False:
+  // nothing was done.
+  bool send_along(std::string_view before, std::string_view bytes, std::string_view after);
   // Something is kept for flush(), or for the end of the batch.
   bool behind() const { return has_kept() || !unsent_.empty(); }
   // flush() before the next read: what is there to read may be the client's end, and what it was
@@ -155,6 +158,7 @@ class Connection : public std::enable_shared_from_this<Connection>,
   void read_ahead();
   void ask_whether_it_reads();
   void lose();
+  bool may_put_off(size_t bytes) const;
   Sent put(std::string_view wire_bytes);
   Sent seal_and_put(std::string_view bytes);
   void say_goodbye();
@@ -171,20 +175,27 @@ class Connection : public std::enable_shared_from_this<Connection>,
   std::chrono::milliseconds rest_of_window() const;
   int unacknowledged();
 
+  // What each event of a stream looks at lies together, behind what the batch does: with hundreds
+  // of streams every line of the cache that one of them takes is fetched anew.
   runtime::Descriptor socket_;
+  bool gone_ = false;
+  bool too_slow_ = false;
+  bool cut_short_ = false;
+  bool writable_ = true;
+  runtime::SendBatch& sends_;
+  std::unique_ptr<tls::Channel> tls_;  // null: the bytes are those on the wire
+  std::string unsent_;                 // as on the wire
+  uint64_t sent_total_ = 0;
+
+  size_t unsent_begin_ = 0;  // what is before it has been sent
   runtime::Readiness& readiness_;
   runtime::Readiness::Registration registration_;
   runtime::TimerWheel& timers_;
-  runtime::SendBatch& sends_;
   const std::chrono::milliseconds write_timeout_;
   runtime::Signal signal_;
-  std::unique_ptr<tls::Channel> tls_;  // null: the bytes are those on the wire
-  std::string unsent_;                 // as on the wire
-  size_t unsent_begin_ = 0;            // what is before it has been sent
-  std::string ahead_;                  // of later requests
+  std::string ahead_;  // of later requests
   std::string_view probe_;
   std::unique_ptr<ProbeTimer> probing_;  // of a client that has ended its side, or may unseen
-  uint64_t sent_total_ = 0;
   std::optional<base::SteadyTime> behind_since_;  // the client has not caught up since
   uint64_t behind_sent_ = 0;                      // sent_total_ then
   size_t turn_bytes_ = 0;
@@ -192,16 +203,12 @@ class Connection : public std::enable_shared_from_this<Connection>,
   unsigned interim_probes_ = 0;  // in this answer, before its head
   uint32_t told_ = 0;            // all events of this socket so far
   bool readable_ = true;         // a client's first request may have come before it was taken
-  bool writable_ = true;
-  bool watching_ = false;  // for what can be read
+  bool watching_ = false;        // for what can be read
   bool looking_later_ = false;
   bool watching_for_reset_ = false;
   bool waiting_writable_ = false;
   bool answering_ = false;
   bool in_parts_ = false;  // a probe may come between two of them, and must not
-  bool gone_ = false;
-  bool too_slow_ = false;
-  bool cut_short_ = false;
 };
 
 }  // namespace penstock::http

@@ -39,6 +39,22 @@ void add_header(std::string& text, std::string_view name, std::string_view value
   text.append(name).append(": ").append(value).append("\r\n");
 }
 
+// The line before the bytes of a chunk.
+class ChunkSize {
+ public:
+  explicit ChunkSize(size_t bytes) {
+    char* end = std::to_chars(text_.data(), text_.data() + text_.size() - 2, bytes, 16).ptr;
+    *end++ = '\r';
+    *end++ = '\n';
+    size_ = static_cast<size_t>(end - text_.data());
+  }
+  std::string_view line() const { return {text_.data(), size_}; }
+
+ private:
+  std::array<char, runtime::Payload::kHeadroom> text_{};
+  size_t size_ = 0;
+};
+
 bool has_body(unsigned status) { return status >= 200 && status != 204 && status != 304; }
 
 }  // namespace
@@ -204,18 +220,19 @@ std::string_view HttpReply::framed(runtime::Payload& payload, proxy::Piece piece
   if (frame_.head.is_http_1_0) return payload.bytes();
   const bool last = piece == proxy::Piece::kLast;
   if (payload.empty()) return last ? kLastChunk : std::string_view();
-  std::array<char, runtime::Payload::kHeadroom> size{};
-  char* end = std::to_chars(size.data(), size.data() + size.size() - 2, payload.size(), 16).ptr;
-  *end++ = '\r';
-  *end++ = '\n';
-  const std::string_view prefix(size.data(), static_cast<size_t>(end - size.data()));
-  return payload.framed(prefix, last ? "\r\n0\r\n\r\n" : "\r\n");
+  return payload.framed(ChunkSize(payload.size()).line(), last ? "\r\n0\r\n\r\n" : "\r\n");
 }
 
 // What ends an answer goes with what others are sent at this moment, unless the connection ends
 // too.
 Sent HttpReply::send_end(std::string_view bytes) {
   return keep_alive_ == KeepAlive::kYes ? connection_.send_soon(bytes) : connection_.send(bytes);
+}
+
+bool HttpReply::write_along(std::string_view bytes) {
+  const bool has_chunks = !ends_with_connection_ || !frame_.head.is_http_1_0;
+  if (!head_.empty() || !has_chunks) return false;
+  return connection_.send_along(ChunkSize(bytes.size()).line(), bytes, "\r\n");
 }
 
 Sent HttpReply::write(runtime::Payload& payload, proxy::Piece piece) {

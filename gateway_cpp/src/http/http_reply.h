@@ -24,7 +24,7 @@ struct AnswerFrame {
 class HttpReply final : public proxy::Reply {
  public:
   HttpReply(Connection& connection, const AnswerFrame& frame)
-      : connection_(connection), frame_(frame), keep_alive_(frame.head.keep_alive) {}
+      : connection_(connection), keep_alive_(frame.head.keep_alive), frame_(frame) {}
 
   runtime::Signal& signal() override { return connection_.signal(); }
   bool client_gone() const override { return connection_.gone(); }
@@ -35,6 +35,7 @@ class HttpReply final : public proxy::Reply {
   Awaitable<Sent> answer(const proxy::AnswerHead& head, proxy::HeldAnswer& body) override;
   void begin_stream(const proxy::AnswerHead& head) override;
   Sent write(runtime::Payload& payload, proxy::Piece piece) override;
+  bool write_along(std::string_view bytes) override;
   bool behind() const override { return connection_.behind(); }
   Awaitable<Sent> flush() override;
 
@@ -72,14 +73,14 @@ class HttpReply final : public proxy::Reply {
   Sent send_end(std::string_view bytes);
 
   Connection& connection_;
-  const AnswerFrame frame_;
+  std::string head_;  // of a stream, until its first piece
   KeepAlive keep_alive_;
-  std::vector<openai::Header> added_;
   Progress progress_ = Progress::kNone;
   bool whole_when_flushed_ = false;  // a short answer of which the client has not taken all
   bool streams_ = false;
   bool ends_with_connection_ = false;
-  std::string head_;  // of a stream, until its first piece
+  const AnswerFrame frame_;
+  std::vector<openai::Header> added_;
 };
 
 // "Not Found" for 404.

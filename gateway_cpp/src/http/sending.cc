@@ -48,9 +48,17 @@ Sent Connection::send(std::string_view bytes) {
 }
 
 // Sealing takes its time anyway, and a large piece is not copied.
+bool Connection::may_put_off(size_t bytes) const {
+  return !tls_ && !behind() && !gone_ && bytes <= kMostPutOff;
+}
+
 Sent Connection::send_soon(std::string_view bytes) {
-  const bool can_wait = !tls_ && !behind() && !gone_ && bytes.size() <= kMostPutOff;
-  return can_wait && sends_.keep(*this, bytes) ? Sent::kAll : send(bytes);
+  return may_put_off(bytes.size()) && sends_.keep(*this, bytes) ? Sent::kAll : send(bytes);
+}
+
+bool Connection::send_along(std::string_view before, std::string_view bytes,
+                            std::string_view after) {
+  return may_put_off(bytes.size()) && !cut_short_ && sends_.keep(*this, before, bytes, after);
 }
 
 void Connection::send_kept(std::string_view bytes) {

@@ -132,16 +132,15 @@ struct RequestFlow::Exchange {
   std::optional<base::SteadyTime> waits_since;
   admission::Aboard aboard;
   std::vector<openai::Header> told_early;  // that the client got before the replica said its own
-  // What was written, or went wrong, while the stream's coroutine waited: it sees to the rest.
-  std::optional<Written> written;
-  std::exception_ptr thrown;
-  std::vector<Attempt> past;  // those that are over, in their order
+  std::optional<Written> written;  // while the stream's coroutine waited: it sees to the rest
+  std::vector<Attempt> past;       // those that are over, in their order
   runtime::TimerWheel::Timer queue_deadline;
 
   // What each event of a stream looks at lies together: with hundreds of streams every line of the
   // cache that one of them takes is fetched anew.
   runtime::TimerWheel::Timer heartbeat;
   runtime::TimerWheel::Timer deadline;  // of the first event, then of silence
+  std::exception_ptr thrown;            // while the stream's coroutine waited
   base::SteadyTime last_write;          // the client's last sign of life from us, coarse
   base::SteadyTime last_heard;          // the replica's, coarse
   Reply& reply;
@@ -151,8 +150,8 @@ struct RequestFlow::Exchange {
   bool answered = false;      // nothing more may be written
   bool tells_making = false;  // of a stream: its client wants to know of its making
   dialects::StreamEnd end;    // of a stream: what was taken last, and how it breaks
+  std::string held_end;       // the last event, before which something is still to be said
   runtime::Payload payload;
-  std::string held_end;               // the last event, before which something is still to be said
   std::unique_ptr<ChunkNames> names;  // of the chunks, where their making is told
   std::optional<Attempt> attempt;     // the one under way
 };

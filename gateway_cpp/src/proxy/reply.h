@@ -75,6 +75,9 @@ class Reply {
   virtual void begin_stream(const AnswerHead& head) = 0;
   // Sends at once, or with all that comes at this moment, and empties `payload`.
   virtual Sent write(runtime::Payload& payload, Piece piece) = 0;
+  // Writes a piece that others follow, from where it lies, with all that comes at this moment.
+  // False: it has done nothing, be it that the client is behind() or the answer is to stop().
+  virtual bool write_along(std::string_view bytes) = 0;
   // Part of what was written is kept, be it that only later showed that the client does not take
   // it: flush() before the next write.
   virtual bool behind() const = 0;

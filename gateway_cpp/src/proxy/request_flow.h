@@ -195,8 +195,10 @@ class RequestFlow {
   AnswerHead begin_whole(Exchange& x);
   Awaitable<void> fail(Exchange& x, const base::Error& error);
   Written write_news(Exchange& x);
+  bool write_along(Exchange& x, const upstream::ChunkView& chunk);
   static std::string backend_version(const Exchange& x);
   void note_passed_on(Exchange& x);
+  void note_with_client(Exchange& x);
   Piece take_news(Exchange& x);
   Piece last_piece(Exchange& x);
   void hold_end(Exchange& x);

@@ -24,26 +24,43 @@ base::Error unended() {
 }  // namespace
 
 // What comes while the stream's coroutine waits goes on to the client without it, as long as there
-// is no more to it than that.
-class RequestFlow::Shortcut final : public runtime::Signal::Reader {
+// is no more to it than that: from where it was read, or all that came since the last.
+class RequestFlow::Shortcut final : public runtime::Signal::Reader, public upstream::ChunkReader {
  public:
   Shortcut(RequestFlow& flow, Exchange& x) : flow_(flow), x_(x) {}
 
   bool read() noexcept override {
-    if (!is_ordinary()) return false;
+    const upstream::Call& call = *x_.attempt->call;
+    if (!call.has_bytes() || call.ended() || x_.reply.behind() || x_.reply.stop() != Stop::kNo ||
+        !is_ordinary()) {
+      return false;
+    }
+    return guarded([this] { return pass_on(); });
+  }
+
+  bool read(upstream::Call& call, const upstream::ChunkView& chunk) noexcept override {
+    if (chunk.body.empty() || x_.tells_making || !x_.held_end.empty() || !is_ordinary()) {
+      return false;
+    }
+    return guarded([&] {
+      if (!flow_.write_along(x_, chunk)) return false;
+      call.wrote(chunk.body.size());
+      return true;
+    });
+  }
+
+ private:
+  bool is_ordinary() const { return !x_.thrown && !x_.heartbeat.fired() && !x_.deadline.fired(); }
+
+  // What is thrown is its coroutine's to deal with.
+  template <class Pass>
+  bool guarded(const Pass& pass) noexcept {
     try {
-      return pass_on();
+      return pass();
     } catch (...) {
       x_.thrown = std::current_exception();
       return false;
     }
-  }
-
- private:
-  bool is_ordinary() const {
-    const upstream::Call& call = *x_.attempt->call;
-    return call.has_bytes() && !call.ended() && !x_.reply.behind() &&
-           x_.reply.stop() == Stop::kNo && !x_.heartbeat.fired() && !x_.deadline.fired();
   }
 
   bool pass_on() {
@@ -100,7 +117,10 @@ Awaitable<void> RequestFlow::stream(Exchange& x) {
       const base::Error error = deadline_error(x);
       co_return co_await fail(x, error);
     }
-    if (!call.has_bytes() && !call.ended()) co_await x.reply.signal().wait(shortcut);
+    if (!call.has_bytes() && !call.ended()) {
+      const upstream::Call::Reading reading(call, shortcut);
+      co_await x.reply.signal().wait(shortcut);
+    }
   }
   const base::Error error = stop_error(x.reply.stop());
   co_await fail(x, error);
@@ -112,11 +132,27 @@ RequestFlow::Written RequestFlow::write_news(Exchange& x) {
   return {.piece = piece, .sent = x.reply.write(x.payload, piece)};
 }
 
+// The same with a chunk that no others wait before; false: it is to be kept for that.
+bool RequestFlow::write_along(Exchange& x, const upstream::ChunkView& chunk) {
+  if (!x.reply.write_along(chunk.body)) return false;
+  x.record().events += chunk.events;
+  x.taken = chunk.body.size();
+  x.end.note(chunk.body);
+  x.answered = false;
+  x.settlement.first_byte();
+  note_with_client(x);
+  return true;
+}
+
 void RequestFlow::note_passed_on(Exchange& x) {
+  note_with_client(x);
+  x.attempt->call->wrote(x.taken);
+}
+
+void RequestFlow::note_with_client(Exchange& x) {
   x.whole = x.whole || (x.end.reached() && x.held_end.empty());
   note_silence(x);
   note_written(x, x.taken);
-  x.attempt->call->wrote(x.taken);
 }
 
 // Moves what came for the call into the payload, with an error event where that is its end.

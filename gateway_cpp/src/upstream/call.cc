@@ -19,7 +19,7 @@ void Held::drop(Silence silence) {
 
 Call::Call(std::shared_ptr<CallLink> link, uint64_t id, uint64_t credit_bytes,
            runtime::Signal& news)
-    : link_(std::move(link)), id_(id), credit_bytes_(credit_bytes), news_(news) {}
+    : id_(id), news_(news), credit_bytes_(credit_bytes), link_(std::move(link)) {}
 
 Call::~Call() { cancel(); }
 
@@ -39,11 +39,19 @@ void Call::cancel() {
   if (auto link = std::move(link_)) link->release(*this);
 }
 
-void Call::deliver(const CallEvent& event) {
+bool Call::was_read(const CallEvent& event) {
+  const bool can_be = reader_ != nullptr && event.rest == nullptr && pending_.empty();
+  if (!can_be || !reader_->read(*this, event.chunk)) return false;
+  held_.seen.completion_tokens += event.chunk.tokens;
+  return true;
+}
+
+bool Call::deliver(const CallEvent& event) {
+  if (was_read(event)) return false;
   CallEvent::Rest* rest = event.rest;
   if (rest != nullptr && rest->head) begin(*std::move(rest->head));
   take_chunk(event.chunk);
-  if (rest == nullptr) return;
+  if (rest == nullptr) return true;
   v1::CallEvent* parsed = rest->parsed;
   if (keeps_groups_ && parsed != nullptr) take_groups_of(*parsed->mutable_chunk());
   if (rest->finished) {
@@ -51,6 +59,7 @@ void Call::deliver(const CallEvent& event) {
   } else if (parsed != nullptr && parsed->has_failed()) {
     end_failed(*parsed->mutable_failed());
   }
+  return true;
 }
 
 void Call::begin(Head head) {

@@ -71,6 +71,16 @@ struct Held {
   void drop(Silence silence);
 };
 
+// Takes a call's chunks on as they come, from where they lie.
+class ChunkReader {
+ public:
+  // False: the chunk is kept, and the call's owner woken.
+  virtual bool read(Call& call, const ChunkView& chunk) noexcept = 0;
+
+ protected:
+  ~ChunkReader() = default;
+};
+
 class Call {
  public:
   // credit_bytes: what the replica may send before the first grant; 0: unlimited.
@@ -86,6 +96,18 @@ class Call {
   bool has_head() const { return has_head_; }
   const Head& head() const { return head_; }
   bool has_bytes() const { return !pending_.empty(); }
+  // While one of these lives and nothing is pending, chunks are offered to the reader first. The
+  // call outlives it.
+  class Reading {
+   public:
+    Reading(Call& call, ChunkReader& reader) : call_(call) { call_.reader_ = &reader; }
+    Reading(const Reading&) = delete;
+    Reading& operator=(const Reading&) = delete;
+    ~Reading() { call_.reader_ = nullptr; }
+
+   private:
+    Call& call_;
+  };
   // SSE events among the pending bytes.
   uint32_t pending_events() const { return pending_events_; }
   // Swaps the pending bytes into `payload`, which must be empty.
@@ -115,8 +137,8 @@ class Call {
 
   // ---- for what carries the call
 
-  // Takes what it wants out of the event.
-  void deliver(const CallEvent& event);
+  // Takes what it wants out of the event. True: its owner has to be woken.
+  bool deliver(const CallEvent& event);
   void fail(CallFailure failure);
   runtime::Signal& news() { return news_; }
   // True while the carrier has this call on its list of calls to wake.
@@ -125,20 +147,23 @@ class Call {
  private:
   enum class End : uint8_t { kNot, kFinished, kFailed };
 
+  bool was_read(const CallEvent& event);
   void begin(Head head);
   void take_chunk(const ChunkView& chunk);
   void take_groups_of(v1::Chunk& chunk);
   void finish(Outcome outcome);
   void end_failed(v1::Failed& failed);
 
-  std::shared_ptr<CallLink> link_;  // null once released
-  Held held_;
   const uint64_t id_;
-  const uint64_t credit_bytes_;
   runtime::Signal& news_;
-  runtime::Payload pending_;
   std::vector<v1::TokenGroup> groups_;
-  uint64_t owed_bytes_ = 0;  // written to the client, not yet granted again
+  Held held_;
+  // What each event looks at lies together, behind what was seen of the call.
+  ChunkReader* reader_ = nullptr;
+  const uint64_t credit_bytes_;
+  uint64_t owed_bytes_ = 0;         // written to the client, not yet granted again
+  std::shared_ptr<CallLink> link_;  // null once released
+  runtime::Payload pending_;
   uint32_t pending_events_ = 0;
   bool has_head_ = false;
   bool keeps_groups_ = false;

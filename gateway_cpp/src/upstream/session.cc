@@ -91,6 +91,7 @@ void Session::release(Call& call) {
 }
 
 bool Session::on_message(std::string_view message) {
+  if (!turn_) turn_.emplace(sends_);
   const bool good = calls_.take_in(message);
   if (const auto* load = good ? calls_.load() : nullptr; load && listener_)
     listener_->on_load(*load);
@@ -100,11 +101,13 @@ bool Session::on_message(std::string_view message) {
 
 void Session::on_turn() {
   const auto self = shared_from_this();  // the last call may go
+  turn_.reset();
   wake_listed();
 }
 
 void Session::on_end(std::string_view why) {
   const auto self = shared_from_this();
+  turn_.reset();
   log_end(why);
   if (listener_) listener_->on_end();  // before the places of its calls go to others
   fail_all();
@@ -119,6 +122,7 @@ void Session::fail_all() {
 }
 
 void Session::wake_listed() {
+  if (!calls_.has_listed()) return;
   const runtime::SendBatch::Open batch(sends_);
   calls_.wake_listed([](Call& call) { call.news().raise(); });
 }

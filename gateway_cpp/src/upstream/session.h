@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -109,6 +110,7 @@ class Session final : public CallLink,
   std::deque<Flushed> flushed_;  // frames with starts that the socket may not have taken yet
   uint64_t sent_through_ = 0;    // the last call that was sent
   uint64_t last_id_ = 0;
+  std::optional<runtime::SendBatch::Open> turn_;  // what is read in this turn
   bool flush_posted_ = false;
   bool heard_ = false;
   bool ended_ = false;

@@ -61,7 +61,7 @@ void SessionCalls::deliver(const CallEvent& event) {
     return;
   }
   Call& call = *found->second;
-  call.deliver(event);
+  if (!call.deliver(event)) return;
   if (call.ended()) calls_.erase(found);
   list(call);
 }

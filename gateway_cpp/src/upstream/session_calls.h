@@ -47,6 +47,7 @@ class SessionCalls {
       list(*call);
     }
   }
+  bool has_listed() const { return !to_wake_.empty(); }
   // Hands every call that has news to wake(Call&), once. Whoever is woken may add and remove calls,
   // listed ones included.
   template <class Wake>

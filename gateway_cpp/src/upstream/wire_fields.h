@@ -31,41 +31,44 @@ inline bool is_ascii(std::string_view text) {
 
 class WireFields {
  public:
-  explicit WireFields(std::string_view bytes) : rest_(bytes) {}
+  explicit WireFields(std::string_view bytes)
+      : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
 
-  bool empty() const { return rest_.empty(); }
+  bool empty() const { return at_ == end_; }
 
   // Too large a number is cut, as protobuf cuts it.
   template <std::unsigned_integral Number>
   bool number(Number& value) {
-    const unsigned char first = rest_.empty() ? 0xffU : static_cast<unsigned char>(rest_.front());
+    if (at_ == end_) return false;
+    const auto first = static_cast<unsigned char>(*at_);
     if (first < 0x80U) {  // as nearly all are
       value = static_cast<Number>(first);
-      rest_.remove_prefix(1);
+      ++at_;
       return true;
     }
     uint64_t read = 0;
-    for (size_t i = 0; i < rest_.size() && i < kMostBytes; ++i) {
-      const auto byte = static_cast<unsigned char>(rest_[i]);
-      read |= static_cast<uint64_t>(byte & 0x7fU) << (7 * i);
+    const char* at = at_;
+    for (unsigned bits = 0; at != end_ && bits < kMostBits; bits += 7) {
+      const auto byte = static_cast<unsigned char>(*at++);
+      read |= static_cast<uint64_t>(byte & 0x7fU) << bits;
       if (byte > 0x7fU) continue;
-      if (byte == 0 && i > 0) return false;  // written longer than need be
+      if (byte == 0) return false;  // written longer than need be
       value = static_cast<Number>(read);
-      rest_.remove_prefix(i + 1);
+      at_ = at;
       return true;
     }
     return false;
   }
 
   bool bytes(std::string_view& value) {
-    const std::string_view before = rest_;
+    const char* const before = at_;
     uint64_t size = 0;
-    if (number(size) && size <= rest_.size()) {
-      value = rest_.substr(0, size);
-      rest_.remove_prefix(size);
+    if (number(size) && size <= static_cast<size_t>(end_ - at_)) {
+      value = {at_, static_cast<size_t>(size)};
+      at_ += size;
       return true;
     }
-    rest_ = before;
+    at_ = before;
     return false;
   }
 
@@ -91,10 +94,10 @@ class WireFields {
   }
 
  private:
-  // Numbers of nine bytes have 63 bits.
-  static constexpr size_t kMostBytes = 9;
+  static constexpr unsigned kMostBits = 63;  // of the nine bytes that are read
 
-  std::string_view rest_;
+  const char* at_;
+  const char* end_;
 };
 
 // Reads each field with take(tag, fields); false as soon as that is, or where there is no tag.

@@ -136,6 +136,55 @@ TEST_F(BatchedAnswersTest, OfStreamsKeepTheirOrder) {
   EXPECT_LT(got_.find("data: [DONE]"), got_.find("data: two"));
 }
 
+TEST_F(BatchedAnswersTest, OfStreamsUnderWayGoAlongEachInAChunk) {
+  send(post(kBody));
+  ASSERT_TRUE(opens(1));
+  call().chunk("data: one\n\n");
+  ASSERT_TRUE(gets("data: one\n\n"));
+  {
+    const runtime::SendBatch::Open batch(sends_);
+    call().chunk("data: two\n\n");
+    loop_.poll();
+    EXPECT_TRUE(got().ends_with("data: one\n\n\r\n")) << got_;
+  }
+  ASSERT_TRUE(gets("data: two\n\n"));
+  EXPECT_TRUE(got_.ends_with("b\r\ndata: one\n\n\r\nb\r\ndata: two\n\n\r\n")) << got_;
+}
+
+TEST_F(BatchedAnswersTest, OfStreamsThatHaveNoChunksHaveNoFrames) {
+  send("POST /v1/chat/completions HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: " +
+       std::to_string(kBody.size()) + "\r\n\r\n" + kBody);
+  ASSERT_TRUE(opens(1));
+  call().chunk("data: one\n\n");
+  {
+    const runtime::SendBatch::Open batch(sends_);
+    call().chunk("data: two\n\n");
+  }
+  ASSERT_TRUE(gets("data: two\n\n"));
+  EXPECT_TRUE(got_.ends_with("\r\n\r\ndata: one\n\ndata: two\n\n")) << got_;
+}
+
+TEST_F(BatchedAnswersTest, OfStreamsAreWholeWhereTheirClientReadsNothingForAWhile) {
+  constexpr int kMost = 100'000;
+  const std::string event = "data: " + std::string(1000, 'x') + "\n\n";
+  connect_with_buffer(4096);
+  send(post(kBody));
+  ASSERT_TRUE(opens(1));
+  call().chunk(event);
+  int events = 1;
+  for (; events < kMost && call().granted + 4 * event.size() > events * event.size(); ++events) {
+    const runtime::SendBatch::Open batch(sends_);
+    call().chunk(event);
+  }
+  ASSERT_LT(events, kMost) << "no more than what the sockets hold";
+  call().chunk("data: [DONE]\n\n");
+  call().finish();
+  ASSERT_TRUE(loop_.run_until([&] { return got().ends_with("0\r\n\r\n"); }));
+  int seen = 0;
+  for (size_t at = 0; (at = got_.find(event, at)) != std::string::npos; ++at) ++seen;
+  EXPECT_EQ(seen, events);
+}
+
 TEST_F(BatchedAnswersTest, WaitForAClientThatReadsNothing) {
   constexpr size_t kRequests = 3000;
   const std::string body = "{\"text\":\"" + std::string(3000, 'x') + "\"}";

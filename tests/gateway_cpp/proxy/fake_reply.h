@@ -55,6 +55,12 @@ class FakeReply final : public Reply {
     behind_ = slow_;
     return slow_ && !puts_off_ ? Sent::kBlocked : Sent::kAll;
   }
+  bool write_along(std::string_view bytes) override {
+    if (gone_ || gone_at_write_ || slow_ || writes == 0) return false;
+    text += bytes;
+    ++writes_along;
+    return true;
+  }
   bool behind() const override { return behind_; }
   Awaitable<Sent> flush() override {
     while (slow_ && !gone_) co_await signal_.wait();
@@ -98,6 +104,7 @@ class FakeReply final : public Reply {
   std::vector<openai::Header> headers;
   std::string text;  // all of the body
   int writes = 0;
+  int writes_along = 0;
   bool streamed = false;
   bool ended = false;
   bool cut_off = false;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/signal.h"
+#include "upstream/event_reader.h"
 #include "upstream/start_frame.h"
 #include "upstream/upstream.h"
 
@@ -76,10 +77,13 @@ class FakeUpstream final : public upstream::Upstream {
       error.set_retry(retry);
       deliver(event);
     }
-    // Comes together with what comes next.
-    void put(v1::CallEvent& event) {
+    // Comes together with what comes next. True: its owner would be woken.
+    bool put(v1::CallEvent& event) {
+      const std::string bytes = event.SerializeAsString();
+      upstream::CallEvent read;
       upstream::CallEvent::Rest rest;
-      call->deliver(upstream::event_of(event, rest));
+      if (!upstream::read_event(bytes, read, rest)) read = upstream::event_of(event, rest);
+      return call->deliver(read);
     }
     void lose(upstream::CallFailure::Source source) {
       upstream::CallFailure failure;
@@ -99,8 +103,7 @@ class FakeUpstream final : public upstream::Upstream {
 
    private:
     void deliver(v1::CallEvent& event) {
-      put(event);
-      call->news().raise();
+      if (put(event)) call->news().raise();
     }
     bool begun_ = false;
   };

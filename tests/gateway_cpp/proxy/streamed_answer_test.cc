@@ -101,9 +101,49 @@ TEST_F(StreamUnderWayTest, HasNoHeartbeatBeforeItsEventsHaveBeenAwayForAnInterva
     pass(config_.heartbeat / 2);
     call().chunk("data: b\n\n");
   }
-  EXPECT_EQ(reply_.writes, before + 4);
+  EXPECT_EQ(reply_.writes, before);
+  EXPECT_EQ(reply_.writes_along, 4);
   pass(config_.heartbeat + seconds(1));
-  EXPECT_EQ(reply_.writes, before + 5);
+  EXPECT_EQ(reply_.writes, before + 1);
+}
+
+TEST_F(StreamUnderWayTest, ChunksGoAlongFromWhereTheyLieAndAreCounted) {
+  for (int i = 0; i < 3; ++i) call().chunk("data: b\n\n", 1);
+  EXPECT_EQ(reply_.writes_along, 3);
+  EXPECT_EQ(reply_.writes, 1) << "the first, with the head";
+  end_well();
+  EXPECT_NE(log_.text().find("\"events\":5,"), std::string::npos);
+  EXPECT_EQ(reply_.text, "data: a\n\ndata: b\n\ndata: b\n\ndata: b\n\n" + kEnd);
+}
+
+TEST_F(StreamUnderWayTest, AnEmptyChunkSaysNothing) {
+  call().chunk("", 0);
+  EXPECT_EQ(reply_.text, "data: a\n\n");
+  end_well();
+}
+
+// It must not overtake one that waits.
+TEST_F(StreamUnderWayTest, AChunkBehindOneThatWaitsWaitsToo) {
+  v1::CallEvent head;
+  head.mutable_head()->set_status(200);
+  head.mutable_chunk()->set_body("data: b\n\n");
+  EXPECT_TRUE(call().put(head));
+  v1::CallEvent next;
+  next.mutable_chunk()->set_body("data: c\n\n");
+  EXPECT_TRUE(call().put(next));
+  EXPECT_EQ(reply_.text, "data: a\n\n");
+  call().chunk("data: d\n\n");
+  EXPECT_EQ(reply_.text, "data: a\n\ndata: b\n\ndata: c\n\ndata: d\n\n");
+  end_well();
+}
+
+TEST_F(StreamUnderWayTest, ALastEventThatCameAloneIsBelievedThoughTheReplicaFailsAfterIt) {
+  call().chunk(kEnd);
+  EXPECT_EQ(reply_.writes_along, 1);
+  call().fail(500, "internal_error", v1::FAULT_UPSTREAM, v1::RETRY_NEVER);
+  EXPECT_TRUE(done_);
+  EXPECT_FALSE(reply_.cut_off);
+  EXPECT_EQ(reply_.text, "data: a\n\n" + kEnd);
 }
 
 }  // namespace
