@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any, cast
 
 import pytest
@@ -42,5 +43,6 @@ def test_an_item_that_breaks_its_listener_costs_the_others_nothing() -> None:
 def test_what_the_native_side_has_to_say_stands_in_the_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level(logging.WARNING)
     inbox_with((Kind.NOTICE, 0, b"the session of x is ended: y"))._read()
     assert "the session of x is ended: y" in caplog.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -83,6 +84,7 @@ async def test_what_a_provider_cannot_be_is_refused_by_name(
 async def test_a_secret_in_a_spec_is_refused_and_stands_nowhere_afterwards(
     admin: Admin, change: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.DEBUG)
     reply = await admin.client.post(URL, json=CLOUD | change)
     assert_problem(reply, 422)
     await admin.client.put(f"{URL}/cloud", json=CLOUD | change)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -106,6 +107,7 @@ async def test_one_name_for_two_contents_becomes_two_names(world: World) -> None
 async def test_one_that_cannot_be_read_stays_and_keeps_the_others_from_nothing(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.WARNING)
     lost = AdapterBinding("lost", "lost@1", "nowhere")
     await world.adopt(mini=(lost, PIRATE))
     view = world.keeper.cluster.view()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import pytest
 
@@ -170,6 +171,7 @@ async def test_two_gateways_that_cannot_report_are_left_alone_while_their_ports_
 async def test_of_an_adopted_gateway_that_never_reports_the_log_says_once_what_to_do(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.WARNING)
     async with world.running() as _, asyncio.TaskGroup() as tasks:
         reports = tasks.create_task(world.reporting("gw-1"))
         await world.pass_time(PATIENCE.mute_after.total_seconds() * 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,7 @@ async def test_what_the_token_service_says_is_not_logged(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level(logging.WARNING)
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", bedrock_server.url)
     bedrock_server.next.append(bedrock.refuse(403, "AccessDenied", "words-of-the-token-service"))
     settings = bedrock.settings(bedrock_server, "role_arn=arn:aws:iam::1:role/x")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Callable
 from importlib import import_module
 from types import SimpleNamespace
@@ -180,6 +181,8 @@ async def test_of_several_errors_the_first_counts() -> None:
 async def test_an_unknown_exception_is_the_servers_and_stays_in_its_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level(logging.WARNING)
+
     async def script(serving: Serving) -> Response:
         raise KeyError("secret")
 

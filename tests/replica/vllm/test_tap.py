@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator
 from types import SimpleNamespace
 from typing import Any
@@ -122,6 +123,7 @@ async def _ending(ended: list[str]) -> AsyncGenerator[str, None]:
 async def test_outputs_that_cannot_be_ended_keep_no_others_in_the_engine(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level(logging.WARNING)
     tap, ended = _tap(), list[str]()
     for outputs in (_breaking(ended), _ending(ended)):
         await anext(tap.opened(outputs))
