@@ -16,6 +16,9 @@ class StreamEnd {
  public:
   explicit StreamEnd(openai::Dialect dialect);
 
+  // Whether the last of these events may be one that ends a whole answer.
+  bool may_end(std::string_view events) const;
+
   // Looks at what goes to the client next: whole events.
   void note(std::string_view events);
   // What was noted last ends a whole answer.

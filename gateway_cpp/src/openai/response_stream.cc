@@ -23,13 +23,15 @@ struct ResponseStream::Event {
 
 struct ResponseStream::Row {
   std::string_view type;
-  void (ResponseStream::*note)(const Event&);  // null: the response ends with it
+  void (ResponseStream::*note)(const Event&);
 };
 
 namespace {
 
 constexpr std::string_view kData = "data: ";
 constexpr std::string_view kEventEnd = "\n\n";
+constexpr std::array<std::string_view, 3> kEnds = {"response.completed", "response.incomplete",
+                                                   "response.failed"};
 // Of a response as it began: above it is what the client had echoed, of which nothing is kept.
 constexpr std::size_t kKeptResponse = 64UL * 1024;
 
@@ -103,6 +105,13 @@ std::string frame_of(std::string_view response) {
 
 }  // namespace
 
+bool ResponseStream::may_end(std::string_view event) {
+  constexpr std::string_view kEvent = "event: ";
+  if (!event.starts_with(kEvent)) return true;
+  const std::string_view type = event.substr(kEvent.size(), event.find('\n') - kEvent.size());
+  return std::ranges::find(kEnds, type) != kEnds.end();
+}
+
 std::size_t ResponseStream::note(std::string_view events) {
   while (!events.empty()) {
     const std::size_t end = events.find(kEventEnd);
@@ -134,12 +143,9 @@ bool ResponseStream::note_event(std::string_view text) {
       Row{"response.output_item.done", &ResponseStream::end_item},
       Row{"response.created", &ResponseStream::begin},
       Row{"response.in_progress", &ResponseStream::begin},
-      Row{"response.completed", nullptr},
-      Row{"response.incomplete", nullptr},
-      Row{"response.failed", nullptr},
   };
+  if (std::ranges::find(kEnds, event.type) != kEnds.end()) return true;
   const auto row = std::ranges::find(kRows, event.type, &Row::type);
-  if (row != kRows.end() && row->note == nullptr) return true;
   next_sequence_ = event.sequence_number + 1;
   if (row != kRows.end()) (this->*row->note)(event);
   return false;

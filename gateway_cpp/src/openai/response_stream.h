@@ -20,6 +20,9 @@ struct Answerer {
 
 class ResponseStream {
  public:
+  // Whether the event may end a response: one that names its type first is known by that.
+  static bool may_end(std::string_view event);
+
   // Reads what goes to the client next: any number of whole events. How many of its bytes the event
   // that ends the response and what follows it take; 0: it goes on.
   std::size_t note(std::string_view events);

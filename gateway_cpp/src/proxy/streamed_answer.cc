@@ -42,6 +42,8 @@ class RequestFlow::Shortcut final : public runtime::Signal::Reader, public upstr
     if (chunk.body.empty() || x_.tells_making || !x_.held_end.empty() || !is_ordinary()) {
       return false;
     }
+    // A last event waits for what came with it: the replica's last word may take it back.
+    if (x_.end.may_end(chunk.body)) return false;
     return guarded([&] {
       if (!flow_.write_along(x_, chunk)) return false;
       call.wrote(chunk.body.size());

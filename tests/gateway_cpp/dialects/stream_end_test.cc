@@ -20,6 +20,9 @@ TEST_P(WholeStream, IsOneWhoseLastEventCame) {
   StreamEnd end(dialect);
   end.note(before);
   EXPECT_FALSE(end.reached()) << before;
+  EXPECT_FALSE(end.may_end(before));
+  EXPECT_TRUE(end.may_end(before + last));
+  EXPECT_TRUE(end.may_end(last));
   end.note(before + last);
   EXPECT_TRUE(end.reached()) << last;
   EXPECT_EQ(end.bytes(), last.size());
@@ -39,6 +42,14 @@ INSTANTIATE_TEST_SUITE_P(
                     Whole{Dialect::kAnthropic,
                           "event: message_delta\ndata: {\"type\":\"message_delta\"}\n\n",
                           "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"}));
+
+TEST(StreamEnd, MayBeAnyEventThatDoesNotNameItsTypeFirst) {
+  const StreamEnd responses(Dialect::kResponses);
+  EXPECT_TRUE(responses.may_end("data: {\"type\":\"response.completed\"}\n\n"));
+  EXPECT_TRUE(responses.may_end("event: response.incomplete\ndata: {}\n\n"));
+  EXPECT_TRUE(responses.may_end("event: response.failed\ndata: {}\n\n"));
+  EXPECT_FALSE(responses.may_end("event: response.output_text.delta\ndata: {}\n\n"));
+}
 
 TEST(StreamEnd, IsNotWhatTheModelSays) {
   StreamEnd messages(Dialect::kAnthropic);

@@ -137,9 +137,23 @@ TEST_F(StreamUnderWayTest, AChunkBehindOneThatWaitsWaitsToo) {
   end_well();
 }
 
+// Both were read at once, each in a message of its own.
+TEST_F(StreamUnderWayTest, ALastEventIsTakenBackByALastWordThatCameWithIt) {
+  call().chunk("data: b\n\n");
+  EXPECT_EQ(reply_.writes_along, 1);
+  v1::CallEvent last;
+  last.mutable_chunk()->set_body(kEnd);
+  EXPECT_TRUE(call().put(last)) << "the stream's coroutine has to see to it";
+  call().finish({"error"});
+  EXPECT_TRUE(done_);
+  EXPECT_TRUE(reply_.cut_off);
+  EXPECT_EQ(reply_.text.find("[DONE]"), std::string::npos) << reply_.text;
+  EXPECT_EQ(totals().succeeded, 0U);
+}
+
 TEST_F(StreamUnderWayTest, ALastEventThatCameAloneIsBelievedThoughTheReplicaFailsAfterIt) {
   call().chunk(kEnd);
-  EXPECT_EQ(reply_.writes_along, 1);
+  EXPECT_EQ(reply_.text, "data: a\n\n" + kEnd);
   call().fail(500, "internal_error", v1::FAULT_UPSTREAM, v1::RETRY_NEVER);
   EXPECT_TRUE(done_);
   EXPECT_FALSE(reply_.cut_off);
