@@ -18,6 +18,13 @@ v1::Load LoadBoard::load() const {
   return now;
 }
 
+v1::Load LoadBoard::load_for(LoadWatcher& watcher) const {
+  // What changes while the figures are read is told again.
+  watcher.heard_ = changes_.load();
+  watcher.told_ = Clock::now();
+  return load();
+}
+
 void LoadBoard::set(const v1::Load& load) {
   std::string bytes = load.SerializeAsString();
   {
@@ -25,13 +32,14 @@ void LoadBoard::set(const v1::Load& load) {
     if (bytes == set_bytes_) return;
     set_ = load;
     set_bytes_ = std::move(bytes);
+    ++changes_;
     note_change();
   }
   wake_.notify_one();
 }
 
 void LoadBoard::changed() {
-  changed_at_ = Clock::now();
+  ++changes_;
   if (dirty_) return;
   {
     std::lock_guard lock(mutex_);
@@ -41,14 +49,12 @@ void LoadBoard::changed() {
 }
 
 void LoadBoard::note_change() {
-  const auto now = Clock::now();
-  changed_at_ = now;
   if (dirty_.exchange(true)) return;
-  next_look_ = std::max(looked_ + kLeast, now + kPatience);
+  next_look_ = std::max(looked_ + kLeast, Clock::now() + kPatience);
 }
 
-bool LoadBoard::is_due(Clock::time_point told) const {
-  return told < changed_at_.load() && Clock::now() - told >= kLeast;
+bool LoadBoard::is_due(const LoadWatcher& watcher) const {
+  return watcher.heard_ < changes_ && Clock::now() - watcher.told_.load() >= kLeast;
 }
 
 void LoadBoard::enter(const std::shared_ptr<LoadWatcher>& watcher) {
@@ -57,8 +63,7 @@ void LoadBoard::enter(const std::shared_ptr<LoadWatcher>& watcher) {
     watchers_.insert(watcher);
   }
   wake_.notify_one();
-  watcher->note_told(Clock::now());
-  watcher->publish(load());
+  watcher->tell();
 }
 
 void LoadBoard::leave(const std::shared_ptr<LoadWatcher>& watcher) {
@@ -105,21 +110,16 @@ void LoadBoard::look(std::unique_lock<std::mutex>& lock) {
 
 // False: some are to be told later, since they were told just now.
 bool LoadBoard::tell(const Watchers& watchers, bool all) {
-  const auto as_of = Clock::now();
-  const auto changed = changed_at_.load();
-  Watchers due;
+  const auto now = Clock::now();
+  const uint64_t changes = changes_;
   bool later = false;
   for (const auto& watcher : watchers) {
-    if (!all && watcher->told() >= changed) continue;
-    const bool just_told = as_of - watcher->told() < kLeast;
-    later = later || just_told;
-    if (!just_told) due.push_back(watcher);
-  }
-  if (due.empty()) return !later;
-  const v1::Load now = load();
-  for (const auto& watcher : due) {
-    watcher->note_told(as_of);
-    watcher->publish(now);
+    if (!all && watcher->heard_ >= changes) continue;
+    if (now - watcher->told_.load() < kLeast) {
+      later = true;
+    } else {
+      watcher->tell();
+    }
   }
   return !later;
 }

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -27,14 +28,13 @@ class LoadWatcher {
   using Clock = std::chrono::steady_clock;
 
   virtual ~LoadWatcher() = default;
-  // `load` lacks what differs from watcher to watcher: the counts of calls.
-  virtual void publish(const v1::Load& load) = 0;
-  // As of when the load is that it was told last.
-  Clock::time_point told() const { return told_; }
-  void note_told(Clock::time_point as_of) { told_ = as_of; }
+  // The load is to be told, soon: as `LoadBoard::load_for` reads it then, each after the last.
+  virtual void tell() = 0;
 
  private:
-  std::atomic<Clock::time_point> told_{Clock::time_point()};
+  friend class LoadBoard;
+  std::atomic<Clock::time_point> told_{Clock::time_point()};  // last
+  std::atomic<uint64_t> heard_{0};  // which of the board's changes it has been told of
 };
 
 class LoadBoard {
@@ -55,14 +55,15 @@ class LoadBoard {
   LoadBoard(const LoadBoard&) = delete;
   LoadBoard& operator=(const LoadBoard&) = delete;
 
-  // The load of this moment.
+  // The load of this moment; it lacks what differs from watcher to watcher: the counts of calls.
   v1::Load load() const;
+  // The same for a watcher that is told it now.
+  v1::Load load_for(LoadWatcher& watcher) const;
   void set(const v1::Load& load);
   // Figures that `fill` adds have changed, or change under a lock that `fill` waits for.
   void changed();
-  // Whether who was told then may be told again, and there is something to tell. Who is to take the
-  // load along asks this, notes the time, and then reads the load.
-  bool is_due(Clock::time_point told) const;
+  // Whether the watcher may be told again, and there is something to tell.
+  bool is_due(const LoadWatcher& watcher) const;
   void enter(const std::shared_ptr<LoadWatcher>& watcher);
   void leave(const std::shared_ptr<LoadWatcher>& watcher);
   // Tells nothing more.
@@ -83,8 +84,8 @@ class LoadBoard {
   std::unordered_set<std::shared_ptr<LoadWatcher>> watchers_;
   Clock::time_point looked_;
   Clock::time_point next_look_;
-  std::atomic<bool> dirty_{false};                                  // set under the mutex
-  std::atomic<Clock::time_point> changed_at_{Clock::time_point()};  // last
+  std::atomic<bool> dirty_{false};    // set under the mutex
+  std::atomic<uint64_t> changes_{0};  // so far
   bool stopping_ = false;
   std::thread thread_;
 };

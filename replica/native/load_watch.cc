@@ -14,13 +14,10 @@ LoadWatch* LoadWatch::start(LoadBoard* board, Switchboard* switchboard) {
   return watch.get();
 }
 
-void LoadWatch::publish(const v1::Load& load) {
-  v1::Load told = load;
-  switchboard_->tell_calls(nullptr, &told);
+void LoadWatch::tell() {
   {
     std::lock_guard lock(mutex_);
-    newest_.Swap(&told);
-    news_ = true;
+    to_tell_ = true;
   }
   advance();
 }
@@ -29,11 +26,12 @@ void LoadWatch::advance() {
   bool finish = false;
   {
     std::lock_guard lock(mutex_);
-    if (writing_ || finished_ || (!news_ && !gone_)) return;
+    if (writing_ || finished_ || (!to_tell_ && !gone_)) return;
     finish = finished_ = gone_;
     if (!finish) {
-      sent_ = newest_;
-      news_ = false;
+      sent_ = board_->load_for(*this);
+      switchboard_->tell_calls(nullptr, {}, &sent_);
+      to_tell_ = false;
       writing_ = true;
     }
   }

@@ -19,7 +19,7 @@ class LoadWatch final : public grpc::ServerWriteReactor<v1::Load>,
  public:
   static LoadWatch* start(LoadBoard* board, Switchboard* switchboard);
 
-  void publish(const v1::Load& load) override;
+  void tell() override;
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
   void OnDone() override;
@@ -32,9 +32,8 @@ class LoadWatch final : public grpc::ServerWriteReactor<v1::Load>,
   LoadBoard* const board_;
   Switchboard* const switchboard_;
   std::mutex mutex_;
-  v1::Load newest_;
   v1::Load sent_;
-  bool news_ = false;
+  bool to_tell_ = false;
   bool writing_ = false;
   bool gone_ = false;
   bool finished_ = false;

@@ -64,31 +64,18 @@ SessionOutlet::Next SessionOutlet::next_step(Outbox::Filled* filled) {
 
 bool SessionOutlet::fill(Outbox::Filled* filled) {
   const bool events = outbox_.fill(&frame_, filled);
-  if (events && watches_load_) take_load_along();
-  if (!std::exchange(has_load_, false)) return events;
-  frame_.mutable_load()->Swap(&load_);
+  const bool goes_along = events && watches_load_ && load_board_->is_due(*this);
+  if (!to_tell_ && !goes_along) return events;
+  to_tell_ = false;
+  *frame_.mutable_load() = load_board_->load_for(*this);
+  switchboard_->tell_calls(gateway_.get(), filled->ended, frame_.mutable_load());
   return true;
 }
 
-void SessionOutlet::take_load_along() {
-  if (!load_board_->is_due(told())) return;
-  note_told(LoadBoard::Clock::now());
-  load_ = for_gateway(load_board_->load());
-  has_load_ = true;
-}
-
-v1::Load SessionOutlet::for_gateway(const v1::Load& load) const {
-  v1::Load told = load;
-  switchboard_->tell_calls(gateway_.get(), &told);
-  return told;
-}
-
-void SessionOutlet::publish(const v1::Load& load) {
-  v1::Load told = for_gateway(load);
+void SessionOutlet::tell() {
   {
     std::lock_guard lock(mutex_);
-    load_.Swap(&told);
-    has_load_ = true;
+    to_tell_ = true;
   }
   flush();
 }

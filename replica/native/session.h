@@ -39,8 +39,8 @@ class SessionOutlet final : public Outlet, public LoadWatcher {
 
   // Frames of events take a changed load along from now on.
   void watch_load() { watches_load_ = true; }
-  // Goes with the next frame; of several that wait, the newest.
-  void publish(const v1::Load& load) override;
+  // It goes with the next frame.
+  void tell() override;
 
   Outbox& outbox() { return outbox_; }
   // Whose the session is, before its first call and watch.
@@ -58,8 +58,6 @@ class SessionOutlet final : public Outlet, public LoadWatcher {
   enum class Next { kNothing, kWrite, kFinish };
   Next next_step(Outbox::Filled* filled);
   bool fill(Outbox::Filled* filled);
-  void take_load_along();
-  v1::Load for_gateway(const v1::Load& load) const;
 
   Session* const session_;
   Switchboard* const switchboard_;
@@ -68,8 +66,7 @@ class SessionOutlet final : public Outlet, public LoadWatcher {
   std::atomic<bool> watches_load_{false};
   Outbox outbox_;
   std::mutex mutex_;
-  v1::Load load_;
-  bool has_load_ = false;
+  bool to_tell_ = false;  // the load
   v1::ServerFrame frame_;
   grpc::ByteBuffer outgoing_;
   grpc::Status ending_;  // fixed once `finished_` is set

@@ -35,7 +35,7 @@ asio::ip::tcp protocol_of(int socket) {
 
 Listener::Listener(asio::io_context& io, int socket, const std::atomic<uint32_t>& max_connections,
                    SessionGroup& sessions, Services& services, const Connection::Shared& shared,
-                   base::Log& log)
+                   base::Log& log, std::function<void()> clients_come)
     : io_(io),
       acceptor_(io.get_executor(), protocol_of(socket), socket),
       resting_(io.get_executor()),
@@ -44,6 +44,7 @@ Listener::Listener(asio::io_context& io, int socket, const std::atomic<uint32_t>
       services_(services),
       shared_(shared),
       log_(log),
+      clients_come_(std::move(clients_come)),
       spare_(open_spare()) {}
 
 void Listener::stop() {
@@ -60,9 +61,8 @@ void Listener::wait() {
   });
 }
 
-// Without clients the thread may tick so seldom that its time is an old one.
 void Listener::on_clients() {
-  shared_.timers.advance(services_.clock.steady_now());
+  clients_come_();
   if (!acceptor_.is_open()) return;
   switch (accept_some(kTakenAtOnce)) {
     case Queue::kEmpty:

@@ -8,6 +8,7 @@
 #include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <functional>
 #include <string>
 
 #include "base/log.h"
@@ -21,9 +22,11 @@ namespace penstock::http {
 class Listener {
  public:
   // `socket`: from listen_on(), owned from now on. max_connections: over all threads, may change.
-  Listener(asio::io_context& io, int socket, const std::atomic<uint32_t>& max_connections,
-           SessionGroup& sessions, Services& services, const Connection::Shared& shared,
-           base::Log& log);
+  // `clients_come`: told before some are taken.
+  Listener(
+      asio::io_context& io, int socket, const std::atomic<uint32_t>& max_connections,
+      SessionGroup& sessions, Services& services, const Connection::Shared& shared, base::Log& log,
+      std::function<void()> clients_come = [] {});
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
@@ -55,6 +58,7 @@ class Listener {
   Services& services_;
   const Connection::Shared shared_;
   base::Log& log_;
+  const std::function<void()> clients_come_;
   runtime::Descriptor spare_;  // given up to take a client when descriptors have run out
 };
 

@@ -25,7 +25,7 @@ StatusThread::StatusThread(const Subject& subject, int socket)
                 waiting_,      nullptr,     nullptr},
       sessions_(io_, services_, subject.log),
       listener_(io_, socket, max_connections_, sessions_, services_, {readiness_, timers_, sends_},
-                subject.log) {
+                subject.log, [this] { before_clients(); }) {
   listener_.start();
   ticker_.start();
   thread_ = std::thread([this] { io_.run(); });
@@ -44,6 +44,12 @@ StatusThread::~StatusThread() {
 std::chrono::milliseconds StatusThread::tick() {
   timers_.advance(clock_.steady_now());
   return connections_ == 0 ? kQuiet : runtime::TimerWheel::kTick;
+}
+
+// The thread may have ticked so seldom that its time is an old one.
+void StatusThread::before_clients() {
+  timers_.advance(clock_.steady_now());
+  ticker_.hurry();
 }
 
 }  // namespace penstock::http

@@ -53,6 +53,7 @@ class StatusThread {
 
  private:
   std::chrono::milliseconds tick();
+  void before_clients();
 
   const base::Clock& clock_;
   asio::io_context io_{1};

@@ -19,7 +19,7 @@ void Ticker::stop() {
 
 // Who waits for the timer is told that it was cancelled, which is the tick.
 void Ticker::pass() {
-  if (clock_.steady_now() - ticked_ >= period_ * 3 / 5) timer_.cancel();
+  if (clock_.steady_now() - ticked_ >= period_ * 3 / 5) hurry();
 }
 
 void Ticker::tick() {

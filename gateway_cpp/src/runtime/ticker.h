@@ -29,6 +29,8 @@ class Ticker {
   void stop();
   // The thread is awake: ticks in its next turn, if most of the period is over.
   void pass();
+  // The period is too long now: ticks in the thread's next turn.
+  void hurry() { timer_.cancel(); }
 
  private:
   using Timer = asio::basic_waitable_timer<std::chrono::steady_clock,

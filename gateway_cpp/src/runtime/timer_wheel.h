@@ -23,10 +23,11 @@ class TimerWheel {
   TimerWheel(const TimerWheel&) = delete;
   TimerWheel& operator=(const TimerWheel&) = delete;
 
-  // The time of the last advance(): free to ask, at most about one tick old.
+  // The time of the last advance(): free to ask, about one tick old at most where there are timers.
   base::SteadyTime now() const { return now_; }
 
-  // Fires what is due. Called by the thread's ticker, about once each kTick.
+  // Fires what is due. Called by the thread's ticker, about once each kTick; by one that ticks more
+  // seldom while there are no timers before the next is armed, too.
   void advance(base::SteadyTime now);
 
  private:

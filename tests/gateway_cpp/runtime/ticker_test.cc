@@ -59,6 +59,16 @@ TEST_F(TickerTest, TicksOnceForAllWhoPassInOneTurn) {
   EXPECT_EQ(ticks_, 2);
 }
 
+TEST_F(TickerTest, TicksInTheNextTurnOnceItIsToHurry) {
+  ticker_.start();
+  ticker_.hurry();
+  EXPECT_EQ(ticks_, 1);
+  loop_.poll();
+  EXPECT_EQ(ticks_, 2);
+  pass_after(minutes(35));
+  EXPECT_EQ(ticks_, 2) << "the next period is a whole one";
+}
+
 TEST_F(TickerTest, GoesByThePeriodThatTheLastTickNamed) {
   ticker_.start();
   period_ = milliseconds(1);

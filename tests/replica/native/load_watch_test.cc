@@ -95,6 +95,26 @@ TEST_F(LoadWatchTest, EventsTakeTheLoadAlong) {
   EXPECT_TRUE(client.read_until_load([](const v1::Load& load) { return load.calls() == 0; }));
 }
 
+// The gateway gives the places of those that ended away before it reads the load.
+TEST_F(LoadWatchTest, ALoadThatComesWithTheEndsOfCallsDoesNotCountThem) {
+  serve(paced(25));
+  Client client(stub_.get());
+  client.hello("gw-1", true);
+  uint64_t calls = 0;
+  for (size_t together = 0; together == 0 && calls < 20;) {
+    client.start(++calls, chat_request(R"("max_tokens":2,"stream":true)"));
+    client.send();
+    while (client.ended.size() < calls) {
+      const size_t loads = client.loads.size();
+      ASSERT_TRUE(client.read());
+      if (client.loads.size() == loads || client.ended.size() < calls) continue;
+      EXPECT_EQ(client.loads.back().calls(), 0u);
+      ++together;
+    }
+  }
+  EXPECT_LT(calls, 20u) << "none came together";
+}
+
 // Who gets no events hears of those of others soon, too.
 TEST_F(LoadWatchTest, ASessionWithoutCallsHearsWhatOthersCallsChange) {
   serve(paced(25));
