@@ -24,6 +24,17 @@ class BatchedAnswersTest : public SessionTest {
     return count;
   }
 
+  static std::string unchunked(std::string_view body) {
+    std::string text;
+    for (size_t size = 1; size > 0;) {
+      size = std::stoul(std::string(body.substr(0, body.find("\r\n"))), nullptr, 16);
+      body.remove_prefix(body.find("\r\n") + 2);
+      text += body.substr(0, size);
+      body.remove_prefix(size + 2);
+    }
+    return text;
+  }
+
   // Until the client, which reads nothing, has not taken the last one whole; it has asked for the
   // next. Returns how many.
   size_t answer_until_stuck() {
@@ -149,6 +160,29 @@ TEST_F(BatchedAnswersTest, OfStreamsUnderWayGoAlongEachInAChunk) {
   }
   ASSERT_TRUE(gets("data: two\n\n"));
   EXPECT_TRUE(got_.ends_with("b\r\ndata: one\n\n\r\nb\r\ndata: two\n\n\r\n")) << got_;
+}
+
+TEST_F(BatchedAnswersTest, OfStreamsComeInOrderHoweverLongTheirChunksAre) {
+  send(post(kBody));
+  ASSERT_TRUE(opens(1));
+  std::string expected;
+  const auto chunk = [&](size_t bytes) {
+    const std::string event = "data: " + std::to_string(expected.size()) + std::string(bytes, 'x');
+    call().chunk(event + "\n\n");
+    expected += event + "\n\n";
+  };
+  for (size_t round = 0; round < 20; ++round) {
+    const runtime::SendBatch::Open batch(sends_);
+    // The first with the head; short ones go along, those over 4 KiB do not.
+    for (const size_t bytes : {10UL, 5000UL, 20UL * round, 4090UL + round, 70'000UL}) {
+      chunk(bytes);
+      if (round % 2 == 0) loop_.poll();
+    }
+  }
+  call().chunk("data: [DONE]\n\n");
+  call().finish();
+  ASSERT_TRUE(loop_.run_until([&] { return got().ends_with("0\r\n\r\n"); }));
+  EXPECT_EQ(unchunked(got_.substr(got_.find("\r\n\r\n") + 4)), expected + "data: [DONE]\n\n");
 }
 
 TEST_F(BatchedAnswersTest, OfStreamsThatHaveNoChunksHaveNoFrames) {
