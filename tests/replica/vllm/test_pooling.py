@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
 
+import psutil
 import pytest
 import pytest_asyncio
 
@@ -244,11 +245,16 @@ async def test_an_embedder_is_well_when_numbers_come_out(embedder: Started) -> N
     assert verdict.latency_us > 0
 
 
-async def test_an_embedder_that_died_is_not_well_and_says_so(embedder: Started) -> None:
+async def test_an_embedder_that_is_stopped_while_it_hangs_ends_its_calls(
+    embedder: Started,
+) -> None:
+    assert embedder.engine._up is not None
+    manager = embedder.engine._up.launched.llm.engine_core.resources.engine_manager
     content = json.dumps({"input": [_TEXT] * MAX_INPUTS}).encode()
     async with asyncio.TaskGroup() as tasks:
         asked = tasks.create_task(ask(embedder.engine, content, EMBEDDINGS))
         await until(lambda: embedder.engine.load().running > 0, "the texts are in the engine")
+        psutil.Process(manager.processes[0].pid).suspend()
         await embedder.engine.stop()
     assert asked.result().failed.code == "engine_dead"
     with pytest.raises(EngineError):

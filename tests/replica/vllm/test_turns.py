@@ -36,6 +36,14 @@ def test_a_piece_that_breaks_says_so_and_the_next_one_runs() -> None:
     turns.shutdown()
 
 
+def test_once_shut_down_every_piece_is_refused_and_none_waits_for_ever() -> None:
+    turns = Turns(ThreadPoolExecutor(1), lambda: None, 1)
+    turns.shutdown()
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="after shutdown"):
+            turns.submit(lambda: 7)
+
+
 def test_a_piece_that_nobody_waits_for_any_more_is_left_out() -> None:
     gate = threading.Event()
     turns = Turns(ThreadPoolExecutor(1), lambda: None, 1)

@@ -129,6 +129,11 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
                 await self.abort(request_id)
                 raise
 
+    def end_calls(self) -> None:
+        """Tells calls that still wait that the engine is dead. In their loop, after `shutdown`,
+        which may cancel the task that would tell them before it does."""
+        self.output_processor.propagate_error(EngineDeadError())
+
     def __del__(self) -> None:
         # Whoever made the engine shuts it down; AsyncLLM's own __del__ does so once more, at a
         # time when the interpreter may be half gone.

@@ -103,6 +103,7 @@ class Launcher:
         try:
             if self._launched is not None:
                 await asyncio.to_thread(self._launched.llm.shutdown)
+                self._launched.llm.end_calls()
         finally:
             for process in set(multiprocessing.active_children()) - self._strangers:
                 process.kill()

@@ -44,8 +44,20 @@ class Turns(Executor):
             wake = self._idle > 0
             self._idle -= wake
         if wake:
-            self._inner.submit(self._work)
+            self._begin_work()
         return future
+
+    def _begin_work(self) -> None:
+        try:
+            self._inner.submit(self._work)
+        except RuntimeError:  # it is shut down
+            with self._lock:
+                self._idle += 1
+                stranded = [future for pieces in self._waiting.values() for future, _ in pieces]
+                self._waiting.clear()
+            for future in stranded:
+                future.cancel()
+            raise
 
     def forget(self, owner: Hashable) -> None:
         """The owner has ended: what waits of it is cancelled, and so is all that it still submits.
