@@ -55,6 +55,14 @@ class Started:
         """What it answers to a request of these fields."""
         return await ask(self.engine, json.dumps(fields).encode(), path, model="pooler")
 
+    def texts(self) -> int:
+        """How many the engine has. Its load tells of those alone that take more than one step."""
+        return len(self.engine.launched.llm.output_processor.request_states)
+
+    async def has_texts(self) -> None:
+        """Waits until the first of a list is there."""
+        await until(lambda: self.texts() > 0, "the texts are in the engine")
+
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def embedder() -> AsyncIterator[Started]:
@@ -177,18 +185,15 @@ async def test_a_client_that_leaves_takes_its_texts_out_of_the_engine(embedder: 
     answering = events_of(embedder.engine.answer, call(content, EMBEDDINGS))
     async with aclosing(answering):
         first = asyncio.ensure_future(anext(answering))
-        await until(lambda: embedder.engine.load().running > 0, "the texts are in the engine")
+        await embedder.has_texts()
         first.cancel()
         await asyncio.wait((first,))
-    assert embedder.engine._up is not None
-    llm = embedder.engine._up.launched.llm
-    await until(lambda: not llm.output_processor.request_states, "nothing of it is left")
+    await until(lambda: embedder.texts() == 0, "nothing of it is left")
     assert (await embedder.ask(EMBEDDINGS, input="Hello")).finished
 
 
 async def test_a_refused_list_leaves_no_text_at_the_tokenizer(embedder: Started) -> None:
-    assert embedder.engine._up is not None
-    turns = embedder.engine._up.launched.llm.renderer._executor._inner
+    turns = embedder.engine.launched.llm.renderer._executor._inner
     texts = ["word " * 5000, *[_TEXT] * (MAX_INPUTS - 1)]
     assert (await embedder.ask(EMBEDDINGS, input=texts)).failed.status == 400
     assert not turns._waiting
@@ -199,7 +204,7 @@ async def test_one_long_list_leaves_room_for_others(embedder: Started) -> None:
     content = json.dumps({"input": [_TEXT] * MAX_INPUTS}).encode()
     async with asyncio.TaskGroup() as tasks:
         long = tasks.create_task(ask(embedder.engine, content, EMBEDDINGS))
-        await until(lambda: embedder.engine.load().running > 0, "the texts are in the engine")
+        await embedder.has_texts()
         beside = 0
         while not long.done():
             assert (await embedder.ask(EMBEDDINGS, input="Hello")).finished
@@ -248,12 +253,11 @@ async def test_an_embedder_is_well_when_numbers_come_out(embedder: Started) -> N
 async def test_an_embedder_that_is_stopped_while_it_hangs_ends_its_calls(
     embedder: Started,
 ) -> None:
-    assert embedder.engine._up is not None
-    manager = embedder.engine._up.launched.llm.engine_core.resources.engine_manager
+    manager = embedder.engine.launched.llm.engine_core.resources.engine_manager
     content = json.dumps({"input": [_TEXT] * MAX_INPUTS}).encode()
     async with asyncio.TaskGroup() as tasks:
         asked = tasks.create_task(ask(embedder.engine, content, EMBEDDINGS))
-        await until(lambda: embedder.engine.load().running > 0, "the texts are in the engine")
+        await embedder.has_texts()
         psutil.Process(manager.processes[0].pid).suspend()
         await embedder.engine.stop()
     assert asked.result().failed.code == "engine_dead"
