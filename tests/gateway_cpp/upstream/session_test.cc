@@ -2,65 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <optional>
-#include <utility>
-
-#include "event_loop.h"
-#include "fake_replica.h"
-#include "log_capture.h"
-#include "raw_peer.h"
-#include "runtime/signal.h"
+#include "session_fixture.h"
 
 namespace penstock::upstream {
 namespace {
-
-constexpr uint64_t kCredit = 1000;
-
-class SessionTest : public testing::Test {
- protected:
-  std::shared_ptr<Session> session_to(const std::string& address) {
-    return Session::start(loop_.io(), sends_, address, "r1",
-                          {.credit_bytes = kCredit, .token = "", .gateway_id = "gw-1"}, log_.log());
-  }
-
-  static CallRequest request(std::string_view id) {
-    return {.request_id = id, .body = "{\"model\":\"mini\"}"};
-  }
-
-  std::string text_of(Call& call) {
-    runtime::Payload payload;
-    call.take(payload);
-    return std::string(payload.bytes());
-  }
-
-  template <class Done>
-  bool talk_until(RawPeer& peer, const Done& done) {
-    return loop_.run_until([&] {
-      peer.talk();
-      return done();
-    });
-  }
-
-  static std::string message_of(const v1::ServerFrame& frame) {
-    std::string message;
-    append_message_prefix(message, static_cast<uint32_t>(frame.ByteSizeLong()));
-    frame.AppendToString(&message);
-    return message;
-  }
-  static std::string chunk_of(const Call& call, const std::string& body) {
-    v1::ServerFrame frame;
-    add_chunk(frame, call.id(), body);
-    return message_of(frame);
-  }
-
-  FakeReplica replica_;
-  test::LogCapture log_;
-  test::EventLoop loop_;
-  runtime::SendBatch sends_;
-  runtime::Signal news_;
-  runtime::Signal more_news_;
-};
 
 TEST_F(SessionTest, SendsTheStartsOfOneTurnInOneFrame) {
   auto session = session_to(replica_.address());
@@ -170,98 +115,6 @@ TEST_F(SessionTest, HandsEachCallItsOwnEventsOfAFrame) {
   EXPECT_TRUE(second->finished());
   EXPECT_EQ(second->outcome().usage->prompt_tokens, 7U);
   EXPECT_EQ(session->running(), 1U);
-}
-
-// Passes on what a batch takes, as streams do, and notes what is sent when.
-class Along final : public ChunkReader, public runtime::SendBatch::Sender {
- public:
-  Along(runtime::SendBatch& sends, std::string& sent) : sends_(sends), sent_(sent) {}
-  bool read(Call& call, const ChunkView& chunk) noexcept override {
-    if (!sends_.keep(*this, chunk.body)) return false;
-    call.wrote(chunk.body.size());
-    return true;
-  }
-  void send_kept(std::string_view bytes) override {
-    sent_.append(bytes).append("|");
-    if (when_sent) std::exchange(when_sent, nullptr)();
-  }
-  std::function<void()> when_sent;
-
- private:
-  runtime::SendBatch& sends_;
-  std::string& sent_;
-};
-
-TEST_F(SessionTest, ReadersGetTheFirstChunkOfAReadAndItIsSentWhenAllOfThatIsRead) {
-  RawPeer peer(loop_.io());
-  auto session = session_to(peer.address());
-  const auto first = session->open(request("a"), news_);
-  const auto second = session->open(request("b"), more_news_);
-  ASSERT_TRUE(talk_until(peer, [&] { return !peer.http2.body.empty(); }));
-  std::string sent;
-  Along one(sends_, sent);
-  Along two(sends_, sent);
-  const Call::Reading reading_one(*first, one);
-  const Call::Reading reading_two(*second, two);
-  one.when_sent = [&] {
-    EXPECT_TRUE(first->has_bytes()) << "all of the read has been looked at";
-    EXPECT_TRUE(two.has_kept());
-  };
-  peer.say(peer.http2.answer(chunk_of(*first, "a1") + chunk_of(*first, "a2") +
-                             chunk_of(*second, "b1") + chunk_of(*first, "a3")));
-  ASSERT_TRUE(talk_until(peer, [&] { return sent.size() >= 6; }));
-  EXPECT_EQ(sent, "a1|b1|");
-  EXPECT_EQ(text_of(*first), "a2a3") << "none overtakes one that waits";
-  EXPECT_FALSE(second->has_bytes());
-  peer.say(peer.http2.answer(chunk_of(*first, "a4")));
-  ASSERT_TRUE(talk_until(peer, [&] { return sent.size() >= 9; }));
-  EXPECT_EQ(sent, "a1|b1|a4|");
-}
-
-TEST_F(SessionTest, ACallMayGoWhileWhatWasReadForItIsSent) {
-  RawPeer peer(loop_.io());
-  auto session = session_to(peer.address());
-  auto first = session->open(request("a"), news_);
-  const auto second = session->open(request("b"), more_news_);
-  ASSERT_TRUE(talk_until(peer, [&] { return !peer.http2.body.empty(); }));
-  std::string sent;
-  Along one(sends_, sent);
-  Along two(sends_, sent);
-  std::optional<Call::Reading> reading(std::in_place, *first, one);
-  const Call::Reading reading_two(*second, two);
-  // As where a client turns out to have gone when it is written to, with more for it read already.
-  one.when_sent = [&] {
-    reading.reset();
-    first.reset();
-    session.reset();
-  };
-  peer.say(
-      peer.http2.answer(chunk_of(*first, "a1") + chunk_of(*second, "b1") + chunk_of(*first, "a2")));
-  ASSERT_TRUE(talk_until(peer, [&] { return sent.size() >= 6; }));
-  EXPECT_EQ(sent, "a1|b1|");
-  EXPECT_EQ(first, nullptr);
-  peer.say(peer.http2.answer(chunk_of(*second, "b2")));
-  ASSERT_TRUE(talk_until(peer, [&] { return sent.size() >= 9; }));
-  EXPECT_EQ(sent, "a1|b1|b2|");
-}
-
-TEST_F(SessionTest, WhatNoReaderTakesIsKeptAndItsOwnerToldOnceARead) {
-  RawPeer peer(loop_.io());
-  auto session = session_to(peer.address());
-  const auto call = session->open(request("a"), news_);
-  ASSERT_TRUE(talk_until(peer, [&] { return !peer.http2.body.empty(); }));
-  struct Never final : ChunkReader {
-    bool read(Call& /*call*/, const ChunkView& chunk) noexcept override {
-      offered += chunk.body;
-      return false;
-    }
-    std::string offered;
-  } never;
-  const Call::Reading reading(*call, never);
-  peer.say(peer.http2.answer(chunk_of(*call, "a1") + chunk_of(*call, "a2")));
-  ASSERT_TRUE(talk_until(peer, [&] { return call->has_bytes(); }));
-  EXPECT_EQ(never.offered, "a1") << "what follows waits behind it";
-  EXPECT_EQ(text_of(*call), "a1a2");
 }
 
 TEST_F(SessionTest, KeepsTheTokensOfAnAnswerForWhoAskedForThem) {
