@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import signal
 import socket
+import urllib.error
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.e2e.system import System, eventually, running
+from tests.e2e.system import System, eventually, get_json, running
 
 SIMULATED = ("--engine", "simulated", "--name", "sim")
 
@@ -44,6 +45,27 @@ def test_ctrl_c_leaves_nothing_and_a_second_start_serves_again(tmp_path: Path) -
             )
             assert system.base_url in said
             assert str(system.admin_port) in said
+
+
+def test_where_clients_need_keys_it_starts_all_the_same_and_says_so(
+    tmp_path: Path, started: list[System]
+) -> None:
+    with running(tmp_path, *SIMULATED, within=60) as system:
+        system.change("POST", "tenants", {"id": "acme"})
+        key = system.change("POST", "tenants/acme/keys", {})["key"]
+    again = System(tmp_path, *SIMULATED)
+    started.append(again)
+    said = eventually(
+        lambda: text if "Ctrl-C" in (text := again.log.read_text()) else None,
+        within=60,
+        what="the snippets",
+    )
+    assert "Authorization: Bearer YOUR_KEY" in said
+    assert "penstock keys create" in said
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        get_json(again.base_url + "/models")
+    assert get_json(again.base_url + "/models", token=key)["data"]
+    again.stop()
 
 
 def test_sigterm_stops_it_as_well(tmp_path: Path, started: list[System]) -> None:

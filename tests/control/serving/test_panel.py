@@ -37,6 +37,18 @@ def test_the_text_names_every_address_and_model() -> None:
     assert admin_curl(WISH) in text
 
 
+def test_where_keys_are_asked_for_the_snippets_send_one_and_the_text_says_how_to_make_it() -> None:
+    text = ready_text(WISH, seconds=1, asks_for_keys=True)
+    assert "penstock keys create" in text
+    assert "-H 'Authorization: Bearer YOUR_KEY'" in text
+    assert 'api_key="YOUR_KEY"' in text
+    assert 'api_key="none"' not in text
+    open_to_all = ready_text(WISH, seconds=1)
+    assert "Authorization: Bearer YOUR_KEY" not in open_to_all
+    assert "penstock keys create" not in open_to_all
+    assert 'api_key="none"' in open_to_all
+
+
 def test_a_gateway_with_a_certificate_is_called_by_https() -> None:
     secret = replace(WISH, gateway_tls=GatewayTls(Path("/c.pem"), Path("/k.pem")))
     text = ready_text(secret, seconds=1)

@@ -87,6 +87,9 @@ class Gateway:
     async def models(self) -> list[str]:
         return []
 
+    async def ready(self) -> bool:
+        raise AssertionError("no key is asked for")
+
     async def ask(self, model: str) -> None:
         raise AssertionError("there is no model to ask")
 

@@ -7,20 +7,23 @@ from typing import Any, Self
 
 import httpx
 
-from penstock.control.errors import Unavailable
+from penstock.control.errors import Unauthenticated, Unavailable
 
 TIMEOUT = timedelta(seconds=30)
 
 
 class GatewayClient:
-    """Requests to one gateway. Use as a context manager. Each raises `Unavailable`."""
+    """Requests to one gateway, without a key. Use as a context manager.
+
+    Each raises `Unavailable`, or `Unauthenticated` where a key is asked for.
+    """
 
     def __init__(self, url: str) -> None:
         self._url = url
         # The gateway is this machine's own, and its certificate may be for a name that leads
         # elsewhere; nothing secret is sent to it.
         self._http = httpx.AsyncClient(
-            base_url=f"{url}/v1", timeout=TIMEOUT.total_seconds(), trust_env=False, verify=False
+            base_url=url, timeout=TIMEOUT.total_seconds(), trust_env=False, verify=False
         )
 
     async def __aenter__(self) -> Self:
@@ -31,23 +34,34 @@ class GatewayClient:
 
     async def models(self) -> list[str]:
         """The names that clients may say as "model"."""
-        reply = await self._call("GET", "/models")
+        reply = await self._call("GET", "/v1/models")
         return [str(model["id"]) for model in reply["data"]]
+
+    async def ready(self) -> bool:
+        """Whether it has a replica that can be sent requests; needs no key."""
+        return (await self._reply("GET", "/readyz")).is_success
 
     async def ask(self, model: str) -> None:
         """One token, generated for real."""
         await self._call(
-            "POST", "/completions", json={"model": model, "prompt": "Hello", "max_tokens": 1}
+            "POST", "/v1/completions", json={"model": model, "prompt": "Hello", "max_tokens": 1}
         )
 
     async def _call(self, method: str, path: str, **more: Any) -> dict[str, Any]:
+        reply = await self._reply(method, path, **more)
         try:
-            reply = await self._http.request(method, path, **more)
             body: dict[str, Any] = reply.json()
-        except (httpx.HTTPError, ValueError) as error:
-            reason = str(error) or type(error).__name__
-            raise Unavailable(f"the gateway at {self._url} does not answer: {reason}") from error
+        except ValueError as error:
+            raise Unavailable(f"the gateway at {self._url} answers no JSON: {error}") from error
         if not reply.is_success:
             message = body.get("error", {}).get("message", reply.text[:200])
-            raise Unavailable(f"the gateway answers {reply.status_code}: {message}")
+            unusable = Unauthenticated if reply.status_code == 401 else Unavailable
+            raise unusable(f"the gateway answers {reply.status_code}: {message}")
         return body
+
+    async def _reply(self, method: str, path: str, **more: Any) -> httpx.Response:
+        try:
+            return await self._http.request(method, path, **more)
+        except httpx.HTTPError as error:
+            reason = str(error) or type(error).__name__
+            raise Unavailable(f"the gateway at {self._url} does not answer: {reason}") from error

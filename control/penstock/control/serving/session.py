@@ -70,10 +70,16 @@ class Admin(Protocol):
 
 
 class Gateway(Protocol):
-    """The OpenAI API. Every call raises `Unavailable`."""
+    """The OpenAI API, asked without a key.
+
+    Every call raises `Unavailable`, all but `ready` also `Unauthenticated`.
+    """
 
     async def models(self) -> list[str]:
         """Names that clients may say."""
+
+    async def ready(self) -> bool:
+        """Whether it has a replica that can be sent requests."""
 
     async def ask(self, model: str) -> None:
         """One token, generated for real."""
@@ -116,6 +122,7 @@ class Session:
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time()
         self._began_at = datetime.now(UTC)
+        self._asks_for_keys = False
 
     async def run(self) -> None:
         """Brings everything up, says so, and watches until cancelled. Raises `CannotStart`."""
@@ -126,7 +133,10 @@ class Session:
         await self._prove()
         await self._load()
         await self._answer()
-        self._shown.text("\n" + panel.ready_text(self._options, seconds=self._elapsed()) + "\n")
+        text = panel.ready_text(
+            self._options, seconds=self._elapsed(), asks_for_keys=self._asks_for_keys
+        )
+        self._shown.text(f"\n{text}\n")
         await self._watch()
 
     # ---- steps
@@ -209,7 +219,7 @@ class Session:
     async def _answer(self) -> None:
         await self._until(self._listed, "waiting for the gateway", ANSWER_DEADLINE)
         # A simulated engine may have been told to die of its first token, a provider's costs money.
-        if self._options.engine == "vllm":
+        if self._options.engine == "vllm" and not self._asks_for_keys:
             await self._until(self._answers, "asking for a first token", ANSWER_DEADLINE)
 
     async def _watch(self) -> None:
@@ -259,11 +269,22 @@ class Session:
         return bool(mine) and mine[0].status.phase == "ready"
 
     async def _listed(self) -> bool:
-        return set(self._options.model_names) <= set(await self._gateway.models())
+        try:
+            return set(self._options.model_names) <= set(await self._gateway.models())
+        except Unauthenticated:
+            return await self._ready_for_keys()
 
     async def _answers(self) -> bool:
-        await self._gateway.ask(self._options.name)
+        try:
+            await self._gateway.ask(self._options.name)
+        except Unauthenticated:
+            return await self._ready_for_keys()
         return True
+
+    async def _ready_for_keys(self) -> bool:
+        """The keys are the tenants': what they would see, nobody can be asked without one."""
+        self._asks_for_keys = True
+        return await self._gateway.ready()
 
     # ---- tools
 
