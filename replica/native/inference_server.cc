@@ -165,7 +165,7 @@ void InferenceServer::set_load(const v1::Load& load) {
 
 v1::Load InferenceServer::load() {
   v1::Load load = load_board_.load();
-  switchboard_.tell_calls(nullptr, {}, &load);
+  switchboard_.tell_calls(nullptr, &load);
   return load;
 }
 

@@ -58,12 +58,13 @@ bool LoadBoard::is_due(const LoadWatcher& watcher) const {
 }
 
 void LoadBoard::enter(const std::shared_ptr<LoadWatcher>& watcher) {
+  watcher->tell();
   {
     std::lock_guard lock(mutex_);
     watchers_.insert(watcher);
+    if (watcher->heard_ < changes_) note_change();
   }
   wake_.notify_one();
-  watcher->tell();
 }
 
 void LoadBoard::leave(const std::shared_ptr<LoadWatcher>& watcher) {
@@ -93,6 +94,10 @@ void LoadBoard::run() {
     }
     look(lock);
   }
+  if (!dirty_) return;
+  const Watchers watchers(watchers_.begin(), watchers_.end());
+  lock.unlock();
+  for (const auto& watcher : watchers) watcher->tell();
 }
 
 void LoadBoard::look(std::unique_lock<std::mutex>& lock) {
@@ -114,9 +119,10 @@ bool LoadBoard::tell(const Watchers& watchers, bool all) {
   const uint64_t changes = changes_;
   bool later = false;
   for (const auto& watcher : watchers) {
-    if (!all && watcher->heard_ >= changes) continue;
+    const bool has_news = watcher->heard_ < changes;
+    if (!all && !has_news) continue;
     if (now - watcher->told_.load() < kLeast) {
-      later = true;
+      later = later || has_news;
     } else {
       watcher->tell();
     }

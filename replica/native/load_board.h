@@ -66,7 +66,7 @@ class LoadBoard {
   bool is_due(const LoadWatcher& watcher) const;
   void enter(const std::shared_ptr<LoadWatcher>& watcher);
   void leave(const std::shared_ptr<LoadWatcher>& watcher);
-  // Tells nothing more.
+  // Tells what has changed and is not told yet, and nothing more.
   void stop();
 
  private:

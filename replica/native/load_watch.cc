@@ -30,7 +30,7 @@ void LoadWatch::advance() {
     finish = finished_ = gone_;
     if (!finish) {
       sent_ = board_->load_for(*this);
-      switchboard_->tell_calls(nullptr, {}, &sent_);
+      switchboard_->tell_calls(nullptr, &sent_);
       to_tell_ = false;
       writing_ = true;
     }

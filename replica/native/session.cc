@@ -45,7 +45,6 @@ void SessionOutlet::flush() {
   Switchboard* const switchboard = switchboard_;
   hand_to_grpc(session_);
   session_->StartWrite(&outgoing_);
-  switchboard->ended(filled.ended);
   switchboard->room(filled.room);
 }
 
@@ -64,11 +63,13 @@ SessionOutlet::Next SessionOutlet::next_step(Outbox::Filled* filled) {
 
 bool SessionOutlet::fill(Outbox::Filled* filled) {
   const bool events = outbox_.fill(&frame_, filled);
+  // Before the load is read: a call whose end is told counts no more, in no frame.
+  switchboard_->ended(filled->ended);
   const bool goes_along = events && watches_load_ && load_board_->is_due(*this);
   if (!to_tell_ && !goes_along) return events;
   to_tell_ = false;
   *frame_.mutable_load() = load_board_->load_for(*this);
-  switchboard_->tell_calls(gateway_.get(), filled->ended, frame_.mutable_load());
+  switchboard_->tell_calls(gateway_.get(), frame_.mutable_load());
   return true;
 }
 

@@ -1,6 +1,5 @@
 #include "switchboard.h"
 
-#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -139,11 +138,10 @@ size_t Switchboard::running() const {
 
 void Switchboard::tell_figures(v1::Load* load) const { handler()->tell_figures(load); }
 
-void Switchboard::tell_calls(const Gateway* to, std::span<const CallPtr> ending, v1::Load* load) {
-  const auto is_here = [this](const CallPtr& call) { return calls_.contains(call->key); };
+void Switchboard::tell_calls(const Gateway* to, v1::Load* load) {
   std::lock_guard lock(mutex_);
   const auto calls = static_cast<uint32_t>(calls_.size());
-  load->set_calls(calls - static_cast<uint32_t>(std::ranges::count_if(ending, is_here)));
+  load->set_calls(calls);
   load->set_calls_elsewhere(calls - (to != nullptr ? to->calls : 0));
   load->set_gateways(gateways_.count(to, Clock::now()));
 }

@@ -58,9 +58,8 @@ class Switchboard {
   size_t running() const;
   // Fills in what the handler knows.
   void tell_figures(v1::Load* load) const;
-  // Fills in the calls as this gateway is told of them, or a tool (null). Those of it that are
-  // `ending`, because their ends are told with this, count no more.
-  void tell_calls(const Gateway* to, std::span<const CallPtr> ending, v1::Load* load);
+  // Fills in the calls as this gateway is told of them, or a tool (null).
+  void tell_calls(const Gateway* to, v1::Load* load);
   // Ends every running call with this error; those that the engine never got may be retried.
   void fail_all(const v1::ErrorDetail& error);
 

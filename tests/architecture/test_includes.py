@@ -82,6 +82,22 @@ def test_every_include_of_the_gateway_keeps_the_law() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_of_http_those_alone_know_the_proxy_who_serve_requests_and_none_for_its_plumbing() -> None:
+    knows = {
+        (path.name, name)
+        for path in gateway_files()
+        if path.parent.name == "http"
+        for _, name in includes(path)
+        if name.startswith(("proxy/", "upstream/"))
+    }
+    assert knows == {
+        ("http_reply.h", "proxy/reply.h"),  # is what the proxy answers through
+        ("session.h", "proxy/request_flow.h"),  # hands requests to it
+        ("io_thread.h", "proxy/request_flow.h"),  # puts the two together
+        ("io_thread.h", "upstream/replica_pool.h"),
+    }
+
+
 def test_pybind11_lives_in_the_extensions_own_files_alone() -> None:
     files = sorted((ROOT / "replica" / "native").glob("*.[hc]*"))
     assert files, "no sources found in replica/native"

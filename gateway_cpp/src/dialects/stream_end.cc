@@ -35,7 +35,7 @@ bool StreamEnd::may_end(std::string_view events) const {
     case openai::Dialect::kOpenAi:
       return events.ends_with(kDone);
     case openai::Dialect::kResponses:
-      return openai::ResponseStream::may_end(last_event(events));
+      return openai::ResponseStream::may_end(events);
     case openai::Dialect::kAnthropic:
       return message_stop(events) > 0;
   }

@@ -16,7 +16,7 @@ class StreamEnd {
  public:
   explicit StreamEnd(openai::Dialect dialect);
 
-  // Whether the last of these events may be one that ends a whole answer.
+  // Whether these events may end a whole answer; where it is false, they do not.
   bool may_end(std::string_view events) const;
 
   // Looks at what goes to the client next: whole events.

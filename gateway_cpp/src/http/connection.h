@@ -23,11 +23,11 @@
 #include <string>
 #include <string_view>
 
-#include "proxy/reply.h"
 #include "runtime/awaitable.h"
 #include "runtime/descriptor.h"
 #include "runtime/readiness.h"
 #include "runtime/send_batch.h"
+#include "runtime/sent.h"
 #include "runtime/signal.h"
 #include "runtime/timer_wheel.h"
 #include "tls/channel.h"
@@ -36,8 +36,8 @@ namespace penstock::http {
 
 namespace asio = boost::asio;
 
-using proxy::Sent;
 using runtime::Awaitable;
+using runtime::Sent;
 
 class Connection : public std::enable_shared_from_this<Connection>,
                    private runtime::Readiness::Watcher,
@@ -99,8 +99,8 @@ class Connection : public std::enable_shared_from_this<Connection>,
   // The same for a small piece after which the connection stays: at the end of the thread's batch,
   // if one is open. What the socket does not take then is behind(), and the signal tells.
   Sent send_soon(std::string_view bytes);
-  // A small piece in a frame, only if it can go with the batch and the answer goes on. False:
-  // nothing was done.
+  // A small piece in a frame, only if it can go with the batch, behind what of this answer does
+  // already, and the answer goes on. False: nothing was done.
   bool send_along(std::string_view before, std::string_view bytes, std::string_view after);
   // Something is kept for flush(), or for the end of the batch.
   bool behind() const { return has_kept() || !unsent_.empty(); }

@@ -231,7 +231,7 @@ Sent HttpReply::send_end(std::string_view bytes) {
 
 bool HttpReply::write_along(std::string_view bytes) {
   const bool has_chunks = !ends_with_connection_ || !frame_.head.is_http_1_0;
-  if (!head_.empty() || !has_chunks) return false;
+  if (!head_.empty() || !has_chunks || bytes.empty()) return false;
   return connection_.send_along(ChunkSize(bytes.size()).line(), bytes, "\r\n");
 }
 

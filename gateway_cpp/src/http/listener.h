@@ -22,7 +22,7 @@ namespace penstock::http {
 class Listener {
  public:
   // `socket`: from listen_on(), owned from now on. max_connections: over all threads, may change.
-  // `clients_come`: told before some are taken.
+  // `clients_come`: told before some are taken, unless that is because it stops.
   Listener(
       asio::io_context& io, int socket, const std::atomic<uint32_t>& max_connections,
       SessionGroup& sessions, Services& services, const Connection::Shared& shared, base::Log& log,

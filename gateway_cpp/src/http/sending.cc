@@ -58,7 +58,9 @@ Sent Connection::send_soon(std::string_view bytes) {
 
 bool Connection::send_along(std::string_view before, std::string_view bytes,
                             std::string_view after) {
-  return may_put_off(bytes.size()) && !cut_short_ && sends_.keep(*this, before, bytes, after);
+  const bool may_go_along = !tls_ && unsent_.empty() && !gone_ && !cut_short_;
+  return may_go_along && kept_size() + bytes.size() <= kMostPutOff &&
+         sends_.keep_more(*this, before, bytes, after);
 }
 
 void Connection::send_kept(std::string_view bytes) {

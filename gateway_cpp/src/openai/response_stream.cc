@@ -105,11 +105,9 @@ std::string frame_of(std::string_view response) {
 
 }  // namespace
 
-bool ResponseStream::may_end(std::string_view event) {
-  constexpr std::string_view kEvent = "event: ";
-  if (!event.starts_with(kEvent)) return true;
-  const std::string_view type = event.substr(kEvent.size(), event.find('\n') - kEvent.size());
-  return std::ranges::find(kEnds, type) != kEnds.end();
+bool ResponseStream::may_end(std::string_view events) {
+  return std::ranges::any_of(
+      kEnds, [&](std::string_view type) { return events.find(type) != std::string_view::npos; });
 }
 
 std::size_t ResponseStream::note(std::string_view events) {

@@ -20,8 +20,8 @@ struct Answerer {
 
 class ResponseStream {
  public:
-  // Whether the event may end a response: one that names its type first is known by that.
-  static bool may_end(std::string_view event);
+  // Whether one of the events may end a response: those that do name a type that does.
+  static bool may_end(std::string_view events);
 
   // Reads what goes to the client next: any number of whole events. How many of its bytes the event
   // that ends the response and what follows it take; 0: it goes on.

@@ -11,6 +11,7 @@
 #include "proxy/held_answer.h"
 #include "runtime/awaitable.h"
 #include "runtime/payload.h"
+#include "runtime/sent.h"
 #include "runtime/signal.h"
 
 namespace penstock::proxy {
@@ -31,11 +32,7 @@ enum class Piece : uint8_t {
   kCutOff,  // the answer ends here without being complete: the connection is closed after it
 };
 
-enum class Sent : uint8_t {
-  kAll,      // handed to the client's socket, or on its way there with what others are sent now
-  kBlocked,  // part of it is kept until the client takes more: flush() before the next write
-  kGone,     // the client left
-};
+using runtime::Sent;
 
 // Why an answer goes no further, whatever its replica still says.
 enum class Stop : uint8_t {
@@ -76,7 +73,8 @@ class Reply {
   // Sends at once, or with all that comes at this moment, and empties `payload`.
   virtual Sent write(runtime::Payload& payload, Piece piece) = 0;
   // Writes a piece that others follow, from where it lies, with all that comes at this moment.
-  // False: it has done nothing, be it that the client is behind() or the answer is to stop().
+  // False: it has done nothing, be it that there are no bytes, that the client takes none now, or
+  // that the answer is to stop().
   virtual bool write_along(std::string_view bytes) = 0;
   // Part of what was written is kept, be it that only later showed that the client does not take
   // it: flush() before the next write.

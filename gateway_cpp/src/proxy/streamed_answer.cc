@@ -79,8 +79,8 @@ class RequestFlow::Shortcut final : public runtime::Signal::Reader, public upstr
   Exchange& x_;
 };
 
-// Bytes as they come, one write for all that came since the last. While the client is slow nothing
-// is taken, so no credit goes back and the replica is held.
+// Bytes as they come, one write for all that a turn of reading brought. While the client is slow
+// nothing is taken, so no credit goes back and the replica is held.
 Awaitable<void> RequestFlow::stream(Exchange& x) {
   upstream::Call& call = *x.attempt->call;
   if (!x.stream_begun) begin_stream(x, call.head().content_type);
@@ -134,7 +134,8 @@ RequestFlow::Written RequestFlow::write_news(Exchange& x) {
   return {.piece = piece, .sent = x.reply.write(x.payload, piece)};
 }
 
-// The same with a chunk that no others wait before; false: it is to be kept for that.
+// The same with a chunk that no others wait before; false: nothing was written, and the chunk is to
+// be kept.
 bool RequestFlow::write_along(Exchange& x, const upstream::ChunkView& chunk) {
   if (!x.reply.write_along(chunk.body)) return false;
   x.record().events += chunk.events;

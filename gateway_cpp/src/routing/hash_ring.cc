@@ -1,5 +1,7 @@
 #include "routing/hash_ring.h"
 
+#include <iterator>
+
 #include "routing/policy.h"
 
 namespace penstock::routing {
@@ -29,12 +31,16 @@ Replica* preferred_holder(std::uint64_t key, std::span<Replica* const> holders,
 
 void HashRing::follow(std::span<const std::shared_ptr<Replica>> replicas) {
   points_.clear();
+  in_zone_.clear();
   points_.reserve(replicas.size() * kPoints);
   for (const auto& replica : replicas) {
     Random places(replica->id_hash());
     for (std::size_t i = 0; i < kPoints; ++i) points_.push_back({places.next(), replica.get()});
   }
   std::ranges::sort(points_, {}, &Point::at);
+  const auto in_zone = [](const Point& point) { return point.replica->in_zone(); };
+  if (std::ranges::all_of(points_, in_zone)) return;
+  std::ranges::copy_if(points_, std::back_inserter(in_zone_), in_zone);
 }
 
 Replica* sticky_to(std::uint64_t key, const HashRing& ring, const Candidates& candidates) {
@@ -52,7 +58,9 @@ Replica* sticky_to(std::uint64_t key, const HashRing& ring, const Candidates& ca
   const Preferences::Few few = candidates.for_adapter();
   holder = least_of(few.all(), [](const Replica& each) { return each.standing().score; });
   if (holder != nullptr) return holder;
-  return ring.first(key, [&](const Replica& replica) { return fits(replica, candidates); });
+  const auto fitting = [&](const Replica& replica) { return fits(replica, candidates); };
+  holder = ring.first_in_zone(key, fitting);
+  return holder != nullptr ? holder : ring.first(key, fitting);
 }
 
 }  // namespace penstock::routing

@@ -9,6 +9,9 @@ namespace {
 
 // What a replica of unknown capacity is taken to run at once when loads are compared.
 constexpr std::uint32_t kUsualPlaces = 64;
+// Prompt tokens that wait in an engine and count as half a call. However many they are, they count
+// as less than one: they decide between those that are loaded alike.
+constexpr double kHalfACall = 8192;
 
 }  // namespace
 
@@ -39,12 +42,15 @@ Standing Replica::stands(const Limits& limits, base::SteadyTime now) const {
   is.ready = route_.state == ReplicaState::kReady && reported_.serving;
   is.starting = route_.state == ReplicaState::kStarting;
   is.sound = is.ready && !suspected_ && breaker_.state() == Breaker::State::kClosed;
-  is.pressured = is.ready && limits.kv_pressure > 0 && reported_.kv_usage > limits.kv_pressure;
+  is.pressured =
+      is.ready && limits.kv_pressure > 0 && (preempts_ || reported_.kv_usage > limits.kv_pressure);
   is.slotted = is.ready && reported_.adapter_slots > 0;
   is.load = own_ + elsewhere_;
   const std::uint32_t limit = limit_by(limits);
   const double places = limit > 0 ? limit : kUsualPlaces;
-  is.score = (is.load + 1) * double{SlowStart::kFull} / (places * slow_start_.tenths());
+  const auto waiting = static_cast<double>(reported_.waiting_tokens);
+  const double calls = is.load + 1 + waiting / (waiting + kHalfACall);
+  is.score = calls * double{SlowStart::kFull} / (places * slow_start_.tenths());
   if (is.ready && !is.pressured && has_room(limits)) {
     is.callable = is.sound || (!suspected_ && breaker_.may_probe(now));
     is.spare = !is.sound;

@@ -57,6 +57,8 @@ class Replica {
   std::uint32_t limit() const { return limit_; }    // calls of all gateways; 0: none
   std::uint32_t share_tenths() const { return slow_start_.tenths(); }
   Nearness nearness() const { return nearness_; }
+  // It and this gateway are in one zone, which both name.
+  bool in_zone() const { return in_zone_; }
   bool holds(std::string_view adapter) const;
   // As far as is known: before its first report any does.
   bool takes_adapters() const { return !has_reported_ || reported_.adapter_slots > 0; }
@@ -87,6 +89,7 @@ class Replica {
   std::size_t member_at_ = 0;
   std::size_t pool_at_[3] = {SIZE_MAX, SIZE_MAX, SIZE_MAX};  // in the set's pools
   Nearness nearness_ = Nearness::kElsewhere;
+  bool in_zone_ = false;
   std::uint32_t limit_ = 0;
   Standing standing_ = {};
 
@@ -95,6 +98,7 @@ class Replica {
   std::uint32_t elsewhere_ = 0;  // other gateways' calls
   bool has_reported_ = false;
   LoadReport reported_ = {};
+  bool preempts_ = false;  // by its newest report
 
   Breaker breaker_;
   Progress progress_;

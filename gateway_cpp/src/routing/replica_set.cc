@@ -87,6 +87,8 @@ void ReplicaSet::report(Replica& replica, const LoadReport& load, base::SteadyTi
   replica.elsewhere_ =
       load.gateways > 0 ? load.calls_elsewhere : sequences - std::min(sequences, replica.own_);
   replica.progress_.report(load, now);
+  // What it had begun lost its place for want of KV blocks: there are none for more.
+  replica.preempts_ = replica.has_reported_ && load.preemptions > replica.reported_.preemptions;
   replica.reported_ = load;
   replica.has_reported_ = true;
   if (other_adapters && replica.listed_) learn(replica);

@@ -1,6 +1,7 @@
 // ReplicaSet::follow: which replicas are in the set, and under which limits and policy.
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "routing/replica_set.h"
 
@@ -38,6 +39,7 @@ bool ReplicaSet::drop_unlisted(std::span<const ReplicaRoute> replicas, base::Ste
   return !gone.empty();
 }
 
+// True: the policy has to look at them anew.
 bool ReplicaSet::take_up(std::span<const ReplicaRoute> replicas) {
   bool more = false;
   for (const ReplicaRoute& route : replicas) {
@@ -49,6 +51,8 @@ bool ReplicaSet::take_up(std::span<const ReplicaRoute> replicas) {
     if (is_new || replica.route_ != route) {
       replica.route_ = route;
       replica.nearness_ = nearness(route);
+      const bool in_zone = !place_.zone.empty() && route.zone == place_.zone;
+      more = std::exchange(replica.in_zone_, in_zone) != in_zone || more;
       learn(replica);
     }
     more = more || is_new;

@@ -30,20 +30,19 @@ struct Traits {
 
 // What a replica says of itself, as v1::Load has it.
 struct LoadReport {
-  bool serving = true;                // false: it starts or drains
-  std::uint32_t running = 0;          // sequences in the engine's batch
-  std::uint32_t waiting = 0;          // sequences queued in the engine
-  std::uint32_t max_running = 0;      // slots of the batch; 0: not known
-  float kv_usage = 0;                 // 0..1
-  std::uint32_t calls = 0;            // under way there, of all gateways
-  std::uint32_t calls_elsewhere = 0;  // of these, not ours
-  std::uint32_t gateways = 0;         // that had calls there lately, this one included
-  std::uint64_t waiting_tokens = 0;
-  std::uint64_t tokens = 0;         // generated since its start
-  std::uint64_t prompt_tokens = 0;  // computed since its start
-  std::uint64_t steps = 0;          // finished since its start
-  std::uint64_t preemptions = 0;
-  std::uint32_t step_us = 0;
+  bool serving = true;                     // false: it starts or drains
+  std::uint32_t running = 0;               // sequences in the engine's batch
+  std::uint32_t waiting = 0;               // sequences queued in the engine
+  std::uint32_t max_running = 0;           // slots of the batch; 0: not known
+  float kv_usage = 0;                      // 0..1
+  std::uint32_t calls = 0;                 // under way there, of all gateways
+  std::uint32_t calls_elsewhere = 0;       // of these, not ours
+  std::uint32_t gateways = 0;              // that had calls there lately, this one included
+  std::uint64_t waiting_tokens = 0;        // of the prompts of those that wait
+  std::uint64_t tokens = 0;                // generated since its start
+  std::uint64_t prompt_tokens = 0;         // computed since its start
+  std::uint64_t steps = 0;                 // finished since its start
+  std::uint64_t preemptions = 0;           // since its start
   std::vector<std::string> adapters = {};  // loaded, "name@version"
   std::uint32_t adapter_slots = 0;         // adapters that it can hold at once; 0: it takes none
   std::string config_hash = {};  // of two that are equal, one may continue the other's streams

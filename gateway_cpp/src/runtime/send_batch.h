@@ -27,6 +27,7 @@ class SendBatch {
     // `bytes` are not needed any more.
     virtual void send_kept(std::string_view bytes) = 0;
     bool has_kept() const { return is_linked(); }
+    std::size_t kept_size() const { return is_linked() ? size_ : 0; }
 
    protected:
     ~Sender() = default;
@@ -37,7 +38,7 @@ class SendBatch {
     std::size_t size_ = 0;
   };
 
-  // `sent`: told after each batch, whether anything was in it.
+  // `sent`: told after each batch, also after one that nothing was kept in.
   explicit SendBatch(std::function<void()> sent = [] {}) : sent_(std::move(sent)) {}
   SendBatch(const SendBatch&) = delete;
   SendBatch& operator=(const SendBatch&) = delete;
@@ -62,11 +63,25 @@ class SendBatch {
   bool keep(Sender& sender, const Parts&... parts) {
     const std::size_t size = (std::string_view(parts).size() + ...);
     if (open_ == 0 || sender.is_linked() || used_ + size > kMostKept) return false;
-    if (used_ + size > kept_.size()) kept_.resize(std::max(used_ + size, 2 * kept_.size()));
+    make_room(size);
     sender.begin_ = used_;
     sender.size_ = size;
     (add(parts), ...);
     senders_.push_back(sender);
+    return true;
+  }
+
+  // The same behind what is kept for that sender already, to be sent with it. False: no batch is
+  // open, or it is full.
+  template <class... Parts>
+  bool keep_more(Sender& sender, const Parts&... parts) {
+    if (!sender.is_linked()) return keep(sender, parts...);
+    const std::size_t size = (std::string_view(parts).size() + ...);
+    if (open_ == 0 || used_ + sender.size_ + size > kMostKept) return false;
+    make_room(sender.size_ + size);
+    move_to_end(sender);
+    sender.size_ += size;
+    (add(parts), ...);
     return true;
   }
 
@@ -86,6 +101,15 @@ class SendBatch {
     }
     used_ = 0;
     sent_();
+  }
+  void make_room(std::size_t size) {
+    if (used_ + size > kept_.size()) kept_.resize(std::max(used_ + size, 2 * kept_.size()));
+  }
+  // What others had kept since stays between; the place in the order, too.
+  void move_to_end(Sender& sender) {
+    if (sender.begin_ + sender.size_ == used_) return;
+    std::copy_n(kept_.data() + sender.begin_, sender.size_, kept_.data() + used_);
+    sender.begin_ = std::exchange(used_, used_ + sender.size_);
   }
   void add(std::string_view part) {
     part.copy(kept_.data() + used_, part.size());

@@ -1,6 +1,6 @@
 // Has something done about each period on one I/O thread. Waking a thread for so little costs more
 // than what is done then, so whoever is awake anyway passes by: where it is nearly time, it is done
-// at once. That thread only, apart from building and destroying.
+// at once. That thread only, apart from building, starting and destroying.
 #pragma once
 
 #include <boost/asio/basic_waitable_timer.hpp>

@@ -74,7 +74,8 @@ struct Held {
 // Takes a call's chunks on as they come, from where they lie.
 class ChunkReader {
  public:
-  // False: the chunk is kept, and the call's owner woken.
+  // False: the chunk is kept, and the call's owner woken. Called while what a replica sent is
+  // looked through: it may give credit, and opens, cancels, wakes nothing.
   virtual bool read(Call& call, const ChunkView& chunk) noexcept = 0;
 
  protected:

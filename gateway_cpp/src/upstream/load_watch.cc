@@ -22,7 +22,6 @@ routing::LoadReport report_of(const v1::Load& load) {
           .prompt_tokens = load.prompt_tokens(),
           .steps = load.steps(),
           .preemptions = load.preemptions(),
-          .step_us = load.step_us(),
           .adapters = {load.adapters().begin(), load.adapters().end()},
           .adapter_slots = load.adapter_slots(),
           .config_hash = load.config_hash()};

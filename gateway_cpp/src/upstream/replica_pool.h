@@ -39,8 +39,8 @@ class ReplicaPool final : public Upstream {
   std::unique_ptr<Call> open(const ReplicaAddress& replica, const CallRequest& request,
                              runtime::Signal& news, SharedBody large) override;
 
-  // Takes up who is in the routes now, and renews the sessions that watch. About twenty times a
-  // second.
+  // Takes up who is in the routes now, and renews the sessions that watch. About twenty to thirty
+  // times a second.
   void tick();
   // Drops what is not needed any more. About once a second.
   void sweep();

@@ -82,7 +82,9 @@ class Presence:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_REPEAT):
                     await self._changed.wait()
-            await asyncio.sleep(published + _LEAST - time.monotonic())
+            # Not a turn later than need be: the events of a step take its figures along.
+            if (rest := published + _LEAST - time.monotonic()) > 0:
+                await asyncio.sleep(rest)
 
 
 __all__ = ["Board", "Presence"]

@@ -48,6 +48,8 @@ TEST(StreamEnd, MayBeAnyEventThatDoesNotNameItsTypeFirst) {
   EXPECT_TRUE(responses.may_end("data: {\"type\":\"response.completed\"}\n\n"));
   EXPECT_TRUE(responses.may_end("event: response.incomplete\ndata: {}\n\n"));
   EXPECT_TRUE(responses.may_end("event: response.failed\ndata: {}\n\n"));
+  EXPECT_TRUE(responses.may_end("event: response.completed\ndata: {}\n\nevent: x\ndata: {}\n\n"))
+      << "what follows the last event does not hide it";
   EXPECT_FALSE(responses.may_end("event: response.output_text.delta\ndata: {}\n\n"));
 }
 

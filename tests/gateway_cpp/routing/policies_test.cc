@@ -1,5 +1,8 @@
 // How each policy chooses, asked through the set as requests are.
 #include <map>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "set_fixture.h"
 
@@ -155,6 +158,17 @@ TEST_F(Policies, AReplicaThatIsNewTakesAllWhereNobodyElseHasRoom) {
   for (int i = 0; i < 4; ++i) EXPECT_EQ(chosen(), "r1");
 }
 
+TEST_F(Policies, PromptsThatWaitInAnEngineDecideBetweenReplicasThatAreLoadedAlike) {
+  for (const char* policy : {"least_loaded", "power_of_two"}) {
+    use(policy, 2);
+    elsewhere("r1", 0);
+    report("r0", {.max_running = 64, .gateways = 1, .waiting_tokens = 100'000});
+    for (int i = 0; i < 8; ++i) EXPECT_EQ(asked(), "r1") << policy;
+    elsewhere("r1", 1);
+    EXPECT_EQ(asked(), "r0") << policy << ": they are less than a call";
+  }
+}
+
 class Near : public Policies {
  protected:
   Near() {
@@ -180,6 +194,51 @@ TEST_F(Near, TheSameNodeThenTheSameZoneIsPreferred) {
     const std::vector<ReplicaId> tried = {{"r1"}};
     const std::string id = asked_from({"n1", "z1"}, {.excluded = tried});
     EXPECT_TRUE(id == "r0" || id == "r2" || id == "r3") << policy << " " << id;
+  }
+}
+
+TEST_F(Near, StickyRequestsStayInTheZoneAndAllItsGatewaysAgree) {
+  for (const char* policy : {"session", "prefix_aware"}) {
+    route_.selection_policy = policy;
+    std::set<std::string> homes;
+    for (uint64_t key = 1; key <= 40; ++key) {
+      const std::vector<uint64_t> prefix = {mix(key)};
+      const Traits traits = {.session = mix(key), .prefix = prefix};
+      const std::string home = asked_from({"n1", "z1"}, traits);
+      EXPECT_EQ(asked_from({"n3", "z1"}, traits), home) << policy;
+      homes.insert(home);
+      const std::string elsewhere = asked_from({"n1", "z3"}, traits);
+      EXPECT_EQ(asked_from({"n7", ""}, traits), elsewhere) << policy << ": nobody is in its zone";
+    }
+    EXPECT_EQ(homes, (std::set<std::string>{"r0", "r1", "r2", "r3"})) << policy;
+  }
+}
+
+TEST_F(Near, StickyRequestsLeaveTheZoneWhereItIsFull) {
+  route_.selection_policy = "session";
+  for (ReplicaRoute& route : replicas_) route.capacity = 1;
+  ReplicaSet set({"n1", "z1"}, 1);
+  set.follow(route_, replicas_, now_);
+  std::set<std::string> homes;
+  for (int i = 0; i < 12; ++i) {
+    const auto replica = set.reserve({.session = mix(5)}, now_);
+    ASSERT_NE(replica, nullptr) << i;
+    homes.insert(replica->id().value);
+  }
+  EXPECT_EQ(homes.size(), 12U);
+}
+
+TEST_F(Near, AReplicaThatMovesToTheZoneTakesPartInIt) {
+  route_.selection_policy = "session";
+  for (ReplicaRoute& route : replicas_) route.zone = "z2";
+  ReplicaSet set({"n1", "z1"}, 1);
+  set.follow(route_, replicas_, now_);
+  replicas_[7].zone = "z1";
+  set.follow(route_, replicas_, now_);
+  for (uint64_t key = 1; key <= 10; ++key) {
+    const auto replica = set.reserve({.session = mix(key)}, now_);
+    EXPECT_EQ(replica->id().value, "r7");
+    set.release(*replica, now_);
   }
 }
 

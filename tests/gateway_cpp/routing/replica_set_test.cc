@@ -73,6 +73,24 @@ TEST_F(ReplicaSetTest, LeavesAReplicaAloneWhoseKvIsUnderPressure) {
   EXPECT_EQ(set_.counts().with_room, 2U);
 }
 
+TEST_F(ReplicaSetTest, LeavesAReplicaAloneWhileItsEngineTakesBackPlacesForWantOfBlocks) {
+  route_.limits.kv_pressure = 0.5F;
+  follow(2);
+  report("r0", {.preemptions = 7});
+  EXPECT_EQ(set_.counts().under_pressure, 0U) << "nobody knows when";
+  report("r0", {.preemptions = 8});
+  EXPECT_EQ(set_.counts(), (Counts{.ready = 2, .with_room = 1, .under_pressure = 1}));
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(asked(), "r1");
+  report("r0", {.preemptions = 8});
+  EXPECT_EQ(set_.counts().under_pressure, 0U);
+  report("r0", {.preemptions = 0});
+  EXPECT_EQ(set_.counts().under_pressure, 0U) << "it has begun anew";
+  route_.limits.kv_pressure = 0;
+  follow();
+  report("r0", {.preemptions = 1});
+  EXPECT_EQ(set_.counts().under_pressure, 0U) << "no limit";
+}
+
 TEST_F(ReplicaSetTest, PassesOverWhatTheRequestHasTried) {
   follow(3);
   const std::vector<ReplicaId> tried = {{"r0"}, {"r2"}, {"r2"}, {"unknown"}};

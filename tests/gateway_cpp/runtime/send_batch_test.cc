@@ -52,6 +52,29 @@ TEST_F(SendBatchTest, IsOneWithTheBatchAroundIt) {
   EXPECT_TRUE(batch_.keep(*b_, "2"));
 }
 
+TEST_F(SendBatchTest, SendsWhatIsKeptForOneTogetherInItsPlace) {
+  {
+    const SendBatch::Open open(batch_);
+    EXPECT_TRUE(batch_.keep_more(*a_, "1", "2"));
+    EXPECT_TRUE(batch_.keep_more(*a_, "3"));
+    EXPECT_TRUE(batch_.keep_more(*b_, "4"));
+    EXPECT_TRUE(batch_.keep_more(*a_, std::string(100, '5'), "6"));
+    EXPECT_EQ(a_->kept_size(), 104U);
+    EXPECT_TRUE(batch_.keep_more(*b_, "7"));
+  }
+  EXPECT_EQ(sent_, "a123" + std::string(100, '5') + "6b47");
+  EXPECT_EQ(a_->kept_size(), 0U);
+  EXPECT_FALSE(batch_.keep_more(*a_, "8")) << "none is open";
+}
+
+TEST_F(SendBatchTest, KeepsNoMoreForOneThanThereIsRoomToMoveItTo) {
+  const SendBatch::Open open(batch_);
+  EXPECT_TRUE(batch_.keep(*a_, std::string(SendBatch::kMostKept / 2, 'a')));
+  EXPECT_TRUE(batch_.keep(*b_, "b"));
+  EXPECT_FALSE(batch_.keep_more(*a_, "more"));
+  EXPECT_EQ(batch_.take_back(*a_).size(), SendBatch::kMostKept / 2);
+}
+
 TEST_F(SendBatchTest, KeepsNothingWhereNoneIsOpen) {
   EXPECT_FALSE(batch_.keep(*a_, "1"));
   { const SendBatch::Open open(batch_); }

@@ -11,6 +11,7 @@
 
 namespace penstock::upstream {
 
+namespace asio = boost::asio;
 using asio::ip::tcp;
 
 // A replica's socket that reads and writes when the test says so.

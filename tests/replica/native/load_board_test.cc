@@ -105,5 +105,15 @@ TEST_F(LoadBoardTest, TheLastOfManyChangesIsToldSoonAndNoneIsOlderThanTheOneBefo
   }
 }
 
+TEST_F(LoadBoardTest, WhatHasChangedIsToldBeforeTheBoardStops) {
+  const auto watcher = enter();
+  step();
+  board_.stop();
+  EXPECT_EQ(watcher->heard().back(), steps_);
+  const size_t told = watcher->heard().size();
+  step();
+  EXPECT_EQ(watcher->heard().size(), told) << "nobody tells it any more";
+}
+
 }  // namespace
 }  // namespace penstock::replica

@@ -102,8 +102,10 @@ class Launcher:
         logging.getLogger("vllm.v1.engine.async_llm").setLevel(logging.CRITICAL)
         try:
             if self._launched is not None:
-                await asyncio.to_thread(self._launched.llm.shutdown)
-                self._launched.llm.end_calls()
+                try:
+                    await asyncio.to_thread(self._launched.llm.shutdown)
+                finally:
+                    self._launched.llm.end_calls()
         finally:
             for process in set(multiprocessing.active_children()) - self._strangers:
                 process.kill()

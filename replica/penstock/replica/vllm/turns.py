@@ -50,13 +50,14 @@ class Turns(Executor):
     def _begin_work(self) -> None:
         try:
             self._inner.submit(self._work)
-        except RuntimeError:  # it is shut down
+        except RuntimeError as error:  # it is shut down
             with self._lock:
                 self._idle += 1
                 stranded = [future for pieces in self._waiting.values() for future, _ in pieces]
                 self._waiting.clear()
             for future in stranded:
-                future.cancel()
+                if future.set_running_or_notify_cancel():
+                    future.set_exception(error)
             raise
 
     def forget(self, owner: Hashable) -> None:
