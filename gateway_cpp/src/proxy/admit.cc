@@ -24,7 +24,7 @@ std::string_view limit_field(const openai::Endpoint& endpoint) {
 }  // namespace
 
 RequestFlow::Failed RequestFlow::begin_admission(Exchange& x) {
-  x.admitted = x.entered = x.settlement.enter(base::Phase::kAdmit);
+  x.admitted = x.waits_from = x.entered = x.settlement.enter(base::Phase::kAdmit);
   x.last_write = parts_.timers.now();
   if (x.request.delivery == openai::Delivery::kStream) {
     arm_unless_none(x.heartbeat, parts_.config.heartbeat);
@@ -139,6 +139,7 @@ Awaitable<RequestFlow::Failed> RequestFlow::select(Exchange& x) {
   }
   Failed over;
   if (!x.turn.has_place()) over = co_await wait_for_turn(x);
+  if (over) note_waited(x, parts_.clock.steady_now());
   if (!over) over = take_place(x);
   co_return over;
 }

@@ -133,7 +133,16 @@ void RequestFlow::note_success(Exchange& x) {
 }
 
 // The client's answer is an error: as a status if it has seen none yet, else in the stream.
+// Of an answer that is not whole: what there was of it.
+void RequestFlow::note_part(Exchange& x) {
+  const upstream::Usage seen = x.attempt->call->seen();
+  x.record().prompt_tokens = seen.prompt_tokens;
+  x.record().completion_tokens = seen.completion_tokens;
+  x.record().cached_tokens = seen.cached_tokens;
+}
+
 Awaitable<void> RequestFlow::fail(Exchange& x, const base::Error& error) {
+  if (x.attempt && x.attempt->call) note_part(x);
   x.attempt.reset();
   x.turn.leave();
   x.place.release();

@@ -184,6 +184,7 @@ Awaitable<RequestFlow::Failed> RequestFlow::open(Exchange& x) {
   for (;;) {
     Failed over;
     if (x.last) over = co_await reconsider(x);
+    if (x.sent != base::SteadyTime{}) x.waits_from = x.settlement.enter(base::Phase::kAdmit);
     if (!over && was_given_place(x)) {
       over = take_place(x);
     } else if (!over) {
@@ -214,21 +215,25 @@ void RequestFlow::close_attempt(Exchange& x) {
 }
 
 // For the first time with this deployment.
-void RequestFlow::note_sent(Exchange& x, base::SteadyTime now) {
+void RequestFlow::note_opening(Exchange& x, base::SteadyTime now) {
   const auto& metrics = x.settlement.opening();
   metrics->queue_wait.observe(now - x.entered);
   metrics->note_estimate(x.estimated_wait, now - x.entered);
   x.record().estimated_wait = x.estimated_wait;
   x.account->open(x.record().deployment, x.record().adapter, metrics);
-  if (x.sent != base::SteadyTime{}) return;
-  x.sent = now;
-  x.queue_wait = x.sent - x.admitted;
+}
+
+// Each time that it has waited for a place, with one or in vain.
+void RequestFlow::note_waited(Exchange& x, base::SteadyTime now) {
+  x.queue_wait += now - std::exchange(x.waits_from, now);
   x.record().queue_wait = x.queue_wait;
 }
 
 void RequestFlow::send(Exchange& x) {
   const auto now = x.settlement.enter(base::Phase::kOpen);
-  if (!x.settlement.is_open()) note_sent(x, now);
+  note_waited(x, now);
+  if (x.sent == base::SteadyTime{}) x.sent = now;
+  if (!x.settlement.is_open()) note_opening(x, now);
   x.attempt.emplace(x.place.replica());
   const Target& target = x.attempt->target;
   x.failover.sent_to({target.id});

@@ -109,7 +109,9 @@ class RequestFlow {
   Awaitable<Failed> open(Exchange& x);
   Awaitable<Failed> first_news(Exchange& x);
   void send(Exchange& x);
-  static void note_sent(Exchange& x, base::SteadyTime now);
+  static void note_opening(Exchange& x, base::SteadyTime now);
+  static void note_waited(Exchange& x, base::SteadyTime now);
+  static void note_part(Exchange& x);
   uint32_t adapter_wait_ms(const Exchange& x);
   upstream::CallRequest call_request(const Exchange& x);
   void close_attempt(Exchange& x);

@@ -40,7 +40,7 @@ struct RequestRecord {
   uint32_t prompt_tokens = 0;
   uint32_t completion_tokens = 0;
   uint32_t cached_tokens = 0;
-  std::chrono::nanoseconds queue_wait{0};       // admission to send
+  std::chrono::nanoseconds queue_wait{0};       // for places, before each attempt
   std::chrono::milliseconds estimated_wait{0};  // as admission estimated it
   std::chrono::nanoseconds engine_ttft{0};      // as the engine says; 0: it does not
   std::chrono::nanoseconds generation{0};       // of a whole stream: first byte to last; 0: none

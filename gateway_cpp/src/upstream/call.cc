@@ -84,7 +84,9 @@ void Call::finish(Outcome outcome) {
 void Call::end_failed(v1::Failed& failed) {
   failure_.emplace().error.Swap(failed.mutable_error());
   end_ = End::kFailed;
-  held_.settle(failed.has_usage() ? usage_of(failed.usage()) : held_.seen, Held::Ended::kCutShort);
+  if (failed.has_usage()) held_.seen = usage_of(failed.usage());
+  const Usage cost = held_.seen;
+  held_.settle(cost, Held::Ended::kCutShort);
 }
 
 void Call::take_groups_of(v1::Chunk& chunk) {

@@ -133,6 +133,8 @@ class Call {
 
   // Held from here to the call's end at the replica, however long its client takes to read.
   void hold(Held held);
+  // What it has cost so far, as the replica has said it; of one that has failed, at its end.
+  const Usage& seen() const { return held_.seen; }
   // For what carries on with a call that was cancelled.
   Held take_held() { return std::move(held_); }
 

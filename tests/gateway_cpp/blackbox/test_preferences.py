@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 
 import pytest
 
@@ -10,6 +11,7 @@ from penstock.v1 import inference_pb2 as inference
 from penstock.v1 import routes_pb2 as routes
 from tests.fakes.fake_control import deployment, route
 from tests.fakes.fake_replica import FakeCall, FakeReplica, hello
+from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.conftest import Start, System
 from tests.gateway_cpp.blackbox.held import Held, busy, narrow
 from tests.gateway_cpp.blackbox.raw_http import chat
@@ -114,7 +116,7 @@ async def test_replicas_that_are_near_are_preferred_and_others_take_the_rest(
         held.let_go(4)
 
 
-@pytest.mark.parametrize("policy", ["round_robin", "least_loaded", "power_of_two"])
+@pytest.mark.parametrize("policy", POLICIES)
 async def test_a_new_replica_gets_few_calls_at_first(start: Start, policy: str) -> None:
     named = deployment(selection_policy=policy)
     system = await start(deployment=named)
@@ -127,6 +129,34 @@ async def test_a_new_replica_gets_few_calls_at_first(start: Start, policy: str) 
             assert (await system.ask(chat())).status == 200
         assert len(new.calls) + len(old.calls) == 61
         assert len(new.calls) < len(old.calls) / 3
+
+
+def of_its_own(policy: str, number: int) -> bytes:
+    """A request of a session, or with a prefix, that no other one has."""
+    if policy == "session":
+        return chat(user=f"user {number}")
+    return chat(messages=[{"role": "system", "content": f"{number} " * 400}])
+
+
+@pytest.mark.parametrize("policy", ["prefix_aware", "session"])
+async def test_a_new_replica_has_few_calls_at_once_at_first_however_many_belong_to_it(
+    start: Start, policy: str
+) -> None:
+    held = Held()
+    named = deployment(selection_policy=policy, limits=routes.Limits(max_ongoing=64))
+    system = await start(scripts=(held,), deployment=named)
+    (old,) = system.replicas
+    async with FakeReplica("new", held) as new, AsyncExitStack() as stack:
+        routed = [route(old), route(new)]
+        await system.has_routes(await system.control.publish([named], routed))
+        clients = [await stack.enter_async_context(system.client()) for _ in range(60)]
+        for number, client in enumerate(clients):
+            await client.send(of_its_own(policy, number))
+        await until(lambda: len(old.calls) + len(new.calls) == 60, "all calls arrive")
+        assert 0 < len(new.calls) < len(old.calls) / 3
+        held.let_go(60)
+        for client in clients:
+            assert (await client.response()).status == 200
 
 
 async def test_a_new_replica_has_its_whole_share_after_a_while(start: Start) -> None:

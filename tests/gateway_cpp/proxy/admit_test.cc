@@ -53,6 +53,27 @@ TEST_F(AdmitTest, WaitsForAPlaceAndSaysHowLongItTook) {
   EXPECT_NE(reply_.header("x-penstock-estimated-wait-ms"), "");
 }
 
+TEST_F(AdmitTest, TellsOfTheWaitsBeforeEachAttemptAndNotOfTheAttempts) {
+  serve_from({"r1", "r2"});
+  occupy();
+  ask(kUnary);
+  ASSERT_EQ(upstream_.calls.size(), 2U);
+  pass(milliseconds(700));
+  call(1).lose(Source::kLost);
+  loop_.poll();
+  EXPECT_EQ(queued(), 1U);
+  pass(milliseconds(1500));
+  end_other();
+  ASSERT_EQ(upstream_.calls.size(), 3U);
+  call(2).content_type = "application/json";
+  call(2).chunk("{}");
+  call(2).finish();
+  EXPECT_EQ(reply_.header("x-penstock-queue-ms"), "1500");
+  const std::string log = log_.text();
+  EXPECT_NE(log.find(R"("queue_wait_ms":1500,)"), std::string::npos) << log;
+  EXPECT_NE(log.find(R"("admit_ms":1500,)"), std::string::npos) << log;
+}
+
 TEST_F(AdmitTest, RefusesAtTheQueuesDeadlineWithATimeToComeAgain) {
   occupy();
   ask(kUnary);
@@ -61,6 +82,7 @@ TEST_F(AdmitTest, RefusesAtTheQueuesDeadlineWithATimeToComeAgain) {
   EXPECT_EQ(reply_.header("x-penstock-drop-reason"), "queue_deadline");
   EXPECT_NE(reply_.header("retry-after"), "");
   EXPECT_EQ(reply_.header("x-should-retry"), "true");
+  EXPECT_NE(log_.text().find(R"("queue_wait_ms":31000,)"), std::string::npos) << "it waited";
   EXPECT_EQ(queued(), 0U);
   EXPECT_EQ(totals().rejected, 1U);
   EXPECT_NE(metrics().find(R"(drops_total{deployment="mini",reason="queue_deadline"} 1)"),

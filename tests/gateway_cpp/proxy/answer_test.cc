@@ -343,6 +343,19 @@ TEST_F(AnswerTest, TellsTheTraceAndTheEnginesFacts) {
   EXPECT_EQ(reply_.header("x-penstock-prefix-hit"), "8");
 }
 
+TEST_F(AnswerTest, LogsWhatThereWasOfAnAnswerThatIsNotWhole) {
+  ask(kStream);
+  call().facts.set_prompt_tokens(9);
+  call().facts.set_cached_tokens(8);
+  call().chunk("data: a\n\n");
+  call().lose(Source::kLost);
+  loop_.poll();
+  EXPECT_TRUE(reply_.cut_off);
+  const std::string log = log_.text();
+  EXPECT_NE(log.find(R"("prompt_tokens":9,)"), std::string::npos) << log;
+  EXPECT_NE(log.find(R"("cached_tokens":8,)"), std::string::npos) << log;
+}
+
 TEST_F(AnswerTest, TellsNoFactThatIsNotKnownOrNoHeader) {
   ask(kStream);
   call().facts.set_model("1\r\nx-evil: 1");
