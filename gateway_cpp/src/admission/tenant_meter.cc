@@ -9,11 +9,13 @@ namespace {
 using std::chrono::milliseconds;
 using Minutes = std::chrono::duration<double, std::ratio<60>>;
 
-// This gateway's part of a limit: none stays none, and none becomes nothing.
+// This gateway's part of a limit: none stays none, and none becomes nothing. Shares are told in
+// whole permille: a third of six is two, though 333 of 1000 are not quite.
 std::uint32_t share_of(std::uint32_t limit, std::uint32_t permille) {
   if (limit == 0 || permille == 0) return limit;
-  const std::uint64_t part = std::uint64_t{limit} * std::min(permille, 1000U) / 1000;
-  return std::max<std::uint32_t>(static_cast<std::uint32_t>(part), 1);
+  const std::uint64_t untold = std::min<std::uint64_t>(limit, 500);
+  const std::uint64_t part = (std::uint64_t{limit} * std::min(permille, 1000U) + untold) / 1000;
+  return std::clamp<std::uint32_t>(static_cast<std::uint32_t>(part), 1, limit);
 }
 
 Refusal limited(milliseconds in, const std::string& what, std::uint32_t limit) {
@@ -48,9 +50,10 @@ void TenantReservation::give_back() {
   if (meter_ != nullptr) std::exchange(meter_, nullptr)->left();
 }
 
-// A new limit begins full. What is left, or owed, of an old one is kept in proportion.
-void TenantMeter::Bucket::resize(std::uint32_t to) {
-  level = limit == 0 ? to : level * to / limit;
+// A new limit begins full.
+void TenantMeter::Bucket::resize(std::uint32_t to, base::SteadyTime now) {
+  fill(now);
+  level = limit == 0 ? to : std::min<double>(level, to);
   limit = to;
 }
 
@@ -76,13 +79,13 @@ std::optional<RateWindow> TenantMeter::Bucket::window(base::SteadyTime now) cons
                     until(limit, now)};
 }
 
-TenantMeter::TenantMeter(const TenantLimits& limits) { set_limits(limits); }
+TenantMeter::TenantMeter(const TenantLimits& limits) { set_limits(limits, {}); }
 
-void TenantMeter::set_limits(const TenantLimits& limits) {
+void TenantMeter::set_limits(const TenantLimits& limits, base::SteadyTime now) {
   const std::lock_guard lock(mutex_);
   limits_ = limits;
-  requests_.resize(share_of(limits.requests_per_minute, limits.share_permille));
-  tokens_.resize(share_of(limits.tokens_per_minute, limits.share_permille));
+  requests_.resize(share_of(limits.requests_per_minute, limits.share_permille), now);
+  tokens_.resize(share_of(limits.tokens_per_minute, limits.share_permille), now);
   max_streams_ = share_of(limits.max_streams, limits.share_permille);
 }
 

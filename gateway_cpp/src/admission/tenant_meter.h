@@ -3,7 +3,9 @@
 //
 // Limits are this gateway's share of the tenant's (share_permille), at least 1. Requests and tokens
 // are a bucket each that fills continuously and holds one minute's worth: a tenant that was silent
-// may send that much at once. Tokens are taken as estimated and corrected with the true count; what
+// may send that much at once. A bucket that becomes larger holds no more for that: it fills up, at
+// its new pace. So what all gateways together may give is never more than the tenant's limit,
+// wherever shares move to. Tokens are taken as estimated and corrected with the true count; what
 // was too little taken is a debt that the bucket fills up first. A request that is estimated at
 // more than a minute's worth goes when the bucket is full, or it would never go.
 #pragma once
@@ -80,8 +82,8 @@ class TenantMeter : public std::enable_shared_from_this<TenantMeter> {
   TenantMeter(const TenantMeter&) = delete;
   TenantMeter& operator=(const TenantMeter&) = delete;
 
-  // New limits: what is left of the old ones is kept in proportion.
-  void set_limits(const TenantLimits& limits);
+  // New limits, from now on: what is left of the old ones, or owed, stays.
+  void set_limits(const TenantLimits& limits, base::SteadyTime now);
 
   // kRateLimited with the time until there is enough again, or kQuota. Nothing is taken then.
   std::variant<TenantReservation, Refusal> reserve(std::uint64_t tokens, base::SteadyTime now,
@@ -98,7 +100,7 @@ class TenantMeter : public std::enable_shared_from_this<TenantMeter> {
     double level = 0;
     base::SteadyTime at{};  // when `level` was right
 
-    void resize(std::uint32_t to);
+    void resize(std::uint32_t to, base::SteadyTime now);
     double at_time(base::SteadyTime now) const;
     void fill(base::SteadyTime now);
     std::chrono::milliseconds until(double wanted, base::SteadyTime now) const;

@@ -113,7 +113,7 @@ TenantTable::TenantTable(bool keys_required)
       std::make_shared<const Tenants>(std::vector<Tenants::Entry>{}, without_key_, keys_required);
 }
 
-void TenantTable::replace(std::vector<Tenant> tenants, bool keys_required) {
+void TenantTable::replace(std::vector<Tenant> tenants, bool keys_required, base::SteadyTime now) {
   std::map<std::string, std::shared_ptr<TenantMeter>> meters;
   std::vector<Tenants::Entry> entries;
   for (Tenant& tenant : tenants) {
@@ -123,7 +123,7 @@ void TenantTable::replace(std::vector<Tenant> tenants, bool keys_required) {
       meter = std::make_shared<TenantMeter>(tenant.limits);
     } else {
       meter = known->second;
-      meter->set_limits(tenant.limits);
+      meter->set_limits(tenant.limits, now);
     }
     entries.push_back({std::make_shared<const Tenant>(std::move(tenant)), meter});
   }

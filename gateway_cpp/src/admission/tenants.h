@@ -109,7 +109,7 @@ class TenantTable {
   TenantTable& operator=(const TenantTable&) = delete;
 
   // Swaps the whole set; the meters of ids that stay go on. One thread at a time.
-  void replace(std::vector<Tenant> tenants, bool keys_required);
+  void replace(std::vector<Tenant> tenants, bool keys_required, base::SteadyTime now);
 
   // Any thread; takes a short lock. On the request path use a TenantReader.
   std::shared_ptr<const Tenants> current() const;

@@ -144,7 +144,7 @@ void RouteSubscription::apply(const penstock::v1::RouteSnapshot& wire, RouteSour
   // Whoever finds a deployment in the routes finds its replicas, and its tenants' limits, too.
   const auto snapshot = from_proto(wire);
   const bool closed = followers_.without_keys == WithoutKeys::kRefused;
-  followers_.tenants.replace(tenants_of(wire), wire.keys_required() || closed);
+  followers_.tenants.replace(tenants_of(wire), wire.keys_required() || closed, clock_.steady_now());
   followers_.dispatchers.follow(snapshot);
   followers_.routes.replace(snapshot);
   followers_.suspects.merge(suspects_of(wire), clock_.wall_now());

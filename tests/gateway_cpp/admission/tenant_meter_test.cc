@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -168,15 +169,60 @@ TEST(TenantMeter, AGatewayGrantsItsShareAndAtLeastOne) {
   EXPECT_FALSE(reserved(*meter, 1)) << "750 thousandths of a stream are one";
 }
 
-TEST(TenantMeter, NewLimitsKeepWhatIsLeftInProportion) {
+TEST(TenantMeter, AShareOfWholeRequestsIsNotCutByHowSharesAreTold) {
+  const auto streams = [](std::uint32_t limit, std::uint32_t permille) {
+    const auto meter = meter_of({.requests_per_minute = limit, .share_permille = permille});
+    return meter->rate_state(at(milliseconds(0))).requests->limit;
+  };
+  EXPECT_EQ(streams(6, 333), 2U);
+  EXPECT_EQ(streams(9, 333), 3U);
+  EXPECT_EQ(streams(30'000, 333), 9990U);
+  EXPECT_EQ(streams(4, 333), 1U);
+  EXPECT_EQ(streams(7, 1000), 7U);
+  EXPECT_EQ(streams(1, 1), 1U);
+}
+
+TEST(TenantMeter, NewLimitsKeepWhatIsLeftAndFillUpFromThere) {
   const auto meter = meter_of({.tokens_per_minute = 1000});
-  auto reservation = reserved(*meter, 400);
-  meter->set_limits({.tokens_per_minute = 1000, .share_permille = 500});
-  EXPECT_EQ(meter->rate_state(at(milliseconds(0))).tokens->remaining, 300U);
-  meter->set_limits({});
-  EXPECT_FALSE(meter->rate_state(at(milliseconds(0))).tokens);
-  meter->set_limits({.tokens_per_minute = 100});
-  EXPECT_EQ(meter->rate_state(at(milliseconds(0))).tokens->remaining, 100U);
+  const auto remaining = [&](seconds when) {
+    return meter->rate_state(at(when)).tokens->remaining;
+  };
+  auto reservation = reserved(*meter, 400, at(seconds(100)));
+  meter->set_limits({.tokens_per_minute = 1000, .share_permille = 500}, at(seconds(100)));
+  EXPECT_EQ(remaining(seconds(100)), 500U);
+  meter->set_limits({.tokens_per_minute = 1000}, at(seconds(1000)));
+  EXPECT_EQ(remaining(seconds(1000)), 500U) << "a larger one holds no more at once";
+  EXPECT_EQ(remaining(seconds(1015)), 750U) << "and fills at its own pace";
+  meter->set_limits({}, at(seconds(1015)));
+  EXPECT_FALSE(meter->rate_state(at(seconds(1015))).tokens);
+  meter->set_limits({.tokens_per_minute = 100}, at(seconds(1015)));
+  EXPECT_EQ(remaining(seconds(1015)), 100U);
+}
+
+// However shares move between gateways, and whoever is asked.
+TEST(TenantMeter, SharesThatMoveGiveNoMoreThanTheLimitTogether) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    std::mt19937_64 random(seed);
+    constexpr std::uint32_t kLimit = 600;
+    std::vector<std::shared_ptr<TenantMeter>> gateways;
+    for (int i = 0; i < 3; ++i) {
+      gateways.push_back(meter_of({.requests_per_minute = kLimit, .share_permille = 333}));
+    }
+    std::uint64_t given = 0;
+    for (int second = 0; second < 60; ++second) {
+      const std::uint32_t first = 80 + random() % 700;
+      const std::uint32_t next = 80 + random() % (1000 - first - 79);
+      const std::array shares = {first, next, 1000 - first - next};
+      for (std::size_t i = 0; i < gateways.size(); ++i) {
+        gateways[i]->set_limits({.requests_per_minute = kLimit, .share_permille = shares[i]},
+                                at(seconds(second)));
+      }
+      const auto asked = gateways[random() % gateways.size()];
+      while (reserved(*asked, 1, at(seconds(second)))) ++given;
+      EXPECT_LE(given, kLimit + kLimit * second / 60 + gateways.size()) << "seed " << seed;
+    }
+    EXPECT_GT(given, kLimit / 2);
+  }
 }
 
 TEST(TenantMeter, AnEarlierTimeThanTheLastFillsNothing) {

@@ -31,6 +31,7 @@ class Keys : public testing::Test {
     return std::holds_alternative<Caller>(found) ? std::get<Caller>(found) : Caller{};
   }
 
+  static constexpr base::SteadyTime kNever{};
   TenantTable table_;
   TenantReader reader_{table_};
 };
@@ -54,7 +55,7 @@ TEST_F(Keys, BeforeAnyIsMadeEverybodyMayCall) {
 }
 
 TEST_F(Keys, AKeyNamesItsTenant) {
-  table_.replace({tenant("acme", {"sk-1", "sk-2"}), tenant("other", {"sk-3"})}, true);
+  table_.replace({tenant("acme", {"sk-1", "sk-2"}), tenant("other", {"sk-3"})}, true, kNever);
   EXPECT_EQ(caller("sk-2").tenant->id, "acme");
   EXPECT_EQ(caller("sk-2").key_id, "id-of-sk-2");
   EXPECT_EQ(caller("sk-3").tenant->id, "other");
@@ -62,14 +63,14 @@ TEST_F(Keys, AKeyNamesItsTenant) {
 }
 
 TEST_F(Keys, OnceRequiredNothingGoesWithoutAKnownOne) {
-  table_.replace({tenant("acme", {"sk-1"})}, true);
+  table_.replace({tenant("acme", {"sk-1"})}, true, kNever);
   EXPECT_EQ(std::get<KeyFault>(find("")), KeyFault::kNoKey);
   EXPECT_EQ(std::get<KeyFault>(find("sk-2")), KeyFault::kUnknownKey);
   EXPECT_EQ(std::get<KeyFault>(find("sk-1 ")), KeyFault::kUnknownKey);
 }
 
 TEST_F(Keys, WhereNoneIsRequiredAKnownOneStillNamesItsTenant) {
-  table_.replace({tenant("acme", {"sk-1"})}, false);
+  table_.replace({tenant("acme", {"sk-1"})}, false, kNever);
   EXPECT_EQ(caller("sk-1").tenant->id, "acme");
   EXPECT_EQ(caller("sk-2").tenant->id, "");
 }
@@ -77,15 +78,15 @@ TEST_F(Keys, WhereNoneIsRequiredAKnownOneStillNamesItsTenant) {
 TEST_F(Keys, AreOverAtTheirTime) {
   Tenant acme = tenant("acme", {"sk-1"});
   acme.keys[0].expires_at = kNow + seconds(5);
-  table_.replace({acme}, false);
+  table_.replace({acme}, false, kNever);
   EXPECT_TRUE(std::holds_alternative<Caller>(find("sk-1", kNow + seconds(4))));
   EXPECT_EQ(std::get<KeyFault>(find("sk-1", kNow + seconds(5))), KeyFault::kExpired);
 }
 
 TEST_F(Keys, ARevokedOneStopsWithTheNextSet) {
-  table_.replace({tenant("acme", {"sk-1", "sk-2"})}, true);
+  table_.replace({tenant("acme", {"sk-1", "sk-2"})}, true, kNever);
   EXPECT_EQ(caller("sk-1").tenant->id, "acme");
-  table_.replace({tenant("acme", {"sk-2"})}, true);
+  table_.replace({tenant("acme", {"sk-2"})}, true, kNever);
   EXPECT_EQ(std::get<KeyFault>(find("sk-1")), KeyFault::kUnknownKey);
   EXPECT_EQ(caller("sk-2").tenant->id, "acme");
 }
@@ -93,28 +94,28 @@ TEST_F(Keys, ARevokedOneStopsWithTheNextSet) {
 TEST_F(Keys, AMeterGoesOnFromOneSetToTheNext) {
   Tenant acme = tenant("acme", {"sk-1"});
   acme.limits.requests_per_minute = 2;
-  table_.replace({acme}, true);
+  table_.replace({acme}, true, kNever);
   const Caller before = caller("sk-1");
   EXPECT_TRUE(std::holds_alternative<TenantReservation>(
       before.meter->reserve(1, base::SteadyTime{}, kNow)));
   acme.limits.requests_per_minute = 4;
-  table_.replace({acme}, true);
+  table_.replace({acme}, true, kNever);
   EXPECT_EQ(caller("sk-1").meter, before.meter);
-  EXPECT_EQ(caller("sk-1").meter->rate_state(base::SteadyTime{}).requests->remaining, 2U);
-  table_.replace({}, true);
-  table_.replace({acme}, true);
+  EXPECT_EQ(caller("sk-1").meter->rate_state(base::SteadyTime{}).requests->remaining, 1U);
+  table_.replace({}, true, kNever);
+  table_.replace({acme}, true, kNever);
   EXPECT_NE(caller("sk-1").meter, before.meter) << "one that was deleted begins anew";
 }
 
 TEST_F(Keys, ACallerKeepsItsTenantWhateverComes) {
-  table_.replace({tenant("acme", {"sk-1"})}, true);
+  table_.replace({tenant("acme", {"sk-1"})}, true, kNever);
   const Caller before = caller("sk-1");
-  table_.replace({}, true);
+  table_.replace({}, true, kNever);
   EXPECT_EQ(before.tenant->id, "acme");
 }
 
 TEST_F(Keys, ManyThreadsReadWhileSetsAreReplaced) {
-  table_.replace({tenant("acme", {"sk-1"})}, true);
+  table_.replace({tenant("acme", {"sk-1"})}, true, kNever);
   std::vector<std::thread> threads;
   for (int i = 0; i < 3; ++i) {
     threads.emplace_back([this] {
@@ -126,7 +127,7 @@ TEST_F(Keys, ManyThreadsReadWhileSetsAreReplaced) {
       }
     });
   }
-  for (int i = 0; i < 100; ++i) table_.replace({tenant("acme", {"sk-1"})}, true);
+  for (int i = 0; i < 100; ++i) table_.replace({tenant("acme", {"sk-1"})}, true, kNever);
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(caller("sk-1").meter->streams(), 0U);
 }
