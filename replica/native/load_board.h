@@ -41,8 +41,8 @@ class LoadBoard {
  public:
   using Clock = LoadWatcher::Clock;
 
-  // Between two messages to the same watcher, apart from its first. Engines' steps of 20 ms are
-  // told each, however unevenly they come.
+  // Between two messages to the same watcher, apart from its first and last. Engines' steps of 20
+  // ms are told each, however unevenly they come.
   static constexpr std::chrono::milliseconds kLeast{15};
   // How long a change waits for events that take it along.
   static constexpr std::chrono::milliseconds kPatience{5};

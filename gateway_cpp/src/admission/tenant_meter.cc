@@ -57,6 +57,11 @@ void TenantMeter::Bucket::resize(std::uint32_t to, base::SteadyTime now) {
   limit = to;
 }
 
+// What is owed of another limit is owed in proportion.
+void TenantMeter::Bucket::change(std::uint32_t from, std::uint32_t to) {
+  if (level < 0 && from > 0 && to > 0) level = level * to / from;
+}
+
 double TenantMeter::Bucket::at_time(base::SteadyTime now) const {
   if (now <= at) return level;
   return std::min<double>(limit, level + Minutes(now - at).count() * limit);
@@ -83,6 +88,8 @@ TenantMeter::TenantMeter(const TenantLimits& limits) { set_limits(limits, {}); }
 
 void TenantMeter::set_limits(const TenantLimits& limits, base::SteadyTime now) {
   const std::lock_guard lock(mutex_);
+  requests_.change(limits_.requests_per_minute, limits.requests_per_minute);
+  tokens_.change(limits_.tokens_per_minute, limits.tokens_per_minute);
   limits_ = limits;
   requests_.resize(share_of(limits.requests_per_minute, limits.share_permille), now);
   tokens_.resize(share_of(limits.tokens_per_minute, limits.share_permille), now);

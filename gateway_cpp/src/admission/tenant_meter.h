@@ -4,10 +4,11 @@
 // Limits are this gateway's share of the tenant's (share_permille), at least 1. Requests and tokens
 // are a bucket each that fills continuously and holds one minute's worth: a tenant that was silent
 // may send that much at once. A bucket that becomes larger holds no more for that: it fills up, at
-// its new pace. So what all gateways together may give is never more than the tenant's limit,
-// wherever shares move to. Tokens are taken as estimated and corrected with the true count; what
-// was too little taken is a debt that the bucket fills up first. A request that is estimated at
-// more than a minute's worth goes when the bucket is full, or it would never go.
+// its new pace. So all gateways together give no more than the tenant's limit wherever shares move
+// to, but for what rounding adds, half a request a gateway, and what one that begins anew has.
+// Tokens are taken as estimated and corrected with the true count; what was too little taken is a
+// debt that the bucket fills up first. A request that is estimated at more than a minute's worth
+// goes when the bucket is full, or it would never go.
 #pragma once
 
 #include <chrono>
@@ -100,6 +101,7 @@ class TenantMeter : public std::enable_shared_from_this<TenantMeter> {
     double level = 0;
     base::SteadyTime at{};  // when `level` was right
 
+    void change(std::uint32_t from, std::uint32_t to);  // the tenant's limit
     void resize(std::uint32_t to, base::SteadyTime now);
     double at_time(base::SteadyTime now) const;
     void fill(base::SteadyTime now);

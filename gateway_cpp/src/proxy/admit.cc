@@ -139,7 +139,6 @@ Awaitable<RequestFlow::Failed> RequestFlow::select(Exchange& x) {
   }
   Failed over;
   if (!x.turn.has_place()) over = co_await wait_for_turn(x);
-  if (over) note_waited(x, parts_.clock.steady_now());
   if (!over) over = take_place(x);
   co_return over;
 }

@@ -115,12 +115,10 @@ void RequestFlow::note_written(Exchange& x, uint64_t bytes) {
 void RequestFlow::note_success(Exchange& x) {
   RequestRecord& record = x.record();
   record.outcome = base::Outcome::kSucceeded;
+  note_tokens(x);
   if (!x.attempt->call->finished()) return;
   const upstream::Outcome& outcome = x.attempt->call->outcome();
   const upstream::Usage usage = outcome.usage.value_or(upstream::Usage());
-  record.prompt_tokens = usage.prompt_tokens;
-  record.completion_tokens = usage.completion_tokens;
-  record.cached_tokens = usage.cached_tokens;
   if (outcome.prefill_us > 0) {
     record.engine_ttft = std::chrono::microseconds(outcome.queue_us + outcome.prefill_us);
   }
@@ -132,17 +130,17 @@ void RequestFlow::note_success(Exchange& x) {
   if (x.suspect) parts_.suspects.answered(*x.fingerprint);
 }
 
-// The client's answer is an error: as a status if it has seen none yet, else in the stream.
-// Of an answer that is not whole: what there was of it.
-void RequestFlow::note_part(Exchange& x) {
+// What the answer cost, as far as its replica has said so.
+void RequestFlow::note_tokens(Exchange& x) {
   const upstream::Usage seen = x.attempt->call->seen();
   x.record().prompt_tokens = seen.prompt_tokens;
   x.record().completion_tokens = seen.completion_tokens;
   x.record().cached_tokens = seen.cached_tokens;
 }
 
+// The client's answer is an error: as a status if it has seen none yet, else in the stream.
 Awaitable<void> RequestFlow::fail(Exchange& x, const base::Error& error) {
-  if (x.attempt && x.attempt->call) note_part(x);
+  if (x.attempt && x.attempt->call) note_tokens(x);
   x.attempt.reset();
   x.turn.leave();
   x.place.release();

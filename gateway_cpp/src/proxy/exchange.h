@@ -108,8 +108,8 @@ struct RequestFlow::Exchange {
   std::unique_ptr<Descent> descent;             // null: it has taken no rung
   bool is_cut = false;                          // it has taken the rung that trims
   std::shared_ptr<Account> account;             // never null
-  base::SteadyTime entered;                     // when that of the deployment that it is with did
   base::SteadyTime admitted;                    // when admission began
+  base::SteadyTime entered;                     // when that of the deployment that it is with did
   base::SteadyTime waits_from;                  // since when it waits for a place
   base::SteadyTime sent;                        // when the request first went to a replica
   std::chrono::nanoseconds queue_wait{0};       // for places, before each attempt

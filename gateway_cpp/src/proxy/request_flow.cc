@@ -191,6 +191,7 @@ Awaitable<RequestFlow::Failed> RequestFlow::open(Exchange& x) {
       over = co_await select(x);
     }
     if (!over && x.opening.look_again) over = co_await look_at_waiting(x);
+    if (over || !x.place) note_waited(x, parts_.clock.steady_now());
     if (over) co_return over;
     if (!x.place) continue;  // a suspect by now: it has another turn
     const auto limit = own.count() > 0 ? own : parts_.config.first_event_deadline;

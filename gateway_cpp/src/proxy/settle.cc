@@ -109,7 +109,8 @@ void Settlement::count_answer(base::DeploymentMetrics& numbers) {
   numbers.events.add(record.events);
   numbers.bytes.add(record.bytes);
   count_attempts(numbers);
-  if (record.cached_tokens > 0) numbers.prefix_hits.add();
+  const bool is_whole = record.outcome == base::Outcome::kSucceeded;
+  if (is_whole && record.cached_tokens > 0) numbers.prefix_hits.add();
   if (record.ttft) numbers.ttft.observe(*record.ttft);
   if (record.engine_ttft.count() > 0) numbers.engine_ttft.observe(record.engine_ttft);
   if (record.generation.count() == 0) return;

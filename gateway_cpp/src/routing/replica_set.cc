@@ -88,7 +88,8 @@ void ReplicaSet::report(Replica& replica, const LoadReport& load, base::SteadyTi
       load.gateways > 0 ? load.calls_elsewhere : sequences - std::min(sequences, replica.own_);
   replica.progress_.report(load, now);
   // What it had begun lost its place for want of KV blocks: there are none for more.
-  replica.preempts_ = replica.has_reported_ && load.preemptions > replica.reported_.preemptions;
+  replica.preempts_ = replica.has_reported_ && replica.reported_.serving &&
+                      load.preemptions > replica.reported_.preemptions;
   replica.reported_ = load;
   replica.has_reported_ = true;
   if (other_adapters && replica.listed_) learn(replica);

@@ -78,7 +78,9 @@ void Call::take_chunk(const ChunkView& chunk) {
 void Call::finish(Outcome outcome) {
   outcome_ = std::move(outcome);
   end_ = End::kFinished;
-  held_.settle(outcome_.usage.value_or(held_.seen), Held::Ended::kWhole);
+  if (outcome_.usage) held_.seen = *outcome_.usage;
+  const Usage cost = held_.seen;
+  held_.settle(cost, Held::Ended::kWhole);
 }
 
 void Call::end_failed(v1::Failed& failed) {

@@ -133,7 +133,7 @@ class Call {
 
   // Held from here to the call's end at the replica, however long its client takes to read.
   void hold(Held held);
-  // What it has cost so far, as the replica has said it; of one that has failed, at its end.
+  // What it has cost so far, as the replica has said it; once it has ended, all of it.
   const Usage& seen() const { return held_.seen; }
   // For what carries on with a call that was cancelled.
   Held take_held() { return std::move(held_); }

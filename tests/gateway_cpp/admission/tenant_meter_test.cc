@@ -170,16 +170,16 @@ TEST(TenantMeter, AGatewayGrantsItsShareAndAtLeastOne) {
 }
 
 TEST(TenantMeter, AShareOfWholeRequestsIsNotCutByHowSharesAreTold) {
-  const auto streams = [](std::uint32_t limit, std::uint32_t permille) {
+  const auto share = [](std::uint32_t limit, std::uint32_t permille) {
     const auto meter = meter_of({.requests_per_minute = limit, .share_permille = permille});
     return meter->rate_state(at(milliseconds(0))).requests->limit;
   };
-  EXPECT_EQ(streams(6, 333), 2U);
-  EXPECT_EQ(streams(9, 333), 3U);
-  EXPECT_EQ(streams(30'000, 333), 9990U);
-  EXPECT_EQ(streams(4, 333), 1U);
-  EXPECT_EQ(streams(7, 1000), 7U);
-  EXPECT_EQ(streams(1, 1), 1U);
+  EXPECT_EQ(share(6, 333), 2U);
+  EXPECT_EQ(share(9, 333), 3U);
+  EXPECT_EQ(share(30'000, 333), 9990U);
+  EXPECT_EQ(share(4, 333), 1U);
+  EXPECT_EQ(share(7, 1000), 7U);
+  EXPECT_EQ(share(1, 1), 1U);
 }
 
 TEST(TenantMeter, NewLimitsKeepWhatIsLeftAndFillUpFromThere) {
@@ -197,6 +197,17 @@ TEST(TenantMeter, NewLimitsKeepWhatIsLeftAndFillUpFromThere) {
   EXPECT_FALSE(meter->rate_state(at(seconds(1015))).tokens);
   meter->set_limits({.tokens_per_minute = 100}, at(seconds(1015)));
   EXPECT_EQ(remaining(seconds(1015)), 100U);
+}
+
+TEST(TenantMeter, WhatIsOwedStaysWhereTheShareIsAnotherAndShrinksWithTheLimit) {
+  const auto meter = meter_of({.tokens_per_minute = 6000});
+  const auto reset = [&] { return meter->rate_state(at(seconds(0))).tokens->reset; };
+  reserved(*meter, 6000)->settle(12'000, at(seconds(0)));
+  EXPECT_EQ(reset(), seconds(120));
+  meter->set_limits({.tokens_per_minute = 6000, .share_permille = 500}, at(seconds(0)));
+  EXPECT_EQ(reset(), seconds(180)) << "the same debt, at half the pace";
+  meter->set_limits({.tokens_per_minute = 60, .share_permille = 500}, at(seconds(0)));
+  EXPECT_EQ(reset(), seconds(180)) << "not of a limit that is no more";
 }
 
 // However shares move between gateways, and whoever is asked.
