@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from penstock.control.state.shares import (
@@ -29,6 +29,7 @@ def demanded(draw: st.DrawFn) -> dict[str, Demand]:
 
 
 @given(demanded())
+@example({"gw-0": Demand(requests=5e-324, tokens=1.0), "gw-1": Demand()})
 def test_shares_are_the_whole_and_none_is_below_its_floor(demands: dict[str, Demand]) -> None:
     shares = next_shares(Shares(), demands, {"acme": demands})
     told = [share_of(shares, name, "acme") for name in demands]

@@ -78,7 +78,7 @@ def work(demands: Mapping[str, Demand]) -> dict[str, float]:
     refused counts as much as what was served costs at any of them."""
     requests = sum(demand.requests for demand in demands.values())
     tokens = sum(demand.tokens for demand in demands.values())
-    cost = max(tokens / requests, 1.0) if requests > 0 else 1.0
+    cost = max(tokens / requests, 1.0) if requests > FORGOTTEN else 1.0
     return {
         gateway: max(demand.tokens, demand.requests) + demand.rejected * cost
         for gateway, demand in demands.items()
