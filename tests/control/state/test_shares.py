@@ -29,7 +29,7 @@ def demanded(draw: st.DrawFn) -> dict[str, Demand]:
 
 
 @given(demanded())
-@example({"gw-0": Demand(requests=5e-324, tokens=1.0), "gw-1": Demand()})
+@example({"gw-0": Demand(requests=5e-324, rejected=1.0, tokens=1.0), "gw-1": Demand(rejected=1.0)})
 def test_shares_are_the_whole_and_none_is_below_its_floor(demands: dict[str, Demand]) -> None:
     shares = next_shares(Shares(), demands, {"acme": demands})
     told = [share_of(shares, name, "acme") for name in demands]
