@@ -164,6 +164,21 @@ def test_what_breaks_while_the_body_is_read_is_the_bodys_fault(error: Exception)
     assert "get" not in failed.message
 
 
+@pytest.mark.parametrize("content", [[], [{"type": "refusal", "refusal": "no"}]])
+def test_an_item_that_no_chat_can_be_made_of_is_the_clients(content: list[Any]) -> None:
+    from openai.types.responses import ResponseOutputMessage
+    from vllm.entrypoints.openai.responses.utils import _construct_message_from_response_item
+
+    fields = {"id": "msg_1", "role": "assistant", "status": "completed", "type": "message"}
+    item = ResponseOutputMessage.model_validate(fields | {"content": content})
+    with pytest.raises((LookupError, AttributeError)) as caught:
+        _construct_message_from_response_item(item, prev_msg=None)
+    found = _failed(caught.value, "/v1/responses")
+    assert (found.status, found.code, found.param) == (400, "invalid_value", "input")
+    assert _failed(caught.value, "/v1/responses", begun=True).status == 500
+    assert _failed(IndexError("elsewhere"), "/v1/responses").status == 500
+
+
 def test_what_vllm_keeps_inside_its_own_error_is_looked_at() -> None:
     error: Exception = import_module("vllm.v1.engine.exceptions").EngineGenerateError()
     error.__cause__ = _wrong("No.", "top_k")()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+import traceback
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -75,6 +76,12 @@ _HALF_PAIR: Final = (
     "A text of the request holds half a surrogate pair (\\ud800 to \\udfff), which is no "
     "character; send whole characters."
 )
+_ITEMS: Final = "vllm.entrypoints.openai.responses.utils"
+"""Where vLLM makes a chat of a response's items, and takes their first part unseen."""
+_EMPTY_ITEM: Final = (
+    "An item of input has nothing in it that a chat could be made of: the content of an "
+    "assistant's message begins with a part of type output_text."
+)
 _ESCAPED_HALF: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 
 _ANYBODYS: Final = (ValueError, TypeError, OverflowError, NotImplementedError, TemplateError)
@@ -130,6 +137,8 @@ def failed(
             return errors.client_error(400, "invalid_value", _OUT_OF_RANGE)
         case ValueError() | TypeError() | TemplateError():
             return errors.client_error(400, "invalid_value", _text(error))
+        case LookupError() | AttributeError() if not begun and _broke_in(_ITEMS, error):
+            return errors.client_error(400, "invalid_value", _EMPTY_ITEM, "input")
         case _ if reading and isinstance(error, Exception):
             return errors.unreadable()
         case _:
@@ -151,6 +160,12 @@ def not_generated(error: BaseException, body: bytes = b"", *, begun: bool) -> Fa
     client's: say, half a surrogate pair among the bad words.
     """
     return errors.internal(error) if begun else failed(error, body=body)
+
+
+def _broke_in(module: str, error: BaseException) -> bool:
+    """Whether it was raised there, or in what was called from there."""
+    frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
+    return any(frame.f_globals.get("__name__") == module for frame in frames)
 
 
 def _invalid(finding: validation.Finding) -> Failed:
