@@ -89,8 +89,10 @@ class Samples {
   void take(const Work& work) {
     const auto began = now();
     work();
-    const auto ended = now();
-    nanoseconds_.push_back((ended - began).count() - clock_cost());
+    add(now() - began);
+  }
+  void add(std::chrono::nanoseconds between) {
+    nanoseconds_.push_back(between.count() - clock_cost());
   }
   long at(double share) {
     std::ranges::sort(nanoseconds_);
@@ -231,19 +233,19 @@ class Gateway {
         calls[i].push_back(decide(request));
       }
     }
-    Samples warm_up;
-    Samples samples;
+    Steps warm_up;
+    Steps steps;
     for (int i = 0; i < 2 * kSamples; ++i) {
       const std::size_t which = first + requests_.below(count);
       Request request = next(which);
       auto& ending = calls[which][requests_.below(calls[which].size())];
-      (i < kSamples ? warm_up : samples).take([&] {
-        dispatch::Place place = decide(request);
-        ending = std::move(place);
-      });
+      Steps& taken = i < kSamples ? warm_up : steps;
+      dispatch::Place place = decide(request, &taken);
+      taken.release.take([&] { ending = std::move(place); });
     }
-    std::printf("| %s, admitted | %s | %ld | %ld |\n", policy, over, samples.at(0.5),
-                samples.at(0.99));
+    std::printf("| %s | %s | %ld / %ld | %ld / %ld | %ld / %ld |\n", policy, over,
+                steps.resolve.at(0.5), steps.resolve.at(0.99), steps.admit.at(0.5),
+                steps.admit.at(0.99), steps.release.at(0.5), steps.release.at(0.99));
   }
 
  private:
@@ -251,6 +253,11 @@ class Gateway {
     std::string model;
     std::string sticky;
     dispatch::Ask ask;
+  };
+  struct Steps {
+    Samples resolve;  // the name to a deployment and an adapter
+    Samples admit;    // admission and choice
+    Samples release;  // of an older call
   };
 
   Request next(std::size_t which) {
@@ -265,8 +272,10 @@ class Gateway {
     return request;
   }
 
-  dispatch::Place decide(Request& request) {
+  dispatch::Place decide(Request& request, Steps* steps = nullptr) {
+    const auto began = now();
     const auto route = routes_.read()->resolve(request.model, request.sticky);
+    const auto resolved = now();
     const auto dispatcher = reader_.of(*route->deployment);
     const auto appraisal = dispatcher->appraise(2000, 256, 1);
     request.ask.adapter = route->adapter();
@@ -283,7 +292,12 @@ class Gateway {
     dispatch::Turn turn;
     dispatcher->admit(turn, request.ask, asked, nullptr);
     if (!turn.has_place()) std::abort();  // half of all are free
-    return turn.take();
+    dispatch::Place place = turn.take();
+    if (steps != nullptr) {
+      steps->admit.add(now() - resolved);
+      steps->resolve.add(resolved - began);
+    }
+    return place;
   }
 
   const base::SystemClock clock_;
@@ -306,6 +320,8 @@ int main() {
   for (const char* policy : kPolicies) {
     for (const char* version : {"", "@1"}) many_deployments(policy, version);
   }
+  std::printf("\n| policy | replicas | resolve p50 / p99 ns | admit and select | release |\n");
+  std::printf("|---|---|---:|---:|---:|\n");
   for (const char* policy : kPolicies) {
     Gateway gateway(policy);
     gateway.measure(policy, 0, 1, "1000, in one of 1000 deployments");

@@ -27,6 +27,7 @@
 #include "control_plane/route_subscription.h"
 #include "control_plane/snapshot_file.h"
 #include "control_plane/suspect_codec.h"
+#include "control_plane/tenant_codec.h"
 #include "control_plane/usage_codec.h"
 #include "dispatch/dispatchers.h"
 #include "http/doors.h"
@@ -112,7 +113,7 @@ class Gateway {
   void fill_report(v1::GatewayReport& report);
   void note_signal(int signal);
   void limit_connections();
-  void forget_metrics();
+  void forget_metrics();  // of deployments that have left the routes
   base::Result<base::Address> serve_status();
 
   const base::GatewayConfig config_;
@@ -244,7 +245,6 @@ void Gateway::limit_connections() {
       http::connection_limit(config_.max_connections, descriptors_, config_.threads, replicas));
 }
 
-// The numbers of deployments that have left the routes go, too.
 void Gateway::forget_metrics() {
   if (clock_.steady_now() < next_forget_) return;
   next_forget_ = clock_.steady_now() + kForget;
@@ -351,6 +351,7 @@ void Gateway::fill_report(v1::GatewayReport& report) {
   control_plane::add_standings(*routes_.current(), *dispatchers_.current(), report);
   report.set_instance(instance_);
   control_plane::add_usage(usage_.totals(), report);
+  control_plane::add_streams(*tenants_.current(), report);
 }
 
 base::Result<std::shared_ptr<const tls::Credentials>> load_credentials(

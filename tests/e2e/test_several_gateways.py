@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import openai
 import pytest
 
 from tests.e2e.fleet import (
@@ -120,10 +124,55 @@ async def test_requests_under_way_are_limited_over_all_gateways(fleet: Fleet) ->
     slow = {"simulate": {"tokens_per_second": 10}, "max_tokens": 15}
     loads = await ask_at_once(fleet.ports, key, limit, **slow)
     assert {a.reason for load in loads for a in load.refused} == {"rate_limited"}
-    # Each gateway's share is cut down to whole requests.
-    assert limit - GATEWAYS < sum(served(loads)) <= limit, served(loads)
+    assert sum(served(loads)) == limit, served(loads)
     again = await ask_at_once(fleet.ports, key, limit, **slow)
     assert served(again) == served(loads)
+
+
+async def test_long_requests_stay_within_the_limit_though_load_moves_from_gateway_to_gateway(
+    fleet: Fleet,
+) -> None:
+    limit = 12
+    key = await asyncio.to_thread(fleet.new_key, max_streams=limit)
+    runs = [Runs() for _ in fleet.ports[:2]]
+    for port, here in zip(fleet.ports, runs, strict=False):
+        until = time.monotonic() + 1.5 * TOLD_WITHIN
+        async with client_at(port, key) as client, asyncio.TaskGroup() as group:
+            for _ in range(limit):
+                group.create_task(keep_running(client, here, until, seconds=6))
+    everywhere = Runs([span for here in runs for span in here.spans])
+    assert everywhere.most() <= limit
+    # A gateway that is asked alone is given more than its part among equals.
+    assert min(here.most() for here in runs) > limit / GATEWAYS
+
+
+@dataclass
+class Runs:
+    """When answers began and ended, as their clients saw it."""
+
+    spans: list[tuple[float, float]] = field(default_factory=list)
+
+    def most(self) -> int:
+        """How many there were at once; the last moments, in which one hears of its end when another
+        has begun, do not count."""
+        moments = sorted(
+            [(begin, 1) for begin, _ in self.spans] + [(end - 0.5, -1) for _, end in self.spans]
+        )
+        return max(itertools.accumulate(step for _, step in moments))
+
+
+async def keep_running(
+    client: openai.AsyncOpenAI, runs: Runs, until: float, *, seconds: int
+) -> None:
+    """Asks for one long answer after the other, and where it is refused a second later again."""
+    slow: dict[str, Any] = {"simulate": {"tokens_per_second": 5}, "max_tokens": 5 * seconds}
+    while (began := time.monotonic()) < until:
+        answer = await ask_once(client, "one two three", **slow)
+        if answer.status == 200:
+            runs.spans.append((began, time.monotonic()))
+        else:
+            assert answer.reason == "rate_limited", answer
+            await asyncio.sleep(answer.retry_seconds)
 
 
 async def test_without_a_head_the_last_shares_hold(fleet: Fleet, leaning: str) -> None:

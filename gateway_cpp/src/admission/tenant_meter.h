@@ -1,14 +1,15 @@
 // What one tenant may do in this gateway, and has done: requests and tokens of a minute, requests
 // under way. Any thread; a short lock for each call.
 //
-// Limits are this gateway's share of the tenant's (share_permille), at least 1. Requests and tokens
-// are a bucket each that fills continuously and holds one minute's worth: a tenant that was silent
-// may send that much at once. A bucket that becomes larger holds no more for that: it fills up, at
-// its new pace. So all gateways together give no more than the tenant's limit wherever shares move
-// to, but for what rounding adds, half a request a gateway, and what one that begins anew has.
-// Tokens are taken as estimated and corrected with the true count; what was too little taken is a
-// debt that the bucket fills up first. A request that is estimated at more than a minute's worth
-// goes when the bucket is full, or it would never go.
+// Limits are this gateway's share of the tenant's, at least 1. Requests and tokens are a bucket
+// each that fills continuously and holds one minute's worth: a tenant that was silent may send that
+// much at once. A bucket that becomes larger holds no more for that: it fills up, at its new pace.
+// So all gateways together give no more than the tenant's limit wherever shares move to, but for
+// what rounding adds, half a request a gateway, and what one that begins anew has. What is under
+// way when the share shrinks stays, and counts; the head gives it to nobody else until it has
+// ended. Tokens are taken as estimated and corrected with the true count; what was too little taken
+// is a debt that the bucket fills up first. A request that is estimated at more than a minute's
+// worth goes when the bucket is full, or it would never go.
 #pragma once
 
 #include <chrono>
@@ -29,10 +30,11 @@ namespace penstock::admission {
 struct TenantLimits {
   std::uint32_t requests_per_minute = 0;
   std::uint32_t tokens_per_minute = 0;
-  std::uint32_t max_streams = 0;     // requests under way
-  std::uint32_t share_permille = 0;  // this gateway's share of the above; 0: all of it
-  bool quota_used_up = false;        // the tokens of the day
-  base::WallTime quota_resets_at{};  // the epoch: not known
+  std::uint32_t max_streams = 0;       // requests under way
+  std::uint32_t share_permille = 0;    // of what a minute brings, this gateway's; 0: all of it
+  std::uint32_t max_streams_here = 0;  // of max_streams, this gateway's; 0: all of them
+  bool quota_used_up = false;          // the tokens of the day
+  base::WallTime quota_resets_at{};    // the epoch: not known
   bool operator==(const TenantLimits&) const = default;
 };
 

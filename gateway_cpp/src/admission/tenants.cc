@@ -83,9 +83,11 @@ bool Tenants::ConstantTime::operator()(const KeyHash& a, const KeyHash& b) const
   return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
-Tenants::Tenants(const std::vector<Entry>& entries, Entry without_key, bool keys_required)
-    : without_key_(std::move(without_key)), keys_required_(keys_required) {
-  for (const Entry& entry : entries) {
+Tenants::Tenants(std::vector<Entry> entries, Entry without_key, bool keys_required)
+    : entries_(std::move(entries)),
+      without_key_(std::move(without_key)),
+      keys_required_(keys_required) {
+  for (const Entry& entry : entries_) {
     for (const ApiKey& key : entry.tenant->keys) known_.insert({key.sha256, Known{key, entry}});
   }
 }
@@ -105,6 +107,16 @@ std::variant<Caller, KeyFault> Tenants::find(const KeyHash& hash, base::WallTime
 std::variant<Caller, KeyFault> Tenants::find_without_key(std::string_view presented) const {
   if (keys_required_) return presented.empty() ? KeyFault::kNoKey : KeyFault::kUnknownKey;
   return Caller{without_key_.tenant, {}, without_key_.meter};
+}
+
+std::vector<TenantStreams> Tenants::limited_streams() const {
+  std::vector<TenantStreams> found;
+  for (const Entry& entry : entries_) {
+    if (entry.tenant->limits.max_streams == 0) continue;
+    const std::uint32_t under_way = entry.meter->streams();
+    if (under_way > 0) found.push_back({entry.tenant->id, under_way});
+  }
+  return found;
 }
 
 TenantTable::TenantTable(bool keys_required)
@@ -128,7 +140,7 @@ void TenantTable::replace(std::vector<Tenant> tenants, bool keys_required, base:
     entries.push_back({std::make_shared<const Tenant>(std::move(tenant)), meter});
   }
   meters_ = std::move(meters);
-  auto next = std::make_shared<const Tenants>(entries, without_key_, keys_required);
+  auto next = std::make_shared<const Tenants>(std::move(entries), without_key_, keys_required);
   {
     const std::lock_guard lock(mutex_);
     current_.swap(next);

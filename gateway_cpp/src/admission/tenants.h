@@ -61,6 +61,12 @@ struct Caller {
   std::shared_ptr<TenantMeter> meter;    // never null
 };
 
+// Requests under way here.
+struct TenantStreams {
+  std::string tenant;
+  std::uint32_t under_way = 0;
+};
+
 enum class KeyFault : std::uint8_t { kNoKey, kUnknownKey, kExpired };
 
 // What the client is told: 401.
@@ -74,7 +80,7 @@ class Tenants {
     std::shared_ptr<TenantMeter> meter;
   };
 
-  Tenants(const std::vector<Entry>& entries, Entry without_key, bool keys_required);
+  Tenants(std::vector<Entry> entries, Entry without_key, bool keys_required);
 
   bool keys_required() const { return keys_required_; }
   // Where no key is required, one that is not known is as good as none; one that is over is not.
@@ -83,6 +89,8 @@ class Tenants {
   std::variant<Caller, KeyFault> find_without_key(std::string_view presented = {}) const;
   // Whether there is any key.
   bool knows_any() const { return !known_.empty(); }
+  // Of tenants with a limit of them that have any.
+  std::vector<TenantStreams> limited_streams() const;
 
  private:
   struct Known {
@@ -96,6 +104,7 @@ class Tenants {
     bool operator()(const KeyHash& a, const KeyHash& b) const;
   };
 
+  std::vector<Entry> entries_;
   std::unordered_map<KeyHash, Known, FirstBytes, ConstantTime> known_;
   Entry without_key_;
   bool keys_required_;

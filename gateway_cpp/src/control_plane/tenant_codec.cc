@@ -26,6 +26,7 @@ admission::TenantLimits limits_from(const penstock::v1::Tenant& wire) {
           .tokens_per_minute = wire.tokens_per_minute(),
           .max_streams = wire.max_streams(),
           .share_permille = wire.share_permille(),
+          .max_streams_here = wire.max_streams_here(),
           .quota_used_up = wire.quota_used_up(),
           .quota_resets_at = from_ms(wire.quota_resets_at_ms())};
 }
@@ -56,6 +57,14 @@ std::vector<admission::Tenant> tenants_of(const penstock::v1::RouteSnapshot& sna
     if (!wire.id().empty()) tenants.push_back(tenant_from(wire));
   }
   return tenants;
+}
+
+void add_streams(const admission::Tenants& tenants, penstock::v1::GatewayReport& report) {
+  for (const admission::TenantStreams& streams : tenants.limited_streams()) {
+    penstock::v1::TenantStreams& out = *report.add_streams();
+    out.set_tenant(streams.tenant);
+    out.set_under_way(streams.under_way);
+  }
 }
 
 }  // namespace penstock::control_plane

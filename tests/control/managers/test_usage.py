@@ -18,7 +18,8 @@ from penstock.control.managers.tenants import TenantManager
 from penstock.control.managers.usage import UsageManager
 from penstock.control.state.cluster import Cluster, ClusterView, Gateway, GatewayReport
 from penstock.control.state.cluster import GatewayState as State
-from penstock.control.state.shares import WHOLE, share_of
+from penstock.control.state.dividing import WHOLE
+from penstock.control.state.shares import share_of
 from penstock.control.state.tenancy import tenant_routes
 from penstock.control.state.tenants import TenantSpec
 from penstock.control.state.usage import Counts, Reading, UsageKey, added, total

@@ -59,12 +59,20 @@ class Served:
         """A gateway's stream of snapshots."""
         return self.stub.Watch(routes_pb2.WatchRoutesRequest(gateway_id=gateway))
 
-    async def report(self, gateway: str, *usage: routes_pb2.UsageReport) -> None:
+    async def report(
+        self, gateway: str, *usage: routes_pb2.UsageReport, under_way: int = 0
+    ) -> None:
         """One report, after which the gateway ends."""
-        stream = self.stub.Report()
+        stream, acme = self.stub.Report(), routes_pb2.TenantStreams(tenant="acme")
+        acme.under_way = under_way
         await stream.write(
             routes_pb2.GatewayReport(
-                gateway_id=gateway, at_ms=1, instance=f"of {gateway}", usage=usage
+                gateway_id=gateway,
+                at_ms=1,
+                snapshot_version=2,
+                instance=f"of {gateway}",
+                usage=usage,
+                streams=[acme],
             )
         )
         await stream.done_writing()
@@ -105,7 +113,8 @@ async def test_a_tenant_is_told_with_every_field_and_its_keys(served: Served) ->
     assert (list(acme.models), list(acme.adapters)) == (["mini"], ["pirate"])
     assert acme.priority == routes_pb2.PRIORITY_CLASS_HIGH
     assert (acme.quota_used_up, acme.quota_resets_at_ms) == (False, _ms(12))
-    assert (acme.share_permille, list(acme.keys)) == (1000, [])
+    assert (acme.share_permille, acme.max_streams_here) == (1000, 0)
+    assert list(acme.keys) == []
     end = NOON + timedelta(hours=1)
     made, secret = await served.tenants.create_key("acme", "ci", end, "test")
     snapshot = await stream.read()
@@ -140,15 +149,16 @@ async def test_tenants_have_salts_of_their_own_unless_they_share_one(served: Ser
 
 async def test_each_gateway_is_told_its_own_share(served: Served) -> None:
     await served.tenants.create("acme", SPEC, "test")
-    await served.report("gw-1")
+    await served.report("gw-1", under_way=3)
     await served.report("gw-2")
     served.clock.advance(SECOND)
     await served.shares.tell()
     told = {}
     for gateway in ("gw-1", "gw-2", "new"):
         snapshot = await (await served.watch(gateway)).read()
-        told[gateway] = snapshot.tenants[0].share_permille
-    assert told == {"gw-1": 500, "gw-2": 500, "new": 83}
+        (acme,) = snapshot.tenants
+        told[gateway] = (acme.share_permille, acme.max_streams_here)
+    assert told == {"gw-1": (500, 2), "gw-2": (500, 1), "new": (83, 1)}
 
 
 async def test_what_a_gateway_says_last_is_stored_before_it_is_answered(served: Served) -> None:

@@ -160,13 +160,32 @@ TEST(TenantMeter, AGatewayGrantsItsShareAndAtLeastOne) {
   const auto meter = meter_of({.requests_per_minute = 10,
                                .tokens_per_minute = 1000,
                                .max_streams = 3,
-                               .share_permille = 250});
+                               .share_permille = 250,
+                               .max_streams_here = 1});
   const RateState state = meter->rate_state(at(milliseconds(0)));
   EXPECT_EQ(state.requests->limit, 2U);
   EXPECT_EQ(state.tokens->limit, 250U);
   auto one = reserved(*meter, 1);
   EXPECT_TRUE(one);
-  EXPECT_FALSE(reserved(*meter, 1)) << "750 thousandths of a stream are one";
+  EXPECT_FALSE(reserved(*meter, 1));
+}
+
+TEST(TenantMeter, RequestsUnderWayAreAllOfTheLimitUntilAPartIsTold) {
+  const auto meter = meter_of({.max_streams = 2, .share_permille = 250});
+  auto one = reserved(*meter, 1);
+  auto two = reserved(*meter, 1);
+  EXPECT_FALSE(reserved(*meter, 1));
+  meter->set_limits({.max_streams = 4, .max_streams_here = 3}, at(milliseconds(0)));
+  auto three = reserved(*meter, 1);
+  EXPECT_TRUE(three);
+  EXPECT_FALSE(reserved(*meter, 1));
+  meter->set_limits({.max_streams = 4, .max_streams_here = 2}, at(milliseconds(0)));
+  one.reset();
+  EXPECT_FALSE(reserved(*meter, 1)) << "what was begun under the larger part counts";
+  two.reset();
+  EXPECT_TRUE(reserved(*meter, 1));
+  meter->set_limits({.max_streams = 1, .max_streams_here = 2}, at(milliseconds(0)));
+  EXPECT_FALSE(reserved(*meter, 1)) << "no part is more than the whole";
 }
 
 TEST(TenantMeter, AShareOfWholeRequestsIsNotCutByHowSharesAreTold) {

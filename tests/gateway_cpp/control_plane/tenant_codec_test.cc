@@ -15,6 +15,10 @@ penstock::v1::Tenant& add_tenant(penstock::v1::RouteSnapshot& snapshot, const st
   return tenant;
 }
 
+admission::ApiKey key_of(const std::string& key) {
+  return {.id = key, .sha256 = admission::KeyHasher()(key)};
+}
+
 TEST(TenantCodec, KeepsEveryFieldThatAdmissionKnows) {
   penstock::v1::RouteSnapshot snapshot;
   penstock::v1::Tenant& wire = add_tenant(snapshot, "acme");
@@ -27,6 +31,7 @@ TEST(TenantCodec, KeepsEveryFieldThatAdmissionKnows) {
   wire.set_cache_salt("salt");
   wire.set_degrade_never(true);
   wire.set_share_permille(500);
+  wire.set_max_streams_here(3);
   wire.set_quota_used_up(true);
   wire.set_quota_resets_at_ms(1234);
   penstock::v1::ApiKey& key = *wire.add_keys();
@@ -39,6 +44,7 @@ TEST(TenantCodec, KeepsEveryFieldThatAdmissionKnows) {
                                         .tokens_per_minute = 9000,
                                         .max_streams = 7,
                                         .share_permille = 500,
+                                        .max_streams_here = 3,
                                         .quota_used_up = true,
                                         .quota_resets_at = ms(1234)},
                              .models = {"mini"},
@@ -49,6 +55,25 @@ TEST(TenantCodec, KeepsEveryFieldThatAdmissionKnows) {
   expected.keys.push_back({.id = "key-1", .expires_at = ms(99)});
   expected.keys[0].sha256.fill('h');
   EXPECT_EQ(tenants_of(snapshot), std::vector{expected});
+}
+
+TEST(TenantCodec, TellsWhatTenantsWithALimitOfStreamsHaveUnderWay) {
+  admission::TenantTable table;
+  table.replace({{.id = "limited", .limits = {.max_streams = 5}, .keys = {key_of("a")}},
+                 {.id = "idle", .limits = {.max_streams = 5}},
+                 {.id = "free", .keys = {key_of("b")}}},
+                false, {});
+  const auto current = table.current();
+  std::vector<std::variant<admission::TenantReservation, admission::Refusal>> under_way;
+  for (const char* key : {"a", "a", "b"}) {
+    const auto caller = std::get<admission::Caller>(current->find(key_of(key).sha256, {}));
+    under_way.push_back(caller.meter->reserve(1, {}, {}));
+  }
+  penstock::v1::GatewayReport report;
+  add_streams(*current, report);
+  ASSERT_EQ(report.streams_size(), 1);
+  EXPECT_EQ(report.streams(0).tenant(), "limited");
+  EXPECT_EQ(report.streams(0).under_way(), 2U);
 }
 
 TEST(TenantCodec, WhatIsNotSaidIsNoLimitAndNormal) {

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 
 from penstock.control.managers.keeper import Keeper
-from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
-from penstock.control.state.shares import Demand, joined, next_shares, work
+from penstock.control.state.cluster import ClusterView, GatewayReport, GatewayState
+from penstock.control.state.demand import Demand, joined
+from penstock.control.state.shares import Shares, next_shares
+from penstock.control.state.stream_shares import (
+    Holdings,
+    StreamShares,
+    next_stream_shares,
+    streams_of,
+)
 from penstock.control.state.usage import Counts, added
 from penstock.control.supervision.clock import Clock
 
@@ -16,6 +24,8 @@ from penstock.control.supervision.clock import Clock
 EXPECTED_FOR = timedelta(seconds=5)
 # Each telling is a snapshot for everybody; gateways that come or go are told of at once.
 TELL_EVERY = timedelta(seconds=5)
+# Tellings that are kept for gateways that have not taken in the one after it.
+TELLINGS = 8
 _GONE = (GatewayState.STOPPED, GatewayState.BACKOFF, GatewayState.SILENT)
 
 
@@ -29,6 +39,8 @@ class ShareManager:
         self._told_at = 0.0
         self._came: dict[tuple[str, str], Counts] = {}  # by tenant and gateway, since `tell`
         self._demands: Mapping[str, Mapping[str, Demand]] = {}  # by tenant and gateway
+        # What was told before, and the last version of routes that went by it.
+        self._earlier: deque[tuple[int, Shares]] = deque(maxlen=TELLINGS)
 
     def note(self, gateway_id: str, tenant: str, came: Counts) -> None:
         """So much more was counted by a gateway."""
@@ -44,43 +56,92 @@ class ShareManager:
         seconds, self._looked_at = now - self._looked_at, now
         if seconds <= 0:
             return
-        busy = self._demands.keys() | {tenant for tenant, _ in self._came}
-        demands = {
-            tenant: joined(self._after(seconds, tenant, told.members), told.members, members)
-            for tenant in busy & view.tenancy.tenants.keys()
-        }
-        self._demands = {tenant: of for tenant, of in demands.items() if any(work(of).values())}
-        self._came = {}
-        if set(told.members) == members and now - self._told_at < TELL_EVERY.total_seconds():
+        self._follow(view, members, seconds)
+        if told.members == members and now - self._told_at < TELL_EVERY.total_seconds():
             return
-        shares = next_shares(told, members, self._demands)
-        if shares is told:
+        shares = Shares(
+            members, next_shares(told, members, self._demands), self._streams(view, members)
+        )
+        if shares == told:
             return
         self._told_at = now
+        self._earlier.append((view.published.version, told))
 
         def step(view: ClusterView) -> ClusterView:
             return replace(view, tenancy=replace(view.tenancy, shares=shares))
 
         await self._keeper.observe(step, "shares of tenants' limits moved")
 
-    def _after(self, seconds: float, tenant: str, members: tuple[str, ...]) -> dict[str, Demand]:
+    def _follow(self, view: ClusterView, members: tuple[str, ...], seconds: float) -> None:
+        """Takes what came since into demand."""
+        before, reports = view.tenancy.shares.members, dict(_reports(view))
+        running = {tenant for report in reports.values() for tenant in report.streams}
+        busy = self._demands.keys() | {tenant for tenant, _ in self._came} | running
+        demands = {
+            tenant: joined(self._after(seconds, tenant, before, reports), before, members)
+            for tenant in busy & view.tenancy.tenants.keys()
+        }
+        self._demands = {
+            tenant: of for tenant, of in demands.items() if any(of[name] != Demand() for name in of)
+        }
+        self._came = {}
+
+    def _after(
+        self,
+        seconds: float,
+        tenant: str,
+        members: tuple[str, ...],
+        reports: Mapping[str, GatewayReport],
+    ) -> dict[str, Demand]:
         known = self._demands.get(tenant, {})
         found = {}
         for name in members:
             came = self._came.get((tenant, name), Counts())
+            runs = reports[name].streams.get(tenant, 0) if name in reports else 0
             demand = known.get(name, Demand())
-            found[name] = demand.after(seconds, came.requests, came.rejected, came.tokens)
+            found[name] = demand.after(seconds, came.requests, came.rejected, came.tokens, runs)
         return found
 
-    def _members(self, view: ClusterView) -> frozenset[str]:
-        """Gateways that take requests: of those that report, who does not drain."""
-        members = {g.id for g in view.gateways.values() if _takes_requests(g)}
+    def _streams(self, view: ClusterView, members: tuple[str, ...]) -> dict[str, StreamShares]:
+        told, tenants = view.tenancy.shares, view.tenancy.tenants.values()
+        limits = {each.id: each.spec.max_streams for each in tenants if each.spec.max_streams}
+        reports = dict(_reports(view))
+        stale = list(self._stale(reports))
+
+        def holdings(tenant: str) -> Holdings:
+            runs = {name: report.streams.get(tenant, 0) for name, report in reports.items()}
+            return Holdings(runs, _most(stale, tenant, limits[tenant]))
+
+        return next_stream_shares(
+            told.streams, told.members, members, limits, self._demands, holdings
+        )
+
+    def _stale(self, reports: Mapping[str, GatewayReport]) -> Iterator[tuple[str, Shares]]:
+        """Gateways that may still go by what was told before, and that."""
+        for version, told in self._earlier:
+            for name in told.members:
+                if name in reports and reports[name].snapshot_version <= version:
+                    yield name, told
+
+    def _members(self, view: ClusterView) -> tuple[str, ...]:
+        """Gateways that take requests, sorted: of those that report, who does not drain."""
+        members = {name for name, report in _reports(view) if not report.draining}
         if self._clock.monotonic() - self._since < EXPECTED_FOR.total_seconds():
             members |= set(view.tenancy.shares.members)
-        return frozenset(members)
+        return tuple(sorted(members))
 
 
-def _takes_requests(gateway: Gateway) -> bool:
-    report = gateway.report
-    alive = gateway.reporting and gateway.state not in _GONE
-    return alive and report is not None and not report.draining
+def _reports(view: ClusterView) -> Iterator[tuple[str, GatewayReport]]:
+    """What gateways that live say."""
+    for gateway in view.gateways.values():
+        if gateway.report is not None and gateway.reporting and gateway.state not in _GONE:
+            yield gateway.id, gateway.report
+
+
+def _most(stale: Iterable[tuple[str, Shares]], tenant: str, limit: int) -> dict[str, int]:
+    """What each of them may have under way by any of that."""
+    most: dict[str, int] = {}
+    for name, told in stale:
+        part = streams_of(told.streams.get(tenant), told.members, name, limit)
+        most[name] = max(most.get(name, 0), part)
+    return most

@@ -57,6 +57,7 @@ def gateway_report(message: routes_pb2.GatewayReport) -> GatewayReport:
         connections=message.connections,
         instance=message.instance,
         doubts=tuple((d.replica_id, d.reason, d.for_ms) for d in message.doubts),
+        streams={each.tenant: each.under_way for each in message.streams},
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from penstock.control.rpc.wire import milliseconds
 from penstock.control.state.shares import share_of
 from penstock.control.state.snapshot import RouteSnapshot
+from penstock.control.state.stream_shares import streams_of
 from penstock.control.state.tenancy import TenantRoute
 from penstock.control.state.tenants import ApiKey, Degrade, Priority
 from penstock.control.state.usage import Counts, UsageKey
@@ -44,10 +45,12 @@ def with_shares(
     """What is for this gateway: the message itself where there are no tenants."""
     if not message.tenants:
         return message
-    own = routes_pb2.RouteSnapshot()
+    own, shares = routes_pb2.RouteSnapshot(), snapshot.routes.shares
     own.CopyFrom(message)
     for each in own.tenants:
-        each.share_permille = share_of(snapshot.routes.shares, gateway, each.id)
+        each.share_permille = share_of(shares, gateway, each.id)
+        told = shares.streams.get(each.id)
+        each.max_streams_here = streams_of(told, shares.members, gateway, each.max_streams)
     return own
 
 

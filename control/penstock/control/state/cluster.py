@@ -71,6 +71,8 @@ class GatewayReport:
     instance: str = ""  # of the gateway's process: counts of another begin at 0 again
     # Replicas that it sends nothing to by itself: id, reason, milliseconds that this will last.
     doubts: tuple[tuple[str, str, int], ...] = ()
+    # Requests under way of tenants that have a limit of them.
+    streams: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from datetime import datetime
 
 from penstock.control.state.shares import Shares
+from penstock.control.state.stream_shares import StreamShares
 from penstock.control.state.tenants import Access, ApiKey, Degrade, Priority, Tenant, TenantSpec
 from penstock.control.store.store import Document
 
@@ -87,11 +88,27 @@ def from_shares(shares: Shares) -> Document:
     return {
         "members": list(shares.members),
         "of": {tenant: dict(told) for tenant, told in shares.of.items()},
+        "streams": {
+            tenant: {"limit": told.limit, "of": dict(told.of)}
+            for tenant, told in shares.streams.items()
+        },
     }
 
 
 def to_shares(document: Document) -> Shares:
     """The inverse of `from_shares`; shares that leave out a member are forgotten."""
     members = tuple(str(name) for name in document["members"])
-    told = {tenant: {k: int(v) for k, v in of.items()} for tenant, of in document["of"].items()}
-    return Shares(members, {t: of for t, of in told.items() if of.keys() == set(members)})
+    streams = {
+        tenant: StreamShares(int(told["limit"]), _numbers(told["of"]))
+        for tenant, told in document.get("streams", {}).items()
+    }
+    of = {tenant: _numbers(told) for tenant, told in document["of"].items()}
+    return Shares(
+        members,
+        {tenant: told for tenant, told in of.items() if told.keys() == set(members)},
+        {tenant: told for tenant, told in streams.items() if told.of.keys() == set(members)},
+    )
+
+
+def _numbers(document: Document) -> dict[str, int]:
+    return {name: int(number) for name, number in document.items()}
