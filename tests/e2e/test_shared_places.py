@@ -8,7 +8,7 @@ import threading
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -118,6 +118,23 @@ async def test_a_gateway_does_not_wait_for_its_first_call_while_others_have_the_
         assert answer.status == 200
         assert answer.waited_ms < 100, "a call takes a second"
         assert queued(fleet.system)
+
+
+async def test_gateways_that_come_one_after_the_other_add_no_more_than_a_first_call_each(
+    fleet: Fleet,
+) -> None:
+    await they_know_of_each_other(fleet, fleet.ports[:1])
+    slow = {"simulate": {"tokens_per_second": 10}, "max_tokens": 30}
+    with watched(fleet.system) as seen:
+
+        def reaches(calls: int) -> Callable[[], bool]:
+            return lambda: max(seen, default=0) >= calls
+
+        async with asyncio.TaskGroup() as group:
+            for n, port in enumerate(fleet.ports):
+                group.create_task(ask_at_once([port], NO_KEY, PLACES, **slow))
+                await until(reaches(PLACES + n), f"{PLACES + n} calls")
+    assert max(seen) == PLACES + len(fleet.ports) - 1, sorted(seen.items())
 
 
 def queued(system: System) -> float:

@@ -14,8 +14,9 @@ std::uint32_t fair_share(std::uint32_t limit, std::uint32_t gateways) {
 bool has_place(const Places& places) {
   if (places.own == 0) return true;
   if (places.engine_full) return false;
-  if (places.limit == 0 || places.own < fair_share(places.limit, places.gateways)) return true;
-  const std::uint64_t others = places.gateways > 1 ? places.gateways - 1 : 0;
+  if (places.limit == 0) return true;
+  const bool in_share = places.own < fair_share(places.limit, places.gateways);
+  const std::uint64_t others = places.gateways > 1 && !in_share ? places.gateways - 1 : 0;
   const std::uint64_t racing = others * std::max(1U, places.unseen);
   return std::uint64_t{places.own} + places.elsewhere + racing < places.limit;
 }

@@ -15,15 +15,16 @@ struct Places {
   bool engine_full = false;     // sequences wait in the engine for a slot of its batch
 };
 
-// A gateway is never refused its fair share, floor(limit / gateways) and at least one call. Beyond
-// it, a place has to be left when each other gateway has sent as many unseen calls as this one, and
-// at least one: so sends that race between two reports do not overfill. An engine whose own queue
+// A gateway is never refused a first call. Below its fair share, floor(limit / gateways), it takes
+// any place that is left. Beyond it, a place has to be left when each other gateway has sent as many
+// unseen calls as this one, and at least one: so sends that race between two reports do not
+// overfill, and what ends goes to those that have less than their share. An engine whose own queue
 // is not empty gets no second call.
 bool has_place(const Places& places);
 
-// What gateways that know how many they are keep below at one replica, all together, however late
-// its reports come: the limit, and a share of each other one that takes up its own while one has
-// taken the places that were idle.
+// What gateways keep below at one replica, all together, however late its reports come: the limit,
+// and a share of each other one that takes up its own before it hears that the places are taken.
+// Where reports come between their sends it is the limit, and a first call of each other one.
 std::uint32_t most_calls(std::uint32_t limit, std::uint32_t gateways);
 
 }  // namespace penstock::routing

@@ -18,10 +18,16 @@ TEST(Places, OneGatewayFillsTheLimit) {
   EXPECT_TRUE(has_place({.limit = 0, .own = 4'000'000'000U}));
 }
 
-TEST(Places, AFairShareIsNeverRefused) {
-  EXPECT_TRUE(has_place({.limit = 10, .own = 4, .elsewhere = 99, .gateways = 2}));
-  EXPECT_FALSE(has_place({.limit = 10, .own = 5, .elsewhere = 99, .gateways = 2}));
+TEST(Places, AFirstCallIsNeverRefused) {
+  EXPECT_TRUE(has_place({.limit = 10, .own = 0, .elsewhere = 99, .gateways = 2}));
   EXPECT_TRUE(has_place({.limit = 1, .own = 0, .elsewhere = 1, .gateways = 10}));
+}
+
+TEST(Places, WhatEndsGoesToThoseThatHaveLessThanTheirShare) {
+  EXPECT_FALSE(has_place({.limit = 10, .own = 1, .elsewhere = 9, .gateways = 2}));
+  EXPECT_TRUE(has_place({.limit = 10, .own = 1, .elsewhere = 8, .gateways = 2}));
+  EXPECT_FALSE(has_place({.limit = 10, .own = 8, .elsewhere = 1, .gateways = 2}));
+  EXPECT_TRUE(has_place({.limit = 10, .own = 4, .unseen = 4, .elsewhere = 5, .gateways = 2}));
 }
 
 TEST(Places, IdlePlacesOfOthersAreTakenButForThoseThatTheyMayBeTakingNow) {
@@ -127,6 +133,34 @@ TEST(SharedPlaces, TenGatewaysThatHearLateNeitherStarveNorOverfill) {
       EXPECT_GT(sum, std::uint64_t{limit} * kTicks / 2) << "places stay idle";
     }
   }
+}
+
+// Each has work from then on, and long calls end one at a time.
+TEST(SharedPlaces, GatewaysThatComeOneAfterTheOtherAddAFirstCallEachAndComeToTheirShares) {
+  constexpr std::uint32_t kLimit = 6;
+  std::vector<std::uint32_t> own;
+  const auto send = [&] {
+    for (std::uint32_t& here : own) {
+      const auto total = [&] { return std::accumulate(own.begin(), own.end(), 0U); };
+      while (has_place({.limit = kLimit,
+                        .own = here,
+                        .elsewhere = total() - here,
+                        .gateways = static_cast<std::uint32_t>(own.size())})) {
+        ++here;
+      }
+    }
+  };
+  for (const std::uint32_t expected : {6U, 7U, 8U}) {
+    own.push_back(0);
+    send();
+    EXPECT_EQ(std::accumulate(own.begin(), own.end(), 0U), expected);
+  }
+  EXPECT_EQ(own, (std::vector<std::uint32_t>{6, 1, 1}));
+  while (own[0] > 2) {
+    --own[0];
+    send();
+  }
+  EXPECT_EQ(own, (std::vector<std::uint32_t>{2, 2, 2}));
 }
 
 TEST(SharedPlaces, GatewaysThatAllHaveWorkShareEvenly) {
