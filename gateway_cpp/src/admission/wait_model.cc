@@ -81,6 +81,7 @@ void WaitModel::learn(const Running& run, base::SteadyTime now) {
   const double known = learnt_pace(running);
   if (known > 0) move_towards(surprise_, off_by(seconds, work / known), kShortMemory);
   learn_pace(running, work, seconds);
+  ++ended_;
 }
 
 void WaitModel::learn_pace(double running, double work, double seconds) {

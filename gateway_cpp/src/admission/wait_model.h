@@ -54,12 +54,15 @@ class WaitModel {
   std::chrono::microseconds between(std::size_t places, base::SteadyTime now) const;
 
   // Until a run has ended, estimates are guesses.
-  bool has_learnt() const { return learnt_pace(1) > 0; }
+  bool has_learnt() const { return ended_ > 0; }
+  // Until some more have, they may be far off: nobody knows yet whether runs end when foreseen.
+  bool is_sure() const { return ended_ >= kSure; }
 
   std::size_t running() const { return running_; }
 
  private:
   using Seconds = std::chrono::duration<double>;
+  static constexpr std::size_t kSure = 16;    // runs
   static constexpr std::size_t kSteps = 20;   // doublings of running ones: to half a million
   static constexpr std::size_t kSample = 64;  // of the running ones, that the clock looks at
   using Ends = std::array<double, kSample>;   // seconds from now
@@ -90,6 +93,7 @@ class WaitModel {
   std::size_t running_ = 0;
   double beside_ = 0;      // running_ summed up over time, in seconds
   base::SteadyTime at_{};  // up to when
+  std::size_t ended_ = 0;  // of which something was learnt
   std::array<Pace, kSteps> paces_{};
   double work_ = 0;  // of those that started, the newest counting most
   double starts_ = 0;

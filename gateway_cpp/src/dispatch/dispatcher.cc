@@ -183,7 +183,8 @@ admission::DeploymentLoad Dispatcher::load_for(const Ask& ask) const {
                                  .turns_away = turns_away()};
   if (load.with_room == 0) {
     load.estimated_wait = wait_for(ask.tenant, ask.priority);
-    load.wait_within = slack_.within(load.estimated_wait, clock_.steady_now());
+    load.wait_within = wait_.is_sure() ? slack_.within(load.estimated_wait, clock_.steady_now())
+                                       : admission::WaitSlack::at_most(load.estimated_wait);
     load.wait_is_guessed = !wait_.has_learnt();
   }
   if (is_out_of_budget()) {
