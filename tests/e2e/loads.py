@@ -49,6 +49,11 @@ class Answer:
         """When it may come back."""
         return float(self.headers["retry-after-ms"]) / 1000
 
+    @property
+    def retry_whole_seconds(self) -> float:
+        """The same, as who only knows HTTP's own header reads it."""
+        return float(self.headers["retry-after"])
+
 
 @dataclass
 class Load:
@@ -114,7 +119,13 @@ def after(seconds: float) -> Callable[[], bool]:
 
 
 async def obeying(
-    client: openai.AsyncOpenAI, load: Load, name: str, over: Callable[[], bool], **body: Any
+    client: openai.AsyncOpenAI,
+    load: Load,
+    name: str,
+    over: Callable[[], bool],
+    *,
+    comes_back: Callable[[Answer], float] = lambda answer: answer.retry_seconds,
+    **body: Any,
 ) -> None:
     """Asks until it is over; where it is refused, it comes back exactly when it is told to."""
     asked = 0
@@ -123,7 +134,7 @@ async def obeying(
         answer = await ask_once(client, f"{name} asks {asked}", **body)
         load.answers.append(answer)
         while answer.status in (408, 429, 503) and not over():
-            await asyncio.sleep(answer.retry_seconds)
+            await asyncio.sleep(comes_back(answer))
             answer = await ask_once(client, f"{name} asks {asked}", again=True, **body)
             load.answers.append(answer)
 

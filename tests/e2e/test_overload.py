@@ -90,11 +90,16 @@ async def test_five_times_as_many_clients_as_places_are_served_in_turn(system: S
 
 
 async def _closed_loop(system: System, *, clients: int, seconds: float) -> Load:
+    """Half of them obey `retry-after-ms`, as the SDKs do, the others `Retry-After`."""
     load = Load()
     over = after(seconds)
+    headers = (lambda a: a.retry_seconds, lambda a: a.retry_whole_seconds)
     async with sdk(system) as client, asyncio.TaskGroup() as group:
         for i in range(clients):
-            group.create_task(obeying(client, load, f"client {i}", over, max_tokens=TOKENS))
+            one = obeying(
+                client, load, f"client {i}", over, comes_back=headers[i % 2], max_tokens=TOKENS
+            )
+            group.create_task(one)
     return load
 
 

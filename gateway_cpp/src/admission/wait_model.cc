@@ -40,6 +40,11 @@ double time_of(double wanted, const double* left, std::size_t count, double agai
   return most;
 }
 
+std::chrono::milliseconds in_milliseconds(double seconds) {
+  return std::chrono::ceil<std::chrono::milliseconds>(
+      std::chrono::duration<double>(std::min(seconds, kMostSeconds)));
+}
+
 }  // namespace
 
 WaitModel::Run WaitModel::started(std::uint64_t work, base::SteadyTime now) {
@@ -130,18 +135,27 @@ double WaitModel::oldest(base::SteadyTime now) const {
 
 double WaitModel::mean_work() const { return starts_ > 0 ? work_ / starts_ : kUnseenWork; }
 
-std::chrono::milliseconds WaitModel::estimate(std::uint64_t work_before, std::size_t places,
-                                              base::SteadyTime now) const {
+WaitModel::Answers WaitModel::answers(std::uint64_t work_before, std::size_t places,
+                                      base::SteadyTime now) const {
   const std::size_t used = running_ > 0 ? std::min(places, running_) : places;
   const auto most = static_cast<double>(std::max<std::size_t>(used, 1));
   const double speed = pace(most, now);
   const double ahead = static_cast<double>(work_before) / mean_work();
-  double seconds = (ahead + 1) * mean_work() / speed / most;
+  const double by_rate = (ahead + 1) * mean_work() / speed / most;
+  return {by_rate, running_ > 0 ? by_clock(ahead, most, speed, now) : by_rate};
+}
+
+std::chrono::milliseconds WaitModel::estimate(std::uint64_t work_before, std::size_t places,
+                                              base::SteadyTime now) const {
+  const Answers told = answers(work_before, places, now);
   const double trust = std::max(0.0, 1 - 2 * surprise_ - spread_);
-  if (trust > 0 && running_ > 0) {
-    seconds += trust * (by_clock(ahead, most, speed, now) - seconds);
-  }
-  return std::chrono::ceil<std::chrono::milliseconds>(Seconds(std::min(seconds, kMostSeconds)));
+  return in_milliseconds(told.by_rate + trust * (told.by_clock - told.by_rate));
+}
+
+std::chrono::milliseconds WaitModel::at_most(std::uint64_t work_before, std::size_t places,
+                                             base::SteadyTime now) const {
+  const Answers told = answers(work_before, places, now);
+  return in_milliseconds(std::max(told.by_rate, told.by_clock));
 }
 
 std::chrono::microseconds WaitModel::between(std::size_t places, base::SteadyTime now) const {

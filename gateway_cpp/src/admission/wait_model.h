@@ -50,12 +50,16 @@ class WaitModel {
   std::chrono::milliseconds estimate(std::uint64_t work_before, std::size_t places,
                                      base::SteadyTime now) const;
 
+  // The longer one of the two answers: what it may be while nobody knows which is right.
+  std::chrono::milliseconds at_most(std::uint64_t work_before, std::size_t places,
+                                    base::SteadyTime now) const;
+
   // How long after one of so many places the next comes free, in the mean.
   std::chrono::microseconds between(std::size_t places, base::SteadyTime now) const;
 
   // Until a run has ended, estimates are guesses.
   bool has_learnt() const { return ended_ > 0; }
-  // Until some more have, they may be far off: nobody knows yet whether runs end when foreseen.
+  // Until some more have, nobody knows whether runs end when they are foreseen to.
   bool is_sure() const { return ended_ >= kSure; }
 
   std::size_t running() const { return running_; }
@@ -78,7 +82,13 @@ class WaitModel {
     double seconds = 0;
   };
 
+  struct Answers {
+    double by_rate = 0;  // seconds
+    double by_clock = 0;
+  };
+
   void pass(base::SteadyTime now);
+  Answers answers(std::uint64_t work_before, std::size_t places, base::SteadyTime now) const;
   void learn(const Running& run, base::SteadyTime now);
   void learn_pace(double running, double work, double seconds);
   double learnt_pace(double running) const;  // of one place; 0: not known

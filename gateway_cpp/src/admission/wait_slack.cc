@@ -8,10 +8,6 @@ namespace {
 
 constexpr double kMost = 1.5;
 
-std::chrono::milliseconds times(std::chrono::milliseconds estimated, double ratio) {
-  return std::chrono::milliseconds(std::llround(static_cast<double>(estimated.count()) * ratio));
-}
-
 }  // namespace
 
 void WaitSlack::learn(milliseconds estimated, milliseconds real, base::SteadyTime now) {
@@ -29,11 +25,8 @@ WaitSlack::milliseconds WaitSlack::within(milliseconds estimated, base::SteadyTi
     second = std::min(wait.ratio, largest);
     largest = std::max(wait.ratio, largest);
   }
-  return times(estimated, std::min(second, kMost));
-}
-
-WaitSlack::milliseconds WaitSlack::at_most(milliseconds estimated) {
-  return times(estimated, kMost);
+  return milliseconds(
+      std::llround(static_cast<double>(estimated.count()) * std::min(second, kMost)));
 }
 
 }  // namespace penstock::admission

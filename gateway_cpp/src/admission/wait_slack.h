@@ -25,8 +25,6 @@ class WaitSlack {
   // What nearly all that are estimated at so long wait at most: never less than the estimate, and
   // never more than half as much again.
   milliseconds within(milliseconds estimated, base::SteadyTime now) const;
-  // The most that within() ever says.
-  static milliseconds at_most(milliseconds estimated);
 
  private:
   struct Wait {

@@ -183,8 +183,7 @@ admission::DeploymentLoad Dispatcher::load_for(const Ask& ask) const {
                                  .turns_away = turns_away()};
   if (load.with_room == 0) {
     load.estimated_wait = wait_for(ask.tenant, ask.priority);
-    load.wait_within = wait_.is_sure() ? slack_.within(load.estimated_wait, clock_.steady_now())
-                                       : admission::WaitSlack::at_most(load.estimated_wait);
+    load.wait_within = longest_wait(ask, load.estimated_wait);
     load.wait_is_guessed = !wait_.has_learnt();
   }
   if (is_out_of_budget()) {
@@ -245,11 +244,6 @@ admission::Refusal Dispatcher::deadline_over(const Ask& ask, milliseconds waited
   const std::lock_guard lock(mutex_);
   const milliseconds wait = wait_for(ask.tenant, ask.priority);
   return send_away(admission::queue_deadline_over(waited, wait), wait, ask);
-}
-
-// While there is a queue, as many calls run as may: they are the places.
-milliseconds Dispatcher::wait_for(std::string_view tenant, base::Priority priority) const {
-  return wait_.estimate(queue_.work_before(tenant, priority), in_flight_, clock_.steady_now());
 }
 
 Place Dispatcher::reserve(const Ask& ask, std::span<const routing::ReplicaId> excluded) {

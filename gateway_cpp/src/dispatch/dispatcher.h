@@ -136,6 +136,7 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   admission::Refusal send_away(admission::Refusal refusal, std::chrono::milliseconds wait,
                                const Ask& ask);
   std::chrono::milliseconds wait_for(std::string_view tenant, base::Priority priority) const;
+  std::chrono::milliseconds longest_wait(const Ask& ask, std::chrono::milliseconds estimated) const;
   Place reserve(const Ask& ask, std::span<const routing::ReplicaId> excluded);
   void charge(Place& place, const Ask& ask);
   void enroll(Turn& turn, const Ask& ask, const MakeWaker& waker);

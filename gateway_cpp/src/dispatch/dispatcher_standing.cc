@@ -30,6 +30,20 @@ Standing Dispatcher::standing() const {
           .ejections = replicas_.ejections()};
 }
 
+// While there is a queue, as many calls run as may: they are the places.
+std::chrono::milliseconds Dispatcher::wait_for(std::string_view tenant,
+                                               base::Priority priority) const {
+  return wait_.estimate(queue_.work_before(tenant, priority), in_flight_, clock_.steady_now());
+}
+
+// What nearly all of those that are told this wait at most.
+std::chrono::milliseconds Dispatcher::longest_wait(const Ask& ask,
+                                                   std::chrono::milliseconds estimated) const {
+  const auto now = clock_.steady_now();
+  if (wait_.is_sure()) return slack_.within(estimated, now);
+  return wait_.at_most(queue_.work_before(ask.tenant, ask.priority), in_flight_, now);
+}
+
 std::vector<routing::Doubt> Dispatcher::doubts() const {
   const std::lock_guard lock(mutex_);
   return replicas_.doubts(clock_.steady_now());

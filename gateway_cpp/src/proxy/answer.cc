@@ -115,7 +115,7 @@ void RequestFlow::note_written(Exchange& x, uint64_t bytes) {
 void RequestFlow::note_success(Exchange& x) {
   RequestRecord& record = x.record();
   record.outcome = base::Outcome::kSucceeded;
-  note_tokens(x);
+  note_tokens(x, x.attempt->call->seen());
   if (!x.attempt->call->finished()) return;
   const upstream::Outcome& outcome = x.attempt->call->outcome();
   const upstream::Usage usage = outcome.usage.value_or(upstream::Usage());
@@ -131,8 +131,7 @@ void RequestFlow::note_success(Exchange& x) {
 }
 
 // What the answer cost, as far as its replica has said so.
-void RequestFlow::note_tokens(Exchange& x) {
-  const upstream::Usage seen = x.attempt->call->seen();
+void RequestFlow::note_tokens(Exchange& x, const upstream::Usage& seen) {
   x.record().prompt_tokens = seen.prompt_tokens;
   x.record().completion_tokens = seen.completion_tokens;
   x.record().cached_tokens = seen.cached_tokens;
@@ -140,7 +139,7 @@ void RequestFlow::note_tokens(Exchange& x) {
 
 // The client's answer is an error: as a status if it has seen none yet, else in the stream.
 Awaitable<void> RequestFlow::fail(Exchange& x, const base::Error& error) {
-  if (x.attempt && x.attempt->call) note_tokens(x);
+  if (x.attempt && x.attempt->call) note_tokens(x, x.attempt->call->seen());
   x.attempt.reset();
   x.turn.leave();
   x.place.release();

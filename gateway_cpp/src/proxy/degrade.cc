@@ -91,6 +91,7 @@ void RequestFlow::note_refusal(Exchange& x, const base::Error& no) {
                     .adapter = x.record().adapter,
                     .replica = x.record().replica,
                     .estimated_wait = x.estimated_wait};
+  if (x.attempt && x.attempt->call) descent.ending.seen = x.attempt->call->seen();
 }
 
 // Null: none helps, or the time that the request has for its first event is over.
@@ -198,6 +199,7 @@ base::Error RequestFlow::step_back(Exchange& x) {
   x.record().adapter = std::move(ending.adapter);
   x.record().replica = std::move(ending.replica);
   x.estimated_wait = x.record().estimated_wait = ending.estimated_wait;
+  note_tokens(x, ending.seen);
   return std::move(ending.error);
 }
 

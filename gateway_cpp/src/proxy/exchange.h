@@ -43,6 +43,7 @@ struct RequestFlow::Descent {
     std::string adapter;
     std::string replica;
     std::chrono::milliseconds estimated_wait{0};
+    upstream::Usage seen = {};  // of an answer that broke
   };
 
   // A prompt that was cut is too long no more: what stands in its way now has rungs of its own.

@@ -111,7 +111,7 @@ class RequestFlow {
   void send(Exchange& x);
   static void note_opening(Exchange& x, base::SteadyTime now);
   static void note_waited(Exchange& x, base::SteadyTime now);
-  static void note_tokens(Exchange& x);
+  static void note_tokens(Exchange& x, const upstream::Usage& seen);
   uint32_t adapter_wait_ms(const Exchange& x);
   upstream::CallRequest call_request(const Exchange& x);
   void close_attempt(Exchange& x);

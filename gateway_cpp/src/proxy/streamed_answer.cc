@@ -190,7 +190,7 @@ Piece RequestFlow::last_piece(Exchange& x) {
   }
   x.payload.drop_last(x.end.bytes());
   x.payload.append(broken(x, *fault));
-  note_tokens(x);
+  note_tokens(x, x.attempt->call->seen());
   x.settlement.failed(*fault);
   return Piece::kCutOff;
 }

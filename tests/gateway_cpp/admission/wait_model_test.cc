@@ -66,6 +66,22 @@ TEST(WaitModel, FollowsTheClockWhereEveryRunTakesAsLong) {
   EXPECT_NEAR(model.estimate(4, 4, now).count(), 1700, 80);  // behind those of the next round
 }
 
+TEST(WaitModel, SaysWhatAWaitMayBeWhileNobodyKnowsWhetherPlacesComeFreeTogether) {
+  WaitModel model;
+  const auto four = [&](seconds from) {
+    std::vector<WaitModel::Run> runs;
+    for (int i = 0; i < 4; ++i) runs.push_back(model.started(1, at(from)));
+    return runs;
+  };
+  for (const auto run : four(seconds(0))) model.ended(run, at(seconds(1)));
+  four(seconds(1));
+  const auto now = at(seconds(1));
+  EXPECT_EQ(model.estimate(8, 4, now), milliseconds(2250)) << "evenly";
+  EXPECT_NEAR(model.at_most(8, 4, now).count(), 3000, 1) << "together";
+  EXPECT_FALSE(model.is_sure());
+  EXPECT_TRUE(after_seconds_of_one(1).is_sure());
+}
+
 TEST(WaitModel, TwiceThePlacesHalveTheWait) {
   WaitModel model = after_seconds_of_one(8);
   for (int i = 0; i < 8; ++i) model.started(1, at(milliseconds(200'000 + 125 * i)));

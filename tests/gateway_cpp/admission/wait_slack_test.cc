@@ -39,7 +39,6 @@ TEST(WaitSlack, IsHalfOfTheEstimateAtMost) {
   WaitSlack slack;
   learn(slack, 20, milliseconds(1), milliseconds(60'000));
   EXPECT_EQ(within(slack), milliseconds(1500));
-  EXPECT_EQ(WaitSlack::at_most(milliseconds(1000)), milliseconds(1500));
 }
 
 TEST(WaitSlack, IsForgottenWithTheWaitsThatShowedIt) {

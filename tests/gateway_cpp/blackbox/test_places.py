@@ -86,6 +86,6 @@ async def test_places_that_another_gateway_has_are_not_taken(start: Start) -> No
             gateways=2,
         )
     )
-    async with busy(system), busy(system):  # its half
+    async with busy(system):  # its first
         answer = await refusal(system, chat(user="brief"))
     assert answer.headers["x-penstock-drop-reason"] == "queue_full"

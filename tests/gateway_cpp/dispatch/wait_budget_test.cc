@@ -50,32 +50,6 @@ TEST_F(WaitBudgetTest, TakesFewerToWaitWhereWaitsHaveBeenLongerThanTheirEstimate
   EXPECT_FALSE(third()) << "that is long ago";
 }
 
-TEST_F(WaitBudgetTest, TakesEstimatesOfFewCallsToBeAsFarOffAsAnyMayBe) {
-  limits_.wait_budget = milliseconds(700);
-  limit(1);
-  const auto runs = [&] {
-    Asking asking;
-    admit(asking);
-    Place place = asking.turn.take();
-    clock_.advance(milliseconds(500));
-    place.release();
-  };
-  const auto second = [&] {
-    Asking first;
-    Asking second;
-    admit(first);
-    return admit(second).refusal;
-  };
-  EXPECT_FALSE(second()) << "nothing is known of how long calls take";
-  runs();
-  const auto no = second();
-  ASSERT_TRUE(no);
-  EXPECT_EQ(no->reason, admission::DropReason::kWaitExceeded);
-  EXPECT_NE(no->detail.find("or up to 750"), std::string::npos) << no->detail;
-  for (int i = 0; i < 20; ++i) runs();
-  EXPECT_FALSE(second());
-}
-
 TEST_F(WaitBudgetTest, LearnsNothingOfWaitsFromThoseThatWaitedWhileAReplicaWent) {
   limits_.wait_budget = milliseconds(700);
   limit(1);

@@ -108,6 +108,23 @@ TEST_F(DegradeTest, TellsTheFirstRefusalWhereNoRungIsLeft) {
       "penstock_gateway_requests_total{deployment=\"mini\",outcome=\"rejected\",code=\"429\"} 1"));
 }
 
+TEST_F(DegradeTest, LogsWhatThereWasOfTheAnswerThatItEndsWith) {
+  ladder({fallback("big")});
+  ask(kUnary);
+  call(0).content_type = "application/json";
+  call(0).facts.set_prompt_tokens(9);
+  call(0).chunk("{");
+  call(0).fail(500, "internal_error", v1::FAULT_UPSTREAM, v1::RETRY_NEVER);
+  loop_.poll();
+  ASSERT_EQ(upstream_.calls.size(), 2U);
+  call(1).facts.set_prompt_tokens(7);
+  call(1).fail(500, "internal_error", v1::FAULT_UPSTREAM, v1::RETRY_NEVER);
+  loop_.poll();
+  EXPECT_EQ(reply_.status, 500U);
+  settled_lines();
+  EXPECT_NE(log_text_.find(R"("prompt_tokens":9,)"), std::string::npos) << log_text_;
+}
+
 TEST_F(DegradeTest, IsNotDoneWhereTheClientSaysNever) {
   occupy();
   ask_never(kUnary);
