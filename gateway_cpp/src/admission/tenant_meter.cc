@@ -94,7 +94,8 @@ void TenantMeter::set_limits(const TenantLimits& limits, base::SteadyTime now) {
   requests_.resize(share_of(limits.requests_per_minute, limits.share_permille), now);
   tokens_.resize(share_of(limits.tokens_per_minute, limits.share_permille), now);
   const std::uint32_t here = limits.max_streams_here;
-  max_streams_ = here == 0 ? limits.max_streams : std::min(limits.max_streams, here);
+  max_streams_ = here == 0 ? share_of(limits.max_streams, limits.share_permille)
+                           : std::min(limits.max_streams, here);
 }
 
 std::variant<TenantReservation, Refusal> TenantMeter::reserve(std::uint64_t tokens,

@@ -31,8 +31,8 @@ struct TenantLimits {
   std::uint32_t requests_per_minute = 0;
   std::uint32_t tokens_per_minute = 0;
   std::uint32_t max_streams = 0;       // requests under way
-  std::uint32_t share_permille = 0;    // of what a minute brings, this gateway's; 0: all of it
-  std::uint32_t max_streams_here = 0;  // of max_streams, this gateway's; 0: all of them
+  std::uint32_t share_permille = 0;    // of the above, this gateway's; 0: all of it
+  std::uint32_t max_streams_here = 0;  // of max_streams, this gateway's; 0: by share_permille
   bool quota_used_up = false;          // the tokens of the day
   base::WallTime quota_resets_at{};    // the epoch: not known
   bool operator==(const TenantLimits&) const = default;

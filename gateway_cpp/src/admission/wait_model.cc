@@ -135,27 +135,33 @@ double WaitModel::oldest(base::SteadyTime now) const {
 
 double WaitModel::mean_work() const { return starts_ > 0 ? work_ / starts_ : kUnseenWork; }
 
-WaitModel::Answers WaitModel::answers(std::uint64_t work_before, std::size_t places,
-                                      base::SteadyTime now) const {
+WaitModel::Queue WaitModel::queue_of(std::uint64_t work_before, std::size_t places,
+                                     base::SteadyTime now) const {
   const std::size_t used = running_ > 0 ? std::min(places, running_) : places;
   const auto most = static_cast<double>(std::max<std::size_t>(used, 1));
-  const double speed = pace(most, now);
-  const double ahead = static_cast<double>(work_before) / mean_work();
-  const double by_rate = (ahead + 1) * mean_work() / speed / most;
-  return {by_rate, running_ > 0 ? by_clock(ahead, most, speed, now) : by_rate};
+  return {.ahead = static_cast<double>(work_before) / mean_work(),
+          .places = most,
+          .pace = pace(most, now)};
+}
+
+double WaitModel::by_rate(const Queue& queue) const {
+  return (queue.ahead + 1) * mean_work() / queue.pace / queue.places;
 }
 
 std::chrono::milliseconds WaitModel::estimate(std::uint64_t work_before, std::size_t places,
                                               base::SteadyTime now) const {
-  const Answers told = answers(work_before, places, now);
+  const Queue queue = queue_of(work_before, places, now);
+  double seconds = by_rate(queue);
   const double trust = std::max(0.0, 1 - 2 * surprise_ - spread_);
-  return in_milliseconds(told.by_rate + trust * (told.by_clock - told.by_rate));
+  if (trust > 0 && running_ > 0) seconds += trust * (by_clock(queue, now) - seconds);
+  return in_milliseconds(seconds);
 }
 
 std::chrono::milliseconds WaitModel::at_most(std::uint64_t work_before, std::size_t places,
                                              base::SteadyTime now) const {
-  const Answers told = answers(work_before, places, now);
-  return in_milliseconds(std::max(told.by_rate, told.by_clock));
+  const Queue queue = queue_of(work_before, places, now);
+  const double seconds = by_rate(queue);
+  return in_milliseconds(running_ > 0 ? std::max(seconds, by_clock(queue, now)) : seconds);
 }
 
 std::chrono::microseconds WaitModel::between(std::size_t places, base::SteadyTime now) const {
@@ -164,14 +170,15 @@ std::chrono::microseconds WaitModel::between(std::size_t places, base::SteadyTim
   return std::chrono::ceil<std::chrono::microseconds>(Seconds(seconds));
 }
 
-double WaitModel::by_clock(double ahead, double places, double pace, base::SteadyTime now) const {
+double WaitModel::by_clock(const Queue& queue, base::SteadyTime now) const {
   Ends left{};
-  const std::size_t count = ends(pace, now, left);
+  const std::size_t count = ends(queue.pace, now, left);
   const double each = static_cast<double>(count) / static_cast<double>(running_);
   // The first to end beyond the number of places, as of replicas that go away, free none.
-  const double beyond = (static_cast<double>(running_) - places) * each;
+  const double beyond = (static_cast<double>(running_) - queue.places) * each;
   const auto freeing = std::min(static_cast<std::size_t>(beyond), count - 1);
-  return time_of(ahead * each, left.data() + freeing, count - freeing, mean_work() / pace);
+  return time_of(queue.ahead * each, left.data() + freeing, count - freeing,
+                 mean_work() / queue.pace);
 }
 
 // When the running ones end, soonest first, of a sample of them. Those that should have ended
@@ -180,13 +187,15 @@ std::size_t WaitModel::ends(double pace, base::SteadyTime now, Ends& left) const
   std::size_t count = 0;
   std::size_t late = 0;
   const std::size_t stride = runs_.size() / kSample + 1;
-  for (std::size_t i = 0; i < runs_.size(); ++i) {
-    const Running& run = runs_[(i * stride) % runs_.size()];
-    if (run.work == 0) continue;
-    const double whole = static_cast<double>(run.work) / pace;
-    left[count] = whole - Seconds(now - run.since).count();
-    if (left[count] <= 0) ++late;
-    if (++count == kSample) break;
+  for (std::size_t first = 0; first < stride; ++first) {
+    for (std::size_t i = first; i < runs_.size() && count < kSample; i += stride) {
+      const Running& run = runs_[i];
+      if (run.work == 0) continue;
+      const double whole = static_cast<double>(run.work) / pace;
+      left[count] = whole - Seconds(now - run.since).count();
+      if (left[count] <= 0) ++late;
+      ++count;
+    }
   }
   std::sort(left.begin(), left.begin() + count);
   const double late_by = 2 * surprise_ * mean_work() / pace;

@@ -82,13 +82,15 @@ class WaitModel {
     double seconds = 0;
   };
 
-  struct Answers {
-    double by_rate = 0;  // seconds
-    double by_clock = 0;
+  // What is before a newcomer.
+  struct Queue {
+    double ahead = 0;   // requests
+    double places = 0;  // at least 1
+    double pace = 0;    // of each
   };
 
   void pass(base::SteadyTime now);
-  Answers answers(std::uint64_t work_before, std::size_t places, base::SteadyTime now) const;
+  Queue queue_of(std::uint64_t work_before, std::size_t places, base::SteadyTime now) const;
   void learn(const Running& run, base::SteadyTime now);
   void learn_pace(double running, double work, double seconds);
   double learnt_pace(double running) const;  // of one place; 0: not known
@@ -96,7 +98,9 @@ class WaitModel {
   double oldest(base::SteadyTime now) const;
   double mean_work() const;
   std::size_t ends(double pace, base::SteadyTime now, Ends& left) const;
-  double by_clock(double ahead, double places, double pace, base::SteadyTime now) const;
+  // Both in seconds; by_clock() where something runs.
+  double by_rate(const Queue& queue) const;
+  double by_clock(const Queue& queue, base::SteadyTime now) const;
 
   std::vector<Running> runs_;
   std::vector<Run> free_;  // of runs_

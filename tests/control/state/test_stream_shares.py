@@ -78,10 +78,24 @@ def test_nobody_shares_a_limit_that_there_is_not_or_that_nobody_else_has() -> No
     assert streams_of(None, ["a"], "new", 7) == 1
 
 
-def test_another_limit_is_shared_as_the_one_before_was() -> None:
+def test_another_limit_gives_nobody_more_before_others_were_heard() -> None:
     shares = StreamShares(20, {"a": 16, "b": 4})
-    assert [streams_of(shares, ["a", "b"], name, 40) for name in "ab"] == [29, 11]
+    assert [streams_of(shares, ["a", "b"], name, 40) for name in "ab"] == [16, 4]
+    assert [streams_of(shares, ["a", "b"], name, 10) for name in "ab"] == [8, 2]
+    assert [streams_of(shares, ["a", "b"], name, 1) for name in "ab"] == [1, 1]
     assert [streams_of(shares, ["a", "b"], name, 20) for name in "ab"] == [16, 4]
+
+
+def test_nothing_moves_while_nobody_comes_near_its_part_or_is_refused() -> None:
+    one_has_some = {"a": Demand(under_way=7.0), "b": NONE}
+    assert told(LIMIT, {"a": 10, "b": 10}, one_has_some, a=7) == {"a": 10, "b": 10}
+    one_has_most = {"a": Demand(under_way=9.0), "b": NONE}
+    assert told(LIMIT, {"a": 10, "b": 10}, one_has_most, a=9) == {"a": 10, "b": 3}
+
+
+def test_what_a_gateway_makes_up_takes_no_more_from_others_than_all_would() -> None:
+    demands = {"a": Demand(under_way=2.0**32, rejected=1e9), "b": Demand(rejected=40.0)}
+    assert told(LIMIT, {"a": 17, "b": 3}, demands) == {"a": 10, "b": 3}
 
 
 def test_a_little_more_or_less_under_way_moves_nothing() -> None:

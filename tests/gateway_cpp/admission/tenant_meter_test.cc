@@ -170,8 +170,8 @@ TEST(TenantMeter, AGatewayGrantsItsShareAndAtLeastOne) {
   EXPECT_FALSE(reserved(*meter, 1));
 }
 
-TEST(TenantMeter, RequestsUnderWayAreAllOfTheLimitUntilAPartIsTold) {
-  const auto meter = meter_of({.max_streams = 2, .share_permille = 250});
+TEST(TenantMeter, RequestsUnderWayAreByTheShareUntilAPartIsTold) {
+  const auto meter = meter_of({.max_streams = 8, .share_permille = 250});
   auto one = reserved(*meter, 1);
   auto two = reserved(*meter, 1);
   EXPECT_FALSE(reserved(*meter, 1));

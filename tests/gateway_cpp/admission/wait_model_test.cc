@@ -82,6 +82,20 @@ TEST(WaitModel, SaysWhatAWaitMayBeWhileNobodyKnowsWhetherPlacesComeFreeTogether)
   EXPECT_TRUE(after_seconds_of_one(1).is_sure());
 }
 
+TEST(WaitModel, FindsTheOneThatStillRunsAfterACrowd) {
+  for (const std::size_t crowd : {2U, 64U, 100U, 192U}) {
+    for (std::size_t left = 0; left < crowd; left += 7) {
+      WaitModel model;
+      std::vector<WaitModel::Run> runs;
+      for (std::size_t i = 0; i < crowd; ++i) runs.push_back(model.started(1, at(seconds(0))));
+      for (std::size_t i = 0; i < crowd; ++i) {
+        if (i != left) model.ended(runs[i], at(seconds(2)));
+      }
+      EXPECT_NEAR(model.at_most(0, 1, at(seconds(2))).count(), 2000, 1) << left << " of " << crowd;
+    }
+  }
+}
+
 TEST(WaitModel, TwiceThePlacesHalveTheWait) {
   WaitModel model = after_seconds_of_one(8);
   for (int i = 0; i < 8; ++i) model.started(1, at(milliseconds(200'000 + 125 * i)));

@@ -25,7 +25,7 @@ EXPECTED_FOR = timedelta(seconds=5)
 # Each telling is a snapshot for everybody; gateways that come or go are told of at once.
 TELL_EVERY = timedelta(seconds=5)
 # Tellings that are kept for gateways that have not taken in the one after it.
-TELLINGS = 8
+TELLINGS = 64
 _GONE = (GatewayState.STOPPED, GatewayState.BACKOFF, GatewayState.SILENT)
 
 
@@ -36,7 +36,7 @@ class ShareManager:
         self._keeper = keeper
         self._clock = clock
         self._since = self._looked_at = clock.monotonic()
-        self._told_at = 0.0
+        self._judged_at = self._since
         self._came: dict[tuple[str, str], Counts] = {}  # by tenant and gateway, since `tell`
         self._demands: Mapping[str, Mapping[str, Demand]] = {}  # by tenant and gateway
         # What was told before, and the last version of routes that went by it.
@@ -57,14 +57,16 @@ class ShareManager:
         if seconds <= 0:
             return
         self._follow(view, members, seconds)
-        if told.members == members and now - self._told_at < TELL_EVERY.total_seconds():
+        if not members:  # the last shares hold
             return
+        if told.members == members and now - self._judged_at < TELL_EVERY.total_seconds():
+            return
+        self._judged_at = now
         shares = Shares(
             members, next_shares(told, members, self._demands), self._streams(view, members)
         )
         if shares == told:
             return
-        self._told_at = now
         self._earlier.append((view.published.version, told))
 
         def step(view: ClusterView) -> ClusterView:
@@ -78,9 +80,11 @@ class ShareManager:
         running = {tenant for report in reports.values() for tenant in report.streams}
         busy = self._demands.keys() | {tenant for tenant, _ in self._came} | running
         demands = {
-            tenant: joined(self._after(seconds, tenant, before, reports), before, members)
+            tenant: self._after(seconds, tenant, before, reports)
             for tenant in busy & view.tenancy.tenants.keys()
         }
+        if before != members:
+            demands = {name: joined(of, before, members) for name, of in demands.items()}
         self._demands = {
             tenant: of for tenant, of in demands.items() if any(of[name] != Demand() for name in of)
         }
@@ -98,7 +102,7 @@ class ShareManager:
         for name in members:
             came = self._came.get((tenant, name), Counts())
             runs = reports[name].streams.get(tenant, 0) if name in reports else 0
-            demand = known.get(name, Demand())
+            demand = known.get(name) or Demand(under_way=runs)  # of a head that has just begun
             found[name] = demand.after(seconds, came.requests, came.rejected, came.tokens, runs)
         return found
 

@@ -57,8 +57,16 @@ def gateway_report(message: routes_pb2.GatewayReport) -> GatewayReport:
         connections=message.connections,
         instance=message.instance,
         doubts=tuple((d.replica_id, d.reason, d.for_ms) for d in message.doubts),
-        streams={each.tenant: each.under_way for each in message.streams},
+        streams=_streams(message),
     )
+
+
+def _streams(message: routes_pb2.GatewayReport) -> dict[str, int]:
+    """By tenant; of one that is told twice, the most."""
+    found: dict[str, int] = {}
+    for each in message.streams:
+        found[each.tenant] = max(found.get(each.tenant, 0), each.under_way)
+    return found
 
 
 def suspect(message: routes_pb2.Suspect) -> Suspect:

@@ -12,13 +12,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.control.state.demand import Demand
-from penstock.control.state.dividing import divided, equal_part, exactly, rounded
+from penstock.control.state.dividing import equal_part, exactly, rounded
 
 # A part is told anew when the one by demand is off by more than this of itself, this of the limit,
 # and what rounding makes.
 MOVED_BY, MOVED_OF_LIMIT, ROUNDING = 0.1, 0.01, 0.5
 # Requests under way, of which so many say little: far below it parts are equal.
 IDLE = 1.0
+# Parts stay as they are until one has so much of its own under way, or lately refused so many a
+# second (one of the last twenty seconds): before that nobody needs another.
+NEAR, REFUSES = 0.8, 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +42,11 @@ class StreamShares:
     of: Mapping[str, int]
 
     def under(self, limit: int) -> Mapping[str, int]:
-        """These, where the limit is another by now."""
-        return self.of if limit == self.limit else divided(self.of, limit)
+        """These, where the limit is another by now: none is larger, as what it would have more may
+        still run elsewhere."""
+        if limit >= self.limit:
+            return self.of
+        return {name: max(1, part * limit // self.limit) for name, part in self.of.items()}
 
 
 def streams_of(told: StreamShares | None, members: Sequence[str], gateway: str, limit: int) -> int:
@@ -88,7 +94,11 @@ def next_streams(
         name: max(told.get(name, 0), holdings.runs.get(name, 0), holdings.unheard.get(name, 0))
         for name in target
     }
-    others = sum(runs for name, runs in holdings.runs.items() if name not in target)
+    others = sum(
+        max(runs, holdings.unheard.get(name, 0))
+        for name, runs in holdings.runs.items()
+        if name not in target
+    )
     free = max(0, limit - others - sum(held.values()))
     wanting = {name: float(want - held[name]) for name, want in target.items() if want > held[name]}
     gains = _split(min(free, int(sum(wanting.values()))), wanting)
@@ -100,9 +110,12 @@ def next_streams(
 def _target(
     limit: int, told: Mapping[str, int], demands: Mapping[str, Demand]
 ) -> Mapping[str, int]:
-    """By demand, whatever runs elsewhere; as told where that is near it and all is given."""
-    exact = exactly(_weights(demands), limit)
+    """By demand, whatever runs elsewhere; as told where all is given and nobody needs more, or what
+    is told is near it."""
+    exact = exactly(_weights(limit, demands), limit)
     if told.keys() == demands.keys() and sum(told.values()) >= limit:
+        if not any(_needs_more(told[name], demand) for name, demand in demands.items()):
+            return told
         moved = any(
             abs(part - told[name]) > MOVED_BY * told[name] + MOVED_OF_LIMIT * limit + ROUNDING
             for name, part in exact.items()
@@ -112,11 +125,19 @@ def _target(
     return rounded(exact, limit)
 
 
-def _weights(demands: Mapping[str, Demand]) -> dict[str, float]:
+def _needs_more(part: int, demand: Demand) -> bool:
+    return demand.under_way > NEAR * part or demand.rejected > REFUSES
+
+
+def _weights(limit: int, demands: Mapping[str, Demand]) -> dict[str, float]:
     """Requests that would be under way without a limit: those that are, and those that were refused
-    within a second, after which a refused client asks again."""
-    little = IDLE / len(demands)
-    return {name: demand.under_way + demand.rejected + little for name, demand in demands.items()}
+    within a second, after which a refused client asks again; whatever a gateway says, none has use
+    for more than all."""
+    little = IDLE / max(1, len(demands))
+    return {
+        name: min(demand.under_way + demand.rejected, limit) + little
+        for name, demand in demands.items()
+    }
 
 
 def _split(count: int, weights: Mapping[str, float]) -> dict[str, int]:
