@@ -16,8 +16,8 @@ struct Places {
 };
 
 // A gateway is never refused a first call. Below its fair share, floor(limit / gateways), it takes
-// any place that is left. Beyond it, a place has to be left when each other gateway has sent as many
-// unseen calls as this one, and at least one: so sends that race between two reports do not
+// any place that is left. Beyond it, a place has to be left when each other gateway has sent as
+// many unseen calls as this one, and at least one: so sends that race between two reports do not
 // overfill, and what ends goes to those that have less than their share. An engine whose own queue
 // is not empty gets no second call.
 bool has_place(const Places& places);
