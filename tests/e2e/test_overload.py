@@ -106,6 +106,7 @@ async def _closed_loop(system: System, *, clients: int, seconds: float) -> Load:
 async def test_a_flood_of_one_tenant_moves_anothers_waits_by_its_share_only(
     system: System,
 ) -> None:
+    await asyncio.to_thread(scale, system, 2)
     configure(system, max_ongoing=2, max_queued=100, wait_budget_ms=0)
     keys = {}
     for name in ("flood", "calm"):
