@@ -18,9 +18,11 @@ std::uint32_t share_of(std::uint32_t limit, std::uint32_t permille) {
   return std::clamp<std::uint32_t>(static_cast<std::uint32_t>(part), 1, limit);
 }
 
-Refusal limited(milliseconds in, const std::string& what, std::uint32_t limit) {
-  return {DropReason::kRateLimited, retry_in(in),
-          std::to_string(limit) + " " + what + " in this gateway"};
+// `here`: this gateway's part of the limit.
+Refusal limited(milliseconds in, const std::string& what, std::uint32_t here, std::uint32_t limit) {
+  std::string detail = std::to_string(here) + " " + what;
+  if (here < limit) detail += " in this gateway, its part of " + std::to_string(limit);
+  return {DropReason::kRateLimited, retry_in(in), std::move(detail)};
 }
 
 }  // namespace
@@ -116,15 +118,18 @@ std::variant<TenantReservation, Refusal> TenantMeter::reserve(std::uint64_t toke
 std::optional<Refusal> TenantMeter::refuses(std::uint64_t tokens, base::SteadyTime now,
                                             base::WallTime wall) const {
   if (max_streams_ != 0 && streams_ >= max_streams_) {
-    return limited(std::chrono::seconds(1), "requests under way", max_streams_);
+    return limited(std::chrono::seconds(1), "requests under way", max_streams_,
+                   limits_.max_streams);
   }
   if (requests_.limit != 0 && requests_.level < 1) {
-    return limited(requests_.until(1, now), "requests a minute", requests_.limit);
+    return limited(requests_.until(1, now), "requests a minute", requests_.limit,
+                   limits_.requests_per_minute);
   }
   if (tokens_.limit != 0) {
     const double wanted = std::min<double>(static_cast<double>(tokens), tokens_.limit);
     if (tokens_.level < wanted) {
-      return limited(tokens_.until(wanted, now), "tokens a minute", tokens_.limit);
+      return limited(tokens_.until(wanted, now), "tokens a minute", tokens_.limit,
+                     limits_.tokens_per_minute);
     }
   }
   const bool over = limits_.quota_resets_at != base::WallTime{} && limits_.quota_resets_at <= wall;

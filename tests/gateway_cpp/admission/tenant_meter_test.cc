@@ -167,7 +167,7 @@ TEST(TenantMeter, AGatewayGrantsItsShareAndAtLeastOne) {
   EXPECT_EQ(state.tokens->limit, 250U);
   auto one = reserved(*meter, 1);
   EXPECT_TRUE(one);
-  EXPECT_FALSE(reserved(*meter, 1));
+  EXPECT_EQ(refused(*meter, 1).detail, "1 requests under way in this gateway, its part of 3");
 }
 
 TEST(TenantMeter, RequestsUnderWayAreByTheShareUntilAPartIsTold) {

@@ -138,7 +138,8 @@ def _value(name: str, text: str) -> Any:
         return [part.strip() for part in text.split(",") if part.strip()]
     if name == SALT:
         return None if text == OWN else text
-    return int(text) if text.isascii() and text.isdecimal() else text
+    digits = text.removeprefix("-")
+    return int(text) if digits.isascii() and digits.isdecimal() else text
 
 
 def _told(name: str, value: Any) -> str:

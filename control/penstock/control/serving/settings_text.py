@@ -35,6 +35,10 @@ def pairs(words: Iterable[str], what: str, example: str) -> dict[str, str]:
     return found
 
 
+# Whose message leaves out the value; that of a text may be long, or nobody's business.
+_NUMBERS = ("int_type", "int_parsing", "int_from_float", "greater_than_equal", "less_than_equal")
+
+
 def checked(kind: type[M], values: dict[str, Any]) -> M:
     """The values as the admin API takes them. Raises `InvalidSetting`."""
     try:
@@ -50,6 +54,8 @@ def _told(kind: type[BaseModel], error: ValidationError) -> Iterator[str]:
         here = each["type"] == "extra_forbidden" and len(each["loc"]) == 1
         unknown |= here
         message = "there is no such key" if here else each["msg"]
+        if each["type"] in _NUMBERS:
+            message += f", not {each['input']!r}"
         yield f"{'.'.join(map(str, each['loc']))}: {message}"
     if unknown:
         yield f"there are {', '.join(kind.model_fields)}"
