@@ -23,7 +23,7 @@ from places import LOGS, ROOT
 
 def prepare(purpose: str, engine: str) -> None:
     """All steps of set-up for a purpose. Raises `SetupError`."""
-    real_engine = engine != "simulated"
+    real_engine = engine == "vllm"
     system = [*system_packages.BUILD, *system_packages.python_packages()]
     locks = [vllm_build.choose(os.environ, python_env.installed_build()) if real_engine else "core"]
     if real_engine:
@@ -66,8 +66,7 @@ def main() -> int:
     parser.add_argument(
         "--engine",
         default="vllm",
-        choices=["vllm", "simulated"],
-        help="simulated needs neither torch nor vLLM",
+        help="any but vllm needs neither torch nor vLLM",
     )
     args = parser.parse_args()
     try:

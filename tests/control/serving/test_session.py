@@ -23,6 +23,7 @@ from penstock.control.errors import CannotStart, InvalidInput, Unavailable
 from penstock.control.serving.children import Child
 from penstock.control.serving.options import Adapter, ServeOptions
 from penstock.control.serving.session import Session
+from penstock.control.state.trial import Question
 from tests.control.serving.pictures import gateway
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_launcher import FakeLauncher
@@ -90,7 +91,7 @@ class Gateway:
     async def ready(self) -> bool:
         raise AssertionError("no key is asked for")
 
-    async def ask(self, model: str) -> None:
+    async def ask(self, question: Question) -> None:
         raise AssertionError("there is no model to ask")
 
 

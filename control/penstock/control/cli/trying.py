@@ -13,6 +13,7 @@ from penstock.control.cli.asking import asks_head, say_json
 from penstock.control.cli.money import dollars
 from penstock.control.cli.options import AsJson
 from penstock.control.cli.tables import Note, listing, notes, show
+from penstock.control.state.trial import EMBEDDINGS, GENERATING
 
 Name = Annotated[str, typer.Argument(help="The deployment, as clients name it.")]
 DAY_COLUMNS = ("day", "USD", "requests", "prompt", "completion")
@@ -49,7 +50,9 @@ def spend(head: Head, name: Name, as_json: AsJson = False) -> None:
 
 
 def _lines(told: TrialModel) -> list[str]:
-    said = repr(told.text) if not told.dimensions else f"a vector of {told.dimensions} numbers"
+    said = f"a vector of {told.dimensions} numbers" if told.dimensions else repr(told.text)
+    if told.endpoint not in (*GENERATING, EMBEDDINGS):
+        said = f"{told.endpoint} works"
     tokens = f"{told.prompt_tokens} prompt tokens, {told.completion_tokens} completion tokens"
     version = f" {told.backend_version}" if told.backend_version else ""
     return [

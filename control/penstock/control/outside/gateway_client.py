@@ -8,6 +8,7 @@ from typing import Any, Self
 import httpx
 
 from penstock.control.errors import Unauthenticated, Unavailable
+from penstock.control.state.trial import Question
 
 TIMEOUT = timedelta(seconds=30)
 
@@ -41,11 +42,10 @@ class GatewayClient:
         """Whether it has a replica that can be sent requests; needs no key."""
         return (await self._reply("GET", "/readyz")).is_success
 
-    async def ask(self, model: str) -> None:
-        """One token, generated for real."""
-        await self._call(
-            "POST", "/v1/completions", json={"model": model, "prompt": "Hello", "max_tokens": 1}
-        )
+    async def ask(self, question: Question) -> None:
+        """Has a model compute an answer, which nobody reads."""
+        headers = {"content-type": "application/json"}
+        await self._call("POST", question.path, content=question.body, headers=headers)
 
     async def _call(self, method: str, path: str, **more: Any) -> dict[str, Any]:
         reply = await self._reply(method, path, **more)

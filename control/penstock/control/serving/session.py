@@ -26,6 +26,7 @@ from penstock.control.serving.children import Child
 from penstock.control.serving.events import Picture, happened
 from penstock.control.serving.options import LABELS, Adapter, ServeOptions
 from penstock.control.serving.progress import failure, loading_phase, newest_step
+from penstock.control.state.trial import Question, proof_for
 
 POLL_EVERY = timedelta(milliseconds=100)
 WATCH_EVERY = timedelta(seconds=1)
@@ -81,8 +82,8 @@ class Gateway(Protocol):
     async def ready(self) -> bool:
         """Whether it has a replica that can be sent requests."""
 
-    async def ask(self, model: str) -> None:
-        """One token, generated for real."""
+    async def ask(self, question: Question) -> None:
+        """An answer, computed for real."""
 
 
 class Shown(Protocol):
@@ -220,7 +221,7 @@ class Session:
         await self._until(self._listed, "waiting for the gateway", ANSWER_DEADLINE)
         # A simulated engine may have been told to die of its first token, a provider's costs money.
         if self._options.engine == "vllm" and not self._asks_for_keys:
-            await self._until(self._answers, "asking for a first token", ANSWER_DEADLINE)
+            await self._until(self._answers, "asking for a first answer", ANSWER_DEADLINE)
 
     async def _watch(self) -> None:
         picture = await self._look()
@@ -275,8 +276,11 @@ class Session:
             return await self._ready_for_keys()
 
     async def _answers(self) -> bool:
+        served = {path for each in await self._replicas() for path in each.endpoints}
+        question = proof_for(self._options.name, served)
         try:
-            await self._gateway.ask(self._options.name)
+            if question is not None:
+                await self._gateway.ask(question)
         except Unauthenticated:
             return await self._ready_for_keys()
         return True

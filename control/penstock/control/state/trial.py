@@ -12,9 +12,19 @@ from penstock.control.errors import NotTestable
 CHAT = "/v1/chat/completions"
 COMPLETIONS = "/v1/completions"
 EMBEDDINGS = "/v1/embeddings"
+GENERATING = (CHAT, COMPLETIONS)
 MOST_TOKENS = 16
 _SAID = "Say hello in one short sentence."
 _BEGUN = "Once upon a time"
+_ASKED: dict[str, dict[str, Any]] = {
+    CHAT: {"messages": [{"role": "user", "content": _SAID}]},
+    COMPLETIONS: {"prompt": _BEGUN},
+    EMBEDDINGS: {"input": _SAID},
+    "/classify": {"input": _SAID},
+    "/v1/score": {"text_1": _SAID, "text_2": _BEGUN},
+    "/v1/rerank": {"query": _SAID, "documents": [_BEGUN]},
+    "/pooling": {"input": _SAID},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +66,31 @@ class Said:
 def question_for(deployment: str, endpoints: Collection[str]) -> Question:
     """What a replica that serves these paths can be asked; one that names none is taken to chat.
     Raises `NotTestable`."""
-    bodies: dict[str, dict[str, Any]] = {
-        CHAT: {"messages": [{"role": "user", "content": _SAID}], "stream": True},
-        COMPLETIONS: {"prompt": _BEGUN, "stream": True},
-        EMBEDDINGS: {"input": _SAID},
-    }
-    for path, body in bodies.items():
-        if path in (endpoints or (CHAT,)):
-            limit = {} if path == EMBEDDINGS else {"max_tokens": MOST_TOKENS}
-            return Question(path, json.dumps({"model": deployment, **body, **limit}).encode())
-    raise NotTestable(
-        f"{deployment!r} serves {', '.join(sorted(endpoints))}: a test asks {CHAT},"
-        f" {COMPLETIONS} or {EMBEDDINGS}; send it a request of its own kind"
-    )
+    paths = endpoints or (CHAT,)
+    path = next((path for path in _ASKED if path in paths), None)
+    if path is None:
+        raise NotTestable(
+            f"{deployment!r} serves {', '.join(sorted(endpoints))}: a test asks one of"
+            f" {', '.join(_ASKED)}; send it a request of its own kind"
+        )
+    extra = {"max_tokens": MOST_TOKENS, "stream": True} if path in GENERATING else {}
+    return Question(path, _body(deployment, path, extra))
+
+
+def proof_for(deployment: str, endpoints: Collection[str]) -> Question | None:
+    """The smallest request that shows that the model computes; None: it serves none that is known.
+
+    Text is completed rather than chatted about: a model without a chat template can only do that.
+    """
+    paths = sorted((path for path in _ASKED if path in endpoints), key=lambda it: it == CHAT)
+    if not paths:
+        return None
+    extra = {"max_tokens": 1} if paths[0] in GENERATING else {}
+    return Question(paths[0], _body(deployment, paths[0], extra))
+
+
+def _body(deployment: str, path: str, extra: dict[str, Any]) -> bytes:
+    return json.dumps({"model": deployment, **_ASKED[path], **extra}).encode()
 
 
 def said_in(path: str, body: bytes) -> Said:
