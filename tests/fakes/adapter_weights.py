@@ -26,6 +26,7 @@ class FakeWeights:
         self.go = asyncio.Event()
         self.adding = 0
         self.closed: set[str] = set()
+        self.kept: dict[str, Exception] = {}  # why the engine does not let go of it
         self.stuck: set[str] = set()  # refused to leave: they came into use meanwhile
         self._uses = 0
         self._awaited: set[str] = set()
@@ -52,6 +53,8 @@ class FakeWeights:
     async def remove(self, name: str) -> bool:
         if self.calls.get(name) or name in self.stuck:
             return False
+        if error := self.kept.get(name):
+            raise error
         self.removed.append(name)
         del self.held[name], self.calls[name]
         self.closed.discard(name)

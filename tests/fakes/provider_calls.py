@@ -52,11 +52,15 @@ class CostSink(EventSink):
 
     def __init__(self) -> None:
         super().__init__()
-        self.spent: Callable[[], Usage] = Usage
+        self._usage: Callable[[], Usage | None] = Usage
 
-    def costs(self, usage: Callable[[], Usage]) -> None:
+    def costs(self, usage: Callable[[], Usage | None]) -> None:
         """See `Sink`."""
-        self.spent = usage
+        self._usage = usage
+
+    def spent(self) -> Usage:
+        """What it has cost so far."""
+        return self._usage() or Usage()
 
 
 async def spent(engine: ProviderEngine, one: Call) -> Usage:

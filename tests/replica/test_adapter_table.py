@@ -132,6 +132,18 @@ async def test_the_least_recently_used_makes_room() -> None:
     assert _names(table) == ["a@1", "c@1"]
 
 
+async def test_what_the_engine_does_not_let_go_of_keeps_its_slot() -> None:
+    table, weights, _ = _table(slots=1)
+    await table.load(_adapter("a"))
+    weights.kept["a@1"] = EngineError("it is busy")
+    with _unavailable(Code.LOAD_FAILED, "it is busy"):
+        await table.load(_adapter("b"))
+    assert (_names(table), list(weights.held)) == (["a@1"], ["a@1"])
+    del weights.kept["a@1"]
+    await table.load(_adapter("c"))
+    assert (_names(table), list(weights.held)) == (["c@1"], ["c@1"])
+
+
 async def test_nothing_in_use_or_pinned_makes_room() -> None:
     table, weights, _ = _table()
     await table.load(_adapter("a", pinned=True))

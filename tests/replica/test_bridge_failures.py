@@ -13,6 +13,8 @@ from penstock.replica.engine import (
     Chunk,
     Event,
     Failed,
+    Sink,
+    Usage,
 )
 from penstock.v1 import common_pb2
 from tests.fakes.bridged import (
@@ -60,6 +62,61 @@ async def test_a_cancel_that_comes_along_with_its_start_leaves_nothing() -> None
         bridge._cancel(1, b"")
     assert not bridge._running
     assert not engine.calls
+
+
+class _LastsUntil(FakeEngine):
+    """Answers nothing; what it has had of a call is told by the call's adapter."""
+
+    def __init__(self) -> None:
+        super().__init__(two_chunks)
+        self.end = asyncio.Event()
+
+    async def answer(self, call: Call, sink: Sink) -> None:
+        if call.adapter == "had@1":
+            sink.costs(lambda: Usage(7, 2))
+        elif call.adapter == "tokenized@1":
+            sink.costs(lambda: None)
+        await self.end.wait()
+
+
+async def test_of_a_lost_engine_only_calls_that_it_never_had_may_be_tried_elsewhere() -> None:
+    paper, engine = Paper(), _LastsUntil()
+    async with asyncio.TaskGroup() as tasks:
+        bridge = Bridge(paper, engine, FACTS, tasks)
+        for key, adapter in enumerate(("had@1", "tokenized@1", "awaited@1")):
+            bridge._start(key, request(adapter=adapter).SerializeToString())
+        await asyncio.sleep(0)
+        bridge.fail_all(Failed(503, "server_error", "engine_dead", "The engine died"))
+        engine.end.set()
+    told = {
+        key: (code, retry, prompt)
+        for (key, _, _, _, code, _, _, _, retry, _, prompt, *_) in (
+            write for batch in paper.batches for write in batch
+        )
+    }
+    never, elsewhere = common_pb2.RETRY_NEVER, common_pb2.RETRY_BEFORE_FIRST_TOKEN
+    assert told == {
+        0: ("engine_dead", never, 7),
+        1: ("engine_dead", elsewhere, 0),
+        2: ("engine_dead", elsewhere, 0),
+    }
+
+
+async def test_a_task_that_is_cancelled_though_its_client_is_there_is_a_failure() -> None:
+    paper, engine = Paper(), _LastsUntil()
+    async with asyncio.TaskGroup() as tasks:
+        bridge = Bridge(paper, engine, FACTS, tasks)
+        for key in (1, 2):
+            bridge._start(key, request().SerializeToString())
+        await asyncio.sleep(0)
+        bridge._cancel(2, b"")
+        task = bridge._running[1].task
+        assert task
+        task.cancel()
+    (unasked, asked) = sorted(write for batch in paper.batches for write in batch)
+    assert (unasked[1], unasked[4]) == (wire.FAILED, "engine_stopped")
+    assert unasked[8] == common_pb2.RETRY_BEFORE_FIRST_TOKEN
+    assert asked[1] == wire.CANCELLED
 
 
 async def test_a_call_that_cannot_be_read_is_the_only_one_to_fail() -> None:

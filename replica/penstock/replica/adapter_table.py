@@ -132,8 +132,8 @@ class AdapterTable:
             self._take(adapter, held)
 
     async def unload(self, name: str) -> bool:
-        """Takes the adapter out of the engine. False: it is in use, or just being loaded. What is
-        not held is gone already."""
+        """Takes the adapter out of the engine. False: it is in use, just being loaded, or the
+        engine does not let go of it. What is not held is gone already."""
         if name in self._loads:
             return False
         async with self._turn:
@@ -263,9 +263,13 @@ class AdapterTable:
 
     async def _remove(self, name: str) -> bool:
         # Gone before the engine is asked: no call may begin with it meanwhile.
-        held = self._held.pop(name)
-        if not await self.weights.remove(name):
-            self._held[name] = held
+        held, gone = self._held.pop(name), False
+        try:
+            gone = await self.weights.remove(name)
+        finally:
+            if not gone:
+                self._held[name] = held  # and so its slot is not taken for a free one
+        if not gone:
             return False
         log.info("adapter unloaded", extra={"adapter": name})
         self._changed()

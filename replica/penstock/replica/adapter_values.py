@@ -114,7 +114,8 @@ class Weights(Protocol):
         ...
 
     async def remove(self, name: str) -> bool:
-        """Takes the adapter out of the engine. False: a call uses it."""
+        """Takes the adapter out of the engine. False: it stays, for a call uses it or the engine
+        does not let go of it."""
         ...
 
     def close(self, name: str) -> None:

@@ -63,7 +63,7 @@ class EventSink:
         """See `Sink`."""
         self._end(failed)
 
-    def costs(self, usage: Callable[[], Usage]) -> None:
+    def costs(self, usage: Callable[[], Usage | None]) -> None:
         """See `Sink`; nobody here asks."""
 
     def when_gone(self, leave: Callable[[], None]) -> None:

@@ -12,6 +12,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final, Protocol
 
 from penstock.replica import wire
@@ -91,7 +92,7 @@ class _Answer:
         self._paused = False
         self._room: asyncio.Event | None = None
         self._leave: Callable[[], None] | None = None
-        self._usage: Callable[[], Usage] = Usage
+        self._usage: Callable[[], Usage | None] = _never_had
         self.task: asyncio.Task[None] | None = None
 
     def accept(self, call: Call) -> None:
@@ -130,9 +131,14 @@ class _Answer:
 
     def fail(self, failed: Failed) -> None:
         if self._open:
-            self._end(wire.failed_write(self._key, failed, self._usage()))
+            self._end(wire.failed_write(self._key, failed, self._usage() or Usage()))
 
-    def costs(self, usage: Callable[[], Usage]) -> None:
+    def lose(self, failed: Failed) -> None:
+        """The engine is lost. What it never had did not end it, and may be tried elsewhere."""
+        had = self._usage() is not None
+        self.fail(failed if had else replace(failed, retryable=True))
+
+    def costs(self, usage: Callable[[], Usage | None]) -> None:
         self._usage = usage
 
     def when_gone(self, leave: Callable[[], None]) -> None:
@@ -159,9 +165,11 @@ class _Answer:
             self.task.cancel()
 
     def over(self) -> None:
-        """The engine works on it no more. Who did not want the rest is told what it cost."""
+        """The engine works on it no more. Who did not want the rest is told what it cost; where
+        nobody asked for this end, it is a failure."""
+        self.fail(_STOPPED)
         if not self._ended:
-            self._end(wire.cancelled_write(self._key, self._usage()))
+            self._end(wire.cancelled_write(self._key, self._usage() or Usage()))
 
     def _age_us(self) -> int:
         return int((time.monotonic() - self._accepted) * 1e6)
@@ -211,7 +219,7 @@ class Bridge:
     def fail_all(self, failed: Failed) -> None:
         """Ends every answer with this, and with what it cost; it is on its way on return."""
         for answer in self._running.values():
-            answer.fail(failed)
+            answer.lose(failed)
         self._flush()
 
     def _over(self, key: int) -> None:
@@ -256,6 +264,19 @@ def _failure_of(error: Exception) -> Failed:
     message = f"The engine failed: {type(error).__name__}: {error}"
     return Failed(500, "server_error", "engine_error", message)
 
+
+def _never_had() -> None:
+    """What a call has cost that has not got to an engine."""
+
+
+_STOPPED: Final = Failed(
+    503,
+    "server_error",
+    "engine_stopped",
+    "The replica stopped working on this answer before its end.",
+    retryable=True,
+)
+"""The end of an answer whose task was cancelled though its client is there."""
 
 _OUT_OF_MEMORY: Final = Failed(
     503,

@@ -219,9 +219,10 @@ class Sink(Protocol):
         """The answer ends here, for this reason."""
         ...
 
-    def costs(self, usage: Callable[[], Usage]) -> None:
-        """Names what tells what the call has cost so far. It is asked where the call fails; where
-        its client does not want the rest, once `Engine.answer` has ended."""
+    def costs(self, usage: Callable[[], Usage | None]) -> None:
+        """Names what tells what the call has cost so far; None: the engine never had it, and its
+        end is not the call's doing, as where nothing was named. It is asked where the call fails;
+        where its client does not want the rest, once `Engine.answer` has ended."""
         ...
 
     def when_gone(self, leave: Callable[[], None]) -> None:

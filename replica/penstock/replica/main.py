@@ -296,7 +296,7 @@ def _adapter_room(settings: Settings) -> AdapterRoom:
 
 def _lost(code: str, message: str) -> Failed:
     """How calls end that an engine took along. Any of them may be what ended it: none is tried on
-    another engine, but for those that never got into this one (see `Switchboard::fail_all`)."""
+    another engine, but for those that never got into this one (see `Bridge.fail_all`)."""
     return Failed(503, "server_error", code, message)
 
 

@@ -71,12 +71,17 @@ class Ledger:
         self.leave = leave
 
 
+def _made(sink: Ledger) -> int:
+    """Tokens that the engine has made for it."""
+    return (sink.usage() or Usage()).completion_tokens
+
+
 async def _left(engine: VllmEngine, content: bytes, path: str, *, tokens: int) -> Usage:
     """What a call has cost whose client left when so many tokens were made."""
     sink = Ledger()
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(engine.answer(call(content, path), sink))
-        await until(lambda: sink.usage().completion_tokens >= tokens, "the tokens are made")
+        await until(lambda: _made(sink) >= tokens, "the tokens are made")
         sink.leave()
     usage: Usage = sink.usage()
     return usage

@@ -9,15 +9,18 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
+from penstock.adapters.fitness import FamilyLimits
 from penstock.replica.adapter_values import AdapterUnavailable, Prepared
 from penstock.replica.answers import events_of
 from penstock.replica.default_model import shipped
 from penstock.replica.engine import AdapterSource, Chunk, EngineError
+from penstock.replica.vllm.adapters import VllmWeights
 from penstock.replica.vllm.engine import VllmEngine
 from tests.fakes.lora_adapters import random_adapter
 from tests.replica.vllm.conftest import ADAPTERS, CONTENTS
@@ -227,6 +230,37 @@ async def test_an_adapter_stays_until_vllm_is_done_with_its_last_request(
     assert await engine.adapters.unload(adapter.name)
     states = engine.launched.llm.output_processor.request_states
     assert not [state for state in states.values() if state.lora_name]
+
+
+class _Unwilling:
+    """As vLLM's engine client, which lets go of an adapter only where it is `willing`."""
+
+    output_processor = SimpleNamespace(request_states={})
+
+    def __init__(self) -> None:
+        self.willing = False
+
+    async def add_lora(self, request: Any) -> bool:
+        return True
+
+    async def pin_lora(self, lora_id: int) -> bool:
+        return True
+
+    async def remove_lora(self, lora_id: int) -> bool:
+        if not self.willing:
+            raise RuntimeError("busy")
+        return True
+
+
+async def test_an_adapter_that_vllm_does_not_let_go_of_is_kept_and_tried_again() -> None:
+    weights, llm, requests = VllmWeights(None), _Unwilling(), dict[str, Any]()
+    weights.open(llm, SimpleNamespace(lora_requests=requests), FamilyLimits())
+    await weights.add(Prepared(AdapterSource("a@1", digest="d"), Path("/a")))
+    assert not await weights.remove("a@1")
+    assert list(requests) == list(weights.uses()) == ["a@1"], "calls find it as before"
+    llm.willing = True
+    assert await weights.remove("a@1")
+    assert not requests
 
 
 async def test_a_deadline_holds_while_the_adapter_is_loaded(engine: VllmEngine) -> None:

@@ -124,7 +124,8 @@ async def test_another_path_is_not_found(engine: VllmEngine) -> None:
 
 async def test_resuming_is_refused_for_now(engine: VllmEngine) -> None:
     failed = (await ask(engine, chat(), CHAT, resume=Resume((), 0, 0, 0))).failed
-    assert (failed.status, failed.code, failed.retryable) == (400, "unsupported", False)
+    assert (failed.status, failed.code, failed.retryable) == (503, "resume_unsupported", False)
+    assert failed.fault == "upstream", "the client asked for nothing of the kind"
 
 
 async def test_engine_controls_of_a_client_change_nothing(engine: VllmEngine) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.replica.engine import Call, TokenGroup
+from penstock.replica.engine import Call, TokenGroup, Usage
 from penstock.replica.vllm.tap import CallTap, RequestDropped
 
 
@@ -39,6 +39,18 @@ def test_usage_times_and_reasons_add_up_over_a_stream() -> None:
     assert (done.queue_us, done.prefill_us, done.decode_us) == (500_000, 500_000, 0)
     assert done.finish_reasons == ("stop",)
     assert tap.complete()
+
+
+def test_what_a_call_cost_is_told_once_the_engine_has_had_any_of_it() -> None:
+    tap = _tap()
+    tap.begin(1)
+    assert tap.usage() is None
+    tap.entered(
+        SimpleNamespace(
+            request_id="r", parent_req=None, prompt_len=5, num_cached_tokens=0, detokenizer=None
+        )
+    )
+    assert tap.usage() == Usage(prompt_tokens=5)
 
 
 def test_several_prompts_number_their_choices_through() -> None:

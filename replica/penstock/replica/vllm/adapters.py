@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
@@ -24,6 +25,8 @@ from penstock.replica.adapter_values import Contents, Prepared, Use
 from penstock.replica.engine import AdapterSource, EngineError
 from penstock.replica.vllm import causes
 from penstock.replica.vllm.adapter_files import look_at
+
+log = logging.getLogger(__name__)
 
 _LOOK_AGAIN_S: Final = 0.05
 
@@ -78,14 +81,17 @@ class VllmWeights:
         """See `Weights`. From the first moment on no call finds the name."""
         if self._calls[name] or self._engine_has(name):
             return False
-        request = self._requests.pop(name)
-        del self._calls[name], self._last[name]
+        request, calls, last = self._requests.pop(name), self._calls.pop(name), self._last.pop(name)
+        gone = False
         try:
             await self._llm.remove_lora(request.lora_int_id)
-        except Exception as error:
-            cause = causes.shortened(str(error) or type(error).__name__)
-            raise EngineError(f"adapter {name}: not unloaded: {cause}") from error
-        return True
+            gone = True
+        except Exception:
+            log.exception("vLLM does not let go of adapter %s, which keeps its slot", name)
+        finally:
+            if not gone:
+                self._requests[name], self._calls[name], self._last[name] = request, calls, last
+        return gone
 
     def close(self, name: str) -> None:
         """See `Weights`: calls ask the adapter table before they use an adapter."""

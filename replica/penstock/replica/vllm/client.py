@@ -115,12 +115,12 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
                     saw(output)
                     yield output
             except EngineDeadError:
-                tap.lost = errors.engine_dead(self.death(), aboard=True)
+                tap.lost = errors.engine_dead(self.death(), aboard=tap.aboard())
                 raise
             except EngineGenerateError as error:
                 if self.fault is not None:
                     # No answer comes any more, and any request aboard may be what did it.
-                    tap.lost = errors.engine_dead(self.death(), aboard=True)
+                    tap.lost = errors.engine_dead(self.death(), aboard=tap.aboard())
                     raise
                 cause = error.__cause__ or error
                 body, begun = tap.call.body, tap.head_known()

@@ -222,7 +222,7 @@ class VllmEngine:
         if call.path not in self._running().endpoints:
             return errors.unsupported_endpoint(call, self._running().endpoints)
         if call.resume is not None:
-            return errors.client_error(400, "unsupported", "This replica cannot resume an answer.")
+            return errors.cannot_resume()
         unasked = call.adapter and not call.adapter_digest
         if unasked and self._table.find(call.adapter) is None:
             return errors.unknown_adapter(call)

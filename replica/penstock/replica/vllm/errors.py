@@ -40,6 +40,12 @@ def unsupported_endpoint(call: Call, served: Iterable[str]) -> Failed:
     return replace(failed, retryable=True)
 
 
+def cannot_resume() -> Failed:
+    """What another replica began; the client asked for nothing of the kind."""
+    message = "This replica cannot go on with an answer that another began."
+    return Failed(503, "server_error", "resume_unsupported", message)
+
+
 def engine_dead(reason: str, *, aboard: bool) -> Failed:
     """The engine died. A call that was aboard may be what killed it, and is not tried elsewhere."""
     message = f"The engine of this replica died: {reason}."
@@ -131,6 +137,7 @@ def too_late(deadline_ms: int) -> Failed:
 __all__ = [
     "STREAM_ERROR",
     "STREAM_ERRORS",
+    "cannot_resume",
     "client_error",
     "cut_short",
     "engine_dead",

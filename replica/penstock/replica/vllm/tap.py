@@ -67,9 +67,15 @@ class CallTap:
         it what has come out, also where the serving layer has not taken it yet."""
         self._entered.append(state)
 
-    def usage(self) -> Usage:
+    def aboard(self) -> bool:
+        """Whether the engine has had anything of the call."""
+        return bool(self._entered)
+
+    def usage(self) -> Usage | None:
         """What the call has cost so far: its prompts as far as the engine has accepted them, and
-        every token that came out."""
+        every token that came out. None: the engine never had any of it."""
+        if not self.aboard():
+            return None
         # The sequences of one request have its prompt in common.
         requests = {_request_of(state): state for state in reversed(self._entered)}
         return Usage(
