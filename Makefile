@@ -8,6 +8,8 @@
 PYTHON ?= $(or $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done),python3)
 ENGINE ?= vllm
+# What nobody said is not passed on: a deployment stays as it was left.
+SAID_ENGINE = $(if $(filter file,$(origin ENGINE)),,--engine $(ENGINE))
 # Without bytecode every start of vLLM compiles it anew: half a minute more.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -18,7 +20,7 @@ help:
 
 serve: check-python
 	@$(PYTHON) setup/main.py serve --engine $(ENGINE)
-	@exec .venv/bin/penstock serve $(if $(MODEL),"$(MODEL)") --engine $(ENGINE) \
+	@exec .venv/bin/penstock serve $(if $(MODEL),"$(MODEL)") $(SAID_ENGINE) \
 		$(if $(REPLICAS),--replicas $(REPLICAS)) \
 		$(if $(ENGINE_ARGS),--engine-args "$(ENGINE_ARGS)") $(ARGS)
 

@@ -35,16 +35,26 @@ def refused(system: System, *words: str, within: float = 120) -> None:
     assert not system.processes()
 
 
-def test_ctrl_c_leaves_nothing_and_a_second_start_serves_again(tmp_path: Path) -> None:
-    for _ in range(2):
-        with running(tmp_path, *SIMULATED, within=60) as system:
-            said = eventually(
-                lambda s=system: "curl" in (text := s.log.read_text()) and text,  # type: ignore[misc]
-                within=60,
-                what="the snippets",
-            )
-            assert system.base_url in said
-            assert str(system.admin_port) in said
+def test_ctrl_c_leaves_nothing_and_a_second_start_serves_what_was_left(
+    tmp_path: Path, started: list[System]
+) -> None:
+    ladder = {"degrade": ["fallback:cloud", "reject"]}
+    for replicas in (1, 2):
+        system = System(tmp_path, *SIMULATED)
+        started.append(system)
+        said = eventually(
+            lambda s=system: "curl" in (text := s.log.read_text()) and text,  # type: ignore[misc]
+            within=60,
+            what="the snippets",
+        )
+        assert system.base_url in said
+        assert str(system.admin_port) in said
+        system.wait_ready(replicas, within=60)
+        system.change("PATCH", "deployments/sim/settings", ladder)
+        system.change("POST", "deployments/sim/scale", {"replicas": 2})
+        system.stop()
+    assert "replicas 1 -> 2" in said
+    assert 'degrade none -> ["fallback:cloud", "reject"]' in said
 
 
 def test_where_clients_need_keys_it_starts_all_the_same_and_says_so(

@@ -56,10 +56,25 @@ def test_a_fallback_or_canary_that_is_not_there_is_told_of(asked_head: AskedHead
     assert asked_head.run("set", "mini", "max_queued=9").stderr == ""
 
 
-def test_a_deployment_without_a_model_is_told_the_option(asked_head: AskedHead) -> None:
-    reply = asked_head.run("deploy", "sorry", "--engine", "canned")
-    assert reply.exit_code == 1
-    assert "--model" in reply.stderr
+def test_deploy_changes_what_it_names_and_says_what_that_is(asked_head: AskedHead) -> None:
+    given = ("--replicas", "8", "--set", "degrade=reject", "--engine-arg", "ttft_ms=5")
+    asked_head.run(*DEPLOY, *given)
+    changed = asked_head.run(
+        "deploy", "mini", "--model", "other", "--engine-arg", "answer_tokens=9"
+    )
+    assert changed.stdout.splitlines()[:-1] == [
+        "mini: model penstock-mini -> other",
+        "mini: engine_args.answer_tokens none -> 9",
+    ]
+    replaced = asked_head.run("deploy", "mini", "--model", "other", "--replace", "--json")
+    assert 'mini: degrade ["reject"] -> none' in replaced.stderr
+    spec = json.loads(replaced.stdout)["spec"]
+    assert (spec["replicas"], spec["engine"], spec["engine_args"]) == (1, "vllm", {})
+
+
+def test_a_text_needs_no_model(asked_head: AskedHead) -> None:
+    reply = asked_head.run("deploy", "sorry", "--engine", "canned", "--engine-arg", "text=Later.")
+    assert reply.exit_code == 0, reply.stderr
 
 
 def test_a_deployment_can_come_from_a_file_that_the_api_gave(asked_head: AskedHead) -> None:

@@ -37,9 +37,10 @@ class Admin:
         self.asked = asyncio.Event()
         self.refusals = 0
         self.spec: SpecModel | None = None
+        self.stored: DeploymentModel | None = None
         self.deployed = asyncio.Event()
         self.removed: set[str] = set()
-        self.known: list[str] = []  # aliases
+        self.known: dict[str, str] = {}  # aliases and what they name
         self.registered: list[tuple[str, str, str]] = []
         self.named: list[tuple[str, str]] = []
 
@@ -56,12 +57,19 @@ class Admin:
         self.asked.set()
         return self.shown
 
-    async def put_deployment(self, name: str, spec: SpecModel) -> None:
+    async def deployment(self, name: str) -> DeploymentModel | None:
+        return self.stored
+
+    async def put_deployment(
+        self, name: str, spec: SpecModel, *, over: DeploymentModel | None
+    ) -> DeploymentModel:
         if self.refusals:
             self.refusals -= 1
             raise Unavailable("the head stops: ask again")
+        assert over is self.stored
         self.spec = spec
         self.deployed.set()
+        return DeploymentModel.model_construct()
 
     async def delete_deployment(self, name: str) -> None:
         raise AssertionError("nothing was served last time")
@@ -75,7 +83,7 @@ class Admin:
         return AdapterModel.model_construct(), True
 
     async def aliases(self, deployment: str | None = None) -> list[AliasModel]:
-        return [AliasModel.model_construct(alias=alias) for alias in self.known]
+        return [AliasModel.model_construct(alias=a, target=t) for a, t in self.known.items()]
 
     async def put_alias(self, deployment: str, alias: str, wish: Mapping[str, Any]) -> AliasModel:
         self.named.append((f"{deployment}:{alias}", wish["target"]))
@@ -197,7 +205,7 @@ async def test_adapters_are_registered_and_named_before_a_replica_is_started(
 
 async def test_an_alias_that_was_moved_stays_unless_it_is_asked_for(tmp_path: Path) -> None:
     admin = Admin()
-    admin.known = ["pirate", "sql"]
+    admin.known = {"pirate": "pirate@2", "sql": "sql@9"}
     await offered(tmp_path, admin, PIRATE, SQL)
     assert admin.named == [("mini:sql", "sql@2")]
 

@@ -10,13 +10,16 @@ from typing import Annotated, Any
 import typer
 
 from penstock.control.admin.deployment_settings import SettingsModel
-from penstock.control.admin.models import DeploymentModel, SpecModel
+from penstock.control.admin.models import DeploymentModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, say_json
 from penstock.control.cli.options import AsJson
 from penstock.control.errors import InvalidSetting
 from penstock.control.serving.options import parse_engine_args
-from penstock.control.serving.settings_text import checked, parse_settings
+from penstock.control.serving.settings_text import parse_settings
+from penstock.control.serving.spec_changes import differences, spec_with
+
+CANNED = "canned"
 
 Name = Annotated[str, typer.Argument(help='What clients say as "model".')]
 Model = Annotated[
@@ -52,6 +55,9 @@ Set = Annotated[
         help="A limit, or how requests are shared out: as in `penstock set`. Repeatable.",
     ),
 ]
+Replace = Annotated[
+    bool, typer.Option("--replace", help="What is not said takes its default: nothing is kept.")
+]
 OnlyNew = Annotated[bool, typer.Option("--new", help="Fail where the deployment exists.")]
 
 
@@ -68,11 +74,13 @@ def deploy(
     settings: Set = None,
     file: SpecFile = None,
     only_new: OnlyNew = False,
+    whole: Replace = False,
     as_json: AsJson = False,
 ) -> None:
     """Serve a model, or change what is served under a name.
 
-    What is not said takes its default: a deployment is replaced whole.
+    What is not said stays as it is, and what changes is printed. --engine-arg KEY= takes a setting
+    away; with --replace, what is not said takes its default.
 
     \b
     Examples:
@@ -80,6 +88,7 @@ def deploy(
       penstock deploy qwen --model Qwen/Qwen2.5-0.5B-Instruct --engine-arg max_model_len=4096
       penstock deploy mini --model penstock-mini --set max_queued=20 --set kv_pressure=0.9
       penstock deploy mini --model penstock-mini --max-adapters 8
+      penstock deploy mini --replicas 4
       penstock deploy mini -f mini.json --new
       penstock deploy cloud --engine openai --model gpt-4o-mini --engine-arg api_key_env=OPENAI_KEY
       penstock deploy sorry --engine canned --model sorry --engine-arg text="Too busy: try again."
@@ -91,14 +100,19 @@ def deploy(
         "max_adapters": max_adapters,
         "max_adapter_rank": max_adapter_rank,
     }
-    spec = _from_file(file) | {key: value for key, value in given.items() if value is not None}
-    if engine_arg:
-        spec["engine_args"] = parse_engine_args(engine_arg)
-    spec |= parse_settings(settings or ())
-    if "model" not in spec:
+    said = _from_file(file) | {key: value for key, value in given.items() if value is not None}
+    said |= parse_settings(settings or ())
+    known = None if only_new else head.ask(lambda admin: admin.deployment(name))
+    kept = known.spec.model_dump() if known and not whole else {}
+    if said.get("engine") == CANNED:  # it says its text, whatever the model
+        kept = {"model": CANNED} | kept
+    if "model" not in {**kept, **said}:
         raise InvalidSetting(f'say what {name} is to serve: --model, or "model" in a file (-f)')
-    wanted = checked(SpecModel, spec)
-    _say(head.ask(lambda admin: admin.deploy(name, wanted, only_new=only_new)), as_json=as_json)
+    wanted = spec_with(kept, said, parse_engine_args(engine_arg or ()))
+    made = head.ask(lambda admin: admin.put_deployment(name, wanted, over=known))
+    for change in differences(known.spec, made.spec) if known else ():
+        typer.echo(f"{name}: {change}", err=as_json)
+    _say(made, as_json=as_json)
     _warn_of_missing(head, name, wanted)
 
 

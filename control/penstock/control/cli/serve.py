@@ -6,6 +6,7 @@ import asyncio
 import socket
 from datetime import timedelta
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -58,6 +59,10 @@ Examples:
   penstock serve ./my-model --replicas 2 --open --gateway 0.0.0.0:8080
   penstock serve Qwen/Qwen2.5-0.5B-Instruct --engine-arg max_model_len=4096
   penstock serve --engine simulated --engine-args "tokens_per_second=50"
+
+A deployment of the name that is stored already stays as it was left (`penstock set`, `scale`):
+what is said here, or in the environment, changes it, and is printed. `--engine-arg KEY=` takes a
+setting away; `penstock delete NAME` forgets it all.
 """
 
 
@@ -230,6 +235,7 @@ TlsKey = Annotated[
 
 
 def serve(
+    context: typer.Context,
     model: Model = serve_options.DEFAULT_MODEL,
     engine: Engine = EngineName.VLLM,
     replicas: Replicas = 1,
@@ -277,6 +283,7 @@ def serve(
             max_adapters=max_adapters,
             max_adapter_rank=max_adapter_rank,
             settings=parse_settings(settings or ()),
+            said=frozenset(filter(partial(_is_said, context), serve_options.SAID)),
             gateway=gateway,
             admin=admin,
             rpc=rpc,
@@ -298,3 +305,9 @@ def serve(
             log_level=log_level,
         )
         finish(asyncio.run(run_serve(options, ToughConsole())))
+
+
+def _is_said(context: typer.Context, name: str) -> bool:
+    """Whether the command line or the environment names it."""
+    source = context.get_parameter_source(name)  # of a click that typer brings along
+    return source is not None and source.name != "DEFAULT"

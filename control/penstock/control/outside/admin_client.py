@@ -18,6 +18,7 @@ from penstock.control.admin.quarantine_api import SuspectModel
 from penstock.control.admin.spend_models import SpendModel
 from penstock.control.admin.trial_api import TrialModel
 from penstock.control.admin.version_api import VersionModel
+from penstock.control.errors import NotFound
 from penstock.control.outside.adapter_client import AdapterClient
 from penstock.control.outside.admin_transport import quote, token_in
 from penstock.control.outside.tenant_client import TenantClient
@@ -52,9 +53,23 @@ class AdminClient(TenantClient, AdapterClient):
         """Every gateway."""
         return await self.all_of("gateways", GatewayModel)
 
-    async def put_deployment(self, name: str, spec: SpecModel) -> None:
-        """Creates a deployment, or makes it as this spec says."""
-        await self.call("PUT", f"/deployments/{quote(name)}", json=spec.model_dump())
+    async def deployment(self, name: str) -> DeploymentModel | None:
+        """One deployment; None where there is none of this name."""
+        try:
+            reply = await self.call("GET", f"/deployments/{quote(name)}")
+        except NotFound:
+            return None
+        return self.read(reply, DeploymentModel)
+
+    async def put_deployment(
+        self, name: str, spec: SpecModel, *, over: DeploymentModel | None
+    ) -> DeploymentModel:
+        """Creates a deployment, or makes `over`, as it was read, what this spec says."""
+        match = {"if-match": f"{over.generation}-{over.uid}"} if over else {"if-none-match": "*"}
+        reply = await self.call(
+            "PUT", f"/deployments/{quote(name)}", json=spec.model_dump(), headers=match
+        )
+        return self.read(reply, DeploymentModel)
 
     async def scale(self, name: str, replicas: int) -> DeploymentModel:
         """Changes how many replicas a deployment is to have."""
@@ -71,14 +86,6 @@ class AdminClient(TenantClient, AdapterClient):
     async def delete_deployment(self, name: str) -> None:
         """Deletes a deployment; its replicas drain and stop."""
         await self.call("DELETE", f"/deployments/{quote(name)}")
-
-    async def deploy(self, name: str, spec: SpecModel, *, only_new: bool) -> DeploymentModel:
-        """As `put_deployment`; with `only_new` a deployment that exists is left alone."""
-        headers = {"if-none-match": "*"} if only_new else {}
-        reply = await self.call(
-            "PUT", f"/deployments/{quote(name)}", json=spec.model_dump(), headers=headers
-        )
-        return self.read(reply, DeploymentModel)
 
     async def spend(self, name: str) -> SpendModel:
         """What a deployment spent today and before."""

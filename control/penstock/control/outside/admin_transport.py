@@ -50,8 +50,9 @@ def token_in(file: Path) -> Callable[[], str]:
 class AdminTransport:
     """Calls to one head. Use as a context manager; the resources are in the classes above this one.
 
-    Each raises `Unavailable` when the head does not answer, `InvalidInput` when it refuses, and
-    what `token` raises. `ca`: a PEM file of who may have signed the head's certificate.
+    Each raises `Unavailable` when the head does not answer, `NotFound` and `InvalidInput` when it
+    refuses, and what `token` raises. `ca`: a PEM file of who may have signed the head's
+    certificate.
     """
 
     def __init__(self, url: str, token: Callable[[], str], *, ca: Path | None = None) -> None:
@@ -102,6 +103,8 @@ class AdminTransport:
             ) from None
         if reply.status_code == httpx.codes.UNAUTHORIZED:
             raise Unauthenticated(f"the head at {self.url} does not take this token: {detail}")
+        if reply.status_code == httpx.codes.NOT_FOUND:
+            raise NotFound(detail)
         if reply.is_client_error:
             raise InvalidInput(detail)
         raise Unavailable(f"the head at {self.url} answers {reply.status_code}: {detail}")

@@ -31,6 +31,7 @@ DEFAULT_MODEL = "penstock-mini"
 EMBEDDING_MODEL = "penstock-embed"
 DEFAULT_ADAPTERS = ("pirate=pirate@1=penstock-mini/pirate", "json=json@1=penstock-mini/json")
 LABELS = {"managed-by": "serve"}
+SAID = ("model", "engine", "replicas", "max_adapters", "max_adapter_rank")
 PATH_LIKE = re.compile(r"[./~]|.*\\")
 LONGEST_NAME = 63
 EVERYWHERE = ("0.0.0.0", "::", "[::]")
@@ -62,6 +63,8 @@ class ServeOptions:
     max_adapters: int = 0  # that a replica holds at once; 0: a few, where any are named
     max_adapter_rank: int = 0
     settings: Mapping[str, object] = field(default_factory=dict)  # of the deployment; rest: default
+    # Which of these somebody gave: where a deployment is stored, the others stay as they are there.
+    said: frozenset[str] = frozenset()  # of SAID
     gateway: str = GATEWAY_ADDRESS
     admin: str = ADMIN_ADDRESS
     rpc: str = RPC_ADDRESS

@@ -10,7 +10,7 @@ import asyncio
 import os
 import signal
 import sys
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from datetime import timedelta
 
 from rich.console import Console
@@ -31,7 +31,6 @@ from penstock.control.serving.options import ServeOptions
 from penstock.control.serving.session import Session
 
 # Together below the ten seconds that Ctrl-C may take.
-HEAD_ANSWER_LIMIT = 0.5  # seconds
 NODE_LIMIT = timedelta(seconds=6.5)
 HEAD_LIMIT = timedelta(seconds=1.8)
 KILL_SECONDS = 1.0
@@ -115,20 +114,10 @@ class _Serving:
     async def _take_down(self) -> None:
         """Replicas first, so that the gateway has nothing to wait for; then whatever is left."""
         self._display.progress("stopping", seconds=0)
-        await self._want_nothing()
         await self._node.stop(NODE_LIMIT)
         await self._head.stop(HEAD_LIMIT)
         self._kill_all()
         self._display.done("stopped: no process is left")
-
-    async def _want_nothing(self) -> None:
-        """Otherwise the head would replace what stops, now and first thing in the next run."""
-        with suppress(PenstockError, TimeoutError):
-            async with (
-                self._admin() as admin,
-                asyncio.timeout(HEAD_ANSWER_LIMIT),
-            ):
-                await admin.scale(self._options.name, 0)
 
     def _admin(self) -> AdminClient:
         return AdminClient(self._options.admin_url, token_in(self._options.admin_token_file))

@@ -20,12 +20,19 @@ from penstock.control.admin.models import (
     ReplicaModel,
     SpecModel,
 )
-from penstock.control.errors import CannotStart, InvalidInput, Unauthenticated, Unavailable
+from penstock.control.errors import (
+    CannotStart,
+    InvalidInput,
+    NotFound,
+    Unauthenticated,
+    Unavailable,
+)
 from penstock.control.serving import panel
 from penstock.control.serving.children import Child
 from penstock.control.serving.events import Picture, happened
 from penstock.control.serving.options import LABELS, Adapter, ServeOptions
 from penstock.control.serving.progress import failure, loading_phase, newest_step
+from penstock.control.serving.spec_changes import differences, served, serving_as
 from penstock.control.state.trial import Question, proof_for
 
 POLL_EVERY = timedelta(milliseconds=100)
@@ -52,8 +59,13 @@ class Admin(Protocol):
     async def gateways(self) -> list[GatewayModel]:
         """Every gateway."""
 
-    async def put_deployment(self, name: str, spec: SpecModel) -> None:
-        """Makes a deployment as the spec says."""
+    async def deployment(self, name: str) -> DeploymentModel | None:
+        """One deployment; None where there is none of this name."""
+
+    async def put_deployment(
+        self, name: str, spec: SpecModel, *, over: DeploymentModel | None
+    ) -> DeploymentModel:
+        """Makes a deployment, or `over` this one, as the spec says."""
 
     async def delete_deployment(self, name: str) -> None:
         """Deletes one."""
@@ -150,37 +162,38 @@ class Session:
         self._shown.done("head, gateway and node agent run")
 
     async def _deploy(self) -> None:
-        options = self._options
-        spec = SpecModel.model_validate(
-            {
-                "engine": options.engine,
-                "model": options.model,
-                "engine_args": dict(options.engine_args),
-                "max_adapters": options.adapter_slots,
-                "max_adapter_rank": options.max_adapter_rank,
-                "replicas": options.replicas,
-                "labels": LABELS,
-                **options.settings,
-            }
-        )
+        name = self._options.name
 
         async def put() -> bool:
-            await self._admin.put_deployment(options.name, spec)
-            for adapter in options.adapters:
+            known = await self._admin.deployment(name)
+            spec = served(self._options, known.spec if known else None)
+            await self._admin.put_deployment(name, spec, over=known)
+            if known:
+                self._tell_changes(known.spec, spec)
+            self._options = serving_as(self._options, spec)
+            for adapter in self._options.adapters:
                 await self._offer_or_leave_out(adapter)
             return True
 
         try:
-            await self._until(put, f"asking for {options.name}", PROCESS_DEADLINE)
-        except (InvalidInput, Unauthenticated) as error:
+            await self._until(put, f"asking for {name}", PROCESS_DEADLINE)
+        except (InvalidInput, NotFound, Unauthenticated) as error:
             raise CannotStart(str(error)) from error
         await self._until(self._alone, "removing what was served last time", PROCESS_DEADLINE)
+
+    def _tell_changes(self, stored: SpecModel, spec: SpecModel) -> None:
+        """What this command changes of what was stored, and what it leaves as it was changed."""
+        name = self._options.name
+        if changes := ", ".join(differences(stored, spec)):
+            self._shown.event(f"{name} is changed as it is said here: {changes}")
+        if kept := ", ".join(differences(served(self._options, None), spec)):
+            self._shown.event(f"{name} stays as it was left, apart from the defaults: {kept}")
 
     async def _offer_or_leave_out(self, adapter: Adapter) -> None:
         """One that only comes along may have been removed or retired: then that stands."""
         try:
             await self._offer(adapter)
-        except InvalidInput as error:
+        except (InvalidInput, NotFound) as error:
             if not adapter.comes_along:
                 raise
             self._shown.event(f"{self._options.name}:{adapter.alias} is left out: {error}")
@@ -191,9 +204,11 @@ class Session:
         """Registers an adapter and has its alias name it."""
         options, ref = self._options, AdapterRef.parse(adapter.name)
         await self._admin.register_adapter(ref.name, ref.version, options.name, adapter.source, {})
-        known = {each.alias for each in await self._admin.aliases(options.name)}
+        known = {each.alias: each.target for each in await self._admin.aliases(options.name)}
         if adapter.alias not in known or not adapter.comes_along:
             await self._admin.put_alias(options.name, adapter.alias, {"target": adapter.name})
+            if (was := known.get(adapter.alias, adapter.name)) != adapter.name:
+                self._shown.event(f"{options.name}:{adapter.alias} {was} -> {adapter.name}")
 
     async def _load(self) -> None:
         began = self._loop.time()
