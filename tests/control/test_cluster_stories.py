@@ -18,7 +18,7 @@ from penstock.control.store.store import Key
 from tests.control.cluster_laws import Laws
 from tests.fakes.control_values import MINI, spec
 from tests.fakes.simulated_cluster import SimulatedCluster
-from tests.fakes.simulated_machines import BROKEN, FLAKY, SimulatedGateway
+from tests.fakes.simulated_machines import BROKEN, FLAKY, SimulatedAgent, SimulatedGateway
 
 
 @contextmanager
@@ -130,7 +130,7 @@ def test_a_head_with_an_older_or_an_empty_store_changes_nothing_until_it_takes_o
         for agent, is_silent in zip(cluster.agents.values(), silent, strict=True):
             agent.silent = 20 if is_silent else 0
         unchanged(cluster)
-        assert "--take-over" in cluster.view.held
+        assert "--take-over" in (cluster.view.held or cluster.why_refused())
         is_known = MINI in cluster.view.deployments
         cluster.take_over()
         laws.broken()  # what the store never knew goes with the take-over, which has said so
@@ -140,6 +140,39 @@ def test_a_head_with_an_older_or_an_empty_store_changes_nothing_until_it_takes_o
             assert not is_known or all(g.sends_to() for g in cluster.gateways.values())
         assert cluster.ready_models().count("c") == 2
         assert not cluster.view.held
+
+
+@settings(max_examples=25)
+@given(
+    silent=st.lists(st.integers(0, 40), max_size=6),
+    restarts=st.booleans(),
+    comes_first=st.booleans(),
+)
+def test_a_second_agent_of_a_nodes_id_takes_no_replica_and_no_route_away(
+    silent: list[int], restarts: bool, comes_first: bool
+) -> None:
+    with serving_cluster(nodes=2) as (cluster, _):
+        node_id = NodeId("n0")
+        first, second = cluster.agents[node_id], SimulatedAgent(instance="second")
+        cluster.seconds.append((node_id, second))
+        for steps in (0, *silent):
+            first.silent = steps
+            if restarts:
+                cluster.restart_head()
+            second.silent = 0 if comes_first else 2
+            unchanged(cluster, steps + 10)
+            assert steps or cluster.view.nodes[node_id].facts.instance == "first"
+            second.silent = 20  # so that the first is heard again where it was followed
+            unchanged(cluster, 10)
+
+
+def test_an_agent_that_follows_one_that_is_gone_is_let_in_and_the_first_is_refused() -> None:
+    with serving_cluster(nodes=1) as (cluster, _):
+        node_id = NodeId("n0")
+        cluster.agents[node_id].silent = 20
+        cluster.seconds.append((node_id, SimulatedAgent(instance="second")))
+        unchanged(cluster, 30)
+        assert cluster.view.nodes[node_id].facts.instance == "second"
 
 
 def test_a_take_over_shows_what_the_store_does_not_know() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from penstock.control.managers.keeper import Keeper
 from penstock.control.state.deployment import (
     Deployment,
     DeploymentName,
@@ -54,6 +56,13 @@ DIGEST = template_digest(spec().template)
 def deployment(of: DeploymentSpec | None = None, *, uid: str = UID) -> Deployment:
     """A deployment that was just created."""
     return created(of or spec(), NOON, uid=uid)
+
+
+async def contradict(keeper: Keeper) -> None:
+    """A node that the store knows tells of a later state than the store's: the head holds still."""
+    await keeper.observe(lambda view: view.with_node(node()), "test")
+    own = keeper.stamp
+    await keeper.hear("node n1", replace(own, revision=own.revision + 9))
 
 
 def node(name: str = "n1", state: NodeState = NodeState.READY) -> Node:

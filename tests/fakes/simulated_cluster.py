@@ -18,7 +18,7 @@ from itertools import count
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
-from penstock.control.errors import HoldsStill, UnknownNode
+from penstock.control.errors import HoldsStill, NotAdmitted, UnknownNode
 from penstock.control.placement.agents import AgentClient
 from penstock.control.state.cluster import ClusterView, GatewayReport
 from penstock.control.state.deployment import DeploymentName, DeploymentSpec, changed, created
@@ -44,6 +44,7 @@ class SimulatedCluster:
 
     def __init__(self, nodes: int = 1, gateways: int = 1) -> None:
         self.agents = {NodeId(f"n{number}"): SimulatedAgent() for number in range(nodes)}
+        self.seconds: list[tuple[NodeId, SimulatedAgent]] = []  # that claim the id of another
         self.gateways = {f"g{number}": SimulatedGateway() for number in range(gateways)}
         self.cut_off = 0  # steps for which the head reaches no replica
         self.late: set[NodeId] = set()  # nodes whose next heartbeat says what the last one said
@@ -81,6 +82,11 @@ class SimulatedCluster:
         """The time as the head measures durations."""
         return self._head.clock.steady()
 
+    def why_refused(self) -> str:
+        """What the head says of those that it does not let in."""
+        refused = self._head.keeper.cluster.liveness.refused.values()
+        return " ".join(each.why for each in refused)
+
     @property
     def stored_changes(self) -> int:
         """How many there were: for going back to what the store said at some time."""
@@ -109,7 +115,10 @@ class SimulatedCluster:
         self._desire(lambda view: view.with_node(replace(view.nodes[node_id], draining=True)))
 
     def take_over(self) -> tuple[str, ...]:
-        """What `penstock head --take-over` does once it has listened; returns the difference."""
+        """What `penstock head --take-over` does: it listens, and returns the difference."""
+        self._head.keeper.listen_to_all()
+        self.step()
+        self.step()
         return self._run(self._head.keeper.take_over())
 
     # ---- what happens to the head
@@ -222,7 +231,7 @@ class SimulatedCluster:
 
     async def _second(self) -> None:
         if self.head_is_up:
-            for node_id, agent in self.agents.items():
+            for node_id, agent in (*self.agents.items(), *self.seconds):
                 if not agent.is_away:
                     await self._heartbeat(node_id, agent)
             for name, gateway in self.gateways.items():
@@ -238,15 +247,22 @@ class SimulatedCluster:
             self.late.discard(node_id)
             reports = self._said.get(node_id, reports)
         self._said[node_id] = list(agent.processes.values())
+        facts = replace(node(node_id).facts, instance=agent.instance)
         try:
-            await health.node_heard(node_id, Resources(), reports, agent.stamp)
-        except UnknownNode:
-            await health.node_registered(node(node_id).facts, reports, agent.stamp)
+            try:
+                await health.node_heard(
+                    node_id, Resources(), reports, agent.stamp, instance=agent.instance
+                )
+            except UnknownNode:
+                await health.node_registered(facts, reports, agent.stamp)
+        except NotAdmitted:
+            return
         agent.accepts(self._head.keeper.stamp)
 
     async def _report(self, name: str, gateway: SimulatedGateway) -> None:
-        await self._head.reports.hear(name, gateway.stamp)
-        await self._head.reports.take(name, GatewayReport(self._wall.now(), gateway.version))
+        with suppress(NotAdmitted):
+            await self._head.reports.hear(name, gateway.stamp)
+            await self._head.reports.take(name, GatewayReport(self._wall.now(), gateway.version))
 
     def _desire(self, step: Callable[[ClusterView], ClusterView]) -> None:
         with suppress(HoldsStill):
@@ -290,7 +306,11 @@ async def _watch(head: SimulatedHead, name: str, gateway: SimulatedGateway) -> N
         if gateway.silent:
             await asyncio.sleep(1)
             continue
-        await head.reports.hear(name, gateway.stamp)
+        try:
+            await head.reports.hear(name, gateway.stamp)
+        except NotAdmitted:
+            await asyncio.sleep(1)
+            continue
         watched = cast(AsyncGenerator[RouteSnapshot, None], head.routes.watch(gateway.version))
         async with aclosing(watched) as snapshots:
             async for snapshot in snapshots:

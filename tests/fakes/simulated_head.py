@@ -18,6 +18,7 @@ from penstock.control.managers.health import HealthManager, ReplicaPinger
 from penstock.control.managers.keeper import Decided, Keeper
 from penstock.control.managers.opening import look_around_then_act
 from penstock.control.managers.routes import RouteManager
+from penstock.control.managers.shares import ShareManager
 from penstock.control.placement.agents import AgentClient, AgentPlacement
 from penstock.control.state.cluster import Cluster, ClusterView
 from penstock.control.state.health import Patience
@@ -82,6 +83,7 @@ class SimulatedHead:
         self.keeper = WatchedKeeper(Cluster(), store, clock, after_decisions)
         self.health = HealthManager(self.keeper, world.pinger(), clock, patience, ping_every=SECOND)
         self.routes = RouteManager(self.keeper, clock)
+        self._shares = ShareManager(self.keeper, clock)
         self.reports = GatewayReports(self.keeper, GatewaySigns(clock), clock)
         self._deployments = DeploymentManager(
             self.keeper,
@@ -106,6 +108,12 @@ class SimulatedHead:
             )
             tasks.create_task(self.health.run())
             tasks.create_task(self.routes.run())
+            tasks.create_task(self._tell_shares())
+
+    async def _tell_shares(self) -> None:
+        while True:
+            await self._shares.tell()
+            await self.clock.sleep(SECOND)
 
 
 async def _nothing_more() -> None:

@@ -27,6 +27,7 @@ class SimulatedAgent:
     models: dict[ReplicaId, str] = field(default_factory=dict)  # what each process really loaded
     kept: dict[ReplicaId, tuple[KeptAdapter, ...]] = field(default_factory=dict)  # as last told
     stamp: Stamp = field(default_factory=Stamp)
+    instance: str = "first"
     silent: int = 0  # steps for which nothing goes to it or comes from it
     dead: int = 0  # steps for which the whole machine is off
     loses: int = 0  # orders of a head that do not arrive

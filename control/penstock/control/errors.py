@@ -252,6 +252,12 @@ class TokenRefused(Unavailable):
     kind = "token-refused"
 
 
+class NotAdmitted(Unavailable):
+    """The head does not let this node agent or gateway in; the text says why."""
+
+    kind = "not-admitted"
+
+
 class NoHeadAnswers(Unavailable):
     """Nobody speaks for a head at its address, or it cannot be reached."""
 

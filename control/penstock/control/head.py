@@ -119,7 +119,7 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         store = await _store(settings, stack)
         signs, traffic = GatewaySigns(clock), Traffic()
         keeper, routes, metrics = _observed(store, clock, traffic)
-        await keeper.restore()
+        await keeper.restore(listens=settings.take_over)
         placement = _placement(keeper, dialer, stack)
         adapters = await head_adapters(settings, keeper, placement, clock, stack)
         health = _health(settings, keeper, clock, dialer, stack)
@@ -168,7 +168,12 @@ def _observed(
 ) -> tuple[Keeper, RouteManager, HeadMetrics]:
     """Who keeps the view and who tells routes, and what Prometheus is told of them."""
     cluster = Cluster()
-    facts = HeadFacts(cluster.view, lambda: routes.current().version, traffic.totals)
+    facts = HeadFacts(
+        cluster.view,
+        lambda: routes.current().version,
+        traffic.totals,
+        lambda: len(cluster.liveness.refused),
+    )
     metrics = HeadMetrics(facts)
     keeper = Keeper(cluster, TimedStore(store, clock, metrics), clock)
     routes = RouteManager(keeper, clock)

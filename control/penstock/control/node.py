@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from penstock.control.cluster_security import ClusterSecurity, cluster_security
@@ -50,7 +51,7 @@ from penstock.control.outside.processes import ProcessLauncher
 from penstock.control.outside.replica_client import ReplicaClient
 from penstock.control.outside.sockets import listen
 from penstock.control.rpc.node_agent_service import LOOPBACK, NodeAgentServer
-from penstock.control.secrets_files import make_secrets_dir
+from penstock.control.secrets_files import made_or_read, make_secrets_dir
 from penstock.control.settings import NodeSettings, split_address
 from penstock.control.supervision.restart_policy import RestartPolicy
 from penstock.v1 import nodes_pb2
@@ -177,6 +178,7 @@ def _identity(settings: NodeSettings, address: str) -> NodeIdentity:
         address,
         settings.host,
         os.getpid(),
+        f"{made_or_read(settings.data_dir / 'node-agent.id', lambda: token_hex(8))}@{address}",
         settings.allow_model_code,
         settings.zone,
     )

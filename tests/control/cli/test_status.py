@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from penstock.control.admin.models import DeploymentModel
-from penstock.control.admin.version_api import VersionModel
+from penstock.control.admin.version_api import RefusedModel, VersionModel
 from penstock.control.cli.status import (
     DEPLOYMENT_COLUMNS,
     GATEWAY_COLUMNS,
@@ -81,10 +81,12 @@ def test_a_head_that_holds_still_is_told_first() -> None:
         held="another head is in command",
         routes_withheld="",
         unreadable=["deployment/odd"],
+        refused=[RefusedModel(who="node n1 at h:1", why="another agent is live", since=NOW)],
     )
     text = shown(Everything([], [], [], [], head))
     assert text.index("another head is in command") < text.index("Deployments")
     assert "deployment/odd" in text
+    assert "node n1 at h:1 is not let in" in text
 
 
 def test_adapters_that_nobody_registered_are_told_with_what_to_do() -> None:

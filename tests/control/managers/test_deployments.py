@@ -22,11 +22,10 @@ from penstock.control.state.replica import (
     ReplicaState,
     ReplicaStatus,
 )
-from penstock.control.state.stamp import Stamp
 from penstock.control.store.store import Author
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
-from tests.fakes.control_values import DEADLINES, MINI, NOON, UID, node, report, spec
+from tests.fakes.control_values import DEADLINES, MINI, NOON, UID, contradict, node, report, spec
 from tests.fakes.control_waiting import eventually
 
 
@@ -188,7 +187,7 @@ async def test_a_head_that_holds_still_repeats_no_call() -> None:
     world = World(ScriptedPlacement(errors=[NodeUnreachable("gone")]))
     async with world.running():
         await _asleep(world)  # the first call failed, and is to be repeated
-        await world.keeper.hear("node n1", Stamp("elsewhere", 1, 1))
+        await contradict(world.keeper)
         for _ in range(3):
             world.clock.advance(LOOK_AGAIN)
             await world.states("pending")

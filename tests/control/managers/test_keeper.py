@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from penstock.control.errors import HoldsStill, StoreUnavailable
+from penstock.control.errors import HoldsStill, NotAdmitted, StoreUnavailable
 from penstock.control.managers.keeper import Keeper
 from penstock.control.state.cluster import Cluster, ClusterView
 from penstock.control.state.deployment import AdapterBinding, created
@@ -17,7 +18,7 @@ from penstock.control.state.stamp import Stamp
 from penstock.control.store.store import Author, Change, Key
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
-from tests.fakes.control_values import NOON, UID, node, replica, spec
+from tests.fakes.control_values import NOON, UID, contradict, node, replica, spec
 
 ADMIN = Author("admin", "test")
 
@@ -156,6 +157,7 @@ async def test_a_take_over_is_not_undone_by_who_stays_with_another_cluster() -> 
     keeper = keeper_of(store)
     await keeper.restore()
     stranger = Stamp("elsewhere", 7, 3)
+    keeper.listen_to_all()
     await keeper.hear("node n1", keeper.stamp)
     await keeper.hear("node n2", stranger)
     assert "belongs to another cluster" in keeper.cluster.view().held
@@ -163,10 +165,37 @@ async def test_a_take_over_is_not_undone_by_who_stays_with_another_cluster() -> 
     restarted = keeper_of(store)
     await restarted.restore()
     for head in (keeper, restarted):
-        await head.hear("node n2", stranger)
+        with pytest.raises(NotAdmitted):
+            await head.hear("node n2", stranger)
         assert not head.cluster.view().held
-        await head.hear("node n3", Stamp("a third", 1, 1))
-        assert head.cluster.view().held
+
+
+@pytest.mark.parametrize("who", ["node n1", "node n9", "gateway g9"])
+async def test_one_of_another_cluster_is_refused_and_changes_nothing(who: str) -> None:
+    await _is_refused(who, lambda own: Stamp("elsewhere", 7, 3), "another cluster")
+
+
+@pytest.mark.parametrize("who", ["node n9", "gateway g9"])
+async def test_one_that_the_store_does_not_know_is_not_believed_that_it_knows_better(
+    who: str,
+) -> None:
+    await _is_refused(who, lambda own: replace(own, epoch=own.epoch + 1), "taken over")
+    await _is_refused(who, lambda own: replace(own, revision=2**64 - 1), "later state")
+
+
+async def _is_refused(who: str, stamp: Callable[[Stamp], Stamp], why: str) -> None:
+    store = MemoryStore()
+    keeper = keeper_of(store)
+    await keeper.restore()
+    await keeper.desire(filled, ADMIN)
+    before = keeper.cluster.view()
+    with pytest.raises(NotAdmitted, match=why):
+        await keeper.hear(who, stamp(keeper.stamp), "10.0.0.9:1")
+    assert keeper.cluster.view() is before
+    (refused,) = keeper.cluster.liveness.refused.items()
+    assert refused[0] == f"{who} at 10.0.0.9:1"
+    assert why in refused[1].why
+    await keeper.desire(lambda view: view.with_replica(replica("c")), ADMIN)
 
 
 async def test_what_was_seen_while_nothing_could_be_stored_is_stored_with_the_next_change() -> None:
@@ -186,19 +215,20 @@ async def test_a_hold_that_could_not_be_stored_is_stored_as_soon_as_it_can_be() 
     store = MemoryStore()
     keeper = keeper_of(store)
     await keeper.restore()
-    stranger = Stamp("elsewhere", 1, 1)
+    await keeper.desire(filled, ADMIN)
+    later = replace(keeper.stamp, revision=keeper.stamp.revision + 9)
     store.failing = True
-    await keeper.hear("node n1", stranger)
-    await keeper.hear("node n1", stranger)
+    await keeper.hear("node n1", later)
+    await keeper.hear("node n1", later)
     held = keeper.cluster.view().held
-    assert "belongs to another cluster" in held
+    assert "knows a later state" in held
     store.failing = False
     await keeper.hear("node n2", keeper.stamp)
     restarted = keeper_of(store)
     await restarted.restore()
     assert restarted.cluster.view().held == held
     version = (await store.load()).version
-    await keeper.hear("node n1", stranger)
+    await keeper.hear("node n1", later)
     assert (await store.load()).version == version
 
 
@@ -207,6 +237,7 @@ async def test_a_take_over_that_cannot_be_stored_changes_nothing() -> None:
     keeper = keeper_of(store)
     await keeper.restore()
     before = keeper.stamp
+    keeper.listen_to_all()
     await keeper.hear("node n1", Stamp("elsewhere", 7, 3))
     store.failing = True
     with pytest.raises(StoreUnavailable):
@@ -225,7 +256,7 @@ async def test_a_head_that_holds_still_decides_nothing_and_stores_nothing_that_i
     store = MemoryStore()
     keeper = keeper_of(store)
     await keeper.restore()
-    await keeper.hear("node n1", Stamp("elsewhere", 1, 1))
+    await contradict(keeper)
     before = dict(store.documents)
     await keeper.observe(filled, "test")
     seen = await keeper.decide(lambda view: (view.with_replica(replica("c")), "test"))

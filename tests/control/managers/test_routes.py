@@ -102,6 +102,7 @@ async def test_a_head_that_holds_still_tells_nothing_until_it_has_taken_over() -
     store = MemoryStore()
     routes, keeper = manager_of(store)
     await keeper.restore()
+    keeper.listen_to_all()
     await keeper.hear("gateway g", Stamp("another", 5, 9))
     await routes.open()
     async with running(routes):

@@ -10,12 +10,11 @@ from penstock.control.errors import HoldsStill
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.tokens import TokenManager, new_secret
 from penstock.control.state.cluster import Cluster
-from penstock.control.state.stamp import Stamp
 from penstock.control.state.tokens import Role
 from penstock.control.store.store import Author, Change, Key
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
-from tests.fakes.control_values import NOON
+from tests.fakes.control_values import NOON, contradict
 
 
 async def started(
@@ -106,7 +105,7 @@ async def test_a_head_that_holds_still_writes_no_token_and_keeps_nobody_out() ->
     tokens = TokenManager(keeper, clock)
     await tokens.begin("pst_a", new=True)
     eve, _ = await tokens.create("eve", Role.VIEWER, "test")
-    await keeper.hear("node n1", Stamp("elsewhere", 1, 1))
+    await contradict(keeper)
     version = (await store.load()).version
     await tokens.used(eve)
     with pytest.raises(HoldsStill, match="--take-over"):

@@ -30,7 +30,7 @@ COUNTS = (DeploymentCounts("mini", queued=3, in_flight=4), DeploymentCounts("gon
 
 def metrics_of(view: ClusterView) -> HeadMetrics:
     totals = {"mini": Totals(requests=7, rejected=2), "gone": Totals(requests=1)}
-    return HeadMetrics(HeadFacts(lambda: view, lambda: 12, lambda: totals))
+    return HeadMetrics(HeadFacts(lambda: view, lambda: 12, lambda: totals, lambda: 3))
 
 
 def busy() -> ClusterView:
@@ -58,6 +58,7 @@ def test_the_page_tells_what_the_head_knows_and_promtool_finds_nothing_wrong() -
         "penstock_head_gateways_alive": 1,
         "penstock_head_snapshot_version": 12,
         "penstock_head_holds_still": 0,
+        "penstock_head_refused_peers": 3,
         'penstock_head_deployment_replicas_wanted{deployment="mini"}': 2,
         'penstock_head_deployment_replicas_ready{deployment="mini"}': 1,
         'penstock_head_deployment_queued{deployment="mini"}': 3,

@@ -22,6 +22,8 @@ from penstock.control.serving.children import (
 )
 from penstock.control.serving.options import ServeOptions
 from penstock.control.settings import GatewayTls
+from tests.fakes.control_clock import ManualClock
+from tests.fakes.control_launcher import FakeLauncher
 from tests.fakes.waiting import until
 
 # Runs until it is killed; the alarm is for a test run that is itself killed.
@@ -59,6 +61,18 @@ async def test_a_child_that_worked_is_started_again_when_it_dies(tmp_path: Path)
         running.cancel()
     await head.stop(timedelta(seconds=20))
     assert told == ["the head was killed by SIGKILL: started again"]
+
+
+async def test_a_head_that_is_started_again_does_not_take_over_again(
+    tmp_path: Path,
+) -> None:
+    launcher = FakeLauncher()
+    argv = head_command(ServeOptions("mini", "mini", tmp_path, take_over=True))
+    head = Child("head", argv, tmp_path / "head.log", launcher, ManualClock(), print)
+    await head.start()
+    await head.start()
+    first, second = (process.argv for process in launcher.started)
+    assert first == [*second, "--take-over"]
 
 
 @pytest.mark.processes

@@ -19,6 +19,7 @@ from penstock.control.admin.models import (
     ReplicaModel,
     SpecModel,
 )
+from penstock.control.admin.version_api import VersionModel
 from penstock.control.errors import CannotStart, InvalidInput, Unavailable
 from penstock.control.serving.children import Child
 from penstock.control.serving.options import Adapter, ServeOptions
@@ -34,6 +35,7 @@ class Admin:
 
     def __init__(self) -> None:
         self.shown = [gateway(state="starting")]
+        self.held = ""
         self.asked = asyncio.Event()
         self.refusals = 0
         self.spec: SpecModel | None = None
@@ -43,6 +45,9 @@ class Admin:
         self.known: dict[str, str] = {}  # aliases and what they name
         self.registered: list[tuple[str, str, str]] = []
         self.named: list[tuple[str, str]] = []
+
+    async def version(self) -> VersionModel:
+        return VersionModel.model_construct(held=self.held)
 
     async def deployments(self) -> list[DeploymentModel]:
         return []
@@ -162,6 +167,19 @@ async def test_a_head_that_answers_and_then_finds_no_gateway_has_not_worked(tmp_
     with pytest.raises(ExceptionGroup) as caught:
         await head_that_answers_and_ends(tmp_path)
     assert caught.group_contains(CannotStart, match="there is no gateway")
+
+
+async def under_a_head_that_holds_still(folder: Path) -> None:
+    admin = Admin()
+    admin.held = "node n1 knows a later state: start it once with --take-over"
+    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+        Serving(folder, tasks, admin=admin)
+
+
+async def test_a_head_that_holds_still_is_one_clear_line_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ExceptionGroup) as caught:
+        await under_a_head_that_holds_still(tmp_path)
+    assert caught.group_contains(CannotStart, match="holds still: .*--take-over")
 
 
 async def test_what_a_head_that_stops_refused_is_asked_again(tmp_path: Path) -> None:

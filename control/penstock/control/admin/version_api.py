@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
@@ -16,12 +18,23 @@ class LiveModel(BaseModel):
     snapshot_version: int = Field(description="of the routes that gateways are told")
 
 
+class RefusedModel(BaseModel):
+    """Who is not let in."""
+
+    who: str = Field(description="kind, id and address")
+    why: str
+    since: datetime
+
+
 class VersionModel(LiveModel):
     """What answers here."""
 
     cluster: str = Field(description="id, epoch and revision of the store")
     held: str = Field(description="why this head holds still; empty: it is in command")
     routes_withheld: str = Field(description="why gateways are not told the newest routes")
+    refused: list[RefusedModel] = Field(
+        description="node agents and gateways that ask to be let in, and are not"
+    )
     unreadable: list[str] = Field(description="documents of the store that were skipped")
 
 
@@ -51,6 +64,10 @@ def version_api(services: AdminServices, version: str) -> APIRouter:
             cluster=str(services.keeper.stamp),
             held=view.held,
             routes_withheld=services.routes.withheld,
+            refused=[
+                RefusedModel(who=who, why=it.why, since=it.since)
+                for who, it in sorted(services.keeper.cluster.liveness.refused.items())
+            ],
             unreadable=list(view.unreadable),
         )
 

@@ -169,3 +169,11 @@ AdapterCacheGib = Annotated[
         " beyond it, what no replica here uses goes.",
     ),
 ]
+TakeOver = Annotated[
+    bool,
+    typer.Option(
+        "--take-over",
+        help="Go on with this store though nodes or gateways know another, or a later state of it:"
+        " says what it does not know, and makes them follow. For once, after a restored backup.",
+    ),
+]

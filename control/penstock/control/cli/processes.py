@@ -27,6 +27,7 @@ from penstock.control.cli.options import (
     ProviderHosts,
     SecretsDir,
     StartLimit,
+    TakeOver,
     TlsCa,
     TlsCert,
     TlsKey,
@@ -66,14 +67,6 @@ GatewayTlsKey = Annotated[
     Path | None, typer.Option(envvar=GATEWAY_TLS_KEY, help="PEM file: its private key.")
 ]
 NoGateway = Annotated[bool, typer.Option("--no-gateway", help="Run no gateway on this machine.")]
-TakeOver = Annotated[
-    bool,
-    typer.Option(
-        "--take-over",
-        help="Go on with this store though nodes or gateways know another, or a later state of it:"
-        " says what it does not know, and makes them follow. For once, after a restored backup.",
-    ),
-]
 DeepCheckEvery = Annotated[
     float,
     typer.Option(

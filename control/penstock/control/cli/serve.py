@@ -28,6 +28,7 @@ from penstock.control.cli.options import (
     ProviderHosts,
     SecretsDir,
     StartLimit,
+    TakeOver,
     Verbosity,
 )
 from penstock.control.cli.outcome import explained, finish
@@ -265,6 +266,7 @@ def serve(
     adapter_cache_gib: AdapterCacheGib = ADAPTER_CACHE_GIB,
     secrets_dir: SecretsDir = None,
     provider_hosts: ProviderHosts = "",
+    take_over: TakeOver = False,
     log_level: Verbosity = LogLevel.INFO,
 ) -> None:
     """Serves a model on this machine until Ctrl-C; `HELP` says the same to users."""
@@ -301,6 +303,7 @@ def serve(
             provider_hosts=split_hosts(provider_hosts),
             gateway_threads=gateway_threads,
             gateway_binary=gateway_binary,
+            take_over=take_over,
             node_id=socket.gethostname(),
             log_level=log_level,
         )

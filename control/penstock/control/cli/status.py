@@ -104,6 +104,7 @@ def _alarms(head: VersionModel | None) -> list[Note]:
         ("the head holds still", head.held),
         ("gateways keep older routes", head.routes_withheld),
         ("not readable in the store", skipped),
+        *((f"{it.who} is not let in", it.why) for it in head.refused),
     )
     return notes(found)
 

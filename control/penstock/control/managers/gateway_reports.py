@@ -26,7 +26,7 @@ class GatewayReports:
         self._traffic = traffic or Traffic()  # what a head shows of it
 
     async def hear(self, gateway_id: str, stamp: Stamp) -> None:
-        """A gateway tells by whose routes it goes."""
+        """A gateway tells by whose routes it goes. Raises NotAdmitted for a stranger."""
         await self._keeper.hear(f"gateway {gateway_id}", stamp)
 
     async def take(

@@ -17,6 +17,7 @@ from penstock.control.managers.changes import watching
 from penstock.control.managers.gateway_reports import with_suspects
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.single_flight import SingleFlight
+from penstock.control.state.admission import second_agent
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.doubts import doubts_in
 from penstock.control.state.health import Patience, heard, registered, swept, vouched_for
@@ -81,8 +82,11 @@ class HealthManager:
     async def node_registered(
         self, facts: NodeFacts, reports: Sequence[ReplicaStatus], stamp: Stamp | None = None
     ) -> None:
-        """An agent announced itself, with the newest stamp that it accepted."""
-        await self._keeper.hear(f"node {facts.id}", stamp or Stamp())
+        """An agent announced itself, with the newest stamp that it accepted. Raises NotAdmitted
+        where another one speaks for the node, or it belongs to another cluster."""
+        if why := second_agent(self._keeper.cluster.view(), facts):
+            self._keeper.refuse(f"node {facts.id} at {facts.agent_address}", why)
+        await self._keeper.hear(f"node {facts.id}", stamp or Stamp(), facts.agent_address)
         now, live = self._clock.steady(), self._keeper.cluster.liveness
         await self._keeper.observe(
             lambda view: registered(view, live, facts, reports, now), f"node {facts.id} registered"
@@ -95,12 +99,17 @@ class HealthManager:
         reports: Sequence[ReplicaStatus],
         stamp: Stamp | None = None,
         intent: NodeIntent = NodeIntent.SERVING,
+        instance: str = "",
     ) -> None:
         """A heartbeat; raises UnknownNode where the agent has to register first."""
-        await self._keeper.hear(f"node {node_id}", stamp or Stamp())
+        node = self._keeper.cluster.view().nodes.get(node_id)
+        if node is not None and node.facts.instance == instance:
+            await self._keeper.hear(f"node {node_id}", stamp or Stamp(), node.facts.agent_address)
         now, live = self._clock.steady(), self._keeper.cluster.liveness
         await self._keeper.observe(
-            lambda view: heard(view, live, node_id, resources, reports, now, intent=intent),
+            lambda view: heard(
+                view, live, node_id, resources, reports, now, intent=intent, instance=instance
+            ),
             f"heartbeat of node {node_id}",
         )
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import NoReturn
 
-from penstock.control.errors import HoldsStill, StoreUnavailable
+from penstock.control.errors import HoldsStill, NotAdmitted, StoreUnavailable
+from penstock.control.state.admission import stranger
 from penstock.control.state.cluster import Cluster, ClusterView
-from penstock.control.state.command import heard_stamp, take_over, taken_over
+from penstock.control.state.command import STRANGERS_ADVICE, heard_stamp, take_over, taken_over
 from penstock.control.state.stamp import Stamp, contradiction
 from penstock.control.store.documents import changes_between, digest_of, view_of
 from penstock.control.store.migration import migrations
@@ -40,8 +42,8 @@ class Keeper:
         self._lock = asyncio.Lock()
         self._stamp = Stamp()
         self._stored = ClusterView()  # as the store has it; behind what is seen while held
-        self._disowned: frozenset[str] = frozenset()  # clusters that a take-over left behind
         self._hold_unstored = False  # a restart would forget that this head holds still
+        self._listens = False  # to strangers too, until it has taken over
 
     @property
     def cluster(self) -> Cluster:
@@ -53,8 +55,10 @@ class Keeper:
         """Whose messages ours are: the store's identity, at its newest transaction."""
         return self._stamp
 
-    async def restore(self) -> None:
-        """Takes up the view that the last head left behind, brought to today's format."""
+    async def restore(self, *, listens: bool = False) -> None:
+        """Takes up the view that the last head left behind, brought to today's format. `listens`:
+        an operator asked for a take-over, see `listen_to_all`."""
+        self._listens = listens
         contents = await self._store.load()
         if changes := migrations(contents.documents, digest_of):
             await self._write(changes, Author(HEAD, "bring the store to this version's format"))
@@ -68,7 +72,6 @@ class Keeper:
         for document in view.unreadable:
             log.error("skipped a document of the store", extra={"document": document})
         self._stored = view
-        self._disowned = frozenset(str(name) for name in found.get("disowned", ()))
         self._cluster.replace(replace(view, held=str(found.get("held", ""))))
 
     async def desire(self, step: Step, author: Author) -> ClusterView:
@@ -91,15 +94,31 @@ class Keeper:
             await self._write_view(new, Author(HEAD, what))
             return self._cluster.replace(new)
 
-    async def hear(self, who: str, stamp: Stamp) -> None:
+    def listen_to_all(self) -> None:
+        """Until the take-over that an operator asked for, strangers are let in too, while this head
+        holds still for them: they know what its store does not."""
+        self._listens = True
+
+    async def hear(self, who: str, stamp: Stamp, at: str = "") -> None:
         """Somebody told the newest stamp that they accepted; it may stop this head, for good: the
-        store remembers it, or its own revisions would grow until nobody could tell."""
+        store remembers it, or its own revisions would grow until nobody could tell. Raises
+        NotAdmitted for a stranger, who changes nothing. `at`: the address, for whoever looks."""
         self._cluster.liveness.stamps[who] = stamp
-        if self._contradicts(stamp) or self._hold_unstored:
+        why = stranger(self._cluster.view(), self._stamp, who, stamp)
+        if why and not self._listens:
+            self.refuse(f"{who} at {at}" if at else who, f"it {why}: {STRANGERS_ADVICE}")
+        contradicted = bool(contradiction(self._stamp, stamp))
+        if contradicted or self._hold_unstored:
             async with self._lock:
-                if self._contradicts(stamp):
-                    self._hold(heard_stamp(self._cluster.view(), self._stamp, who, stamp))
+                self._hold(heard_stamp(self._cluster.view(), self._stamp, who, stamp))
                 await self._store_hold()
+
+    def refuse(self, who: str, why: str) -> NoReturn:
+        """Shows that somebody is not let in; raises NotAdmitted."""
+        if who not in self._cluster.liveness.refused:
+            log.warning("not let in: %s: %s", who, why)
+        self._cluster.liveness.refuse(who, why, self._clock.steady())
+        raise NotAdmitted(f"{who} is not let in: {why}")
 
     async def take_over(self) -> tuple[str, ...]:
         """In command from now on, under a higher epoch than anybody knows; returns what the store
@@ -109,18 +128,13 @@ class Keeper:
             heard = list(self._cluster.liveness.stamps.values())
             taken = take_over(old, self._stamp, heard)
             new = taken_over(old)
-            left = {stamp.cluster_id for stamp in heard if stamp} - {taken.stamp.cluster_id}
-            disowned = (self._disowned | left) - {taken.stamp.cluster_id}
             changes = changes_between(self._stored, new)
-            changes.append(_identity(taken.stamp, "", disowned))
+            changes.append(_identity(taken.stamp, ""))
             await self._write(changes, Author(HEAD, f"take over: {taken.stamp}"))
             self._stamp = replace(taken.stamp, revision=self._stamp.revision)
-            self._stored, self._disowned, self._hold_unstored = new, disowned, False
+            self._stored, self._hold_unstored, self._listens = new, False, False
             self._cluster.replace(new)
             return taken.differences
-
-    def _contradicts(self, stamp: Stamp) -> bool:
-        return stamp.cluster_id not in self._disowned and bool(contradiction(self._stamp, stamp))
 
     def _hold(self, view: ClusterView) -> None:
         if view is not self._cluster.view():
@@ -133,7 +147,7 @@ class Keeper:
         if not self._hold_unstored:
             return
         held = self._cluster.view().held
-        change = _identity(self._stamp, held, self._disowned)
+        change = _identity(self._stamp, held)
         try:
             await self._write([change], Author(HEAD, f"hold still: {held}"))
             self._hold_unstored = False
@@ -191,11 +205,6 @@ class Keeper:
             self._stamp = replace(self._stamp, revision=version)
 
 
-def _identity(stamp: Stamp, held: str, disowned: Collection[str]) -> Change:
-    document: Document = {
-        "cluster_id": stamp.cluster_id,
-        "epoch": stamp.epoch,
-        "held": held,
-        "disowned": sorted(disowned),
-    }
+def _identity(stamp: Stamp, held: str) -> Change:
+    document: Document = {"cluster_id": stamp.cluster_id, "epoch": stamp.epoch, "held": held}
     return Change(IDENTITY, document)

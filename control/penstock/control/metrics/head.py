@@ -33,6 +33,7 @@ class HeadFacts:
     view: Callable[[], ClusterView]
     snapshot_version: Callable[[], int]
     totals: Callable[[], Mapping[str, Totals]]
+    refused_peers: Callable[[], int]
 
 
 class HeadMetrics:
@@ -103,6 +104,11 @@ class _Cluster:
             "penstock_head_holds_still",
             "1: another head is in command, see the status.",
             bool(view.held),
+        )
+        yield gauge(
+            "penstock_head_refused_peers",
+            "Node agents and gateways that ask to be let in, and are not: see the status.",
+            self._facts.refused_peers(),
         )
         yield from _counted(view)
         yield from _deployments(view)

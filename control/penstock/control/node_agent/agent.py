@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
-from penstock.control.errors import TokenRefused, Unavailable
+from penstock.control.errors import NotAdmitted, TokenRefused, Unavailable
 from penstock.control.node_agent.allegiance import Allegiance
 from penstock.v1 import nodes_pb2
 
@@ -26,8 +26,8 @@ GOODBYE_LIMIT = timedelta(seconds=0.5)
 
 
 class HeadLink(Protocol):
-    """Calls to the head. Both raise `Unavailable` when it cannot be reached, and `TokenRefused`
-    when it does not take this agent's token."""
+    """Calls to the head. Both raise `Unavailable` when it cannot be reached, `TokenRefused` when it
+    does not take this agent's token, and `NotAdmitted` when it does not let this agent in."""
 
     async def register(self, request: nodes_pb2.RegisterNodeRequest) -> nodes_pb2.RegisterNodeReply:
         """Makes this node known."""
@@ -54,6 +54,7 @@ class NodeIdentity:
     agent_address: str  # host:port of the NodeAgent service
     host: str  # where replicas are reached
     pid: int
+    instance: str  # as in nodes.proto, `NodeInfo`
     allows_model_code: bool = False  # as in nodes.proto, `NodeInfo`
     zone: str = ""
 
@@ -90,6 +91,8 @@ class Agent:
                 await self._beat(interval)
             except Unavailable as error:
                 self._tell(error)
+                if isinstance(error, NotAdmitted):
+                    retry = LONGEST_RETRY
                 await asyncio.sleep(retry.total_seconds())
                 retry = min(LONGEST_RETRY, retry * 2)
 
@@ -98,6 +101,8 @@ class Agent:
         what = "the head does not answer, asking again"
         if isinstance(error, TokenRefused):
             what = f"the head refuses this node: {self._token_refused()}"
+        if isinstance(error, NotAdmitted):
+            what = f"the head does not let this agent in, asking again: {error}"
         if what != self._told:
             self._told = what
             log.warning("%s: %s", what, error)
@@ -114,6 +119,7 @@ class Agent:
                     pid=who.pid,
                     resources=self._resources(),
                     allows_model_code=who.allows_model_code,
+                    instance=who.instance,
                 ),
                 replicas=self._replicas.statuses(),
                 stamp=self._allegiance.message,
@@ -151,5 +157,6 @@ class Agent:
                 replicas=self._replicas.statuses(),
                 stamp=self._allegiance.message,
                 intent=intent,
+                instance=self._identity.instance,
             )
         )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from typing import Self
 
 import grpc
 import grpc.aio
 
-from penstock.control.errors import NotFound, TokenRefused, Unavailable
+from penstock.control.errors import NotAdmitted, NotFound, TokenRefused, Unavailable
 from penstock.control.outside.dialer import Dialer
 from penstock.v1 import nodes_pb2, nodes_pb2_grpc
 
@@ -19,6 +19,11 @@ CHANNEL_OPTIONS = [
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
 ]
+
+_KINDS: Mapping[grpc.StatusCode, type[Unavailable]] = {
+    grpc.StatusCode.UNAUTHENTICATED: TokenRefused,
+    grpc.StatusCode.FAILED_PRECONDITION: NotAdmitted,
+}
 
 
 class HeadClient:
@@ -38,7 +43,8 @@ class HeadClient:
         await self._channel.close(grace=None)
 
     async def register(self, request: nodes_pb2.RegisterNodeRequest) -> nodes_pb2.RegisterNodeReply:
-        """Makes this node known. Raises `Unavailable`, or of that kind `TokenRefused`."""
+        """Makes this node known. Raises `Unavailable`, or of that kind `TokenRefused` or
+        `NotAdmitted`."""
         try:
             reply: nodes_pb2.RegisterNodeReply = await self._nodes.Register(
                 request, timeout=TIMEOUT_SECONDS, metadata=self._metadata
@@ -72,6 +78,5 @@ class HeadClient:
             call.cancel()
 
     def _unavailable(self, error: grpc.aio.AioRpcError) -> Unavailable:
-        refused = error.code() is grpc.StatusCode.UNAUTHENTICATED
-        kind = TokenRefused if refused else Unavailable
+        kind = _KINDS.get(error.code(), Unavailable)
         return kind(f"head at {self._address}: {error.code().name}: {error.details()}")

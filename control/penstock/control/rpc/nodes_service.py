@@ -13,7 +13,7 @@ import grpc
 
 from penstock.adapters.shown import shown
 from penstock.adapters.version import CONTENT_FILES, Digest
-from penstock.control.errors import StoreUnavailable, UnknownNode
+from penstock.control.errors import NotAdmitted, StoreUnavailable, UnknownNode
 from penstock.control.managers.health import HealthManager
 from penstock.control.rpc.wire import (
     cluster_stamp,
@@ -68,7 +68,10 @@ class NodesService(nodes_pb2_grpc.NodesServicer):
                 f"node_id is {facts.id!r} and agent_address {facts.agent_address!r}: name both",
             )
         reports = [replica_status(r) for r in request.replicas]
-        await self._health.node_registered(facts, reports, stamp(request.stamp))
+        try:
+            await self._health.node_registered(facts, reports, stamp(request.stamp))
+        except NotAdmitted as error:
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error))
         return nodes_pb2.RegisterNodeReply(
             heartbeat_ms=self._heartbeat_ms, stamp=cluster_stamp(self._stamp())
         )
@@ -86,8 +89,9 @@ class NodesService(nodes_pb2_grpc.NodesServicer):
                 reports,
                 stamp(request.stamp),
                 node_intent(request.intent),
+                request.instance,
             )
-        except UnknownNode:
+        except (UnknownNode, NotAdmitted):  # it hears why when it registers
             return nodes_pb2.HeartbeatReply(unknown=True, stamp=cluster_stamp(self._stamp()))
         return nodes_pb2.HeartbeatReply(stamp=cluster_stamp(self._stamp()))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import grpc
 
+from penstock.control.errors import NotAdmitted
 from penstock.control.managers.gateway_reports import GatewayReports
 from penstock.control.managers.routes import RouteManager
 from penstock.control.managers.usage import UsageManager
@@ -15,6 +16,7 @@ from penstock.control.rpc.route_wire import gateway_report, route_snapshot, susp
 from penstock.control.rpc.tenant_wire import usage_rows, with_shares
 from penstock.control.rpc.wire import stamp
 from penstock.control.state.snapshot import RouteSnapshot
+from penstock.control.state.stamp import Stamp
 from penstock.v1 import routes_pb2, routes_pb2_grpc
 
 log = logging.getLogger(__name__)
@@ -39,7 +41,7 @@ class RoutesService(routes_pb2_grpc.RoutesServicer):
             "gateway watches",
             extra={"gateway": request.gateway_id, "have_version": request.have_version},
         )
-        await self._reports.hear(request.gateway_id, stamp(request.stamp))
+        await self._admit(request.gateway_id, stamp(request.stamp), context)
         async for snapshot in self._routes.watch(request.have_version):
             yield with_shares(self._encoded(snapshot), snapshot, request.gateway_id)
 
@@ -48,7 +50,7 @@ class RoutesService(routes_pb2_grpc.RoutesServicer):
     ) -> routes_pb2.GatewayReportReply:
         """Keeps the latest report of each gateway, and adds up what they tell of usage."""
         async for message in requests:
-            await self._reports.hear(message.gateway_id, stamp(message.stamp))
+            await self._admit(message.gateway_id, stamp(message.stamp), context)
             try:
                 report = gateway_report(message)
             except OverflowError:
@@ -60,6 +62,12 @@ class RoutesService(routes_pb2_grpc.RoutesServicer):
             self._usage.take(message.gateway_id, message.instance, usage_rows(message))
         await self._usage.flush()  # it may be a gateway's last word
         return routes_pb2.GatewayReportReply()
+
+    async def _admit(self, gateway_id: str, heard: Stamp, context: Context) -> None:
+        try:
+            await self._reports.hear(gateway_id, heard)
+        except NotAdmitted as error:
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error))
 
     def _encoded(self, snapshot: RouteSnapshot) -> routes_pb2.RouteSnapshot:
         """What is the same for all gateways: encoding many deployments takes its time."""

@@ -101,6 +101,7 @@ def node_facts(message: nodes_pb2.NodeInfo) -> NodeFacts:
         pid=message.pid,
         resources=resources(message.resources),
         allows_model_code=message.allows_model_code,
+        instance=message.instance,
     )
 
 

@@ -32,6 +32,7 @@ POLICY = RestartPolicy(
 )
 # Words of a child's command line that tell whose it is: see `leftover_mark`.
 PARENT_FLAG = "--with-parent"
+TAKE_OVER = "--take-over"
 
 
 class Child:
@@ -96,6 +97,7 @@ class Child:
         log_files.begin(self.log_path)
         self._began = self._clock.monotonic()
         self._process = await self._launcher.start(self._argv, log_path=self.log_path)
+        self._argv = [word for word in self._argv if word != TAKE_OVER]  # for once
         return self._process
 
     async def accompany(self, process: Process) -> int | None:
@@ -160,7 +162,7 @@ def head_command(options: ServeOptions) -> list[str]:
         command += ["--allow-host", name]
     for origin in options.cors_origins:
         command += ["--cors-origin", origin]
-    return command
+    return [*command, TAKE_OVER] if options.take_over else command
 
 
 def node_command(options: ServeOptions) -> list[str]:

@@ -20,6 +20,7 @@ from penstock.control.admin.models import (
     ReplicaModel,
     SpecModel,
 )
+from penstock.control.admin.version_api import VersionModel
 from penstock.control.errors import (
     CannotStart,
     InvalidInput,
@@ -46,6 +47,9 @@ TAIL = 50  # lines of that log
 
 class Admin(Protocol):
     """The admin API. Every call raises `Unavailable`, `InvalidInput` or `Unauthenticated`."""
+
+    async def version(self) -> VersionModel:
+        """Whether the head is in command."""
 
     async def deployments(self) -> list[DeploymentModel]:
         """Every deployment."""
@@ -141,6 +145,8 @@ class Session:
         """Brings everything up, says so, and watches until cancelled. Raises `CannotStart`."""
         self._head.begin()
         await self._until(self._head_answers, "starting head and gateway", PROCESS_DEADLINE)
+        if self._options.take_over:
+            self._node.begin()  # the head hears it before it takes over
         await self._deploy()  # before there is a node that would start what was served last time
         self._node.begin()  # it needs no gateway: the two start beside each other
         await self._prove()
@@ -252,7 +258,14 @@ class Session:
 
     async def _head_answers(self) -> bool:
         await self._admin.gateways()
+        await self._check_command()
         return self._head.pid != 0
+
+    async def _check_command(self) -> None:
+        """Raises `CannotStart` where the head holds still, for nothing would come of any order."""
+        held = (await self._admin.version()).held
+        if held and not self._options.take_over:
+            raise CannotStart(f"the head holds still: {held}")
 
     async def _gateway_works(self) -> bool:
         """A head that answers may still find that its gateway cannot run, and end."""
@@ -271,6 +284,7 @@ class Session:
         return True
 
     async def _node_registered(self) -> bool:
+        await self._check_command()
         return any(
             node.id == self._options.node_id and node.pid == self._node.pid
             for node in await self._admin.nodes()

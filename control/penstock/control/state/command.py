@@ -16,7 +16,14 @@ from penstock.control.state.deployment import Departed
 from penstock.control.state.serving import is_foreign
 from penstock.control.state.stamp import Stamp, contradiction
 
-ADVICE = "to go on with this store, run `penstock head --take-over`"
+ADVICE = (
+    "to go on with this store, start `penstock head`, or `penstock serve`, once with --take-over"
+)
+STRANGERS_ADVICE = (
+    "if it is to belong to this head, start a node agent with a --data-dir of its own and a gateway"
+    " anew; if this store is the wrong one or lost what it knew, start the head once with"
+    " --take-over"
+)
 
 
 def heard_stamp(view: ClusterView, own: Stamp, who: str, heard: Stamp) -> ClusterView:
@@ -42,7 +49,8 @@ def take_over(view: ClusterView, own: Stamp, heard: Collection[Stamp]) -> TakeOv
     cluster_id = own.cluster_id
     if ids and cluster_id not in ids:
         cluster_id = min(ids, key=lambda name: (-ids[name], name))
-    epoch = max([own.epoch, *(stamp.epoch for stamp in heard)]) + 1
+    epochs = (stamp.epoch for stamp in heard if stamp.cluster_id == cluster_id)
+    epoch = max([own.epoch, *epochs]) + 1
     stamp = Stamp(cluster_id, epoch, own.revision)
     return TakeOver(stamp, tuple(_differences(view)))
 

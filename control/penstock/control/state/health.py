@@ -59,7 +59,7 @@ def registered(
     facts = replace(facts, resources=_lasting(facts.resources))
     node = view.nodes.get(facts.id) or Node(facts, NodeState.READY, since=now)
     node = replace(node.moved(NodeState.READY, now), facts=facts, intent=NodeIntent.SERVING)
-    return _fold_reports(view.with_node(node), live, facts.id, reports, now)
+    return _fold_reports(view.with_node(node), live, node, reports, now)
 
 
 def heard(
@@ -71,15 +71,16 @@ def heard(
     now: datetime,
     *,
     intent: NodeIntent = NodeIntent.SERVING,
+    instance: str = "",
 ) -> ClusterView:
     """A heartbeat. Raises UnknownNode where the agent has to register (again) first."""
     node = view.nodes.get(node_id)
-    if node is None or node_id not in live.nodes:
+    if node is None or node_id not in live.nodes or node.facts.instance != instance:
         raise UnknownNode(f"node {node_id!r} has not registered with this head: register first")
     live.nodes[node_id] = HeardNode(now, resources)
     facts = replace(node.facts, resources=_lasting(resources))
     node = replace(node.moved(NodeState.READY, now), facts=facts, intent=intent)
-    return _fold_reports(view.with_node(node), live, node_id, reports, now)
+    return _fold_reports(view.with_node(node), live, node, reports, now)
 
 
 def swept(view: ClusterView, live: Liveness, now: datetime, patience: Patience) -> ClusterView:
@@ -98,6 +99,9 @@ def swept(view: ClusterView, live: Liveness, now: datetime, patience: Patience) 
             view = view.without_node(node.id)
     for gateway in view.gateways.values():
         view = _sweep_gateway(view, live, gateway, now, patience)
+    for who, refused in tuple(live.refused.items()):
+        if now - refused.at > patience.lost_after:
+            del live.refused[who]
     return view
 
 
@@ -178,27 +182,27 @@ def _sweep_gateway(
 def _fold_reports(
     view: ClusterView,
     live: Liveness,
-    node_id: NodeId,
+    node: Node,
     reports: Iterable[ReplicaStatus],
     now: datetime,
 ) -> ClusterView:
     reported = {status.replica_id: status for status in reports}
     for status in reported.values():
-        view = _fold_report(view, live, node_id, status, now)
+        view = _fold_report(view, live, node, status, now)
     for replica in view.replicas.values():
-        if replica.node == node_id and replica.id not in reported:
-            view = _fold_absence(view, replica, now)
+        if replica.node == node.id and replica.id not in reported:
+            view = _fold_absence(view, live, node, replica, now)
     return view
 
 
 def _fold_report(
-    view: ClusterView, live: Liveness, node_id: NodeId, status: ReplicaStatus, now: datetime
+    view: ClusterView, live: Liveness, node: Node, status: ReplicaStatus, now: datetime
 ) -> ClusterView:
     replica = view.replicas.get(status.replica_id)
     if status.state is ReplicaState.STOPPED:
         return view.without_replica(status.replica_id)
     if replica is None:  # of a former head, or not ours at all: its uid says which
-        replica = replica_of(status, node_id, now)
+        replica = replica_of(status, node.id, now)
         replica = replace(replica, state=status.state_if_unasked)
     if (status.address, status.pid) != (replica.status.address, replica.status.pid):
         live.forget_replica(replica.id)
@@ -210,7 +214,8 @@ def _fold_report(
     replica = replica.moved(ReplicaState.DRAINING if draining else status.state_if_unasked, now)
     replica = replace(
         replica,
-        node=node_id,
+        node=node.id,
+        instance=node.facts.instance,
         status=status,
         unreported=0,
         crashes=replica.crashes + new_crashes,
@@ -232,8 +237,14 @@ def _with_load_time(view: ClusterView, replica: Replica) -> ClusterView:
     return view.with_deployment(replace(deployment, load_ms=took))
 
 
-def _fold_absence(view: ClusterView, replica: Replica, now: datetime) -> ClusterView:
+def _fold_absence(
+    view: ClusterView, live: Liveness, node: Node, replica: Replica, now: datetime
+) -> ClusterView:
     if replica.state in (ReplicaState.PENDING, ReplicaState.LOST):
+        return view
+    # An agent knows nothing of what another one started: that serves on while it answers.
+    not_its_own = replica.instance not in ("", node.facts.instance)
+    if not_its_own and replica.state is not ReplicaState.DRAINING and _answers(live, replica):
         return view
     unreported = replica.unreported + 1
     if unreported < UNREPORTED_IS_GONE:

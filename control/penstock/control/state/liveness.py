@@ -25,6 +25,15 @@ class HeardNode:
 
 
 @dataclass(frozen=True, slots=True)
+class RefusedPeer:
+    """A node agent or gateway that asks to be let in, and is not."""
+
+    why: str
+    since: datetime
+    at: datetime  # it asked last
+
+
+@dataclass(frozen=True, slots=True)
 class PingCount:
     """Pings in a row that a replica did not answer."""
 
@@ -40,6 +49,7 @@ class Liveness:
     gateways: dict[str, datetime] = field(default_factory=dict)
     pings: dict[ReplicaId, PingCount] = field(default_factory=dict)
     stamps: dict[str, Stamp] = field(default_factory=dict)  # by "node n1" or "gateway gw-1"
+    refused: dict[str, RefusedPeer] = field(default_factory=dict)  # by the same, with its address
 
     def node_heard_at(self, node_id: NodeId, otherwise: datetime) -> datetime:
         """When a node was last heard; `otherwise` where it never was by this head."""
@@ -49,6 +59,11 @@ class Liveness:
     def in_doubt(self, replica_id: ReplicaId) -> bool:
         """Whether a replica did not answer so often that no single loss explains it."""
         return self.pings.get(replica_id, PingCount()).failed >= TIMEOUTS_ARE_DOUBT
+
+    def refuse(self, who: str, why: str, now: datetime) -> None:
+        """Notes that somebody is not let in."""
+        known = self.refused.get(who)
+        self.refused[who] = RefusedPeer(why, known.since if known else now, now)
 
     def forget_replica(self, replica_id: ReplicaId) -> None:
         """Begins to count anew: another process answers there now."""

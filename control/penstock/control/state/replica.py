@@ -176,6 +176,7 @@ class Replica:
     devices: tuple[str, ...] = ()  # uuids of the accelerators that it was given
     crashes: int = 0  # processes that ended by themselves, since one stayed ready for a while
     stop_told: bool = False  # its agent has taken the order to stop it
+    instance: str = ""  # of the agent that reported it last
 
     @property
     def is_as_ordered(self) -> bool:
@@ -234,6 +235,7 @@ class NodeFacts:
     pid: int = 0
     resources: Resources = Resources()
     allows_model_code: bool = False  # takes engine arguments that run code of a model
+    instance: str = ""  # of the agent, as in nodes.proto; empty: an agent that tells none
 
 
 @dataclass(frozen=True, slots=True)

@@ -252,6 +252,7 @@ def _from_node(node: Node) -> Document:
         "zone": facts.zone,
         "pid": facts.pid,
         "allows_model_code": facts.allows_model_code,
+        "instance": facts.instance,
         "draining": node.draining,
     }
 
@@ -264,6 +265,7 @@ def _to_node(document: Document, now: datetime) -> Node:
         zone=document["zone"],
         pid=document["pid"],
         allows_model_code=document["allows_model_code"],
+        instance=document.get("instance", ""),  # older heads wrote none
     )
     return Node(facts, NodeState.EXPECTED, since=now, draining=document["draining"])
 
@@ -274,6 +276,7 @@ def _from_replica(replica: Replica) -> Document:
         "id": replica.id,
         "deployment": replica.deployment,
         "node": replica.node,
+        "instance": replica.instance,
         "deployment_uid": replica.deployment_uid,
         "template_digest": replica.template_digest,
         "generation": replica.generation,
@@ -350,6 +353,7 @@ def _to_replica(document: Document, now: datetime) -> Replica:
         template_digest=document["template_digest"],
         generation=document["generation"],
         node=NodeId(document["node"]),
+        instance=document.get("instance", ""),
         devices=tuple(document["devices"]),
         state=state,
         since=_since(state, datetime.fromisoformat(document["since"]), now),
