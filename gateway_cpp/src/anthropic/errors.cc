@@ -26,12 +26,21 @@ std::string_view type_of(unsigned status) {
   return status >= 500 ? "api_error" : "invalid_request_error";
 }
 
+// As Anthropic begins it: clients that read this shorten their conversation and ask again.
+constexpr std::string_view kTooLong = "prompt is too long: ";
+
+bool is_of_a_long_prompt(const base::Error& error) {
+  return error.code == "context_length_exceeded" ||
+         (error.code == "token_budget_exceeded" && error.param == "messages");
+}
+
 std::string body_with(const base::Error& error, std::string_view request_id,
                       std::string_view further) {
   std::string out = R"({"type":"error","error":{"type":)";
   base::append_json_string(out, type_of(error.status));
   out += R"(,"message":)";
-  base::append_json_string(out, error.message);
+  base::append_json_string(
+      out, is_of_a_long_prompt(error) ? std::string(kTooLong) + error.message : error.message);
   out += further;
   out += R"(},"request_id":)";
   base::append_json_string(out, request_id);

@@ -27,6 +27,7 @@ constexpr std::array kTable = {
              .prompt_field = "input",
              .streams = true,
              .limits = {"max_output_tokens"}},
+    Endpoint{.path = "/v1/responses/input_tokens", .dialect = Dialect::kResponses},
     Endpoint{.path = "/v1/messages",
              .dialect = Dialect::kAnthropic,
              .prompt = Prompt::kMessages,

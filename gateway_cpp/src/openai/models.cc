@@ -3,6 +3,7 @@
 #include <charconv>
 #include <string_view>
 
+#include "base/date_text.h"
 #include "base/json_text.h"
 
 namespace penstock::openai {
@@ -18,7 +19,14 @@ void append_card(std::string& out, const ModelCard& card) {
   out += card.parent.empty() ? "null" : base::json_string(card.parent);
   out += R"(,"max_model_len":)";
   out += card.max_model_len == 0 ? "null" : std::to_string(card.max_model_len);
-  out += '}';
+  out += R"(,"type":"model","display_name":)";
+  base::append_json_string(out, card.id);
+  const base::WallTime created{std::chrono::seconds(card.created)};
+  out += R"(,"created_at":")" + base::date_text(created) + "\"}";
+}
+
+std::string id_or_null(std::span<const ModelCard> cards, const ModelCard* card) {
+  return cards.empty() ? "null" : base::json_string(card->id);
 }
 
 }  // namespace
@@ -35,7 +43,8 @@ std::string model_list_body(std::span<const ModelCard> cards) {
     if (&card != cards.data()) out += ',';
     append_card(out, card);
   }
-  out += "]}";
+  out += R"(],"has_more":false,"first_id":)" + id_or_null(cards, cards.data());
+  out += R"(,"last_id":)" + id_or_null(cards, cards.data() + cards.size() - 1) + '}';
   return out;
 }
 

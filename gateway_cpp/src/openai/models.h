@@ -1,4 +1,5 @@
-// The bodies of /v1/models and /v1/models/{id}. Who may be named is routing's knowledge: callers
+// The bodies of /v1/models and /v1/models/{id}, with the fields of OpenAI's API and of Anthropic's,
+// so that either SDK reads them. Who may be named is routing's knowledge: callers
 // make the cards from Routes::names().
 #pragma once
 

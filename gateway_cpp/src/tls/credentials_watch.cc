@@ -1,23 +1,11 @@
 #include "tls/credentials_watch.h"
 
-#include <array>
-#include <ctime>
 #include <string>
 #include <utility>
 
+#include "base/date_text.h"
+
 namespace penstock::tls {
-
-namespace {
-
-std::string date_of(std::chrono::system_clock::time_point time) {
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
-  std::array<char, 32> text{};
-  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts)};
-}
-
-}  // namespace
 
 CredentialsWatch::CredentialsWatch(CredentialsFiles files, CredentialsTable& table,
                                    const base::Clock& clock, base::Log& log)
@@ -48,7 +36,7 @@ void CredentialsWatch::reload() {
   if (!loaded) {
     log_.error("new TLS certificate is not usable: the old one stays",
                {{"error", loaded.error().message},
-                {"certificate_ends", date_of(table_.current()->facts().not_after)}});
+                {"certificate_ends", base::date_text(table_.current()->facts().not_after)}});
     return;
   }
   table_.replace(std::move(*loaded));
@@ -59,8 +47,8 @@ void CredentialsWatch::tell() const {
   const auto credentials = table_.current();
   const auto& facts = credentials->facts();
   const auto now = clock_.wall_now();
-  const std::string begins = date_of(facts.not_before);
-  const std::string ends = date_of(facts.not_after);
+  const std::string begins = base::date_text(facts.not_before);
+  const std::string ends = base::date_text(facts.not_after);
   const base::Fields fields = {
       {"file", files_.certificate}, {"names", facts.names}, {"begins", begins}, {"ends", ends}};
   log_.info("TLS certificate in force", fields);

@@ -16,6 +16,16 @@ TEST(AnthropicErrors, AreOneObjectWithTypeMessageAndRequest) {
                           R"("message":"a \"quoted\" word"},"request_id":"req_1"})");
 }
 
+TEST(AnthropicErrors, APromptThatIsTooLongIsSaidInTheWordsThatClientsShortenTheirsOn) {
+  auto error = base::make_error(base::Kind::kTokenBudget, "The prompt has 9 tokens.", "messages");
+  EXPECT_NE(error_body(error, "r").find(R"("prompt is too long: The prompt has 9)"),
+            std::string::npos);
+  error.param = "max_tokens";
+  EXPECT_EQ(error_body(error, "r").find("too long"), std::string::npos);
+  error.code = "context_length_exceeded";
+  EXPECT_NE(error_event(error, "r").find(R"("prompt is too long: The prompt)"), std::string::npos);
+}
+
 struct Case {
   unsigned status;
   const char* type;

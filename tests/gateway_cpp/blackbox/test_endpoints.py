@@ -21,6 +21,7 @@ NAMES = {
     "/v1/chat/completions": (),
     "/v1/completions": (),
     "/v1/responses": (),
+    "/v1/responses/input_tokens": (),
     "/v1/messages": (),
     "/v1/messages/count_tokens": (),
     "/v1/embeddings": (),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.replica.engine import Call
-from penstock.replica.vllm.controls import NEUTRAL, NotOffered, take_over
+from penstock.replica.vllm.controls import NEUTRAL, UNKNOWN, NotOffered, take_over
 from penstock.replica.vllm.limits import Capacity
 
 _CAPACITY = Capacity(sequences=256, context=4096)
@@ -84,3 +84,23 @@ def test_what_is_not_offered_is_refused_by_its_field(
         take_over(_request(**fields), _call(), _CAPACITY)
     assert caught.value.parameter == parameter
     assert parameter in str(caught.value)
+
+
+@pytest.mark.parametrize("field", UNKNOWN)
+def test_what_vllm_would_leave_out_of_account_is_refused(field: str) -> None:
+    with pytest.raises(NotOffered, match="send") as refused:
+        take_over(_request(**{field: [{"name": "look"}]}), _call(), _CAPACITY)
+    assert refused.value.parameter == field
+
+
+def test_a_name_for_the_request_in_its_body_is_refused() -> None:
+    with pytest.raises(NotOffered, match="x-request-id"):
+        take_over(_request(model_fields_set={"request_id"}), _call(), _CAPACITY)
+
+
+@pytest.mark.parametrize("kind", ["web_search", "code_interpreter", "mcp"])
+def test_a_tool_that_would_be_run_here_is_refused(kind: str) -> None:
+    tools = [SimpleNamespace(type="function"), SimpleNamespace(type=kind)]
+    with pytest.raises(NotOffered, match=f"Tools of type '{kind}'") as refused:
+        take_over(_request(tools=tools), _call("/v1/responses"), _CAPACITY)
+    assert refused.value.parameter == "tools.1.type"

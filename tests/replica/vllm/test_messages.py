@@ -148,3 +148,70 @@ async def test_a_call_of_a_tool_that_the_token_limit_cuts_short_is_a_message() -
     assert message.stop_reason == "max_tokens"
     (block,) = message.content
     assert (block.type, block.name, block.input) == ("tool_use", "get_weather", {})
+
+
+async def test_thinking_is_left_out_for_a_model_that_does_not_reason(engine: VllmEngine) -> None:
+    thinking = {"type": "enabled", "budget_tokens": 1024}
+    plain = (await _ask(engine, max_tokens=1100)).json
+    answer = await _ask(engine, max_tokens=1100, thinking=thinking)
+    assert answer.json["content"] == plain["content"]
+
+
+async def test_answers_and_calls_are_named_as_anthropics(engine: VllmEngine) -> None:
+    tool = {"name": "look", "input_schema": {"type": "object", "properties": {}}}
+    demanded: dict[str, Any] = {"tools": [tool], "tool_choice": {"type": "any"}, "max_tokens": 64}
+    unary = (await _ask(engine, **demanded)).json
+    _, events = typed_events(await _ask(engine, stream=True, **demanded))
+    streamed = events[0]["message"]
+    begun = [one["content_block"] for one in events if one["type"] == "content_block_start"]
+    for answer, blocks in ((unary, unary["content"]), (streamed, begun)):
+        assert answer["id"].startswith("msg_")
+        assert [one["id"][:6] for one in blocks if one["type"] == "tool_use"] == ["toolu_"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"type": "text", "media_type": "text/plain", "data": "It passes water."},
+        {"type": "content", "content": "It passes water."},
+        {"type": "content", "content": [{"type": "text", "text": "It passes water."}]},
+    ],
+)
+async def test_a_document_of_text_is_read_as_that_text(
+    engine: VllmEngine, source: dict[str, Any]
+) -> None:
+    document = {"type": "document", "title": "A penstock", "source": source}
+    text = {"type": "text", "text": "A penstock\nIt passes water."}
+    said = [
+        (await _ask(engine, messages=[{"role": "user", "content": [block]}])).json
+        for block in (document, text)
+    ]
+    assert said[0]["content"] == said[1]["content"]
+    assert said[0]["usage"]["input_tokens"] == said[1]["usage"]["input_tokens"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "not served"),
+        (
+            {
+                "messages": [
+                    {
+                        "role": "user",
+                        "content": [
+                            {"type": "document", "source": {"type": "base64", "data": "JVBE"}}
+                        ],
+                    }
+                ]
+            },
+            "documents of type 'base64'",
+        ),
+    ],
+)
+async def test_what_would_be_left_out_of_account_is_refused_by_name(
+    engine: VllmEngine, fields: dict[str, Any], words: str
+) -> None:
+    failed = (await _ask(engine, **fields)).failed
+    assert failed.status == 400
+    assert words in failed.message

@@ -166,7 +166,6 @@ async def test_the_engine_gets_the_calls_controls_and_none_of_the_clients(
         "input": "Hello",
         "priority": -100,
         "cache_salt": "client",
-        "request_id": "client",
         "mm_processor_kwargs": {"a": 1},
         "media_io_kwargs": {"a": {}},
         "chat_template_kwargs": {"a": 1},

@@ -140,6 +140,7 @@ def _models() -> dict[str, list[type[BaseModel]]]:
         "/v1/chat/completions": ChatCompletionRequest,
         "/v1/completions": CompletionRequest,
         "/v1/responses": ResponsesRequest,
+        "/v1/responses/input_tokens": ResponsesRequest,
         "/v1/messages": anthropic.AnthropicMessagesRequest,
         "/v1/messages/count_tokens": anthropic.AnthropicCountTokensRequest,
         "/v1/embeddings": EmbeddingRequest,

@@ -115,7 +115,6 @@ async def test_the_engine_gets_the_calls_controls_and_none_of_the_clients(
         "max_output_tokens": 4,
         "priority": -100,
         "cache_salt": "client",
-        "request_id": "client",
         "session_id": "client",
         "kv_transfer_params": {"prompt_token_ids": [1]},
         "vllm_xargs": {"a": 1},
@@ -129,3 +128,32 @@ async def test_the_engine_gets_the_calls_controls_and_none_of_the_clients(
     assert "client" not in one.request_id
     assert not one.params.extra_args
     assert not one.more.get("session_id")
+
+
+async def test_a_response_has_every_field_of_the_apis_and_repeats_the_clients(
+    engine: VllmEngine,
+) -> None:
+    names = {"prompt_cache_key": "k", "safety_identifier": "s"}
+    unary = (await _ask(engine, **names)).json
+    _, events = typed_events(await _ask(engine, stream=True, **names))
+    first, last = events[0]["response"], events[-1]["response"]
+    for whole in (unary, first, last):
+        assert {name: whole[name] for name in names} == names
+        assert (whole["error"], whole["top_logprobs"]) == (None, 0)
+        assert whole["text"]["format"] == {"type": "text"}
+    assert unary["completed_at"] >= unary["created_at"]
+    assert (first["completed_at"], bool(last["completed_at"])) == (None, True)
+    parts = [event["part"] for event in events if event["type"].startswith("response.content_part")]
+    items = [*unary["output"], *last["output"]]
+    items += [event["item"] for event in events if event["type"] == "response.output_item.done"]
+    parts += [part for item in items for part in item["content"]]
+    assert [part["logprobs"] for part in parts] == [[]] * len(parts)
+
+
+async def test_the_tokens_of_an_input_are_counted_as_a_response_uses_them(
+    engine: VllmEngine,
+) -> None:
+    fields = {"input": "What is a gateway?", "instructions": "Be short."}
+    counted = await ask(engine, json.dumps(fields).encode(), f"{RESPONSES}/input_tokens")
+    used = (await _ask(engine, **fields)).json["usage"]["input_tokens"]
+    assert counted.json == {"object": "response.input_tokens", "input_tokens": used}

@@ -21,6 +21,7 @@ from vllm.exceptions import VLLMValidationError
 
 from penstock.replica.vllm import (
     budgets,
+    chat,
     costs,
     endpoints,
     errors,
@@ -77,11 +78,17 @@ async def make_app(llm: TappedLLM, args: Namespace) -> Made:
     # vLLM's error handlers tell its server to stop; here nobody listens, the replica watches.
     app.state.server = SimpleNamespace(should_exit=False)
     messages.let_model_be_missing(app.router)
+    chat.let_tools_be_allowed(app.router)
+    if getattr(app.state, "openai_serving_responses", None) is not None:
+        responses.count_inputs(app.router, app.state.openai_serving_responses)
     served = endpoints.served(app.state, {getattr(route, "path", "") for route in app.routes})
     stop_at_first_errors(app.routes, {endpoints.ENDPOINTS[name].path for name in served})
     turns = tokenize_in_turns(llm.renderer)
     trim_conversations(llm.renderer)
-    control(app.state, served, _capacity(llm))
+    capacity = _capacity(llm)
+    if "/v1/messages" in served and not capacity.reasons:
+        log.info("`thinking` of /v1/messages is left out: the model has no reasoning_parser")
+    control(app.state, served, capacity)
     keep_errors(app)
     app.add_middleware(Forgetting, turns=turns)
     return Made(app, app.state.openai_serving_models, served)
@@ -102,7 +109,9 @@ async def know_thinking_effort(state: Any) -> None:
 def _capacity(llm: TappedLLM) -> Capacity:
     model = llm.model_config
     width = model.embedding_size if model.runner_type == "pooling" else 0
-    return Capacity(llm.vllm_config.scheduler_config.max_num_seqs, model.max_model_len, width)
+    config = llm.vllm_config
+    reasons = config.reasoning_config is not None and config.reasoning_config.enabled
+    return Capacity(config.scheduler_config.max_num_seqs, model.max_model_len, width, reasons)
 
 
 def tokenize_in_turns(renderer: Any) -> Turns:
@@ -152,6 +161,7 @@ def _controlled(
         if not tap.parsed:
             # The client's own request, of which vLLM may make another one for the next method.
             tap.grammar_field = costs.grammar_field(request)
+            tap.echoed = responses.echoed(request)
             marks.take_off(request)
             if tap.call.trim:
                 tap.pinned = marks.pinned(request, tap.call.body, ends)

@@ -45,6 +45,28 @@ REFUSED: Final = {
 }
 """Fields that refuse a request which sets them, and what to do."""
 
+_STRUCTURED: Final = "is not known any more; send structured_outputs, or response_format, instead."
+UNKNOWN: Final = {
+    "functions": "Functions are called as tools here; send tools, and tool_choice for "
+    "function_call.",
+    "guided_json": f"guided_json {_STRUCTURED}",
+    "guided_regex": f"guided_regex {_STRUCTURED}",
+    "guided_choice": f"guided_choice {_STRUCTURED}",
+    "guided_grammar": f"guided_grammar {_STRUCTURED}",
+}
+"""Fields of older APIs that vLLM does not have and would leave out of account, though they ask for
+another answer: they refuse a request as well. Other unknown fields are dropped."""
+
+_ID: Final = (
+    "The gateway names each request itself; send a name of your own in the header x-request-id, "
+    "and leave request_id out."
+)
+_THINKING: Final = ("/v1/messages", "/v1/messages/count_tokens")
+"""Endpoints whose clients ask for thinking with every turn, whatever the model can."""
+
+_CLIENT_TOOLS: Final = ("function", "custom", "namespace")
+"""Types of a response's tools that the client runs: no others are served."""
+
 NULLS: Final[dict[str, Any]] = {"background": False, "truncation": "disabled"}
 """Fields whose null means what leaving them out does, and for which vLLM's answer has no null."""
 
@@ -68,6 +90,8 @@ def take_over(request: Any, call: Call, capacity: Capacity) -> None:
     except costs.TooCostly as error:
         raise NotOffered(str(error), error.parameter) from None
     _drop_unknown(request)
+    if not capacity.reasons and call.path in _THINKING:
+        _set(request, "thinking_token_budget", None)
     own = {
         "priority": call.priority,
         "cache_salt": call.tenant_salt or None,
@@ -89,15 +113,26 @@ def _measure(request: Any, body: bytes, endpoint: Endpoint, capacity: Capacity) 
 
 
 def _refuse(request: Any) -> None:
-    for name, why in REFUSED.items():
+    for name, why in (REFUSED | UNKNOWN).items():
         if getattr(request, name, None):
             raise NotOffered(why, name)
+    if "request_id" in getattr(request, "model_fields_set", ()):
+        raise NotOffered(_ID, "request_id")
+    for place, tool in enumerate(getattr(request, "tools", None) or ()):
+        kind = getattr(tool, "type", "function")
+        if kind not in _CLIENT_TOOLS:
+            raise NotOffered(not_served(kind), f"tools.{place}.type")
     if getattr(request, "encoding_format", None) in _BYTES:
         raise NotOffered(
             f"encoding_format {request.encoding_format!r} is not offered, since its shape is told "
             "in a header; use float or base64.",
             "encoding_format",
         )
+
+
+def not_served(kind: str) -> str:
+    """What a request is told whose tool would have to be run here."""
+    return f"Tools of type {kind!r} are not served: tools are run by the client; leave it out."
 
 
 def _drop_unknown(request: Any) -> None:
@@ -112,4 +147,4 @@ def _set(request: Any, name: str, value: Any) -> None:
         setattr(request, name, value)
 
 
-__all__ = ["NEUTRAL", "NULLS", "REFUSED", "NotOffered", "take_over"]
+__all__ = ["NEUTRAL", "NULLS", "REFUSED", "UNKNOWN", "NotOffered", "not_served", "take_over"]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
+from pydantic import BaseModel
 from vllm.entrypoints.anthropic import protocol as anthropic
 from vllm.entrypoints.openai.chat_completion import protocol as chat
 from vllm.entrypoints.openai.completion import protocol as completion
@@ -19,6 +20,14 @@ from vllm.entrypoints.pooling.embed import protocol as embed
 from vllm.entrypoints.pooling.pooling import protocol as pooling
 from vllm.entrypoints.pooling.scoring import protocol as scoring
 from vllm.entrypoints.serve.tokenize import protocol as tokenize
+
+
+class InputTokens(BaseModel):
+    """How many tokens a response's input has."""
+
+    object: Literal["response.input_tokens"]
+    input_tokens: int
+
 
 OPENAI: Final = "OpenAIErrorBody"
 ANTHROPIC: Final = "AnthropicErrorBody"
@@ -63,6 +72,9 @@ DESCRIBED: Final[Mapping[str, Described]] = {
         responses.ResponsesResponse,
         event=responses.StreamingResponsesResponse,
         stream_end=_COMPLETED,
+    ),
+    "/v1/responses/input_tokens": Described(
+        "Count the tokens of a response's input.", responses.ResponsesRequest, InputTokens
     ),
     "/v1/messages": Described(
         "Answer a conversation, as Anthropic's API does.",

@@ -46,6 +46,10 @@ ENDPOINTS: Final[Mapping[str, Endpoint]] = {
     "/v1/responses": Endpoint(
         "/v1/responses", "openai_serving_responses", ("create_responses",), id_prefix="resp_"
     ),
+    # Ours: see `responses.py`.
+    "/v1/responses/input_tokens": Endpoint(
+        "/v1/responses/input_tokens", "openai_serving_responses", ("count_input_tokens",)
+    ),
     # The first makes a chat request of the message, and gives it to the second.
     "/v1/messages": Endpoint(
         "/v1/messages", "anthropic_serving_messages", ("create_messages", "create_chat_completion")

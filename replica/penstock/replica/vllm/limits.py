@@ -40,11 +40,12 @@ MAX_TOKEN_ID: Final = 2**32 - 1
 @dataclass(frozen=True, slots=True)
 class Capacity:
     """What an engine has: sequences that it runs at once, tokens that its model reads, numbers in
-    one embedding (0: its model makes none)."""
+    one embedding (0: its model makes none), whether it can bound how long its model reasons."""
 
     sequences: int
     context: int
     width: int = 0
+    reasons: bool = False
 
 
 def check(request: Any, several: Sequence[str], capacity: Capacity) -> None:

@@ -1,5 +1,5 @@
-"""What vLLM's /v1/messages lacks: requests that name no model, calls demanded of no tools, errors
-told as what they are, and calls of tools that were cut short.
+"""What vLLM's /v1/messages lacks: requests that name no model, documents of text, calls demanded of
+no tools, errors told as what they are, names as Anthropic's, and calls that were cut short.
 
 Touch points: the two functions and request models of vLLM's Anthropic router; that it answers a
 message by a chat request, and reads the arguments of the answer's calls as JSON objects; that it
@@ -26,22 +26,63 @@ from vllm.entrypoints.anthropic.protocol import (
 from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionResponse
 
 from penstock.replica.vllm import errors
+from penstock.replica.vllm.controls import not_served
+from penstock.replica.vllm.routes import put_first
 from penstock.replica.vllm.tap import CallTap
 
 _UNNAMED: Final = "unnamed"
 """Stands for the model that a request does not name; the call does, in `models.py`."""
 
+_CALL: Final = ("chatcmpl-tool-", "toolu_")
+_ANSWER: Final = ("chatcmpl-", "msg_")
+_ID: Final = '"id":"'
+"""How names of calls and answers begin in vLLM's chats, and at Anthropic; and where they stand."""
 
-def _named(data: Any) -> Any:
-    if isinstance(data, dict) and not data.get("model"):
-        return data | {"model": _UNNAMED}
-    return data
+
+def _readable(data: Any) -> Any:
+    """The fields as vLLM reads them. Raises ValueError for a tool that would have to be run here,
+    and for a document that is no text."""
+    if not isinstance(data, dict):
+        return data
+    for place, tool in enumerate(_objects(data.get("tools"))):
+        if (kind := tool.get("type")) not in (None, "custom"):
+            raise ValueError(f"tools.{place}.type: {not_served(str(kind))}")
+    told = {"model": data.get("model") or _UNNAMED}
+    if isinstance(data.get("messages"), list):
+        told["messages"] = [_with_texts(message) for message in data["messages"]]
+    return data | told
+
+
+def _with_texts(holder: Any) -> Any:
+    """A message, or the result of a tool, with the text of each document in its place."""
+    if not isinstance(holder, dict) or not isinstance(holder.get("content"), list):
+        return holder
+    return holder | {"content": [_with_texts(_text_of(block)) for block in holder["content"]]}
+
+
+def _text_of(block: Any) -> Any:
+    if not isinstance(block, dict) or block.get("type") != "document":
+        return block
+    source = block.get("source")
+    source = source if isinstance(source, dict) else {}
+    places = {"text": "data", "content": "content"}
+    if (kind := source.get("type")) not in places:
+        raise ValueError(f"documents of type {kind!r} are not served; send their text instead")
+    content = source.get(places[kind])
+    parts = [{"text": content}] if isinstance(content, str) else _objects(content)
+    heading = [str(block[name]) for name in ("title", "context") if block.get(name)]
+    text = "".join(str(part.get("text") or "") for part in parts)
+    return {"type": "text", "text": "\n".join([*heading, text])}
+
+
+def _objects(items: Any) -> list[dict[str, Any]]:
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
 class MessagesRequest(AnthropicMessagesRequest):  # type: ignore[misc]
-    """vLLM's, with `model` optional."""
+    """vLLM's, with `model` optional, and documents of text."""
 
-    _default_model = model_validator(mode="before")(_named)
+    _read = model_validator(mode="before")(_readable)
 
     @model_validator(mode="after")
     def _has_what_it_demands(self) -> MessagesRequest:
@@ -63,9 +104,9 @@ def _adds_tools(messages: list[Any]) -> bool:
 
 
 class CountTokensRequest(AnthropicCountTokensRequest):  # type: ignore[misc]
-    """vLLM's, with `model` optional."""
+    """vLLM's, with `model` optional, and documents of text."""
 
-    _default_model = model_validator(mode="before")(_named)
+    _read = model_validator(mode="before")(_readable)
 
 
 async def _create(request: MessagesRequest, raw_request: Request) -> Response:
@@ -80,10 +121,8 @@ async def _count(request: CountTokensRequest, raw_request: Request) -> Response:
 
 def let_model_be_missing(router: Any) -> None:
     """Puts routes before those of vLLM's router that take requests without a model."""
-    for path, answer in (("/v1/messages", _create), ("/v1/messages/count_tokens", _count)):
-        if any(getattr(route, "path", "") == path for route in router.routes):
-            router.add_api_route(path, answer, methods=["POST"], response_model=None)
-            router.routes.insert(0, router.routes.pop())
+    put_first(router, "/v1/messages", _create)
+    put_first(router, "/v1/messages/count_tokens", _count)
 
 
 def ends(serving: Any, messages: Sequence[Any]) -> list[int]:
@@ -98,10 +137,10 @@ def ends(serving: Any, messages: Sequence[Any]) -> list[int]:
 
 
 def mended(answer: Any, tap: CallTap) -> Any:
-    """The chat answer that a message is made of."""
+    """The chat answer that a message is made of, with names as Anthropic's begin."""
     if isinstance(answer, ChatCompletionResponse):
-        return with_readable_calls(answer)
-    return _without_errors(answer, tap) if isinstance(answer, AsyncGenerator) else answer
+        return _named(with_readable_calls(answer))
+    return _told(answer, tap) if isinstance(answer, AsyncGenerator) else answer
 
 
 def with_readable_calls(answer: ChatCompletionResponse) -> ChatCompletionResponse:
@@ -126,6 +165,13 @@ def with_readable_calls(answer: ChatCompletionResponse) -> ChatCompletionRespons
     return answer
 
 
+def _named(answer: ChatCompletionResponse) -> ChatCompletionResponse:
+    answer.id = answer.id.replace(*_ANSWER)
+    for call in (call for choice in answer.choices for call in choice.message.tool_calls):
+        call.id = call.id.replace(*_CALL)
+    return answer
+
+
 def _is_object(text: str) -> bool:
     try:
         return isinstance(json.loads(text), dict)
@@ -133,16 +179,17 @@ def _is_object(text: str) -> bool:
         return False
 
 
-async def _without_errors(
-    chunks: AsyncGenerator[str, None], tap: CallTap
-) -> AsyncGenerator[str, None]:
-    """Keeps an error in a chat stream for the call: vLLM would take it for a chunk that it cannot
-    read, and tell the client of that."""
+async def _told(chunks: AsyncGenerator[str, None], tap: CallTap) -> AsyncGenerator[str, None]:
+    """Names answer and calls, and keeps an error in a chat stream for the call: vLLM would take it
+    for a chunk that it cannot read, and tell the client of that."""
     async with aclosing(chunks):
         async for chunk in chunks:
             if chunk.startswith(_ERROR) and tap.lost is None:
                 tap.lost = tap.refused or errors.unexplained(500)
-            yield chunk
+            # Quotes in what the model says are escaped: these can only be the chunk's own.
+            yield chunk.replace(_ID + _CALL[0], _ID + _CALL[1]).replace(
+                _ID + _ANSWER[0], _ID + _ANSWER[1]
+            )
 
 
 _ERROR: Final = errors.STREAM_ERROR.decode()

@@ -33,6 +33,7 @@ class CallTap:
     serving layer met, and where it answers with an error, why.
     `pinned`: messages that stay where the call is trimmed, as `marks.pinned` tells them. `trimmed`:
     how many messages went, and how many tokens the prompt has fewer for it.
+    `echoed`: fields of the request that its answer repeats, where vLLM's does not.
     `most_numbers`: how many pooled numbers the answer may hold; none: it holds few of them.
     """
 
@@ -46,6 +47,7 @@ class CallTap:
         self.pinned: frozenset[int] = frozenset()
         self.trimmed = (0, 0)
         self.most_numbers: int | None = None
+        self.echoed: dict[str, Any] = {}
         self._wants_groups = call.token_groups
         self._groups: list[TokenGroup] = []
         self._prompt_tokens: dict[int, int] = {}
