@@ -50,6 +50,7 @@ class Settings:
     adapter_load_timeout: float = 30.0  # that a call waits for its adapter
     secrets_dir: str = ""  # what a provider's secret files lie below; empty: there are none
     provider_hosts: tuple[str, ...] = ()  # that a provider's may be; none: any
+    provider_variables: tuple[str, ...] = ()  # that may hold a provider's key; "*": any letters
 
 
 class _Parser(argparse.ArgumentParser):
@@ -84,6 +85,7 @@ def parse_settings(argv: Sequence[str] | None = None) -> Settings:
         adapter_load_timeout=options.adapter_load_timeout,
         secrets_dir=options.secrets_dir,
         provider_hosts=tuple(filter(None, options.provider_hosts.split(","))),
+        provider_variables=tuple(filter(None, options.provider_variables.split(","))),
     )
 
 
@@ -114,6 +116,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--allow-model-code", action="store_true", help="engine arguments may run a model's code")
     add("--drain", type=_seconds, default=30.0, metavar="SECONDS")
     add("--secrets-dir", default="", metavar="PATH", help="where a provider's secret files are")
+    variables = os.environ.get("PENSTOCK_PROVIDER_VARIABLES", "*_API_KEY")
+    add("--provider-variables", default=variables, metavar="NAME,...", help="that hold keys")
     add("--provider-hosts", default="", metavar="HOST,...", help="that providers may be (any)")
     return parser
 

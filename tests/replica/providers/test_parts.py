@@ -39,6 +39,30 @@ def test_a_host_is_allowed_by_its_name_or_by_that_above_it(
     assert Hosts(patterns).allow(host) == allowed
 
 
+@pytest.mark.parametrize(
+    "host",
+    [
+        "169.254.169.254",
+        "[::ffff:169.254.169.254]",
+        "0xa9fea9fe",
+        "2852039166",
+        "169.254.43518",
+        "fe80::1",
+        "fd00:ec2::254",
+        "100.100.100.200",
+    ],
+)
+def test_no_way_to_write_the_address_of_a_metadata_service_is_allowed(host: str) -> None:
+    assert not Hosts().allow(host)
+    assert not Hosts((host,)).allow(host, resolve=True)
+
+
+def test_a_name_without_an_address_is_judged_by_its_name() -> None:
+    assert Hosts().allow("localhost", resolve=True)
+    assert Hosts().allow("no-such-host.invalid", resolve=True)
+    assert not Hosts(("a.example",)).allow("no-such-host.invalid", resolve=True)
+
+
 @pytest.mark.parametrize("pattern", ["https://a.example", "a.example/v1", "*", "a.*.example", ""])
 def test_what_is_no_host_is_refused(pattern: str) -> None:
     with pytest.raises(CannotLoad, match="is no host"):
@@ -63,11 +87,15 @@ def test_what_no_header_can_carry_is_no_secret_and_is_not_shown(
 
 
 def test_variables_are_read_when_they_are_used() -> None:
-    environment = {"KEY": "one"}
-    secrets = Secrets("", environment)
-    assert secrets.variable("KEY") == "one"
-    environment["KEY"] = "two"
-    assert secrets.variable("KEY") == "two"
+    environment = {"TEAM_API_KEY": "one", "HOME": "/root", "TEAM_API_KEYS": "three"}
+    secrets = Secrets("", environment, ("*_API_KEY",))
+    assert secrets.variable("TEAM_API_KEY") == "one"
+    environment["TEAM_API_KEY"] = "two"
+    assert secrets.variable("TEAM_API_KEY") == "two"
+    for other in ("HOME", "TEAM_API_KEYS"):
+        with pytest.raises(NoSecret, match="PENSTOCK_PROVIDER_VARIABLES") as caught:
+            secrets.variable(other)
+        assert environment[other] not in str(caught.value)
     with pytest.raises(NoSecret, match="set --secrets-dir"):
         secrets.file("key")
 

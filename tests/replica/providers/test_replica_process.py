@@ -48,10 +48,10 @@ def _provider(
     engine: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[ProviderServer, tuple[str, ...]]]:
     if engine == "openai":
-        monkeypatch.setenv("TEAM_KEY", openai_server.KEY)
+        monkeypatch.setenv("TEAM_API_KEY", openai_server.KEY)
         (folder / "headers").write_text(f"x-token: {_TOKEN}\n")
         with ProviderServer(openai_server.usual(key=openai_server.KEY)) as server:
-            where = (f"base_url={server.url}", "api_key_env=TEAM_KEY", "headers_file=headers")
+            where = (f"base_url={server.url}", "api_key_env=TEAM_API_KEY", "headers_file=headers")
             flags = ("--secrets-dir", str(folder))
             yield server, _words(openai_server.MODEL, *where, flags=flags)
     else:

@@ -90,7 +90,7 @@ def deploy(
       penstock deploy mini --model penstock-mini --max-adapters 8
       penstock deploy mini --replicas 4
       penstock deploy mini -f mini.json --new
-      penstock deploy cloud --engine openai --model gpt-4o-mini --engine-arg api_key_env=OPENAI_KEY
+      penstock deploy cloud --engine openai --model gpt-4o --engine-arg api_key_env=OPENAI_API_KEY
       penstock deploy sorry --engine canned --model sorry --engine-arg text="Too busy: try again."
     """
     given = {

@@ -111,7 +111,7 @@ def _place(endpoint_url: Any, hosts: Hosts) -> Place:
         raise CannotLoad("endpoint_url holds a user or a password: AWS's own chain has secrets")
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise CannotLoad("endpoint_url must be like https://bedrock-runtime.example.com")
-    if not hosts.allow(parts.hostname):
+    if not hosts.allow(parts.hostname, resolve=True):
         raise CannotLoad(errors.host_not_allowed(parts.hostname).failed.message)
     tls = parts.scheme == "https"
     return Place(parts.hostname, parts.port or (443 if tls else 80), tls)

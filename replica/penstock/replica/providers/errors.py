@@ -112,8 +112,11 @@ def credentials() -> ProviderFailed:
 
 
 def host_not_allowed(host: str) -> ProviderFailed:
-    """The node's `--provider-hosts` does not name the host."""
-    message = f"This node may send nothing to {host}: its --provider-hosts does not name it."
+    """The node's `--provider-hosts` does not name the host, or nobody may send to it."""
+    message = (
+        f"This node may send nothing to {host}: its --provider-hosts does not name it, or it is an"
+        " address of a cloud's metadata service."
+    )
     return upstream(502, message, "upstream_host_not_allowed")
 
 

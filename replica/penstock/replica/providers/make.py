@@ -51,7 +51,7 @@ def _provider(settings: Settings, arguments: Arguments, common: Common, capacity
     if settings.engine == "openai":
         from penstock.replica.providers.openai_provider import OpenAIProvider, read_openai
 
-        secrets = Secrets(settings.secrets_dir)
+        secrets = Secrets(settings.secrets_dir, variables=settings.provider_variables)
         openai_settings = read_openai(arguments, secrets, hosts)
         arguments.check_all_known()
         return OpenAIProvider(openai_settings, settings.model, common)

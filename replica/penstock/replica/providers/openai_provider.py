@@ -77,7 +77,7 @@ def _place(base_url: str, hosts: Hosts) -> Place:
         raise CannotLoad("base_url holds a user or a password: name a secret by api_key_file")
     if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
         raise CannotLoad("base_url must be like https://api.example.com/v1, and nothing behind it")
-    if not hosts.allow(host):
+    if not hosts.allow(host, resolve=True):
         raise CannotLoad(errors.host_not_allowed(host).failed.message)
     tls = parts.scheme == "https"
     return Place(host, port or (443 if tls else 80), tls)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
@@ -28,12 +29,25 @@ class NoSecret(Exception):
 class Secrets:
     """The secrets that this replica may read. `directory`: empty: there are no files."""
 
-    def __init__(self, directory: str, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self,
+        directory: str,
+        environment: Mapping[str, str] = os.environ,
+        variables: Sequence[str] = (),
+    ) -> None:
+        """`variables`: names, with * for any letters, of those that may be read."""
         self._directory = directory
         self._environment = environment
+        self._variables = variables
 
     def variable(self, name: str) -> str:
         """The secret in a variable. Raises `NoSecret`."""
+        if not any(fnmatchcase(name, allowed) for allowed in self._variables):
+            raise NoSecret(
+                f"the variable {name} is none that this node lets deployments name, which are"
+                f" {', '.join(self._variables)}: its owner can list it in"
+                " PENSTOCK_PROVIDER_VARIABLES of the node agent's environment"
+            )
         secret = self._environment.get(name, "").strip()
         if not secret:
             raise NoSecret(f"the variable {name} is not set in the environment of the node agent")
