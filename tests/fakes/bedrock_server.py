@@ -100,10 +100,12 @@ def streamed(
     return answer
 
 
-def unary(content: list[dict[str, Any]], reason: str) -> Scenario:
+def unary(
+    content: list[dict[str, Any]], reason: str, usage: dict[str, Any] | None = None
+) -> Scenario:
     """Answers with a message of these blocks."""
     body = {"output": {"message": {"role": "assistant", "content": content}}}
-    rest = {"stopReason": reason, "usage": _usage(7), "metrics": {"latencyMs": 5}}
+    rest = {"stopReason": reason, "usage": usage or _usage(7), "metrics": {"latencyMs": 5}}
 
     async def answer(asked: Asked, wire: Wire) -> None:
         await wire.whole(200, json.dumps({**body, **rest}).encode(), _headers())
@@ -180,7 +182,10 @@ def sent(asked: Asked) -> SimpleNamespace:
 
 def settings(server: ProviderServer, *more: str) -> tuple[str, ...]:
     """The settings of an engine that speaks with this server and is not patient."""
-    timeouts = ("first_event_timeout_ms=600", "between_events_timeout_ms=400")
+    timeouts = (
+        *("first_event_timeout_ms=600", "answer_timeout_ms=600"),
+        "between_events_timeout_ms=400",
+    )
     return (f"endpoint_url={server.url}", f"region={REGION}", *timeouts, *more)
 
 

@@ -45,6 +45,12 @@ COMMON = {
     "max_model_len": "128000",
     "tools": "false",
     "max_calls": "400",
+    "answer_timeout_ms": "900000",
+    "usd_per_million_cache_write": "3.75",
+    "usd_per_million_cache_write_1h": "6",
+    "provider_features": "web_search, field:prediction",
+    "service_tiers": "flex:0.5,priority:2",
+    "max_choices": "4",
 }
 OF_THE_MACHINE = ("profile", "role_arn", "api_key_file", "headers_file")
 NEEDED = {"bedrock": {}, "openai": {"api_key_env": "OPENAI_API_KEY"}, "canned": {"text": "no"}}
@@ -96,7 +102,7 @@ def test_every_setting_of_a_provider_is_taken(engine: str) -> None:
         ("openai", "base_uri", "near to it: base_url"),
         ("bedrock", "regio", "near to it: region"),
         ("bedrock", "base_url", "the engine bedrock has no setting 'base_url'"),
-        ("canned", "xyzzy", "it has between_events_timeout_ms"),
+        ("canned", "xyzzy", "it has answer_timeout_ms"),
     ],
 )
 def test_a_setting_that_a_provider_has_not_is_refused_with_the_nearest(
@@ -118,6 +124,9 @@ def test_a_setting_that_a_provider_has_not_is_refused_with_the_nearest(
         ("bedrock", "max_model_len", "-1"),
         ("bedrock", "tools", "yes"),
         ("bedrock", "max_calls", "0"),
+        ("openai", "provider_features", "web_serch"),
+        ("openai", "service_tiers", "flex"),
+        ("openai", "service_tiers", "flex:0"),
         ("bedrock", "region", "Ireland"),
         ("bedrock", "profile", " "),
         ("bedrock", "role_arn", "bedrock"),

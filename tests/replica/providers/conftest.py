@@ -39,6 +39,7 @@ async def engine(server: ProviderServer, secrets: Path) -> AsyncIterator[Provide
         f"base_url={server.url}/v1",
         "api_key_file=key",
         "first_event_timeout_ms=400",
+        "answer_timeout_ms=400",
         "between_events_timeout_ms=400",
         "connect_timeout_ms=1000",
         *_PRICES,

@@ -50,7 +50,7 @@ async def test_a_stream_is_chunks_with_usage_reason_and_price(
     assert usage["usage"]["prompt_tokens_details"] == {"cached_tokens": 4, "cache_write_tokens": 3}
     end = end_of(events)
     assert (end.prompt_tokens, end.completion_tokens, end.cached_tokens) == (17, 3, 4)
-    assert end.cost_nanousd == 13 * 3000 + 4 * 300 + 3 * 15000
+    assert end.cost_nanousd == 10 * 3000 + 3 * 3750 + 4 * 300 + 3 * 15000
     assert end.provider_request_id == REQUEST_ID
     assert sum(event.tokens for event in events if isinstance(event, Chunk)) == 3
 

@@ -15,6 +15,7 @@ from penstock.replica.engine import Call
 from penstock.replica.providers.account import Account, Prices
 from penstock.replica.providers.converse_answers import ConverseStream, whole
 from penstock.replica.providers.converse_request import converse_request
+from penstock.replica.providers.settings import Allowed
 from penstock.replica.providers.values import Ask
 from tests.fakes.provider_calls import CHAT
 
@@ -26,7 +27,9 @@ _JSON = st.recursive(
     max_leaves=6,
 )
 _OBJECT = st.dictionaries(_NAME, _JSON, max_size=3)
-_IMAGE = st.tuples(st.sampled_from(["png", "jpeg", "gif", "webp"]), st.binary(max_size=9))
+_IMAGE = st.tuples(
+    st.sampled_from(["png", "jpeg", "gif", "webp"]), st.binary(min_size=1, max_size=9)
+)
 _THOUGHT = st.builds(
     lambda text, signature: {"type": "thinking", "thinking": text, "signature": signature},
     _TEXT,
@@ -151,7 +154,7 @@ def _facts_of_request(request: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
 
 @given(_CONVERSATION)
 def test_all_that_a_conversation_says_is_in_the_request(messages: list[dict[str, Any]]) -> None:
-    request = converse_request(_ask(messages=messages), "model", ("", ""))
+    request = converse_request(_ask(messages=messages), "model", ("", ""), Allowed())
     assert list(_facts_of_request(request)) == list(_facts(messages))
 
 
@@ -159,7 +162,7 @@ def test_all_that_a_conversation_says_is_in_the_request(messages: list[dict[str,
 def test_speakers_take_turns_and_tools_that_were_called_are_named(
     messages: list[dict[str, Any]],
 ) -> None:
-    request = converse_request(_ask(messages=messages), "model", ("", ""))
+    request = converse_request(_ask(messages=messages), "model", ("", ""), Allowed())
     roles = [message["role"] for message in request["messages"]]
     assert all(one != other for one, other in itertools.pairwise(roles))
     called = {fact[3] for fact in _facts(messages) if fact[1] == "call"}
@@ -275,7 +278,9 @@ def test_an_answer_says_the_same_streamed_and_at_once(
 @given(_BLOCKS)
 def test_an_answer_that_is_given_back_says_what_it_said(blocks: list[dict[str, Any]]) -> None:
     question = {"role": "user", "content": "?"}
-    request = converse_request(_ask(messages=[question, _at_once(blocks)]), "model", ("", ""))
+    request = converse_request(
+        _ask(messages=[question, _at_once(blocks)]), "model", ("", ""), Allowed()
+    )
     back = [fact for block in request["messages"][1]["content"] for fact in _facts_of_block(block)]
     said = [fact for block in blocks for fact in _facts_of_block(block)]
     for kind in ("call", "thought"):

@@ -30,6 +30,9 @@ Settings = tuple[tuple[str, str], ...]
 _VARIABLE = re.compile(r"(?!AWS_|HF_|PENSTOCK_)[A-Z_][A-Z0-9_]{0,127}")
 _REGION = re.compile(r"[a-z]{2,}(-[a-z]+)+-[0-9]+")
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[\w+=,.@/-]+")
+_FEATURES = ("hosted_tools", "model_fields", "store", "stored_objects", "thinking", "web_search")
+_OWN_FIELD = re.compile(r"field:[A-Za-z_][A-Za-z0-9_]{0,63}")
+_TIER = re.compile(r"[a-z][a-z0-9_-]{0,31}:(?!0+(\.0+)?$)[0-9]{1,2}(\.[0-9]{1,6})?")
 _OPENAI_HOST = "api.openai.com"
 
 
@@ -51,6 +54,15 @@ def _is_price(text: str) -> bool:
         return 0 <= float(text) <= 1_000_000 and math.isfinite(float(text))
     except ValueError:
         return False
+
+
+def _are_features(text: str) -> bool:
+    words = [word.strip() for word in text.split(",")]
+    return all(word in _FEATURES or _OWN_FIELD.fullmatch(word) for word in words)
+
+
+def _are_tiers(text: str) -> bool:
+    return all(_TIER.fullmatch(word.strip()) for word in text.split(","))
 
 
 def _is_url(text: str) -> bool:
@@ -92,6 +104,7 @@ _NAME_OF_VARIABLE = _Kind(
 )
 
 _COMMON: Mapping[str, _Kind] = {
+    "answer_timeout_ms": _DURATION,
     "connect_timeout_ms": _DURATION,
     "first_event_timeout_ms": _DURATION,
     "between_events_timeout_ms": _DURATION,
@@ -99,6 +112,16 @@ _COMMON: Mapping[str, _Kind] = {
     "usd_per_million_input": _PRICE,
     "usd_per_million_output": _PRICE,
     "usd_per_million_cached": _PRICE,
+    "usd_per_million_cache_write": _PRICE,
+    "usd_per_million_cache_write_1h": _PRICE,
+    "provider_features": _Kind(
+        f"features between commas, of {', '.join(_FEATURES)} and field:NAME", _are_features
+    ),
+    "service_tiers": _Kind(
+        "tiers between commas, each with its factor of the prices, such as flex:0.5,priority:2",
+        _are_tiers,
+    ),
+    "max_choices": _Kind("a whole number, 1 to 128", _whole(1, 128)),
     "max_model_len": _Kind("a whole number of tokens, 0 or more", _whole(0, 1_000_000_000)),
     "tools": _SWITCH,
     "max_calls": _Kind("a whole number of calls at once, 1 to 1000", _whole(1, 1000)),

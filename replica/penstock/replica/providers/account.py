@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Final
 
@@ -15,6 +15,8 @@ _NANOUSD_PER_TOKEN: Final = 1000
 """Of a price of one US dollar per million tokens."""
 _WORKED_ON: Final = (408, 424)
 """Statuses of the client's by name, that tell of a model which took too long or failed."""
+_MOST_TOKENS: Final = 100_000_000
+"""Of one call; no model has such a context."""
 _NOTHING: Final = Usage()
 
 
@@ -25,18 +27,37 @@ class Prices:
     input: Decimal = Decimal(0)
     output: Decimal = Decimal(0)
     cached: Decimal = Decimal(0)  # of prompt tokens that the provider had kept
+    cache_write: Decimal = Decimal(0)  # of those that it keeps from now on
+    cache_write_1h: Decimal = Decimal(0)  # of those that it keeps for an hour
+    factor: Decimal = Decimal(1)  # of all of them, for the service tier
 
-    def nanousd(self, prompt: int, completion: int, cached: int) -> int:
-        """What so many tokens cost; `cached` are some of the prompt's."""
+    def nanousd(self, usage: Usage, written: int = 0, written_1h: int = 0) -> int:
+        """What so many tokens cost; `written` to a cache, and for an hour, are some of the
+        prompt's."""
+        plain = usage.prompt_tokens - usage.cached_tokens - written - written_1h
         millionths = (
-            self.input * (prompt - cached) + self.cached * cached + self.output * completion
+            self.input * plain
+            + self.cached * usage.cached_tokens
+            + self.cache_write * written
+            + self.cache_write_1h * written_1h
+            + self.output * usage.completion_tokens
         )
-        return int((millionths * _NANOUSD_PER_TOKEN).to_integral_value(ROUND_HALF_UP))
+        nanousd = millionths * self.factor * _NANOUSD_PER_TOKEN
+        return int(nanousd.to_integral_value(ROUND_HALF_UP))
 
 
 def estimated_tokens(size: int) -> int:
     """Tokens of a text of so many bytes, of any model; at least one where there is any."""
     return -(-size // _BYTES_PER_TOKEN)
+
+
+def count(value: object) -> int:
+    """Tokens as a provider tells them; what can be no number of tokens is 0."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return 0
+    return value if 0 < value <= _MOST_TOKENS else 0
 
 
 class Account:
@@ -56,6 +77,7 @@ class Account:
         self._before = before
         self._made = 0
         self._told: Usage | None = None
+        self._written = 0, 0  # tokens of the prompt, to a cache and to one for an hour
 
     def refused(self, status: int) -> None:
         """The provider turned the attempt away with this status: it has not worked on it."""
@@ -68,11 +90,17 @@ class Account:
         self._made += tokens
         return tokens
 
-    def tell(self, prompt: int, completion: int, cached: int = 0) -> int:
-        """The provider told what it charges; returns the tokens made beyond those estimated."""
+    def tell(
+        self, prompt: int, completion: int, cached: int = 0, written: int = 0, written_1h: int = 0
+    ) -> int:
+        """The provider told what it charges, `written` to a cache and for an hour being some of the
+        prompt's as `cached` are; returns the tokens made beyond those estimated."""
         more = max(0, completion - self._made)
         self._made += more
-        self._told = Usage(prompt, completion, min(cached, prompt))
+        cached = min(cached, prompt)
+        written_1h = min(written_1h, prompt - cached)
+        self._told = Usage(prompt, completion, cached)
+        self._written = min(written, prompt - cached - written_1h), written_1h
         return more
 
     @property
@@ -87,8 +115,7 @@ class Account:
             if not self.sent:
                 return Usage()
             told = Usage(self._prompt, self._made)
-        prompt, completion, cached = told.prompt_tokens, told.completion_tokens, told.cached_tokens
-        return Usage(prompt, completion, cached, self._prices.nanousd(prompt, completion, cached))
+        return replace(told, cost_nanousd=self._prices.nanousd(told, *self._written))
 
     def costs(self) -> Usage:
         """The call's costs so far: this attempt's, and those of the attempts before."""
@@ -113,4 +140,4 @@ class Account:
         )
 
 
-__all__ = ["Account", "Prices", "estimated_tokens"]
+__all__ = ["Account", "Prices", "count", "estimated_tokens"]

@@ -48,16 +48,19 @@ class BedrockProvider:
             endpoint_url=arguments.text("endpoint_url"),
         )
         self._model = model
+        self._allowed = common.allowed
         self._guardrail = arguments.text("guardrail_id"), arguments.text("guardrail_version")
         if bool(self._guardrail[0]) != bool(self._guardrail[1]):
             raise CannotLoad("guardrail_id and guardrail_version go together: set both or none")
-        longest = max(common.first_event_timeout, common.between_events_timeout)
+        longest = max(
+            common.first_event_timeout, common.answer_timeout, common.between_events_timeout
+        )
         self._client = Client(account, hosts, capacity, common.connect_timeout, longest + 1)
         self.place: Place | None = _place(self._client.endpoint_url, hosts)
 
     async def answer(self, ask: Ask, account: Account) -> AsyncGenerator[Piece, None]:
         """See `Provider`."""
-        request = converse_request(ask, self._model, self._guardrail)
+        request = converse_request(ask, self._model, self._guardrail, self._allowed)
         account.sent = True
         try:
             if not ask.stream:

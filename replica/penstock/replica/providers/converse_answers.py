@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from penstock.replica.engine import Usage
 from penstock.replica.providers import errors
-from penstock.replica.providers.account import Account
+from penstock.replica.providers.account import Account, count
 from penstock.replica.providers.chunks import DONE, Shape, usage_of
 from penstock.replica.providers.converse_blocks import Block, thought_of
 from penstock.replica.providers.requests import wants_usage
@@ -181,14 +181,21 @@ def _call(use: dict[str, Any]) -> dict[str, Any]:
 def _tell(usage: dict[str, Any], account: Account) -> tuple[dict[str, Any], int]:
     """Tells the account; returns the usage for the client and the tokens not seen before. What
     Bedrock calls input are the tokens that no cache had to do with."""
-    read = usage.get("cacheReadInputTokens") or 0
-    written = usage.get("cacheWriteInputTokens") or 0
-    prompt = usage.get("inputTokens", 0) + read + written
-    completion = usage.get("outputTokens", 0)
-    unseen = account.tell(prompt, completion, read)
+    read = count(usage.get("cacheReadInputTokens"))
+    written = count(usage.get("cacheWriteInputTokens"))
+    long = min(written, sum(_written_1h(usage.get("cacheDetails"))))
+    prompt = count(usage.get("inputTokens")) + read + written
+    completion = count(usage.get("outputTokens"))
+    unseen = account.tell(prompt, completion, read, written - long, long)
     told = usage_of(Usage(prompt, completion, read))
     told["prompt_tokens_details"]["cache_write_tokens"] = written
     return told, unseen
+
+
+def _written_1h(details: object) -> Iterator[int]:
+    for one in details if isinstance(details, list) else ():
+        if one.get("ttl") == "1h":
+            yield count(one.get("inputTokens"))
 
 
 __all__ = ["ConverseStream", "finish_reason", "whole"]

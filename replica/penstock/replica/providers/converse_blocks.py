@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import json
 import re
-from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from penstock.replica.providers import errors
 from penstock.replica.providers.requests import wrong_type
 
 Block = dict[str, Any]
 
+_TOOL_ID: Final = re.compile(r"[a-zA-Z0-9_.:-]{1,64}")
+_TOOL_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_TTLS: Final = ("5m", "1h")
 _DATA_URL: Final = re.compile(r"data:image/([a-z+.-]+);base64,(.*)", re.DOTALL)
 _FORMATS: Final = {
     "png": "png",
@@ -58,14 +61,50 @@ def tool_use(call: object, where: str) -> Block:
     if not isinstance(name, str) or not isinstance(use_id, str):
         raise wrong_type(where, "a call with an id and a name", call)
     text = function.get("arguments") or "{}"
+    if not isinstance(text, str):
+        raise wrong_type(f"{where}.function.arguments", "a text", text)
+    check_name(name, f"{where}.function.name")
+    return {"toolUse": {"toolUseId": tool_id(use_id), "name": name, "input": _arguments(text)}}
+
+
+def tool_id(given: str) -> str:
+    """The id of a call as Converse takes it: the same in the call and in its result, whoever gave
+    it."""
+    if _TOOL_ID.fullmatch(given):
+        return given
+    return f"id_{hashlib.sha256(given.encode(errors='replace')).hexdigest()[:32]}"
+
+
+def check_name(name: str, where: str) -> None:
+    """Raises `ProviderFailed` for a name of a tool that Converse has no room for."""
+    if not _TOOL_NAME.fullmatch(name):
+        raise errors.unsupported(where, "names of tools have 1 to 64 of a-z, A-Z, 0-9, _ and -")
+
+
+def marked(blocks: list[Block], holder: dict[str, Any], where: str) -> list[Block]:
+    """The blocks, and behind them the point to which a mark of what they come from has the cache
+    go. What says nothing has nothing to be kept."""
+    mark = holder.get("cache_control")
+    if mark is None or not blocks or "cachePoint" in blocks[-1]:
+        return blocks
+    ttl = mark.get("ttl") if isinstance(mark, dict) else mark
+    if ttl not in (None, *_TTLS):
+        raise errors.unsupported(f"{where}.cache_control", f"its ttl is one of {_TTLS}")
+    return [*blocks, {"cachePoint": {"type": "default", **({"ttl": ttl} if ttl else {})}}]
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    """What a model said in a call, as an object; what is none becomes a field of one."""
     try:
-        arguments = json.loads(text)
-    except (TypeError, ValueError, RecursionError):
-        arguments = None
-    if not isinstance(arguments, dict):
-        field = f"{where}.function.arguments"
-        raise errors.refused(f"{field!r} must be the text of a JSON object.", field)
-    return {"toolUse": {"toolUseId": use_id, "name": name, "input": arguments}}
+        arguments = json.loads(text, parse_constant=_no_number)
+        json.dumps(arguments, allow_nan=False)
+    except (ValueError, RecursionError):
+        arguments = text
+    return arguments if isinstance(arguments, dict) else {"arguments": arguments}
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no JSON")
 
 
 def thought_of(block: Block) -> dict[str, Any] | None:
@@ -91,26 +130,22 @@ def _thought(thought: dict[str, Any], where: str) -> Block:
     return {"reasoningContent": {"reasoningText": {"text": text, **signed}}}
 
 
-def _part(part: object, where: str) -> Iterator[Block]:
+def _part(part: object, where: str) -> list[Block]:
     if not isinstance(part, dict):
         raise wrong_type(where, "a part of a message", part)
     kind = part.get("type")
+    blocks: list[Block] = []
     if kind in ("text", "refusal"):
         text = part.get(kind)
         if not isinstance(text, str):
             raise wrong_type(f"{where}.{kind}", "a string", text)
         if text.strip():
-            yield {"text": text}
+            blocks.append({"text": text})
     elif kind == "image_url":
-        yield _image(part.get("image_url"), f"{where}.image_url")
+        blocks.append(_image(part.get("image_url"), f"{where}.image_url"))
     else:
-        raise errors.refused(
-            f"{where!r} is of type {kind!r}; this model takes text and image_url.",
-            where,
-            "unsupported_parameter",
-        )
-    if isinstance(part.get("cache_control"), dict):
-        yield {"cachePoint": {"type": "default"}}
+        raise errors.unsupported(where, f"it is of type {kind!r}; text and image_url are served")
+    return marked(blocks, part, where)
 
 
 def _image(image: object, where: str) -> Block:
@@ -119,12 +154,15 @@ def _image(image: object, where: str) -> Block:
         raise wrong_type(where, "an object with a url", image)
     found = _DATA_URL.fullmatch(url)
     if found is None or found[1] not in _FORMATS:
-        raise errors.refused(
-            f"{where!r} must be a data URL of a PNG, JPEG, GIF or WebP in base64: images are not "
-            "fetched for a request.",
+        raise errors.unsupported(
             where,
+            "it must be a data URL of a PNG, JPEG, GIF or WebP in base64: images are not fetched "
+            "for a request",
         )
-    return {"image": {"format": _FORMATS[found[1]], "source": {"bytes": _bytes(found[2], where)}}}
+    data = _bytes(found[2], where)
+    if not data:
+        raise errors.refused(f"{where!r} is an image without a byte.", where)
+    return {"image": {"format": _FORMATS[found[1]], "source": {"bytes": data}}}
 
 
 def _bytes(text: object, where: str) -> bytes:
@@ -134,4 +172,13 @@ def _bytes(text: object, where: str) -> bytes:
         raise errors.refused(f"{where!r} is no base64.", where) from None
 
 
-__all__ = ["Block", "blocks_of", "reasoning_blocks", "thought_of", "tool_use"]
+__all__ = [
+    "Block",
+    "blocks_of",
+    "check_name",
+    "marked",
+    "reasoning_blocks",
+    "thought_of",
+    "tool_id",
+    "tool_use",
+]

@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from penstock.replica.providers import errors
+from penstock.replica.providers.converse_blocks import check_name, marked
 from penstock.replica.providers.requests import wrong_type
 
 _ANY_INPUT: Final[dict[str, Any]] = {"type": "object", "properties": {}}
+
+_LONGEST_EFFORT: Final = 16
 
 
 def tool_config(body: dict[str, Any], messages: list[dict[str, Any]]) -> dict[str, Any]:
@@ -22,11 +25,11 @@ def tool_config(body: dict[str, Any], messages: list[dict[str, Any]]) -> dict[st
     tools = body.get("tools") or []
     if not isinstance(tools, list):
         raise wrong_type("tools", "a list", tools)
-    specs = [_spec(tool, f"tools[{index}]") for index, tool in enumerate(tools)]
+    specs = [spec for index, tool in enumerate(tools) for spec in _spec(tool, f"tools[{index}]")]
     choice = body.get("tool_choice")
     called = list(dict.fromkeys(_called(messages)))
     if choice == "none" or not specs:
-        known = {spec["toolSpec"]["name"]: spec for spec in specs}
+        known = {spec["toolSpec"]["name"]: spec for spec in specs if "toolSpec" in spec}
         named = [known.get(name) or _named(name) for name in called]
         return {"tools": named} if named else {}
     config: dict[str, Any] = {"tools": specs}
@@ -40,8 +43,8 @@ def output_config(body: dict[str, Any]) -> dict[str, Any]:
     config: dict[str, Any] = {}
     effort = body.get("reasoning_effort")
     if effort is not None:
-        if not isinstance(effort, str):
-            raise wrong_type("reasoning_effort", "a string", effort)
+        if not isinstance(effort, str) or len(effort) > _LONGEST_EFFORT:
+            raise wrong_type("reasoning_effort", "a short word", effort)
         config["effort"] = effort
     if schema := _schema(body.get("response_format")):
         config["textFormat"] = {"type": "json_schema", "structure": {"jsonSchema": schema}}
@@ -66,10 +69,16 @@ def _schema(form: object) -> dict[str, str]:
     return told
 
 
-def _spec(tool: object, where: str) -> dict[str, Any]:
-    function = tool.get("function") if isinstance(tool, dict) else None
+def _spec(tool: object, where: str) -> list[dict[str, Any]]:
+    """A tool, and its mark for the cache. Raises `ProviderFailed`."""
+    if not isinstance(tool, dict):
+        raise wrong_type(where, "an object", tool)
+    if (kind := tool.get("type", "function")) != "function":
+        raise errors.unsupported_tool(f"{where}.type", kind)
+    function = tool.get("function")
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
         raise wrong_type(where, "a function with a name", tool)
+    check_name(function["name"], f"{where}.function.name")
     parameters = function.get("parameters") or _ANY_INPUT
     if not isinstance(parameters, dict):
         raise wrong_type(f"{where}.function.parameters", "an object", parameters)
@@ -78,7 +87,7 @@ def _spec(tool: object, where: str) -> dict[str, Any]:
         spec["description"] = function["description"]
     if isinstance(function.get("strict"), bool):
         spec["strict"] = function["strict"]
-    return {"toolSpec": spec}
+    return marked([{"toolSpec": spec}], {**function, **tool}, where)
 
 
 def _choice(choice: object) -> dict[str, Any]:
@@ -86,10 +95,9 @@ def _choice(choice: object) -> dict[str, Any]:
         return {"auto" if choice == "auto" else "any": {}}
     function = choice.get("function") if isinstance(choice, dict) else None
     if isinstance(function, dict) and isinstance(function.get("name"), str):
+        check_name(function["name"], "tool_choice.function.name")
         return {"tool": {"name": function["name"]}}
-    raise errors.refused(
-        "'tool_choice' must be auto, required, none or a function by its name.", "tool_choice"
-    )
+    raise errors.unsupported("tool_choice", "it is auto, required, none or a function by its name")
 
 
 def _called(messages: list[dict[str, Any]]) -> Iterator[str]:

@@ -21,6 +21,23 @@ def refused(
     )
 
 
+def unsupported(field: str, why: str = "") -> ProviderFailed:
+    """This provider has nothing for what the field says, or its deployment does not allow it: by
+    this code a ladder goes on to who has."""
+    reason = f": {why}" if why else ""
+    return refused(
+        f"The model of this deployment does not take {field!r} as it is{reason}.",
+        field,
+        "unsupported_parameter",
+    )
+
+
+def unsupported_tool(field: str, kind: object, feature: str = "") -> ProviderFailed:
+    """A tool that the provider would run, or that it has not."""
+    needs = f" without the feature {feature}" if feature else ""
+    return unsupported(field, f"tools of type {kind!r} are not served{needs}")
+
+
 def unsupported_endpoint(call: Call, served: Iterable[str]) -> ProviderFailed:
     """This provider does not do it; another replica of the deployment may."""
     message = f"The model `{call.model}` does not serve {call.path}; it serves {', '.join(served)}."
@@ -145,6 +162,8 @@ __all__ = [
     "too_many_tokens",
     "unknown_adapter",
     "unreachable",
+    "unsupported",
     "unsupported_endpoint",
+    "unsupported_tool",
     "upstream",
 ]

@@ -94,12 +94,13 @@ class OpenAIProvider:
         self.place: Place | None = settings.place
         self._settings = settings
         self._model = model
-        self._newest_limits = settings.base_url == _OPENAI
+        self._openai = settings.base_url == _OPENAI
+        self._allowed = common.allowed
         self._client = Client(settings.base_url, settings.organization, common.connect_timeout)
 
     async def answer(self, ask: Ask, account: Account) -> AsyncGenerator[Piece, None]:
         """See `Provider`."""
-        body = outgoing(ask, self._model, self._newest_limits)
+        body = outgoing(ask, self._model, self._allowed, openai=self._openai)
         headers = self._headers(ask)
         clean = partial(scrubbed, secrets=_words(headers))
         try:

@@ -1,7 +1,6 @@
 """A client's request as an OpenAI-compatible provider gets it. Pure.
 
-What the client wrote is passed on, but for the model's name and for what is between the client and
-Penstock.
+What is on the endpoint's list is passed on as the client wrote it; nothing is kept there.
 """
 
 from __future__ import annotations
@@ -9,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from penstock.replica.providers import errors
+from penstock.replica.providers import fields
+from penstock.replica.providers.openai_contents import checked
 from penstock.replica.providers.requests import (
     CHAT,
     COMPLETIONS,
@@ -18,6 +18,7 @@ from penstock.replica.providers.requests import (
     completion_limit,
     without_limits,
 )
+from penstock.replica.providers.settings import Allowed
 from penstock.replica.providers.values import Ask
 
 PATHS: Final[Mapping[str, str]] = {
@@ -28,67 +29,54 @@ PATHS: Final[Mapping[str, str]] = {
 }
 """What each endpoint is called below the provider's base URL."""
 
-_OURS: Final = (
-    "priority",
-    "cache_salt",
-    "penstock",
-    "request_id",
-    "kv_transfer_params",
-    "ec_transfer_params",
-    "vllm_xargs",
-    "session_id",
-    "stream_interval",
-    "routed_experts_prompt_start",
-    "mm_processor_kwargs",
-    "media_io_kwargs",
-)
-"""Fields by which a client would steer an engine, or that are marks for Penstock."""
+_SAMPLING: Final = ("temperature", "top_p", "seed", "stop", "n", "logprobs", "logit_bias")
+_PENALTIES: Final = ("frequency_penalty", "presence_penalty")
+_TOOLS: Final = ("tools", "tool_choice", "parallel_tool_calls")
+_ALL: Final = ("stream", "user", "service_tier")
 
-_KEPT_STATE: Final = ("background", "previous_response_id", "conversation")
-"""Fields of a response that go with answers which a server keeps."""
+_PASSED: Final[Mapping[str, frozenset[str]]] = {
+    CHAT: frozenset(
+        {
+            *(*_ALL, *_SAMPLING, *_PENALTIES, *_TOOLS, "messages", "top_logprobs", "functions"),
+            *("function_call", "response_format", "reasoning_effort", "web_search_options"),
+        }
+    ),
+    COMPLETIONS: frozenset({*_ALL, *_SAMPLING, *_PENALTIES, "prompt", "echo", "suffix"}),
+    EMBEDDINGS: frozenset({"input", "encoding_format", "dimensions", "user"}),
+    RESPONSES: frozenset(
+        {
+            *(*_ALL, *_TOOLS, "input", "instructions", "temperature", "top_p", "top_logprobs"),
+            *("text", "reasoning", "include", "truncation", "max_tool_calls", "metadata"),
+            "prompt",
+        }
+    ),
+}
+_OPENAIS: Final = frozenset({"prompt_cache_key", "safety_identifier", "verbosity"})
+_OTHERS: Final = frozenset({"top_k", "min_p", "repetition_penalty"})
+"""What OpenAI itself takes, and what those do that speak its API."""
 
 
-def outgoing(ask: Ask, model: str, newest_limits: bool) -> dict[str, Any]:
-    """The body that the provider gets. `newest_limits`: it knows max_completion_tokens. Raises
-    `ProviderFailed`."""
+def outgoing(ask: Ask, model: str, allowed: Allowed, *, openai: bool) -> dict[str, Any]:
+    """The body that the provider gets. `openai`: it is OpenAI itself. Raises `ProviderFailed`."""
     path = ask.call.path
-    bare = without_limits(ask.call, ask.body)
-    body = {key: value for key, value in bare.items() if key not in _OURS}
-    for field in ("messages", "input"):
-        if isinstance(body.get(field), list):
-            body[field] = [_unmarked(item) for item in body[field]]
+    more = _OPENAIS if openai else _OTHERS
+    known = _PASSED[path] | (more if path != EMBEDDINGS else frozenset())
+    body = fields.passed(without_limits(ask.call, ask.body), known, allowed.features)
+    body = checked(path, body, allowed.features)
+    if choices := allowed.choices(body):
+        body["n"] = choices
+    allowed.check_tier(body.get("service_tier"))
     body["model"] = model
     field, limit = completion_limit(ask.call, ask.body)
     if limit and path == CHAT and ask.body.get(field) is None:
-        field = "max_completion_tokens" if newest_limits else "max_tokens"
+        field = "max_completion_tokens" if openai else "max_tokens"
     if limit:
         body[field] = limit
     if path in (CHAT, COMPLETIONS) and ask.stream:
-        options = body.get("stream_options")
-        body["stream_options"] = {
-            **(options if isinstance(options, dict) else {}),
-            "include_usage": True,
-        }
-    if path == RESPONSES:
-        _keep_nothing(body)
+        body["stream_options"] = {"include_usage": True}
+    if path == RESPONSES or (path == CHAT and (openai or "store" in allowed.features)):
+        body["store"] = ask.body.get("store") is True and "store" in allowed.features
     return body
-
-
-def _keep_nothing(body: dict[str, Any]) -> None:
-    for field in _KEPT_STATE:
-        if body.get(field):
-            raise errors.refused(
-                f"Answers are not kept; leave {field} out, and send the whole conversation.",
-                field,
-                "unsupported_parameter",
-            )
-    body["store"] = False
-
-
-def _unmarked(item: object) -> object:
-    if isinstance(item, dict) and "penstock" in item:
-        return {key: value for key, value in item.items() if key != "penstock"}
-    return item
 
 
 __all__ = ["PATHS", "outgoing"]

@@ -15,6 +15,7 @@ import logging
 import random
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -164,7 +165,7 @@ class ProviderEngine:
         if call.adapter:
             raise errors.unknown_adapter(call)
         if call.resume is not None:
-            raise errors.refused("A provider's answer cannot be resumed.", code="unsupported")
+            raise errors.upstream(502, "A provider's answer cannot be resumed.", "cannot_resume")
         body = requests.read_body(call)
         field, asked = requests.completion_limit(call, body)
         if body.get(field) is not None and 0 < self._common.max_model_len < asked:
@@ -191,8 +192,10 @@ class ProviderEngine:
 
     async def _attempts(self, ask: Ask, sink: Sink) -> None:
         prompt, before = prompt_tokens(ask), Usage()
+        tier = self._common.allowed.factor(ask.body.get("service_tier"))
+        prices = replace(self._common.prices, factor=tier)
         for attempt in range(self._common.retries + 1):
-            account = Account(self._common.prices, prompt, before)
+            account = Account(prices, prompt, before)
             sink.costs(account.costs)
             try:
                 await self._counted(ask, account, sink)
@@ -218,10 +221,11 @@ class ProviderEngine:
 
     async def _attempt(self, ask: Ask, account: Account, sink: Sink) -> None:
         common, now = self._common, asyncio.get_running_loop().time
+        patience = common.first_event_timeout if ask.stream else common.answer_timeout
         try:
             async with (
                 aclosing(self._provider.answer(ask, account)) as pieces,
-                asyncio.timeout(common.first_event_timeout) as limit,
+                asyncio.timeout(patience) as limit,
             ):
                 async for piece in pieces:
                     if piece.body:
@@ -236,7 +240,7 @@ class ProviderEngine:
                         limit.reschedule(now() + common.between_events_timeout)
         except TimeoutError:
             begun = account.begun
-            waited = common.between_events_timeout if begun else common.first_event_timeout
+            waited = common.between_events_timeout if begun else patience
             raise errors.silent(waited, begun=begun) from None
 
     def _begin(self, ask: Ask, account: Account, sink: Sink) -> None:

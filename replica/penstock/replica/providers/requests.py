@@ -15,6 +15,8 @@ COMPLETIONS: Final = "/v1/completions"
 EMBEDDINGS: Final = "/v1/embeddings"
 RESPONSES: Final = "/v1/responses"
 
+_MOST_NUMBER: Final = 1_000_000_000
+
 _LIMITS: Final[Mapping[str, tuple[str, ...]]] = {
     CHAT: ("max_completion_tokens", "max_tokens"),
     COMPLETIONS: ("max_tokens",),
@@ -47,7 +49,7 @@ def completion_limit(call: Call, body: dict[str, Any]) -> tuple[str, int]:
     for field in named:
         _check_limit(field, body[field], call.max_completion_tokens)
     if named:
-        return named[0], body[named[0]]
+        return named[0], whole_number(named[0], body[named[0]])
     return (fields[-1], call.max_completion_tokens) if fields else ("", 0)
 
 
@@ -57,12 +59,20 @@ def without_limits(call: Call, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_limit(field: str, asked: object, most: int) -> None:
-    if isinstance(asked, bool) or not isinstance(asked, int):
-        raise wrong_type(field, "an integer", asked)
-    if asked < 1:
-        raise errors.refused(f"{field!r} must be at least 1, not {asked}.", field)
-    if most and asked > most:
-        raise errors.too_many_tokens(field, asked, most)
+    number = whole_number(field, asked)
+    if most and number > most:
+        raise errors.too_many_tokens(field, number, most)
+
+
+def whole_number(field: str, value: object) -> int:
+    """A number from 1 on; 3.0 as well, which engines take. Raises `ProviderFailed`."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise wrong_type(field, "an integer", value)
+    if not 1 <= value <= _MOST_NUMBER:
+        raise errors.refused(f"{field!r} must be from 1 to {_MOST_NUMBER}, not {value}.", field)
+    return value
 
 
 def check_tools(body: dict[str, Any], tools: bool) -> None:
@@ -101,6 +111,7 @@ __all__ = [
     "completion_limit",
     "read_body",
     "wants_usage",
+    "whole_number",
     "without_limits",
     "wrong_type",
 ]
