@@ -32,6 +32,7 @@ class FakeAgent(nodes_pb2_grpc.NodeAgentServicer):
         self.address = ""
         self.ready = True
         self.refuse = ""
+        self.oldest = 0  # revision whose orders it still takes
         self.refusal = grpc.StatusCode.INVALID_ARGUMENT
         self.replicas: dict[str, nodes_pb2.ReplicaStatus] = {}
         self.specs: list[nodes_pb2.ReplicaSpec] = []
@@ -47,6 +48,8 @@ class FakeAgent(nodes_pb2_grpc.NodeAgentServicer):
         spec = request.spec
         if self.refuse:
             await context.abort(self.refusal, self.refuse)
+        if request.stamp.revision < self.oldest:
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "its store is older")
         self.specs.append(spec)
         if spec.replica_id not in self.replicas:
             self.replicas[spec.replica_id] = await self._start(spec)

@@ -192,6 +192,17 @@ class Unauthenticated(Refused):
     kind = "unauthenticated"
 
 
+class UnknownToken(Unauthenticated):
+    """A token that nobody has."""
+
+
+class TooManyTries(Refused):
+    """Too many wrong tokens came from this address lately."""
+
+    status_hint = 429
+    kind = "too-many-tries"
+
+
 class Forbidden(Refused):
     """Who asks is known, and may not."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
 
@@ -15,6 +16,7 @@ from penstock.control.placement.agents import AgentPlacement
 from penstock.control.placement.placement import order_for
 from penstock.control.state.deployment import created
 from penstock.control.state.replica import KeptAdapter, NodeFacts, ReplicaId, ReplicaState
+from penstock.control.state.stamp import Stamp
 from tests.fakes.control_agent import serving_agent
 from tests.fakes.control_values import NOON, UID, node, replica, spec
 
@@ -81,6 +83,20 @@ async def test_what_a_replica_is_to_hold_reaches_its_agent_in_order() -> None:
     assert list(told.keep.dropped) == ["old@1"]
     assert (again.adapters, again.adapter_digests) == (("pirate@1", "json@2"), ("a" * 64, ""))
     assert (again.adapter_slots, again.max_adapter_rank) == (4, 16)
+
+
+@pytest.mark.parametrize(("revisions", "refused"), [([1, 2, 2], False), ([1, 1, 1], True)])
+async def test_an_order_that_a_heartbeats_answer_overtook_is_sent_once_more(
+    revisions: list[int], refused: bool
+) -> None:
+    async with serving_agent() as agent:
+        agent.oldest = 2  # a heartbeat's answer told it of this revision before the order came
+        stamps = iter([Stamp("c", 1, revision) for revision in revisions])
+        client = GrpcAgentClient(agent.address, Dialer(), lambda: next(stamps))
+        with pytest.raises(HoldsStill) if refused else nullcontext():
+            await client.start_replica(ORDER)
+        await client.close()
+    assert len(agent.specs) == (0 if refused else 1)
 
 
 async def test_an_agent_that_takes_no_list_is_told_from_one_that_is_away() -> None:

@@ -43,10 +43,9 @@ def cached_snapshot(source: str, cache: Path, max_bytes: int) -> Path:
     _check(source, repository, revision)
     place = cache / f"models--{repository.replace('/', '--')}"
     if not place.is_dir():
-        known = [name for name in names_in(cache) if name.startswith("models--")]
         raise BadAdapter(
             f"{shown(source)}: {shown(str(cache))}, the Hugging Face cache of the head, has no "
-            f"{place.name}, but {listed(known)}; the head downloads nothing: run `hf download "
+            f"{place.name}; the head downloads nothing: run `hf download "
             f"{repository}` on its machine as its user, or set HF_HUB_CACHE for it"
         )
     commit = _commit_of(place, revision)

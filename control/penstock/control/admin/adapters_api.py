@@ -21,12 +21,12 @@ from penstock.control.admin.adapter_models import (
     PromoteModel,
     WhereModel,
 )
-from penstock.control.admin.auth import Operator, Viewer
+from penstock.control.admin.auth import Operator, Viewer, check_role
 from penstock.control.admin.documents import or_created
 from penstock.control.errors import NotFound
 from penstock.control.managers.adapters import AdapterManager
 from penstock.control.state.adapter_whereabouts import whereabouts
-from penstock.control.state.tokens import Token
+from penstock.control.state.tokens import Role, Token
 
 _ONE = "/{adapter}"
 
@@ -76,6 +76,8 @@ class AdaptersApi:
         if is_upload(request):
             return self._shown(await self._uploaded(request, caller), response)
         body = parsed(NewAdapterModel, await request.body())
+        if body.source.startswith("/"):  # or whoever asks could look around on the head's disk
+            check_role(caller, Role.ADMIN)
         made = await self._adapters.register(body.to_wish(), body.source, caller.name)
         return self._shown(made, response)
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from penstock.control.errors import Forbidden, Unauthenticated
+from penstock.control.errors import Forbidden, Unauthenticated, UnknownToken
 from penstock.control.state.tokens import Role, Token
 
 SCHEME = "bearer"
@@ -34,10 +34,11 @@ def bearer_of(authorization: Sequence[str]) -> str:
 
 
 def identified(authorization: Sequence[str], holder: Callable[[str], Token | None]) -> Token:
-    """The valid token that a request carries. Raises `Unauthenticated`."""
+    """The valid token that a request carries. Raises `Unauthenticated`, and of that kind
+    `UnknownToken`."""
     token = holder(bearer_of(authorization))
     if token is None:
-        raise Unauthenticated(f"this token is not known, or was revoked: {HELP}")
+        raise UnknownToken(f"this token is not known, or was revoked: {HELP}")
     return token
 
 

@@ -14,6 +14,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from penstock.control.admin.auth import identified
+from penstock.control.admin.brake import MOST_WRONG, PERIOD, Brake
 from penstock.control.admin.hosts import check_host, check_origin
 from penstock.control.admin.problems import explained
 from penstock.control.errors import (
@@ -21,7 +22,9 @@ from penstock.control.errors import (
     BodyTooSlow,
     Misdirected,
     PenstockError,
+    TooManyTries,
     Unavailable,
+    UnknownToken,
     UnsupportedMediaType,
 )
 from penstock.control.managers.tokens import TokenManager
@@ -44,6 +47,7 @@ class Doors:
         self._app = app
         self._tokens = tokens
         self._hosts = hosts
+        self._brake = Brake()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hands the request on, or answers with the reason why not."""
@@ -92,7 +96,16 @@ class Doors:
             check_origin(origin, hosts[0], self._hosts)
 
     async def _check_token(self, scope: Scope, headers: Headers) -> None:
-        token = identified(headers.getlist("authorization"), self._tokens.holder)
+        try:
+            token = identified(headers.getlist("authorization"), self._tokens.holder)
+        except UnknownToken:
+            address = (scope.get("client") or ("", 0))[0]
+            if self._brake.wrong(address, asyncio.get_running_loop().time()):
+                raise TooManyTries(
+                    f"{address} sent more than {MOST_WRONG} wrong tokens within {PERIOD:.0f} s: "
+                    "send a right one, which is taken at any time"
+                ) from None
+            raise
         await self._tokens.used(token)
         scope.setdefault("state", {})["caller"] = token
 

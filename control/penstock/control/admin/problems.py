@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
+from penstock.control.admin.brake import PERIOD
 from penstock.control.errors import PenstockError
 
 log = logging.getLogger(__name__)
@@ -23,6 +24,7 @@ _HEADERS: Mapping[int, Mapping[str, str]] = {
     HTTPStatus.FORBIDDEN: {
         "www-authenticate": 'Bearer realm="penstock", error="insufficient_scope"'
     },
+    HTTPStatus.TOO_MANY_REQUESTS: {"retry-after": f"{PERIOD:.0f}"},
     HTTPStatus.CONFLICT: {"x-should-retry": "false"},  # which SDKs would repeat
 }
 

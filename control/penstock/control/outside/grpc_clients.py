@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import Any
 
 import grpc
 
@@ -42,13 +43,9 @@ class GrpcAgentClient:
 
     async def start_replica(self, order: ReplicaOrder) -> ReplicaStatus:
         """Asks for a replica; raises NodeUnreachable, HoldsStill or ReplicaRefused."""
-        request = nodes_pb2.StartReplicaRequest(
-            spec=replica_spec(order), stamp=cluster_stamp(self._stamp())
-        )
+        request = nodes_pb2.StartReplicaRequest(spec=replica_spec(order))
         try:
-            reply = await self._stub.StartReplica(
-                request, timeout=START_TIMEOUT.total_seconds(), metadata=self._metadata
-            )
+            reply = await self._ordered(self._stub.StartReplica, request, START_TIMEOUT)
         except grpc.aio.AioRpcError as error:
             self._raise_if_refused(error)
             raise self._unreachable("start a replica", error) from error
@@ -59,14 +56,9 @@ class GrpcAgentClient:
         request = nodes_pb2.StopReplicaRequest(
             replica_id=replica_id,
             drain_ms=drain // timedelta(milliseconds=1),
-            stamp=cluster_stamp(self._stamp()),
         )
         try:
-            await self._stub.StopReplica(
-                request,
-                timeout=(drain + STOP_MARGIN).total_seconds(),
-                metadata=self._metadata,
-            )
+            await self._ordered(self._stub.StopReplica, request, drain + STOP_MARGIN)
         except grpc.aio.AioRpcError as error:
             self._raise_if_not_in_command(error)
             raise self._unreachable("stop a replica", error) from error
@@ -79,12 +71,9 @@ class GrpcAgentClient:
         request = nodes_pb2.KeepAdaptersRequest(
             replica_id=replica_id,
             keep=keep_adapters(kept, dropped),
-            stamp=cluster_stamp(self._stamp()),
         )
         try:
-            await self._stub.KeepAdapters(
-                request, timeout=KEEP_TIMEOUT.total_seconds(), metadata=self._metadata
-            )
+            await self._ordered(self._stub.KeepAdapters, request, KEEP_TIMEOUT)
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.NOT_FOUND:
                 raise UnknownReplica(f"the node agent: {error.details()}") from error
@@ -94,6 +83,21 @@ class GrpcAgentClient:
     async def close(self) -> None:
         """Hangs up."""
         await self._channel.close(grace=None)
+
+    async def _ordered(self, call: Any, request: Any, limit: timedelta) -> Any:
+        """The answer to an order. Where a heartbeat's answer, with a later stamp, came to the agent
+        before the order did, the order is sent once more."""
+        stamp = self._stamp()
+        for last in (False, True):
+            request.stamp.CopyFrom(cluster_stamp(stamp))
+            try:
+                return await call(request, timeout=limit.total_seconds(), metadata=self._metadata)
+            except grpc.aio.AioRpcError as error:
+                sent, stamp = stamp, self._stamp()
+                refused = error.code() is grpc.StatusCode.FAILED_PRECONDITION
+                if last or not refused or stamp == sent:
+                    raise
+        raise AssertionError("the last try returns or raises")
 
     def _raise_if_refused(self, error: grpc.aio.AioRpcError) -> None:
         if error.code() in _REFUSALS:
