@@ -116,8 +116,8 @@ async def test_nobody_to_ask_is_said(admin: Admin) -> None:
     assert_problem(await admin.client.post(URL), 409, "scaled to 0")
     assert_problem(await admin.client.post(URL.replace("mini", "other")), 404, "'other'")
     one = replica("r1")
-    await have(admin, replace(one, status=replace(one.status, endpoints=("/pooling",))))
-    assert_problem(await admin.client.post(URL), 409, "/pooling")
+    await have(admin, replace(one, status=replace(one.status, endpoints=("/v1/realtime",))))
+    assert_problem(await admin.client.post(URL), 409, "/v1/realtime")
     assert admin.replicas.asked == []
 
 
