@@ -57,7 +57,6 @@ _ENGINES_OWN: list[tuple[str, Any]] = [
     ("min_tokens", 5),
     ("stop_token_ids", [1]),
     ("continue_final_message", True),
-    ("ignore_eos", True),
     ("modalities", ["text", "audio"]),
     ("chat_template_kwargs", {"enable_thinking": False}),
     ("vllm_xargs", {"a": 1}),
@@ -88,7 +87,13 @@ def test_calls_one_by_one_are_refused_only_where_there_are_tools_to_call() -> No
 def test_what_says_nothing_is_no_reason_to_refuse() -> None:
     silent: dict[str, Any] = {field: None for field, _ in _ENGINES_OWN}
     silent |= {"functions": [], "function_call": "none", "n": 1, "min_tokens": 0, "top_k": -1}
-    silent |= {"modalities": ["text"], "skip_special_tokens": True, "logit_bias": {}, "seed": 7}
+    silent |= {
+        "modalities": ["text"],
+        "skip_special_tokens": True,
+        "logit_bias": {},
+        "seed": 7,
+        "ignore_eos": True,
+    }
     silent |= {"repetition_penalty": 1.0, "min_p": 0, "parallel_tool_calls": True, "user": "u"}
     del silent["top_k"]
     assert _bedrock(**silent) == _bedrock()

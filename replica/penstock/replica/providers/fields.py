@@ -41,6 +41,7 @@ _HARMLESS: Final = frozenset(
         ),
         *("kv_transfer_params", "ec_transfer_params", "stream_options", "metadata", "user"),
         *("prompt_cache_key", "prompt_cache_retention", "safety_identifier", "seed", "store"),
+        "ignore_eos",  # for measurements: an answer that ends by itself is what a provider has
     }
 )
 """They are for Penstock or for who keeps things, or promise nothing: no answer is another one for
@@ -54,7 +55,6 @@ _NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = {
     "echo": (False,),
     "frequency_penalty": (0,),
     "function_call": ("none", "auto"),
-    "ignore_eos": (False,),
     "include_reasoning": (True,),
     "include_stop_str_in_output": (False,),
     "length_penalty": (1,),
