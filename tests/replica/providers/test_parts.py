@@ -196,10 +196,12 @@ def test_an_event_has_an_end() -> None:
 
 def test_pauses_grow_differ_and_are_as_long_as_the_provider_asks() -> None:
     dice = random.Random(7)
-    failure = errors.throttled("later")
+    failure = errors.unreachable("it is away")
     pauses = [pause(attempt, failure, dice) or 0 for attempt in range(4)]
     assert all(0.125 * 2**at <= one <= 0.25 * 2**at for at, one in enumerate(pauses))
-    assert (pause(0, errors.throttled("later", after_ms=3000), dice) or 0) > 3
+    assert (pause(0, errors.throttled("later", after_ms=800), dice) or 0) > 0.8
+    assert pause(0, errors.throttled("later", after_ms=3000), dice) is None
+    assert pause(1, errors.throttled("later"), dice) is None, "clients ask again, too"
     assert pause(0, errors.throttled("later", after_ms=60_000), dice) is None
     assert pause(0, errors.refused("no"), dice) is None
 

@@ -15,6 +15,7 @@ import threading
 from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -30,7 +31,8 @@ import urllib3.exceptions
 from penstock.replica.engine import CannotLoad
 from penstock.replica.providers.feed import Feed
 from penstock.replica.providers.hosts import Hosts
-from penstock.replica.providers.lines import Line, Lines
+from penstock.replica.providers.lines import Line, Lines, TooLarge
+from penstock.replica.providers.retries import told_wait_ms
 from penstock.replica.providers.secrets import scrubbed
 
 VERSION: Final = boto3.__version__
@@ -125,21 +127,22 @@ class Client:
         except (botocore.exceptions.BotoCoreError, ValueError) as error:
             raise CannotLoad(f"the bedrock engine: {scrubbed(str(error))}") from None
 
-    async def converse(self, request: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        """The request's id and a unary answer. Raises what stands above."""
+    async def converse(self, request: dict[str, Any], most: int) -> tuple[str, dict[str, Any]]:
+        """The request's id and a unary answer of `most` bytes. Raises what stands above, and
+        `TooLarge`."""
         loop = asyncio.get_running_loop()
-        line = self._lines.line()
+        line = self._lines.line(most)
         try:
             reply = await loop.run_in_executor(self._threads, self._converse, request, line)
         finally:
             line.cut()
         return _request_id(reply), reply
 
-    async def stream(self, request: dict[str, Any]) -> AsyncGenerator[list[Any], None]:
-        """A streamed answer: the request's id, a text, before the events. Raises what stands
-        above; closing it ends the request at Bedrock."""
+    async def stream(self, request: dict[str, Any], most: int) -> AsyncGenerator[list[Any], None]:
+        """A streamed answer: the request's id, a text, before the events. Raises as `converse`
+        does; closing it ends the request at Bedrock."""
         feed = Feed()
-        self._threads.submit(self._read, request, feed)
+        self._threads.submit(self._read, request, feed, most)
         async with contextlib.aclosing(feed.batches()) as batches:
             async for batch in batches:
                 yield batch
@@ -156,10 +159,10 @@ class Client:
             raise self._ours(error) from None
         return reply
 
-    def _read(self, request: dict[str, Any], feed: Feed) -> None:
+    def _read(self, request: dict[str, Any], feed: Feed, most: int) -> None:
         if feed.closed:
             return  # its client left before there was a thread for it
-        line = self._lines.line()
+        line = self._lines.line(most)
         feed.opened(line.cut)
         try:
             with self._lines.on(line):
@@ -285,8 +288,11 @@ _UNSENT: Final = (
 
 
 def _translated(error: Exception) -> Exception:
+    cause = getattr(error, "kwargs", {}).get("error")  # what the SDK has wrapped
+    if isinstance(cause, TooLarge):
+        return cause
     match error:
-        case NotAllowed():
+        case NotAllowed() | TooLarge():
             return error
         case botocore.exceptions.ClientError():
             return _refused(error.response)
@@ -302,14 +308,11 @@ def _translated(error: Exception) -> Exception:
 
 def _refused(response: dict[str, Any]) -> Refused:
     told, about = response.get("Error", {}), response.get("ResponseMetadata", {})
-    after = 0.0
-    with contextlib.suppress(TypeError, ValueError):
-        after = float(about.get("HTTPHeaders", {}).get("retry-after"))
     return Refused(
         str(told.get("Code", "")),
         str(told.get("Message", "")),
         int(about.get("HTTPStatusCode") or 0),
-        int(after * 1000),
+        told_wait_ms(about.get("HTTPHeaders", {}), datetime.now(UTC)),
         str(about.get("RequestId") or ""),
     )
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from penstock.replica.engine import Failed
 from penstock.replica.providers import errors
+from penstock.replica.providers.characters import whole_characters
 from penstock.replica.providers.secrets import scrubbed
 from penstock.replica.providers.values import ProviderFailed
 
@@ -62,7 +63,10 @@ def refused(
     """An error of Bedrock's, by its name; `status`: 0 where it came in a stream."""
     code = code.rpartition("#")[2].partition(":")[0]
     code = code[:1].upper() + code[1:]
-    told = scrubbed(message)[:_MOST_TEXT] or f"Bedrock failed with {code or f'status {status}'}."
+    told = (
+        whole_characters(scrubbed(message))[:_MOST_TEXT]
+        or f"Bedrock failed with {code or f'status {status}'}."
+    )
     if code in _CREDENTIALS or status in (401, 403):
         return errors.credentials()
     if code in _THROTTLED or (status == 429 and code not in _STATUSES):

@@ -25,8 +25,10 @@ from penstock.replica.providers.bedrock_client import Account as AwsAccount
 from penstock.replica.providers.converse_answers import ConverseStream, whole
 from penstock.replica.providers.converse_request import converse_request
 from penstock.replica.providers.hosts import Hosts
+from penstock.replica.providers.lines import TooLarge
 from penstock.replica.providers.requests import CHAT
 from penstock.replica.providers.settings import Arguments, Common
+from penstock.replica.providers.sizes import most_bytes
 from penstock.replica.providers.values import HEARD, Ask, Piece, Place, ProviderFailed
 
 
@@ -61,14 +63,14 @@ class BedrockProvider:
     async def answer(self, ask: Ask, account: Account) -> AsyncGenerator[Piece, None]:
         """See `Provider`."""
         request = converse_request(ask, self._model, self._guardrail, self._allowed)
-        account.sent = True
+        account.sent, most = True, most_bytes(ask)
         try:
             if not ask.stream:
-                account.provider_request_id, reply = await self._client.converse(request)
+                account.provider_request_id, reply = await self._client.converse(request, most)
                 yield whole(ask, account, reply)
                 return
             reading = ConverseStream(ask, account)
-            async with aclosing(self._client.stream(request)) as batches:
+            async with aclosing(self._client.stream(request, most)) as batches:
                 async for batch in batches:
                     if isinstance(batch[0], str):
                         account.provider_request_id = batch.pop(0)
@@ -80,6 +82,8 @@ class BedrockProvider:
                         yield piece
             for piece in reading.end():
                 yield piece
+        except TooLarge:
+            raise errors.too_large(most) from None
         except (Refused, Broken, NoCredentials, NotAllowed) as error:
             raise self._failed(error, account) from None
 

@@ -6,6 +6,7 @@ import json
 from typing import Any, Final
 
 from penstock.replica.engine import Usage
+from penstock.replica.providers.characters import whole_characters
 from penstock.replica.providers.requests import CHAT
 from penstock.replica.providers.values import Ask
 
@@ -13,12 +14,9 @@ DONE: Final = b"data: [DONE]\n\n"
 
 
 def encoded(value: object) -> bytes:
-    """As JSON bytes; half a surrogate pair stays escaped, for it is no UTF-8."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        return json.dumps(value, separators=(",", ":")).encode()
+    """As JSON bytes. Raises `ValueError` for a number that JSON has not."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return whole_characters(text).encode()
 
 
 def event(value: object) -> bytes:

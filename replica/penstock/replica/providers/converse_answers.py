@@ -186,7 +186,7 @@ def _tell(usage: dict[str, Any], account: Account) -> tuple[dict[str, Any], int]
     long = min(written, sum(_written_1h(usage.get("cacheDetails"))))
     prompt = count(usage.get("inputTokens")) + read + written
     completion = count(usage.get("outputTokens"))
-    unseen = account.tell(prompt, completion, read, written - long, long)
+    unseen = account.tell(prompt, completion, read, written - long, long) if prompt else 0
     told = usage_of(Usage(prompt, completion, read))
     told["prompt_tokens_details"]["cache_write_tokens"] = written
     return told, unseen

@@ -7,9 +7,12 @@ account, our settings or the provider is not, and says nothing of our credential
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from penstock.replica.engine import Call, Failed
 from penstock.replica.providers.values import ProviderFailed
+
+_LONGEST_WAIT_MS: Final = 86_400_000
 
 
 def refused(
@@ -107,9 +110,8 @@ def upstream(
     """The provider's fault, or that of our account with it."""
     kinds = {429: "rate_limit_error", 504: "timeout_error"}
     kind = kinds.get(status, "server_error")
-    failed = Failed(
-        status, kind, code, message, retryable=True, retry_after_ms=max(0, retry_after_ms)
-    )
+    wait = min(max(0, retry_after_ms), _LONGEST_WAIT_MS)
+    failed = Failed(status, kind, code, message, retryable=True, retry_after_ms=wait)
     return ProviderFailed(failed, again=again)
 
 
@@ -137,6 +139,18 @@ def host_not_allowed(host: str) -> ProviderFailed:
     return upstream(502, message, "upstream_host_not_allowed")
 
 
+def no_endpoint(path: str) -> ProviderFailed:
+    """The provider does not serve what the deployment says it does."""
+    message = f"The provider has no {path}: whoever runs this deployment has to see to base_url."
+    return upstream(502, message, "upstream_no_endpoint")
+
+
+def too_large(most: int) -> ProviderFailed:
+    """The answer is larger than anything that was asked for."""
+    message = f"The provider's answer has more than {most} bytes, which nobody asked for."
+    return upstream(502, message, "upstream_too_large")
+
+
 def model_not_found(model: str) -> ProviderFailed:
     """The provider does not know the model that the deployment names; the client cannot mend it."""
     message = f"The provider has no model {model!r}, or the account may not use it."
@@ -154,10 +168,12 @@ __all__ = [
     "cut_short",
     "host_not_allowed",
     "model_not_found",
+    "no_endpoint",
     "prompt_too_long",
     "refused",
     "silent",
     "throttled",
+    "too_large",
     "too_late",
     "too_many_tokens",
     "unknown_adapter",

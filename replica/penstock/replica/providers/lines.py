@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
 
-class Line:
-    """One call's way out; made by `Lines`."""
+class TooLarge(Exception):
+    """What comes by a line is more than it may be."""
 
-    def __init__(self, lock: threading.Lock) -> None:
+
+class Line:
+    """One call's way out, and back for so many bytes; made by `Lines`."""
+
+    def __init__(self, lock: threading.Lock, most: int) -> None:
         self._lock = lock
+        self._most = most
         self._connection: Any = None
         self._socket: socket.socket | None = None
         self._is_cut = False
@@ -41,6 +46,19 @@ class Line:
             if self._is_cut:
                 raise ConnectionAbortedError("the call was given up")
 
+    def bounded(self, stream: Callable[..., Iterator[bytes]]) -> Callable[..., Iterator[bytes]]:
+        """A response's `stream`, which raises `TooLarge` in the end."""
+
+        def portions(*args: Any, **named: Any) -> Iterator[bytes]:
+            size = 0
+            for portion in stream(*args, **named):
+                size += len(portion)
+                if size > self._most:
+                    raise TooLarge
+                yield portion
+
+        return portions
+
     def leave(self) -> None:
         """The call is over: what it went by is for others."""
         with self._lock:
@@ -54,9 +72,9 @@ class Lines:
         self._lock = threading.Lock()
         self._here = threading.local()
 
-    def line(self) -> Line:
-        """One for a call that is to be made."""
-        return Line(self._lock)
+    def line(self, most: int) -> Line:
+        """One for a call that is to be made, and answered with so many bytes at most."""
+        return Line(self._lock, most)
 
     @contextmanager
     def on(self, line: Line) -> Iterator[None]:
@@ -84,6 +102,12 @@ class Lines:
                 lines._taken(self)
                 return super().request(*args, **named)
 
+            def getresponse(self, *args: Any, **named: Any) -> Any:
+                response = super().getresponse(*args, **named)
+                if self.line is not None:
+                    response.stream = self.line.bounded(response.stream)
+                return response
+
         return Watched
 
     def _taken(self, connection: Any) -> None:
@@ -92,4 +116,4 @@ class Lines:
             line.take(connection)
 
 
-__all__ = ["Line", "Lines"]
+__all__ = ["Line", "Lines", "TooLarge"]

@@ -1,22 +1,35 @@
 """A provider's answer in OpenAI's shapes, as our client gets it. Pure.
 
-Ids and fields that nobody here knows stay. The model is named as the client named it; usage goes to
-the account, and to the client if it asked. An end that is none is a failure.
+Fields that nobody here knows stay. The model is named as the client named it, an answer has one id;
+usage goes to the account, and to the client if it asked, its numbers bounded. Choices are whole and
+end in OpenAI's words. An end that is none is a failure.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, Final, Protocol
 
 from penstock.replica.providers import errors
-from penstock.replica.providers.account import Account
-from penstock.replica.providers.chunks import DONE, encoded, event
+from penstock.replica.providers.account import Account, count
+from penstock.replica.providers.chunks import DONE, encoded, event, usage_of
 from penstock.replica.providers.openai_errors import Clean, in_stream
 from penstock.replica.providers.requests import CHAT, COMPLETIONS, RESPONSES, wants_usage
-from penstock.replica.providers.values import Ask, Piece
+from penstock.replica.providers.sizes import choices_of
+from penstock.replica.providers.values import Ask, Piece, ProviderFailed
 
+_EVENT: Final = re.compile(r"[a-z0-9_.]{1,64}")
+_MOST_CALLS: Final = 1024
+_REASONS: Final = {
+    **{word: word for word in ("stop", "length", "tool_calls", "content_filter", "function_call")},
+    **dict.fromkeys(("max_tokens", "max_output_tokens", "model_length"), "length"),
+    **dict.fromkeys(("tool_use", "tool_call"), "tool_calls"),
+    **dict.fromkeys(("safety", "recitation", "content_filtered", "refusal"), "content_filter"),
+}
+"""Words of providers for why they end; any other is an end of the model's own."""
+_NO_ENDS: Final = {"error", "abort", "aborted", "cancelled", "insufficient_system_resource"}
 _INCOMPLETE: Final = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 
@@ -46,7 +59,9 @@ class Chunks:
         self._account = account
         self._clean = clean
         self._wants_usage = wants_usage(ask.body)
-        self._choices = _choices(ask)
+        self._choices = choices_of(ask)
+        self._ask = ask
+        self._base: dict[str, Any] = {}  # what all chunks of an answer have in common
         self._seen: set[int] = set()
         self._last: dict[str, Any] = {}
         self._usage: dict[str, Any] | None = None
@@ -64,19 +79,20 @@ class Chunks:
         chunk = _object(data)
         if chunk.get("error") or name == "error":
             raise in_stream(chunk, self._clean)
-        chunk["model"] = self._model
-        self._last = chunk
-        tokens = self._look_at(chunk.get("choices"))
+        choices = chunk["choices"] = _choices(chunk, self._choices, "delta", self._ask)
+        self._last = chunk = self._as_one(chunk)
+        tokens = self._look_at(choices)
         if isinstance(chunk.get("usage"), dict):
-            usage = chunk["usage"]
-            self._usage = usage
-            self._unsent += _tell(self._account, usage)
-            if not chunk.get("choices"):
+            self._unsent += _tell(self._account, chunk["usage"])
+            self._usage = chunk["usage"] = _bounded(chunk["usage"], self._account)
+            if not choices:
                 if self._wants_usage:
                     self._usage_sent = True
                     yield Piece(event(chunk), tokens=self._take_unsent())
                 return
             chunk["usage"] = None
+        if not choices:
+            return
         if "usage" in chunk and not self._wants_usage:
             del chunk["usage"]
         yield Piece(event(chunk), tokens=tokens)
@@ -98,15 +114,19 @@ class Chunks:
             yield Piece(event(chunk), tokens=self._take_unsent())
         yield Piece(DONE, tokens=self._take_unsent())
 
-    def _look_at(self, choices: object) -> int:
+    def _as_one(self, chunk: dict[str, Any]) -> dict[str, Any]:
+        """The chunk with the id, time and kind of the first that had some."""
+        if chunk["choices"] and not self._base:
+            self._base = _base(chunk, self._ask)
+        return {**chunk, **self._base, "model": self._model}
+
+    def _look_at(self, choices: list[dict[str, Any]]) -> int:
         tokens = 0
-        for choice in choices if isinstance(choices, list) else ():
-            if not isinstance(choice, dict):
-                continue
-            index = choice.get("index") or 0
+        for choice in choices:
+            index = choice["index"]
             self._seen.add(index)
-            if reason := choice.get("finish_reason"):
-                self._account.finish_reasons[index] = str(reason)
+            if reason := choice["finish_reason"]:
+                self._account.finish_reasons[index] = reason
             if size := _size(choice):
                 tokens += self._account.made(size)
         return tokens
@@ -136,6 +156,8 @@ class ResponseEvents:
             raise in_stream(message, self._clean)
         if kind == "response.failed":
             raise in_stream(response, self._clean)
+        if not _EVENT.fullmatch(kind):
+            raise errors.cut_short("The provider's stream has an event without a name.")
         if isinstance(response, dict):
             response["model"] = self._model
         delta = message.get("delta")
@@ -166,25 +188,93 @@ def whole(ask: Ask, account: Account, body: bytes, clean: Clean) -> Piece:
             raise errors.cut_short("The provider's answer is not complete.")
         tokens = _look_at_response(answer, account)
     else:
-        tokens = 0
-        choices = answer.get("choices") or ()
-        for index, choice in enumerate(choices):
-            account.finish_reasons[index] = str(choice.get("finish_reason") or "stop")
-            tokens += account.made(_size(choice))
-        if isinstance(answer.get("usage"), dict):
-            tokens += _tell(account, answer["usage"])
-        if ask.call.path in (CHAT, COMPLETIONS) and not choices:
-            raise errors.cut_short("The provider's answer has no choices.")
+        tokens = _look_at_whole(answer, ask, account)
     return Piece(encoded(answer), tokens=tokens)
 
 
-def _choices(ask: Ask) -> int:
-    """How many choices a request asks for: as many for each of its prompts."""
-    asked, prompts = ask.body.get("n"), ask.body.get("prompt")
-    for_each = asked if isinstance(asked, int) else 1
-    if isinstance(prompts, list) and any(isinstance(one, str | list) for one in prompts):
-        return for_each * len(prompts)
-    return for_each
+def not_streamed(body: bytes, clean: Clean) -> ProviderFailed:
+    """What was answered to who asked for a stream: an error, mostly."""
+    answer = _object(body.decode(errors="replace"))
+    if answer.get("error"):
+        return in_stream(answer, clean)
+    return errors.cut_short("The provider answered with no stream.")
+
+
+def _look_at_whole(answer: dict[str, Any], ask: Ask, account: Account) -> int:
+    tokens = 0
+    if ask.call.path in (CHAT, COMPLETIONS):
+        choices = answer["choices"] = _choices(answer, choices_of(ask), "message", ask)
+        answer |= _base(answer, ask)
+        if not choices:
+            raise errors.cut_short("The provider's answer has no choices.")
+        for choice in choices:
+            if not choice["finish_reason"]:
+                raise errors.cut_short("The provider's answer ended without a finish reason.")
+            account.finish_reasons[choice["index"]] = choice["finish_reason"]
+            tokens += account.made(_size(choice))
+    if isinstance(answer.get("usage"), dict):
+        tokens += _tell(account, answer["usage"])
+        answer["usage"] = _bounded(answer["usage"], account)
+    return tokens
+
+
+def _base(answer: dict[str, Any], ask: Ask) -> dict[str, Any]:
+    """Id, kind and time of an answer; ours, where the provider has none."""
+    chat, given, created = ask.call.path == CHAT, answer.get("id"), answer.get("created")
+    kind = "chat.completion.chunk" if ask.stream else "chat.completion"
+    return {
+        "id": given if isinstance(given, str) and given else f"chatcmpl-{ask.call.request_id}",
+        "object": kind if chat else "text_completion",
+        "created": created if isinstance(created, int) and created > 0 else ask.created,
+    }
+
+
+def _choices(answer: dict[str, Any], most: int, said: str, ask: Ask) -> list[dict[str, Any]]:
+    """The choices of an answer, with all that a client reads of each. Raises `ProviderFailed`."""
+    choices = answer.get("choices") or []
+    if not isinstance(choices, list) or not all(isinstance(one, dict) for one in choices):
+        raise errors.cut_short("The provider's answer has choices that are none.")
+    for at, choice in enumerate(choices):
+        index = choice["index"] = at if choice.get("index") is None else choice["index"]
+        if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < max(1, most):
+            raise errors.cut_short("The provider's answer has a choice that nobody asked for.")
+        if ask.call.path == CHAT:
+            choice[said] = choice.get(said) or {}
+            _check_said(choice[said])
+        elif not isinstance(choice.setdefault("text", ""), str):
+            raise errors.cut_short("The provider's answer has a text that is none.")
+        choice["finish_reason"] = _reason(choice.get("finish_reason"))
+    return choices
+
+
+def _check_said(said: object) -> None:
+    calls = said.get("tool_calls") if isinstance(said, dict) else None
+    if not isinstance(said, dict) or not isinstance(said.get("content"), str | list | None):
+        raise errors.cut_short("The provider's answer has a message that is none.")
+    for call in calls or ():
+        if "index" in call and (call["index"] is True or call["index"] not in range(_MOST_CALLS)):
+            raise errors.cut_short("The provider's answer has a call without a place.")
+
+
+def _reason(told: object) -> str | None:
+    """OpenAI's word for why a choice ended. Raises `ProviderFailed` for what is no end."""
+    if not told:
+        return None
+    reason = str(told).lower()
+    if reason in _NO_ENDS:
+        raise errors.cut_short(f"The provider's answer broke off ({reason}).")
+    return _REASONS.get(reason, "stop")
+
+
+def _bounded(usage: dict[str, Any], account: Account) -> dict[str, Any]:
+    """Usage as the client gets it: what can be no count is what the account has in its place."""
+    return usage_of(account.usage()) | _counts(usage)
+
+
+def _counts(values: dict[str, Any]) -> dict[str, Any]:
+    """The counts among these values, also of what is in them."""
+    nested = {key: _counts(value) for key, value in values.items() if isinstance(value, dict)}
+    return {key: value for key, value in values.items() if value == 0 or count(value)} | nested
 
 
 def _object(data: str) -> dict[str, Any]:
@@ -206,7 +296,10 @@ def _look_at_response(response: object, account: Account) -> int:
         reason = _INCOMPLETE.get(str(details.get("reason")), "length")
     account.finish_reasons[0] = reason
     usage = response.get("usage")
-    return _tell(account, usage) if isinstance(usage, dict) else 0
+    if not isinstance(usage, dict):
+        return 0
+    response["usage"] = _counts(usage)
+    return _tell(account, usage)
 
 
 def _tell(account: Account, usage: dict[str, Any]) -> int:
@@ -214,13 +307,13 @@ def _tell(account: Account, usage: dict[str, Any]) -> int:
     prompt = _count(usage, "prompt_tokens") or _count(usage, "input_tokens")
     completion = _count(usage, "completion_tokens") or _count(usage, "output_tokens")
     details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details")
-    cached = _count(details, "cached_tokens") if isinstance(details, dict) else 0
-    return account.tell(prompt, completion, cached)
+    details = details if isinstance(details, dict) else {}
+    cached, written = _count(details, "cached_tokens"), _count(details, "cache_write_tokens")
+    return account.tell(prompt, completion, cached, written) if prompt else 0
 
 
 def _count(values: dict[str, Any], field: str) -> int:
-    value = values.get(field)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    return count(values.get(field))
 
 
 def _size(choice: dict[str, Any]) -> int:
@@ -242,4 +335,4 @@ def _length(text: str) -> int:
     return len(text) if text.isascii() else 3 * len(text)
 
 
-__all__ = ["Chunks", "Reader", "ResponseEvents", "reader", "whole"]
+__all__ = ["Chunks", "Reader", "ResponseEvents", "not_streamed", "reader", "whole"]

@@ -9,14 +9,19 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 
+import httpx2
 import openai
+
+from penstock.replica.providers.retries import told_wait_ms
 
 VERSION: Final = openai.__version__
 
 _RAW: Final = {"X-Stainless-Raw-Response": "stream"}
 _WRITE_TIMEOUT_S: Final = 30.0
+_MOST_OF_ERROR: Final = 1 << 20
 # They would log headers and bodies.
 for _name in ("openai", "httpx", "httpx2", "httpcore", "httpcore2"):
     logging.getLogger(_name).setLevel(logging.WARNING)
@@ -42,24 +47,63 @@ class Broken(Exception):
         self.sent = sent
 
 
+class TooLarge(Exception):
+    """The answer has more bytes than it may have."""
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """A body that ends with an error where it is too large."""
+
+    def __init__(self, stream: Any, most: int) -> None:
+        self._stream = stream
+        self._most = most
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for portion in self._stream:
+            size += len(portion)
+            if size > self._most:
+                raise httpx2.ReadError("the body is too large")
+            yield portion
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+async def _look_at_head(response: httpx2.Response) -> None:
+    """The SDK reads an error's body whole, and whatever is compressed grows as it is read."""
+    if response.headers.get("content-encoding", "identity") != "identity":
+        raise httpx2.DecodingError("compressed, which nobody asked for")
+    if not response.is_success:
+        response.stream = _Bounded(response.stream, _MOST_OF_ERROR)
+
+
 class Reply:
     """An answer whose head has come."""
 
     def __init__(self, response: Any) -> None:
         self._response = response
         self.request_id: str = response.headers.get("x-request-id") or ""
+        content_type: str = response.headers.get("content-type") or ""
+        self.is_json = content_type.startswith("application/json")
 
-    async def portions(self) -> AsyncIterator[bytes]:
-        """Its body as it comes. Raises `Broken`."""
+    async def portions(self, most: int) -> AsyncIterator[bytes]:
+        """Its body as it comes. Raises `Broken`, and `TooLarge` after `most` bytes."""
+        size = 0
         try:
             async for portion in self._response.iter_bytes():
+                size += len(portion)
+                if size > most:
+                    break
                 yield portion
         except Exception as error:
             raise Broken(_kind(error)) from None
+        if size > most:
+            raise TooLarge
 
-    async def whole(self) -> bytes:
-        """Its body. Raises `Broken`."""
-        return b"".join([portion async for portion in self.portions()])
+    async def whole(self, most: int) -> bytes:
+        """Its body. Raises `Broken`, and `TooLarge` after `most` bytes."""
+        return b"".join([portion async for portion in self.portions(most)])
 
 
 class Client:
@@ -75,7 +119,11 @@ class Client:
             base_url=base_url,
             timeout=timeout,
             max_retries=0,
-            http_client=openai.DefaultAsyncHttpxClient(timeout=timeout, follow_redirects=False),
+            http_client=openai.DefaultAsyncHttpxClient(
+                timeout=timeout,
+                follow_redirects=False,
+                event_hooks={"response": [_look_at_head]},
+            ),
         )
         # The SDK would send headers of the environment (OPENAI_CUSTOM_HEADERS) to any base URL.
         self._client._custom_headers = {}
@@ -83,6 +131,7 @@ class Client:
         self._headers: dict[str, Any] = {
             "OpenAI-Organization": organization or openai.Omit(),
             "OpenAI-Project": openai.Omit(),
+            "Accept-Encoding": "identity",
         }
 
     @contextlib.asynccontextmanager
@@ -105,7 +154,7 @@ class Client:
             raise Refused(
                 error.status_code,
                 error.body,
-                _retry_after_ms(headers_of),
+                told_wait_ms(headers_of, datetime.now(UTC)),
                 headers_of.get("x-request-id") or "",
             ) from None
         except openai.APIConnectionError as error:
@@ -130,6 +179,7 @@ _KINDS: Final = {
     "ReadError": "the connection broke",
     "WriteError": "the connection broke",
     "RemoteProtocolError": "the connection broke",
+    "DecodingError": "the answer is compressed, which nobody asked for",
 }
 
 
@@ -148,11 +198,4 @@ def _kind(error: BaseException) -> str:
     return _KINDS.get(name, f"the request could not be made ({name})")
 
 
-def _retry_after_ms(headers: Any) -> int:
-    for name, unit in (("retry-after-ms", 1), ("retry-after", 1000)):
-        with contextlib.suppress(TypeError, ValueError, OverflowError):
-            return max(0, int(float(headers.get(name)) * unit))
-    return 0
-
-
-__all__ = ["VERSION", "Broken", "Client", "Refused", "Reply"]
+__all__ = ["VERSION", "Broken", "Client", "Refused", "Reply", "TooLarge"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
 from penstock.replica.engine import Failed
 from penstock.replica.providers import errors
+from penstock.replica.providers.characters import whole_characters
 from penstock.replica.providers.values import ProviderFailed
 
 Clean = Callable[[str], str]
@@ -17,16 +19,24 @@ _QUOTA: Final = "insufficient_quota"
 _KEPT: Final = {_QUOTA, "rate_limit_exceeded"}
 """Codes of a fault that is not the client's, and that mean the same here. Any other might be one by
 which our gateways know a fault of their own."""
+_ACCESS: Final = re.compile(
+    r"\b(api.?)?key\b|credential|permission|unauthori|authenticat|access|allowed|account|project|"
+    r"organi[sz]ation|billing|country|region|subscription|token\b|forbidden",
+    re.IGNORECASE,
+)
+"""What a 403 speaks of that only whoever runs the deployment can mend; other words are of the
+request."""
 _MOST_TEXT: Final = 2000
 
 
 def refused(
-    status: int, body: object, retry_after_ms: int, model: str, clean: Clean
+    status: int, body: object, retry_after_ms: int, model: str, path: str, clean: Clean
 ) -> ProviderFailed:
     """An answer of status 300 and above. `body`: its error as far as it was JSON."""
     error = error_of(body)
     message, code = _text(error, "message", clean), _text(error, "code", clean)
-    if status in _CLIENTS:
+    of_input = status == 403 and message and "code" in error and not _ACCESS.search(message + code)
+    if status in _CLIENTS or of_input:
         return ProviderFailed(
             Failed(
                 status,
@@ -39,8 +49,12 @@ def refused(
         )
     if status in (401, 403):
         return errors.credentials()
-    if status == 404:
+    if status == 404 and "model" in code + message.lower():
         return errors.model_not_found(model)
+    if status == 404 and not isinstance(body, dict):
+        return errors.no_endpoint(path)
+    if status == 402:
+        return _throttled(message, _QUOTA, 0)
     if status == 429:
         return _throttled(message, code, retry_after_ms)
     if status < 400:
@@ -88,7 +102,7 @@ def _text(error: dict[str, Any], field: str, clean: Clean) -> str:
     value = error.get(field)
     if isinstance(value, bool) or not isinstance(value, str | int):
         return ""
-    return clean(str(value))[:_MOST_TEXT]
+    return whole_characters(clean(str(value)))[:_MOST_TEXT]
 
 
 __all__ = ["Clean", "error_of", "in_stream", "refused"]

@@ -15,11 +15,19 @@ from penstock.replica.engine import CannotLoad
 from penstock.replica.providers import errors, openai_errors
 from penstock.replica.providers.account import Account
 from penstock.replica.providers.hosts import Hosts
-from penstock.replica.providers.openai_answers import reader, whole
-from penstock.replica.providers.openai_client import VERSION, Broken, Client, Refused, Reply
+from penstock.replica.providers.openai_answers import not_streamed, reader, whole
+from penstock.replica.providers.openai_client import (
+    VERSION,
+    Broken,
+    Client,
+    Refused,
+    Reply,
+    TooLarge,
+)
 from penstock.replica.providers.openai_requests import PATHS, outgoing
 from penstock.replica.providers.secrets import NoSecret, Secrets, scrubbed
 from penstock.replica.providers.settings import Arguments, Common
+from penstock.replica.providers.sizes import most_bytes
 from penstock.replica.providers.sse import BadEvents, Events
 from penstock.replica.providers.values import HEARD, Ask, Piece, Place
 
@@ -104,21 +112,25 @@ class OpenAIProvider:
         headers = self._headers(ask)
         clean = partial(scrubbed, secrets=_words(headers))
         try:
-            path = PATHS[ask.call.path]
+            path, most = PATHS[ask.call.path], most_bytes(ask)
             account.sent = True
             async with self._client.opened(path, body, headers) as reply:
                 account.provider_request_id = reply.request_id
                 if not ask.stream:
-                    yield whole(ask, account, await reply.whole(), clean)
+                    yield whole(ask, account, await reply.whole(most), clean)
                     return
-                async for piece in _streamed(reply, ask, account, clean):
+                if reply.is_json:
+                    raise not_streamed(await reply.whole(most), clean)
+                async for piece in _streamed(reply, ask, account, clean, most):
                     yield piece
         except Refused as error:
             account.provider_request_id = error.request_id
             account.refused(error.status)
             raise openai_errors.refused(
-                error.status, error.body, error.retry_after_ms, self._model, clean
+                error.status, error.body, error.retry_after_ms, self._model, path, clean
             ) from None
+        except TooLarge:
+            raise errors.too_large(most) from None
         except Broken as error:
             if account.begun:
                 raise errors.cut_short(f"The provider's answer was cut off: {error}.") from None
@@ -143,11 +155,11 @@ class OpenAIProvider:
 
 
 async def _streamed(
-    reply: Reply, ask: Ask, account: Account, clean: openai_errors.Clean
+    reply: Reply, ask: Ask, account: Account, clean: openai_errors.Clean, most: int
 ) -> AsyncGenerator[Piece, None]:
     events, reading = Events(), reader(ask, account, clean)
     try:
-        async for portion in reply.portions():
+        async for portion in reply.portions(most):
             piece = HEARD
             for name, data in events.feed(portion):
                 for piece in reading.take(name, data):

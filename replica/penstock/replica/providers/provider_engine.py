@@ -42,7 +42,7 @@ from penstock.replica.providers.values import Ask, Provider, ProviderFailed
 
 log = logging.getLogger(__name__)
 
-_ODD: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+_ODD: Final = (*(AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError),)
 """What reading raises where somebody sends other shapes than his API has."""
 
 _KNOCK_S: Final = 1.0

@@ -8,6 +8,7 @@ from typing import Any, Final, NoReturn
 
 from penstock.replica.engine import Call
 from penstock.replica.providers import errors
+from penstock.replica.providers.characters import whole_characters
 from penstock.replica.providers.values import ProviderFailed
 
 CHAT: Final = "/v1/chat/completions"
@@ -30,6 +31,8 @@ def read_body(call: Call) -> dict[str, Any]:
     """The body as a JSON object. Raises `ProviderFailed`."""
     try:
         body = json.loads(call.body, parse_constant=_no_number)
+        if b"\\ud" in call.body or b"\\uD" in call.body:
+            body = json.loads(whole_characters(json.dumps(body, ensure_ascii=False)))
     except (ValueError, RecursionError) as error:
         raise errors.refused(f"The body is not valid JSON: {error}", code="invalid_json") from None
     if not isinstance(body, dict):

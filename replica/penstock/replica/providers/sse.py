@@ -1,10 +1,10 @@
-"""Server-sent events out of bytes as they come. Pure."""
+"""Server-sent events out of bytes as they come, each byte looked at once. Pure."""
 
 from __future__ import annotations
 
 from typing import Final
 
-_MOST_BYTES: Final = 32 << 20
+_MOST_BYTES: Final = 4 << 20
 
 
 class BadEvents(ValueError):
@@ -15,41 +15,64 @@ class Events:
     """Takes bytes in any portions, gives (name, data) of each whole event that has data."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._lines: list[bytes] = []  # of an event whose end has not come
+        self._parts: list[bytes] = []  # of a line whose end has not come
+        self._size = 0  # of both
+        self._returned = False  # the last byte was a return, and a line feed may belong to it
 
     def feed(self, portion: bytes) -> list[tuple[str, str]]:
         """The events that these bytes complete. Raises `BadEvents`."""
-        text = self._rest + portion
+        if not portion:
+            return []
+        text = portion.removeprefix(b"\n") if self._returned else portion
+        self._returned = portion.endswith(b"\r")
         if b"\r" in text:
-            text = _with_plain_ends(text)
-        *blocks, self._rest = text.split(b"\n\n")
-        if len(self._rest) > _MOST_BYTES:
-            raise BadEvents(f"an event has more than {_MOST_BYTES} bytes")
-        return [event for block in blocks if (event := _event(block)) is not None]
+            text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        *ends, rest = text.split(b"\n")
+        events = []
+        for end in ends:
+            line = self._line(end)
+            if line:
+                self._lines.append(line)
+            elif (event := self._event()) is not None:
+                events.append(event)
+        self._grow(rest)
+        return events
 
     def rest(self) -> tuple[str, str] | None:
         """What looks like one more event whose last blank line did not come."""
-        return _event(self._rest.rstrip(b"\r\n"))
+        self._lines.append(self._line(b""))
+        return self._event()
+
+    def _line(self, end: bytes) -> bytes:
+        self._grow(end)
+        line = b"".join(self._parts)
+        self._parts.clear()
+        return line
+
+    def _grow(self, part: bytes) -> None:
+        self._size += len(part) + 1
+        if self._size > _MOST_BYTES:
+            raise BadEvents(f"an event has more than {_MOST_BYTES} bytes")
+        self._parts.append(part)
+
+    def _event(self) -> tuple[str, str] | None:
+        lines, self._lines = self._lines, []
+        self._size = 0
+        return _event(lines)
 
 
-def _with_plain_ends(text: bytes) -> bytes:
-    """Lines that end by a line feed alone; a return at the very end may be half of an end."""
-    half = b"\r" if text.endswith(b"\r") else b""
-    whole = text.removesuffix(b"\r") if half else text
-    return whole.replace(b"\r\n", b"\n").replace(b"\r", b"\n") + half
-
-
-def _event(block: bytes) -> tuple[str, str] | None:
+def _event(lines: list[bytes]) -> tuple[str, str] | None:
     name, data = "", []
-    try:
-        lines = block.decode().split("\n")
-    except UnicodeDecodeError:
-        raise BadEvents("an event is no UTF-8") from None
     for line in lines:
-        if line.startswith("data:"):
-            data.append(line[6:] if line.startswith("data: ") else line[5:])
-        elif line.startswith("event:"):
-            name = line[6:].strip()
+        try:
+            text = line.decode()
+        except UnicodeDecodeError:
+            raise BadEvents("an event is no UTF-8") from None
+        if text.startswith("data:"):
+            data.append(text[6:] if text.startswith("data: ") else text[5:])
+        elif text.startswith("event:"):
+            name = text[6:].strip()
     return (name, "\n".join(data)) if data else None
 
 
