@@ -150,7 +150,7 @@ class Gateway {
   boost::asio::signal_set signals_{control_, SIGTERM, SIGINT, SIGQUIT};
   boost::asio::signal_set hangups_{control_, SIGHUP};
   int interrupts_ = 0;
-  bool drains_ = false;
+  int asked_ = 0;  // to drain: at 1 it listens on until another gateway does
   bool cut_short_ = false;
 };
 
@@ -281,12 +281,10 @@ void Gateway::on_hangup() {
   });
 }
 
-// SIGTERM asks for a drain however often it comes: service managers send it to the whole group, and
-// the head to the gateway once more. Two interrupts, or SIGQUIT, mean now.
+// SIGTERM drains; another one says that somebody else listens. Two interrupts, or SIGQUIT: now.
 void Gateway::note_signal(int signal) {
-  drains_ = true;
-  if (signal == SIGINT) ++interrupts_;
-  if (signal == SIGQUIT || interrupts_ > 1) cut_short_ = true;
+  asked_ += signal == SIGTERM ? 1 : 2;
+  cut_short_ |= signal == SIGQUIT || (signal == SIGINT && ++interrupts_ > 1);
 }
 
 // One turn of main's own thread: a signal, or the slow tick.
@@ -301,13 +299,15 @@ void Gateway::turn(milliseconds at_most) {
 }
 
 void Gateway::wait_for_signal() {
-  while (!drains_) turn(kTick);
+  while (asked_ == 0) turn(kTick);
 }
 
 void Gateway::stop_accepting() {
   log_.info("draining",
             {{"connections", state_.connections.load()}, {"deadline_ms", config_.drain.count()}});
-  state_.draining.store(true);
+  state_.draining.store(true);  // reports say so: another gateway is to listen first
+  const auto deadline = clock_.steady_now() + config_.handover;
+  while (asked_ < 2 && clock_.steady_now() < deadline) turn(kDrainTick);
   for (auto& thread : threads_) thread.drain();
 }
 

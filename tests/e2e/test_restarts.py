@@ -80,3 +80,16 @@ async def test_a_gateway_gives_way_to_another_on_its_port(two_simulated: System)
         what="the end of the old gateway",
     )
     assert await ask(two_simulated)
+
+
+async def test_a_gateway_that_anybody_tells_to_stop_refuses_nobody(two_simulated: System) -> None:
+    before = two_simulated.gateway()
+    async with load(two_simulated):
+        os.kill(before["pid"], signal.SIGTERM)
+    await asyncio.to_thread(
+        eventually,
+        lambda: before["id"] not in [each["id"] for each in two_simulated.admin("gateways")],
+        within=40,
+        what="the end of the old gateway",
+    )
+    assert await ask(two_simulated)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from contextlib import AsyncExitStack
+from datetime import timedelta
 from pathlib import Path
 
 from penstock.control.errors import CannotStart
@@ -19,6 +20,8 @@ from penstock.control.settings import HeadSettings, split_address
 from penstock.control.state.gateway_liveness import GatewayPatience
 
 GATEWAY_BINARY = "penstock-gateway"
+# After a SIGTERM that is not the head's: long enough to notice and to start another one.
+HANDOVER = timedelta(seconds=10)
 
 
 def gateway_manager(
@@ -53,7 +56,8 @@ def gateway_manager(
 
 
 def _flags(settings: HeadSettings) -> tuple[str, ...]:
-    flags = ["--open"] if settings.open_gateway else []
+    flags = ["--handover-ms", f"{HANDOVER.total_seconds() * 1000:.0f}"]
+    flags += ["--open"] if settings.open_gateway else []
     for flag, place in (("--node", settings.node), ("--zone", settings.zone)):
         flags += [flag, place] if place else []
     if settings.cluster_token_file is not None:

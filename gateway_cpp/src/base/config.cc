@@ -239,6 +239,8 @@ std::span<const Flag> flags() {
       {"quarantine-ms", "MS", "a request that killed engines is refused for so long (600000)",
        duration(&C::quarantine, 0)},
       {"drain-ms", "MS", "what running streams get after SIGTERM (30000)", duration(&C::drain, 0)},
+      {"handover-ms", "MS", "how long it listens on after SIGTERM for a second one (0)",
+       duration(&C::handover, 0)},
       {"cors-origin", "ORIGIN", "web pages of that origin may call; repeatable; '*': any page's",
        add_cors_origin},
       {"allow-host", "NAME", "a further name in Host, \".corp\" all below it; repeatable; '*': any",

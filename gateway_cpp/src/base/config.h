@@ -62,6 +62,7 @@ struct GatewayConfig {
   std::chrono::milliseconds silence{600'000};     // raise if an engine thinks long within an answer
   std::chrono::milliseconds quarantine{600'000};  // for requests under which engines died
   std::chrono::milliseconds drain{30'000};        // what running streams get after SIGTERM
+  std::chrono::milliseconds handover{0};  // raise where somebody puts another gateway on its port
 
   std::vector<std::string> cors_origins;  // whose web pages may call: chat UIs; '*': any
   std::vector<std::string> allow_hosts;   // further names in Host; '*': any. Names it is reached by

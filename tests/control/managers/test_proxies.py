@@ -117,6 +117,23 @@ async def test_a_gateway_that_said_that_it_drains_is_left_to_it(world: World) ->
         assert world.launcher.started[0].signals == []
 
 
+async def test_a_gateway_that_somebody_told_to_stop_listens_until_another_one_does(
+    world: World,
+) -> None:
+    async with world.running():
+        await world.in_state(GatewayState.READY)
+        old = world.launcher.started[0]
+        old.stubborn = True  # it has streams to finish
+        await world.report("gw-1", draining=True)
+        await world.pass_time(1)
+        assert (len(world.launcher.started), old.signals) == (2, [])
+        assert "--share-port" in world.launcher.argv
+        await world.report("gw-1.2")
+        await world.pass_time(0.5)
+        assert old.signals[0] == "TERM"
+        await world.shown({"gw-1": GatewayState.DRAINING, "gw-1.2": GatewayState.READY})
+
+
 async def test_the_next_head_adopts_the_running_gateway(world: World) -> None:
     async with world.running():
         await world.in_state(GatewayState.READY)
@@ -168,7 +185,7 @@ async def test_stopping_ends_the_gateway(world: World) -> None:
     async with world.running() as manager:
         await world.in_state(GatewayState.READY)
     await manager.stop()
-    assert world.launcher.started[0].signals == ["TERM"]
+    assert world.launcher.started[0].signals == ["INT"]
     assert world.gateway().state is GatewayState.STOPPED
 
 

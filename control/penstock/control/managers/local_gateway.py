@@ -73,6 +73,8 @@ class LocalGateway:
         self.command = command
         # It was seen working; beside another one: with routes, or it could not take its place.
         self.ready = asyncio.Event()
+        # It drains, and nobody here asked: another one is to take its place.
+        self.leaves = asyncio.Event()
         self.exit_code: int | None = None
         self._process = process
         self._needs = needs
@@ -80,6 +82,7 @@ class LocalGateway:
         self._is_alone = is_alone
         self._ended = asyncio.Event()
         self._told_mute = False
+        self._asked_to_drain = 0  # times
         needs.signs.begin(command.id)
 
     @property
@@ -116,13 +119,14 @@ class LocalGateway:
 
     async def drain(self) -> None:
         """Asks it to finish what it carries and to end."""
-        self._process.terminate()
+        self._ask_to_drain()
         self._needs.signs.told_to_drain(self.command.id)
         await self._needs.show(self.command, state=GatewayState.DRAINING)
 
     async def end(self, patience: timedelta) -> None:
         """Drains it and returns when it has ended; kills it where that takes too long."""
-        self._process.terminate()
+        # An interrupt is for what listens, a second one would cut its streams.
+        (self._process.terminate if self.drains else self._process.interrupt)()
         try:
             async with asyncio.timeout(patience.total_seconds()):
                 await self._process.wait()
@@ -130,6 +134,10 @@ class LocalGateway:
             log.error("gateway did not stop in time: killed", extra={"pid": self.pid})
             self.kill()
             await self._process.wait()
+
+    def _ask_to_drain(self) -> None:
+        self._asked_to_drain += 1
+        self._process.terminate()
 
     def kill(self) -> None:
         """Ends it at once, with every stream that it carries."""
@@ -149,6 +157,8 @@ class LocalGateway:
 
     async def _look(self) -> Verdict:
         needs, gateway_id = self._needs, self.command.id
+        if self._asked_to_drain == 1:  # it listens on until it is asked twice
+            self._ask_to_drain()
         await self._probe()
         verdict = judge(needs.signs.of(gateway_id), needs.clock.monotonic(), needs.patience)
         if verdict is Verdict.READY:
@@ -157,6 +167,8 @@ class LocalGateway:
             await needs.show(self.command, state=GatewayState.READY, last_error="")
         else:
             await needs.show(self.command, state=SHOWN_AS[verdict])
+        if self.drains and not self._asked_to_drain:
+            self.leaves.set()
         self._tell_mute()
         return verdict
 

@@ -160,14 +160,20 @@ class GatewayManager:
                 for gateway in older:
                     await gateway.drain()
         if self._current is not None and not self._command.runs(self._current.argv):
-            await self._renew(self._command.successor())
+            await self._succeed("gateway runs with other settings: replaced")
 
-    async def _renew(self, command: GatewayCommand) -> None:
-        log.info("gateway runs with other settings: replaced")
+    async def _succeed(self, why: str) -> None:
+        log.info(why)
         try:
-            await self._replace_with(command)
+            await self._replace_with(self._command.successor())
         except PenstockError as error:
-            log.error("gateway goes on with its old settings: %s", error)
+            log.error("gateway is not replaced: %s", error)
+
+    async def _mind(self, gateway: LocalGateway) -> None:
+        """Somebody may tell it to stop: then another one listens before it listens no longer."""
+        await self._first_of(gateway.leaves.wait(), gateway.ended())
+        if gateway is self._current and not gateway.has_ended:
+            await self._succeed("gateway was told to stop: replaced")
 
     def _fall_back(self, ended: LocalGateway) -> None:
         """An older gateway that still serves is the current one again."""
@@ -226,6 +232,7 @@ class GatewayManager:
         self._living.add(gateway)
         await self._needs.show(command, state=GatewayState.STARTING, pid=process.pid, **facts)
         self._tasks.create_task(self._live(gateway))
+        self._tasks.create_task(self._mind(gateway))
         return gateway
 
     async def _live(self, gateway: LocalGateway) -> None:
