@@ -50,6 +50,7 @@ class FakeAgent(nodes_pb2_grpc.NodeAgentServicer):
             await context.abort(self.refusal, self.refuse)
         if request.stamp.revision < self.oldest:
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "its store is older")
+        self._hear(request.stamp)
         self.specs.append(spec)
         if spec.replica_id not in self.replicas:
             self.replicas[spec.replica_id] = await self._start(spec)

@@ -68,6 +68,7 @@ async def test_requests_aboard_are_told_that_the_engine_died_and_of_what() -> No
     llm.death = lambda: "its outputs could not be taken: MemoryError"
     await _end(llm)
     tap = CallTap(call(b""))
+    tap.entered(SimpleNamespace())
     with pytest.raises(EngineGenerateError):
         async for _ in llm._tapped(tap, "r", outputs(), lambda output: None):
             pass

@@ -37,11 +37,11 @@ class RoutesService(routes_pb2_grpc.RoutesServicer):
         self, request: routes_pb2.WatchRoutesRequest, context: Context
     ) -> AsyncIterator[routes_pb2.RouteSnapshot]:
         """Whole snapshots: one at once, then one for each change."""
+        await self._admit(request.gateway_id, stamp(request.stamp), context)
         log.info(
             "gateway watches",
             extra={"gateway": request.gateway_id, "have_version": request.have_version},
         )
-        await self._admit(request.gateway_id, stamp(request.stamp), context)
         async for snapshot in self._routes.watch(request.have_version):
             yield with_shares(self._encoded(snapshot), snapshot, request.gateway_id)
 
