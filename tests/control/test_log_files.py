@@ -53,3 +53,11 @@ def test_where_the_previous_log_cannot_be_kept_the_log_is_bounded_all_the_same(l
     log_files.bound(log, max_bytes=50)
     assert log.read_text() == ""
     assert not log.with_name("gateway.log.1").exists()
+
+
+def test_a_place_where_nothing_can_be_written_is_told_and_holds_up_nothing(log: Path) -> None:
+    assert log_files.begin(log) == ""
+    below_a_file = log / "below.log"
+    assert log_files.begin(below_a_file).startswith(f"{below_a_file} cannot be written")
+    log_files.bound(below_a_file, max_bytes=0)
+    assert not log_files.no_room(below_a_file)

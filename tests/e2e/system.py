@@ -51,6 +51,8 @@ def get_json(url: str, *, token: str = "") -> Any:
 class System:
     """One `penstock serve` on free ports, with its data in a folder of its own."""
 
+    within: tuple[str, ...] = ()  # a command that the command is started by
+
     def __init__(self, folder: Path, *options: str) -> None:
         self.data = folder / "data"
         self.run_id = uuid.uuid4().hex
@@ -64,7 +66,7 @@ class System:
     def start(self) -> subprocess.Popen[bytes]:
         """Starts the command; its output goes to `log`."""
         command = [
-            str(PENSTOCK), "serve", *self.options,
+            *self.within, str(PENSTOCK), "serve", *self.options,
             "--gateway", f"127.0.0.1:{self.gateway_port}",
             "--admin", f"127.0.0.1:{self.admin_port}",
             "--rpc", f"127.0.0.1:{self.rpc_port}",

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import fcntl
 import json
+import logging
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TextIO
 
 from penstock.control.errors import CannotStart, DataDirInUse
+
+log = logging.getLogger(__name__)
 
 
 @contextmanager
 def owned(data_dir: Path) -> Iterator[None]:
-    """Owns the directory until the block, or the process, ends; raises DataDirInUse."""
+    """Owns the directory until the block, or the process, ends; raises DataDirInUse.
+
+    One that a head has owned before is owned all the same where nothing can be written to it.
+    """
     path = data_dir / "head.pid"
     with _writing(data_dir):
         data_dir.mkdir(parents=True, exist_ok=True)
-        file = path.open("a+")
+        file = _opened(path)
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -28,23 +35,32 @@ def owned(data_dir: Path) -> Iterator[None]:
                 f"the data directory {data_dir} belongs to a running head "
                 f"(pid {file.read().strip() or 'unknown'}): stop it, or pass another --data-dir"
             ) from error
-        with _writing(data_dir):
+        with suppress(OSError):
             file.truncate(0)
             file.write(f"{os.getpid()}\n")
             file.flush()
         yield
 
 
-def announce(data_dir: Path, addresses: Mapping[str, str]) -> None:
-    """Writes head.json: the addresses that this head serves at, free ports filled in.
+def _opened(path: Path) -> TextIO:
+    try:
+        return path.open("a+")
+    except OSError:
+        if not path.is_file():
+            raise
+        return path.open()
 
-    Raises `CannotStart` where nothing can be written.
-    """
+
+def announce(data_dir: Path, addresses: Mapping[str, str]) -> None:
+    """Writes head.json: the addresses that this head serves at, free ports filled in. Where nothing
+    can be written, what the last head wrote stands."""
     path = data_dir / "head.json"
     scratch = path.with_suffix(".tmp")
-    with _writing(data_dir):
+    try:
         scratch.write_text(json.dumps({"pid": os.getpid(), **addresses}) + "\n")
         scratch.replace(path)
+    except OSError as error:
+        log.warning("%s is not written, where this head serves stands nowhere: %s", path, error)
 
 
 @contextmanager

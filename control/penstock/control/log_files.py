@@ -11,19 +11,36 @@ MAX_LOG_BYTES = 64 * 1024 * 1024
 LEAST_ROOM = 64 * 1024
 
 
-def begin(path: Path) -> None:
-    """Makes room for the log of a new process; the last one stays beside it as `.1`."""
-    if path.exists():
-        path.replace(_previous(path))
+def begin(path: Path) -> str:
+    """Makes room for the log of a new process; the last one stays beside it as `.1`.
+
+    Returns what `unwritable` does.
+    """
+    with suppress(OSError):
+        if path.exists():
+            path.replace(_previous(path))
+    return unwritable(path)
+
+
+def unwritable(path: Path) -> str:
+    """Why nothing can be written there; empty where it can. No process is the less started for
+    that: its output goes nowhere."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open("ab").close()
+    except OSError as error:
+        return f"{path} cannot be written, output is dropped: {error.strerror}"
+    return ""
 
 
 def bound(path: Path, max_bytes: int = MAX_LOG_BYTES) -> None:
     """Starts a log over that grew too long; what it held stays beside it as `.1`.
 
     Its writer appends, so it goes on at the beginning. What it writes in the moment of the copy is
-    lost; so is the copy where the disk is full, for then room matters more.
+    lost; so is the copy where the disk is full, for then room matters more. Where nothing can be
+    written at all, nothing is.
     """
-    with suppress(FileNotFoundError):
+    with suppress(OSError):
         if path.stat().st_size <= max_bytes:
             return
         try:
@@ -47,7 +64,10 @@ def tail(path: Path, lines: int) -> list[str]:
 
 def no_room(path: Path) -> bool:
     """Whether the disk of a log is full."""
-    return path.parent.is_dir() and shutil.disk_usage(path.parent).free < LEAST_ROOM
+    try:
+        return shutil.disk_usage(path.parent).free < LEAST_ROOM
+    except OSError:
+        return False
 
 
 def _previous(path: Path) -> Path:

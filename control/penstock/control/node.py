@@ -287,7 +287,8 @@ def _bind(settings: NodeSettings, security: ClusterSecurity) -> tuple[NodeAgentS
         with suppress(AddressTaken):
             server = NodeAgentServer(host, last_port, security)
     server = server or NodeAgentServer(host, port, security)
-    memory.write_text(f"{server.port}\n")
+    with suppress(OSError):  # a disk that takes nothing: what it remembers stands
+        memory.write_text(f"{server.port}\n")
     return server, server.port == last_port
 
 

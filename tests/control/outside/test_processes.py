@@ -183,6 +183,12 @@ async def test_the_log_is_appended_to(log: Path) -> None:
     assert log.read_text() == "one\ntwo\n"
 
 
+async def test_a_process_runs_though_its_log_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "logs").touch()
+    process = await start(tmp_path / "logs" / "process.log", "print('lost')")
+    assert await process.wait() == 0
+
+
 async def test_a_given_environment_is_added_to_ours(log: Path) -> None:
     launcher = ProcessLauncher()
     process = await launcher.start(["/usr/bin/env"], log_path=log, env={"COLOUR": "blue"})

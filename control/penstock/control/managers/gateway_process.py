@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -98,7 +99,8 @@ def hand_routes(old: GatewayCommand, new: GatewayCommand) -> None:
 
 def forget_routes(command: GatewayCommand) -> None:
     """Of a gateway that is gone for good."""
-    command.snapshot_path.unlink(missing_ok=True)
+    with suppress(OSError):
+        command.snapshot_path.unlink(missing_ok=True)
 
 
 def gateway_mark(data_dir: Path) -> list[str]:

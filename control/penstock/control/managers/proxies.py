@@ -219,6 +219,8 @@ class GatewayManager:
                 task.cancel()
 
     async def _launch(self, command: GatewayCommand, *flags: str) -> LocalGateway:
+        if unlogged := log_files.unwritable(command.log_path):
+            log.warning("gateway %s: %s", command.id, unlogged)
         process = await self._needs.launcher.start(
             [*command.argv(), *flags], log_path=command.log_path
         )

@@ -11,6 +11,7 @@ import logging
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -53,8 +54,9 @@ class StateFiles:
     def __init__(self, data_dir: Path) -> None:
         self._replicas = data_dir / "replicas"
         self._logs = data_dir / "logs"
-        self._replicas.mkdir(parents=True, exist_ok=True)
-        self._logs.mkdir(parents=True, exist_ok=True)
+        with suppress(OSError):  # told when something is to be written
+            self._replicas.mkdir(parents=True, exist_ok=True)
+            self._logs.mkdir(parents=True, exist_ok=True)
 
     def log_path(self, replica_id: str) -> Path:
         """Where the replica's stdout and stderr go. Raises `InvalidInput` for an unfit id."""
@@ -78,7 +80,8 @@ class StateFiles:
                 yield _from_json(json.loads(path.read_text()))
             except (ValueError, KeyError, TypeError, InvalidInput, json_format.ParseError) as error:
                 log.error("cannot read %s, set aside: %s", path, error)
-                path.rename(path.with_suffix(".unreadable"))
+                with suppress(OSError):
+                    path.rename(path.with_suffix(".unreadable"))
 
     def _path(self, replica_id: str) -> Path:
         return self._replicas / f"{checked(replica_id)}.json"

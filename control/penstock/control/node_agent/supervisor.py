@@ -66,6 +66,7 @@ class ReplicaSupervisor:
         self._process: Process | None = None
         self._adopted: Process | None = None
         self._ready_at: float | None = None  # by the monotonic clock, of the running process
+        self._unlogged = ""  # why its output is dropped
         self._verdict = ""  # why we killed the process ourselves
         self._renewing = False  # we end the process to start another in its place
 
@@ -137,7 +138,9 @@ class ReplicaSupervisor:
 
     async def start(self) -> Process:
         """Starts a process of the replica. Raises LaunchFailed."""
-        log_files.begin(self._log_path)
+        unlogged, self._unlogged = self._unlogged, log_files.begin(self._log_path)
+        if self._unlogged and self._unlogged != unlogged:
+            log.warning("replica %s: %s", self._id, self._unlogged)
         self._become(Phase.STARTING, **NO_PROCESS, next_start=None, ready_at=None)
         spec = self._record.spec
         process = await self._needs.launcher.start(
@@ -331,7 +334,7 @@ class ReplicaSupervisor:
         verdict, self._verdict = self._verdict, ""
         if verdict:
             return verdict
-        said = replica_log.last_error(self._log_path)
+        said = "" if self._unlogged else replica_log.last_error(self._log_path)
         return said or describe(exit_code)
 
     def _was_ready_for(self) -> timedelta:

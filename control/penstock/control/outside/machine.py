@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -40,7 +41,7 @@ class DirectoryLock:
     def __init__(self, path: Path, *, what: str) -> None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._fd = _opened(path)
         except OSError as error:
             raise CannotStart(
                 f"cannot write to the data directory {path.parent}: {error.strerror};"
@@ -55,9 +56,20 @@ class DirectoryLock:
                 f"{what} already runs on {path.parent} (pid {holder or 'unknown'}):"
                 " stop it, or choose another --data-dir"
             ) from error
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+        with suppress(OSError):  # a disk that takes nothing: the lock holds all the same
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
 
     def release(self) -> None:
         """Gives the lock back."""
         os.close(self._fd)
+
+
+def _opened(path: Path) -> int:
+    """To write to, or to lock at least, where there is a file that cannot be written."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError:
+        if not path.is_file():
+            raise
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)

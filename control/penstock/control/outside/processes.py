@@ -16,6 +16,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 import psutil
 
@@ -104,10 +105,10 @@ class ProcessLauncher:
     async def start(
         self, argv: Sequence[str], *, log_path: Path, env: Mapping[str, str] | None = None
     ) -> RunningProcess:
-        """Starts `argv` in its own session, stdout and stderr appended to `log_path`.
+        """Starts `argv` in its own session, stdout and stderr appended to `log_path`, or dropped
+        where that cannot be written.
 
-        `env` is added to our environment. Raises `LaunchFailed` if the program or
-        its log cannot be opened.
+        `env` is added to our environment. Raises `LaunchFailed` if the program cannot be opened.
         """
         try:
             pid = _spawn(argv, log_path, env)
@@ -142,8 +143,7 @@ class ProcessLauncher:
 
 def _spawn(argv: Sequence[str], log_path: Path, env: Mapping[str, str] | None) -> int:
     """Starts a program as leader of a new session; returns its pid as soon as it exists."""
-    log_path.parent.mkdir(parents=True, exist_ok=True)
-    with log_path.open("ab") as log:
+    with _opened(log_path) as log:
         child = subprocess.Popen(
             list(argv),
             stdin=subprocess.DEVNULL,
@@ -155,6 +155,15 @@ def _spawn(argv: Sequence[str], log_path: Path, env: Mapping[str, str] | None) -
     # The pidfd tells of the end; Popen is to forget the child instead of warning about it.
     child.returncode = 0
     return child.pid
+
+
+def _opened(log_path: Path) -> BinaryIO:
+    """The log, or nowhere: a disk that takes nothing is no reason to serve nothing."""
+    try:
+        log_path.parent.mkdir(parents=True, exist_ok=True)
+        return log_path.open("ab")
+    except OSError:
+        return Path(os.devnull).open("ab")
 
 
 def _pids_of(words: Sequence[str]) -> list[int]:

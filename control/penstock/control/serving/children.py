@@ -57,6 +57,7 @@ class Child:
         self._wanted = asyncio.Event()
         self._proven = False
         self._failures = 0  # in a row
+        self._unlogged = ""  # why its output is dropped
         self._began = 0.0
 
     @property
@@ -94,7 +95,9 @@ class Child:
 
     async def start(self) -> Process:
         """Starts the process, with a log that begins anew."""
-        log_files.begin(self.log_path)
+        unlogged, self._unlogged = self._unlogged, log_files.begin(self.log_path)
+        if self._unlogged and self._unlogged != unlogged:
+            self._tell(f"the {self.name}: {self._unlogged}")
         self._began = self._clock.monotonic()
         self._process = await self._launcher.start(self._argv, log_path=self.log_path)
         self._argv = [word for word in self._argv if word != TAKE_OVER]  # for once
@@ -130,6 +133,8 @@ class Child:
         return self._last_error() or ended
 
     def _last_error(self) -> str:
+        if self._unlogged:  # what lies there was said by one before it
+            return ""
         for line in reversed(log_files.tail(self.log_path, 100)):
             if ": error: " in line and not line.startswith("{"):
                 return line.partition(": error: ")[2]

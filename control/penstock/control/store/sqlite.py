@@ -131,6 +131,11 @@ def _open(path: Path) -> sqlite3.Connection:
         raise CannotStart(f"cannot open the store {path}: {error}: check its rights") from error
     try:
         _prepare(db, path)
+    except sqlite3.OperationalError as error:  # the disk's fault, not the file's
+        db.close()
+        raise CannotStart(
+            f"cannot open the store {path}: {error}: check its disk's space and rights"
+        ) from error
     except sqlite3.DatabaseError as error:
         db.close()
         raise _corrupted(path, str(error)) from error

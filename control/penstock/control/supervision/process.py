@@ -44,8 +44,8 @@ class Launcher(Protocol):
     async def start(
         self, argv: Sequence[str], *, log_path: Path, env: Mapping[str, str] | None = None
     ) -> Process:
-        """Starts a process whose output goes to the log; `env` is added to our environment.
-        Raises LaunchFailed."""
+        """Starts a process whose output goes to the log, or nowhere where that cannot be written;
+        `env` is added to our environment. Raises LaunchFailed."""
 
     def find(self, words: Sequence[str]) -> Sequence[Process]:
         """Every process of ours whose command line has these words in a row."""
