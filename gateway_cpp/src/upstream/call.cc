@@ -1,14 +1,48 @@
 #include "upstream/call.h"
 
+#include <string>
 #include <utility>
 
+#include "upstream/call_checks.h"
+
 namespace penstock::upstream {
+
+namespace {
+
+// A failure of the replica's, on which another may do better.
+v1::ErrorDetail broken_answer(std::string message) {
+  v1::ErrorDetail error;
+  error.set_status(502);
+  error.set_type("server_error");
+  error.set_code("upstream_error");
+  error.set_message(std::move(message) + " Send the request again.");
+  error.set_fault(v1::FAULT_UPSTREAM);
+  error.set_retry(v1::RETRY_BEFORE_FIRST_TOKEN);
+  return error;
+}
+
+}  // namespace
 
 void Held::settle(const Usage& usage, Ended ended) {
   if (const auto told = std::exchange(payer, nullptr)) told->cost(usage);
   place.worked(admission::TokenEstimate::work_of(usage.prompt_tokens, usage.completion_tokens));
   if (ended == Ended::kCutShort) place.cut_short();
   place.release();
+}
+
+bool Held::settle_by(const CallEvent& event) {
+  if (event.rest == nullptr) return false;
+  const v1::CallEvent* parsed = event.rest->parsed;
+  if (parsed != nullptr && parsed->has_cancelled()) {
+    settle(bounded(usage_of(parsed->cancelled().usage())), Ended::kCutShort);
+  } else if (event.rest->finished) {
+    settle(bounded(event.rest->finished->usage.value_or(Usage())), Ended::kWhole);
+  } else if (parsed != nullptr && parsed->has_failed()) {
+    settle(bounded(usage_of(parsed->failed().usage())), Ended::kCutShort);
+  } else {
+    return false;
+  }
+  return true;
 }
 
 void Held::drop(Silence silence) {
@@ -47,22 +81,41 @@ bool Call::was_read(const CallEvent& event) {
 }
 
 bool Call::deliver(const CallEvent& event) {
-  if (was_read(event)) return false;
+  const bool is_wanted = !ended();
+  if (is_wanted && !is_plausible(event.chunk, held_.seen)) {
+    give_up("a part of it counts more than it can have");
+  } else if (is_wanted) {
+    if (was_read(event)) return false;
+    take(event);
+  }
+  // Of a call that broke its word what comes is for its payer alone.
+  if (ended() && !over_) over_ = held_.settle_by(event);
+  return is_wanted;
+}
+
+void Call::take(const CallEvent& event) {
   CallEvent::Rest* rest = event.rest;
   if (rest != nullptr && rest->head) begin(*std::move(rest->head));
+  if (ended()) return;
   take_chunk(event.chunk);
-  if (rest == nullptr) return true;
-  v1::CallEvent* parsed = rest->parsed;
+  if (rest != nullptr) take_rest(*rest);
+}
+
+void Call::take_rest(CallEvent::Rest& rest) {
+  v1::CallEvent* parsed = rest.parsed;
   if (keeps_groups_ && parsed != nullptr) take_groups_of(*parsed->mutable_chunk());
-  if (rest->finished) {
-    finish(*std::move(rest->finished));
+  if (rest.finished) {
+    finish(*std::move(rest.finished));
   } else if (parsed != nullptr && parsed->has_failed()) {
     end_failed(*parsed->mutable_failed());
+  } else if (parsed != nullptr && parsed->has_cancelled()) {
+    end_unasked(parsed->cancelled());
   }
-  return true;
 }
 
 void Call::begin(Head head) {
+  const std::string fault = has_head_ ? "it begins twice" : fault_of(head);
+  if (!fault.empty()) return give_up(fault);
   head_ = std::move(head);
   has_head_ = true;
   held_.seen.prompt_tokens = head_.prompt_tokens;
@@ -75,20 +128,47 @@ void Call::take_chunk(const ChunkView& chunk) {
   held_.seen.completion_tokens += chunk.tokens;
 }
 
+// What it says at its end is believed or not as a whole: then it costs what was seen.
 void Call::finish(Outcome outcome) {
+  if (const std::string fault = fault_of(outcome); !fault.empty()) {
+    give_up(fault);
+    return end(Held::Ended::kCutShort);
+  }
   outcome_ = std::move(outcome);
   end_ = End::kFinished;
   if (outcome_.usage) held_.seen = *outcome_.usage;
-  const Usage cost = held_.seen;
-  held_.settle(cost, Held::Ended::kWhole);
+  end(Held::Ended::kWhole);
 }
 
 void Call::end_failed(v1::Failed& failed) {
+  bound(*failed.mutable_error());
   failure_.emplace().error.Swap(failed.mutable_error());
   end_ = End::kFailed;
-  if (failed.has_usage()) held_.seen = usage_of(failed.usage());
+  if (failed.has_usage()) held_.seen = bounded(usage_of(failed.usage()));
+  end(Held::Ended::kCutShort);
+}
+
+// Nobody here has asked for it, or nothing would be delivered.
+void Call::end_unasked(const v1::Cancelled& cancelled) {
+  failure_.emplace().error =
+      broken_answer("The replica stopped working on this answer before its end.");
+  end_ = End::kFailed;
+  if (cancelled.has_usage()) held_.seen = bounded(usage_of(cancelled.usage()));
+  end(Held::Ended::kCutShort);
+}
+
+void Call::end(Held::Ended ended) {
+  over_ = true;
   const Usage cost = held_.seen;
-  held_.settle(cost, Held::Ended::kCutShort);
+  held_.settle(cost, ended);
+}
+
+// Nothing that comes after this is taken, and what the replica holds for it stays until that has
+// been told to stop.
+void Call::give_up(std::string_view fault) {
+  failure_.emplace().error =
+      broken_answer("The replica's answer cannot be passed on: " + std::string(fault) + ".");
+  end_ = End::kFailed;
 }
 
 void Call::take_groups_of(v1::Chunk& chunk) {
@@ -103,10 +183,13 @@ void Call::hold(Held held) {
   }
 }
 
-void Call::fail(CallFailure failure) {
-  failure_ = std::move(failure);
+bool Call::fail(CallFailure failure) {
+  const bool is_news = !ended();
+  if (is_news) failure_ = std::move(failure);
   end_ = End::kFailed;
+  over_ = true;
   held_.drop(Held::Silence::kLost);
+  return is_news;
 }
 
 }  // namespace penstock::upstream

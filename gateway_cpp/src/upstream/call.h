@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -66,6 +67,8 @@ struct Held {
   // nothing of how long calls take.
   enum class Ended : uint8_t { kWhole, kCutShort };
   void settle(const Usage& usage, Ended ended);
+  // The same by the last event of a call that nobody waits for; false: it is not the last.
+  bool settle_by(const CallEvent& event);
   // The replica tells nothing any more: what was seen is what it cost.
   enum class Silence : uint8_t { kLost, kUnanswered };
   void drop(Silence silence);
@@ -125,6 +128,8 @@ class Call {
   bool ended() const { return end_ != End::kNot; }
   bool finished() const { return end_ == End::kFinished; }
   bool failed() const { return end_ == End::kFailed; }
+  // The replica is done with it too: one that broke its word has to be told to stop.
+  bool is_over() const { return over_; }
   const Outcome& outcome() const { return outcome_; }       // when finished
   const CallFailure& failure() const { return *failure_; }  // when failed
 
@@ -142,7 +147,7 @@ class Call {
 
   // Takes what it wants out of the event. True: its owner has to be woken.
   bool deliver(const CallEvent& event);
-  void fail(CallFailure failure);
+  bool fail(CallFailure failure);  // likewise
   runtime::Signal& news() { return news_; }
   // True while the carrier has this call on its list of calls to wake.
   bool listed = false;
@@ -151,11 +156,16 @@ class Call {
   enum class End : uint8_t { kNot, kFinished, kFailed };
 
   bool was_read(const CallEvent& event);
+  void take(const CallEvent& event);
+  void take_rest(CallEvent::Rest& rest);
   void begin(Head head);
   void take_chunk(const ChunkView& chunk);
   void take_groups_of(v1::Chunk& chunk);
   void finish(Outcome outcome);
   void end_failed(v1::Failed& failed);
+  void end_unasked(const v1::Cancelled& cancelled);
+  void end(Held::Ended ended);
+  void give_up(std::string_view fault);
 
   const uint64_t id_;
   runtime::Signal& news_;
@@ -170,6 +180,7 @@ class Call {
   uint32_t pending_events_ = 0;
   bool has_head_ = false;
   bool keeps_groups_ = false;
+  bool over_ = false;
   End end_ = End::kNot;
   Head head_;
   Outcome outcome_;

@@ -1,29 +1,40 @@
 #include "upstream/load_watch.h"
 
+#include <algorithm>
+
 namespace penstock::upstream {
 
 namespace {
 
 constexpr std::chrono::milliseconds kSilence{5'000};  // messages are due each second
 
+// A replica's numbers are foreign: sums of these stay within what counts them.
+constexpr uint32_t kMostCalls = 1'000'000;
+constexpr uint32_t kMostGateways = 10'000;
+
+uint32_t calls_of(uint32_t told) { return std::min(told, kMostCalls); }
+
+// What is no number is no use of anything.
+float share_of(float told) { return told > 0 ? std::min(told, 1.0F) : 0.0F; }
+
 }  // namespace
 
 routing::LoadReport report_of(const v1::Load& load) {
   return {.serving = load.state() == v1::REPLICA_STATE_READY,
-          .running = load.running(),
-          .waiting = load.waiting(),
-          .max_running = load.max_running(),
-          .kv_usage = load.kv_usage(),
-          .calls = load.calls(),
-          .calls_elsewhere = load.calls_elsewhere(),
-          .gateways = load.gateways(),
+          .running = calls_of(load.running()),
+          .waiting = calls_of(load.waiting()),
+          .max_running = calls_of(load.max_running()),
+          .kv_usage = share_of(load.kv_usage()),
+          .calls = calls_of(load.calls()),
+          .calls_elsewhere = calls_of(load.calls_elsewhere()),
+          .gateways = std::min(load.gateways(), kMostGateways),
           .waiting_tokens = load.waiting_tokens(),
           .tokens = load.tokens(),
           .prompt_tokens = load.prompt_tokens(),
           .steps = load.steps(),
           .preemptions = load.preemptions(),
           .adapters = {load.adapters().begin(), load.adapters().end()},
-          .adapter_slots = load.adapter_slots(),
+          .adapter_slots = calls_of(load.adapter_slots()),
           .config_hash = load.config_hash()};
 }
 

@@ -39,31 +39,16 @@ void SessionCalls::give_up_unanswered(unsigned rounds) {
 // What came of it meanwhile is for nobody.
 void SessionCalls::settle_cancelled(const CallEvent& event) {
   const auto found = cancelled_.find(event.call_id);
-  if (found == cancelled_.end()) return;
-  Held& held = found->second.held;
-  const v1::CallEvent* parsed = event.rest->parsed;
-  if (parsed != nullptr && parsed->has_cancelled()) {
-    held.settle(usage_of(parsed->cancelled().usage()), Held::Ended::kCutShort);
-  } else if (event.rest->finished) {
-    held.settle(event.rest->finished->usage.value_or(Usage()), Held::Ended::kWhole);
-  } else if (parsed != nullptr && parsed->has_failed()) {
-    held.settle(usage_of(parsed->failed().usage()), Held::Ended::kCutShort);
-  } else {
-    return;
-  }
-  cancelled_.erase(found);
+  if (found != cancelled_.end() && found->second.held.settle_by(event)) cancelled_.erase(found);
 }
 
 void SessionCalls::deliver(const CallEvent& event) {
   const auto found = calls_.find(event.call_id);
-  if (found == calls_.end()) {
-    if (event.rest != nullptr) settle_cancelled(event);
-    return;
-  }
+  if (found == calls_.end()) return settle_cancelled(event);
   Call& call = *found->second;
-  if (!call.deliver(event)) return;
-  if (call.ended()) calls_.erase(found);
-  list(call);
+  const bool has_news = call.deliver(event);
+  if (call.is_over()) calls_.erase(found);
+  if (has_news) list(call);
 }
 
 void SessionCalls::list(Call& call) {

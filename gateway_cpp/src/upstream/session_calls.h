@@ -43,8 +43,7 @@ class SessionCalls {
   void fail_all(const FailureOf& failure_of) {
     drop_cancelled(Held::Silence::kLost);
     for (const auto& [id, call] : std::exchange(calls_, {})) {
-      call->fail(failure_of(id));
-      list(*call);
+      if (call->fail(failure_of(id))) list(*call);
     }
   }
   bool has_listed() const { return !to_wake_.empty(); }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string_view>
 
+#include "base/printable.h"
 #include "upstream/session_calls.h"
 
 // Stands for what a request's coroutine waits on, which this compiler cannot read.
@@ -61,13 +62,15 @@ class Owners final : public CallLink {
   void grant(std::uint64_t id, std::uint64_t bytes) override {
     require(owned_.contains(id) && bytes > 0);
   }
-  void release(Call& call) override { require(calls_.remove(call) != call.ended()); }
+  void release(Call& call) override { require(calls_.remove(call) != call.is_over()); }
 
  private:
   void act(Call& call, Bytes& bytes) {
     require(owned_.contains(call.id()) && owned_.at(call.id()).get() == &call);
     require(!ended_.contains(call.id()));
     require(!(call.finished() && call.failed()));
+    require(base::is_printable_ascii(call.head().content_type));
+    require(call.head().status == 0 || call.head().status / 100 == 2);
     if (call.ended()) ended_.emplace(call.id(), true);
     const std::uint64_t id = call.id();
     const std::uint8_t what = bytes.next();

@@ -35,7 +35,7 @@ class FakeUpstream final : public upstream::Upstream {
       granted += bytes;
     }
     void release(upstream::Call& released) override {
-      cancelled = !released.ended();
+      cancelled = !released.is_over();
       if (cancelled && keeps_cancelled) held = released.take_held();
       call = nullptr;
     }

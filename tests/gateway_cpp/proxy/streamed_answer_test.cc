@@ -124,10 +124,10 @@ TEST_F(StreamUnderWayTest, AnEmptyChunkSaysNothing) {
 
 // It must not overtake one that waits.
 TEST_F(StreamUnderWayTest, AChunkBehindOneThatWaitsWaitsToo) {
-  v1::CallEvent head;
-  head.mutable_head()->set_status(200);
-  head.mutable_chunk()->set_body("data: b\n\n");
-  EXPECT_TRUE(call().put(head));
+  v1::CallEvent kept;  // as what holds more than a chunk is
+  kept.mutable_chunk()->add_groups();
+  kept.mutable_chunk()->set_body("data: b\n\n");
+  EXPECT_TRUE(call().put(kept));
   v1::CallEvent next;
   next.mutable_chunk()->set_body("data: c\n\n");
   EXPECT_TRUE(call().put(next));
