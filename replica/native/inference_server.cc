@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "call_stream.h"
-#include "cluster_token.h"
+#include "callers_token.h"
 #include "load_watch.h"
 #include "python_handler.h"
 #include "refusal.h"
@@ -52,7 +52,7 @@ using TypedMethods = I::WithCallbackMethod_Call<
     I::WithCallbackMethod_WatchLoad<I::WithCallbackMethod_Health<I::WithCallbackMethod_Adapters<
         I::WithCallbackMethod_Metrics<I::WithCallbackMethod_Drain<I::Service>>>>>>;
 
-// Every method asks for the cluster token first.
+// Every method asks for the callers' token first.
 class InferenceServer::Service final
     : public v1::Inference::WithRawCallbackMethod_Session<TypedMethods> {
  public:
@@ -128,7 +128,7 @@ class InferenceServer::Service final
   }
 
  private:
-  const ClusterToken token_;
+  const CallersToken token_;
   const std::shared_ptr<Inbox> inbox_;
   Switchboard* const switchboard_;
   LoadBoard* const load_board_;
@@ -139,7 +139,7 @@ InferenceServer::InferenceServer(const ServerOptions& options, const std::shared
     : switchboard_(std::make_shared<PythonHandler>(inbox), [this] { load_board_.changed(); }),
       load_board_([this](v1::Load* load) { switchboard_.tell_figures(load); }),
       control_desk_(inbox),
-      service_(std::make_unique<Service>(options.cluster_token, inbox, this)) {
+      service_(std::make_unique<Service>(options.callers_token, inbox, this)) {
   v1::Load starting;
   starting.set_state(v1::REPLICA_STATE_STARTING);
   set_load(starting);

@@ -22,7 +22,7 @@ namespace penstock::replica {
 
 struct ServerOptions {
   std::string listen;           // "host:port", port 0 for any free one
-  std::string cluster_token{};  // that every rpc has to carry; empty: none is asked for
+  std::string callers_token{};  // that every rpc has to carry; empty: none is asked for
   // A client that says nothing for so long is asked for a sign of life...
   std::chrono::milliseconds keepalive{20'000};
   // ...and is gone, with all its calls, if there is none within this.

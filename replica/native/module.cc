@@ -146,12 +146,12 @@ PYBIND11_MODULE(_server, m) {
                        int keepalive_ms) {
              penstock::replica::ServerOptions options;
              options.listen = std::move(listen);
-             options.cluster_token = std::move(token);
+             options.callers_token = std::move(token);
              options.keepalive = std::chrono::milliseconds(keepalive_ms);
              options.keepalive_timeout = options.keepalive / 2;
              return std::make_unique<InferenceServer>(options, inbox);
            }),
-           py::arg("listen"), py::arg("inbox"), py::arg("cluster_token") = "",
+           py::arg("listen"), py::arg("inbox"), py::arg("callers_token") = "",
            py::arg("keepalive_ms") = 20'000, Unlocked())
       .def_property_readonly("address", &InferenceServer::address)
       .def("answer_with",

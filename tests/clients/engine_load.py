@@ -1,4 +1,4 @@
-"""Prints as JSON what a replica's engine does: `engine_load.py ADDRESS CLUSTER_TOKEN_FILE`.
+"""Prints what a replica's engine does as JSON: `engine_load.py REPLICA_ID ADDRESS TOKEN_FILE`.
 
 A program of its own: it speaks gRPC, which the clients' environment does not hold.
 """
@@ -11,13 +11,15 @@ from pathlib import Path
 
 import grpc
 
+from penstock.control.replica_tokens import callers_token
 from penstock.v1 import inference_pb2, inference_pb2_grpc
 
 
 def main() -> None:
     """Asks once."""
-    address, token_file = sys.argv[1:]
-    metadata = (("authorization", f"Bearer {Path(token_file).read_text().strip()}"),)
+    replica_id, address, token_file = sys.argv[1:]
+    token = callers_token(Path(token_file).read_text().strip(), replica_id)
+    metadata = (("authorization", f"Bearer {token}"),)
     with grpc.insecure_channel(address) as channel:
         stub = inference_pb2_grpc.InferenceStub(channel)  # type: ignore[no-untyped-call]
         watch = stub.WatchLoad(

@@ -89,8 +89,9 @@ class Served:
         """What the chat model's engine does at this moment, as it tells gateways itself."""
         program = Path(__file__).with_name("engine_load.py")
         token = self.system.data / "cluster.token"
+        replica = self.ready_replica()
         told = subprocess.run(
-            [PENSTOCK.with_name("python"), program, self.ready_replica()["address"], token],
+            [PENSTOCK.with_name("python"), program, replica["id"], replica["address"], token],
             check=True,
             capture_output=True,
             text=True,

@@ -21,6 +21,7 @@ class ReplicaAgent(nodes_pb2_grpc.NodeAgentServicer):
 
     def __init__(self) -> None:
         self.heard: queue.SimpleQueue[nodes_pb2.RegisterReplicaRequest] = queue.SimpleQueue()
+        self.shown: list[str] = []  # by who registered
         self.contents: dict[str, Path] = {}
         self.digests: dict[str, str] = {}  # by name
         self.asked: Counter[str] = Counter()
@@ -39,6 +40,7 @@ class ReplicaAgent(nodes_pb2_grpc.NodeAgentServicer):
     def RegisterReplica(
         self, request: nodes_pb2.RegisterReplicaRequest, context: Any
     ) -> nodes_pb2.RegisterReplicaReply:
+        self.shown += [v for k, v in context.invocation_metadata() if k == "authorization"]
         self.heard.put(request)
         return nodes_pb2.RegisterReplicaReply()
 

@@ -12,7 +12,7 @@ import queue
 import select
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,13 +34,17 @@ class Ended:
 class ReplicaProcess:
     """A started replica. Its stderr goes to a file."""
 
-    def __init__(self, log: Path, *arguments: str) -> None:
+    def __init__(self, log: Path, *arguments: str, env: Mapping[str, str] | None = None) -> None:
         command = [sys.executable, "-m", "penstock.replica", "--replica-id", "r1"]
         command += ["--deployment", "test-model", *arguments]
         self._log = log
         with log.open("wb") as stderr:
             self.process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=stderr, start_new_session=True
+                command,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                start_new_session=True,
+                env={**os.environ, **(env or {})},
             )
         self.address = ""
         self.agent: ReplicaAgent | None = None
@@ -94,11 +98,15 @@ class ReplicaProcess:
 
 @contextlib.contextmanager
 def running_replica(
-    log: Path, *arguments: str, within: float = 20, agent: ReplicaAgent | None = None
+    log: Path,
+    *arguments: str,
+    within: float = 20,
+    agent: ReplicaAgent | None = None,
+    env: Mapping[str, str] | None = None,
 ) -> Iterator[ReplicaProcess]:
     """A replica that is ready, with an agent or without."""
     words = () if agent is None else ("--agent", agent.address)
-    replica = ReplicaProcess(log, *arguments, *words)
+    replica = ReplicaProcess(log, *arguments, *words, env=env)
     try:
         if agent is None:
             replica.await_ready(within)

@@ -12,6 +12,7 @@ from penstock.control.state.pings import Ping
 from penstock.control.state.replica import (
     KeptAdapter,
     NodeId,
+    ReplicaAddress,
     ReplicaId,
     ReplicaState,
     ReplicaStatus,
@@ -85,16 +86,16 @@ class ReplicaLine:
     def __init__(self, machines: Machines) -> None:
         self._machines = machines
 
-    async def ping(self, address: str) -> Ping:
+    async def ping(self, replica: ReplicaAddress) -> Ping:
         if self._machines.cut_off:
             return Ping.TIMED_OUT
         for agent in self._machines.agents.values():
             for status in agent.processes.values():
-                if status.address == address:
+                if status.address == replica.address:
                     answers = (ReplicaState.READY, ReplicaState.DRAINING)
                     return Ping.ANSWERED if status.state in answers else Ping.REFUSED
         off = any(agent.dead for agent in self._machines.agents.values())
         return Ping.TIMED_OUT if off else Ping.REFUSED
 
-    async def deep_check(self, address: str) -> bool:
+    async def deep_check(self, replica: ReplicaAddress) -> bool:
         return True

@@ -146,8 +146,6 @@ def test_a_hanging_engine_fails_deep_health_but_is_live(log: Path) -> None:
         (("--max-adapter-rank", "513"), "513 is above 512, the largest rank"),
         (_settings("fail_adapter_loads=1", "adapter_load_ms=-1"), "adapter_load_ms is '-1'"),
         (("--no-such-flag",), "--no-such-flag"),
-        (("--cluster-token-file", "/no/such/token"), "/no/such/token"),
-        (("--cluster-token-file", "/dev/null"), "/dev/null has mode 0666"),
         (("--max-ongoing", "-1"), "-1"),
         (("--engine", "magic"), "magic"),
         (("--listen", "no-such-host.invalid:0"), "no-such-host.invalid:0"),
@@ -162,14 +160,12 @@ def test_wrong_settings_end_with_72_and_say_what_is_wrong(
     assert named in end.last_line
 
 
-def test_a_replica_of_a_cluster_serves_its_own_alone_and_keeps_the_secret(
-    log: Path, tmp_path: Path
+def test_a_replica_serves_who_shows_its_callers_token_and_keeps_the_secret(
+    log: Path, agent: ReplicaAgent
 ) -> None:
-    token = tmp_path / "token"
-    token.write_text("top-secret\n")
-    token.chmod(0o600)
+    env = {"PENSTOCK_CALLERS_TOKEN": "top-secret", "PENSTOCK_REPLICA_TOKEN": "r1:own-secret"}
     with (
-        running_replica(log, *_SIMULATED, "--cluster-token-file", str(token)) as replica,
+        running_replica(log, *_SIMULATED, agent=agent, env=env) as replica,
         inference_stub(replica.address) as stub,
     ):
         request = inference_pb2.HealthRequest(depth=inference_pb2.HEALTH_DEPTH_READY)
@@ -178,7 +174,8 @@ def test_a_replica_of_a_cluster_serves_its_own_alone_and_keeps_the_secret(
         assert caught.value.code() == grpc.StatusCode.UNAUTHENTICATED
         own = (("authorization", "Bearer top-secret"),)
         assert stub.Health(request, timeout=10, metadata=own).ok
-    assert "top-secret" not in replica.log()
+    assert set(agent.shown) == {"Bearer r1:own-secret"}
+    assert "secret" not in replica.log()
 
 
 def test_a_taken_port_ends_with_72(log: Path, tmp_path: Path) -> None:

@@ -86,13 +86,13 @@ def test_a_client_whose_machine_vanished_is_noticed_and_its_calls_end() -> None:
 @pytest.mark.parametrize(
     ("metadata", "told"),
     [
-        ((), "no cluster token"),
-        ((("authorization", "Bearer guess"),), "another cluster's token"),
+        ((), "no token"),
+        ((("authorization", "Bearer guess"),), "another token"),
     ],
 )
 def test_a_stranger_is_told_what_it_lacks(metadata: Any, told: str) -> None:
     with (
-        serving(cluster_token="secret") as server,
+        serving(callers_token="secret") as server,
         inference_stub(server.address) as stub,
         pytest.raises(grpc.RpcError) as caught,
     ):

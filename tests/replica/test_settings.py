@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
 import pytest
 
@@ -36,13 +36,11 @@ def test_a_silence_that_is_no_time_is_refused(text: str) -> None:
         _parsed(f"engine_hung_after={text}")
 
 
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620])
-def test_a_token_file_that_others_can_use_is_refused(tmp_path: Path, mode: int) -> None:
-    file = tmp_path / "token"
-    file.write_text("secret\n")
-    file.chmod(mode)
-    words = [*_WORDS, "--cluster-token-file", str(file)]
-    with pytest.raises(CannotLoad, match=f"has mode {mode:04o}.*chmod 600 {file}"):
-        parse_settings(words)
-    file.chmod(0o600)
-    assert parse_settings(words).cluster_token == "secret"
+def test_tokens_are_taken_out_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_CALLERS_TOKEN", "for-callers")
+    monkeypatch.setenv("PENSTOCK_REPLICA_TOKEN", "r1:own")
+    settings = parse_settings(_WORDS)
+    assert (settings.callers_token, settings.own_token) == ("for-callers", "r1:own")
+    assert not {"PENSTOCK_CALLERS_TOKEN", "PENSTOCK_REPLICA_TOKEN"} & os.environ.keys()
+    assert "own" not in repr(settings).replace("own_token", "")
+    assert parse_settings(_WORDS).callers_token == ""

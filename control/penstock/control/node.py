@@ -107,7 +107,7 @@ async def _run(
         dialer = Dialer(security)
         server, same_port = _bind(settings, security)
         address = _address(settings, server)
-        home = _home(settings, server, address)
+        home = _home(settings, server, address, security)
         changed = asyncio.Event()
         client = ReplicaClient(dialer)
         dependencies = SupervisorDependencies(
@@ -116,7 +116,7 @@ async def _run(
             clock=SystemClock(),
             files=StateFiles(settings.data_dir),
             command=lambda spec: command(spec, home),
-            environment=replica_environment,
+            environment=lambda spec: replica_environment(spec, home),
             keeps_secrets=lambda spec, argv: has_provider_flags(argv, provider_flags(spec, home)),
             on_change=changed.set,
             policy=policy,
@@ -178,10 +178,15 @@ def _identity(settings: NodeSettings, address: str) -> NodeIdentity:
         address,
         settings.host,
         os.getpid(),
-        f"{made_or_read(settings.data_dir / 'node-agent.id', lambda: token_hex(8))}@{address}",
+        f"{_agent_id(settings)}@{address}",
         settings.allow_model_code,
         settings.zone,
     )
+
+
+def _agent_id(settings: NodeSettings) -> str:
+    """What tells this data directory's agents from all others."""
+    return made_or_read(settings.data_dir / "node-agent.id", lambda: token_hex(8))
 
 
 def _token_file(settings: NodeSettings) -> Path:
@@ -259,7 +264,9 @@ def _address(settings: NodeSettings, server: NodeAgentServer) -> str:
     return f"{advertised(host, settings.host)}:{server.port}"
 
 
-def _home(settings: NodeSettings, server: NodeAgentServer, address: str) -> ReplicaHome:
+def _home(
+    settings: NodeSettings, server: NodeAgentServer, address: str, security: ClusterSecurity
+) -> ReplicaHome:
     """How this node's replicas run; they register at a port without TLS."""
     local = f"{LOOPBACK}:{server.local_port}" if settings.tls.cert else address
     secrets_dir = settings.secrets_dir or secrets_path(settings.data_dir)
@@ -267,7 +274,8 @@ def _home(settings: NodeSettings, server: NodeAgentServer, address: str) -> Repl
     return ReplicaHome(
         local,
         settings.host,
-        settings.cluster_token_file,
+        _agent_id(settings),
+        security.token,
         settings.allow_model_code,
         secrets_dir,
         settings.provider_hosts,
@@ -282,11 +290,11 @@ def _bind(settings: NodeSettings, security: ClusterSecurity) -> tuple[NodeAgentS
     host, port = split_address(settings.listen, flag="--listen")
     memory = settings.data_dir / "node-agent.port"
     last_port = _remembered(memory)
-    server = None
+    server, agent_id = None, _agent_id(settings)
     if port == 0 and last_port:
         with suppress(AddressTaken):
-            server = NodeAgentServer(host, last_port, security)
-    server = server or NodeAgentServer(host, port, security)
+            server = NodeAgentServer(host, last_port, security, agent_id)
+    server = server or NodeAgentServer(host, port, security, agent_id)
     with suppress(OSError):  # a disk that takes nothing: what it remembers stands
         memory.write_text(f"{server.port}\n")
     return server, server.port == last_port

@@ -116,7 +116,8 @@ routing::ReplicaRoute replica_from(const penstock::v1::ReplicaRoute& wire) {
           .adapters = {wire.adapters().begin(), wire.adapters().end()},
           .deployment_uid = wire.deployment_uid(),
           .node = wire.node(),
-          .zone = wire.zone()};
+          .zone = wire.zone(),
+          .own_token = wire.own_token()};
 }
 
 }  // namespace

@@ -240,9 +240,9 @@ void RequestFlow::send(Exchange& x) {
   x.failover.sent_to({target.id});
   x.record().replica = target.id;
   x.record().attempts = x.failover.attempts();
-  x.attempt->call =
-      parts_.upstream.open({target.id, target.address}, call_request(x), x.reply.signal(),
-                           x.large ? LargeBody::bytes_of(x.large) : nullptr);
+  x.attempt->call = parts_.upstream.open({target.id, target.address, target.replica->own_token()},
+                                         call_request(x), x.reply.signal(),
+                                         x.large ? LargeBody::bytes_of(x.large) : nullptr);
   x.attempt->call->hold({.place = std::move(x.place), .payer = x.account, .seen = {}});
 }
 

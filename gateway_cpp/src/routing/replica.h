@@ -1,8 +1,9 @@
 // One replica as this gateway knows it: its route, our calls on it, what it reported last and what
-// speaks against it. Owned by its ReplicaSet and by whoever has a call on it; only id() and
-// address() may be read without the set's guard.
+// speaks against it. Owned by its ReplicaSet and by whoever has a call on it; only id(), address()
+// and own_token() may be read without the set's guard.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -39,6 +40,7 @@ class Replica {
   Replica(ReplicaRoute route, std::uint32_t serial)
       : id_(route.id),
         address_(route.address),
+        own_token_(route.own_token),
         id_hash_(hash_text(id_.value)),
         serial_(serial),
         route_(std::move(route)) {}
@@ -47,6 +49,8 @@ class Replica {
 
   const ReplicaId& id() const { return id_; }
   const std::string& address() const { return address_; }
+  // False: an older agent's, which asks its callers for the cluster's token.
+  bool own_token() const { return own_token_.load(std::memory_order_relaxed); }
   std::uint64_t id_hash() const { return id_hash_; }
   const ReplicaRoute& route() const { return route_; }  // the newest
   std::uint32_t in_flight() const { return own_; }
@@ -82,6 +86,7 @@ class Replica {
 
   const ReplicaId id_;
   const std::string address_;
+  std::atomic<bool> own_token_;
   const std::uint64_t id_hash_;
   const std::uint32_t serial_;
   ReplicaRoute route_;

@@ -50,6 +50,7 @@ bool ReplicaSet::take_up(std::span<const ReplicaRoute> replicas) {
     if (replica.address() != route.address) continue;  // an id that is named twice: the first holds
     if (is_new || replica.route_ != route) {
       replica.route_ = route;
+      replica.own_token_.store(route.own_token, std::memory_order_relaxed);
       replica.nearness_ = nearness(route);
       const bool in_zone = !place_.zone.empty() && route.zone == place_.zone;
       more = std::exchange(replica.in_zone_, in_zone) != in_zone || more;

@@ -122,6 +122,7 @@ struct ReplicaRoute {
   std::string deployment_uid = {};    // nothing is sent to a replica of another uid
   std::string node = {};              // machine that it runs on; empty: not known
   std::string zone = {};              // of that machine; empty: not known
+  bool own_token = false;             // it asks its callers for a token of its own
   bool operator==(const ReplicaRoute&) const = default;
 };
 

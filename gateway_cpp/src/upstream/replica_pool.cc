@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "upstream/callers_token.h"
+
 namespace penstock::upstream {
 
 namespace {
@@ -33,6 +35,7 @@ std::unique_ptr<Call> ReplicaPool::open(const ReplicaAddress& replica, const Cal
   const auto now = clock_.steady_now();
   auto& [key, entry] = entry_for({replica.replica_id, replica.address});
   entry.used = now;
+  entry.own_token = replica.own_token;
   entry.known = true;  // or nobody would ask for it; the next routes say what is
   if (!entry.session || entry.session->closed_to_calls()) renew(key, entry, now);
   return entry.session->open(request, news, std::move(large));
@@ -52,7 +55,15 @@ void ReplicaPool::renew(const Key& key, Entry& entry, base::SteadyTime now) {
   entry.backoff = std::clamp(entry.backoff * 2, kFirstBackoff, kLastBackoff);
   entry.next_start = now + entry.backoff;
   if (entry.watch && entry.session) entry.watch = entry.watch->succeed();
-  entry.session = Session::start(io_, sends_, key.second, key.first, settings_, log_, entry.watch);
+  entry.session = Session::start(io_, sends_, key.second, key.first, settings_for(key, entry), log_,
+                                 entry.watch);
+}
+
+// A replica never sees the cluster's token, but for those that an older agent has given it to.
+SessionSettings ReplicaPool::settings_for(const Key& key, const Entry& entry) const {
+  SessionSettings settings = settings_;
+  if (entry.own_token) settings.token = callers_token(settings.token, key.first);
+  return settings;
 }
 
 // Drops the sessions of those that left, and watches those that are this thread's.
@@ -77,6 +88,7 @@ void ReplicaPool::take_up(const std::shared_ptr<dispatch::Dispatcher>& dispatche
   if (replica->address().empty() || (!watches && found == entries_.end())) return;
   Entry& entry = watches ? entry_for(key).second : found->second;
   entry.known = true;
+  entry.own_token = replica->own_token();
   if (!watches || (entry.watch && entry.watch->replica() == replica)) return;
   // A session that is there already tells of no load, or tells it to who has left.
   entry.watch = std::make_shared<LoadWatch>(dispatcher, replica, clock_);

@@ -32,6 +32,7 @@ struct ThreadOf {
 
 class ReplicaPool final : public Upstream {
  public:
+  // `settings.token`: the cluster's.
   ReplicaPool(asio::io_context& io, runtime::SendBatch& sends, const base::Clock& clock,
               SessionSettings settings, ThreadOf thread, const dispatch::Dispatchers& dispatchers,
               base::MetricsShard& metrics, base::Log& log);
@@ -52,6 +53,7 @@ class ReplicaPool final : public Upstream {
     std::shared_ptr<Session> session;  // null: none was needed so far
     std::shared_ptr<LoadWatch> watch;  // null: another thread's
     bool known = false;                // in the routes
+    bool own_token = false;            // as the routes say
     std::chrono::milliseconds backoff{0};
     base::SteadyTime next_start{};
     base::SteadyTime used{};
@@ -69,6 +71,7 @@ class ReplicaPool final : public Upstream {
   void take_up(const std::shared_ptr<dispatch::Dispatcher>& dispatcher,
                const std::shared_ptr<routing::Replica>& replica);
   void renew(const Key& key, Entry& entry, base::SteadyTime now);
+  SessionSettings settings_for(const Key& key, const Entry& entry) const;
 
   asio::io_context& io_;
   runtime::SendBatch& sends_;

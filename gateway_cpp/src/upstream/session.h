@@ -26,7 +26,7 @@ namespace penstock::upstream {
 
 struct SessionSettings {
   uint64_t credit_bytes = 0;  // window of each call; 0: unlimited
-  std::string token;          // of the cluster; empty: none is sent
+  std::string token;          // what the replica asks for; empty: none is sent
   std::string gateway_id;     // the same for all sessions of this gateway
 };
 

@@ -15,6 +15,7 @@ namespace penstock::upstream {
 struct ReplicaAddress {
   std::string_view replica_id;
   std::string_view address;  // host:port of its Inference service
+  bool own_token = false;    // it asks for a token of its own
 };
 
 class Upstream {

@@ -42,9 +42,9 @@ class InferenceServer:
     """The gRPC server. Serves from construction on; raises RuntimeError if it cannot listen."""
 
     def __init__(
-        self, listen: str, inbox: Inbox, cluster_token: str = "", keepalive_ms: int = 20_000
+        self, listen: str, inbox: Inbox, callers_token: str = "", keepalive_ms: int = 20_000
     ) -> None:
-        """Every rpc has to carry the cluster token, unless it is empty. A client that is silent for
+        """Every rpc has to carry this token, unless it is empty. A client that is silent for
         `keepalive_ms`, and for half as long again when asked for a sign of life, is gone."""
     @property
     def address(self) -> str:

@@ -25,9 +25,9 @@ _AGAIN: Final = 0.2  # seconds between two tries
 Metadata = tuple[tuple[str, str], ...] | None
 
 
-def metadata_of(cluster_token: str) -> Metadata:
-    """What shows the agent that one is of the cluster with this token."""
-    return (("authorization", f"Bearer {cluster_token}"),) if cluster_token else None
+def metadata_of(own_token: str) -> Metadata:
+    """What shows the agent which of its replicas calls."""
+    return (("authorization", f"Bearer {own_token}"),) if own_token else None
 
 
 @asynccontextmanager
@@ -41,14 +41,14 @@ class AgentContents:
     """The bytes of adapters as the agent hands them out. See `Contents`."""
 
     def __init__(
-        self, address: str, timeout: float, cluster_token: str = "", patience: float = _PATIENCE
+        self, address: str, timeout: float, own_token: str = "", patience: float = _PATIENCE
     ) -> None:
         """`timeout`: seconds that whoever asks waits for one. `patience`: seconds that an agent
         which is away, or cannot reach the head, is asked again."""
         self._address = address
         self._timeout = timeout
         self._patience = patience
-        self._metadata = metadata_of(cluster_token)
+        self._metadata = metadata_of(own_token)
 
     async def directory(self, digest: str) -> Path:
         """Where the content lies, checked just now. Raises `EngineError`."""

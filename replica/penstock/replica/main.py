@@ -106,7 +106,7 @@ class Replica:
         self._keeper = Keeper(self._engine.adapters, settings.adapters)
         try:
             self._server = _server.InferenceServer(
-                settings.listen, self._inbox.native, settings.cluster_token
+                settings.listen, self._inbox.native, settings.callers_token
             )
         except RuntimeError as error:
             raise CannotLoad(str(error)) from None
@@ -118,7 +118,7 @@ class Replica:
             settings.replica_id,
             self._server.address,
             os.getpid(),
-            settings.cluster_token,
+            settings.own_token,
         )
 
     async def live(self) -> None:
@@ -290,7 +290,7 @@ def _adapter_room(settings: Settings) -> AdapterRoom:
     timeout = settings.adapter_load_timeout
     contents = None
     if settings.agent:
-        contents = AgentContents(settings.agent, timeout, settings.cluster_token)
+        contents = AgentContents(settings.agent, timeout, settings.own_token)
     return AdapterRoom(settings.max_adapters, settings.max_adapter_rank, timeout, contents)
 
 

@@ -20,13 +20,13 @@ _AGAIN = 1.0  # seconds
 
 
 class Registration:
-    """Registers with the agent at `agent` (host:port), as one of the cluster with this token."""
+    """Registers with the agent at `agent` (host:port), with a token that this agent gave."""
 
     def __init__(
-        self, agent: str, replica_id: str, address: str, pid: int, cluster_token: str = ""
+        self, agent: str, replica_id: str, address: str, pid: int, own_token: str = ""
     ) -> None:
         self._agent = agent
-        self._metadata = metadata_of(cluster_token)
+        self._metadata = metadata_of(own_token)
         self._hello = nodes_pb2.RegisterReplicaRequest(
             replica_id=replica_id, address=address, pid=pid
         )

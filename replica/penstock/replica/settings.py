@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
@@ -40,8 +39,9 @@ class Settings:
     listen: str  # "host:port"; port 0: any free one
     agent: str  # of the node, "host:port"; empty: none, for tests and tools
     log_level: str = "info"
-    # What the cluster's processes prove themselves by, to each other; empty: nothing is asked for.
-    cluster_token: str = field(default="", repr=False)
+    # What callers have to show, and what it shows its agent; empty: nothing.
+    callers_token: str = field(default="", repr=False)
+    own_token: str = field(default="", repr=False)
     probe_every: float = 2.0  # between checks that the engine makes progress
     hung_after: float = 10.0  # without a step, an answer or CPU time
     stuck_after: float = 600.0  # at work on one step
@@ -76,7 +76,9 @@ def parse_settings(argv: Sequence[str] | None = None) -> Settings:
         listen=options.listen,
         agent=options.agent,
         log_level=options.log_level,
-        cluster_token=_token(options.cluster_token_file),
+        # Taken out: neither processes of the engine nor a model's code inherit them.
+        callers_token=os.environ.pop("PENSTOCK_CALLERS_TOKEN", ""),
+        own_token=os.environ.pop("PENSTOCK_REPLICA_TOKEN", ""),
         probe_every=options.probe_every,
         hung_after=_patience(engine_args, "engine_hung_after", options.probe_timeout),
         stuck_after=_patience(engine_args, "engine_stuck_after", 600.0),
@@ -109,7 +111,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--max-ongoing", type=_count, default=0, help="calls it may be sent at once (0: engine's)")
     add("--listen", default="127.0.0.1:0", metavar="HOST:PORT")
     add("--agent", default="", metavar="HOST:PORT", help="node agent to register with")
-    add("--cluster-token-file", default="", metavar="PATH", help="what callers have to know")
     add("--log-level", default=os.environ.get("PENSTOCK_LOG_LEVEL", "info"), choices=_LEVELS)
     add("--probe-every", type=_seconds, default=2.0, metavar="SECONDS")
     add("--probe-timeout", type=_seconds, default=10.0, metavar="SECONDS")
@@ -156,27 +157,6 @@ def _seconds(text: str) -> float:
     if number <= 0:
         raise argparse.ArgumentTypeError(f"{text} must be more than 0")
     return number
-
-
-def _token(path: str) -> str:
-    """The secret in this file, which nobody but its owner may use, as everywhere in the cluster."""
-    if not path:
-        return ""
-    try:
-        with open(path, encoding="ascii") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            token = file.read().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise CannotLoad(f"settings: cannot read the cluster token: {error}") from None
-    if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise CannotLoad(
-            f"settings: the cluster token file {path} has mode {stat.S_IMODE(mode):04o}, so that "
-            f"others than its owner can use it: make the token anew, or `chmod 600 {path}` if "
-            "nobody has read it"
-        )
-    if not token:
-        raise CannotLoad(f"settings: the cluster token file {path} is empty")
-    return token
 
 
 def _engine_args(texts: Sequence[str]) -> Mapping[str, str]:

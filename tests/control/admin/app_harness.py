@@ -24,6 +24,7 @@ from penstock.control.managers.routes import RouteManager
 from penstock.control.managers.spend import SpendManager
 from penstock.control.managers.tokens import TokenManager
 from penstock.control.state.cluster import Cluster
+from penstock.control.state.replica import ReplicaAddress
 from penstock.control.state.tokens import Role
 from penstock.control.state.traffic import Traffic
 from penstock.control.state.trial import Outcome, Question
@@ -65,9 +66,15 @@ class FakeReplicas:
         self.answer: Outcome | PenstockError = Outcome(b"")
 
     async def ask(
-        self, address: str, question: Question, *, model: str, request_id: str, within: timedelta
+        self,
+        replica: ReplicaAddress,
+        question: Question,
+        *,
+        model: str,
+        request_id: str,
+        within: timedelta,
     ) -> Outcome:
-        self.asked.append((address, question, model))
+        self.asked.append((replica.address, question, model))
         if isinstance(self.answer, PenstockError):
             raise self.answer
         return self.answer

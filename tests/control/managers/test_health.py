@@ -17,7 +17,14 @@ from penstock.control.state.cluster import (
 )
 from penstock.control.state.liveness import HeardNode
 from penstock.control.state.pings import Ping
-from penstock.control.state.replica import Evidence, NodeState, Replica, ReplicaState, Resources
+from penstock.control.state.replica import (
+    Evidence,
+    NodeState,
+    Replica,
+    ReplicaAddress,
+    ReplicaState,
+    Resources,
+)
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
 from tests.fakes.control_values import PATIENCE, deployment, node, replica, report, spec
@@ -35,15 +42,16 @@ class ScriptedPinger:
     generating: set[str] = field(default_factory=set)
     checked: list[str] = field(default_factory=list)
 
-    async def ping(self, address: str) -> Ping:
+    async def ping(self, replica: ReplicaAddress) -> Ping:
+        address = replica.address
         self.asked.append(address)
         if address not in self.answers:
             await asyncio.Event().wait()
         return self.answers[address]
 
-    async def deep_check(self, address: str) -> bool:
-        self.checked.append(address)
-        return address in self.generating
+    async def deep_check(self, replica: ReplicaAddress) -> bool:
+        self.checked.append(replica.address)
+        return replica.address in self.generating
 
 
 @dataclass

@@ -10,6 +10,7 @@ import pytest
 from penstock.control.errors import Unavailable
 from penstock.control.metrics import node as node_metrics
 from penstock.control.metrics.node import Machine, NodeMetrics
+from penstock.control.state.replica import ReplicaAddress
 from penstock.v1 import nodes_pb2
 from tests.fakes.promtool import complaints, samples
 
@@ -34,7 +35,8 @@ class Scripted:
         self.texts = texts
         self.asked: list[str] = []
 
-    async def metrics(self, address: str, *, within: timedelta) -> str:
+    async def metrics(self, replica: ReplicaAddress, *, within: timedelta) -> str:
+        address = replica.address
         self.asked.append(address)
         if address not in self.texts:
             raise Unavailable(f"{address} says nothing")

@@ -13,7 +13,10 @@ from penstock.control.node_agent.replica_command import (
     replica_command,
     replica_environment,
 )
+from penstock.control.replica_tokens import replica_tokens
 from penstock.v1 import inference_pb2, nodes_pb2
+
+HOME = ReplicaHome("127.0.0.1:7000", "127.0.0.1")
 
 
 def test_a_spec_becomes_the_command_that_runs_it() -> None:
@@ -56,20 +59,29 @@ def test_adapters_are_named_with_their_source_or_else_by_their_digest() -> None:
 
 def test_what_a_spec_leaves_open_is_left_to_the_engine() -> None:
     spec = nodes_pb2.ReplicaSpec(replica_id="r", deployment="d", engine="vllm", model="m")
-    command = replica_command(spec, ReplicaHome("h:1", "0.0.0.0", Path("/data/cluster.token")))
+    command = replica_command(spec, ReplicaHome("h:1", "0.0.0.0"))
     assert not {"--max-ongoing", "--max-adapters", "--max-adapter-rank"} & set(command)
     assert command[command.index("--served-name") + 1] == "d"
     assert command[command.index("--listen") + 1] == "0.0.0.0:0"
-    assert command[command.index("--cluster-token-file") + 1] == "/data/cluster.token"
 
 
 def test_a_replica_sees_the_devices_of_its_spec_and_no_others() -> None:
     spec = nodes_pb2.ReplicaSpec(replica_id="r", devices=["GPU-1", "GPU-2"])
-    assert replica_environment(spec) == {"CUDA_VISIBLE_DEVICES": "GPU-1,GPU-2"}
+    assert replica_environment(spec, HOME) == {"CUDA_VISIBLE_DEVICES": "GPU-1,GPU-2"}
 
 
 def test_a_spec_without_devices_changes_nothing_of_the_environment() -> None:
-    assert replica_environment(nodes_pb2.ReplicaSpec(replica_id="r")) == {}
+    assert replica_environment(nodes_pb2.ReplicaSpec(replica_id="r"), HOME) == {}
+
+
+def test_a_replica_gets_tokens_of_its_own_in_its_environment_and_not_the_clusters() -> None:
+    spec = nodes_pb2.ReplicaSpec(replica_id="r", deployment="d", engine="vllm", model="m")
+    home = replace(HOME, agent_id="agent-1", cluster_token="5ecre7")
+    given = replica_environment(spec, home)
+    assert given == replica_tokens("5ecre7", "agent-1", "r")
+    shown = " ".join((*given.values(), *replica_command(spec, home), repr(home)))
+    assert "5ecre7" not in shown
+    assert not any(token in " ".join(replica_command(spec, home)) for token in given.values())
 
 
 def test_leave_to_run_a_models_code_is_the_nodes_to_give() -> None:

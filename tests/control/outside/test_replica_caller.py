@@ -11,6 +11,8 @@ from penstock.control.cluster_security import ClusterSecurity
 from penstock.control.errors import ReplicaFailed, ReplicaTooSlow, Unavailable
 from penstock.control.outside.dialer import Dialer
 from penstock.control.outside.replica_caller import GrpcReplicaCaller
+from penstock.control.replica_tokens import callers_token
+from penstock.control.state.replica import ReplicaAddress
 from penstock.control.state.trial import Outcome, question_for, said_in
 from penstock.v1 import common_pb2, inference_pb2
 from tests.fakes.fake_replica import FakeCall, FakeReplica, hang, refuse
@@ -22,7 +24,9 @@ QUESTION = question_for("mini", ())
 async def asked(address: str, *, seconds: float = 30, token: str = "") -> Outcome:
     caller = GrpcReplicaCaller(Dialer(ClusterSecurity(token=token)))
     within = timedelta(seconds=seconds)
-    return await caller.ask(address, QUESTION, model="mini", request_id="test-1", within=within)
+    return await caller.ask(
+        ReplicaAddress("r1", address), QUESTION, model="mini", request_id="test-1", within=within
+    )
 
 
 async def dear(call: FakeCall) -> None:
@@ -51,7 +55,7 @@ async def test_an_answer_comes_back_whole_with_what_was_measured_here() -> None:
     assert (call.request.path, call.request.model) == ("/v1/chat/completions", "mini")
     assert (call.request.request_id, call.request.deadline_ms) == ("test-1", 30_000)
     assert call.request.body == QUESTION.body
-    assert replica.authorizations == ["Bearer cluster"]
+    assert replica.authorizations == [f"Bearer {callers_token('cluster', 'r1')}"]
     assert said_in(QUESTION.path, outcome.body).text == "Hello"
     assert (outcome.prompt_tokens, outcome.completion_tokens, outcome.backend) == (3, 2, "fake")
     assert 0 < outcome.ttft_us <= outcome.total_us

@@ -14,6 +14,7 @@ import pytest
 from penstock.control.outside.dialer import Dialer
 from penstock.control.outside.replica_pinger import GrpcReplicaPinger
 from penstock.control.state.pings import Ping
+from penstock.control.state.replica import ReplicaAddress
 from penstock.v1 import inference_pb2, inference_pb2_grpc
 from tests.fakes.control_agent import AnsweringReplica
 from tests.fakes.ports import free_address
@@ -72,15 +73,15 @@ async def pinger(seconds: float = 3) -> AsyncIterator[GrpcReplicaPinger]:
 )
 async def test_a_ping_tells_an_answer_from_a_hang(servicer: AnsweringReplica, found: Ping) -> None:
     async with served(servicer) as address, pinger(0.3) as replicas:
-        assert await replicas.ping(address) is found
-        assert await replicas.ping(address) is found
+        assert await replicas.ping(ReplicaAddress("r1", address)) is found
+        assert await replicas.ping(ReplicaAddress("r1", address)) is found
 
 
 async def test_only_what_the_machine_itself_refuses_is_refused() -> None:
     address = free_address()
     async with pinger() as replicas:
-        assert await replicas.ping(address) is Ping.REFUSED
-        assert await replicas.ping("no.such.host.invalid:1") is Ping.TIMED_OUT
+        assert await replicas.ping(ReplicaAddress("r1", address)) is Ping.REFUSED
+        assert await replicas.ping(ReplicaAddress("r1", "no.such.host.invalid:1")) is Ping.TIMED_OUT
 
 
 async def test_what_speaks_no_grpc_is_not_refused() -> None:
@@ -90,14 +91,14 @@ async def test_what_speaks_no_grpc_is_not_refused() -> None:
     server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
     host, port = server.sockets[0].getsockname()
     async with server, pinger(1) as replicas:
-        assert await replicas.ping(f"{host}:{port}") is Ping.TIMED_OUT
+        assert await replicas.ping(ReplicaAddress("r1", f"{host}:{port}")) is Ping.TIMED_OUT
 
 
 async def test_a_replica_that_comes_back_is_found_on_a_new_connection() -> None:
     async with pinger() as replicas:
         async with served(AnsweringReplica()) as address:
-            assert await replicas.ping(address) is Ping.ANSWERED
-        assert await replicas.ping(address) is Ping.REFUSED
+            assert await replicas.ping(ReplicaAddress("r1", address)) is Ping.ANSWERED
+        assert await replicas.ping(ReplicaAddress("r1", address)) is Ping.REFUSED
 
 
 async def test_a_deep_check_fails_only_where_the_engine_was_asked_and_gave_nothing() -> None:
@@ -108,4 +109,4 @@ async def test_a_deep_check_fails_only_where_the_engine_was_asked_and_gave_nothi
             (BusyReplica(), True),
         ):
             async with served(servicer) as address:
-                assert await replicas.deep_check(address) is generates
+                assert await replicas.deep_check(ReplicaAddress("r1", address)) is generates

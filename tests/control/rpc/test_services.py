@@ -32,7 +32,7 @@ from penstock.control.state.degrading import degrading
 from penstock.control.state.deployment import Template, created, template_digest
 from penstock.control.state.limits import Canary, Limits, SelectionPolicy, Sharing
 from penstock.control.state.pings import Ping
-from penstock.control.state.replica import FailedAdapter, ReplicaState
+from penstock.control.state.replica import FailedAdapter, ReplicaAddress, ReplicaState
 from penstock.control.state.spend import Budgets, Spending
 from penstock.control.store.adapter_content import AdapterContents
 from penstock.v1 import inference_pb2, nodes_pb2, nodes_pb2_grpc, routes_pb2, routes_pb2_grpc
@@ -50,11 +50,11 @@ SHARING = Sharing(SelectionPolicy.SESSION, (Canary("next", 50),))
 class NoPinger:
     """Never asked in these tests."""
 
-    async def ping(self, address: str) -> Ping:
-        raise AssertionError(f"pinged {address}")
+    async def ping(self, replica: ReplicaAddress) -> Ping:
+        raise AssertionError(f"pinged {replica}")
 
-    async def deep_check(self, address: str) -> bool:
-        raise AssertionError(f"checked {address}")
+    async def deep_check(self, replica: ReplicaAddress) -> bool:
+        raise AssertionError(f"checked {replica}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ from tests.gateway_cpp.blackbox.raw_http import RawClient, chat, request
 from tests.gateway_cpp.blackbox.test_failures import in_stream_error
 
 PATH = b"/v1/chat/completions"
+# As tests/control/test_replica_tokens.py has it.
+MINI_1 = "0cbb715634a4049ea7a779f19de814be85fb739681e5a8fc84c8becbc05bf13c"
 REFUSED = "a route snapshot is refused; the routes in force stay"
 
 
@@ -167,6 +169,25 @@ async def test_every_call_proves_that_it_is_of_the_cluster(start: Start, tmp_pat
     assert set(replica.authorizations) == {"Bearer 5ecre7"}
     assert set(control.authorizations) == {"Bearer 5ecre7"}
     assert "5ecre7" not in str(system.gateway.logs())
+
+
+async def test_a_replica_with_a_token_of_its_own_never_sees_the_clusters(
+    start: Start, tmp_path: Path
+) -> None:
+    token = tmp_path / "cluster.token"
+    token.write_text("5ecre7\n")
+    token.chmod(0o600)
+    system = await start("--cluster-token-file", str(token))
+    replica = system.replicas[0]
+    here = route(replica)
+    here.own_token = True
+    here.id = "mini-1"
+    await system.has_routes(await system.control.publish([deployment()], [here]))
+    replica.authorizations.clear()
+    assert (await system.ask(chat())).status == 200
+    await until(lambda: replica.authorizations, "it is shown a token")
+    assert set(replica.authorizations) == {f"Bearer {MINI_1}"}
+    assert MINI_1 not in str(system.gateway.logs())
 
 
 async def test_a_head_behind_tls_is_followed_by_its_certificate(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ TEST(SnapshotCodec, KeepsEveryFieldThatRoutingKnows) {
   wire.mutable_replicas(0)->set_deployment_uid("uid-1");
   wire.mutable_replicas(0)->set_node("node-1");
   wire.mutable_replicas(0)->set_zone("zone-1");
+  wire.mutable_replicas(0)->set_own_token(true);
   const routing::RouteSnapshot expected{
       .version = 9,
       .deployments = {{.name = "mini",
@@ -47,7 +48,8 @@ TEST(SnapshotCodec, KeepsEveryFieldThatRoutingKnows) {
                     .adapters = {"pirate@1"},
                     .deployment_uid = "uid-1",
                     .node = "node-1",
-                    .zone = "zone-1"}}};
+                    .zone = "zone-1",
+                    .own_token = true}}};
   EXPECT_EQ(from_proto(wire), expected);
 }
 

@@ -29,6 +29,7 @@ from penstock.control.state.replica import (
     NodeIntent,
     NodeState,
     Replica,
+    ReplicaAddress,
     ReplicaId,
     ReplicaState,
     ReplicaStatus,
@@ -48,10 +49,10 @@ NEVER = datetime.min.replace(tzinfo=UTC)
 class ReplicaPinger(Protocol):
     """Asks replicas how they are."""
 
-    async def ping(self, address: str) -> Ping:
-        """One Health call to the Inference service at this address."""
+    async def ping(self, replica: ReplicaAddress) -> Ping:
+        """One Health call to the Inference service there."""
 
-    async def deep_check(self, address: str) -> bool:
+    async def deep_check(self, replica: ReplicaAddress) -> bool:
         """Whether the engine did a little work; true where it cannot be asked now."""
 
 
@@ -201,7 +202,7 @@ class HealthManager:
 
     async def _ping(self, replica: Replica) -> Ping:
         address = replica.status.address
-        result = await self._pinger.ping(address)
+        result = await self._pinger.ping(replica.status.where)
         now, live = self._clock.steady(), self._keeper.cluster.liveness
         await self._keeper.observe(
             lambda view: pinged(view, live, replica.id, address, result, now),
@@ -211,7 +212,7 @@ class HealthManager:
 
     async def _check_deeply(self, replica: Replica) -> None:
         address = replica.status.address
-        generated = await self._pinger.deep_check(address)
+        generated = await self._pinger.deep_check(replica.status.where)
         now = self._clock.steady()
         of, before = self._deep_failures.get(replica.id, (address, 0))
         failures = 0 if generated else (before if of == address else 0) + 1

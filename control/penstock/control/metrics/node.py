@@ -21,6 +21,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from penstock.control.errors import Unavailable
 from penstock.control.metrics.families import by_label, gauge, labelled
 from penstock.control.metrics.relabel import Family, merged, parsed, rendered
+from penstock.control.state.replica import ReplicaAddress
 from penstock.v1 import nodes_pb2
 
 log = logging.getLogger(__name__)
@@ -43,7 +44,7 @@ class Replicas(Protocol):
 class ReplicaMetrics(Protocol):
     """Asks replicas for their metrics."""
 
-    async def metrics(self, address: str, *, within: timedelta) -> str:
+    async def metrics(self, replica: ReplicaAddress, *, within: timedelta) -> str:
         """A replica's own and its engine's, as Prometheus text; empty where it knows none. Raises
         `Unavailable`."""
 
@@ -107,8 +108,9 @@ class NodeMetrics:
 
     async def _ask(self, status: nodes_pb2.ReplicaStatus) -> _Told:
         owner = status.replica_id, status.deployment
+        where = ReplicaAddress(status.replica_id, status.address, status.own_token)
         try:
-            return owner, await self._source.metrics(status.address, within=REPLICA_LIMIT)
+            return owner, await self._source.metrics(where, within=REPLICA_LIMIT)
         except Unavailable as error:
             log.debug("no metrics of replica %s: %s", status.replica_id, error)
             return owner, None

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from penstock.control.node_agent.state_files import StateFiles
 from penstock.control.settings import START_LIMIT
+from penstock.control.state.replica import ReplicaAddress
 from penstock.control.supervision.clock import Clock
 from penstock.control.supervision.process import Launcher
 from penstock.control.supervision.restart_policy import RestartPolicy
@@ -48,11 +49,11 @@ class SupervisionTimings:
 class ReplicaProbe(Protocol):
     """Talks to the Inference service of a replica."""
 
-    async def pulse(self, address: str, *, within: timedelta) -> Pulse | None:
+    async def pulse(self, replica: ReplicaAddress, *, within: timedelta) -> Pulse | None:
         """Whether it is ready; None if there was no answer in time."""
         ...
 
-    async def drain(self, address: str, deadline: timedelta) -> None:
+    async def drain(self, replica: ReplicaAddress, deadline: timedelta) -> None:
         """Lets running calls finish; returns when they have, at the deadline, or if it is gone.
 
         Raises `TokenRefused` where it takes no order of ours.
@@ -60,7 +61,7 @@ class ReplicaProbe(Protocol):
         ...
 
     async def keep_adapters(
-        self, address: str, keep: inference_pb2.KeepAdapters, *, within: timedelta
+        self, replica: ReplicaAddress, keep: inference_pb2.KeepAdapters, *, within: timedelta
     ) -> None:
         """Tells it what it is to hold. Raises `Unavailable` where it did not hear, and
         `InvalidInput` where saying it again would not help."""

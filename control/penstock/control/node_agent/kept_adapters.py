@@ -93,9 +93,7 @@ class KeepForwarder:
     async def _was_heard(self, order: inference_pb2.KeepAdapters) -> bool:
         record = self._record()
         try:
-            await self._probe.keep_adapters(
-                record.address, order, within=self._timings.ping_timeout
-            )
+            await self._probe.keep_adapters(record.where, order, within=self._timings.ping_timeout)
         except Unavailable as error:
             log.info("replica %s is told again what to hold: %s", record.spec.replica_id, error)
             return False

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from penstock.control.replica_tokens import replica_tokens
 from penstock.control.state.provider_settings import MANAGED
 from penstock.v1 import nodes_pb2
 
@@ -22,7 +23,9 @@ class ReplicaHome:
 
     agent: str  # host:port, where they register
     host: str  # the interface that they listen on
-    cluster_token_file: Path | None = None  # what they ask of callers and show to the agent
+    agent_id: str = ""  # what tells the agent from all others
+    # What their own tokens are derived from, which is not for them; empty: they get none.
+    cluster_token: str = field(default="", repr=False)
     allow_model_code: bool = False  # their engine arguments may run code that comes with a model
     # Of those whose engine is a provider's: where keys lie, and where they may send them.
     secrets_dir: Path | None = None
@@ -45,8 +48,6 @@ def replica_command(spec: nodes_pb2.ReplicaSpec, home: ReplicaHome) -> list[str]
         command += ["--max-adapter-rank", str(spec.max_adapter_rank)]
     if spec.max_ongoing:
         command += ["--max-ongoing", str(spec.max_ongoing)]
-    if home.cluster_token_file is not None:
-        command += ["--cluster-token-file", str(home.cluster_token_file)]
     command += provider_flags(spec, home)
     if home.allow_model_code:
         command += ["--allow-model-code"]
@@ -73,6 +74,8 @@ def has_provider_flags(argv: Sequence[str], flags: Sequence[str]) -> bool:
     return had == list(flags)
 
 
-def replica_environment(spec: nodes_pb2.ReplicaSpec) -> Mapping[str, str]:
-    """What is added to its environment: it sees the devices of its spec alone."""
-    return {VISIBLE_DEVICES: ",".join(spec.devices)} if spec.devices else {}
+def replica_environment(spec: nodes_pb2.ReplicaSpec, home: ReplicaHome) -> Mapping[str, str]:
+    """What is added to its environment: its own tokens, and it sees the devices of its spec
+    alone."""
+    devices = {VISIBLE_DEVICES: ",".join(spec.devices)} if spec.devices else {}
+    return {**replica_tokens(home.cluster_token, home.agent_id, spec.replica_id), **devices}

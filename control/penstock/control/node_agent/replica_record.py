@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from penstock.control.errors import ImpossibleTransition
+from penstock.control.state.replica import ReplicaAddress
 from penstock.v1 import inference_pb2, nodes_pb2
 
 
@@ -77,6 +78,7 @@ class ReplicaRecord:
     failed_adapters: tuple[AdapterFailure, ...] = ()  # of the running process
     adapter_slots: int = 0  # adapters that it can hold at once; 0: none, or not known yet
     max_adapter_rank: int = 0  # 0: not known
+    own_token: bool = False  # of the running process; false: an older agent gave it the cluster's
     dropped_adapters: tuple[str, ...] = ()  # to be unloaded, and the process does not know it yet
 
     def advance(self, phase: Phase) -> ReplicaRecord:
@@ -86,6 +88,11 @@ class ReplicaRecord:
                 f"replica {self.spec.replica_id} cannot go from {self.phase} to {phase}"
             )
         return replace(self, phase=phase)
+
+    @property
+    def where(self) -> ReplicaAddress:
+        """How its process is called."""
+        return ReplicaAddress(self.spec.replica_id, self.address, self.own_token)
 
     @property
     def adapter_digests(self) -> frozenset[str]:
@@ -130,6 +137,7 @@ def to_status(record: ReplicaRecord, log_path: Path) -> nodes_pb2.ReplicaStatus:
         adapter_slots=record.adapter_slots,
         max_adapter_rank=record.max_adapter_rank,
         ready_at_ms=_milliseconds(record.ready_at),
+        own_token=record.own_token,
     )
 
 

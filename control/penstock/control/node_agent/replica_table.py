@@ -152,7 +152,7 @@ class ReplicaTable:
         """The record in the phase that the replica itself tells, so that the head hears no less."""
         if not record.address or record.phase is not Phase.STARTING:
             return record
-        pulse = await self._needs.probe.pulse(record.address, within=ADOPTION_PING)
+        pulse = await self._needs.probe.pulse(record.where, within=ADOPTION_PING)
         return replace(record, phase=Phase.READY) if pulse and pulse.ok else record
 
     def _supervise(self, record: ReplicaRecord, process: Process | None = None) -> None:

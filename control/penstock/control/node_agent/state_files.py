@@ -42,6 +42,7 @@ PLAIN_FIELDS = (
     "last_error",
     "adapter_slots",
     "max_adapter_rank",
+    "own_token",
 )
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 # Ids become file names.

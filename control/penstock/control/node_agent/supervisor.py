@@ -153,6 +153,7 @@ class ReplicaSupervisor:
             pid=process.pid,
             process_started_at=process.started_at,
             started_at=self._needs.clock.now(),
+            own_token=True,
         )
         log.info("replica %s started as process %d", self._id, process.pid)
         return process
@@ -286,7 +287,7 @@ class ReplicaSupervisor:
 
     async def _pulse(self) -> Pulse:
         pulse = await self._needs.probe.pulse(
-            self._record.address, within=self._needs.timings.ping_timeout
+            self._record.where, within=self._needs.timings.ping_timeout
         )
         return pulse or Pulse(ok=False, detail="no answer to Health")
 
@@ -318,7 +319,7 @@ class ReplicaSupervisor:
         patience = self._needs.timings.stop_grace
         if drain:
             try:
-                await self._needs.probe.drain(self._record.address, drain)
+                await self._needs.probe.drain(self._record.where, drain)
             except TokenRefused:
                 patience += drain  # the signal asks it to drain
         return patience

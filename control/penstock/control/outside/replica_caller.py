@@ -10,6 +10,7 @@ import grpc.aio
 
 from penstock.control.errors import ReplicaFailed, ReplicaTooSlow, Unavailable
 from penstock.control.outside.dialer import Dialer
+from penstock.control.state.replica import ReplicaAddress
 from penstock.control.state.trial import Outcome, Question
 from penstock.v1 import common_pb2, inference_pb2, inference_pb2_grpc
 
@@ -23,7 +24,13 @@ class GrpcReplicaCaller:
         self._dialer = dialer
 
     async def ask(
-        self, address: str, question: Question, *, model: str, request_id: str, within: timedelta
+        self,
+        replica: ReplicaAddress,
+        question: Question,
+        *,
+        model: str,
+        request_id: str,
+        within: timedelta,
     ) -> Outcome:
         """The whole answer. Raises `ReplicaFailed`, `ReplicaTooSlow` and `Unavailable`."""
         request = inference_pb2.CallRequest(
@@ -35,20 +42,20 @@ class GrpcReplicaCaller:
             deadline_ms=int(within.total_seconds() * 1000),
         )
         try:
-            async with self._dialer.plain_channel(address) as channel:
+            async with self._dialer.plain_channel(replica.address) as channel:
                 stub = inference_pb2_grpc.InferenceStub(channel)  # type: ignore[no-untyped-call]
                 call = stub.Call(
-                    request, timeout=within.total_seconds(), metadata=self._dialer.metadata
+                    request, timeout=within.total_seconds(), metadata=self._dialer.shown_to(replica)
                 )
-                return await _outcome(call, address)
+                return await _outcome(call, replica.address)
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
                 raise ReplicaTooSlow(
-                    f"the replica at {address} did not end its answer within"
+                    f"the replica at {replica.address} did not end its answer within"
                     f" {within.total_seconds():g} s; its log says how far it came"
                 ) from None
             raise Unavailable(
-                f"the replica at {address} could not be asked: {error.code().name}"
+                f"the replica at {replica.address} could not be asked: {error.code().name}"
                 f" {error.details()}"
             ) from None
 

@@ -10,6 +10,7 @@ import grpc.aio
 from penstock.control.errors import InvalidInput, TokenRefused, Unavailable
 from penstock.control.node_agent.dependencies import Pulse
 from penstock.control.outside.dialer import Dialer
+from penstock.control.state.replica import ReplicaAddress
 from penstock.v1 import inference_pb2, inference_pb2_grpc
 
 # What the answer to Drain may take beyond the deadline that it was given.
@@ -36,16 +37,16 @@ class ReplicaClient:
     def __init__(self, dialer: Dialer) -> None:
         self._dialer = dialer
 
-    async def pulse(self, address: str, *, within: timedelta) -> Pulse | None:
+    async def pulse(self, replica: ReplicaAddress, *, within: timedelta) -> Pulse | None:
         """Asks whether the replica is ready; None if there is no answer in time.
 
         One that refuses our token lives, may have streams, and takes nothing new from us.
         """
         request = inference_pb2.HealthRequest(depth=inference_pb2.HEALTH_DEPTH_READY)
         try:
-            async with self._dialer.plain_channel(address) as channel:
+            async with self._dialer.plain_channel(replica.address) as channel:
                 reply = await _stub(channel).Health(
-                    request, timeout=within.total_seconds(), metadata=self._dialer.metadata
+                    request, timeout=within.total_seconds(), metadata=self._dialer.shown_to(replica)
                 )
         except grpc.aio.AioRpcError as error:
             return Pulse(ok=False, draining=True, detail=OTHER_TOKEN) if _refused(error) else None
@@ -55,24 +56,24 @@ class ReplicaClient:
             detail=reply.detail,
         )
 
-    async def metrics(self, address: str, *, within: timedelta) -> str:
+    async def metrics(self, replica: ReplicaAddress, *, within: timedelta) -> str:
         """The replica's own and its engine's metrics; empty where it is of a version that tells
         none. Raises `Unavailable`."""
         request = inference_pb2.MetricsRequest()
         try:
-            async with self._dialer.plain_channel(address) as channel:
+            async with self._dialer.plain_channel(replica.address) as channel:
                 reply = await _stub(channel).Metrics(
-                    request, timeout=within.total_seconds(), metadata=self._dialer.metadata
+                    request, timeout=within.total_seconds(), metadata=self._dialer.shown_to(replica)
                 )
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.UNIMPLEMENTED:
                 return ""
             raise Unavailable(
-                f"the replica at {address} tells no metrics: {error.details()}"
+                f"the replica at {replica.address} tells no metrics: {error.details()}"
             ) from None
         return str(reply.text)
 
-    async def drain(self, address: str, deadline: timedelta) -> None:
+    async def drain(self, replica: ReplicaAddress, deadline: timedelta) -> None:
         """Lets running calls finish; returns when they have, at the deadline, or if it is gone.
 
         Raises `TokenRefused`: then it was not asked, and only a signal reaches it.
@@ -80,28 +81,30 @@ class ReplicaClient:
         request = inference_pb2.DrainRequest(deadline_ms=int(deadline.total_seconds() * 1000))
         limit = (deadline + MARGIN).total_seconds()
         try:
-            async with self._dialer.plain_channel(address) as channel:
-                await _stub(channel).Drain(request, timeout=limit, metadata=self._dialer.metadata)
+            async with self._dialer.plain_channel(replica.address) as channel:
+                await _stub(channel).Drain(
+                    request, timeout=limit, metadata=self._dialer.shown_to(replica)
+                )
         except grpc.aio.AioRpcError as error:
             if _refused(error):
-                raise TokenRefused(f"the replica at {address}: {OTHER_TOKEN}") from None
+                raise TokenRefused(f"the replica at {replica.address}: {OTHER_TOKEN}") from None
 
     async def keep_adapters(
-        self, address: str, keep: inference_pb2.KeepAdapters, *, within: timedelta
+        self, replica: ReplicaAddress, keep: inference_pb2.KeepAdapters, *, within: timedelta
     ) -> None:
         """Tells the replica what it is to hold. Raises `Unavailable` where it did not hear, and
         `InvalidInput` where it refuses, as one does that is of an older version."""
         request = inference_pb2.AdaptersRequest(keep=keep)
         limit = within.total_seconds()
         try:
-            async with self._dialer.plain_channel(address) as channel:
+            async with self._dialer.plain_channel(replica.address) as channel:
                 await _stub(channel).Adapters(
-                    request, timeout=limit, metadata=self._dialer.metadata
+                    request, timeout=limit, metadata=self._dialer.shown_to(replica)
                 )
         except grpc.aio.AioRpcError as error:
             kind = Unavailable if error.code() in _UNHEARD else InvalidInput
             raise kind(
-                f"the replica at {address} did not take what it is to hold: "
+                f"the replica at {replica.address} did not take what it is to hold: "
                 f"{error.code().name} {error.details()}"
             ) from None
 

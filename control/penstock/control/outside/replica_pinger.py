@@ -12,6 +12,7 @@ import grpc.aio
 
 from penstock.control.outside.dialer import Dialer
 from penstock.control.state.pings import Ping
+from penstock.control.state.replica import ReplicaAddress
 from penstock.v1 import inference_pb2, inference_pb2_grpc
 
 # Connections beyond this many: the one that was not used for longest is closed.
@@ -33,21 +34,21 @@ class GrpcReplicaPinger:
         self._dialer = dialer
         self._channels: OrderedDict[str, grpc.aio.Channel] = OrderedDict()
 
-    async def ping(self, address: str) -> Ping:
+    async def ping(self, replica: ReplicaAddress) -> Ping:
         """One Health call: is the process there, and does it answer in time?"""
         try:
-            await self._health(address, inference_pb2.HEALTH_DEPTH_LIVE, self._timeout)
+            await self._health(replica, inference_pb2.HEALTH_DEPTH_LIVE, self._timeout)
         except grpc.aio.AioRpcError as error:
-            if error.code() is grpc.StatusCode.UNAVAILABLE and await self._refuses(address):
+            if error.code() is grpc.StatusCode.UNAVAILABLE and await self._refuses(replica.address):
                 return Ping.REFUSED
             return Ping.TIMED_OUT
         return Ping.ANSWERED
 
-    async def deep_check(self, address: str) -> bool:
+    async def deep_check(self, replica: ReplicaAddress) -> bool:
         """Whether the engine does its work; true where the replica is busy starting or draining, or
         cannot be reached: that is for pings to say."""
         try:
-            reply = await self._health(address, inference_pb2.HEALTH_DEPTH_DEEP, DEEP_TIMEOUT)
+            reply = await self._health(replica, inference_pb2.HEALTH_DEPTH_DEEP, DEEP_TIMEOUT)
         except grpc.aio.AioRpcError as error:
             return error.code() is not grpc.StatusCode.DEADLINE_EXCEEDED
         return bool(reply.ok) or reply.state != inference_pb2.REPLICA_STATE_READY
@@ -58,14 +59,15 @@ class GrpcReplicaPinger:
             await self._channels.popitem()[1].close(grace=None)
 
     async def _health(
-        self, address: str, depth: inference_pb2.HealthDepth, limit: timedelta
+        self, replica: ReplicaAddress, depth: inference_pb2.HealthDepth, limit: timedelta
     ) -> inference_pb2.HealthReply:
+        address = replica.address
         channel = await self._channel(address)
         stub = inference_pb2_grpc.InferenceStub(channel)  # type: ignore[no-untyped-call]
         request = inference_pb2.HealthRequest(depth=depth)
         try:
             reply: inference_pb2.HealthReply = await stub.Health(
-                request, timeout=limit.total_seconds(), metadata=self._dialer.metadata
+                request, timeout=limit.total_seconds(), metadata=self._dialer.shown_to(replica)
             )
         except grpc.aio.AioRpcError:
             if self._channels.get(address) is channel:

@@ -18,7 +18,7 @@ from penstock.control.errors import (
     Unavailable,
 )
 from penstock.control.rpc.ports import open_port
-from penstock.control.rpc.token_check import token_checks
+from penstock.control.rpc.token_check import AgentTokenCheck
 from penstock.control.rpc.wire import cluster_stamp, stamp
 from penstock.control.state.stamp import Stamp
 from penstock.v1 import inference_pb2, nodes_pb2, nodes_pb2_grpc
@@ -32,6 +32,10 @@ CODES = {
 }
 # Two agents on one port would each hear half: the second is to fail instead.
 SERVER_OPTIONS = [("grpc.so_reuseport", 0)]
+# What is there for replicas, which show tokens of their own.
+FOR_REPLICAS = frozenset(
+    f"/penstock.v1.NodeAgent/{method}" for method in ("RegisterReplica", "AdapterContent")
+)
 LOOPBACK = "127.0.0.1"
 
 
@@ -89,11 +93,16 @@ class NodeAgentService(nodes_pb2_grpc.NodeAgentServicer):
     """
 
     def __init__(
-        self, replicas: Replicas, allegiance: Allegiance, adapters: AdapterDirectories
+        self,
+        replicas: Replicas,
+        allegiance: Allegiance,
+        adapters: AdapterDirectories,
+        callers: AgentTokenCheck,
     ) -> None:
         self._replicas = replicas
         self._allegiance = allegiance
         self._adapters = adapters
+        self._callers = callers
 
     async def StartReplica(
         self, request: nodes_pb2.StartReplicaRequest, context: grpc.aio.ServicerContext[Any, Any]
@@ -133,6 +142,10 @@ class NodeAgentService(nodes_pb2_grpc.NodeAgentServicer):
         self, request: nodes_pb2.RegisterReplicaRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> nodes_pb2.RegisterReplicaReply:
         """Lets a replica serve that we started; all others are told to stop."""
+        caller = self._callers.replica_in(context.invocation_metadata())
+        if caller and caller != request.replica_id:
+            speaks = f"replica {caller} speaks for itself alone, not for {request.replica_id!r}"
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, speaks)
         try:
             self._replicas.registered(request)
         except PenstockError as error:
@@ -174,13 +187,16 @@ class NodeAgentServer:
     """The gRPC server of a node agent. Its ports are known before it serves.
 
     `port` is the head's way in. `local_port` is that of the node's own replicas, which speak no
-    TLS: another one, on the loopback, where `port` is served with TLS. Raises `AddressTaken`.
+    TLS: another one, on the loopback, where `port` is served with TLS. `agent_id`: what replicas'
+    tokens are made for. Raises `AddressTaken`.
     """
 
-    def __init__(self, host: str, port: int, security: ClusterSecurity = OPEN) -> None:
-        self._server = grpc.aio.server(
-            options=SERVER_OPTIONS, interceptors=token_checks(security.authorization)
-        )
+    def __init__(
+        self, host: str, port: int, security: ClusterSecurity = OPEN, agent_id: str = ""
+    ) -> None:
+        self._callers = AgentTokenCheck(security, agent_id, FOR_REPLICAS)
+        checks = [self._callers] if security.token else []
+        self._server = grpc.aio.server(options=SERVER_OPTIONS, interceptors=checks)
         advice = "it is taken or not ours: give the node agent another --listen"
         self.port = open_port(self._server, f"{host}:{port}", security.server, advice=advice)
         self.local_port = self.port
@@ -192,7 +208,7 @@ class NodeAgentServer:
     ) -> None:
         """Answers from now on."""
         nodes_pb2_grpc.add_NodeAgentServicer_to_server(  # type: ignore[no-untyped-call]  # by protoc
-            NodeAgentService(replicas, allegiance, adapters), self._server
+            NodeAgentService(replicas, allegiance, adapters, self._callers), self._server
         )
         await self._server.start()
 

@@ -147,6 +147,7 @@ def _replica_route(route: ReplicaRoute) -> routes_pb2.ReplicaRoute:
         revision=route.generation,
         deployment_uid=route.deployment_uid,
         template_digest=route.template_digest,
+        own_token=route.own_token,
     )
 
 

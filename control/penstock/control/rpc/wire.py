@@ -88,6 +88,7 @@ def replica_status(message: nodes_pb2.ReplicaStatus) -> ReplicaStatus:
         max_adapter_rank=message.max_adapter_rank,
         devices=tuple(message.devices),
         ready_at_ms=message.ready_at_ms,
+        own_token=message.own_token,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import NewType, TypeVar
+from typing import NamedTuple, NewType, TypeVar
 
 from penstock.control.errors import ImpossibleTransition
 from penstock.control.state.deployment import DeploymentName
@@ -97,6 +97,14 @@ class Evidence(StrEnum):
     WEDGED = "wedged"  # answers, but nothing comes out of its engine
 
 
+class ReplicaAddress(NamedTuple):
+    """Where a replica is called, and what it lets its callers in by."""
+
+    id: str
+    address: str  # host:port of its Inference service
+    own_token: bool = True  # it asks for a token of its own; an older agent's asks the cluster's
+
+
 @dataclass(frozen=True, slots=True)
 class KeptAdapter:
     """An adapter that a replica is to hold, as the head orders it."""
@@ -144,6 +152,12 @@ class ReplicaStatus:
     max_adapter_rank: int = 0  # 0: not known
     devices: tuple[str, ...] = ()  # uuids of its accelerators
     ready_at_ms: int = 0
+    own_token: bool = False  # it lets callers in by a token of its own; see `ReplicaAddress`
+
+    @property
+    def where(self) -> ReplicaAddress:
+        """How it is called."""
+        return ReplicaAddress(self.replica_id, self.address, self.own_token)
 
     @property
     def state_if_unasked(self) -> ReplicaState:

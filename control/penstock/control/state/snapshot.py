@@ -69,6 +69,7 @@ class ReplicaRoute:
     generation: int
     deployment_uid: str
     template_digest: str
+    own_token: bool  # that it lets callers in by
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,4 +204,5 @@ def _replica_route(view: ClusterView, replica: Replica) -> ReplicaRoute:
         generation=replica.generation,
         deployment_uid=replica.deployment_uid,
         template_digest=replica.template_digest,
+        own_token=replica.status.own_token,
     )

@@ -296,6 +296,7 @@ def _from_replica(replica: Replica) -> Document:
         "capacity": status.capacity,
         "endpoints": list(status.endpoints),
         "ready_at_ms": status.ready_at_ms,
+        "own_token": status.own_token,
         "adapters": list(status.adapters),
         "adapter_digests": list(status.adapter_digests),
         "failed_adapters": [asdict(each) for each in status.failed_adapters],
@@ -340,6 +341,7 @@ def _to_status(document: Document, state: ReplicaState) -> ReplicaStatus:
         max_adapter_rank=document.get("max_adapter_rank", 0),
         devices=tuple(document["devices"]),
         ready_at_ms=document["ready_at_ms"],
+        own_token=document.get("own_token", False),
     )
 
 

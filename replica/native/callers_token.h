@@ -1,4 +1,4 @@
-// The secret that the processes of one cluster share: each rpc carries it in its metadata.
+// The secret that opens this replica and nothing else: each rpc carries it in its metadata.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -8,10 +8,10 @@
 
 namespace penstock::replica {
 
-class ClusterToken {
+class CallersToken {
  public:
-  // Empty: everybody is taken for one of the cluster.
-  explicit ClusterToken(std::string token) : token_(std::move(token)) {}
+  // Empty: everybody may call.
+  explicit CallersToken(std::string token) : token_(std::move(token)) {}
 
   // OK, or why the caller gets nothing here. Takes the same time for every wrong token of one
   // length.

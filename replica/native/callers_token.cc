@@ -1,4 +1,4 @@
-#include "cluster_token.h"
+#include "callers_token.h"
 
 #include <cstddef>
 
@@ -18,22 +18,24 @@ bool equal_in_constant_time(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-grpc::Status ClusterToken::check(const grpc::ServerContextBase& context) const {
+grpc::Status CallersToken::check(const grpc::ServerContextBase& context) const {
   if (token_.empty()) return grpc::Status::OK;
   const auto& metadata = context.client_metadata();
   const auto found = metadata.find("authorization");
   if (found == metadata.end()) {
     return {grpc::StatusCode::UNAUTHENTICATED,
-            "no cluster token: the caller needs the --cluster-token-file of this cluster"};
+            "no token: the caller needs the --cluster-token-file of this cluster"};
   }
   if (!matches({found->second.data(), found->second.size()})) {
-    return {grpc::StatusCode::UNAUTHENTICATED,
-            "another cluster's token: the caller's --cluster-token-file is not this replica's"};
+    return {
+        grpc::StatusCode::UNAUTHENTICATED,
+        "another token: the caller's --cluster-token-file is not that of this replica's agent, or "
+        "the caller is older than the agent"};
   }
   return grpc::Status::OK;
 }
 
-bool ClusterToken::matches(std::string_view header) const {
+bool CallersToken::matches(std::string_view header) const {
   return header.starts_with(kScheme) &&
          equal_in_constant_time(header.substr(kScheme.size()), token_);
 }
