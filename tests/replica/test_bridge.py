@@ -71,6 +71,7 @@ async def test_the_engine_sees_every_field_of_the_call() -> None:
             priority=-3,
             deadline_ms=5,
             tenant_salt="salt",
+            tenant="acme",
             traceparent="00-1-2-3",
             token_groups=True,
             resume=inference_pb2.Resume(
@@ -81,7 +82,7 @@ async def test_the_engine_sees_every_field_of_the_call() -> None:
     assert (call.request_id, call.method, call.path) == ("req_1", "POST", "/v1/chat/completions")
     assert (call.body, call.model, call.adapter) == (b"{}", "m:pirate", "pirate@1")
     assert (call.priority, call.deadline_ms) == (-3, 5)
-    assert (call.tenant_salt, call.traceparent) == ("salt", "00-1-2-3")
+    assert (call.tenant, call.tenant_salt, call.traceparent) == ("acme", "salt", "00-1-2-3")
     assert call.token_groups
     assert call.resume
     assert call.resume.groups == (TokenGroup(0, (1, 2)),)

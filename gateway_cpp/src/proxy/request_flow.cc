@@ -277,7 +277,8 @@ upstream::CallRequest RequestFlow::call_request(const Exchange& x) {
           .max_completion_tokens = limits.max_completion_tokens,
           .adapter_digest = x.route.digest(),
           .adapter_wait_ms = adapter.empty() ? 0 : adapter_wait_ms(x),
-          .trim = trims(x)};
+          .trim = trims(x),
+          .tenant = x.account->caller().tenant->id};
 }
 
 // Waits until the replica answers or refuses; an error is one that no other replica can help with.

@@ -24,6 +24,7 @@ struct CallRequest {
   std::string_view adapter_digest{};
   uint32_t adapter_wait_ms = 0;
   bool trim = false;
+  std::string_view tenant{};
 };
 
 }  // namespace penstock::upstream

@@ -85,6 +85,7 @@ void each_field(const CallRequest& request, Visitor& visitor) {
   visitor.text(Fields::kAdapterDigestFieldNumber, request.adapter_digest);
   visitor.number(Fields::kAdapterWaitMsFieldNumber, request.adapter_wait_ms);
   visitor.number(Fields::kTrimFieldNumber, request.trim ? 1 : 0);
+  visitor.text(Fields::kTenantFieldNumber, request.tenant);
 }
 
 }  // namespace

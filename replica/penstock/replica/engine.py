@@ -57,6 +57,7 @@ class Call:
     max_prompt_tokens: int = 0
     max_completion_tokens: int = 0
     trim: bool = False
+    tenant: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,7 @@ def call_of(request: inference_pb2.CallRequest) -> Call:
         max_prompt_tokens=request.max_prompt_tokens,
         max_completion_tokens=request.max_completion_tokens,
         trim=request.trim,
+        tenant=request.tenant,
     )
 
 

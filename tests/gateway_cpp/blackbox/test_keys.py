@@ -261,10 +261,11 @@ async def test_one_tenants_limit_is_not_anothers(start: Start) -> None:
     assert (await system.ask(chat(BEARER))).status == 200
 
 
-async def test_a_tenants_salt_goes_with_its_calls(start: Start) -> None:
+async def test_a_tenants_name_and_salt_go_with_its_calls(start: Start) -> None:
     system = await start(tenants=[tenant(keys=["sesame"], cache_salt="pepper")])
     assert (await system.ask(chat(BEARER))).status == 200
-    assert system.replicas[0].calls[0].request.tenant_salt == "pepper"
+    request = system.replicas[0].calls[0].request
+    assert (request.tenant, request.tenant_salt) == ("acme", "pepper")
 
 
 async def costs(system: System, prompt: int, completion: int) -> None:

@@ -23,7 +23,8 @@ constexpr CallRequest kWhole{.request_id = "req_1",
                              .max_completion_tokens = 300,
                              .adapter_digest = "5ba4",
                              .adapter_wait_ms = 30'000,
-                             .trim = true};
+                             .trim = true,
+                             .tenant = "acme"};
 
 // As protobuf holds it.
 v1::CallRequest message_of(const CallRequest& request) {
@@ -43,6 +44,7 @@ v1::CallRequest message_of(const CallRequest& request) {
   message.set_adapter_digest(std::string(request.adapter_digest));
   message.set_adapter_wait_ms(request.adapter_wait_ms);
   message.set_trim(request.trim);
+  message.set_tenant(std::string(request.tenant));
   return message;
 }
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,3 +51,42 @@ async def test_hostile_values_are_the_clients_fault(
 ) -> None:
     failed = (await _ask(engine, path, **fields)).failed
     assert (failed.status, failed.fault) == (400, "client")
+
+
+async def test_a_long_text_has_the_tokens_that_it_has_at_once(engine: VllmEngine) -> None:
+    text = Path("README.md").read_text() * 3
+    tokens = (await _ask(engine, "/tokenize", prompt=text)).json["tokens"]
+    tokenizer = engine.launched.llm.renderer.get_tokenizer()
+    assert tokens == tokenizer(text, truncation=False)["input_ids"]
+
+
+async def test_one_tenants_long_texts_do_not_keep_another_waiting(engine: VllmEngine) -> None:
+    content = json.dumps({"prompt": "What is a gateway? " * 50_000}).encode()
+    async with asyncio.TaskGroup() as tasks:
+        long = [
+            tasks.create_task(ask(engine, content, "/tokenize", tenant="rude")) for _ in range(4)
+        ]
+        silence = tasks.create_task(_longest_silence(long))
+        await asyncio.sleep(0.1)
+        await ask(engine, chat(max_tokens=1), CHAT, tenant="other")
+        assert not any(one.done() for one in long)
+    assert all(one.result().finished for one in long)
+    assert silence.result() < 1.0
+
+
+async def _longest_silence(until: list[asyncio.Task[Answer]]) -> float:
+    """Seconds for which the loop did nothing else, before all of these were done."""
+    loop, longest = asyncio.get_running_loop(), 0.0
+    while not all(one.done() for one in until):
+        before = loop.time()
+        await asyncio.sleep(0.001)
+        longest = max(longest, loop.time() - before)
+    return longest
+
+
+async def test_a_prompt_beyond_the_context_is_refused_once_that_is_clear(
+    engine: VllmEngine,
+) -> None:
+    content = chat("What is a gateway? " * 2_000)
+    failed = (await ask(engine, content, CHAT)).failed
+    assert failed.code == "context_length_exceeded"

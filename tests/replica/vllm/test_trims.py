@@ -28,7 +28,7 @@ class _TooLong(Exception):
 class _Params:
     """As vLLM's `TokenizeParams`."""
 
-    max_total_tokens: int | None = 100
+    max_total_tokens: int = 100
     max_output_tokens: int = 0
     truncate_prompt_tokens: int | None = None
     truncation_side: str | None = None
@@ -40,6 +40,7 @@ class _Renderer:
     """A token for each word, and for the assistant's turn at the end."""
 
     rendered: list[tuple[list[Any], bool]] = field(default_factory=list)
+    limits: list[int] = field(default_factory=list)
 
     async def render_chat_async(
         self,
@@ -53,9 +54,10 @@ class _Renderer:
         assert (chat_params, prompt_extras) == ("template", {"cache_salt": "s"})
         (messages,) = conversations
         self.rendered.append((messages, skip_mm_cache))
+        self.limits.append(tok_params.max_total_tokens)
         tokens = 1 + sum(len(_text(one).split()) for one in messages)
         tokens = min(tokens, tok_params.truncate_prompt_tokens or tokens)
-        if tok_params.max_total_tokens is not None and tokens > tok_params.max_total_tokens:
+        if tokens > tok_params.max_total_tokens:
             raise _TooLong("input_tokens")
         return [messages], [{"prompt_token_ids": [0] * tokens}]
 
@@ -143,6 +145,17 @@ async def test_what_has_to_stay_and_is_too_much_goes_as_it_came(renderer: _Rende
     with _call(trim=True, max_prompt_tokens=3) as tap:
         assert await _prompt(renderer, [_user(5), _user(5)]) == 11
         assert tap.trimmed == (0, 0)
+
+
+async def test_of_one_that_is_much_too_long_no_more_is_tokenized_than_twice_the_context(
+    renderer: _Renderer,
+) -> None:
+    messages = [_user(5000), *(_user(30) for _ in range(4))]
+    with _call(trim=True) as tap:
+        assert await _prompt(renderer, messages) == 91
+        assert tap.trimmed[0] == 2
+        assert tap.trimmed[1] > 5000
+    assert max(renderer.limits) == 200
 
 
 async def test_nobody_elses_prompt_is_touched(renderer: _Renderer) -> None:

@@ -14,7 +14,7 @@ from penstock.replica.vllm.turns import Room, Turns
 def test_owners_take_turns_whoever_came_first_with_how_much() -> None:
     owner, done = "", list[str]()
     gate = threading.Event()
-    turns = Turns(ThreadPoolExecutor(1), lambda: owner, 1)
+    turns = Turns(ThreadPoolExecutor(1), lambda: (owner, owner), 1)
     first = turns.submit(gate.wait)
     owner = "long"
     long = [turns.submit(done.append, f"long {i}") for i in range(3)]
@@ -27,8 +27,25 @@ def test_owners_take_turns_whoever_came_first_with_how_much() -> None:
     turns.shutdown()
 
 
+def test_tenants_take_turns_however_many_calls_one_of_them_has_and_so_do_its_calls() -> None:
+    owner, done = ("", ""), list[str]()
+    gate = threading.Event()
+    turns = Turns(ThreadPoolExecutor(1), lambda: owner, 1)
+    pieces = [turns.submit(gate.wait)]
+    for call in ("a", "b", "c"):
+        owner = ("rude", call)
+        pieces += [turns.submit(done.append, f"{call}{i}") for i in range(2)]
+    owner = ("other", "d")
+    pieces += [turns.submit(done.append, f"d{i}") for i in range(2)]
+    gate.set()
+    for piece in pieces:
+        piece.result(timeout=10)
+    assert done == ["a0", "d0", "b0", "d1", "c0", "a1", "b1", "c1"]
+    turns.shutdown()
+
+
 def test_a_piece_that_breaks_says_so_and_the_next_one_runs() -> None:
-    turns = Turns(ThreadPoolExecutor(1), lambda: None, 1)
+    turns = Turns(ThreadPoolExecutor(1), lambda: (None, None), 1)
     broken = turns.submit(lambda: 1 // 0)
     with pytest.raises(ZeroDivisionError):
         broken.result(timeout=10)
@@ -37,7 +54,7 @@ def test_a_piece_that_breaks_says_so_and_the_next_one_runs() -> None:
 
 
 def test_once_shut_down_every_piece_is_refused_and_none_waits_for_ever() -> None:
-    turns = Turns(ThreadPoolExecutor(1), lambda: None, 1)
+    turns = Turns(ThreadPoolExecutor(1), lambda: (None, None), 1)
     turns.shutdown()
     for _ in range(2):
         with pytest.raises(RuntimeError, match="after shutdown"):
@@ -46,7 +63,7 @@ def test_once_shut_down_every_piece_is_refused_and_none_waits_for_ever() -> None
 
 def test_a_piece_that_nobody_waits_for_any_more_is_left_out() -> None:
     gate = threading.Event()
-    turns = Turns(ThreadPoolExecutor(1), lambda: None, 1)
+    turns = Turns(ThreadPoolExecutor(1), lambda: (None, None), 1)
     turns.submit(gate.wait)
     dropped, after = turns.submit(lambda: 1), turns.submit(lambda: 2)
     assert dropped.cancel()
@@ -63,7 +80,7 @@ def test_what_waits_of_an_owner_who_ended_is_cancelled_and_so_is_what_comes_late
     gone = _Owner()
     owner: _Owner | None = None
     gate = threading.Event()
-    turns = Turns(ThreadPoolExecutor(1), lambda: owner, 1)
+    turns = Turns(ThreadPoolExecutor(1), lambda: ("acme", owner), 1)
     turns.submit(gate.wait)
     other = turns.submit(lambda: 1)
     owner = gone
@@ -80,7 +97,7 @@ async def test_an_owner_whose_piece_runs_can_end_and_others_go_on() -> None:
     gone = _Owner()
     owner: _Owner | None = gone
     begun, gate = threading.Event(), threading.Event()
-    turns = Turns(ThreadPoolExecutor(1), lambda: owner, 1)
+    turns = Turns(ThreadPoolExecutor(1), lambda: ("acme", owner), 1)
     loop = asyncio.get_running_loop()
 
     def run() -> None:

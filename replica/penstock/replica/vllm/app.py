@@ -30,7 +30,7 @@ from penstock.replica.vllm import (
     messages,
     responses,
 )
-from penstock.replica.vllm.asgi import App, Message
+from penstock.replica.vllm.asgi import App
 from penstock.replica.vllm.client import TappedLLM
 from penstock.replica.vllm.controls import NotOffered, take_over
 from penstock.replica.vllm.fail_fast import stop_at_first_errors
@@ -38,8 +38,8 @@ from penstock.replica.vllm.handlers import keep_errors
 from penstock.replica.vllm.limits import Capacity
 from penstock.replica.vllm.models import CallModels, call_models
 from penstock.replica.vllm.tap import CURRENT, CallTap
+from penstock.replica.vllm.tokenizing import Forgetting, tokenize_in_turns
 from penstock.replica.vllm.trims import trim_conversations
-from penstock.replica.vllm.turns import Turns
 
 log = logging.getLogger(__name__)
 
@@ -114,29 +114,6 @@ def _capacity(llm: TappedLLM) -> Capacity:
     return Capacity(config.scheduler_config.max_num_seqs, model.max_model_len, width, reasons)
 
 
-def tokenize_in_turns(renderer: Any) -> Turns:
-    """Lets calls take turns at the threads that tokenize."""
-    swappable = renderer._executor
-    turns = Turns(swappable._inner, CURRENT.get, swappable._max_workers)
-    swappable._inner = turns
-    return turns
-
-
-class Forgetting:
-    """The app, leaving nothing of a call with those threads when it has answered it."""
-
-    def __init__(self, app: App, turns: Turns) -> None:
-        self._app = app
-        self._turns = turns
-
-    async def __call__(self, scope: Message, receive: Any, send: Any) -> None:
-        try:
-            await self._app(scope, receive, send)
-        finally:
-            if (tap := CURRENT.get()) is not None:
-                self._turns.forget(tap)
-
-
 def control(state: Any, served: tuple[str, ...], capacity: Capacity) -> None:
     """Has everything that gets a request of these endpoints get it with the call's controls."""
     rows = [endpoints.ENDPOINTS[name] for name in served]
@@ -186,4 +163,4 @@ def _controlled(
     return controlled
 
 
-__all__ = ["Forgetting", "Made", "control", "make_app"]
+__all__ = ["Made", "control", "make_app"]

@@ -1,7 +1,9 @@
 """Has conversations that are too long lose their oldest turns, where vLLM makes prompts of them.
 
 Tokens are counted by making the prompt, by the model's own template, with the request's tools; a
-conversation that fits is made a prompt of once, as without trimming. Knows no vLLM.
+conversation that fits is made a prompt of once, as without trimming. Of one that is much too long
+no more is tokenized than twice the context at a time; how many tokens it had is then estimated.
+Knows no vLLM.
 Touch points: the renderer's `render_chat_async`, by which chats, messages and responses become
 prompts (those in gpt-oss's format do not, and are not trimmed); the fields of `TokenizeParams`; the
 parameters by which a `VLLMValidationError` tells that a prompt is too long.
@@ -25,8 +27,11 @@ PATHS: Final = ("/v1/chat/completions", "/v1/messages", "/v1/responses")
 """Endpoints whose conversations are trimmed where the call says so."""
 
 _TOO_LONG: Final = ("input_tokens", "input_text")
-_UNLIMITED: Final = {
-    "max_total_tokens": None,
+_COUNTED: Final = 2
+"""How many times the model's context is counted: what is longer has its tokens estimated."""
+
+_UNCUT: Final = {
+    "max_output_tokens": 0,
     "truncate_prompt_tokens": None,
     "truncation_side": None,
     "pad_prompt_tokens": None,
@@ -84,18 +89,24 @@ class _Making:
 
     async def unless_too_long(self, messages: list[Any]) -> tuple[Any, Any] | None:
         """The prompt for the engine; none: the model's context is smaller."""
-        try:
-            return await self.prompt(messages)
-        except Exception as error:
-            if getattr(error, "parameter", None) not in _TOO_LONG:
-                raise
-            return None
+        return await _unless_too_long(self.prompt(messages))
 
-    async def count(self, messages: list[Any]) -> int:
-        """The tokens of a prompt of any length, which nobody gets."""
-        params = replace(self.tok_params, **_UNLIMITED)
+    async def count(self, messages: list[Any]) -> int | None:
+        """The tokens of a prompt which nobody gets; none: more than are counted."""
+        most = _COUNTED * self.tok_params.max_total_tokens
+        params = replace(self.tok_params, max_total_tokens=most, **_UNCUT)
         more = self.more | {"skip_mm_cache": True}
-        return _tokens(await self.render([messages], self.chat_params, params, **more))
+        made = await _unless_too_long(self.render([messages], self.chat_params, params, **more))
+        return None if made is None else _tokens(made)
+
+
+async def _unless_too_long(making: Awaitable[tuple[Any, Any]]) -> tuple[Any, Any] | None:
+    try:
+        return await making
+    except Exception as error:
+        if getattr(error, "parameter", None) not in _TOO_LONG:
+            raise
+        return None
 
 
 async def _fit(
@@ -112,10 +123,17 @@ async def _fit(
         if known is not None:
             places = asking.send(known)
         while True:
-            places = asking.send(await making.count([messages[place] for place in places]))
+            tokens = await making.count([messages[place] for place in places])
+            places = asking.send(_estimated(read, places, making) if tokens is None else tokens)
     except StopIteration as found:
         fit: Fit | None = found.value
         return fit
+
+
+def _estimated(read: Sequence[Message], places: Iterable[int], making: _Making) -> int:
+    """The tokens of what has more than are counted, by the sizes of its messages."""
+    counted: int = _COUNTED * making.tok_params.max_total_tokens
+    return max(counted + 1, sum(read[place].size for place in places))
 
 
 def _budget(tap: CallTap, tok_params: Any) -> int:

@@ -1,7 +1,8 @@
 """What calls share, taken in turns: the tokenizer's thread, and the engine's steps.
 
-One call may bring thousands of texts. vLLM would tokenize all of them before the next call's first,
-and give them all to its engine at once. Pure: threads and asyncio, no vLLM.
+One call may bring thousands of texts, and one tenant hundreds of calls. vLLM would tokenize all of
+them before the next one's first, and give them all to its engine at once. Pure: threads and
+asyncio, no vLLM.
 """
 
 from __future__ import annotations
@@ -13,34 +14,42 @@ from collections.abc import AsyncIterator, Callable, Hashable
 from concurrent.futures import Executor, Future
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakSet
+
+Owner = tuple[Hashable, Hashable]
+"""A tenant, and a call of it."""
+
+_Piece = tuple[Future[Any], Callable[[], Any]]
+T = TypeVar("T")
 
 
 class Turns(Executor):
-    """Runs what is submitted on another executor, one piece of each owner in turn.
+    """Runs what is submitted on another executor: one piece of each tenant in turn, and of a
+    tenant's calls likewise.
 
-    `owner`: asked at each submission, on whose behalf it is. `workers`: pieces at once.
+    `owner`: asked at each submission, on behalf of which tenant it is, and of which call.
+    `workers`: pieces at once.
     """
 
-    def __init__(self, inner: Executor, owner: Callable[[], Hashable], workers: int) -> None:
+    def __init__(self, inner: Executor, owner: Callable[[], Owner], workers: int) -> None:
         self._inner = inner
         self._owner = owner
         self._idle = workers
         self._lock = threading.Lock()
-        self._waiting: dict[Hashable, deque[tuple[Future[Any], Callable[[], Any]]]] = {}
+        self._waiting: dict[Hashable, dict[Hashable, deque[_Piece]]] = {}
         self._forgotten = WeakSet[Hashable]()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """See `Executor`."""
         future: Future[Any] = Future()
-        owner = self._owner()
+        tenant, call = self._owner()
         with self._lock:
-            if owner in self._forgotten:
+            if call in self._forgotten:
                 future.cancel()
                 return future
-            pieces = self._waiting.setdefault(owner, deque())
-            pieces.append((future, partial(fn, *args, **kwargs)))
+            calls = self._waiting.setdefault(tenant, {})
+            calls.setdefault(call, deque()).append((future, partial(fn, *args, **kwargs)))
             wake = self._idle > 0
             self._idle -= wake
         if wake:
@@ -53,23 +62,26 @@ class Turns(Executor):
         except RuntimeError as error:  # it is shut down
             with self._lock:
                 self._idle += 1
-                stranded = [future for pieces in self._waiting.values() for future, _ in pieces]
+                waiting = [one for calls in self._waiting.values() for one in calls.values()]
+                stranded = [future for pieces in waiting for future, _ in pieces]
                 self._waiting.clear()
             for future in stranded:
                 if future.set_running_or_notify_cancel():
                     future.set_exception(error)
             raise
 
-    def forget(self, owner: Hashable) -> None:
-        """The owner has ended: what waits of it is cancelled, and so is all that it still submits.
+    def forget(self, call: Hashable) -> None:
+        """The call has ended: what waits of it is cancelled, and so is all that it still submits.
 
         vLLM gives up on a request at the first of its texts that is wrong, and leaves the others.
         """
         with self._lock:
-            self._forgotten.add(owner)
-            pieces = self._waiting.pop(owner, ())
-        for future, _ in pieces:
-            future.cancel()
+            self._forgotten.add(call)
+            left = [calls.pop(call) for calls in self._waiting.values() if call in calls]
+            self._waiting = {tenant: calls for tenant, calls in self._waiting.items() if calls}
+        for pieces in left:
+            for future, _ in pieces:
+                future.cancel()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """See `Executor`."""
@@ -85,18 +97,27 @@ class Turns(Executor):
             except BaseException as error:
                 future.set_exception(error)
 
-    def _next(self) -> tuple[Future[Any], Callable[[], Any]] | None:
-        """The first piece of whose turn it is, who then stands last."""
+    def _next(self) -> _Piece | None:
+        """The first piece of the call whose turn it is; that call and its tenant then stand
+        last."""
         with self._lock:
             if not self._waiting:
                 self._idle += 1
                 return None
-            owner = next(iter(self._waiting))
-            pieces = self._waiting.pop(owner)
+            tenant, calls = _first(self._waiting)
+            call, pieces = _first(calls)
             piece = pieces.popleft()
             if pieces:
-                self._waiting[owner] = pieces
+                calls[call] = pieces
+            if calls:
+                self._waiting[tenant] = calls
             return piece
+
+
+def _first(waiting: dict[Hashable, T]) -> tuple[Hashable, T]:
+    """Takes out who has waited longest."""
+    first = next(iter(waiting))
+    return first, waiting.pop(first)
 
 
 class Room:
@@ -141,4 +162,4 @@ class Room:
                 turn.set_result(None)
 
 
-__all__ = ["Room", "Turns"]
+__all__ = ["Owner", "Room", "Turns"]

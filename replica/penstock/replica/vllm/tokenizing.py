@@ -1,0 +1,111 @@
+"""vLLM's tokenizer, whose threads all calls share: tenants take turns at them, a piece at a time.
+
+Touch points: the renderer's `_executor`, its `_inner` and `_max_workers`, and that only
+`VLLM_CHAT_TEMPLATE_RENDER_TIMEOUT` replaces the second; its `_tokenize_prompt_async`, of a prompt's
+text; `_can_produce_offsets`, `_build_tokens_prompt`; `TokenizeParams.{get_encode_kwargs,
+truncate_prompt_tokens, return_token_offsets}`; how transformers' fast tokenizers are called.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable
+from itertools import takewhile
+from typing import Any
+
+from penstock.replica.vllm.asgi import App, Message
+from penstock.replica.vllm.pieces import PIECE, Tokens, tokens_of
+from penstock.replica.vllm.tap import CURRENT
+from penstock.replica.vllm.turns import Turns
+
+Tokenize = Callable[[Any, Any], Awaitable[Any]]
+
+
+def tokenize_in_turns(renderer: Any) -> Turns:
+    """Lets tenants, and the calls of each, take turns at the threads that tokenize; a long text
+    takes many."""
+    swappable = renderer._executor
+    turns = Turns(swappable._inner, _owner, swappable._max_workers)
+    swappable._inner = turns
+    if renderer._can_produce_offsets():
+        renderer._tokenize_prompt_async = _in_pieces(renderer, renderer._tokenize_prompt_async)
+    return turns
+
+
+def _owner() -> tuple[str, Hashable]:
+    tap = CURRENT.get()
+    return ("", None) if tap is None else (tap.call.tenant, tap)
+
+
+def _in_pieces(renderer: Any, at_once: Tokenize) -> Tokenize:
+    """`at_once`, of a text of any length."""
+
+    async def tokenized(prompt: Any, params: Any) -> Any:
+        text = prompt["prompt"]
+        if len(text) <= PIECE or params.return_token_offsets:
+            return await at_once(prompt, params)
+        wanted = params.get_encode_kwargs()
+        tokenizer = renderer.get_tokenizer()
+        loop = asyncio.get_running_loop()
+
+        async def encode(piece: str) -> Tokens:
+            special = wanted["add_special_tokens"]
+            return await loop.run_in_executor(
+                renderer._executor, _encoded, tokenizer, piece, special
+            )
+
+        most = wanted["max_length"] if wanted["truncation"] else None
+        cut = params.truncate_prompt_tokens is not None
+        left = cut and tokenizer.truncation_side == "left"
+        made = await tokens_of(text, encode, None if left else most)
+        return renderer._build_tokens_prompt(_kept(made, most, left=left), prompt)
+
+    return tokenized
+
+
+def _encoded(tokenizer: Any, text: str, special: bool) -> Tokens:
+    """A piece's tokens. On the tokenizer's thread."""
+    made = tokenizer(
+        text,
+        add_special_tokens=special,
+        truncation=False,
+        return_offsets_mapping=True,
+        return_special_tokens_mask=True,
+        return_attention_mask=False,
+        return_token_type_ids=False,
+        verbose=False,
+    )
+    ids, mask = made["input_ids"], made["special_tokens_mask"]
+    before = len(list(takewhile(bool, mask)))
+    behind = len(list(takewhile(bool, mask[:before:-1]))) if before < len(mask) else 0
+    body = slice(before, len(ids) - behind)
+    return Tokens(
+        ids[body], made["offset_mapping"][body], tuple(ids[:before]), tuple(ids[body.stop :])
+    )
+
+
+def _kept(made: Tokens, most: int | None, *, left: bool) -> list[int]:
+    """The tokens with those around them, cut to so many as transformers does."""
+    ids = made.ids
+    if most is not None:
+        room = max(0, most - len(made.before) - len(made.behind))
+        ids = ids[max(0, len(ids) - room) :] if left else ids[:room]
+    return [*made.before, *ids, *made.behind]
+
+
+class Forgetting:
+    """The app, leaving nothing of a call with those threads when it has answered it."""
+
+    def __init__(self, app: App, turns: Turns) -> None:
+        self._app = app
+        self._turns = turns
+
+    async def __call__(self, scope: Message, receive: Any, send: Any) -> None:
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            if (tap := CURRENT.get()) is not None:
+                self._turns.forget(tap)
+
+
+__all__ = ["Forgetting", "tokenize_in_turns"]
