@@ -66,7 +66,7 @@ milliseconds Appointments::send_away(std::string_view tenant, std::uint64_t requ
   auto calendar = by_tenant_.find(tenant);
   if (calendar == by_tenant_.end()) calendar = by_tenant_.emplace(tenant, Calendar()).first;
   const auto place = calendar->second.emplace(at, request);
-  by_request_.emplace(request, Entry{std::string(tenant), place, now});
+  by_request_.emplace(request, Entry{std::string(tenant), place, all_.emplace(at, request), now});
   return std::chrono::ceil<milliseconds>(at - now);
 }
 
@@ -86,20 +86,12 @@ bool Appointments::is_of_another(std::uint64_t request, Time now) const {
 }
 
 void Appointments::forget_missed(Time now) {
-  for (auto tenant = by_tenant_.begin(); tenant != by_tenant_.end();) {
-    const auto next = std::next(tenant);
-    for (std::size_t left = tenant->second.size(); left > 0; --left) {
-      const auto first = tenant->second.begin();
-      if (first->first + kGrace >= now) break;
-      erase(entry_of(first));
-    }
-    tenant = next;
-  }
+  while (!all_.empty() && all_.begin()->first + kGrace < now) erase(entry_of(all_.begin()));
 }
 
-Appointments::Entries::iterator Appointments::entry_of(Calendar::iterator at) {
-  auto [entry, last] = by_request_.equal_range(at->second);
-  while (&*entry->second.at != &*at) ++entry;
+Appointments::Entries::iterator Appointments::entry_of(Calendar::iterator in_turn) {
+  auto [entry, last] = by_request_.equal_range(in_turn->second);
+  while (entry->second.in_turn != in_turn) ++entry;
   return entry;
 }
 
@@ -107,6 +99,7 @@ void Appointments::erase(Entries::iterator entry) {
   const auto calendar = by_tenant_.find(entry->second.tenant);
   calendar->second.erase(entry->second.at);
   if (calendar->second.empty()) by_tenant_.erase(calendar);
+  all_.erase(entry->second.in_turn);
   by_request_.erase(entry);
 }
 

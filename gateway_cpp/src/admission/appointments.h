@@ -60,18 +60,20 @@ class Appointments {
   using Calendar = std::multimap<Time, std::uint64_t>;
   struct Entry {
     std::string tenant;
-    Calendar::iterator at;
+    Calendar::iterator at;       // in the tenant's
+    Calendar::iterator in_turn;  // in that of all
     Time told;
   };
   using Entries = std::unordered_multimap<std::uint64_t, Entry>;
 
   bool is_of_another(std::uint64_t request, Time now) const;
   void forget_missed(Time now);
-  Entries::iterator entry_of(Calendar::iterator at);
+  Entries::iterator entry_of(Calendar::iterator in_turn);
   void erase(Entries::iterator entry);
   Entries::iterator earliest(std::uint64_t request);
 
   std::map<std::string, Calendar, std::less<>> by_tenant_;  // none that is empty
+  Calendar all_;  // of all tenants: who is missed is found at its front, however many there are
   Entries by_request_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <vector>
 
 namespace penstock::admission {
@@ -91,6 +92,24 @@ TEST_F(AppointmentsTest, LeaveAPlaceForALateOneForAWhileOnly) {
   const auto at = now_ + send_away("acme", 1);
   EXPECT_TRUE(appointments_.is_due(1, at + Appointments::kGrace));
   EXPECT_FALSE(appointments_.is_due(1, at + Appointments::kGrace + milliseconds(1)));
+  EXPECT_TRUE(appointments_.empty());
+}
+
+TEST_F(AppointmentsTest, ForgetThoseThatAreMissedOfEachTenantAndKeepTheOthers) {
+  std::vector<std::string> tenants;
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    now_ += milliseconds(100);
+    tenants.push_back("tenant " + std::to_string(i));
+    EXPECT_EQ(send_away(tenants.back(), i), seconds(1));
+  }
+  EXPECT_FALSE(appointments_.is_due(0, now_));
+  std::size_t kept = 0;
+  for (const auto& tenant : tenants) {
+    kept += appointments_.due(tenant, base::SteadyTime(), now_ + seconds(60), 10);
+  }
+  EXPECT_EQ(kept, 31U) << "a second and the grace are three of ten seconds";
+  now_ += seconds(60);
+  EXPECT_FALSE(appointments_.is_due(99, now_));
   EXPECT_TRUE(appointments_.empty());
 }
 
