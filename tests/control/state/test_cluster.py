@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.control.errors import UnknownDeployment
-from penstock.control.state.cluster import Cluster, ClusterView
+from penstock.control.state.cluster import Cluster, ClusterView, some_of
 from penstock.control.state.deployment import created
 from tests.fakes.control_values import MINI, NOON, UID, node, replica, spec
 
@@ -49,3 +49,11 @@ def test_an_unknown_deployment_is_answered_with_those_that_exist() -> None:
     assert view.deployment("mini").spec.name == MINI
     with pytest.raises(UnknownDeployment, match="no deployment 'mimi': there are mini"):
         view.deployment("mimi")
+
+
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [(0, "none"), (2, "m0, m1"), (5, "m0, m1, m2, m3, m4"), (8, "m0, m1, m2, m3, m4 and 3 more")],
+)
+def test_an_error_names_a_few_of_all_that_there_are(count: int, told: str) -> None:
+    assert some_of({f"m{n}" for n in range(count)}) == told

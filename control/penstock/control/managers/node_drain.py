@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from penstock.control.errors import UnknownNode
 from penstock.control.managers.keeper import Keeper
-from penstock.control.state.cluster import ClusterView
+from penstock.control.state.cluster import ClusterView, some_of
 from penstock.control.state.replica import Node, NodeId
 from penstock.control.store.store import Author
 
@@ -18,8 +18,7 @@ async def drain_node(keeper: Keeper, node_id: str, author: Author, *, draining: 
     def step(view: ClusterView) -> ClusterView:
         node = view.nodes.get(NodeId(node_id))
         if node is None:
-            known = ", ".join(sorted(view.nodes)) or "none"
-            raise UnknownNode(f"no node {node_id!r}: there are {known}")
+            raise UnknownNode(f"no node {node_id!r}: there are {some_of(view.nodes)}")
         return view.with_node(replace(node, draining=draining))
 
     return (await keeper.desire(step, author)).nodes[NodeId(node_id)]

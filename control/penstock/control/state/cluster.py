@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -23,6 +23,8 @@ _Value = TypeVar("_Value")
 
 # Deleted deployments that are remembered: replicas of older ones are shown as foreign.
 MAX_DEPARTED = 10_000
+# Names that an error tells of all that there are.
+NAMED = 5
 
 
 class GatewayState(StrEnum):
@@ -124,7 +126,7 @@ class ClusterView:
         try:
             return self.deployments[DeploymentName(name)]
         except KeyError:
-            known = ", ".join(sorted(self.deployments)) or "none"
+            known = some_of(self.deployments)
             raise UnknownDeployment(f"no deployment {name!r}: there are {known}") from None
 
     def replicas_of(self, name: DeploymentName) -> Iterator[Replica]:
@@ -271,3 +273,10 @@ def _put(old: Mapping[_Key, _Value], key: _Key, value: _Value) -> Mapping[_Key, 
 
 def _drop(old: Mapping[_Key, _Value], key: _Key) -> Mapping[_Key, _Value]:
     return MappingProxyType({k: v for k, v in old.items() if k != key}) if key in old else old
+
+
+def some_of(names: Collection[str]) -> str:
+    """The first few names and how many more there are: an error is to stay one line."""
+    first = sorted(names)[:NAMED]
+    more = len(names) - len(first)
+    return ", ".join(first) + (f" and {more} more" if more else "") or "none"
