@@ -40,7 +40,9 @@ base::Error to_error(const v1::ErrorDetail& detail) {
   error.code = detail.code();
   error.param = detail.param();
   error.fault = to_fault(detail.fault());
-  error.client_may_retry = is_passing(error.status) && error.fault != base::Fault::kClient;
+  const bool may_mend_itself =
+      detail.fault() != v1::FAULT_CLIENT && detail.fault() != v1::FAULT_OPERATOR;
+  error.client_may_retry = is_passing(error.status) && may_mend_itself;
   const milliseconds told(detail.retry_after_ms());
   error.retry_after = told.count() > 0 ? told : usual_wait(error.code);
   return error;

@@ -109,6 +109,10 @@ class Usage:
     cost_nanousd: int = 0  # billionths of a US dollar; 0: nothing, or no prices
 
 
+FailureFault = Literal["client", "upstream", "operator"]
+"""Who can mend it: who asked, nobody (another attempt may do), who runs the deployment."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failed:
     """The call failed; fields as in common.proto, `ErrorDetail`."""
@@ -118,7 +122,7 @@ class Failed:
     code: str
     message: str
     param: str = ""
-    fault: Literal["client", "upstream"] = "upstream"
+    fault: FailureFault = "upstream"
     retryable: bool = False
     retry_after_ms: int = 0
 

@@ -6,6 +6,7 @@ kind, then the fields in the order of native/python_writes.h, which makes the me
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from penstock.replica.engine import (
     EngineFacts,
     Event,
     Failed,
+    FailureFault,
     Finished,
     Head,
     Resume,
@@ -35,7 +37,12 @@ FINISHED: Final = 2
 FAILED: Final = 3
 CANCELLED: Final = 4
 
-_FAULTS = {"client": common_pb2.FAULT_CLIENT, "upstream": common_pb2.FAULT_UPSTREAM}
+_FAULTS: Final[Mapping[FailureFault, common_pb2.Fault]] = {
+    "client": common_pb2.FAULT_CLIENT,
+    "upstream": common_pb2.FAULT_UPSTREAM,
+    "operator": common_pb2.FAULT_OPERATOR,
+}
+_FAULTS_TOLD: Final = {told: fault for fault, told in _FAULTS.items()}
 
 
 @dataclass(slots=True)
@@ -266,7 +273,7 @@ def _failed_of(error: common_pb2.ErrorDetail) -> Failed:
         code=error.code,
         message=error.message,
         param=error.param,
-        fault="client" if error.fault == common_pb2.FAULT_CLIENT else "upstream",
+        fault=_FAULTS_TOLD.get(error.fault, "upstream"),
         retryable=error.retry == common_pb2.RETRY_BEFORE_FIRST_TOKEN,
         retry_after_ms=error.retry_after_ms,
     )

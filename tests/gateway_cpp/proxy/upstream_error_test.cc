@@ -33,6 +33,14 @@ TEST(UpstreamError, LetsClientsRetryWhatMayPass) {
   EXPECT_FALSE(to_error(detail(422, v1::FAULT_UPSTREAM)).client_may_retry);
 }
 
+TEST(UpstreamError, TellsClientsNotToRetryWhatOnlyAnOperatorCanMend) {
+  for (const uint32_t status : {429U, 502U}) {
+    const auto error = to_error(detail(status, v1::FAULT_OPERATOR));
+    EXPECT_FALSE(error.client_may_retry);
+    EXPECT_EQ(error.fault, base::Fault::kUpstream);
+  }
+}
+
 TEST(UpstreamError, TurnsASenselessStatusIntoABadGateway) {
   EXPECT_EQ(to_error(detail(0, v1::FAULT_UPSTREAM)).status, 502U);
   EXPECT_EQ(to_error(detail(200, v1::FAULT_UPSTREAM)).status, 502U);

@@ -148,21 +148,21 @@ async def _no_page(_: Asked, wire: Wire) -> None:
             "client",
         ),
         (provider.refuse(422, "odd"), 422, "invalid_value", "client"),
-        (provider.refuse(401, f"Bad key {KEY}"), 502, "upstream_credentials", "upstream"),
-        (provider.refuse(403, ""), 502, "upstream_credentials", "upstream"),
-        (_plain_403, 502, "upstream_credentials", "upstream"),
-        (provider.refuse(403, "The key may not"), 502, "upstream_credentials", "upstream"),
+        (provider.refuse(401, f"Bad key {KEY}"), 502, "upstream_credentials", "operator"),
+        (provider.refuse(403, ""), 502, "upstream_credentials", "operator"),
+        (_plain_403, 502, "upstream_credentials", "operator"),
+        (provider.refuse(403, "The key may not"), 502, "upstream_credentials", "operator"),
         (provider.refuse(403, "Your input was flagged", code="m"), 403, "m", "client"),
-        (provider.refuse(402, "Insufficient credits"), 429, "insufficient_quota", "upstream"),
-        (provider.refuse(404, "no model"), 502, "upstream_model_not_found", "upstream"),
-        (_no_page, 502, "upstream_no_endpoint", "upstream"),
+        (provider.refuse(402, "Insufficient credits"), 429, "insufficient_quota", "operator"),
+        (provider.refuse(404, "no model"), 502, "upstream_model_not_found", "operator"),
+        (_no_page, 502, "upstream_no_endpoint", "operator"),
         (
             provider.refuse(429, "quota", code="insufficient_quota"),
             429,
             "insufficient_quota",
-            "upstream",
+            "operator",
         ),
-        (provider.redirect("http://127.0.0.1:1/"), 502, "upstream_error", "upstream"),
+        (provider.redirect("http://127.0.0.1:1/"), 502, "upstream_no_endpoint", "operator"),
     ],
 )
 async def test_a_refusal_has_one_attempt_and_the_status_of_whoever_can_mend_it(
@@ -179,7 +179,7 @@ async def test_a_refusal_has_one_attempt_and_the_status_of_whoever_can_mend_it(
     assert failed.code == (code or failed.code)
     assert KEY not in repr(failed)
     assert len(server.asked) == 1
-    assert failed.retryable == (fault == "upstream")
+    assert failed.retryable == (fault == "operator")
 
 
 @pytest.mark.parametrize("code", ["engine_dead", "draining", "queue_full", "boom"])

@@ -7,6 +7,7 @@ account, our settings or the provider is not, and says nothing of our credential
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 from penstock.replica.engine import Call, Failed
@@ -115,6 +116,12 @@ def upstream(
     return ProviderFailed(failed, again=again)
 
 
+def operators(message: str, code: str, status: int = 502) -> ProviderFailed:
+    """What is as wrong at the next attempt, until whoever runs the deployment sees to it."""
+    failure = upstream(status, message, code)
+    return ProviderFailed(replace(failure.failed, fault="operator"))
+
+
 def throttled(message: str, code: str = "rate_limit_exceeded", after_ms: int = 0) -> ProviderFailed:
     """The provider takes no more from our account for now."""
     return upstream(429, message, code, again=True, retry_after_ms=after_ms)
@@ -127,7 +134,7 @@ def credentials() -> ProviderFailed:
         "The provider refused the credentials of this deployment, or there are none; whoever runs "
         "it has to see to them."
     )
-    return upstream(502, message, "upstream_credentials")
+    return operators(message, "upstream_credentials")
 
 
 def host_not_allowed(host: str) -> ProviderFailed:
@@ -136,13 +143,13 @@ def host_not_allowed(host: str) -> ProviderFailed:
         f"This node may send nothing to {host}: its --provider-hosts does not name it, or it is an"
         " address of a cloud's metadata service."
     )
-    return upstream(502, message, "upstream_host_not_allowed")
+    return operators(message, "upstream_host_not_allowed")
 
 
 def no_endpoint(path: str) -> ProviderFailed:
     """The provider does not serve what the deployment says it does."""
     message = f"The provider has no {path}: whoever runs this deployment has to see to base_url."
-    return upstream(502, message, "upstream_no_endpoint")
+    return operators(message, "upstream_no_endpoint")
 
 
 def too_large(most: int) -> ProviderFailed:
@@ -154,7 +161,7 @@ def too_large(most: int) -> ProviderFailed:
 def model_not_found(model: str) -> ProviderFailed:
     """The provider does not know the model that the deployment names; the client cannot mend it."""
     message = f"The provider has no model {model!r}, or the account may not use it."
-    return upstream(502, message, "upstream_model_not_found")
+    return operators(message, "upstream_model_not_found")
 
 
 def cut_short(what: str = "The provider's answer stopped before its end.") -> ProviderFailed:
@@ -169,6 +176,7 @@ __all__ = [
     "host_not_allowed",
     "model_not_found",
     "no_endpoint",
+    "operators",
     "prompt_too_long",
     "refused",
     "silent",

@@ -58,7 +58,8 @@ def refused(
     if status == 429:
         return _throttled(message, code, retry_after_ms)
     if status < 400:
-        return errors.upstream(502, f"The provider redirects (status {status}): see to base_url.")
+        message = f"The provider redirects (status {status}): see to base_url."
+        return errors.operators(message, "upstream_no_endpoint")
     told = status if status in (500, 502, 503, 504) else 502
     return errors.upstream(
         told,
@@ -73,7 +74,10 @@ def in_stream(error: object, clean: Clean) -> ProviderFailed:
     """An error that the provider told in its answer."""
     words = error_of(error)
     message = _text(words, "message", clean) or "The provider failed while it answered."
-    return errors.upstream(502, message, _kept(_text(words, "code", clean), "upstream_error"))
+    code = _kept(_text(words, "code", clean), "upstream_error")
+    if code == _QUOTA:
+        return errors.operators(message, code)
+    return errors.upstream(502, message, code)
 
 
 def error_of(body: object) -> dict[str, Any]:
@@ -86,12 +90,10 @@ def error_of(body: object) -> dict[str, Any]:
 
 
 def _throttled(message: str, code: str, retry_after_ms: int) -> ProviderFailed:
-    failure = errors.throttled(
-        message or "The provider takes no more requests of this account for now.",
-        _kept(code, "rate_limit_exceeded"),
-        retry_after_ms,
-    )
-    return ProviderFailed(failure.failed) if code == _QUOTA else failure
+    message = message or "The provider takes no more requests of this account for now."
+    if code == _QUOTA:  # until somebody pays
+        return errors.operators(message, code, 429)
+    return errors.throttled(message, _kept(code, "rate_limit_exceeded"), retry_after_ms)
 
 
 def _kept(code: str, otherwise: str) -> str:
