@@ -73,7 +73,9 @@ def test_a_key_is_shown_once_listed_and_revoked(asked_head: AskedHead) -> None:
         asked_head.run("keys", "create", "acme", "--expires-at", moment, "--json").stdout
     )
     assert other["expires_at"] == f"{moment}Z"
-    assert asked_head.run("keys", "revoke", "acme", key.id).stdout.endswith("is revoked\n")
+    assert asked_head.run("keys", "revoke", "acme", key.id).stdout.endswith(
+        "is revoked; answers that are under way with it go on to their end\n"
+    )
     left = json.loads(asked_head.run("keys", "list", "acme", "--json").stdout)
     assert [each["id"] for each in left] == [other["id"]]
 
@@ -154,3 +156,8 @@ def test_usage_that_cost_money_says_how_much(asked_head: AskedHead) -> None:
     shown = asked_head.run("usage").stdout
     assert "USD" in shown
     assert "0 completion tokens, $1.25" in " ".join(shown.split())
+    assert asked_head.run("usage", "--csv").stdout.splitlines() == [
+        "day,tenant,key,model,adapter,requests,rejected,prompt_tokens,cached_tokens,"
+        "completion_tokens,usd",
+        "2026-01-02,acme,key_1,cloud,,3,1,30,0,0,1.25",
+    ]

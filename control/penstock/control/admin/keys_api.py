@@ -38,7 +38,8 @@ def keys_api(tenants: TenantManager, clock: Clock) -> APIRouter:
 
     @router.delete("/{key_id}", status_code=status.HTTP_204_NO_CONTENT)
     async def revoke_key(tenant_id: str, key_id: str, caller: Operator) -> None:
-        """Nobody gets in with it any more, at any gateway."""
+        """Nobody gets in with it any more, at any gateway. Answers that are under way with it go on
+        to their end."""
         await tenants.revoke_key(tenant_id, key_id, caller.name)
 
     return router

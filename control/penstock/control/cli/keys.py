@@ -78,10 +78,12 @@ def revoke(
 ) -> None:
     """Let nobody in with a key any more, at any gateway, within a second.
 
+    Answers that are under way with it go on to their end.
+
     Example: penstock keys revoke acme key_3f9ac0d21b44
     """
     head.ask(lambda admin: admin.revoke_key(tenant, key))
-    typer.echo(json.dumps({"revoked": key}) if as_json else f"key {key} of {tenant} is revoked")
+    typer.echo(json.dumps({"revoked": key}) if as_json else _revoked(tenant, key))
 
 
 @keys.command()
@@ -105,6 +107,12 @@ def anonymous(
         say_json(told)
     else:
         typer.echo(f"requests without a key are {told.anonymous}")
+
+
+def _revoked(tenant: str, key: str) -> str:
+    return (
+        f"key {key} of {tenant} is revoked; answers that are under way with it go on to their end"
+    )
 
 
 def _row(it: KeyModel) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import sys
 from datetime import datetime
 from typing import Annotated
 
@@ -15,6 +17,8 @@ from penstock.control.cli.options import AsJson
 from penstock.control.cli.tables import Note, listing, show
 from penstock.control.state.spend import NANO
 
+CSV = ("day", "tenant", "key", "model", "adapter", "requests", "rejected", "prompt_tokens",
+       "cached_tokens", "completion_tokens", "usd")  # fmt: skip
 COLUMNS = ("day", "tenant", "key", "model", "requests", "rejected", "prompt", "cached",
            "completion")  # fmt: skip
 DAY = ["%Y-%m-%d"]
@@ -32,9 +36,12 @@ def usage(
         datetime | None,
         typer.Option("--to", formats=DAY, help="A day of UTC, included. Default: today."),
     ] = None,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Rows for a spreadsheet, without their sum.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show requests and tokens by day, tenant, key and model.
+    """Show requests and tokens by day, tenant, key and model, and their sum.
 
     A request without a key is of the tenant "-". Example: penstock usage acme --from 2026-11-01
     """
@@ -42,6 +49,9 @@ def usage(
     found = head.ask(lambda admin: admin.usage(tenant, first, last))
     if as_json:
         say_json(found)
+        return
+    if as_csv:
+        csv.writer(sys.stdout, lineterminator="\n").writerows([CSV, *map(_cells, found.rows)])
         return
     title = f"Usage from {found.first} to {found.last}"
     columns, row = (COLUMNS, _row) if not found.total.cost_nanousd else ((*COLUMNS, "USD"), _dear)
@@ -51,6 +61,12 @@ def usage(
 def _row(it: UsageRowModel) -> tuple[str, ...]:
     model = f"{it.model} ({it.adapter})" if it.adapter else it.model
     return (it.day.isoformat(), it.tenant or "-", it.key_id, model, *_numbers(it))
+
+
+def _cells(it: UsageRowModel) -> tuple[str, ...]:
+    """Empty for whoever came without a key, and for the base model."""
+    cost = f"{it.cost_nanousd / NANO:.9f}".rstrip("0").rstrip(".")
+    return (it.day.isoformat(), it.tenant, it.key_id, it.model, it.adapter, *_numbers(it), cost)
 
 
 def _dear(it: UsageRowModel) -> tuple[str, ...]:
