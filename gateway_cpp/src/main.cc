@@ -45,6 +45,7 @@
 namespace penstock {
 namespace {
 
+using control_plane::WithoutKeys;
 using std::chrono::milliseconds;
 
 constexpr int kCutShort = 1;  // requests were running at the drain's deadline, or at SIGQUIT
@@ -61,8 +62,6 @@ int say_error(const std::string& message, int exit_code) {
   std::cerr << "penstock-gateway: error: " << message << '\n';
   return exit_code;
 }
-
-using control_plane::WithoutKeys;
 
 // Whoever reaches this machine's own address is let in, and elsewhere only who is meant to be.
 WithoutKeys without_keys(const base::GatewayConfig& config) {
@@ -227,6 +226,7 @@ base::Result<base::Address> Gateway::serve_status() {
       .state = state_,
       .routes = routes_,
       .dispatchers = dispatchers_,
+      .usage = usage_,
       .doors = status_doors_,
       .bodies = bodies_,
       .answers = answers_,

@@ -31,7 +31,8 @@ from penstock.control.settings import HeadSettings
 data_dir, admin, rpc, gateway, metrics, binary = sys.argv[1:]
 settings = HeadSettings(
     data_dir=Path(data_dir), admin=admin, rpc=rpc, gateway=gateway, metrics=metrics,
-    gateway_binary=Path(binary), node="n1", zone="z1", cors_origins=("https://a.example", "https://b.example"),
+    gateway_binary=Path(binary), node="n1", zone="z1", client_addresses=False,
+    cors_origins=("https://a.example", "https://b.example"),
 )
 sys.exit(asyncio.run(run_head(settings)))
 """
@@ -103,6 +104,7 @@ async def test_the_gateway_is_told_which_pages_may_call(head: HeadWithGateway) -
     pid = (await head.ready_gateway())["pid"]
     command = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
     assert "--cors-origin https://a.example --cors-origin https://b.example" in command
+    assert "--no-client-addresses" in command
 
 
 async def test_the_gateway_is_told_where_it_is(head: HeadWithGateway) -> None:

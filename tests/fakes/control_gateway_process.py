@@ -27,7 +27,8 @@ def _exit(*_: object) -> NoReturn:
 
 def main() -> None:
     """Runs until SIGTERM."""
-    flags = dict(zip(sys.argv[1::2], sys.argv[2::2], strict=True))
+    words = zip(sys.argv[1:-1], sys.argv[2:], strict=True)
+    flags = {word: value for word, value in words if word.startswith("--")}
     signal.signal(signal.SIGTERM, _exit)
     try:
         clients, status = [_server(flags[name]) for name in ("--listen", "--metrics")]

@@ -58,6 +58,7 @@ def gateway_manager(
 def _flags(settings: HeadSettings) -> tuple[str, ...]:
     flags = ["--handover-ms", f"{HANDOVER.total_seconds() * 1000:.0f}"]
     flags += ["--open"] if settings.open_gateway else []
+    flags += [] if settings.client_addresses else ["--no-client-addresses"]
     for flag, place in (("--node", settings.node), ("--zone", settings.zone)):
         flags += [flag, place] if place else []
     if settings.cluster_token_file is not None:

@@ -116,6 +116,7 @@ class HeadSettings:
     gateway_threads: int | None = None  # None: the gateway's own default
     # Let the gateway listen beyond the loopback, for whoever reaches it.
     open_gateway: bool = False
+    client_addresses: bool = True  # in the gateway's log
     run_gateway: bool = True
     # What the local gateway shows its clients; None: it speaks plain HTTP.
     gateway_tls: GatewayTls | None = None

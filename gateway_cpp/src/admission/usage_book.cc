@@ -2,6 +2,16 @@
 
 namespace penstock::admission {
 
+UsageCounts& UsageCounts::operator+=(const UsageCounts& more) {
+  requests += more.requests;
+  rejected += more.rejected;
+  prompt_tokens += more.prompt_tokens;
+  completion_tokens += more.completion_tokens;
+  cached_tokens += more.cached_tokens;
+  cost_nanousd += more.cost_nanousd;
+  return *this;
+}
+
 UsageBook::View UsageBook::Before::view(const UsageKey& key) {
   return {key.tenant, key.key_id, key.deployment, key.adapter};
 }
@@ -22,13 +32,7 @@ void UsageBook::add(std::string_view tenant, std::string_view key_id, std::strin
                        UsageCounts{})
               .first;
   }
-  UsageCounts& counts = row->second;
-  counts.requests += more.requests;
-  counts.rejected += more.rejected;
-  counts.prompt_tokens += more.prompt_tokens;
-  counts.completion_tokens += more.completion_tokens;
-  counts.cached_tokens += more.cached_tokens;
-  counts.cost_nanousd += more.cost_nanousd;
+  row->second += more;
 }
 
 std::vector<UsageRow> UsageBook::totals() const {
@@ -37,6 +41,13 @@ std::vector<UsageRow> UsageBook::totals() const {
   rows.reserve(rows_.size());
   for (const auto& [key, counts] : rows_) rows.push_back({key, counts});
   return rows;
+}
+
+std::map<std::string, UsageCounts> UsageBook::by_tenant() const {
+  const std::lock_guard lock(mutex_);
+  std::map<std::string, UsageCounts> sums;
+  for (const auto& [key, counts] : rows_) sums[key.tenant] += counts;
+  return sums;
 }
 
 }  // namespace penstock::admission

@@ -32,6 +32,7 @@ struct UsageCounts {
   std::uint64_t cached_tokens = 0;  // of the prompt tokens
   std::uint64_t cost_nanousd = 0;   // billionths of a US dollar, as replicas report them
   bool operator==(const UsageCounts&) const = default;
+  UsageCounts& operator+=(const UsageCounts& more);
 };
 
 struct UsageRow {
@@ -46,6 +47,7 @@ class UsageBook {
   void add(std::string_view tenant, std::string_view key_id, std::string_view deployment,
            std::string_view adapter, const UsageCounts& more);
   std::vector<UsageRow> totals() const;  // since the book began, sorted
+  std::map<std::string, UsageCounts> by_tenant() const;
 
  private:
   // A key that is looked up without being copied.

@@ -86,9 +86,9 @@ auto text(std::string GatewayConfig::*field) {
   };
 }
 
-auto turned_on(bool GatewayConfig::*field) {
+auto turned(bool GatewayConfig::*field, bool to) {
   return [=](GatewayConfig& config, std::string_view /*none*/) -> std::string {
-    config.*field = true;
+    config.*field = to;
     return {};
   };
 }
@@ -189,13 +189,13 @@ std::span<const Flag> flags() {
       {"open", "",
        "serve whoever reaches it beyond loopback, too, until the first API key is made; without it "
        "requests without a key are answered 401 there",
-       turned_on(&C::open)},
+       turned(&C::open, true)},
       {"tls-cert", "PATH", "serves HTTPS with this certificate and the chain behind it, in PEM",
        text(&C::tls_cert)},
       {"tls-key", "PATH", "its private key; both are read again when they change, and at SIGHUP",
        text(&C::tls_key)},
       {"share-port", "", "listen beside another gateway on the same port, to take its place",
-       turned_on(&C::share_port)},
+       turned(&C::share_port, true)},
       {"metrics", "HOST:PORT", "serves /metrics, /livez and /readyz there; empty: nowhere",
        set_metrics},
       {"control", "HOST:PORT", "the head's Routes service; without it, only the kept snapshot",
@@ -245,6 +245,8 @@ std::span<const Flag> flags() {
        add_cors_origin},
       {"allow-host", "NAME", "a further name in Host, \".corp\" all below it; repeatable; '*': any",
        add_allowed_host},
+      {"no-client-addresses", "", "leave the addresses of clients out of the log",
+       turned(&C::client_addresses, false)},
       {"log-level", "LEVEL", "debug, info, warning or error (info)", set_log_level},
   };
   return kFlags;

@@ -66,6 +66,7 @@ struct GatewayConfig {
 
   std::vector<std::string> cors_origins;  // whose web pages may call: chat UIs; '*': any
   std::vector<std::string> allow_hosts;   // further names in Host; '*': any. Names it is reached by
+  bool client_addresses = true;           // in the log; turn off where they may not be kept
   Level log_level = Level::kInfo;
 };
 

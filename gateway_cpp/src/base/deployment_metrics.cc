@@ -5,9 +5,8 @@
 namespace penstock::base {
 namespace {
 
-constexpr std::array kOutcomeNames = {std::string_view("succeeded"), std::string_view("failed"),
-                                      std::string_view("rejected"), std::string_view("cancelled"),
-                                      std::string_view("invalid")};
+constexpr std::array<std::string_view, kOutcomes> kOutcomeNames = {
+    "succeeded", "failed", "rejected", "cancelled", "invalid"};
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <mutex>
@@ -22,6 +23,7 @@ enum class Outcome : std::uint8_t {
   kCancelled,  // the client left
   kInvalid,    // the client's fault
 };
+inline constexpr std::size_t kOutcomes = 5;
 std::string_view name(Outcome outcome);
 
 // Held by the shard that counts in it and by each request that does; see Metrics. Counted by the

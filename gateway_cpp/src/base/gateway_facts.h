@@ -18,6 +18,16 @@ struct DeploymentFacts {
   std::vector<std::pair<std::string_view, std::uint64_t>> ejections = {};  // by reason, since start
 };
 
+// What a tenant's requests have cost since the start.
+struct TenantFacts {
+  std::string tenant;         // empty: requests without a key
+  std::uint64_t limited = 0;  // refused by a limit of its own
+  std::uint64_t prompt_tokens = 0;
+  std::uint64_t completion_tokens = 0;
+  std::uint64_t cached_tokens = 0;  // of the prompt tokens
+  std::uint64_t cost_nanousd = 0;   // billionths of a US dollar
+};
+
 struct GatewayFacts {
   std::uint64_t snapshot_version = 0;
   bool control_connected = false;
@@ -25,6 +35,7 @@ struct GatewayFacts {
   std::uint64_t request_bytes_held = 0;  // of bodies, until their answers are made
   std::uint64_t answer_bytes_held = 0;   // of whole answers, until they are sent
   std::vector<DeploymentFacts> deployments = {};
+  std::vector<TenantFacts> tenants = {};  // the label of its own is not decided yet
 };
 
 }  // namespace penstock::base

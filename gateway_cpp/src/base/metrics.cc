@@ -53,6 +53,24 @@ const std::shared_ptr<DeploymentMetrics>& MetricsShard::deployment(std::string_v
   return part;
 }
 
+TenantMetrics& MetricsShard::tenant(std::string_view id) {
+  auto known = tenants_.find(id);
+  if (known != tenants_.end()) return known->second;
+  const std::string_view label = all_.tenant_label(id);
+  known = tenants_.find(label);
+  if (known != tenants_.end()) return known->second;
+  const std::lock_guard lock(tenants_mutex_);
+  return tenants_[std::string(label)];
+}
+
+std::string_view Metrics::tenant_label(std::string_view id) const {
+  if (id.empty()) return kWithoutKey;
+  const std::lock_guard lock(mutex_);
+  const auto known = tenants_.find(id);
+  if (known != tenants_.end()) return *known;
+  return tenants_.size() < kMostTenants ? *tenants_.emplace(id).first : kOtherTenants;
+}
+
 MetricsShard& Metrics::add_shard() {
   const std::lock_guard lock(mutex_);
   return shards_.emplace_back(*this);
@@ -84,7 +102,9 @@ std::string Metrics::render(const GatewayFacts& facts) const {
     const std::lock_guard lock(mutex_);
     for (const MetricsShard& shard : shards_) shards.push_back(&shard);
   }
-  return metrics_page(deployments(), shards, facts);
+  GatewayFacts labelled = facts;
+  for (TenantFacts& one : labelled.tenants) one.tenant = tenant_label(one.tenant);
+  return metrics_page(deployments(), shards, labelled);
 }
 
 std::uint64_t Metrics::bytes_sent() const {

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -30,7 +31,17 @@ std::string_view name(Phase phase);
 // The deployment label of requests that never came as far as a known name.
 inline constexpr std::string_view kUnknownDeployment = "unknown";
 
+// The tenant labels of requests without a key, and of tenants beyond those that have a label of
+// their own. No tenant has such a name.
+inline constexpr std::string_view kWithoutKey = "-";
+inline constexpr std::string_view kOtherTenants = "_other";
+
 class Metrics;
+
+// What one tenant's requests came to, as one I/O thread counts them.
+struct TenantMetrics {
+  std::array<Counter, kOutcomes> settled;  // by outcome
+};
 
 // All numbers of one I/O thread.
 class MetricsShard {
@@ -42,6 +53,16 @@ class MetricsShard {
   // The numbers of a deployment, made on first use. Owner thread only; a request keeps a copy, and
   // what it counts is shown as long as it does. The reference holds until the next call.
   const std::shared_ptr<DeploymentMetrics>& deployment(std::string_view name);
+
+  // The numbers of a tenant, or of all that have no label of their own; empty: requests without a
+  // key. Owner thread only.
+  TenantMetrics& tenant(std::string_view id);
+  // For readers of any thread: visit(label, numbers).
+  template <class Visit>
+  void each_tenant(const Visit& visit) const {
+    const std::lock_guard lock(tenants_mutex_);
+    for (const auto& [label, numbers] : tenants_) visit(label, numbers);
+  }
 
   Counter bytes_sent;  // to clients, as they are written
   Gauge connections;   // open client connections
@@ -70,6 +91,8 @@ class MetricsShard {
   Metrics& all_;
   std::unordered_map<std::string, std::shared_ptr<DeploymentMetrics>, Hash, std::equal_to<>>
       deployments_;
+  mutable std::mutex tenants_mutex_;  // the owner takes it to add a row, readers to walk the rows
+  std::unordered_map<std::string, TenantMetrics, Hash, std::equal_to<>> tenants_;  // by label
 };
 
 // One deployment over all shards, as the head is told it. Counts are since the start.
@@ -107,6 +130,10 @@ class Metrics {
   // Answer bytes written to clients since the start. Any thread.
   std::uint64_t bytes_sent() const;
 
+  // By which a tenant is told: its id, as long as there are labels left, which it then keeps as
+  // long as the process lives, so that no sum ever goes down. Any thread.
+  std::string_view tenant_label(std::string_view id) const;
+
   // Any thread. The "unknown" deployment is left out.
   std::vector<DeploymentTotals> totals() const;
 
@@ -117,7 +144,10 @@ class Metrics {
   void enlist(const std::shared_ptr<DeploymentMetrics>& part);
   Deployments deployments() const;
 
-  mutable std::mutex mutex_;  // guards the lists, not the numbers
+  static constexpr std::size_t kMostTenants = 200;
+
+  mutable std::mutex mutex_;                            // guards the lists, not the numbers
+  mutable std::set<std::string, std::less<>> tenants_;  // that have a label; never one less
   std::deque<MetricsShard> shards_;
   Deployments deployments_;
 };

@@ -239,6 +239,61 @@ class Standings {
   std::vector<std::pair<std::string, const DeploymentFacts*>> told_;
 };
 
+void add_tenant_ends(Exposition& page, std::span<const MetricsShard* const> shards) {
+  std::map<std::string, std::array<std::uint64_t, kOutcomes>> sums;
+  for (const MetricsShard* shard : shards) {
+    shard->each_tenant([&sums](const std::string& tenant, const TenantMetrics& numbers) {
+      for (std::size_t i = 0; i < kOutcomes; ++i) sums[tenant][i] += numbers.settled[i].value();
+    });
+  }
+  page.family("tenant_requests_total", "counter", "Requests settled, by tenant and outcome.");
+  for (const auto& [tenant, counts] : sums) {
+    for (std::size_t i = 0; i < kOutcomes; ++i) {
+      if (counts[i] == 0) continue;
+      page.sample(label("tenant", tenant) + "," + label("outcome", name(static_cast<Outcome>(i))),
+                  counts[i]);
+    }
+  }
+}
+
+struct TenantColumn {
+  std::string_view name;
+  std::string_view help;
+  std::uint64_t TenantFacts::*value;
+};
+constexpr std::array kTenantColumns = {
+    TenantColumn{"tenant_limited_total", "Requests refused by a limit of their tenant or key.",
+                 &TenantFacts::limited},
+    TenantColumn{"tenant_prompt_tokens_total", "Prompt tokens, as replicas report them.",
+                 &TenantFacts::prompt_tokens},
+    TenantColumn{"tenant_completion_tokens_total", "Completion tokens, likewise.",
+                 &TenantFacts::completion_tokens},
+    TenantColumn{"tenant_cached_tokens_total", "Prompt tokens that replicas found in their caches.",
+                 &TenantFacts::cached_tokens},
+};
+
+// Those that share a label are one row.
+std::map<std::string_view, std::uint64_t> sums_of(const std::vector<TenantFacts>& tenants,
+                                                  std::uint64_t TenantFacts::*value) {
+  std::map<std::string_view, std::uint64_t> sums;
+  for (const TenantFacts& one : tenants) sums[one.tenant] += one.*value;
+  return sums;
+}
+
+void add_tenants(Exposition& page, const std::vector<TenantFacts>& tenants) {
+  for (const TenantColumn& column : kTenantColumns) {
+    page.family(column.name, "counter", column.help);
+    for (const auto& [tenant, sum] : sums_of(tenants, column.value)) {
+      page.sample(label("tenant", tenant), sum);
+    }
+  }
+  constexpr double kNano = 1e-9;
+  page.family("tenant_cost_usd_total", "counter", "US dollars, where models have prices.");
+  for (const auto& [tenant, sum] : sums_of(tenants, &TenantFacts::cost_nanousd)) {
+    page.sample(label("tenant", tenant), static_cast<double>(sum) * kNano);
+  }
+}
+
 void add_facts(Exposition& page, const GatewayFacts& facts) {
   page.family("held_bytes", "gauge", "Bytes held of requests' bodies and of whole answers.");
   page.sample(label("of", "requests"), facts.request_bytes_held);
@@ -266,6 +321,8 @@ std::string metrics_page(const std::map<std::string, Metrics::Parts, std::less<>
   add_counters(page, rows);
   add_histograms(page, rows);
   Standings(facts, rows).add_to(page);
+  add_tenant_ends(page, shards);
+  add_tenants(page, facts.tenants);
   add_shards(page, shards);
   add_facts(page, facts);
   return page.take();

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#include "http/peer_address.h"
+
 namespace penstock::http {
 
 namespace {
@@ -41,6 +43,11 @@ Connection::Connection(runtime::Descriptor socket, const Shared& shared,
       timers_(shared.timers),
       write_timeout_(write_timeout) {
   gone_ = !registration_;
+}
+
+const std::string& Connection::client_address() {
+  if (client_address_.empty()) client_address_ = peer_address(socket_.number());
+  return client_address_;
 }
 
 void Connection::secure(std::unique_ptr<tls::Channel> channel, std::string_view behind_it) {

@@ -65,6 +65,9 @@ class Connection : public std::enable_shared_from_this<Connection>,
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
+  // Who is at its other end, without the port; looked up once. Empty: the system does not say.
+  const std::string& client_address();
+
   runtime::Signal& signal() { return signal_; }
   runtime::TimerWheel& timers() { return timers_; }
   // The client closed, or broke the connection, or abort() was called.
@@ -193,7 +196,8 @@ class Connection : public std::enable_shared_from_this<Connection>,
   runtime::TimerWheel& timers_;
   const std::chrono::milliseconds write_timeout_;
   runtime::Signal signal_;
-  std::string ahead_;  // of later requests
+  std::string ahead_;           // of later requests
+  std::string client_address_;  // empty: not looked up yet
   std::string_view probe_;
   std::unique_ptr<ProbeTimer> probing_;  // of a client that has ended its side, or may unseen
   std::optional<base::SteadyTime> behind_since_;  // the client has not caught up since

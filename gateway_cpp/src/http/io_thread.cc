@@ -25,7 +25,7 @@ IoThread::IoThread(const Shared& shared, unsigned index, int socket)
              .gateway_id = shared.config.id},
             {.index = index, .threads = shared.config.threads}, shared.dispatchers, metrics_,
             shared.log),
-      pages_(shared.metrics, shared.state, routes_, dispatchers_, shared.subscription,
+      pages_(shared.metrics, shared.state, routes_, dispatchers_, shared.usage, shared.subscription,
              {shared.bodies, shared.answers}),
       flow_({shared.clock, shared.log, shared.config, metrics_, shared.state, shared.suspects,
              timers_, parser_, routes_, dispatchers_, shared.usage, pool_, shared.aside,

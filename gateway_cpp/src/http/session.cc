@@ -299,6 +299,7 @@ Awaitable<void> Session::generate(const Found& found, const RequestHead& head, s
   ask.request_id = std::string(id);
   ask.client_request_id = std::string(callers_id(head));
   ask.traceparent = std::string(head.traceparent);
+  if (services_.config.client_addresses) ask.client = connection_->client_address();
   ask.endpoint = found.endpoint;
   ask.received = received_;
   ask.caller = std::move(*caller_);

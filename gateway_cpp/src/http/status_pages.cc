@@ -94,11 +94,13 @@ void append_deployment(std::string& body, const routing::DeploymentRoute& route,
 
 StatusPages::StatusPages(const base::Metrics& metrics, const runtime::GatewayState& state,
                          routing::RouteReader& routes, dispatch::DispatchReader& dispatchers,
-                         Subscription subscription, const Budgets& budgets)
+                         const admission::UsageBook& usage, Subscription subscription,
+                         const Budgets& budgets)
     : metrics_(metrics),
       state_(state),
       routes_(routes),
       dispatchers_(dispatchers),
+      usage_(usage),
       subscription_(std::move(subscription)),
       budgets_(budgets) {}
 
@@ -199,6 +201,14 @@ PageText StatusPages::metrics() const {
   facts.deployments.reserve(routes->deployments().size());
   for (const auto& [name, route] : routes->deployments()) {
     facts.deployments.push_back(facts_of(*route));
+  }
+  for (auto& [tenant, cost] : usage_.by_tenant()) {
+    facts.tenants.push_back({.tenant = tenant,
+                             .limited = cost.rejected,
+                             .prompt_tokens = cost.prompt_tokens,
+                             .completion_tokens = cost.completion_tokens,
+                             .cached_tokens = cost.cached_tokens,
+                             .cost_nanousd = cost.cost_nanousd});
   }
   return {200, kPrometheus, metrics_.render(facts)};
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "admission/tenants.h"
+#include "admission/usage_book.h"
 #include "base/error.h"
 #include "base/metrics.h"
 #include "control_plane/route_subscription.h"
@@ -36,7 +37,7 @@ class StatusPages {
 
   StatusPages(const base::Metrics& metrics, const runtime::GatewayState& state,
               routing::RouteReader& routes, dispatch::DispatchReader& dispatchers,
-              Subscription subscription, const Budgets& budgets);
+              const admission::UsageBook& usage, Subscription subscription, const Budgets& budgets);
 
   PageText live() const;
   // 503 with a reason while draining, without routes, and when no replica can be sent anything. The
@@ -69,6 +70,7 @@ class StatusPages {
   const runtime::GatewayState& state_;
   routing::RouteReader& routes_;
   dispatch::DispatchReader& dispatchers_;
+  const admission::UsageBook& usage_;
   const Subscription subscription_;
   const Budgets budgets_;
 };

@@ -38,6 +38,7 @@ class StatusThread {
     runtime::GatewayState& state;
     const routing::RouteTable& routes;
     const dispatch::Dispatchers& dispatchers;
+    const admission::UsageBook& usage;
     const Doors& doors;
     runtime::BodyBudget& bodies;
     const runtime::BodyBudget& answers;

@@ -78,6 +78,9 @@ struct RequestFlow::Exchange {
     record().client_request_id = ask.client_request_id;
     record().trace_id = trace_id;
     record().path = ask.endpoint->path;
+    record().tenant = account->caller().tenant->id;
+    record().key_id = account->caller().key_id;
+    record().client = ask.client;
     opening.news = &to.signal();
     opening.bytes = ask.body.size();
   }

@@ -39,6 +39,7 @@ struct Ask {
   std::string request_id;         // ours
   std::string client_request_id;  // the caller's own; empty: none
   std::string traceparent;        // as the client wrote it, whatever that is; empty: none
+  std::string_view client;        // its address, which lives longer; empty: not to be told
   const openai::Endpoint* endpoint = nullptr;  // that it came to: static, never null
   std::string body;
   runtime::BodyShare share;   // what the body holds of the budget; given back with it

@@ -72,6 +72,7 @@ void Settlement::last_byte() {
 void Settlement::failed(const base::Error& error) {
   record.outcome = outcome_of(error);
   record.error_code = error.code;
+  record.drop_reason = error.drop_reason;
 }
 
 std::chrono::nanoseconds Settlement::age() const { return clock_.steady_now() - received_; }
@@ -90,6 +91,7 @@ void Settlement::count(std::chrono::nanoseconds duration) {
   base::DeploymentMetrics& numbers = *deployment();
   if (opening_ != nullptr) numbers.in_flight.add(-1);
   numbers.settled(record.outcome, record.status);
+  metrics_.tenant(record.tenant).settled[static_cast<size_t>(record.outcome)].add();
   numbers.duration.observe(duration);
   if (record.attempts > elsewhere_) count_answer(numbers);
   for (size_t i = 0; i < base::kPhases; ++i) {
@@ -131,6 +133,9 @@ void Settlement::log_line(std::chrono::nanoseconds duration) {
              {"client_request_id", record.client_request_id},
              {"trace_id", record.trace_id},
              {"path", record.path},
+             {"tenant", record.tenant},
+             {"key_id", record.key_id},
+             {"client", record.client},
              {"deployment", record.deployment},
              {"adapter", record.adapter},
              {"model_version", record.model_version},
@@ -138,6 +143,7 @@ void Settlement::log_line(std::chrono::nanoseconds duration) {
              {"status", record.status},
              {"outcome", base::name(record.outcome)},
              {"error_code", record.error_code},
+             {"drop_reason", record.drop_reason},
              {"attempts", record.attempts},
              {"queue_wait_ms", record.queue_wait},
              {"estimated_wait_ms", record.estimated_wait.count()},

@@ -25,11 +25,15 @@ struct RequestRecord {
   std::string_view client_request_id;  // the caller's own; empty: none
   std::string_view trace_id;           // of the trace that it belongs to
   std::string_view path;               // of the endpoint: its first name, static
+  std::string_view tenant;             // whose it is; empty: it came without a key
+  std::string_view key_id;             // that it came with; empty: none
+  std::string_view client;             // the address that it came from; empty: not to be told
   std::string deployment;              // empty: never resolved
   std::string adapter;                 // "name@version"; empty: base model
   std::string model_version;           // as the replica told it; empty: it did not
   std::string replica;                 // the last one that it was sent to
   std::string error_code;              // empty: none
+  std::string drop_reason;             // as the client was told it; empty: admission let it in
   std::string_view degraded;           // why it is not what was asked for, static; empty: it is
   std::string rung;                    // that the answer is owed to: "trim", "fallback:mini-2"
   std::string asked;                   // the deployment that was asked for, where it is degraded

@@ -130,7 +130,8 @@ def test_the_commands_carry_what_was_wished() -> None:
     assert "--head 127.0.0.1:3" in node
     assert all("--node-id local" in command for command in (head, node))
     assert "--start-limit 1800 --adapter-cache-gib 20" in node
-    assert not {"--open", "--cors-origin", "--metrics"} & set(head_command(options))
+    unasked = {"--open", "--no-client-addresses", "--cors-origin", "--metrics"}
+    assert not unasked & set(head_command(options))
 
 
 def test_each_process_is_told_where_its_own_metrics_are() -> None:
@@ -149,12 +150,13 @@ def test_what_is_opened_is_handed_on() -> None:
         open_gateway=True,
         allow_hosts=("llm.lan",),
         cors_origins=("https://a.example", "https://b.example"),
+        client_addresses=False,
         allow_model_code=True,
         gateway_tls=GatewayTls(Path("/c.pem"), Path("/k.pem")),
     )
     head = " ".join(head_command(options))
     assert "--gateway-tls-cert /c.pem --gateway-tls-key /k.pem" in head
-    assert "--open --allow-host llm.lan" in head
+    assert "--open --no-client-addresses --allow-host llm.lan" in head
     assert "--cors-origin https://a.example --cors-origin https://b.example" in head
     assert node_command(options)[-1] == "--allow-model-code"
 

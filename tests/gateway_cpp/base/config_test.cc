@@ -91,11 +91,14 @@ TEST(Config, TellsWhatOnlyThisMachineReaches) {
 }
 
 TEST(Config, TakesFlagsWithoutAValueAndFlagsThatComeTwice) {
-  const auto config = parse({"--share-port", "--control=h:1", "--allow-host", "a.example",
-                             "--allow-host=b", "--metrics", "127.0.0.1:0"});
+  const auto config =
+      parse({"--share-port", "--control=h:1", "--allow-host", "a.example", "--allow-host=b",
+             "--metrics", "127.0.0.1:0", "--no-client-addresses"});
   ASSERT_TRUE(config.has_value()) << config.error().message;
   EXPECT_TRUE(config->share_port);
   EXPECT_FALSE(config->open);
+  EXPECT_FALSE(config->client_addresses);
+  EXPECT_TRUE(parse({"--control=h:1"})->client_addresses);
   EXPECT_EQ(config->allow_hosts, (std::vector<std::string>{"a.example", "b"}));
   EXPECT_EQ(config->metrics.text(), "127.0.0.1:0");
   EXPECT_EQ(message({"--open=yes"}), "--open takes no value");

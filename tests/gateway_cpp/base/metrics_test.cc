@@ -39,6 +39,30 @@ TEST(Metrics, SumsItsShards) {
   EXPECT_TRUE(has_line(page, "penstock_gateway_control_connected 1"));
 }
 
+TEST(Metrics, TellTenantsBySumsOfTheirOwnUpToABound) {
+  Metrics metrics;
+  MetricsShard& one = metrics.add_shard();
+  MetricsShard& two = metrics.add_shard();
+  const auto settle = [](MetricsShard& shard, const std::string& tenant) {
+    shard.tenant(tenant).settled[static_cast<std::size_t>(Outcome::kSucceeded)].add();
+  };
+  for (MetricsShard* shard : {&one, &two}) settle(*shard, "acme");
+  settle(one, "");
+  for (int i = 0; i < 1000; ++i) settle(i % 2 == 0 ? one : two, "t" + std::to_string(i));
+  const std::string page = metrics.render(
+      {.tenants = {{.tenant = "acme", .prompt_tokens = 5, .cost_nanousd = 1'500'000'000},
+                   {.tenant = "t998", .prompt_tokens = 1},
+                   {.tenant = "t999", .prompt_tokens = 2}}});
+  const std::string ends = "penstock_gateway_tenant_requests_total{tenant=\"";
+  EXPECT_TRUE(has_line(page, ends + R"(acme",outcome="succeeded"} 2)"));
+  EXPECT_TRUE(has_line(page, ends + R"(-",outcome="succeeded"} 1)"));
+  EXPECT_TRUE(has_line(page, ends + R"(t0",outcome="succeeded"} 1)"));
+  EXPECT_TRUE(has_line(page, ends + R"(_other",outcome="succeeded"} 801)"));
+  EXPECT_TRUE(has_line(page, R"(penstock_gateway_tenant_prompt_tokens_total{tenant="acme"} 5)"));
+  EXPECT_TRUE(has_line(page, R"(penstock_gateway_tenant_prompt_tokens_total{tenant="_other"} 3)"));
+  EXPECT_TRUE(has_line(page, R"(penstock_gateway_tenant_cost_usd_total{tenant="acme"} 1.5)"));
+}
+
 TEST(Metrics, CountsRungsByReasonAndName) {
   Metrics metrics;
   for (MetricsShard* shard : {&metrics.add_shard(), &metrics.add_shard()}) {

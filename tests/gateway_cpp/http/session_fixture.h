@@ -141,6 +141,7 @@ class SessionTest : public testing::Test {
                      state_,
                      routes_.routes(),
                      routes_.dispatch(),
+                     usage_,
                      [this] {
                        if (broken_) throw std::runtime_error("broken");
                        return control_plane::SubscriptionState();

@@ -34,11 +34,9 @@ class StatusPagesTest : public testing::Test {
   runtime::BodyBudget bodies_{1000};
   dispatch::BelievedRoutes routes_{clock_};
   control_plane::SubscriptionState subscription_;
-  StatusPages pages_{metrics_,
-                     state_,
-                     routes_.routes(),
-                     routes_.dispatch(),
-                     [this] { return subscription_; },
+  admission::UsageBook usage_;
+  StatusPages pages_{metrics_,           state_, routes_.routes(),
+                     routes_.dispatch(), usage_, [this] { return subscription_; },
                      {bodies_, bodies_}};
 };
 

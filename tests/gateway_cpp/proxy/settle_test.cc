@@ -83,6 +83,25 @@ TEST_F(SettleTest, CountsAttemptsWhereTheyWereMadeAndTheRungWhereItWasAsked) {
   EXPECT_EQ(degraded, 1U);
 }
 
+TEST_F(SettleTest, SaysWhoseRequestItWasAndWhyItWasRefused) {
+  {
+    Settlement settlement(clock_, log_.log(), shard_, state_, clock_.steady_now());
+    settlement.record.tenant = "acme";
+    settlement.record.key_id = "key_1";
+    settlement.record.client = "192.0.2.7";
+    auto error = base::make_error(base::Kind::kOverloaded, "full");
+    error.drop_reason = "queue_full";
+    settlement.failed(error);
+  }
+  const std::string line = log_.text();
+  for (const auto* told : {R"("tenant":"acme","key_id":"key_1","client":"192.0.2.7")",
+                           R"("error_code":"overloaded","drop_reason":"queue_full")"}) {
+    EXPECT_NE(line.find(told), std::string::npos) << line;
+  }
+  const auto rejected = static_cast<size_t>(base::Outcome::kRejected);
+  EXPECT_EQ(shard_.tenant("acme").settled[rejected].value(), 1U);
+}
+
 TEST_F(SettleTest, CountsARequestThatNeverGotANameAsUnknown) {
   {
     Settlement settlement(clock_, log_.log(), shard_, state_, clock_.steady_now());

@@ -99,6 +99,15 @@ OpenGateway = Annotated[
         " API key is made. Without it a request without a key is answered 401 there.",
     ),
 ]
+ClientAddresses = Annotated[
+    bool,
+    typer.Option(
+        "--client-addresses/--no-client-addresses",
+        envvar="PENSTOCK_CLIENT_ADDRESSES",
+        rich_help_panel=SECURITY_PANEL,
+        help="Whether the gateway's log says from which address each request came.",
+    ),
+]
 CorsOrigins = Annotated[
     list[str] | None,
     typer.Option(

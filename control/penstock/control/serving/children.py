@@ -163,6 +163,8 @@ def head_command(options: ServeOptions) -> list[str]:
         command += ["--gateway-tls-cert", str(tls.cert), "--gateway-tls-key", str(tls.key)]
     if options.open_gateway:
         command += ["--open"]
+    if not options.client_addresses:
+        command += ["--no-client-addresses"]
     for name in options.allow_hosts:
         command += ["--allow-host", name]
     for origin in options.cors_origins:

@@ -76,6 +76,7 @@ class ServeOptions:
     gateway_tls: GatewayTls | None = None  # None: plain HTTP
     open_gateway: bool = False  # listen beyond the loopback, for whoever reaches it
     allow_hosts: tuple[str, ...] = ()  # further names that gateway and admin API are called by
+    client_addresses: bool = True  # in the gateway's log
     cors_origins: tuple[str, ...] = ()  # of web pages that may call the gateway; "*": any
     allow_model_code: bool = False  # take engine arguments that run code which comes with a model
     start_limit: timedelta = START_LIMIT  # from a replica's start to ready, downloads included
