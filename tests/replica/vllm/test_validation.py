@@ -272,6 +272,29 @@ def test_without_the_body_class_names_are_known_by_their_form(
 
 
 @pytest.mark.parametrize(
+    ("location", "wrong", "param"),
+    [
+        ((0, "function", "arguments"), 7, "messages.1.tool_calls.0.function.arguments"),
+        ((0, "Call", "function", "str"), 5, "messages.1.tool_calls.0.function"),
+        ((1, "id"), [], "messages.1.tool_calls.1.id"),
+        ((1, "id"), None, "messages.1.tool_calls.1.id"),
+    ],
+)
+def test_what_is_wrong_deep_in_a_list_that_is_read_later_has_its_whole_path(
+    location: tuple[Any, ...], wrong: Any, param: str
+) -> None:
+    calls: list[Any] = [{"id": "a", "function": {"arguments": "{}"}} for _ in range(2)]
+    place: Any = calls
+    *way, last = [part for part in location if part not in ("Call", "str")]
+    for part in way:
+        place = place[part]
+    place[last] = wrong
+    body = {"messages": [{"role": "user", "content": "x"}, {"tool_calls": calls}]}
+    error = {"type": "string_type", "loc": location, "msg": "", "input": wrong}
+    assert validation.read([error], body).param == param
+
+
+@pytest.mark.parametrize(
     "value", [None, True, 1.5, "text", "\ud83d", {"a": 1}, [1], b"\xff", float("nan")]
 )
 def test_any_value_can_be_shown(value: Any) -> None:

@@ -109,11 +109,20 @@ def _start(errors: Sequence[Mapping[str, Any]], body: Any) -> tuple[tuple[str, .
         path, value = left.pop(0)
         inside = value.items() if isinstance(value, dict) else enumerate(value)
         left += [((*path, str(key)), one) for key, one in inside if isinstance(one, dict | list)]
-        if isinstance(value, list) and location[0] < len(value):
-            item = value[location[0]]
-            if item == wanted or (isinstance(item, dict) and wanted in item.values()):
-                return path, value
+        fits = isinstance(value, list) and location[0] < len(value)
+        if fits and _led(value, location) == wanted:
+            return path, value
     return (), None
+
+
+def _led(value: Any, location: Iterable[Any]) -> Any:
+    """What a location leads to from there; of its parts, names of types and a field that is
+    missing lead nowhere."""
+    for part in location:
+        here = isinstance(value, list) and isinstance(part, int) and part < len(value)
+        if here or (isinstance(value, dict) and part in value):
+            value = value[part]
+    return value
 
 
 def _parts(error: Mapping[str, Any]) -> tuple[Any, ...]:
