@@ -27,6 +27,8 @@ _MOST_CPU_S: Final = 1.0
         ("/v1/messages", {"messages": [{}] * _MANY, "max_tokens": 1}),
         ("/v1/messages/count_tokens", {"messages": [{}] * _MANY}),
         ("/v1/completions", {"prompt": [["x"]] * _MANY}),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": [{}] * 400_000}]}),
+        ("/v1/completions", {"prompt": [1] * 2_000_000}),
         ("/tokenize", {"messages": [{}] * _MANY}),
         ("/detokenize", {"tokens": [-1] * _MANY * 10}),
         ("/v1/completions", {"prompt": "x", "logit_bias": dict.fromkeys(map(str, range(50_000)))}),

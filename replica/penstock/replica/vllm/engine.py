@@ -30,7 +30,7 @@ from penstock.replica.engine import (
     LoadFigures,
     Sink,
 )
-from penstock.replica.vllm import checks, collector, environment, errors, facts
+from penstock.replica.vllm import checks, collector, elements, environment, errors, facts
 from penstock.replica.vllm.adapter_files import shapes_of
 from penstock.replica.vllm.adapters import VllmWeights
 from penstock.replica.vllm.answering import answer
@@ -121,7 +121,7 @@ class VllmEngine:
 
     async def answer(self, call: Call, sink: Sink) -> None:
         """Writes the answer into the sink; see the Protocol."""
-        if refusal := self._refusal(call):
+        if refusal := self._refusal(call) or await elements.refusal(call.body):
             sink.fail(refusal)
         elif call.adapter:
             await self._answer_with_adapter(call, sink)
