@@ -15,6 +15,8 @@ from penstock.control.errors import CannotStart, DataDirInUse
 
 log = logging.getLogger(__name__)
 
+LEAST_ROOM = 1 << 20  # bytes; a disk with less takes no transaction for long
+
 
 @contextmanager
 def owned(data_dir: Path) -> Iterator[None]:
@@ -61,6 +63,20 @@ def announce(data_dir: Path, addresses: Mapping[str, str]) -> None:
         scratch.replace(path)
     except OSError as error:
         log.warning("%s is not written, where this head serves stands nowhere: %s", path, error)
+
+
+def trouble(data_dir: Path) -> str:
+    """Why a head that runs cannot keep anything in its directory, or soon cannot; empty: it can."""
+    try:
+        disk = os.statvfs(data_dir)
+        store_path(data_dir).stat()
+    except OSError as error:
+        return f"the data directory {data_dir} is gone or cannot be read: {error.strerror}"
+    if disk.f_flag & os.ST_RDONLY:
+        return f"the data directory {data_dir} is read-only: nothing that changes is kept"
+    if disk.f_bavail * disk.f_frsize < LEAST_ROOM:
+        return f"the disk of the data directory {data_dir} is full: make room"
+    return ""
 
 
 @contextmanager

@@ -32,6 +32,7 @@ from penstock.control.data_dir import (
     cluster_token_path,
     owned,
     store_path,
+    trouble,
 )
 from penstock.control.errors import CannotStart
 from penstock.control.head_adapters import HeadAdapters, head_adapters
@@ -43,6 +44,7 @@ from penstock.control.managers.gateway_signs import GatewaySigns
 from penstock.control.managers.health import HealthManager
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.opening import look_around_then_act
+from penstock.control.managers.problem_watch import ProblemWatch
 from penstock.control.managers.proxies import GatewayManager
 from penstock.control.managers.routes import RouteManager
 from penstock.control.managers.shares import ShareManager
@@ -103,6 +105,7 @@ class _Head:
     gateway: GatewayManager | None
     admin: AdminServer
     metrics: HeadMetrics
+    watch: ProblemWatch
 
 
 @asynccontextmanager
@@ -118,20 +121,19 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         stack.callback(admin_listener.close)
         store = await _store(settings, stack)
         signs, traffic = GatewaySigns(clock), Traffic()
-        keeper, routes, metrics = _observed(store, clock, traffic)
+        keeper, routes, metrics, watch = _observed(settings, store, clock, traffic)
         await keeper.restore(listens=settings.take_over)
         placement = _placement(keeper, dialer, stack)
         adapters = await head_adapters(settings, keeper, placement, clock, stack)
         health = _health(settings, keeper, clock, dialer, stack)
         usage, spend = await _usage(keeper, store, clock, stack)
-        reports = GatewayReports(keeper, signs, clock, traffic)
         services = (
-            RoutesService(routes, reports, usage),
+            RoutesService(routes, GatewayReports(keeper, signs, clock, traffic), usage),
             _nodes(settings, keeper, health, adapters),
         )
         rpc_address = await _serve_rpc(settings, security, services, stack)
         gateway = gateway_manager(settings, rpc_address, keeper, signs, stack)
-        sources = AdminSources(traffic, spend, GrpcReplicaCaller(dialer), gateway)
+        sources = AdminSources(traffic, spend, GrpcReplicaCaller(dialer), gateway, watch.now)
         admin = await admin_server(
             settings, admin_listener, keeper, adapters, routes, store, clock, sources
         )
@@ -146,6 +148,7 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
             gateway,
             admin,
             metrics,
+            watch,
         )
 
 
@@ -164,20 +167,23 @@ def _placement(keeper: Keeper, dialer: Dialer, stack: AsyncExitStack) -> AgentPl
 
 
 def _observed(
-    store: SqliteStore, clock: SystemClock, traffic: Traffic
-) -> tuple[Keeper, RouteManager, HeadMetrics]:
-    """Who keeps the view and who tells routes, and what Prometheus is told of them."""
+    settings: HeadSettings, store: SqliteStore, clock: SystemClock, traffic: Traffic
+) -> tuple[Keeper, RouteManager, HeadMetrics, ProblemWatch]:
+    """Who keeps the view and who tells routes, what Prometheus is told of them, what is wrong."""
     cluster = Cluster()
     facts = HeadFacts(
         cluster.view,
         lambda: routes.current().version,
         traffic.totals,
         lambda: len(cluster.liveness.refused),
+        lambda: watch.latest(),
     )
     metrics = HeadMetrics(facts)
-    keeper = Keeper(cluster, TimedStore(store, clock, metrics), clock)
+    timed = TimedStore(store, clock, metrics)
+    keeper = Keeper(cluster, timed, clock)
     routes = RouteManager(keeper, clock)
-    return keeper, routes, metrics
+    watch = ProblemWatch(keeper, routes, timed, lambda: trouble(settings.data_dir), clock)
+    return keeper, routes, metrics, watch
 
 
 def _nodes(
@@ -268,6 +274,7 @@ async def _run(head: _Head, settings: HeadSettings) -> None:
             tasks.create_task(head.health.run()),
             tasks.create_task(head.routes.run()),
             tasks.create_task(head.usage.run()),
+            tasks.create_task(head.watch.run()),
             tasks.create_task(head.adapters.residence.run()),
             tasks.create_task(_serve_metrics(head, settings)),
         ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 
@@ -21,6 +22,7 @@ from penstock.control.managers.tokens import TokenManager, new_secret
 from penstock.control.managers.trials import ReplicaCaller
 from penstock.control.secrets_files import made_or_read
 from penstock.control.settings import LOOPBACK, HeadSettings, split_address
+from penstock.control.state.problems import Problem
 from penstock.control.state.traffic import Traffic
 from penstock.control.store.store import Store
 from penstock.control.supervision.clock import Clock
@@ -36,6 +38,7 @@ class AdminSources:
     spend: SpendManager
     replicas: ReplicaCaller
     gateways: GatewayManager | None
+    problems: Callable[[], Sequence[Problem]]
 
 
 async def admin_server(
@@ -64,6 +67,7 @@ async def admin_server(
         sources.replicas,
         sources.gateways,
         sources.traffic,
+        sources.problems,
     )
     app = admin_app(services, metadata.version("penstock"), hosts=_hosts(settings))
     return AdminServer(app, listener, settings.tls)

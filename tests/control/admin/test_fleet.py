@@ -7,12 +7,16 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.control.admin.app import admin_app
 from penstock.control.admin.audit_api import page
+from penstock.control.state.liveness import HeardNode
+from penstock.control.state.problems import Problem, ProblemKind
+from penstock.control.state.replica import Evidence, NodeId, NodeState, Resources
 from penstock.control.state.suspects import EngineDeath, Suspect, merged
 from penstock.control.state.tokens import Role
 from penstock.control.store.store import AuditEntry, Key
-from tests.control.admin.app_harness import Admin, assert_problem, running_admin
-from tests.fakes.control_values import NOON, node
+from tests.control.admin.app_harness import Admin, assert_problem, client_of, running_admin
+from tests.fakes.control_values import NOON, node, replica
 
 MINI = {"name": "mini", "engine": "simulated", "model": "penstock-mini"}
 FINGERPRINT = bytes(range(32))
@@ -43,6 +47,33 @@ async def test_a_drained_node_says_so_until_it_is_undone(admin: Admin) -> None:
     viewer = await admin.headers(Role.VIEWER)
     assert_problem(await admin.client.put(url, headers=viewer), 403)
     assert_problem(await admin.client.put("/admin/v1/nodes/none/drain"), 404, "'none'")
+
+
+async def test_a_node_is_forgotten_once_there_is_no_sign_of_life_of_it(admin: Admin) -> None:
+    url, live = "/admin/v1/nodes/n1", admin.keeper.cluster.liveness
+    answering = replica("r1").judged(Evidence.ANSWERS, NOON)
+    await admin.keeper.observe(
+        lambda view: view.with_node(node("n1")).with_replica(answering), "test"
+    )
+    live.nodes[NodeId("n1")] = HeardNode(admin.clock.steady(), Resources())
+    assert_problem(await admin.client.delete(url), 409, "is heard")
+    live.nodes.clear()
+    await admin.keeper.observe(lambda view: view.with_node(node("n1", NodeState.LOST)), "test")
+    assert_problem(await admin.client.delete(url), 409, "r1 answered")
+    await admin.keeper.observe(lambda view: view.with_replica(replica("r1")), "test")
+    assert (await admin.client.delete(url)).status_code == 204
+    view = admin.keeper.cluster.view()
+    assert (dict(view.nodes), dict(view.replicas)) == ({}, {})
+    assert_problem(await admin.client.delete(url), 404, "'n1'")
+
+
+async def test_what_is_wrong_is_one_list(admin: Admin) -> None:
+    wrong = Problem(ProblemKind.STORE, "head", "the store failed")
+    app = admin_app(replace(admin.services, problems=lambda: [wrong]), "1")
+    async with client_of(app) as client:
+        told = (await client.get("/admin/v1/status")).json()
+    expected = {"kind": "store", "subject": "head", "text": "the store failed"}
+    assert told == {"problems": [expected]}
 
 
 async def test_a_quarantined_request_is_listed_and_released(admin: Admin) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from penstock.control.admin.models import DeploymentModel
-from penstock.control.admin.version_api import RefusedModel, VersionModel
+from penstock.control.admin.status_api import ProblemModel
 from penstock.control.cli.status import (
     DEPLOYMENT_COLUMNS,
     GATEWAY_COLUMNS,
@@ -73,20 +74,20 @@ def test_an_error_is_broken_between_words_at_80_columns() -> None:
         assert text.count(words) == 2
 
 
-def test_a_head_that_holds_still_is_told_first() -> None:
-    head = VersionModel(
-        version="1",
-        snapshot_version=1,
-        cluster="c",
-        held="another head is in command",
-        routes_withheld="",
-        unreadable=["deployment/odd"],
-        refused=[RefusedModel(who="node n1 at h:1", why="another agent is live", since=NOW)],
+def test_what_is_wrong_is_told_first() -> None:
+    wrong = ProblemModel(
+        kind="node_silent", subject=f"node {EVERYTHING.replicas[0].node}", text="is not heard"
     )
-    text = shown(Everything([], [], [], [], head))
-    assert text.index("another head is in command") < text.index("Deployments")
-    assert "deployment/odd" in text
-    assert "node n1 at h:1 is not let in" in text
+    everything = replace(EVERYTHING, problems=[wrong])
+    text = shown(everything)
+    assert text.index(f"! {wrong.subject}: is not heard") < text.index("Deployments")
+    assert "ready, node silent" in text
+    assert to_json(everything)["problems"] == [wrong.model_dump()]
+
+
+def test_a_drained_node_is_shown_as_drained() -> None:
+    drained = node().model_copy(update={"draining": True})
+    assert "ready, drained" in shown(Everything([], [], [drained], []))
 
 
 def test_adapters_that_nobody_registered_are_told_with_what_to_do() -> None:

@@ -21,6 +21,7 @@ from penstock.control.admin.problems import install_problems
 from penstock.control.admin.quarantine_api import quarantine_api
 from penstock.control.admin.services import AdminServices
 from penstock.control.admin.spend_api import spend_api
+from penstock.control.admin.status_api import status_api
 from penstock.control.admin.tenants_api import TenantsApi
 from penstock.control.admin.tokens_api import tokens_api
 from penstock.control.admin.trial_api import trial_api
@@ -65,7 +66,7 @@ def _resources(services: AdminServices, version: str) -> APIRouter:
     api.include_router(spend_api(services.keeper, services.store, services.clock))
     api.include_router(trial_api(TrialManager(services.keeper, services.replicas)))
     api.include_router(lists_api(services.keeper.cluster))
-    api.include_router(nodes_api(services.keeper))
+    api.include_router(nodes_api(services.keeper, services.clock))
     api.include_router(gateways_api(services.gateways))
     aliases = AliasManager(services.keeper, services.routes, services.clock)
     api.include_router(AdaptersApi(services.adapters, services.adapter_scratch).router())
@@ -80,4 +81,5 @@ def _resources(services: AdminServices, version: str) -> APIRouter:
     api.include_router(audit_api(services.store))
     api.include_router(tokens_api(services.tokens))
     api.include_router(version_api(services, version))
+    api.include_router(status_api(services.problems))
     return api

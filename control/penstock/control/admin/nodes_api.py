@@ -7,11 +7,12 @@ from fastapi import APIRouter
 from penstock.control.admin.auth import Operator
 from penstock.control.admin.models import NodeModel
 from penstock.control.managers.keeper import Keeper
-from penstock.control.managers.node_drain import drain_node
+from penstock.control.managers.node_drain import drain_node, forget_node
 from penstock.control.store.store import Author
+from penstock.control.supervision.clock import Clock
 
 
-def nodes_api(keeper: Keeper) -> APIRouter:
+def nodes_api(keeper: Keeper, clock: Clock) -> APIRouter:
     """What operators may ask of a node."""
     router = APIRouter(prefix="/nodes", tags=["cluster"])
 
@@ -29,5 +30,11 @@ def nodes_api(keeper: Keeper) -> APIRouter:
     async def undo_drain(node_id: str, caller: Operator) -> NodeModel:
         """The node may have replicas again."""
         return await drained(node_id, caller.name, draining=False)
+
+    @router.delete("/{node_id}", status_code=204)
+    async def forget(node_id: str, caller: Operator) -> None:
+        """The node and its replicas are shown no longer: its machine is gone for good. Refused as
+        long as there is a sign of life of it."""
+        await forget_node(keeper, node_id, Author(caller.name, f"delete node {node_id}"), clock)
 
     return router

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from penstock.control.managers.routes import RouteManager
 from penstock.control.managers.spend import SpendManager
 from penstock.control.managers.tokens import TokenManager
 from penstock.control.managers.trials import ReplicaCaller
+from penstock.control.state.problems import Problem
 from penstock.control.state.traffic import Traffic
 from penstock.control.store.store import Store
 from penstock.control.supervision.clock import Clock
@@ -32,3 +34,4 @@ class AdminServices:
     replicas: ReplicaCaller
     gateways: GatewayReplacer | None = None  # None: the head runs no gateway
     traffic: Traffic = field(default_factory=Traffic)
+    problems: Callable[[], Sequence[Problem]] = tuple

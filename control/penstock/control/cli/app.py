@@ -10,7 +10,7 @@ import typer
 from penstock.control.cli.adapters import adapters
 from penstock.control.cli.aliases import alias
 from penstock.control.cli.deployments import change_settings, delete, deploy, scale
-from penstock.control.cli.fleet import drain, replace
+from penstock.control.cli.fleet import drain, nodes, replace
 from penstock.control.cli.keys import keys
 from penstock.control.cli.processes import head, node
 from penstock.control.cli.quarantine import quarantine
@@ -60,6 +60,7 @@ app.command(rich_help_panel="Changing", context_settings={"ignore_unknown_option
 app.command("set", rich_help_panel="Changing")(change_settings)
 for verb in (delete, drain, replace):
     app.command(rich_help_panel="Changing")(verb)
+app.add_typer(nodes, name="nodes", rich_help_panel="Changing")
 app.add_typer(adapters, name="adapters", rich_help_panel="Changing")
 app.add_typer(alias, name="alias", rich_help_panel="Changing")
 app.add_typer(quarantine, name="quarantine", rich_help_panel="Changing")

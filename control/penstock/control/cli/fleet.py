@@ -10,6 +10,22 @@ from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, say_json
 from penstock.control.cli.options import AsJson
 
+nodes = typer.Typer(no_args_is_help=True, help="Machines: forget those that are gone.")
+
+
+@nodes.command("delete")
+@asks_head("nodes delete")
+def delete_node(
+    head: Head,
+    node: Annotated[str, typer.Argument(help="Its id, as `penstock status` shows it.")],
+) -> None:
+    """Forget a node whose machine is gone for good, and the replicas that it had.
+
+    Example: penstock nodes delete gpu-7
+    """
+    head.ask(lambda admin: admin.delete_node(node))
+    typer.echo(f"{node} is forgotten; should it come back, it registers anew")
+
 
 @asks_head("drain")
 def drain(

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import typer
 from pydantic import BaseModel
 
 from penstock.control.admin.models import DeploymentModel, GatewayModel, NodeModel, ReplicaModel
+from penstock.control.admin.status_api import ProblemModel
 from penstock.control.admin.version_api import VersionModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head
 from penstock.control.cli.money import dollars
 from penstock.control.cli.options import AsJson
-from penstock.control.cli.tables import Note, Part, listing, notes, show
+from penstock.control.cli.tables import Part, listing, notes, show
 from penstock.control.outside.admin_client import AdminClient
+from penstock.control.state.problems import ProblemKind, shortened
 
 GIB = 1024**3
+SOMETHING_IS_WRONG = 2  # 1: nobody could be asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,27 +34,37 @@ class Everything:
     nodes: Sequence[NodeModel]
     gateways: Sequence[GatewayModel]
     head: VersionModel | None = None
+    problems: Sequence[ProblemModel] = ()
 
 
 @asks_head("status")
-def status(head: Head, as_json: AsJson = False) -> None:
-    """Show deployments, replicas, nodes and gateways.
+def status(
+    head: Head,
+    check: Annotated[
+        bool, typer.Option("--check", help="Exit with 2 where anything is wrong.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what is wrong, then deployments, replicas, nodes and gateways.
 
     \b
     Examples:
       penstock status
       penstock status --json | jq '.replicas[].state'
+      penstock status --check > /dev/null || echo "look at it"
       penstock status --admin 10.0.0.1:8081
     """
     everything = head.ask(_everything)
     if as_json:
         typer.echo(json.dumps(to_json(everything), indent=2))
-        return
-    show(*to_parts(everything))
+    else:
+        show(*to_parts(everything))
+    if check and everything.problems:
+        raise typer.Exit(SOMETHING_IS_WRONG)
 
 
 def to_json(everything: Everything) -> dict[str, object]:
-    """The four lists as the admin API gives them, and the head itself."""
+    """The lists as the admin API gives them, and the head itself."""
 
     def dumped(models: Iterable[BaseModel]) -> list[object]:
         return [model.model_dump(mode="json") for model in models]
@@ -58,6 +72,7 @@ def to_json(everything: Everything) -> dict[str, object]:
     head = everything.head
     return {
         "head": head.model_dump(mode="json") if head else None,
+        "problems": dumped(everything.problems),
         "deployments": dumped(everything.deployments),
         "replicas": dumped(everything.replicas),
         "nodes": dumped(everything.nodes),
@@ -68,15 +83,16 @@ def to_json(everything: Everything) -> dict[str, object]:
 def to_parts(everything: Everything) -> list[Part]:
     """Each list, with what a person wants to know first; reasons stand below."""
     deployments, replicas = everything.deployments, everything.replicas
+    unheard = {it.subject for it in everything.problems if it.kind == ProblemKind.NODE_SILENT}
     return [
-        *_alarms(everything.head),
+        *notes((f"! {it.subject}", it.text) for it in everything.problems),
         listing("Deployments", DEPLOYMENT_COLUMNS, map(_deployment, deployments)),
-        *notes((it.name, it.status.message) for it in deployments),
+        *notes((it.name, shortened(it.status.message)) for it in deployments),
         *notes((it.name, _unregistered(it)) for it in deployments),
         listing("Load", LOAD_COLUMNS, map(_load, deployments)),
         *_spends(deployments),
-        listing("Replicas", REPLICA_COLUMNS, map(_replica, replicas)),
-        *notes((it.id, it.last_error) for it in replicas),
+        listing("Replicas", REPLICA_COLUMNS, (_replica(it, unheard) for it in replicas)),
+        *notes((it.id, shortened(it.last_error)) for it in replicas),
         *notes((it.id, _doubts(it)) for it in replicas),
         listing("Nodes", NODE_COLUMNS, map(_node, everything.nodes)),
         listing("Gateways", GATEWAY_COLUMNS, map(_gateway, everything.gateways)),
@@ -93,20 +109,6 @@ def _spends(deployments: Sequence[DeploymentModel]) -> list[Part]:
         listing("Spend", SPEND_COLUMNS, map(_spend, found)),
         *notes((it.name, _resets(it)) for it in found),
     ]
-
-
-def _alarms(head: VersionModel | None) -> list[Note]:
-    """What an operator has to know before anything else."""
-    if head is None:
-        return []
-    skipped = ", ".join(head.unreadable)
-    found = (
-        ("the head holds still", head.held),
-        ("gateways keep older routes", head.routes_withheld),
-        ("not readable in the store", skipped),
-        *((f"{it.who} is not let in", it.why) for it in head.refused),
-    )
-    return notes(found)
 
 
 DEPLOYMENT_COLUMNS = ("name", "state", "ready", "engine", "model", "adapters")
@@ -170,8 +172,10 @@ def _duration(milliseconds: float) -> str:
 REPLICA_COLUMNS = ("id", "state", "node", "address", "pid", "restarts")
 
 
-def _replica(it: ReplicaModel) -> tuple[str, ...]:
-    return (it.id, it.state, it.node, it.address, _pid(it.pid), str(it.restarts))
+def _replica(it: ReplicaModel, unheard: Collection[str]) -> tuple[str, ...]:
+    old = f"node {it.node}" in unheard and it.state != "lost"
+    state = f"{it.state}, node silent" if old else it.state
+    return (it.id, state, it.node, it.address, _pid(it.pid), str(it.restarts))
 
 
 def _doubts(it: ReplicaModel) -> str:
@@ -186,7 +190,8 @@ NODE_COLUMNS = ("id", "state", "address", "pid", "cores", "GPUs", "memory free")
 
 def _node(it: NodeModel) -> tuple[str, ...]:
     memory = f"{it.memory_available_bytes / GIB:.1f} of {it.memory_bytes / GIB:.1f} GiB"
-    return (it.id, it.state, it.address, _pid(it.pid), str(it.cpus), str(it.gpus), memory)
+    state = f"{it.state}, drained" if it.draining else it.state
+    return (it.id, state, it.address, _pid(it.pid), str(it.cpus), str(it.gpus), memory)
 
 
 GATEWAY_COLUMNS = ("id", "state", "address", "pid", "restarts", "in flight", "queued", "requests")
@@ -208,4 +213,5 @@ async def _everything(admin: AdminClient) -> Everything:
         await admin.nodes(),
         await admin.gateways(),
         await admin.version(),
+        (await admin.status()).problems,
     )

@@ -55,6 +55,11 @@ class Keeper:
         """Whose messages ours are: the store's identity, at its newest transaction."""
         return self._stamp
 
+    @property
+    def takes_over(self) -> bool:
+        """Whether an operator asked for a take-over that is yet to come."""
+        return self._listens
+
     async def restore(self, *, listens: bool = False) -> None:
         """Takes up the view that the last head left behind, brought to today's format. `listens`:
         an operator asked for a take-over, see `listen_to_all`."""

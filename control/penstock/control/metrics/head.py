@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter as Counts
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from prometheus_client import (
@@ -18,6 +18,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from penstock.control.metrics.families import by_deployment, by_label, gauge
 from penstock.control.state.cluster import ClusterView, GatewayState
+from penstock.control.state.problems import Problem, ProblemKind
 from penstock.control.state.replica import NodeState, ReplicaState
 from penstock.control.state.traffic import Totals
 
@@ -34,6 +35,7 @@ class HeadFacts:
     snapshot_version: Callable[[], int]
     totals: Callable[[], Mapping[str, Totals]]
     refused_peers: Callable[[], int]
+    problems: Callable[[], Sequence[Problem]] = tuple
 
 
 class HeadMetrics:
@@ -109,6 +111,13 @@ class _Cluster:
             "penstock_head_refused_peers",
             "Node agents and gateways that ask to be let in, and are not: see the status.",
             self._facts.refused_peers(),
+        )
+        problems = Counts(problem.kind for problem in self._facts.problems())
+        yield by_label(
+            "penstock_head_problems",
+            "What `penstock status` tells of first, by kind.",
+            "kind",
+            {kind: problems[kind] for kind in ProblemKind},
         )
         yield from _counted(view)
         yield from _deployments(view)

@@ -16,6 +16,7 @@ from penstock.control.admin.models import (
 )
 from penstock.control.admin.quarantine_api import SuspectModel
 from penstock.control.admin.spend_models import SpendModel
+from penstock.control.admin.status_api import StatusModel
 from penstock.control.admin.trial_api import TrialModel
 from penstock.control.admin.version_api import VersionModel
 from penstock.control.errors import NotFound
@@ -36,6 +37,10 @@ class AdminClient(TenantClient, AdapterClient):
     async def version(self) -> VersionModel:
         """Which Penstock answers, and whether it is in command."""
         return self.read(await self.call("GET", "/version"), VersionModel)
+
+    async def status(self) -> StatusModel:
+        """What is wrong now."""
+        return self.read(await self.call("GET", "/status"), StatusModel)
 
     async def deployments(self) -> list[DeploymentModel]:
         """Every deployment with its status."""
@@ -114,6 +119,10 @@ class AdminClient(TenantClient, AdapterClient):
         """Has a node's replicas moved, or lets it have some again."""
         method = "DELETE" if undo else "PUT"
         return self.read(await self.call(method, f"/nodes/{quote(node_id)}/drain"), NodeModel)
+
+    async def delete_node(self, node_id: str) -> None:
+        """Forgets a node whose machine is gone."""
+        await self.call("DELETE", f"/nodes/{quote(node_id)}")
 
     async def replace_gateway(self, gateway_id: str) -> GatewayModel:
         """Starts another gateway in the place of this one; returns when it works."""

@@ -7,9 +7,10 @@ from enum import StrEnum
 
 from penstock.control.state.capacity import Room, devices_needed, takes_more
 from penstock.control.state.cluster import ClusterView
+from penstock.control.state.command import ADVICE
 from penstock.control.state.deployment import Deployment
 from penstock.control.state.engine_args import runs_model_code
-from penstock.control.state.replica import LIVE, Replica, ReplicaState
+from penstock.control.state.replica import LIVE, Evidence, Replica, ReplicaState
 from penstock.control.state.serving import is_current, serving
 
 
@@ -38,13 +39,20 @@ class DeploymentStatus:
 def status_of(view: ClusterView, deployment: Deployment) -> DeploymentStatus:
     """The status of one deployment as the view stands."""
     live = [r for r in view.replicas_for(deployment) if r.state in LIVE]
-    serves = serving(view, deployment)
+    serves = tuple(r for r in serving(view, deployment) if _runs(view, r))
     updated = [r for r in serves if is_current(deployment, r)]
     wanted = deployment.spec.replicas
     done = len(updated) == wanted == len(live)
     message = "" if done else _message(view, deployment, live, len(serves))
     phase = _phase(wanted, len(serves), live, done=done)
     return DeploymentStatus(phase, wanted, len(serves), len(updated), message)
+
+
+def _runs(view: ClusterView, replica: Replica) -> bool:
+    """Whether there is any sign of it: a head that holds still may remember what is long over."""
+    if view.held:
+        return replica.evidence in (Evidence.ANSWERS, Evidence.WEDGED)
+    return replica.evidence is not Evidence.GONE
 
 
 def _phase(wanted: int, ready: int, live: list[Replica], *, done: bool) -> DeploymentPhase:
@@ -60,7 +68,7 @@ def _phase(wanted: int, ready: int, live: list[Replica], *, done: bool) -> Deplo
 
 def _message(view: ClusterView, deployment: Deployment, live: list[Replica], ready: int) -> str:
     if view.held:
-        return f"this head holds still: {view.held}"
+        return f"this head holds still: {view.held.removesuffix(f': {ADVICE}')}"
     newest_first = sorted(live, key=lambda r: r.generation, reverse=True)
     for replica in newest_first:
         if replica.state in (ReplicaState.FAILED, ReplicaState.BACKOFF):
@@ -69,11 +77,19 @@ def _message(view: ClusterView, deployment: Deployment, live: list[Replica], rea
     if deployment.trouble:
         return deployment.trouble
     if not any(map(takes_more, view.nodes.values())):
-        return "no node is ready: start one with `penstock node`"
+        return _no_node(view)
     missing = deployment.spec.replicas - ready
     if len(live) < deployment.spec.replicas and Room(view).find(deployment) is None:
         return f"waiting for room: {_needs(view, deployment)}"
     return f"waiting for {missing} of {deployment.spec.replicas} replicas" if missing > 0 else ""
+
+
+def _no_node(view: ClusterView) -> str:
+    drained = sorted(n.id for n in view.nodes.values() if n.draining)
+    if not drained:
+        return "no node is ready: start one with `penstock node`"
+    undo = f"`penstock drain {drained[0]} --undo` lets it have replicas again"
+    return f"no node takes replicas: {', '.join(drained)} drained; {undo}"
 
 
 def _needs(view: ClusterView, deployment: Deployment) -> str:

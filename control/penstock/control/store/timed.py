@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
+from penstock.control.errors import StoreUnavailable
 from penstock.control.store.store import Author, Change, Contents, DocumentStore
 from penstock.control.supervision.clock import Clock
 
@@ -24,6 +25,12 @@ class TimedStore:
         self._store = store
         self._clock = clock
         self._observer = observer
+        self._failing = ""
+
+    @property
+    def failing(self) -> str:
+        """Why the last transaction failed; empty where it did not."""
+        return self._failing
 
     async def load(self) -> Contents:
         """As the store does."""
@@ -34,7 +41,10 @@ class TimedStore:
         began, failed = self._clock.monotonic(), True
         try:
             version = await self._store.apply(changes, author, at)
-            failed = False
+            failed, self._failing = False, ""
+        except StoreUnavailable as error:
+            self._failing = str(error)
+            raise
         finally:
             self._observer.written(self._clock.monotonic() - began, failed=failed)
         return version

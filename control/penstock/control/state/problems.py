@@ -1,0 +1,153 @@
+"""What an operator has to know before anything else: one list of what is wrong now.
+
+Pure: status, metrics and exit codes show the same list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from penstock.control.state.cluster import ClusterView, GatewayState
+from penstock.control.state.deployment import Deployment
+from penstock.control.state.liveness import Liveness
+from penstock.control.state.replica import LIVE, Node, NodeIntent, NodeState, ReplicaState
+from penstock.control.state.serving import is_current
+from penstock.control.state.status import DeploymentPhase, status_of
+
+# Heartbeats come each second: of a node that is not heard for longer, all that is shown is old.
+NOT_HEARD = timedelta(seconds=3)
+LONGEST_TEXT = 200  # characters of what an engine says
+
+
+class ProblemKind(StrEnum):
+    """What is wrong, as a label."""
+
+    TAKING_OVER = "taking_over"
+    HOLDS_STILL = "holds_still"
+    DATA_DIR = "data_dir"
+    STORE = "store"
+    ROUTES_WITHHELD = "routes_withheld"
+    UNREADABLE = "unreadable"
+    REFUSED_PEER = "refused_peer"
+    NODE_SILENT = "node_silent"
+    NODE_DRAINED = "node_drained"
+    GATEWAY = "gateway"
+    DEPLOYMENT_FAILED = "deployment_failed"
+    UPDATE_FAILED = "update_failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong: with what, and what to do."""
+
+    kind: ProblemKind
+    subject: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeadHealth:
+    """What is wrong with the head itself; empty where nothing is."""
+
+    data_dir: str = ""
+    store: str = ""
+    routes_withheld: str = ""
+    takes_over: bool = False  # it listens to everybody before it goes on
+
+
+def problems(
+    view: ClusterView, live: Liveness, head: HeadHealth, now: datetime
+) -> tuple[Problem, ...]:
+    """All of them, what concerns everything first."""
+    return (
+        *_of_head(view, head),
+        *(
+            Problem(ProblemKind.REFUSED_PEER, who, f"is not let in: {it.why}")
+            for who, it in sorted(live.refused.items())
+        ),
+        *(
+            each
+            for _, node in sorted(view.nodes.items())
+            for each in _of_node(view, live, node, now)
+        ),
+        *_of_gateways(view),
+        *(each for _, it in sorted(view.deployments.items()) for each in _of_deployment(view, it)),
+    )
+
+
+def shortened(text: str) -> str:
+    """What an engine says over several lines, as one that fits a list."""
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST_TEXT else f"{line[: LONGEST_TEXT - 1]}…"
+
+
+def _of_head(view: ClusterView, head: HeadHealth) -> Iterator[Problem]:
+    if head.takes_over:
+        text = "takes over: it listens to nodes and gateways for some seconds, then goes on"
+        yield Problem(ProblemKind.TAKING_OVER, "head", text)
+    elif view.held:
+        yield Problem(ProblemKind.HOLDS_STILL, "head", f"holds still: {view.held}")
+    if head.data_dir:
+        yield Problem(ProblemKind.DATA_DIR, "head", head.data_dir)
+    if head.store:
+        yield Problem(ProblemKind.STORE, "head", head.store)
+    if head.routes_withheld:
+        text = f"gateways keep older routes: {head.routes_withheld}"
+        yield Problem(ProblemKind.ROUTES_WITHHELD, "head", text)
+    if view.unreadable:
+        text = f"not readable in the store, and skipped: {', '.join(view.unreadable)}"
+        yield Problem(ProblemKind.UNREADABLE, "head", text)
+
+
+def is_unheard(node: Node, live: Liveness, now: datetime) -> bool:
+    """Whether what is shown of a node may be over."""
+    if node.state in (NodeState.SILENT, NodeState.LOST):
+        return True
+    expected = node.intent is NodeIntent.HANDING_OVER
+    return not expected and now - live.node_heard_at(node.id, node.since) > NOT_HEARD
+
+
+def _of_node(view: ClusterView, live: Liveness, node: Node, now: datetime) -> Iterator[Problem]:
+    mine = [r.id for r in view.replicas.values() if r.node == node.id and r.state in LIVE]
+    if is_unheard(node, live, now) and (mine or node.intent is not NodeIntent.LEAVING):
+        seconds = (now - live.node_heard_at(node.id, node.since)).total_seconds()
+        shown = f"; as it last said, it runs {', '.join(sorted(mine))}" if mine else ""
+        gone = f"if its machine is gone for good: `penstock nodes delete {node.id}`"
+        text = f"is not heard for {seconds:.0f} s{shown}; {gone}"
+        yield Problem(ProblemKind.NODE_SILENT, f"node {node.id}", text)
+    if node.draining:
+        left = f", {len(mine)} are still on it" if mine else ""
+        undo = f"`penstock drain {node.id} --undo` lets it have some"
+        text = f"is drained: it gets no replicas{left}; {undo}"
+        yield Problem(ProblemKind.NODE_DRAINED, f"node {node.id}", text)
+
+
+def _of_gateways(view: ClusterView) -> Iterator[Problem]:
+    bad = (GatewayState.UNRESPONSIVE, GatewayState.BACKOFF, GatewayState.SILENT)
+    for _, gateway in sorted(view.gateways.items()):
+        if gateway.state in bad:
+            said = f": {shortened(gateway.last_error)}" if gateway.last_error else ""
+            text = f"is {gateway.state}{said}"
+            yield Problem(ProblemKind.GATEWAY, f"gateway {gateway.id}", text)
+
+
+def _of_deployment(view: ClusterView, deployment: Deployment) -> Iterator[Problem]:
+    status, name = status_of(view, deployment), f"deployment {deployment.spec.name}"
+    if view.held or status.phase in (DeploymentPhase.READY, DeploymentPhase.STOPPED):
+        return
+    failing = any(
+        is_current(deployment, r) and r.state in (ReplicaState.FAILED, ReplicaState.BACKOFF)
+        for r in view.replicas_for(deployment)
+    )
+    text = shortened(status.message)
+    if status.phase is DeploymentPhase.FAILED:
+        yield Problem(ProblemKind.DEPLOYMENT_FAILED, name, f"does not serve: {text}")
+    elif status.ready and (failing or deployment.trouble):
+        text = f"serves as before, an update or another replica fails: {text}"
+        yield Problem(ProblemKind.UPDATE_FAILED, name, text)
+
+
+__all__ = ["HeadHealth", "Problem", "ProblemKind", "is_unheard", "problems", "shortened"]

@@ -1,0 +1,113 @@
+"""What an operator has to know first, from any state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
+from penstock.control.state.command import ADVICE
+from penstock.control.state.deployment import created
+from penstock.control.state.liveness import HeardNode, Liveness
+from penstock.control.state.problems import HeadHealth, Problem, ProblemKind, problems, shortened
+from penstock.control.state.replica import Evidence, NodeState, ReplicaState, Resources
+from penstock.control.state.status import status_of
+from tests.fakes.control_values import MINI, NOON, SECOND, UID, node, replica, spec
+
+GOOD = (
+    ClusterView()
+    .with_node(node())
+    .with_deployment(created(spec(), NOON, uid=UID))
+    .with_replica(replica("a"))
+)
+WELL = HeadHealth()
+
+
+def found(view: ClusterView, head: HeadHealth = WELL, *, seconds: int = 1) -> tuple[Problem, ...]:
+    live = Liveness()
+    live.nodes[node().id] = HeardNode(NOON, Resources())
+    return problems(view, live, head, NOON + seconds * SECOND)
+
+
+def one(view: ClusterView, head: HeadHealth = WELL, *, seconds: int = 1) -> Problem:
+    (problem,) = found(view, head, seconds=seconds)
+    return problem
+
+
+def test_where_all_is_well_there_is_nothing_to_tell() -> None:
+    assert found(GOOD) == ()
+
+
+@pytest.mark.parametrize(
+    ("health", "kind"),
+    [
+        (HeadHealth(data_dir="it is read-only"), ProblemKind.DATA_DIR),
+        (HeadHealth(store="it failed"), ProblemKind.STORE),
+        (HeadHealth(routes_withheld="it is read-only"), ProblemKind.ROUTES_WITHHELD),
+    ],
+)
+def test_what_fails_at_the_head_itself_is_told(health: HeadHealth, kind: ProblemKind) -> None:
+    problem = one(GOOD, health)
+    assert (problem.kind, problem.subject) == (kind, "head")
+
+
+def test_a_node_that_is_not_heard_is_told_before_its_replicas_are_given_up() -> None:
+    problem = one(GOOD, seconds=4)
+    assert (problem.kind, problem.subject) == (ProblemKind.NODE_SILENT, "node n1")
+    assert "not heard for 4 s; as it last said, it runs a" in problem.text
+    assert "penstock nodes delete n1" in problem.text
+
+
+def test_a_drained_node_is_told_and_so_is_how_to_undo_it() -> None:
+    problem = one(GOOD.with_node(replace(node(), draining=True)))
+    assert problem.kind is ProblemKind.NODE_DRAINED
+    assert "1 are still on it; `penstock drain n1 --undo`" in problem.text
+
+
+def test_what_waits_for_a_drained_node_says_so() -> None:
+    view = GOOD.with_node(replace(node(), draining=True)).without_replica(replica("a").id)
+    assert "n1 drained" in status_of(view, view.deployments[MINI]).message
+
+
+def test_a_gateway_that_does_not_work_is_told_with_its_words() -> None:
+    gateway = Gateway("gw-1", GatewayState.BACKOFF, last_error="no port")
+    problem = one(GOOD.with_gateway(gateway))
+    assert (problem.subject, problem.text) == ("gateway gw-1", "is backoff: no port")
+
+
+def test_a_deployment_that_does_not_serve_is_told_in_one_line() -> None:
+    broken = replica("a", ReplicaState.FAILED)
+    said = replace(broken.status, last_error="no such\n  parser\n" + "x" * 500)
+    problem = one(GOOD.with_replica(replace(broken, status=said)))
+    assert problem.kind is ProblemKind.DEPLOYMENT_FAILED
+    assert "a failed: no such parser xxx" in problem.text
+    assert "\n" not in problem.text
+    assert len(shortened(said.last_error)) == 200
+
+
+def test_an_update_that_fails_beside_what_serves_is_told() -> None:
+    view = GOOD.with_replica(replica("old", digest="old")).with_replica(
+        replica("a", ReplicaState.FAILED)
+    )
+    assert one(view).kind is ProblemKind.UPDATE_FAILED
+
+
+def test_a_head_that_holds_still_shows_no_replica_ready_that_gives_no_sign() -> None:
+    view = replace(GOOD, held=f"node n1 knows more: {ADVICE}")
+    assert status_of(view, view.deployments[MINI]).ready == 0
+    alive = view.with_replica(replica("a").judged(Evidence.ANSWERS, NOON))
+    assert status_of(alive, view.deployments[MINI]).ready == 1
+
+
+def test_a_take_over_that_is_under_way_is_told_instead_of_how_to_begin_it() -> None:
+    view = replace(GOOD, held=f"node n1 knows more: {ADVICE}")
+    assert "--take-over" in one(view).text
+    problem = one(view, HeadHealth(takes_over=True))
+    assert problem.kind is ProblemKind.TAKING_OVER
+    assert "--take-over" not in problem.text + status_of(view, view.deployments[MINI]).message
+
+
+def test_a_node_that_stopped_for_good_with_nothing_on_it_is_a_lost_one() -> None:
+    view = GOOD.without_replica(replica("a").id).with_node(node(state=NodeState.LOST))
+    assert one(view).kind is ProblemKind.NODE_SILENT
