@@ -147,6 +147,7 @@ void RouteSubscription::apply(const penstock::v1::RouteSnapshot& wire, RouteSour
   followers_.tenants.replace(tenants_of(wire), wire.keys_required() || closed, clock_.steady_now());
   followers_.dispatchers.follow(snapshot);
   followers_.routes.replace(snapshot);
+  followers_.dispatchers.close_left();
   followers_.suspects.merge(suspects_of(wire), clock_.wall_now());
   accepted_ = {.stamp = wire.stamp(), .version = wire.version()};
   set_state(wire, source);

@@ -14,7 +14,8 @@ Dispatchers::Dispatchers(const base::Clock& clock, routing::GatewayPlace place, 
     : clock_(clock),
       place_(std::move(place)),
       seed_(seed),
-      current_(std::make_shared<const ByUid>()) {}
+      current_(std::make_shared<const ByUid>()),
+      followed_(current_) {}
 
 void Dispatchers::follow(const routing::RouteSnapshot& snapshot) {
   std::map<std::pair<std::string, std::string>, std::vector<routing::ReplicaRoute>> replicas;
@@ -31,15 +32,25 @@ void Dispatchers::follow(const routing::RouteSnapshot& snapshot) {
     dispatcher->follow(route, replicas[{route.name, route.uid}]);
     next->emplace(key, std::move(dispatcher));
   }
-  std::shared_ptr<const ByUid> followed = next;
+  followed_ = std::make_shared<const ByUid>(*next);
+  next->insert(known->begin(), known->end());
+  publish(std::move(next));
+}
+
+void Dispatchers::close_left() {
+  const auto known = current();
+  publish(followed_);
+  for (const auto& [key, dispatcher] : *known) {
+    if (!followed_->contains(key)) dispatcher->close();
+  }
+}
+
+void Dispatchers::publish(std::shared_ptr<const ByUid> next) {
   {
     const std::lock_guard lock(mutex_);
     current_ = std::move(next);
   }
   generation_.fetch_add(1, std::memory_order_release);
-  for (const auto& [key, dispatcher] : *known) {
-    if (!followed->contains(key)) dispatcher->close();
-  }
 }
 
 void Dispatchers::advance() {

@@ -1,5 +1,6 @@
 // The dispatchers of all deployments in the routes. One Dispatchers for the process, owned by main;
-// follow() is called only by the subscription, before the routes that it follows are in force;
+// follow() is called only by the subscription, before the routes that it follows are in force, and
+// close_left() after that;
 // others look them up through a DispatchReader for each thread.
 #pragma once
 
@@ -26,8 +27,12 @@ class Dispatchers {
   Dispatchers& operator=(const Dispatchers&) = delete;
 
   // Deployments that stay keep their queues and what is known of their replicas. A replica whose
-  // uid is not its deployment's has other weights, and is left out.
+  // uid is not its deployment's has other weights, and is left out. Those that the snapshot has no
+  // more are kept for who still goes by the routes before it.
   void follow(const routing::RouteSnapshot& snapshot);
+  // The routes that were followed are in force: nobody finds the others any more, and who waits
+  // there is told.
+  void close_left();
   // Time goes by for all of them. Called by one thread, about ten times a second.
   void advance();
 
@@ -37,11 +42,14 @@ class Dispatchers {
   std::uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
 
  private:
+  void publish(std::shared_ptr<const ByUid> next);
+
   const base::Clock& clock_;
   const routing::GatewayPlace place_;
   std::uint64_t seed_;
   mutable std::mutex mutex_;  // guards current_
   std::shared_ptr<const ByUid> current_;
+  std::shared_ptr<const ByUid> followed_;  // of these, those that stay; the follower's thread only
   std::atomic<std::uint64_t> generation_{0};
 };
 

@@ -18,6 +18,7 @@ class BelievedRoutes {
   void replace(const routing::RouteSnapshot& snapshot) {
     dispatchers_.follow(snapshot);
     table_.replace(snapshot);
+    dispatchers_.close_left();
   }
   void advance() { dispatchers_.advance(); }
 

@@ -333,6 +333,25 @@ TEST(Dispatchers, KeepWhatIsKnownOfADeploymentWhileItsUidStays) {
   EXPECT_NE(routes.dispatch().of(deployment), first) << "a namesake";
 }
 
+TEST(Dispatchers, AreFoundByWhateverRoutesAreInForceWhileANameIsMadeAnew) {
+  test::FixedClock clock;
+  Dispatchers dispatchers(clock, {}, 1);
+  DispatchReader reader(dispatchers);
+  auto before = routing::deployment("mini");
+  before.uid = "one";
+  auto after = before;
+  after.uid = "two";
+  dispatchers.follow({.version = 1, .deployments = {before}, .replicas = {}});
+  dispatchers.close_left();
+  const auto first = reader.of(before);
+  dispatchers.follow({.version = 2, .deployments = {after}, .replicas = {}});
+  EXPECT_EQ(reader.of(before), first) << "the routes still name it";
+  EXPECT_NE(reader.of(after), nullptr) << "the routes may name it by now";
+  dispatchers.close_left();
+  EXPECT_EQ(reader.of(before), nullptr);
+  EXPECT_NE(reader.of(after), nullptr);
+}
+
 TEST(Dispatchers, LeaveOutAReplicaOfANamesake) {
   test::FixedClock clock;
   BelievedRoutes routes(clock);
