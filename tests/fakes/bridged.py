@@ -15,6 +15,7 @@ from penstock.replica.bridge import Bridge
 from penstock.replica.engine import (
     Call,
     Chunk,
+    Death,
     EngineFacts,
     EngineKind,
     Event,
@@ -84,9 +85,9 @@ class FakeEngine:
     async def probe(self) -> None:
         return
 
-    async def died(self) -> str:
+    async def died(self) -> Death:
         await asyncio.Event().wait()
-        return ""
+        return Death("")
 
     @property
     def adapters(self) -> AdapterTable:

@@ -14,6 +14,7 @@ from penstock.replica.endings import EngineHung
 from penstock.replica.engine import (
     Call,
     Chunk,
+    Death,
     EngineError,
     EngineFacts,
     EngineKind,
@@ -89,7 +90,7 @@ class FakeEngine:
             case "hangs":
                 await asyncio.Event().wait()
 
-    async def died(self) -> str:
+    async def died(self) -> Death:
         raise NotImplementedError
 
     @property

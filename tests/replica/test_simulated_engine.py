@@ -98,7 +98,7 @@ async def test_a_probe_returns_while_the_engine_lives() -> None:
 async def test_a_probe_of_an_engine_that_cannot_answer_raises() -> None:
     async with running() as engine, asyncio.timeout(10):
         engine._die(0, b"struck")
-        assert await engine.died() == "struck"
+        assert str(await engine.died()) == "struck"
         with pytest.raises(EngineError, match="struck"):
             await engine.probe()
 

@@ -1,9 +1,9 @@
 #include "admission/suspects.h"
 
 #include <algorithm>
-#include <array>
-#include <ctime>
 #include <functional>
+
+#include "base/date_text.h"
 
 namespace penstock::admission {
 namespace {
@@ -15,19 +15,12 @@ constexpr seconds kForgetInterval{1};
 constexpr seconds kShortestWait{1};
 constexpr seconds kLongestWait{60};
 
-std::string utc_text(base::WallTime time) {
-  const std::time_t seconds = base::WallTime::clock::to_time_t(time);
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
-  std::array<char, 32> text{};
-  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts)};
-}
-
 base::Error quarantined(const Fingerprint& fingerprint, base::WallTime until) {
   auto error = base::make_error(
       base::Kind::kQuarantined,
-      "Engines died twice while they answered this very request, so it is refused until " +
-          utc_text(until) + ". Its fingerprint is " + fingerprint.hex() +
+      "Engines died again and again while they answered this very request, and it alone was there "
+      "each time, so it is refused until " +
+          base::date_text(until) + ". Its fingerprint is " + fingerprint.hex() +
           "; an operator can release it at /admin/v1/quarantine. Other requests are not affected.");
   error.drop_reason = "quarantined";
   return error;
@@ -118,10 +111,12 @@ void Suspects::leave(const Fingerprint& fingerprint) {
   aboard_.erase(fingerprint);
 }
 
-void Suspects::died(Suspect suspect, const std::vector<std::string>& replica_ids,
-                    base::WallTime now) {
+void Suspects::died(Suspect suspect, base::WallTime now) {
   suspect.until = now + quarantine_;
-  for (const std::string& id : replica_ids) suspect.deaths.push_back({id, now, gateway_id_});
+  for (EngineDeath& death : suspect.deaths) {
+    death.at = now;
+    death.gateway_id = gateway_id_;
+  }
   {
     const std::lock_guard lock(mutex_);
     table_.add(suspect);
@@ -131,9 +126,12 @@ void Suspects::died(Suspect suspect, const std::vector<std::string>& replica_ids
   changed_();
 }
 
-void Suspects::answered(const Fingerprint& fingerprint) {
-  const std::lock_guard lock(mutex_);
-  table_.clear(fingerprint);
+void Suspects::answered(const Fingerprint& fingerprint, base::WallTime now) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!table_.clear(fingerprint, now)) return;
+  }
+  changed_();
 }
 
 void Suspects::merge(const std::vector<Suspect>& shown, base::WallTime now) {

@@ -77,9 +77,11 @@ class Suspects {
                                      std::span<const std::string_view> replica_ids,
                                      base::SteadyTime now) const;
 
-  // Engines died under it, seen here and now. Its gateway, times and term are filled in.
-  void died(Suspect suspect, const std::vector<std::string>& replica_ids, base::WallTime now);
-  void answered(const Fingerprint& fingerprint);
+  // Engines died under it, seen here and now: the deaths' gateway and times are filled in, and its
+  // term.
+  void died(Suspect suspect, base::WallTime now);
+  // It was answered whole: from now on it is clear, here and, once the head has heard, everywhere.
+  void answered(const Fingerprint& fingerprint, base::WallTime now);
 
   void merge(const std::vector<Suspect>& shown, base::WallTime now);
   std::vector<Suspect> unshown(base::WallTime now);

@@ -14,6 +14,33 @@ std::int64_t to_ms(base::WallTime time) {
 
 base::WallTime from_ms(std::int64_t ms) { return base::WallTime(milliseconds(ms)); }
 
+penstock::v1::EngineEnd to_wire(admission::EngineEnd end) {
+  switch (end) {
+    case admission::EngineEnd::kCrashed:
+      return penstock::v1::ENGINE_END_CRASHED;
+    case admission::EngineEnd::kKilled:
+      return penstock::v1::ENGINE_END_KILLED;
+    case admission::EngineEnd::kHung:
+      return penstock::v1::ENGINE_END_HUNG;
+    case admission::EngineEnd::kLost:
+      break;
+  }
+  return penstock::v1::ENGINE_END_LOST;
+}
+
+admission::EngineEnd from_wire(penstock::v1::EngineEnd end) {
+  switch (end) {
+    case penstock::v1::ENGINE_END_KILLED:
+      return admission::EngineEnd::kKilled;
+    case penstock::v1::ENGINE_END_HUNG:
+      return admission::EngineEnd::kHung;
+    case penstock::v1::ENGINE_END_LOST:
+      return admission::EngineEnd::kLost;
+    default:
+      return admission::EngineEnd::kCrashed;
+  }
+}
+
 }  // namespace
 
 std::vector<admission::Suspect> suspects_of(const penstock::v1::RouteSnapshot& snapshot) {
@@ -27,8 +54,10 @@ std::vector<admission::Suspect> suspects_of(const penstock::v1::RouteSnapshot& s
     suspect.deployment_uid = wire.deployment_uid();
     suspect.path = wire.path();
     suspect.until = from_ms(wire.until_ms());
+    suspect.answered = from_ms(wire.answered_ms());
     for (const auto& death : wire.deaths()) {
-      suspect.deaths.push_back({death.replica_id(), from_ms(death.at_ms()), death.gateway_id()});
+      suspect.deaths.push_back({death.replica_id(), from_ms(death.at_ms()), death.gateway_id(),
+                                from_wire(death.end()), death.shared()});
     }
     suspects.push_back(std::move(suspect));
   }
@@ -44,11 +73,14 @@ void add_suspects(const std::vector<admission::Suspect>& suspects,
     wire.set_deployment_uid(suspect.deployment_uid);
     wire.set_path(suspect.path);
     wire.set_until_ms(to_ms(suspect.until));
+    wire.set_answered_ms(to_ms(suspect.answered));
     for (const admission::EngineDeath& death : suspect.deaths) {
       penstock::v1::EngineDeath& out = *wire.add_deaths();
       out.set_replica_id(death.replica_id);
       out.set_at_ms(to_ms(death.at));
       out.set_gateway_id(death.gateway_id);
+      out.set_end(to_wire(death.end));
+      out.set_shared(death.shared);
     }
   }
 }

@@ -127,7 +127,19 @@ void RequestFlow::note_success(Exchange& x) {
       .prompt_tokens = usage.prompt_tokens + x.attempt->call->head().trimmed_tokens,
       .completion_tokens = usage.completion_tokens};
   x.dispatcher->note_answer(*x.attempt->target.replica, cost, x.wanted.estimate);
-  if (x.suspect) parts_.suspects.answered(*x.fingerprint);
+  clear(x);
+}
+
+// Whatever engines died with the request aboard was not its doing. One that is hashed at the side
+// may not be known yet: another answer will tell.
+void RequestFlow::clear(Exchange& x) {
+  if (parts_.suspects.empty() || x.route.deployment->managed) return;
+  if (!x.fingerprint && x.job && x.job->done()) x.fingerprint = x.job->fingerprint;
+  if (!x.fingerprint && !x.large && !x.job) {
+    x.fingerprint =
+        admission::fingerprint_of(x.route.deployment->uid, x.ask.endpoint->path, x.ask.body);
+  }
+  if (x.fingerprint) parts_.suspects.answered(*x.fingerprint, parts_.clock.wall_now());
 }
 
 // What the answer cost, as far as its replica has said so.

@@ -1,5 +1,7 @@
 #include "proxy/failover.h"
 
+#include <string_view>
+
 namespace penstock::proxy {
 
 namespace {
@@ -7,16 +9,32 @@ namespace {
 using Source = upstream::CallFailure::Source;
 
 bool may_retry(const upstream::CallFailure& failure) {
-  if (engine_died(failure) || failure.error.fault() == v1::FAULT_CLIENT) return false;
+  if (failure.error.fault() == v1::FAULT_CLIENT) return false;
   return failure.source != Source::kReplica ||
          failure.error.retry() == v1::RETRY_BEFORE_FIRST_TOKEN;
+}
+
+constexpr std::string_view kDead = "engine_dead";
+constexpr std::string_view kKilled = "engine_killed";
+constexpr std::string_view kHung = "engine_hung";
+
+// As the replica that was there said; of one that is gone nobody knows.
+admission::EngineEnd end_of(const upstream::CallFailure& failure) {
+  if (failure.source != Source::kReplica) return admission::EngineEnd::kLost;
+  if (failure.error.code() == kKilled) return admission::EngineEnd::kKilled;
+  return failure.error.code() == kHung ? admission::EngineEnd::kHung
+                                       : admission::EngineEnd::kCrashed;
 }
 
 }  // namespace
 
 bool engine_died(const upstream::CallFailure& failure) {
   const auto& code = failure.error.code();
-  return failure.source == Source::kReplica && (code == "engine_dead" || code == "engine_hung");
+  return failure.source == Source::kReplica && (code == kDead || code == kKilled || code == kHung);
+}
+
+bool engine_died_with(const upstream::CallFailure& failure) {
+  return engine_died(failure) && failure.error.retry() != v1::RETRY_BEFORE_FIRST_TOKEN;
 }
 
 void Failover::elsewhere() {
@@ -29,8 +47,8 @@ void Failover::elsewhere() {
 
 Next Failover::after(const upstream::CallFailure& failure, bool has_engine) {
   reached_any_ = reached_any_ || failure.source != Source::kUnreachable;
-  const bool died = has_engine && (failure.source == Source::kLost || engine_died(failure));
-  if (died) deaths_.push_back(tried_.back());
+  const bool died = has_engine && (failure.source == Source::kLost || engine_died_with(failure));
+  if (died) deaths_.push_back({.replica_id = tried_.back().value, .end = end_of(failure)});
   if (!may_retry(failure) || tried_.size() >= kMaxAttempts || (died && is_deadly())) {
     return Next::kGiveUp;
   }

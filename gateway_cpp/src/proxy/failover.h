@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "admission/suspect_table.h"
 #include "routing/route_snapshot.h"
 #include "routing/traits.h"
 #include "upstream/call.h"
@@ -31,9 +32,9 @@ class Failover {
   Next after(const upstream::CallFailure& failure, bool has_engine = true);
 
   std::span<const routing::ReplicaId> tried() const { return tried_; }
-  // Those of the deployment that died with the request on board. One that was just lost is chance;
-  // when an engine died, or two were lost, the request is a suspect.
-  std::span<const routing::ReplicaId> deaths() const { return deaths_; }
+  // Of the deployment's replicas, with the request on board. One that was just lost is chance; when
+  // an engine died, or two were lost, the request is a suspect.
+  const std::vector<admission::EngineDeath>& deaths() const { return deaths_; }
   // So many died with it, of all deployments, that it is no chance.
   bool is_deadly() const { return deaths_elsewhere_ + deaths_.size() >= kMaxDeaths; }
   // With all deployments.
@@ -45,14 +46,15 @@ class Failover {
  private:
   std::vector<routing::ReplicaId> tried_;
   unsigned elsewhere_ = 0;  // attempts with other deployments
-  std::vector<routing::ReplicaId> deaths_;
+  std::vector<admission::EngineDeath> deaths_;
   unsigned deaths_elsewhere_ = 0;
   bool reached_any_ = false;
 };
 
-// The replica's engine died or hung with the call on it. Such a call goes to no other replica: it
-// may be what kills them.
+// The replica's engine died or hung.
 bool engine_died(const upstream::CallFailure& failure);
+// And it had the call. Such a call goes to no other replica: it may be what kills them.
+bool engine_died_with(const upstream::CallFailure& failure);
 
 // What a failure says against the replica; nothing if it is the request's fault, or the replica
 // only has no room, goes away or cannot load the adapter.

@@ -210,6 +210,7 @@ class RequestFlow {
   void note_written(Exchange& x, uint64_t bytes);
   void note_silence(Exchange& x);
   void note_success(Exchange& x);
+  void clear(Exchange& x);
   AnswerHead head_of(const Exchange& x, unsigned status, std::string_view content_type) const;
   void begin_stream(Exchange& x, std::string_view content_type);
   void tell_late(Exchange& x);

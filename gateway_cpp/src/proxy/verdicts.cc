@@ -43,7 +43,7 @@ Awaitable<Next> RequestFlow::note_failure(Exchange& x) {
   if (const auto against = blame_of(failure)) blame(x, *against, failure.error.message());
   const Next next = x.failover.after(failure, !x.route.deployment->managed);
   const bool lost = failure.source == upstream::CallFailure::Source::kLost;
-  const bool guilty = engine_died(failure) || (lost && (x.failover.is_deadly() || x.suspect));
+  const bool guilty = engine_died_with(failure) || (lost && (x.failover.is_deadly() || x.suspect));
   if (!guilty || x.route.deployment->managed) co_return next;
   x.guilty = true;
   co_await know_fingerprint(x);
@@ -68,23 +68,24 @@ void RequestFlow::suspect(Exchange& x) {
                              .deployment = route.name,
                              .deployment_uid = route.uid,
                              .path = std::string(x.ask.endpoint->path),
-                             .deaths = {},
+                             .deaths = x.failover.deaths(),
                              .until = {}};
-  std::vector<std::string> replicas;
-  for (const auto& id : x.failover.deaths()) replicas.push_back(id.value);
   parts_.log.warning("a request was aboard an engine that died",
                      {{"request_id", x.ask.request_id},
                       {"fingerprint", suspect.fingerprint.hex()},
                       {"deployment", route.name},
                       {"replica_id", x.attempt->target.id},
-                      {"deaths", replicas.size()}});
-  parts_.suspects.died(std::move(suspect), replicas, parts_.clock.wall_now());
+                      {"deaths", suspect.deaths.size()}});
+  parts_.suspects.died(std::move(suspect), parts_.clock.wall_now());
 }
 
 base::Error RequestFlow::failure_error(const Exchange& x) {
   const upstream::CallFailure& failure = x.attempt->call->failure();
-  if (!engine_died(failure)) return to_error(failure.error);
-  auto error = base::make_error(base::Kind::kEngineDead, failure.error.message());
+  auto error = engine_died_with(failure)
+                   ? base::make_error(base::Kind::kEngineDead, failure.error.message())
+                   : to_error(failure.error);
+  if (!engine_died(failure)) return error;
+  error.code = "engine_dead";  // clients need not know how
   error.retry_after = back_in(x);
   return error;
 }

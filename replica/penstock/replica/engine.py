@@ -130,6 +130,23 @@ class Failed:
 Event = Head | Chunk | Finished | Failed
 
 
+@dataclass(frozen=True, slots=True)
+class Death:
+    """Why an engine died, in one line. `killed`: from outside, or for want of memory, for which
+    there are more reasons than the calls that it had."""
+
+    reason: str
+    killed: bool = False
+
+    def __str__(self) -> str:
+        return self.reason
+
+    @property
+    def code(self) -> str:
+        """Of the calls that fail by it: gateways go by it, clients never see it."""
+        return "engine_killed" if self.killed else "engine_dead"
+
+
 class EngineKind(StrEnum):
     """What comes out of an engine. Each kind has a deep check of its own (`health.py`)."""
 
@@ -291,8 +308,8 @@ class Engine(Protocol):
         times it, since a hung engine never answers."""
         ...
 
-    async def died(self) -> str:
-        """Returns only when the engine is dead, with the reason in one line."""
+    async def died(self) -> Death:
+        """Returns only when the engine is dead, with the reason."""
         ...
 
     @property
@@ -310,6 +327,7 @@ __all__ = [
     "Call",
     "CannotLoad",
     "Chunk",
+    "Death",
     "Engine",
     "EngineError",
     "EngineFacts",

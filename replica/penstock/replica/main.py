@@ -204,9 +204,9 @@ class Replica:
         )
 
     async def _watch_death(self, controls: ControlRequests) -> None:
-        reason = await self._engine.died()
-        await self._fail_all(_lost("engine_dead", f"The engine died: {reason}"), controls)
-        raise EngineDied(reason)
+        death = await self._engine.died()
+        await self._fail_all(_lost(death.code, f"The engine died: {death}"), controls)
+        raise EngineDied(str(death))
 
     async def _watch_progress(self, controls: ControlRequests) -> None:
         try:

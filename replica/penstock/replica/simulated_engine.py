@@ -25,6 +25,7 @@ from penstock.replica.engine import (
     Call,
     CannotLoad,
     Chunk,
+    Death,
     EngineError,
     EngineFacts,
     EngineKind,
@@ -202,10 +203,10 @@ class SimulatedEngine:
             if isinstance(event, Failed):
                 raise EngineError(event.message)
 
-    async def died(self) -> str:
+    async def died(self) -> Death:
         """Returns when `die_after_tokens` has struck."""
         await self._death.wait()
-        return self._reason
+        return Death(self._reason)
 
     @property
     def adapters(self) -> AdapterTable:

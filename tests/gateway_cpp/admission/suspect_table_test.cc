@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <random>
+
 namespace penstock::admission {
 namespace {
 
@@ -21,8 +25,9 @@ Suspect suspect(const Fingerprint& fingerprint, std::vector<EngineDeath> deaths)
           .until = kNow + minutes(10)};
 }
 
-EngineDeath death(const std::string& replica, seconds after = seconds(0)) {
-  return {replica, kNow + after, "gw-1"};
+EngineDeath death(const std::string& replica, seconds after = seconds(0),
+                  EngineEnd end = EngineEnd::kCrashed) {
+  return {replica, kNow + after, "gw-1", end};
 }
 
 TEST(Fingerprint, IsSha256OfUidPathAndBodyWithNulBetween) {
@@ -32,7 +37,7 @@ TEST(Fingerprint, IsSha256OfUidPathAndBodyWithNulBetween) {
   EXPECT_NE(fingerprint_of("u", "/p", "b"), fingerprint_of("u/", "p", "b"));
 }
 
-TEST(SuspectTable, SuspectsAfterOneDeathAndQuarantinesAfterTwo) {
+TEST(SuspectTable, SuspectsAfterOneCrashAndQuarantinesAfterTwo) {
   SuspectTable table;
   EXPECT_EQ(table.standing(kOne, kNow), Standing::kClear);
   table.add(suspect(kOne, {death("r1")}));
@@ -40,6 +45,49 @@ TEST(SuspectTable, SuspectsAfterOneDeathAndQuarantinesAfterTwo) {
   EXPECT_EQ(table.standing(kTwo, kNow), Standing::kClear);
   table.add(suspect(kOne, {death("r2", seconds(30))}));
   EXPECT_EQ(table.standing(kOne, kNow), Standing::kQuarantined);
+}
+
+TEST(SuspectTable, TakesFourDeathsThatHaveOtherReasonsForAsMuchAsTwoCrashes) {
+  for (const EngineEnd end : {EngineEnd::kKilled, EngineEnd::kHung, EngineEnd::kLost}) {
+    SuspectTable table;
+    for (int i = 1; i <= 4; ++i) {
+      table.add(suspect(kOne, {death("r1", seconds(60 * i), end)}));
+      EXPECT_EQ(table.standing(kOne, kNow), i < 4 ? Standing::kSuspect : Standing::kQuarantined);
+    }
+  }
+  SuspectTable table;
+  table.add(suspect(kOne, {death("r1"), death("r2", seconds(20), EngineEnd::kKilled)}));
+  EXPECT_EQ(table.standing(kOne, kNow), Standing::kSuspect);
+  table.add(suspect(kOne, {death("r3", seconds(40), EngineEnd::kHung)}));
+  EXPECT_EQ(table.standing(kOne, kNow), Standing::kQuarantined);
+}
+
+TEST(SuspectTable, TakesDeathsThatAreTenMinutesApartForChance) {
+  SuspectTable table;
+  table.add(suspect(kOne, {death("r1")}));
+  auto late = suspect(kOne, {death("r2", seconds(601))});
+  late.until += minutes(10);
+  table.add(late);
+  EXPECT_EQ(table.standing(kOne, kNow + seconds(601)), Standing::kSuspect);
+  table.add(suspect(kOne, {death("r3", seconds(900))}));
+  EXPECT_EQ(table.standing(kOne, kNow + seconds(900)), Standing::kQuarantined);
+}
+
+TEST(SuspectTable, ProvesNothingAgainstTwoSuspectsByOneDeath) {
+  SuspectTable table;
+  const auto stranger = fingerprint_of("uid", "/p", "stranger");
+  for (const auto& each : {kOne, kTwo}) table.add(suspect(each, {death("r1")}));
+  for (const auto& each : {kOne, kTwo, stranger}) {
+    table.add(suspect(each, {death("r2", seconds(60))}));
+  }
+  EXPECT_EQ(table.standing(kOne, kNow), Standing::kSuspect);
+  EXPECT_EQ(table.standing(kTwo, kNow), Standing::kSuspect);
+  table.add(suspect(kOne, {death("r3", seconds(120))}));
+  EXPECT_EQ(table.standing(kOne, kNow), Standing::kQuarantined) << "alone this time";
+  EXPECT_EQ(table.standing(kTwo, kNow), Standing::kSuspect);
+  table.add(suspect(stranger, {death("r4", seconds(120))}));
+  EXPECT_EQ(table.standing(stranger, kNow), Standing::kQuarantined)
+      << "its first counts all the same";
 }
 
 TEST(SuspectTable, TakesTwoReportsOfOneDeathForOne) {
@@ -86,15 +134,88 @@ TEST(SuspectTable, ForgetsWhenTheTimeIsOver) {
   EXPECT_TRUE(table.empty());
 }
 
-TEST(SuspectTable, ClearsOneThatWasAnsweredUntilAnotherEngineDies) {
+TEST(SuspectTable, ClearsOneThatWasAnsweredOfAllThatWasBefore) {
   SuspectTable table;
   table.add(suspect(kOne, {death("r1")}));
-  table.clear(kOne);
+  EXPECT_TRUE(table.clear(kOne, kNow));
   EXPECT_EQ(table.standing(kOne, kNow), Standing::kClear);
+  EXPECT_FALSE(table.clear(kOne, kNow)) << "nothing new";
   table.merge({suspect(kOne, {death("r1")})});
   EXPECT_EQ(table.standing(kOne, kNow), Standing::kClear) << "the same death, told again";
-  table.add(suspect(kOne, {death("r2")}));
-  EXPECT_EQ(table.standing(kOne, kNow), Standing::kQuarantined);
+  ASSERT_EQ(table.unshown().size(), 1U) << "no snapshot has shown that it was answered";
+  EXPECT_EQ(table.unshown()[0].answered, kNow);
+  EXPECT_TRUE(table.unshown()[0].deaths.empty());
+  table.add(suspect(kOne, {death("r2", seconds(20))}));
+  EXPECT_EQ(table.standing(kOne, kNow), Standing::kSuspect) << "all begins anew";
+}
+
+TEST(SuspectTable, ClearsOneThatIsQuarantinedThoughTheClockOfItsDeathsIsAhead) {
+  SuspectTable table;
+  table.merge({suspect(kOne, {death("r1", seconds(5)), death("r2", seconds(30))})});
+  ASSERT_EQ(table.standing(kOne, kNow), Standing::kQuarantined);
+  EXPECT_TRUE(table.clear(kOne, kNow));
+  EXPECT_EQ(table.standing(kOne, kNow), Standing::kClear);
+}
+
+TEST(SuspectTable, HearsThatAnotherGatewayHasAnsweredIt) {
+  SuspectTable table;
+  table.add(suspect(kOne, {death("r1")}));
+  auto shown = suspect(kOne, {});
+  shown.answered = kNow + seconds(1);
+  table.merge({shown});
+  EXPECT_EQ(table.standing(kOne, kNow), Standing::kClear) << "also of what it has not reported yet";
+  EXPECT_TRUE(table.empty());
+}
+
+// What a head makes of one request's reports.
+struct Head {
+  void hear(const std::vector<Suspect>& told) {
+    for (const Suspect& news : told) {
+      one.answered = std::max(one.answered, news.answered);
+      for (const EngineDeath& death : news.deaths) {
+        const auto same = [&](const EngineDeath& known) { return same_death(known, death); };
+        if (std::none_of(one.deaths.begin(), one.deaths.end(), same)) one.deaths.push_back(death);
+      }
+    }
+    std::erase_if(one.deaths, [&](const EngineDeath& d) { return d.at <= one.answered; });
+  }
+
+  Suspect one = suspect(kOne, {});
+};
+
+// Two gateways, and any order of deaths, answers, reports and snapshots: who was answered last is
+// clear, nobody is quarantined for less than four points, and once the head has told, all agree.
+TEST(SuspectTable, HoldsItsRulesWhateverHappens) {
+  std::mt19937 random(20261125);
+  const auto any = [&random](int below) {
+    return static_cast<int>(random() % static_cast<unsigned>(below));
+  };
+  constexpr std::array kEnds = {EngineEnd::kCrashed, EngineEnd::kKilled, EngineEnd::kHung,
+                                EngineEnd::kLost};
+  for (int round = 0; round < 500; ++round) {
+    std::array<SuspectTable, 2> tables;
+    Head head;
+    unsigned points = 0;  // since the last answer
+    for (int step = 1; step <= 12; ++step) {
+      const seconds at(45 * step);
+      SuspectTable& table = tables.at(static_cast<std::size_t>(any(2)));
+      const int what = any(4);
+      if (what == 0 && table.clear(kOne, kNow + at)) {
+        points = 0;
+      } else if (what == 1) {
+        for (auto& each : tables) head.hear(each.unshown());
+        for (auto& each : tables) each.merge({head.one});
+        EXPECT_EQ(tables[0].standing(kOne, kNow), tables[1].standing(kOne, kNow));
+        EXPECT_EQ(tables[0].standing(kOne, kNow) == Standing::kClear, points == 0);
+        EXPECT_EQ(tables[0].standing(kOne, kNow) == Standing::kQuarantined, points >= 4);
+      } else if (what > 1) {
+        const EngineEnd end = kEnds.at(static_cast<std::size_t>(any(4)));
+        points += end == EngineEnd::kCrashed ? 2 : 1;
+        table.add(suspect(kOne, {death("r" + std::to_string(any(2)), at, end)}));
+        EXPECT_NE(table.standing(kOne, kNow), Standing::kClear);
+      }
+    }
+  }
 }
 
 TEST(SuspectTable, StaysBoundedWhenEnginesDieUnderManyRequests) {

@@ -15,13 +15,15 @@ class SuspectsTest : public testing::Test {
  protected:
   void die(const Fingerprint& fingerprint, const std::vector<std::string>& replicas,
            base::WallTime at = kNow) {
+    std::vector<EngineDeath> deaths;
+    for (const std::string& replica : replicas) deaths.push_back({replica});
     suspects_.died({.fingerprint = fingerprint,
                     .deployment = "mini",
                     .deployment_uid = "uid",
                     .path = "/p",
-                    .deaths = {},
+                    .deaths = std::move(deaths),
                     .until = {}},
-                   replicas, at);
+                   at);
   }
 
   int changes_ = 0;
@@ -132,10 +134,13 @@ TEST_F(SuspectsTest, CountsAFindingWhenASnapshotShowsThatOneStandsWorse) {
 TEST_F(SuspectsTest, CountsNoFindingsForOneThatWasAnsweredAndStaysClear) {
   die(one_, {"r1"});
   const auto ours = suspects_.unshown(kNow);
-  suspects_.answered(one_);
+  suspects_.answered(one_, kNow);
   const auto before = suspects_.findings();
   suspects_.merge(ours, kNow);
   EXPECT_EQ(suspects_.findings(), before);
+  EXPECT_EQ(changes_, 2) << "the head is to hear of the answer, too";
+  suspects_.answered(one_, kNow);
+  EXPECT_EQ(changes_, 2);
 }
 
 TEST_F(SuspectsTest, HearsFromSnapshotsWhomOthersSuspect) {

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from pathlib import Path
+from typing import Any
 
 from penstock.v1 import common_pb2 as common
 from penstock.v1 import routes_pb2 as routes
 from tests.fakes.fake_control import TLS, FakeControl, deployment, route
-from tests.fakes.fake_replica import DONE, FakeCall, delta, hello, last_delta, refuse
+from tests.fakes.fake_replica import DONE, FakeCall, Script, delta, hello, last_delta, refuse
 from tests.fakes.gateway_process import GatewayProcess
 from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.conftest import Start, System
@@ -113,6 +114,65 @@ def reported(system: System, fingerprint: bytes, deaths: int) -> routes.Suspect 
             if suspect.fingerprint == fingerprint and len(suspect.deaths) == deaths:
                 return suspect
     return None
+
+
+def killed(code: str) -> Script:
+    """The engine ends with the call aboard; the replica says how."""
+    return refuse(503, code, retry=False)
+
+
+async def test_a_request_that_is_answered_between_kills_is_never_refused(start: Start) -> None:
+    scripts = (killed("engine_killed"), hello)
+    system = await start(scripts=scripts)
+    body = request_body(chat())
+    fingerprint = hashlib.sha256(b"\0" + PATH + b"\0" + body).digest()
+    for _ in range(4):
+        answers = [(await system.ask(chat())).status for _ in range(4)]
+        assert 400 not in answers
+    assert await until(lambda: told_answered(system, fingerprint), "the head hears of the answer")
+
+
+def told_answered(system: System, fingerprint: bytes) -> bool:
+    """Whether the gateway has told the head that the request was answered."""
+    return any(
+        suspect.fingerprint == fingerprint and suspect.answered_ms > 0 and not suspect.deaths
+        for report in system.control.reports
+        for suspect in report.suspects
+    )
+
+
+async def test_an_answer_at_another_gateway_clears_here(system: System) -> None:
+    suspect = routes.Suspect(
+        fingerprint=hashlib.sha256(b"\0" + PATH + b"\0" + request_body(chat())).digest(),
+        deaths=[routes.EngineDeath(replica_id=i, at_ms=1_000) for i in ("a", "b")],
+        until_ms=4_000_000_000_000,
+    )
+    await publish(system, suspects=[suspect])
+    assert (await system.ask(chat())).error["code"] == "quarantined"
+    suspect.answered_ms = 2_000
+    await publish(system, suspects=[suspect])
+    assert (await system.ask(chat())).status == 200
+
+
+async def test_kills_and_shared_crashes_alone_refuse_nothing(system: System) -> None:
+    def dead(replica: str, **how: Any) -> routes.EngineDeath:
+        return routes.EngineDeath(replica_id=replica, at_ms=1_000, **how)
+
+    stands = {
+        "killed thrice": ([dead(i, end=routes.ENGINE_END_KILLED) for i in "abc"], 200),
+        "killed four times": ([dead(i, end=routes.ENGINE_END_KILLED) for i in "abcd"], 400),
+        "beside another suspect": ([dead("a"), dead("b", shared=True)], 200),
+        "alone": ([dead("a"), dead("b")], 400),
+    }
+    for name, (deaths, status) in stands.items():
+        body = request_body(chat(user=name))
+        suspect = routes.Suspect(
+            fingerprint=hashlib.sha256(b"\0" + PATH + b"\0" + body).digest(),
+            deaths=deaths,
+            until_ms=4_000_000_000_000,
+        )
+        await publish(system, suspects=[suspect])
+        assert (await system.ask(chat(user=name))).status == status, name
 
 
 async def test_another_gateways_quarantine_holds_here(system: System) -> None:

@@ -78,9 +78,9 @@ TEST_F(DegradeReasonsTest, SendsTheQuarantinedToWhoHasNoEngineAndToNobodyElse) {
                   .deployment = "mini",
                   .deployment_uid = "",
                   .path = "/v1/chat/completions",
-                  .deaths = {},
+                  .deaths = {{"r8"}, {"r9"}},
                   .until = {}},
-                 {"r8", "r9"}, clock_.wall_now());
+                 clock_.wall_now());
   ask(kUnary);
   ASSERT_EQ(upstream_.calls.size(), 1U);
   EXPECT_EQ(call(0).replica, "r3");

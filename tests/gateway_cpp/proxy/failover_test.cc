@@ -29,6 +29,7 @@ struct Case {
 
 TEST(Failover, DecidesByWhatFailedAndWhoseFaultItIs) {
   const auto retry = v1::RETRY_BEFORE_FIRST_TOKEN;
+  const auto never = v1::RETRY_NEVER;
   const auto upstream = v1::FAULT_UPSTREAM;
   const std::vector<Case> cases = {
       {"unreachable", failure(Source::kUnreachable), Next::kTryAnother, Blame::kUnreachable},
@@ -36,9 +37,14 @@ TEST(Failover, DecidesByWhatFailedAndWhoseFaultItIs) {
       {"ended", failure(Source::kEnded), Next::kTryAnother, Blame::kLost},
       {"draining", failure(Source::kReplica, "draining", upstream, retry, 503), Next::kTryAnother,
        std::nullopt},
-      {"engine dead", failure(Source::kReplica, "engine_dead", upstream, retry, 503), Next::kGiveUp,
+      {"engine dead", failure(Source::kReplica, "engine_dead", upstream, never, 503), Next::kGiveUp,
        Blame::kLost},
-      {"engine hung", failure(Source::kReplica, "engine_hung", upstream, retry, 503), Next::kGiveUp,
+      {"engine killed", failure(Source::kReplica, "engine_killed", upstream, never, 503),
+       Next::kGiveUp, Blame::kLost},
+      {"engine hung", failure(Source::kReplica, "engine_hung", upstream, never, 503), Next::kGiveUp,
+       Blame::kLost},
+      {"engine dead, and never had it",
+       failure(Source::kReplica, "engine_dead", upstream, retry, 503), Next::kTryAnother,
        Blame::kLost},
       {"bad answer", failure(Source::kReplica, "engine_error", upstream, retry, 500),
        Next::kTryAnother, Blame::kBadAnswer},
@@ -74,7 +80,23 @@ TEST(Failover, SendsWhatMayKillReplicasToNoThirdOne) {
   failover.sent_to({"r2"});
   EXPECT_EQ(failover.after(failure(Source::kLost)), Next::kGiveUp);
   ASSERT_EQ(failover.deaths().size(), 2U);
-  EXPECT_EQ(failover.deaths()[1].value, "r2");
+  EXPECT_EQ(failover.deaths()[1].replica_id, "r2");
+}
+
+TEST(Failover, TellsHowTheEnginesEndedAsTheirReplicasSaid) {
+  using admission::EngineEnd;
+  const std::vector<std::pair<upstream::CallFailure, EngineEnd>> ends = {
+      {failure(Source::kReplica, "engine_dead"), EngineEnd::kCrashed},
+      {failure(Source::kReplica, "engine_killed"), EngineEnd::kKilled},
+      {failure(Source::kReplica, "engine_hung"), EngineEnd::kHung},
+      {failure(Source::kLost, "engine_dead"), EngineEnd::kLost}};
+  for (const auto& [failure, end] : ends) {
+    Failover failover;
+    failover.sent_to({"r1"});
+    failover.after(failure);
+    ASSERT_EQ(failover.deaths().size(), 1U);
+    EXPECT_EQ(failover.deaths()[0].end, end);
+  }
 }
 
 TEST(Failover, DoesNotCountReplicasThatNeverHadTheRequest) {
@@ -116,7 +138,7 @@ TEST(Failover, BeginsAnewElsewhereButForgetsNoDeath) {
   EXPECT_TRUE(failover.is_deadly());
   ASSERT_EQ(failover.deaths().size(), 1U)
       << "r1 died with the request as another deployment has it";
-  EXPECT_EQ(failover.deaths()[0].value, "s3");
+  EXPECT_EQ(failover.deaths()[0].replica_id, "s3");
 }
 
 TEST(Failover, HoldsTheEndOfAProcessThatHasNoEngineAgainstNoRequest) {

@@ -128,9 +128,9 @@ TEST_F(LargeBodyTest, RefusesAQuarantinedOne) {
                   .deployment = "mini",
                   .deployment_uid = "",
                   .path = "/p",
-                  .deaths = {},
+                  .deaths = {{"r8"}, {"r9"}},
                   .until = {}},
-                 {"r8", "r9"}, clock_.wall_now());
+                 clock_.wall_now());
   ask(body);
   ASSERT_TRUE(finished());
   EXPECT_EQ(reply_.status, 400U);

@@ -22,9 +22,9 @@ class SuspectInTheQueueTest : public RequestFlowTest {
                     .deployment = "mini",
                     .deployment_uid = "",
                     .path = "/p",
-                    .deaths = {},
+                    .deaths = {{"r9"}},
                     .until = {}},
-                   {"r9"}, clock_.wall_now());
+                   clock_.wall_now());
   }
   static admission::Fingerprint fingerprint(const std::string& body) {
     return admission::fingerprint_of("", "/v1/chat/completions", body);

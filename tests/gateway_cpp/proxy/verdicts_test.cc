@@ -26,14 +26,14 @@ class VerdictsTest : public RequestFlowTest {
   admission::Fingerprint fingerprint(const std::string& body) {
     return admission::fingerprint_of("", "/v1/chat/completions", body);
   }
-  void die_elsewhere(const std::vector<std::string>& replicas, const std::string& body = kUnary) {
+  void die_elsewhere(std::vector<admission::EngineDeath> deaths, const std::string& body = kUnary) {
     suspects_.died({.fingerprint = fingerprint(body),
                     .deployment = "mini",
                     .deployment_uid = "",
                     .path = "/p",
-                    .deaths = {},
+                    .deaths = std::move(deaths),
                     .until = {}},
-                   replicas, clock_.wall_now());
+                   clock_.wall_now());
   }
 };
 
@@ -53,7 +53,7 @@ TEST_F(VerdictsTest, GivesTheReplicaNoTraceThatIsNone) {
 }
 
 TEST_F(VerdictsTest, CarriesNoRequestOnWhoseEngineDied) {
-  for (const std::string& code : {std::string("engine_dead"), std::string("engine_hung")}) {
+  for (const std::string code : {"engine_dead", "engine_killed", "engine_hung"}) {
     serve_from({"r1" + code, "r2" + code});
     upstream_.calls.clear();
     done_ = false;
@@ -124,9 +124,9 @@ TEST_F(VerdictsTest, RunsASuspectWhereNoOtherOneDoesAndOnlyOnce) {
                   .deployment = "mini",
                   .deployment_uid = "",
                   .path = "/p",
-                  .deaths = {},
+                  .deaths = {{"r9"}},
                   .until = {}},
-                 {"r9"}, clock_.wall_now());
+                 clock_.wall_now());
   pass(seconds(2));
   auto aboard = suspects_.board(other, "r2", clock_.steady_now());
   ask_again(kUnary);
@@ -169,7 +169,59 @@ TEST_F(VerdictsTest, TakesTheLossOfOneReplicaForChanceAndOfTwoForTheRequestsDoin
   call(1).lose(Source::kLost);
   EXPECT_TRUE(done_);
   EXPECT_EQ(upstream_.calls.size(), 2U);
-  EXPECT_EQ(suspects_.judge(fingerprint(kUnary), clock_.wall_now()).error().code, "quarantined");
+  EXPECT_EQ(*suspects_.judge(fingerprint(kUnary), clock_.wall_now()), Standing::kSuspect);
+  for (const bool is_last : {false, true}) {
+    pass(seconds(60));
+    ask_again(kUnary);
+    upstream_.calls.back()->lose(Source::kLost);
+    EXPECT_EQ(suspects_.judge(fingerprint(kUnary), clock_.wall_now()).has_value(), !is_last);
+  }
+}
+
+TEST_F(VerdictsTest, TriesElsewhereWhatTheEngineThatDiedNeverHad) {
+  serve_from({"r1", "r2"});
+  ask(kUnary);
+  call().fail(503, "engine_killed", v1::FAULT_UPSTREAM, v1::RETRY_BEFORE_FIRST_TOKEN);
+  ASSERT_EQ(upstream_.calls.size(), 2U);
+  EXPECT_TRUE(is_down(call(0).replica));
+  call(1).fail(503, "engine_killed", v1::FAULT_UPSTREAM, v1::RETRY_BEFORE_FIRST_TOKEN);
+  EXPECT_TRUE(done_);
+  EXPECT_NE(reply_.text.find("\"engine_dead\""), std::string::npos) << reply_.text;
+  EXPECT_TRUE(suspects_.empty());
+}
+
+TEST_F(VerdictsTest, QuarantinesNoRequestThatIsAnsweredBetweenKills) {
+  for (int i = 0; i < 6; ++i) {
+    serve_from({"r" + std::to_string(i)});
+    upstream_.calls.clear();
+    done_ = true;
+    ask_again(kUnary);
+    engine_dies(0, "engine_killed");
+    EXPECT_EQ(*suspects_.judge(fingerprint(kUnary), clock_.wall_now()), Standing::kSuspect);
+    pass(seconds(20));
+    serve_from({"s" + std::to_string(i)});
+    ask_again(kUnary);
+    call(1).content_type = "application/json";
+    call(1).chunk("{}");
+    call(1).finish();
+    EXPECT_EQ(reply_.status, 200U);
+    EXPECT_EQ(*suspects_.judge(fingerprint(kUnary), clock_.wall_now()), Standing::kClear);
+    pass(seconds(20));
+  }
+}
+
+TEST_F(VerdictsTest, ClearsARequestByTheAnswerThatHadBegunWhenTheEngineDied) {
+  serve_from({"r1", "r2"});
+  FakeReply second;
+  ask(kStream);
+  ask_as(second, kStream);
+  call(1).chunk("data: a\n\n");
+  pass(milliseconds(100));
+  engine_dies(0);
+  EXPECT_EQ(*suspects_.judge(fingerprint(kStream), clock_.wall_now()), Standing::kSuspect);
+  call(1).chunk("data: [DONE]\n\n");
+  call(1).finish();
+  EXPECT_EQ(*suspects_.judge(fingerprint(kStream), clock_.wall_now()), Standing::kClear);
 }
 
 TEST_F(VerdictsTest, GivesAWaitingSuspectThePlaceThatBecomesFree) {
@@ -188,7 +240,7 @@ TEST_F(VerdictsTest, GivesAWaitingSuspectThePlaceThatBecomesFree) {
 TEST_F(VerdictsTest, CountsAWaitingSuspectOnceAsInFlight) {
   serve_from({"r1", "r2"});
   ask(kUnary);
-  die_elsewhere({"r9"});
+  die_elsewhere({{"r9"}});
   auto elsewhere = suspects_.board(fingerprint(kUnary), "r9", clock_.steady_now());
   pass(seconds(1));
   EXPECT_EQ(totals().in_flight, 1U) << "it has been called back and waits";
@@ -263,7 +315,7 @@ TEST_F(VerdictsTest, LooksAtMuchThatRunsOverSeveralTicks) {
   std::deque<FakeReply> clients(40);
   for (FakeReply& client : clients) ask_as(client, body);
   ASSERT_EQ(upstream_.calls.size(), clients.size());
-  die_elsewhere({"r8", "r9"}, body);
+  die_elsewhere({{"r8"}, {"r9"}}, body);
   const auto refused = [&] {
     return std::count_if(clients.begin(), clients.end(),
                          [](const FakeReply& client) { return client.status == 400; });
@@ -277,10 +329,10 @@ TEST_F(VerdictsTest, LooksAtMuchThatRunsOverSeveralTicks) {
 }
 
 TEST_F(VerdictsTest, RefusesASuspectThatRunsAloneOnceItIsQuarantined) {
-  die_elsewhere({"r8"});
+  die_elsewhere({{"r8"}});
   ask(kUnary);
   ASSERT_EQ(upstream_.calls.size(), 1U);
-  die_elsewhere({"r9"});
+  die_elsewhere({{"r9"}});
   pass(seconds(1));
   EXPECT_TRUE(call().cancelled);
   EXPECT_EQ(reply_.status, 400U);
@@ -288,9 +340,9 @@ TEST_F(VerdictsTest, RefusesASuspectThatRunsAloneOnceItIsQuarantined) {
 }
 
 TEST_F(VerdictsTest, LetsASuspectThatRunsAloneGoOnWhenAnotherRequestIsFound) {
-  die_elsewhere({"r8"});
+  die_elsewhere({{"r8"}});
   ask(kUnary);
-  die_elsewhere({"r9"}, "other");
+  die_elsewhere({{"r9"}}, "other");
   pass(seconds(1));
   EXPECT_FALSE(call().cancelled);
   EXPECT_TRUE(suspects_.occupied("r1"));
@@ -299,7 +351,7 @@ TEST_F(VerdictsTest, LetsASuspectThatRunsAloneGoOnWhenAnotherRequestIsFound) {
 TEST_F(VerdictsTest, JudgesARequestAgainBeforeItsNextAttempt) {
   serve_from({"r1", "r2"});
   ask(kUnary);
-  die_elsewhere({"r8", "r9"});
+  die_elsewhere({{"r8"}, {"r9"}});
   call().lose(Source::kUnreachable);
   EXPECT_EQ(upstream_.calls.size(), 1U) << "it is quarantined by now";
   EXPECT_EQ(reply_.status, 400U);

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from penstock.replica.answers import events_of
-from penstock.replica.engine import Call, Chunk, Event, Failed, Finished, Head
+from penstock.replica.engine import Call, Chunk, Death, Event, Failed, Finished, Head
 from penstock.replica.vllm import errors
 from penstock.replica.vllm.answering import answer
 from penstock.replica.vllm.asgi import Message
@@ -114,7 +114,7 @@ async def test_vllms_own_error_event_and_its_done_are_never_passed_on() -> None:
         tap.begin(1)
         produce(tap, [7])
         await say(send)
-        tap.lost = errors.engine_dead("killed", aboard=True)
+        tap.lost = errors.engine_dead(Death("killed"), aboard=True)
         await say(send, b'data: {"error": {"message": "x", "code": 500}}\n\n')
         await say(send, b"data: [DONE]\n\n")
 
@@ -126,7 +126,7 @@ async def test_vllms_own_error_event_and_its_done_are_never_passed_on() -> None:
 
 async def test_a_death_before_the_first_byte_is_a_failure_alone() -> None:
     async def script(tap: CallTap, send: Send) -> None:
-        tap.lost = errors.engine_dead("killed", aboard=True)
+        tap.lost = errors.engine_dead(Death("killed"), aboard=True)
         await say(send, b'{"error": {"message": "x", "code": 500}}')
 
     assert [type(e) for e in await said_by(FakeApp(script, 500))] == [Failed]

@@ -79,17 +79,38 @@ def test_the_cause_of_a_death_is_looked_for_once_however_many_streams_ask(tmp_pa
         return [1]
 
     found.errors.write_text(_record(_TRACE + "ValueError: first"))
-    told = {found.death(exit_codes)}
+    told = {str(found.death(exit_codes))}
     found.errors.write_text(_record(_TRACE + "ValueError: another"))
-    told |= {found.death(exit_codes) for _ in range(255)}
+    told |= {str(found.death(exit_codes)) for _ in range(255)}
     assert told == {"ValueError: first"}
     assert asked == 1
 
 
 def test_a_cause_that_is_not_known_yet_is_looked_for_again(tmp_path: Path) -> None:
     found = causes.Causes(tmp_path)
-    assert found.death(lambda: [None]) == "its process ended"
-    assert "signal 9" in found.death(lambda: [-9])
+    assert str(found.death(lambda: [None])) == "its process ended"
+    assert "signal 9" in str(found.death(lambda: [-9]))
+
+
+@pytest.mark.parametrize(
+    ("codes", "logged", "killed"),
+    [
+        ([-9], "", True),
+        ([1], "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB", True),
+        ([1], "MemoryError", True),
+        ([None], "", True),
+        ([-11], "MemoryError", False),
+        ([1], "ZeroDivisionError: division by zero", False),
+        ([3], "", False),
+    ],
+)
+def test_a_kill_and_want_of_memory_are_told_from_a_crash(
+    tmp_path: Path, codes: list[int | None], logged: str, *, killed: bool
+) -> None:
+    found = causes.Causes(tmp_path)
+    if logged:
+        found.errors.write_text(_record(_TRACE + logged))
+    assert found.death(lambda: codes).killed is killed
 
 
 @pytest.mark.parametrize(
@@ -133,7 +154,7 @@ def test_a_fatal_signal_is_told_by_name_and_by_the_deepest_frame(
         env=os.environ | {engine_process.FAULTS: str(found.faults)},
         check=False,
     )
-    told = found.death(lambda: [done.returncode])
+    told = str(found.death(lambda: [done.returncode]))
     assert told.startswith(f"its process ended with signal {int(number)} ({number.name}), in ")
     assert "in forward (" in told
     assert "program.py, line " in told

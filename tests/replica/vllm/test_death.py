@@ -121,8 +121,8 @@ async def test_a_dying_engine_is_told_of_by_every_call_at_once_with_where_it_was
         began = time.monotonic()
         _process(mortal).send_signal(signal.SIGILL)
     assert time.monotonic() - began < 2.0
-    assert "signal 4 (SIGILL), in " in death.result()
-    assert ".py, line " in death.result()
+    assert "signal 4 (SIGILL), in " in str(death.result())
+    assert ".py, line " in str(death.result())
     for answer in [call.result() for call in calls]:
         _is_told_dead(answer)
     assert [bool(call.result().body) for call in calls] == [True, False] * 3

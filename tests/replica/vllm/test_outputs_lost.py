@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from penstock.replica.engine import Death
+
 pytestmark = [
     pytest.mark.vllm,
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
@@ -65,7 +67,7 @@ async def test_requests_aboard_are_told_that_the_engine_died_and_of_what() -> No
         yield
 
     llm, _ = _llm(MemoryError("no room"))
-    llm.death = lambda: "its outputs could not be taken: MemoryError"
+    llm.death = lambda: Death("its outputs could not be taken: MemoryError", killed=True)
     await _end(llm)
     tap = CallTap(call(b""))
     tap.entered(SimpleNamespace())
@@ -73,5 +75,5 @@ async def test_requests_aboard_are_told_that_the_engine_died_and_of_what() -> No
         async for _ in llm._tapped(tap, "r", outputs(), lambda output: None):
             pass
     assert tap.lost is not None
-    assert (tap.lost.code, tap.lost.retryable) == ("engine_dead", False)
+    assert (tap.lost.code, tap.lost.retryable) == ("engine_killed", False)
     assert "could not be taken: MemoryError" in tap.lost.message

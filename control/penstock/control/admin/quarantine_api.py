@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from penstock.control.admin.auth import Operator, Viewer
 from penstock.control.errors import InvalidInput
 from penstock.control.managers.quarantine import Quarantine
-from penstock.control.state.suspects import EngineDeath, Suspect
+from penstock.control.state.suspects import EngineDeath, EngineEnd, Suspect
 
 log = logging.getLogger(__name__)
 
@@ -26,12 +26,20 @@ class EngineDeathModel(BaseModel):
     replica_id: str
     gateway_id: str = Field(description="who saw it")
     at: datetime
+    end: EngineEnd = Field(description="how: `crashed` is two points, the others are one")
+    shared: bool = Field(description="another suspect was aboard: no points, but for the first")
 
     @classmethod
     def of(cls, death: EngineDeath) -> EngineDeathModel:
         """A death as the API shows it."""
         at = _moment(death.at_ms)
-        return cls(replica_id=death.replica_id, gateway_id=death.gateway_id, at=at)
+        return cls(
+            replica_id=death.replica_id,
+            gateway_id=death.gateway_id,
+            at=at,
+            end=death.end,
+            shared=death.shared,
+        )
 
 
 class SuspectModel(BaseModel):

@@ -17,8 +17,8 @@ class Quarantine:
         self._keeper = keeper
 
     def suspects(self) -> list[Suspect]:
-        """All that are remembered, those that are refused (`is_quarantined`) first."""
-        known = self._keeper.cluster.view().suspects.values()
+        """All that are not clear again, those that are refused (`is_quarantined`) first."""
+        known = [s for s in self._keeper.cluster.view().suspects.values() if s.deaths]
         return sorted(known, key=lambda s: (not s.is_quarantined, s.until_ms, s.fingerprint))
 
     async def release(self, fingerprint: bytes) -> Suspect:

@@ -11,7 +11,7 @@ from penstock.control.state.availability import Availability
 from penstock.control.state.cluster import DeploymentCounts, GatewayReport
 from penstock.control.state.replica import ReplicaState
 from penstock.control.state.snapshot import DeploymentRoute, ReplicaRoute, RouteSnapshot
-from penstock.control.state.suspects import EngineDeath, Suspect
+from penstock.control.state.suspects import EngineDeath, EngineEnd, Suspect
 from penstock.v1 import inference_pb2, routes_pb2
 
 _STATES = {
@@ -25,6 +25,13 @@ _AVAILABILITIES = {
     Availability.SCALED_TO_ZERO: routes_pb2.AVAILABILITY_SCALED_TO_ZERO,
     Availability.FAILED: routes_pb2.AVAILABILITY_FAILED,
 }
+_ENDS = {
+    EngineEnd.CRASHED: routes_pb2.ENGINE_END_CRASHED,
+    EngineEnd.KILLED: routes_pb2.ENGINE_END_KILLED,
+    EngineEnd.HUNG: routes_pb2.ENGINE_END_HUNG,
+    EngineEnd.LOST: routes_pb2.ENGINE_END_LOST,
+}
+_END_OF = {wire: end for end, wire in _ENDS.items()}
 
 
 def gateway_report(message: routes_pb2.GatewayReport) -> GatewayReport:
@@ -76,8 +83,14 @@ def suspect(message: routes_pb2.Suspect) -> Suspect:
         deployment=message.deployment,
         deployment_uid=message.deployment_uid,
         path=message.path,
-        deaths=tuple(EngineDeath(d.replica_id, d.at_ms, d.gateway_id) for d in message.deaths),
+        deaths=tuple(
+            EngineDeath(
+                d.replica_id, d.at_ms, d.gateway_id, _END_OF.get(d.end, EngineEnd.CRASHED), d.shared
+            )
+            for d in message.deaths
+        ),
         until_ms=message.until_ms,
+        answered_ms=message.answered_ms,
     )
 
 
@@ -158,8 +171,15 @@ def _suspect(value: Suspect) -> routes_pb2.Suspect:
         deployment_uid=value.deployment_uid,
         path=value.path,
         deaths=[
-            routes_pb2.EngineDeath(replica_id=d.replica_id, at_ms=d.at_ms, gateway_id=d.gateway_id)
+            routes_pb2.EngineDeath(
+                replica_id=d.replica_id,
+                at_ms=d.at_ms,
+                gateway_id=d.gateway_id,
+                end=_ENDS[d.end],
+                shared=d.shared,
+            )
             for d in value.deaths
         ],
         until_ms=value.until_ms,
+        answered_ms=value.answered_ms,
     )

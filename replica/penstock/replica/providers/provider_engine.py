@@ -22,6 +22,7 @@ from typing import Final
 from penstock.replica.adapter_table import AdapterTable
 from penstock.replica.engine import (
     Call,
+    Death,
     EngineError,
     EngineFacts,
     EngineKind,
@@ -144,10 +145,10 @@ class ProviderEngine:
     async def probe(self) -> None:
         """This process turns; whether the provider does shows in its answers."""
 
-    async def died(self) -> str:
+    async def died(self) -> Death:
         """A provider that is gone comes back: nothing here dies of it."""
         await asyncio.get_running_loop().create_future()
-        return ""
+        return Death("")
 
     @property
     def adapters(self) -> AdapterTable:

@@ -15,12 +15,15 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from penstock.replica.engine import Death
+
 _INDIRECT: Final = re.compile(
     r"see (stack trace|root cause)|background process|Engine core initialization failed|EngineDead",
     re.I,
 )
 _PYDANTIC_TAIL: Final = re.compile(r" \[type=\w+, input_value=.*", re.S)
 _FAILED_PROCESS: Final = re.compile(r"Failed core proc\(s\): \{.*?: (-?\d+)")
+_NO_MEMORY: Final = re.compile(r"out of memory|OutOfMemory|MemoryError", re.I)
 _FRAME: Final = re.compile(r'File "(?:.*/site-packages/)?(.*)", line (\d+) in (.*)')
 _LONGEST: Final = 600
 _FILE_BYTES: Final = 1 << 20
@@ -34,7 +37,7 @@ class Causes:
         self._directory = directory
         self.faults = directory / "faults.txt"
         self.errors = directory / "errors.jsonl"
-        self._told = ""
+        self._told: Death | None = None
 
     def log_configs(self, level: str) -> tuple[Path, Path]:
         """Two files with a `logging.config` for vLLM: here, and in the engine's process."""
@@ -43,11 +46,14 @@ class Causes:
         engine.write_text(json.dumps(log_config(level, self.errors)))
         return here, engine
 
-    def death(self, exit_codes: Callable[[], Sequence[int | None]]) -> str:
+    def death(self, exit_codes: Callable[[], Sequence[int | None]]) -> Death:
         """Why the engine is dead; found out by the first who asks after the cause is known."""
-        if not self._told:
-            self._told = self._find(exit_codes())
-        return self._told or "its process ended"
+        if self._told is None:
+            codes = exit_codes()
+            if found := self._find(codes):
+                killed = -signal.SIGKILL in codes or bool(_NO_MEMORY.search(found))
+                self._told = Death(found, killed=killed)
+        return self._told or Death("its process ended", killed=True)  # nothing says it crashed
 
     def start_failure(self, error: BaseException) -> tuple[str, str]:
         """What is behind vLLM's saying that its engine did not start: the signal that ended it, or

@@ -23,7 +23,7 @@ from vllm.pooling_params import PoolingParams
 from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
-from penstock.replica.engine import EngineError
+from penstock.replica.engine import Death, EngineError
 from penstock.replica.vllm import budgets, errors, exceptions
 from penstock.replica.vllm.tap import CURRENT, CallTap
 
@@ -37,8 +37,8 @@ Saw = Callable[[Any], None]
 class TappedLLM(AsyncLLM):  # type: ignore[misc]
     """AsyncLLM whose outputs pass the tap of the call they belong to."""
 
-    death: Callable[[], str]
-    """Says in one line why the engine is dead."""
+    death: Callable[[], Death]
+    """Says why the engine is dead."""
 
     fault: BaseException | None = None
     """What ended the taking of the engine's outputs, where it was not the engine's death."""

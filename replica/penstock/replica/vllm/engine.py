@@ -23,6 +23,7 @@ from penstock.replica.engine import (
     AdapterSource,
     Call,
     CannotLoad,
+    Death,
     EngineError,
     EngineFacts,
     EngineKind,
@@ -182,8 +183,8 @@ class VllmEngine:
             self._raise_if_dead()
             raise
 
-    async def died(self) -> str:
-        """Why the engine died, some 50 ms after it did; never returns for one that was stopped."""
+    async def died(self) -> Death:
+        """Why it died, some 50 ms after it did; never returns for one that was stopped."""
         launcher = self._launched()
         while self._stopping or not launcher.dead():  # noqa: ASYNC110 - vLLM has no event for it
             await asyncio.sleep(_DEATH_POLL_S)

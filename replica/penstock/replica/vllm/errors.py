@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from penstock.replica.endings import first_cause
-from penstock.replica.engine import Call, Failed
+from penstock.replica.engine import Call, Death, Failed
 
 _BUSY_RETRY_MS: Final = 1000
 
@@ -46,10 +46,10 @@ def cannot_resume() -> Failed:
     return Failed(503, "server_error", "resume_unsupported", message)
 
 
-def engine_dead(reason: str, *, aboard: bool) -> Failed:
+def engine_dead(death: Death, *, aboard: bool) -> Failed:
     """The engine died. A call that was aboard may be what killed it, and is not tried elsewhere."""
-    message = f"The engine of this replica died: {reason}."
-    return Failed(503, "server_error", "engine_dead", message, retryable=not aboard)
+    message = f"The engine of this replica died: {death}."
+    return Failed(503, "server_error", death.code, message, retryable=not aboard)
 
 
 def cut_short() -> Failed:

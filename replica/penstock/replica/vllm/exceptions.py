@@ -29,7 +29,7 @@ from vllm.exceptions import (
 )
 from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
-from penstock.replica.engine import Failed
+from penstock.replica.engine import Death, Failed
 from penstock.replica.vllm import errors, validation
 
 _CODES: Final[Mapping[str, str]] = {
@@ -120,7 +120,7 @@ def failed(
         case EngineGenerateError() if error.__cause__ is not None:
             return failed(error.__cause__, path, body, reading=reading, begun=begun)
         case EngineDeadError():
-            return errors.engine_dead("it stopped before this request", aboard=False)
+            return errors.engine_dead(Death("it stopped before this request"), aboard=False)
         case VLLMNotFoundError():
             return errors.client_error(404, "model_not_found", _text(error))
         case HTTPException():

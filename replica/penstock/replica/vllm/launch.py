@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from penstock.replica.default_model import engine_args as shipped_args
-from penstock.replica.engine import CannotLoad, EngineError
+from penstock.replica.engine import CannotLoad, Death, EngineError
 from penstock.replica.vllm import causes, checks, engine_process, environment
 from penstock.replica.vllm.arguments import Circumstances, Option, command_line, own_settings
 from penstock.replica.vllm.causes import Causes
@@ -117,11 +117,12 @@ class Launcher:
         """Whether the engine is up no more."""
         return self._launched is not None and bool(self._launched.llm.errored)
 
-    def death(self) -> str:
-        """Why the engine is dead, in one line."""
+    def death(self) -> Death:
+        """Why the engine is dead."""
         if self._launched is not None and (fault := self._launched.llm.fault):
             what = f"{type(fault).__name__}: {fault}".removesuffix(": ")
-            return f"its outputs could not be taken: {causes.shortened(what)}"
+            said = f"its outputs could not be taken: {causes.shortened(what)}"
+            return Death(said, killed=isinstance(fault, MemoryError))
         return self._causes.death(self._exit_codes)
 
     def _live(self, outcome: asyncio.Future[Launched]) -> None:
