@@ -161,7 +161,7 @@ Gateway::Gateway(const base::GatewayConfig& config, const base::Address& address
       dispatchers_(clock_, {.node = config_.node, .zone = config_.zone}, std::random_device{}()),
       tenants_(without_keys(config_) == WithoutKeys::kRefused),
       suspects_(config_.id, config_.quarantine, [this] { reports_.hurry(); }),
-      bodies_(config_.body_budget_bytes),
+      bodies_(config_.body_budget_bytes, config_.body_share_bytes),
       answers_(config_.body_budget_bytes),
       doors_(config_, machine_),
       status_doors_(config_, machine_, http::hosts_of_status_port(config_)),

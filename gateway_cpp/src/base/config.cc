@@ -215,6 +215,14 @@ std::span<const Flag> flags() {
        "request bodies held at once, over all connections (a quarter of the memory); unary answers "
        "as much again",
        number(&C::body_budget_bytes, std::size_t{1U << 16U}, std::size_t{1} << 40U)},
+      {"body-share-bytes", "N",
+       "of these, held at once of one tenant's, or of one address's where there is no key (a "
+       "quarter of the budget, one body at least)",
+       number(&C::body_share_bytes, std::size_t{1}, std::size_t{1} << 40U)},
+      {"body-least-rate", "N",
+       "bytes of a request body that come each second, over ten of them, or it is refused (1024); "
+       "0: any",
+       number(&C::body_least_rate, std::size_t{0}, kGiB)},
       {"header-limit-bytes", "N", "largest request line and headers together (32768)",
        number(&C::header_limit_bytes, std::size_t{1024}, std::size_t{1U << 20U})},
       {"stream-credit-bytes", "N", "answer bytes held for a slow client (262144)",
@@ -277,8 +285,10 @@ Result<GatewayConfig> validated(GatewayConfig config) {
                                          (has_cert ? "--tls-key" : "--tls-cert") +
                                          ": HTTPS takes both, plain HTTP neither");
   }
-  config.body_budget_bytes =
-      std::max(config.body_budget_bytes, config.body_limit_bytes + kBodySlackBytes);
+  const std::size_t largest = config.body_limit_bytes + kBodySlackBytes;
+  config.body_budget_bytes = std::max(config.body_budget_bytes, largest);
+  if (config.body_share_bytes == 0) config.body_share_bytes = config.body_budget_bytes / 4;
+  config.body_share_bytes = std::clamp(config.body_share_bytes, largest, config.body_budget_bytes);
   if (config.control.empty() && config.data_dir.empty()) {
     return make_error(Kind::kConfig,
                       "neither --control nor --data-dir is given: this gateway would never have a "

@@ -72,7 +72,7 @@ Awaitable<RequestReader::Failed> RequestReader::next_piece(PackedBytes& packed) 
     if (!packed.fault().empty()) co_return bad_request(packed.fault());
     if (!packed.piece().empty() || packed.over()) co_return std::nullopt;
     const auto filled = co_await fill();
-    if (filled == Filled::kTooLate) co_return too_slow("body", limits_.body_timeout);
+    if (filled == Filled::kTooLate) co_return pace_.fault();
     if (filled == Filled::kGone) co_return std::nullopt;
     keep(fresh_);
   }
@@ -84,7 +84,7 @@ Awaitable<RequestReader::Failed> RequestReader::unpack(Gunzip& gunzip, std::stri
   while (!packed.empty() || gunzip.has_more()) {
     auto failed = co_await make_room(Gunzip::kStepBytes, limits_.body_bytes, share, body);
     if (failed || connection_.gone() || connection_.cut_short()) co_return failed;
-    if (timer_.fired()) co_return too_slow("body", limits_.body_timeout);
+    if (pace_.is_over()) co_return pace_.fault();
     packed.remove_prefix(gunzip.step(packed, body));
     if (!gunzip.fault().empty()) co_return bad_gzip(gunzip.fault());
     if (body.size() > limits_.body_bytes) co_return unpacked_body_too_large(limits_.body_bytes);

@@ -40,10 +40,30 @@ base::Error bad_gzip(std::string_view fault) {
           "Content-Encoding.");
 }
 
+base::Error too_little(size_t came, size_t least, std::chrono::milliseconds stretch) {
+  return base::make_error(
+      base::Kind::kRequestTimeout,
+      std::to_string(came) + " bytes of the request's body came within " +
+          std::to_string(stretch.count()) + " ms, and " + std::to_string(least) +
+          " are the least (--body-least-rate of the gateway). Send it again, and faster.");
+}
+
 base::Error no_room() {
   auto error = base::make_error(base::Kind::kOverloaded,
                                 "This gateway holds as many bytes of request bodies as it may. Try "
                                 "again.");
+  error.retry_after = std::chrono::seconds(1);
+  return error;
+}
+
+base::Error own_room_used_up(size_t limit) {
+  auto error = base::make_error(
+      base::Kind::kRateLimitExceeded,
+      "The bodies of your requests that this gateway holds would be more than " +
+          std::to_string(limit) +
+          " bytes, which is the most for one tenant, or one address without a key "
+          "(--body-share-bytes of the gateway). Send it again when some of your requests are "
+          "answered.");
   error.retry_after = std::chrono::seconds(1);
   return error;
 }

@@ -28,6 +28,11 @@ bool has_bare_line_feed(std::string_view text, size_t from) {
   return false;
 }
 
+// Who is to make room for a body: its client itself, or others.
+base::Error no_room_in(const runtime::BodyShare& share) {
+  return share.lacks_own() ? own_room_used_up(share.part()->total()) : no_room();
+}
+
 }  // namespace
 
 Awaitable<RequestReader::Outcome> RequestReader::next() {
@@ -123,7 +128,7 @@ Awaitable<RequestReader::Failed> RequestReader::body(const RequestHead& head,
   if (!head.has_body()) co_return std::nullopt;
   const uint64_t length = head.content_length.value_or(0);
   if (length > limits_.body_bytes) co_return body_too_large(limits_.body_bytes);
-  timer_.arm(limits_.body_timeout);
+  pace_.begin();
   if (head.expects_continue && unread().empty()) co_await go_on();
   Failed failed;
   if (coding_of(head) == Coding::kGzip) {
@@ -156,7 +161,7 @@ Awaitable<RequestReader::Failed> RequestReader::counted_body(uint64_t length,
     use(held);
     if (body.size() == length) co_return std::nullopt;
     const auto filled = co_await fill();
-    if (filled == Filled::kTooLate) co_return too_slow("body", limits_.body_timeout);
+    if (filled == Filled::kTooLate) co_return pace_.fault();
     if (filled == Filled::kGone) co_return std::nullopt;
     const size_t taken = std::min(static_cast<size_t>(length - body.size()), fresh_.size());
     body.append(fresh_.substr(0, taken));
@@ -174,7 +179,7 @@ Awaitable<RequestReader::Failed> RequestReader::chunked_body(runtime::BodyShare&
     use(decoder.feed(unread(), body));
     while (decoder.state() == ChunkDecoder::State::kMore && unread().empty()) {
       const auto filled = co_await fill();
-      if (filled == Filled::kTooLate) co_return too_slow("body", limits_.body_timeout);
+      if (filled == Filled::kTooLate) co_return pace_.fault();
       if (filled == Filled::kGone) co_return std::nullopt;
       keep(fresh_);
     }
@@ -222,11 +227,12 @@ Awaitable<RequestReader::Failed> RequestReader::make_room(size_t bytes, size_t m
   runtime::TimerWheel::Timer patience(connection_.timers(), connection_.signal());
   if (!body.empty()) patience.arm(kHoldAndWait);
   while (!find_room(bytes, most, share, body)) {
-    if (timer_.fired() || patience.fired()) co_return no_room();
+    if (pace_.is_over() || patience.fired()) co_return no_room_in(share);
     if (connection_.gone() || connection_.cut_short()) co_return std::nullopt;
     again.arm(kRoomPoll);
     connection_.rest();
     co_await connection_.signal().wait();
+    pace_.excuse();
   }
   co_return std::nullopt;
 }
@@ -236,12 +242,13 @@ Awaitable<RequestReader::Filled> RequestReader::fill() {
   for (;;) {
     if (connection_.gone() || connection_.cut_short()) co_return Filled::kGone;
     if (reads_head_ && owes_answer()) co_return Filled::kAnswerFirst;
-    if (timer_.fired()) co_return Filled::kTooLate;
+    if (reads_head_ ? timer_.fired() : pace_.is_late()) co_return Filled::kTooLate;
     if (connection_.turn_is_over()) {
       co_await connection_.yield();
       continue;
     }
     fresh_ = connection_.read();
+    pace_.note(fresh_.size());
     if (!fresh_.empty()) co_return Filled::kMore;
     if (connection_.gone()) co_return Filled::kGone;
     connection_.rest();

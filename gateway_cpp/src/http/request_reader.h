@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "base/error.h"
+#include "http/body_pace.h"
 #include "http/connection.h"
 #include "http/gunzip.h"
 #include "http/strict_head.h"
@@ -20,6 +21,7 @@ namespace penstock::http {
 struct ReadLimits {
   size_t head_bytes;
   size_t body_bytes;
+  size_t body_rate;  // bytes a second at least; 0: any
   std::chrono::milliseconds head_timeout;  // also until a new connection's first byte
   std::chrono::milliseconds body_timeout;
   std::chrono::milliseconds idle_timeout;  // between requests
@@ -45,7 +47,8 @@ class RequestReader {
   RequestReader(Connection& connection, const ReadLimits& limits)
       : connection_(connection),
         limits_(limits),
-        timer_(connection.timers(), connection.signal()) {}
+        timer_(connection.timers(), connection.signal()),
+        pace_(timer_, limits.body_timeout, limits.body_rate) {}
 
   // The next head; its views are good until the next next(). A body that was not read before is not
   // skipped: ask no more of this connection then.
@@ -98,6 +101,7 @@ class RequestReader {
   Connection& connection_;
   ReadLimits limits_;
   runtime::TimerWheel::Timer timer_;
+  BodyPace pace_;
   std::string head_;    // the bytes of the head that came last
   std::string buffer_;  // read and not yet used, from begin_ on
   size_t begin_ = 0;

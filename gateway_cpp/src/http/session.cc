@@ -29,6 +29,7 @@ ReadLimits limits_of(const base::GatewayConfig& config) {
   return {.head_bytes = config.header_limit_bytes,
           .body_bytes = config.body_limit_bytes,
           .head_timeout = config.header_timeout,
+          .body_rate = config.body_least_rate,
           .body_timeout = config.body_timeout,
           .idle_timeout = config.idle_timeout};
 }
@@ -275,10 +276,22 @@ Awaitable<void> Session::dispatch(const RequestHead& head, const Found& found, s
   return show(services_.pages.metrics(), reply);
 }
 
+// The part of the budget for bodies that is the tenant's, or the address's where there is no key.
+std::shared_ptr<runtime::BodyBudget> Session::own_bodies() {
+  const std::string& tenant = caller_->tenant->id;
+  if (!own_bodies_ || own_bodies_of_ != tenant) {
+    const std::string client =
+        tenant.empty() ? "address " + connection_->network() : "tenant " + tenant;
+    own_bodies_ = services_.bodies.part_of(client);
+    own_bodies_of_ = tenant;
+  }
+  return own_bodies_;
+}
+
 Awaitable<void> Session::generate(const Found& found, const RequestHead& head, std::string_view id,
                                   HttpReply& reply) {
   proxy::Ask ask;
-  ask.share = runtime::BodyShare(services_.bodies);
+  ask.share = runtime::BodyShare(services_.bodies, own_bodies());
   RequestReader::Failed unreadable;
   if (!reader_.take_body(head, ask.share, ask.body)) {
     unreadable = co_await reader_.body(head, ask.share, ask.body);

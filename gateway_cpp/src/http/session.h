@@ -103,6 +103,7 @@ class Session {
   Refused know_caller(const RequestHead& head, Page page);
   const admission::Tenant* viewer() const;
   base::Error no_such_page(const RequestHead& head) const;
+  std::shared_ptr<runtime::BodyBudget> own_bodies();
   Awaitable<void> generate(const Found& found, const RequestHead& head, std::string_view id,
                            HttpReply& reply);
   Awaitable<void> show_model(const std::string& id, HttpReply& reply);
@@ -122,6 +123,8 @@ class Session {
   bool has_asked_ = false;
   base::SteadyTime received_{};  // when the last byte that was read of this request had come
   std::optional<admission::Caller> caller_;  // of the request that is answered
+  std::shared_ptr<runtime::BodyBudget> own_bodies_;  // null: there was no body yet
+  std::string own_bodies_of_;                        // the tenant; empty: the address
   bool answering_ = false;                   // a request was read, and is not settled
   bool cut_off_ = false;  // the last answer is not whole, and only a reset can tell its client
   Connection::Farewell farewell_ = Connection::Farewell::kWhole;

@@ -2,10 +2,18 @@
 // body's share of that. A share grows as its body comes and is given back with it: what is only
 // announced costs nobody anything. Requests and answers have a budget each: a request's body is
 // held until its answer is made, and would wait for itself where both shared one.
+//
+// Each client has a part of the budget for all its bodies together, so that it can use up its own
+// and nobody else's.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 namespace penstock::runtime {
@@ -13,7 +21,9 @@ namespace penstock::runtime {
 // Owned by main; any thread.
 class BodyBudget {
  public:
-  explicit BodyBudget(size_t bytes) : total_(bytes), free_(bytes) {}
+  explicit BodyBudget(size_t bytes) : BodyBudget(bytes, bytes) {}
+  // `each`: what one client may hold of it.
+  BodyBudget(size_t bytes, size_t each) : total_(bytes), each_(each), free_(bytes) {}
   BodyBudget(const BodyBudget&) = delete;
   BodyBudget& operator=(const BodyBudget&) = delete;
 
@@ -34,37 +44,57 @@ class BodyBudget {
   }
   void give_back(size_t bytes) { free_.fetch_add(bytes, std::memory_order_release); }
 
+  // A client's part: the same for all who ask by that name while one of them has it.
+  std::shared_ptr<BodyBudget> part_of(std::string_view client);
+
  private:
+  void forget_unused();
+
   const size_t total_;
+  const size_t each_;
   std::atomic<size_t> free_;
+  std::mutex mutex_;  // guards all below
+  std::unordered_map<std::string, std::weak_ptr<BodyBudget>> parts_;
+  size_t forget_at_ = 64;  // parts
 };
 
-// What one body holds of the budget. Moves with its body.
+// What one body holds of the budget, and of its client's part. Moves with its body.
 class BodyShare {
  public:
   BodyShare() = default;
-  explicit BodyShare(BodyBudget& budget) : budget_(&budget) {}
+  // `part`: of the client's; null: there is none.
+  explicit BodyShare(BodyBudget& budget, std::shared_ptr<BodyBudget> part = nullptr)
+      : budget_(&budget), part_(std::move(part)) {}
   BodyShare(BodyShare&& other) noexcept { swap(other); }
   BodyShare& operator=(BodyShare&& other) noexcept {
     BodyShare taken(std::move(other));
     swap(taken);
     return *this;
   }
-  ~BodyShare() {
-    if (budget_ != nullptr) budget_->give_back(bytes_);
-  }
+  ~BodyShare() { shrink_to(0); }
 
   size_t bytes() const { return bytes_; }
   // False: there is no room for so many now, and the share is as it was.
   bool grow_to(size_t bytes) {
     if (bytes <= bytes_) return true;
+    lacks_own_ = false;
     if (!budget_->take(bytes - bytes_)) return false;
+    lacks_own_ = part_ && !part_->take(bytes - bytes_);
+    if (lacks_own_) {
+      budget_->give_back(bytes - bytes_);
+      return false;
+    }
     bytes_ = bytes;
     return true;
   }
+  // The last time that there was no room, it was its client's own that was used up.
+  bool lacks_own() const { return lacks_own_; }
+  // Its client's; null: there is none.
+  const BodyBudget* part() const { return part_.get(); }
   // Gives back what is over so many bytes.
   void shrink_to(size_t bytes) {
     if (bytes >= bytes_) return;
+    if (part_) part_->give_back(bytes_ - bytes);
     budget_->give_back(bytes_ - bytes);
     bytes_ = bytes;
   }
@@ -72,11 +102,15 @@ class BodyShare {
  private:
   void swap(BodyShare& other) noexcept {
     std::swap(budget_, other.budget_);
+    std::swap(part_, other.part_);
     std::swap(bytes_, other.bytes_);
+    std::swap(lacks_own_, other.lacks_own_);
   }
 
   BodyBudget* budget_ = nullptr;
+  std::shared_ptr<BodyBudget> part_;
   size_t bytes_ = 0;
+  bool lacks_own_ = false;
 };
 
 }  // namespace penstock::runtime
