@@ -4,8 +4,8 @@
 
 #include <chrono>
 #include <cstddef>
-#include <optional>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "runtime/timer_wheel.h"
 
@@ -16,8 +16,9 @@ class BodyPace {
   static constexpr std::chrono::milliseconds kStretch{10'000};
 
   // `rate`: bytes a second at least; 0: any. `timer` is its own from begin() to the body's end.
-  BodyPace(runtime::TimerWheel::Timer& timer, std::chrono::milliseconds whole, size_t rate)
-      : timer_(timer), whole_(whole), rate_(rate) {}
+  BodyPace(const runtime::TimerWheel& timers, runtime::TimerWheel::Timer& timer,
+           std::chrono::milliseconds whole, size_t rate)
+      : timers_(timers), timer_(timer), whole_(whole), rate_(rate) {}
 
   void begin();
   void note(size_t bytes) { came_ += bytes; }
@@ -31,12 +32,14 @@ class BodyPace {
 
  private:
   void begin_stretch();
+  std::chrono::milliseconds left() const;
   size_t least() const { return rate_ * static_cast<size_t>(stretch_.count()) / 1000; }
 
+  const runtime::TimerWheel& timers_;
   runtime::TimerWheel::Timer& timer_;
   const std::chrono::milliseconds whole_;
   const size_t rate_;
-  std::chrono::milliseconds left_{0};  // behind this stretch
+  base::SteadyTime until_;
   std::chrono::milliseconds stretch_{0};
   size_t came_ = 0;  // in it
 };

@@ -21,7 +21,7 @@ namespace penstock::http {
 struct ReadLimits {
   size_t head_bytes;
   size_t body_bytes;
-  size_t body_rate;  // bytes a second at least; 0: any
+  size_t body_rate;                        // bytes a second at least; 0: any
   std::chrono::milliseconds head_timeout;  // also until a new connection's first byte
   std::chrono::milliseconds body_timeout;
   std::chrono::milliseconds idle_timeout;  // between requests
@@ -48,7 +48,7 @@ class RequestReader {
       : connection_(connection),
         limits_(limits),
         timer_(connection.timers(), connection.signal()),
-        pace_(timer_, limits.body_timeout, limits.body_rate) {}
+        pace_(connection.timers(), timer_, limits.body_timeout, limits.body_rate) {}
 
   // The next head; its views are good until the next next(). A body that was not read before is not
   // skipped: ask no more of this connection then.

@@ -28,8 +28,8 @@ constexpr std::chrono::milliseconds kDrainGrace{500};
 ReadLimits limits_of(const base::GatewayConfig& config) {
   return {.head_bytes = config.header_limit_bytes,
           .body_bytes = config.body_limit_bytes,
-          .head_timeout = config.header_timeout,
           .body_rate = config.body_least_rate,
+          .head_timeout = config.header_timeout,
           .body_timeout = config.body_timeout,
           .idle_timeout = config.idle_timeout};
 }

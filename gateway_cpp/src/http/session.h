@@ -122,10 +122,10 @@ class Session {
   RequestReader reader_;
   bool has_asked_ = false;
   base::SteadyTime received_{};  // when the last byte that was read of this request had come
-  std::optional<admission::Caller> caller_;  // of the request that is answered
+  std::optional<admission::Caller> caller_;          // of the request that is answered
   std::shared_ptr<runtime::BodyBudget> own_bodies_;  // null: there was no body yet
   std::string own_bodies_of_;                        // the tenant; empty: the address
-  bool answering_ = false;                   // a request was read, and is not settled
+  bool answering_ = false;                           // a request was read, and is not settled
   bool cut_off_ = false;  // the last answer is not whole, and only a reset can tell its client
   Connection::Farewell farewell_ = Connection::Farewell::kWhole;
 };

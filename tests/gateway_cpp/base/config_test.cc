@@ -113,6 +113,19 @@ TEST(Config, BudgetsBodiesByTheMemoryAndHasRoomForOneAtLeast) {
   EXPECT_LT(small->body_budget_bytes, 2 * small->body_limit_bytes);
 }
 
+TEST(Config, GivesAClientAPartOfTheBudgetForBodiesWithRoomForOne) {
+  const auto quarter = parse({"--control=h:1", "--body-budget-bytes=1073741824"});
+  EXPECT_EQ(quarter->body_share_bytes, 1U << 28U);
+  const auto named =
+      parse({"--control=h:1", "--body-budget-bytes=1073741824", "--body-share-bytes=100000000"});
+  EXPECT_EQ(named->body_share_bytes, 100'000'000U);
+  const auto small = parse({"--control=h:1", "--body-share-bytes=1"});
+  EXPECT_GT(small->body_share_bytes, small->body_limit_bytes);
+  const auto large =
+      parse({"--control=h:1", "--body-budget-bytes=100000000", "--body-share-bytes=1073741824"});
+  EXPECT_EQ(large->body_share_bytes, large->body_budget_bytes);
+}
+
 TEST(Config, NeedsAHeadOrAKeptSnapshot) {
   EXPECT_NE(message({}).find("would never have a route"), std::string::npos);
   EXPECT_EQ(message({"--data-dir", "/somewhere"}), "accepted");
@@ -141,6 +154,8 @@ TEST(Config, UsageNamesEveryFlagThatIsParsed) {
                            "--cors-origin",
                            "--metrics",
                            "--body-budget-bytes",
+                           "--body-share-bytes",
+                           "--body-least-rate",
                            "--allow-host",
                            "--open",
                            "--share-port",

@@ -168,7 +168,7 @@ async def test_bombs_wait_for_the_budget_and_give_it_back(start: Start) -> None:
     )
     data = bomb(16 * MIB)
     answers = await asyncio.gather(*(system.ask(packed(data=data)) for _ in range(30)))
-    assert {answer.status for answer in answers} <= {413, 503}
+    assert {answer.status for answer in answers} <= {413, 429, 503}
     large = BODY + b" " * (2 * MIB - len(BODY))
     assert (await system.ask(packed(large))).status == 200
     assert (await system.ask(request(body=large))).status == 200
@@ -186,7 +186,7 @@ async def test_clients_that_leave_halfway_cost_nothing(start: Start) -> None:
     large = BODY + b" " * (12 * MIB)
     # The last of them may just be taken and seen to leave: until then there is no room.
     while (answer := await system.ask(packed(large))).status != 200:
-        assert answer.status == 503
+        assert answer.status in (429, 503)
 
 
 async def test_a_packed_body_that_stalls_is_408(start: Start) -> None:

@@ -238,6 +238,33 @@ TEST_F(SessionTest, TellsAClientThatIsTooSlow) {
   ASSERT_TRUE(gets("HTTP/1.1 408"));
 }
 
+// So much of a body has come, and then nothing.
+TEST_F(SessionTest, RefusesABodyThatStalls) {
+  const std::string whole = post(std::string(100'000, ' '));
+  send(whole.substr(0, 50'000));
+  ASSERT_TRUE(loop_.run_until([this] { return bodies_.held() >= 50'000; }));
+  pass(std::chrono::milliseconds(10'100));
+  loop_.poll();
+  EXPECT_EQ(got(), "") << "enough came in this stretch";
+  pass(std::chrono::milliseconds(10'100));
+  ASSERT_TRUE(gets("HTTP/1.1 408"));
+  EXPECT_TRUE(gets("0 bytes of the request's body came within 10000 ms, and 10240 are the least"));
+}
+
+TEST_F(SessionTest, TakesABodyThatComesSlowlyButComes) {
+  const std::string whole = post(kBody + std::string(40'000, ' '));
+  size_t sent = whole.size() - 40'000;
+  send(whole.substr(0, sent));
+  loop_.poll();
+  for (; sent < whole.size(); sent += 20'000) {
+    pass(std::chrono::milliseconds(10'100));
+    const size_t held = bodies_.held();
+    send(whole.substr(sent, 20'000));
+    loop_.run_until([&] { return bodies_.held() > held || !upstream_.calls.empty(); });
+  }
+  EXPECT_TRUE(opens(1));
+}
+
 TEST_F(SessionTest, ClosesAnIdleConnectionWithoutAWord) {
   loop_.poll();
   pass(config_.idle_timeout + std::chrono::seconds(1));
