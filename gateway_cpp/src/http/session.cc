@@ -276,18 +276,6 @@ Awaitable<void> Session::dispatch(const RequestHead& head, const Found& found, s
   return show(services_.pages.metrics(), reply);
 }
 
-// The part of the budget for bodies that is the tenant's, or the address's where there is no key.
-std::shared_ptr<runtime::BodyBudget> Session::own_bodies() {
-  const std::string& tenant = caller_->tenant->id;
-  if (!own_bodies_ || own_bodies_of_ != tenant) {
-    const std::string client =
-        tenant.empty() ? "address " + connection_->network() : "tenant " + tenant;
-    own_bodies_ = services_.bodies.part_of(client);
-    own_bodies_of_ = tenant;
-  }
-  return own_bodies_;
-}
-
 Awaitable<void> Session::generate(const Found& found, const RequestHead& head, std::string_view id,
                                   HttpReply& reply) {
   proxy::Ask ask;

@@ -1,41 +1,13 @@
 // What failures mean for replicas, requests and clients.
 #include <algorithm>
-#include <deque>
 
 #include "base/trace_context.h"
-#include "flow_fixture.h"
+#include "verdicts_fixture.h"
 
 namespace penstock::proxy {
 namespace {
 
 using admission::Standing;
-
-class VerdictsTest : public RequestFlowTest {
- protected:
-  void engine_dies(size_t i = 0, const std::string& code = "engine_dead") {
-    call(i).fail(503, code, v1::FAULT_UPSTREAM, v1::RETRY_NEVER);
-  }
-  // A client of its own for each request, as far as the flow can tell.
-  void ask_again(const std::string& body) {
-    EXPECT_TRUE(done_);
-    done_ = false;
-    reply_.text.clear();
-    reply_.status = 0;
-    ask(body);
-  }
-  admission::Fingerprint fingerprint(const std::string& body) {
-    return admission::fingerprint_of("", "/v1/chat/completions", body);
-  }
-  void die_elsewhere(std::vector<admission::EngineDeath> deaths, const std::string& body = kUnary) {
-    suspects_.died({.fingerprint = fingerprint(body),
-                    .deployment = "mini",
-                    .deployment_uid = "",
-                    .path = "/p",
-                    .deaths = std::move(deaths),
-                    .until = {}},
-                   clock_.wall_now());
-  }
-};
 
 TEST_F(VerdictsTest, GivesTheReplicaNoTraceThatIsNone) {
   const std::string good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -248,104 +220,6 @@ TEST_F(VerdictsTest, CountsAWaitingSuspectOnceAsInFlight) {
   pass(seconds(1));
   EXPECT_EQ(upstream_.calls.size(), 2U);
   EXPECT_EQ(totals().in_flight, 1U);
-}
-
-TEST_F(VerdictsTest, CallsBackTheSameRequestFromOtherReplicasWhenAnEngineDiesOfIt) {
-  serve_from({"r1", "r2", "r3"});
-  FakeReply second;
-  FakeReply third;
-  ask(kUnary);
-  ask_as(second, kUnary);
-  ask_as(third, kStream);
-  ASSERT_EQ(upstream_.calls.size(), 3U);
-  auto elsewhere = suspects_.board(fingerprint(kUnary), "r9",
-                                   clock_.steady_now());  // at another thread of this gateway
-  engine_dies(0);
-  pass(milliseconds(400));
-  EXPECT_TRUE(call(1).cancelled) << "never on two engines at once";
-  EXPECT_FALSE(call(2).cancelled) << "another request";
-  EXPECT_EQ(second.status, 0U) << "it waits for its place";
-  elsewhere.reset();
-  pass(milliseconds(400));
-  ASSERT_EQ(upstream_.calls.size(), 4U);
-  EXPECT_NE(call(3).replica, "r1") << "where the engine died";
-  call(3).content_type = "application/json";
-  call(3).chunk("{}");
-  call(3).finish();
-  EXPECT_EQ(second.status, 200U);
-  third.leave();
-}
-
-TEST_F(VerdictsTest, LetsOneCopyOfARequestGoOnAloneWhenAnEngineDiesOfIt) {
-  serve_from({"r1", "r2", "r3", "r4"});
-  FakeReply second;
-  FakeReply begun;
-  FakeReply fourth;
-  ask(kStream);
-  ask_as(second, kStream);
-  ask_as(begun, kStream);
-  ask_as(fourth, kStream);
-  call(2).chunk("data: a\n\n");
-  engine_dies(0);
-  pass(seconds(1));
-  EXPECT_FALSE(call(2).cancelled) << "its answer has begun";
-  EXPECT_EQ(call(1).cancelled + call(3).cancelled, 1) << "one of them goes on, as a suspect";
-  for (FakeReply* reply : {&second, &begun, &fourth}) reply->leave();
-}
-
-TEST_F(VerdictsTest, RefusesTheCopyThatRunsWhenTwoEnginesHaveDied) {
-  serve_from({"r1", "r2", "r3"});
-  FakeReply second;
-  FakeReply third;
-  ask(kUnary);
-  ask_as(second, kUnary);
-  ask_as(third, kUnary);
-  engine_dies(0);
-  engine_dies(1);
-  pass(seconds(1));
-  EXPECT_TRUE(call(2).cancelled);
-  EXPECT_EQ(third.status, 400U);
-}
-
-TEST_F(VerdictsTest, LooksAtMuchThatRunsOverSeveralTicks) {
-  limits_.max_ongoing = 100;
-  serve_from({"r1"});
-  const std::string body =
-      R"({"model":"mini","messages":[{}],"user":")" + std::string(60'000, 'x') + "\"}";
-  std::deque<FakeReply> clients(40);
-  for (FakeReply& client : clients) ask_as(client, body);
-  ASSERT_EQ(upstream_.calls.size(), clients.size());
-  die_elsewhere({{"r8"}, {"r9"}}, body);
-  const auto refused = [&] {
-    return std::count_if(clients.begin(), clients.end(),
-                         [](const FakeReply& client) { return client.status == 400; });
-  };
-  pass(milliseconds(50));
-  const auto at_once = refused();
-  EXPECT_GT(at_once, 0);
-  EXPECT_LT(at_once, 20) << "others of the thread have their turn";
-  for (int i = 0; i < 3; ++i) pass(milliseconds(50));
-  EXPECT_EQ(refused(), 40);
-}
-
-TEST_F(VerdictsTest, RefusesASuspectThatRunsAloneOnceItIsQuarantined) {
-  die_elsewhere({{"r8"}});
-  ask(kUnary);
-  ASSERT_EQ(upstream_.calls.size(), 1U);
-  die_elsewhere({{"r9"}});
-  pass(seconds(1));
-  EXPECT_TRUE(call().cancelled);
-  EXPECT_EQ(reply_.status, 400U);
-  EXPECT_FALSE(suspects_.occupied("r1"));
-}
-
-TEST_F(VerdictsTest, LetsASuspectThatRunsAloneGoOnWhenAnotherRequestIsFound) {
-  die_elsewhere({{"r8"}});
-  ask(kUnary);
-  die_elsewhere({{"r9"}}, "other");
-  pass(seconds(1));
-  EXPECT_FALSE(call().cancelled);
-  EXPECT_TRUE(suspects_.occupied("r1"));
 }
 
 TEST_F(VerdictsTest, JudgesARequestAgainBeforeItsNextAttempt) {
