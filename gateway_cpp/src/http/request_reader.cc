@@ -129,6 +129,7 @@ Awaitable<RequestReader::Failed> RequestReader::body(const RequestHead& head,
   const uint64_t length = head.content_length.value_or(0);
   if (length > limits_.body_bytes) co_return body_too_large(limits_.body_bytes);
   pace_.begin();
+  pace_.note(unread().size());  // what came behind the head
   if (head.expects_continue && unread().empty()) co_await go_on();
   Failed failed;
   if (coding_of(head) == Coding::kGzip) {

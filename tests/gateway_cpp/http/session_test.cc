@@ -257,10 +257,9 @@ TEST_F(SessionTest, TakesABodyThatComesSlowlyButComes) {
   send(whole.substr(0, sent));
   loop_.poll();
   for (; sent < whole.size(); sent += 20'000) {
-    pass(std::chrono::milliseconds(10'100));
-    const size_t held = bodies_.held();
     send(whole.substr(sent, 20'000));
-    loop_.run_until([&] { return bodies_.held() > held || !upstream_.calls.empty(); });
+    loop_.poll();
+    pass(std::chrono::milliseconds(10'100));
   }
   EXPECT_TRUE(opens(1));
 }
