@@ -113,9 +113,8 @@ def test_a_session_that_asks_hears_of_the_load_as_it_changes(stub: Any) -> None:
         assert client.loads[0].calls == 0
         other.hello("gw-2", watch_load=False)
         other.start(chat_request("A long story", **_LONG))
-        while not client.loads[-1].running:
-            client.read_frame()
-        assert client.loads[-1].calls_elsewhere == 1
+        while not (client.loads[-1].running and client.loads[-1].calls_elsewhere == 1):
+            client.read_frame()  # an engine may yet run what a call before this one left behind
         assert client.loads[-1].max_running > 1
         while client.loads[-1].running:
             client.read_frame()

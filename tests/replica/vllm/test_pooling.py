@@ -259,7 +259,7 @@ async def test_an_embedder_that_is_stopped_while_it_hangs_ends_its_calls(
         await embedder.has_texts()
         psutil.Process(manager.processes[0].pid).suspend()
         await embedder.engine.stop()
-    assert asked.result().failed.code == "engine_dead"
+    assert asked.result().failed.code == "engine_killed"
     with pytest.raises(EngineError):
         await embedder.engine.pool("Hello")
     assert not (await Health(embedder.engine, "embedder").deep()).ok
