@@ -268,13 +268,16 @@ def _reason(told: object) -> str | None:
 
 def _bounded(usage: dict[str, Any], account: Account) -> dict[str, Any]:
     """Usage as the client gets it: what can be no count is what the account has in its place."""
-    return usage_of(account.usage()) | _counts(usage)
+    told, own = _counts(usage), usage_of(account.usage())
+    del own["prompt_tokens_details"]  # where the provider tells none there are none
+    return told | {key: value for key, value in own.items() if told.get(key) is None}
 
 
 def _counts(values: dict[str, Any]) -> dict[str, Any]:
-    """The counts among these values, also of what is in them."""
+    """The counts among these values, also of what is in them; null is what nobody counted."""
     nested = {key: _counts(value) for key, value in values.items() if isinstance(value, dict)}
-    return {key: value for key, value in values.items() if value == 0 or count(value)} | nested
+    told = {k: value for k, value in values.items() if value in (None, 0) or count(value)}
+    return told | nested
 
 
 def _object(data: str) -> dict[str, Any]:
