@@ -23,7 +23,6 @@
 #include <string>
 #include <string_view>
 
-#include "http/network_of.h"
 #include "runtime/awaitable.h"
 #include "runtime/descriptor.h"
 #include "runtime/readiness.h"
@@ -77,9 +76,6 @@ class Connection : public std::enable_shared_from_this<Connection>,
   bool too_slow() const { return too_slow_; }
   // end_soon() was called: the answer that is being made is to end with an error.
   bool cut_short() const { return cut_short_; }
-
-  // The address of the other side, of IPv6 its network: a client has all of one. Empty: not known.
-  std::string network() const { return network_of_peer(socket_.number()); }
 
   // TLS from here on: the handshake is over, and `behind_it` is what has come behind it.
   void secure(std::unique_ptr<tls::Channel> channel, std::string_view behind_it);

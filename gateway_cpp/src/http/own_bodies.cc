@@ -1,6 +1,7 @@
 #include <memory>
 #include <string>
 
+#include "http/peer_address.h"
 #include "http/session.h"
 
 namespace penstock::http {
@@ -9,8 +10,9 @@ namespace penstock::http {
 std::shared_ptr<runtime::BodyBudget> Session::own_bodies() {
   const std::string& tenant = caller_->tenant->id;
   if (!own_bodies_ || own_bodies_of_ != tenant) {
-    const std::string client =
-        tenant.empty() ? "address " + connection_->network() : "tenant " + tenant;
+    const std::string client = tenant.empty()
+                                   ? "address " + network_of(connection_->client_address())
+                                   : "tenant " + tenant;
     own_bodies_ = services_.bodies.part_of(client);
     own_bodies_of_ = tenant;
   }
