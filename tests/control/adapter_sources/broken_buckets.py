@@ -37,6 +37,7 @@ class BrokenBucket(BaseHTTPRequestHandler):
             self.send_header(name.replace("_", "-"), value)
         if length is not None:
             self.send_header("content-length", str(length))
+        self.send_header("connection", "close")  # or a client asks again where nobody reads
         self.end_headers()
 
     @property
