@@ -3,6 +3,7 @@
 #   make serve                                   the default model on 127.0.0.1:8080
 #   make serve MODEL=path-or-hub-id REPLICAS=2   another model, twice
 #   make serve ENGINE=simulated ENGINE_ARGS="tokens_per_second=50 ttft_ms=20"
+#   make test-long                               the long forms of tests, in hours; ONLY=kill_matrix: that one
 #   make test-clients                            other clients against it: Node, LangChain, a browser ...
 #   make serve ARGS="--open --gateway 0.0.0.0:9000"     any option of `penstock serve --help`
 PYTHON ?= $(or $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -13,7 +14,7 @@ SAID_ENGINE = $(if $(filter file,$(origin ENGINE)),,--engine $(ENGINE))
 # Without bytecode every start of vLLM compiles it anew: half a minute more.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help serve test test-clients bench setup lock clean
+.PHONY: help serve test test-long test-clients bench setup lock clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile
@@ -27,6 +28,10 @@ serve: check-python
 test: check-python
 	@$(PYTHON) setup/main.py test
 	@exec tests/check
+
+test-long: check-python
+	@$(PYTHON) setup/main.py test
+	@exec tests/long $(ONLY)
 
 test-clients: check-python
 	@$(PYTHON) setup/main.py clients

@@ -9,7 +9,9 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 # A busy machine is no failure: how long one example takes is not what property tests are about.
-settings.register_profile("penstock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("random", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# A change fails for what it changes: with the same examples each time. `tests/long` has others.
+settings.register_profile("penstock", settings.get_profile("random"), derandomize=True)
 settings.load_profile("penstock")
 
 
@@ -34,6 +36,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     scheduler = LoadScopeScheduling(config, log)
     scheduler._split_scope = group_of
     return scheduler
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what is marked `long`, unless `-m` asks for it: CI never runs it."""
+    if "long" in config.option.markexpr:
+        return
+    left_out = [item for item in items if item.get_closest_marker("long")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if not item.get_closest_marker("long")]
 
 
 def pytest_collection_finish() -> None:

@@ -21,7 +21,9 @@ class Laws:
         self._cluster = cluster
         self._calm = RECOVERY_STEPS  # steps since something broke
         self._served: dict[tuple[str, str], set[ReplicaId]] = {}
+        self._given_up: set[ReplicaId] = set()  # they ran when nothing was wanted of them
         cluster.after_decisions = self._no_decision_costs_capacity
+        cluster.after_wish = self._what_nobody_wants_may_go
         cluster.before_stop = self._nothing_stops_that_is_sent_to
 
     def run(self, steps: int) -> None:
@@ -39,6 +41,14 @@ class Laws:
         self._calm += 1
         self._weights_are_those_of_the_deployment()
         self._who_was_served_is_served_on()
+
+    def _what_nobody_wants_may_go(self) -> None:
+        """However soon more is wanted again: the head may have let them go in between."""
+        view = self._cluster.view
+        for replica in view.replicas.values():
+            wanted = view.deployments.get(replica.deployment)
+            if not (wanted and wanted.uid == replica.deployment_uid and wanted.spec.replicas):
+                self._given_up.add(replica.id)
 
     def _weights_are_those_of_the_deployment(self) -> None:
         """No gateway is told to send a request to a replica that has loaded another deployment's
@@ -62,7 +72,8 @@ class Laws:
                 sound = self._sound(gateway, deployment.name)
                 key = (name, deployment.uid)
                 asked = wanted and wanted.uid == deployment.uid and wanted.spec.replicas
-                if asked and self._served.get(key) and self._is_calm():
+                served = self._served.get(key, set()) - self._given_up
+                if asked and served and self._is_calm():
                     assert sound, f"{name} served {deployment.name} and no longer does"
                 self._served[key] = sound
 

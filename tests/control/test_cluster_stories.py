@@ -304,6 +304,15 @@ def test_an_update_goes_on_under_a_head_that_starts_again_on_another_clock(minut
         assert cluster.ready_models() == ["b", "b"]
 
 
+def test_a_deployment_that_is_wanted_again_at_once_may_have_lost_what_nobody_wanted() -> None:
+    with SimulatedCluster(nodes=2, gateways=2) as cluster:
+        laws = Laws(cluster)
+        for replicas in (1, 0, 1):
+            cluster.put(spec(replicas=replicas, model="a"))
+            laws.run(12 if replicas else 0)
+        assert cluster.ready_models() == ["a"]
+
+
 def test_a_crash_loop_moves_to_the_node_beside_it() -> None:
     with SimulatedCluster(nodes=2) as cluster:
         cluster.agents[NodeId("n0")].ends_all = True

@@ -50,6 +50,7 @@ class SimulatedCluster:
         self.late: set[NodeId] = set()  # nodes whose next heartbeat says what the last one said
         self.models_of: dict[str, set[str]] = {}  # by deployment uid: all that it ever was made of
         self.after_decisions: Callable[[ClusterView, ClusterView], None] = lambda old, new: None
+        self.after_wish: Callable[[], None] = lambda: None
         self.before_stop: Callable[[ReplicaId], None] = lambda replica_id: None
         self.head_is_up = False
         self._said: dict[NodeId, list[ReplicaStatus]] = {}
@@ -267,6 +268,7 @@ class SimulatedCluster:
     def _desire(self, step: Callable[[ClusterView], ClusterView]) -> None:
         with suppress(HoldsStill):
             self._run(self._head.keeper.desire(step, OPERATOR))
+            self.after_wish()
 
     def _state(self) -> tuple[object, ...]:
         view = self.view
