@@ -9,6 +9,7 @@ import pytest
 from penstock.control.errors import InvalidSetting
 from penstock.control.settings import (
     HeadSettings,
+    LogRetention,
     NodeSettings,
     gateway_tls,
     split_address,
@@ -69,6 +70,14 @@ def test_a_node_needs_a_name() -> None:
 def test_a_cache_of_no_size_is_refused(gib: float) -> None:
     with pytest.raises(InvalidSetting, match="--adapter-cache-gib is"):
         NodeSettings(head="a:1", data_dir=DATA, node_id="n1", adapter_cache_gib=gib)
+
+
+@pytest.mark.parametrize("value", [-1, float("nan"), 200_000])
+def test_what_log_files_may_take_is_a_number_that_can_be(value: float) -> None:
+    with pytest.raises(InvalidSetting, match=f"--log-keep-gib is {value:g}: it must be 0"):
+        LogRetention(gib=value)
+    with pytest.raises(InvalidSetting, match=f"--log-keep-days is {value:g}: it must be 0"):
+        LogRetention(days=value)
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,11 @@ def store_path(data_dir: Path) -> Path:
     return data_dir / "penstock.db"
 
 
+def logs_path(data_dir: Path) -> Path:
+    """What gateways, replicas and the children of `penstock serve` write."""
+    return data_dir / "logs"
+
+
 def adapters_path(data_dir: Path) -> Path:
     """The contents of the adapters that are registered."""
     return data_dir / "adapters"

@@ -30,6 +30,7 @@ from penstock.control.cluster_security import (
 from penstock.control.data_dir import (
     announce,
     cluster_token_path,
+    logs_path,
     owned,
     store_path,
     trouble,
@@ -70,6 +71,7 @@ from penstock.control.state.replacing import Deadlines
 from penstock.control.state.traffic import Traffic
 from penstock.control.store.sqlite import SqliteStore
 from penstock.control.store.timed import TimedStore
+from penstock.control.supervision.log_watch import keep_logs
 
 log = logging.getLogger(__name__)
 
@@ -275,6 +277,9 @@ async def _run(head: _Head, settings: HeadSettings) -> None:
             tasks.create_task(head.routes.run()),
             tasks.create_task(head.usage.run()),
             tasks.create_task(head.watch.run()),
+            tasks.create_task(
+                keep_logs(logs_path(settings.data_dir), settings.logs, SystemClock())
+            ),
             tasks.create_task(head.adapters.residence.run()),
             tasks.create_task(_serve_metrics(head, settings)),
         ]

@@ -21,7 +21,12 @@ from secrets import token_hex
 from typing import Any
 
 from penstock.control.cluster_security import ClusterSecurity, cluster_security
-from penstock.control.data_dir import adapter_cache_path, cluster_token_path, secrets_path
+from penstock.control.data_dir import (
+    adapter_cache_path,
+    cluster_token_path,
+    logs_path,
+    secrets_path,
+)
 from penstock.control.errors import AddressTaken, CannotStart
 from penstock.control.metrics.node import Machine, NodeMetrics
 from penstock.control.metrics.server import serve_metrics
@@ -53,6 +58,7 @@ from penstock.control.outside.sockets import listen
 from penstock.control.rpc.node_agent_service import LOOPBACK, NodeAgentServer
 from penstock.control.secrets_files import made_or_read, make_secrets_dir
 from penstock.control.settings import NodeSettings, split_address
+from penstock.control.supervision.log_watch import keep_logs
 from penstock.control.supervision.restart_policy import RestartPolicy
 from penstock.v1 import nodes_pb2
 
@@ -127,16 +133,15 @@ async def _run(
         async with HeadClient(settings.head, dialer) as head, asyncio.TaskGroup() as tasks:
             replicas = ReplicaTable(dependencies, tasks)
             adapters = _adapters(settings, head, replicas, tasks)
-            identity = _identity(settings, address)
             watch = TokenWatch(_token_file(settings), security.token, stop.begin_again)
-            agent = Agent(
-                identity, head, replicas, resources.read, allegiance, changed, watch.refused
-            )
+            who = _identity(settings, address)
+            agent = Agent(who, head, replicas, resources.read, allegiance, changed, watch.refused)
             # Before serving: a replica that announces itself is to be known already.
             await replicas.adopt(ProcessLauncher(), ["--agent", home.agent] if same_port else [])
             await server.serve(replicas, allegiance, adapters)
             log.info("node agent %s serves on %s", settings.node_id, address)
-            beside = (_serve_metrics(settings, replicas, client, resources), adapters.run())
+            logs = keep_logs(logs_path(settings.data_dir), settings.logs, SystemClock())
+            beside = (_serve_metrics(settings, replicas, client, resources), adapters.run(), logs)
             await _live(agent, replicas, tasks, stop, beside)
         await server.stop()
     finally:

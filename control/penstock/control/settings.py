@@ -25,6 +25,8 @@ LOOPBACK = frozenset(("localhost", "127.0.0.1", "[::1]"))
 START_LIMIT = timedelta(minutes=30)
 ADAPTER_CACHE_GIB = 20.0
 DEEP_CHECK_EVERY = timedelta(seconds=60)
+MOST_KEPT = 100_000  # GiB, days
+LEAST_SEGMENT, MOST_SEGMENT = 1 << 20, 64 << 20  # bytes
 _HOST = re.compile(r"(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\]")
 
 
@@ -59,6 +61,40 @@ class HeadTimings:
     take_over_after: timedelta = timedelta(seconds=5)
     # What running calls get when a replica is drained.
     drain: timedelta = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True)
+class LogRetention:
+    """How much is kept of log files, those of a data directory together."""
+
+    gib: float = 2.0  # raise for a longer access log: a line of it takes some 600 bytes
+    days: float = 14.0
+
+    def __post_init__(self) -> None:
+        for flag, value in (("--log-keep-gib", self.gib), ("--log-keep-days", self.days)):
+            if not 0 <= value < MOST_KEPT:
+                raise InvalidSetting(
+                    f"{flag} is {value:g}: it must be 0, to keep no more than what is being written"
+                    f" to, or more, and less than {MOST_KEPT:,}"
+                )
+
+    @property
+    def most_bytes(self) -> int:
+        """Of all files together; those that are written to stay in any case."""
+        return int(self.gib * (1 << 30))
+
+    @property
+    def longest(self) -> timedelta:
+        """How old a file may become that nobody writes to."""
+        return timedelta(days=self.days)
+
+    @property
+    def segment_bytes(self) -> int:
+        """How long a file may become that is written to: a small part of all."""
+        return max(LEAST_SEGMENT, min(MOST_SEGMENT, self.most_bytes // 16))
+
+
+LOGS = LogRetention()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +161,7 @@ class HeadSettings:
     node: str = ""
     zone: str = ""
     log_level: str = "info"
+    logs: LogRetention = LOGS
     # Shown to agents, gateways and replicas and asked of them; None: neither shown nor asked for.
     cluster_token_file: Path | None = None
     # Certificate and key: of admin and rpc. CA: of the agents that the head dials.
@@ -169,6 +206,7 @@ class NodeSettings:
     zone: str = ""  # which nodes are near to each other, in the operator's words
     metrics: str = ""  # host:port where Prometheus finds them; empty: none
     log_level: str = "info"
+    logs: LogRetention = LOGS
     cluster_token_file: Path | None = None  # as the head's
     # Certificate and key: of --listen. CA: of the head.
     tls: TlsFiles = TlsFiles()

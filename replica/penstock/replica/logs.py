@@ -4,23 +4,39 @@ from __future__ import annotations
 
 import logging
 import sys
+from datetime import UTC, datetime
+from typing import Any
 
 from pythonjsonlogger.json import JsonFormatter
 
 ERROR_PREFIX = "penstock-replica: error: "
 
 
+class LineFormatter(JsonFormatter):
+    """A line as the gateway's are: the time in UTC to the millisecond, levels in small letters."""
+
+    def __init__(self, **always: object) -> None:
+        names = {"levelname": "level", "name": "logger"}
+        fields = "%(levelname)s %(name)s %(message)s"
+        super().__init__(fields, rename_fields=names, static_fields=always)
+
+    def add_fields(
+        self,
+        log_data: dict[str, Any],
+        record: logging.LogRecord,
+        message_dict: dict[str, Any],
+    ) -> None:
+        """Puts the time first."""
+        when = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        log_data["time"] = when.replace("+00:00", "Z")
+        super().add_fields(log_data, record, message_dict)
+        log_data["level"] = record.levelname.lower()
+
+
 def configure_logs(replica_id: str, level: str) -> None:
     """Sends every logger's records to stderr; `replica_id` stands in each line."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        JsonFormatter(
-            "%(levelname)s %(name)s %(message)s",
-            rename_fields={"levelname": "level", "name": "logger"},
-            static_fields={"process": "replica", "replica_id": replica_id},
-            timestamp=True,
-        )
-    )
+    handler.setFormatter(LineFormatter(process="replica", replica_id=replica_id))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
 
 
@@ -31,4 +47,4 @@ def tell_end(reason: str) -> None:
     sys.stderr.flush()
 
 
-__all__ = ["ERROR_PREFIX", "configure_logs", "tell_end"]
+__all__ = ["ERROR_PREFIX", "LineFormatter", "configure_logs", "tell_end"]

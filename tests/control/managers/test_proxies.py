@@ -8,7 +8,6 @@ from datetime import timedelta
 import pytest
 
 from penstock.control.errors import CannotStart
-from penstock.control.log_files import MAX_LOG_BYTES
 from penstock.control.managers.proxies import POLICY
 from penstock.control.state.cluster import GatewayState
 from tests.control.managers.gateway_world import (
@@ -45,15 +44,6 @@ async def test_a_gateway_that_ended_is_started_again_after_its_backoff(world: Wo
         await world.started(2)
         gateway = await world.in_state(GatewayState.READY)
         assert (gateway.pid, gateway.restarts, gateway.last_error) == (101, 1, "")
-
-
-async def test_the_log_of_a_gateway_is_kept_within_bounds(world: World) -> None:
-    world.command.log_path.parent.mkdir()
-    with world.command.log_path.open("wb") as log:
-        log.truncate(MAX_LOG_BYTES + 1)
-    async with world.running():
-        await world.asleep()
-    assert world.command.log_path.stat().st_size == 0
 
 
 async def test_backoff_grows_to_its_limit_and_begins_anew_after_a_stable_run(

@@ -21,7 +21,7 @@ from penstock.control.serving.children import (
     node_command,
 )
 from penstock.control.serving.options import ServeOptions
-from penstock.control.settings import GatewayTls
+from penstock.control.settings import GatewayTls, LogRetention
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_launcher import FakeLauncher
 from tests.fakes.waiting import until
@@ -119,7 +119,13 @@ async def test_a_child_that_will_not_stop_is_waited_for_only_so_long(tmp_path: P
 
 def test_the_commands_carry_what_was_wished() -> None:
     options = ServeOptions(
-        "m", "mini", Path("/data"), gateway="0.0.0.0:1", rpc="0.0.0.0:3", gateway_threads=4
+        "m",
+        "mini",
+        Path("/data"),
+        gateway="0.0.0.0:1",
+        rpc="0.0.0.0:3",
+        gateway_threads=4,
+        logs=LogRetention(0.5, 3),
     )
     head = " ".join(head_command(options)[1:])
     assert head.startswith("-m penstock.control.main head --data-dir /data --with-parent")
@@ -130,6 +136,8 @@ def test_the_commands_carry_what_was_wished() -> None:
     assert "--head 127.0.0.1:3" in node
     assert all("--node-id local" in command for command in (head, node))
     assert "--start-limit 1800 --adapter-cache-gib 20" in node
+    assert "--log-keep-gib 0.5 --log-keep-days 3" in node
+    assert "--log-keep-gib 0.5 --log-keep-days 3" in head
     unasked = {"--open", "--no-client-addresses", "--cors-origin", "--metrics"}
     assert not unasked & set(head_command(options))
 

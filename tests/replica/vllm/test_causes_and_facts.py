@@ -58,7 +58,7 @@ def test_only_the_engines_process_writes_where_causes_are_looked_for(tmp_path: P
     said = _log_failures(engine)
     assert causes.logged_cause(found.errors) == "ZeroDivisionError: division by zero"
     first, second = (json.loads(line) for line in said.splitlines())
-    assert (first["level"], first["logger"], second["level"]) == ("WARNING", "vllm.x", "ERROR")
+    assert (first["level"], first["logger"], second["level"]) == ("warning", "vllm.x", "error")
 
 
 def test_what_the_engines_process_writes_is_bounded(tmp_path: Path) -> None:

@@ -30,6 +30,23 @@ Verbosity = Annotated[
     LogLevel, typer.Option(envvar="PENSTOCK_LOG_LEVEL", help="How much the processes log.")
 ]
 
+LogKeepGib = Annotated[
+    float,
+    typer.Option(
+        envvar="PENSTOCK_LOG_KEEP_GIB",
+        metavar="GIB",
+        help="How much the log files of --data-dir may take together; beyond it the oldest go.",
+    ),
+]
+LogKeepDays = Annotated[
+    float,
+    typer.Option(
+        envvar="PENSTOCK_LOG_KEEP_DAYS",
+        metavar="DAYS",
+        help="How long log files are kept that nobody writes to any more.",
+    ),
+]
+
 AdminUrl = Annotated[
     str, typer.Option(envvar="PENSTOCK_ADMIN", help="host:port or URL of the admin API.")
 ]

@@ -24,6 +24,8 @@ from penstock.control.cli.options import (
     ClientAddresses,
     CorsOrigins,
     DataDir,
+    LogKeepDays,
+    LogKeepGib,
     LogLevel,
     OpenGateway,
     ProviderHosts,
@@ -42,9 +44,11 @@ from penstock.control.settings import (
     DATA_DIR,
     GATEWAY_ADDRESS,
     HEAD_METRICS_ADDRESS,
+    LOGS,
     METRICS_ADDRESS,
     NODE_METRICS_ADDRESS,
     RPC_ADDRESS,
+    LogRetention,
     gateway_tls,
     split_hosts,
 )
@@ -270,14 +274,15 @@ def serve(
     provider_hosts: ProviderHosts = "",
     take_over: TakeOver = False,
     log_level: Verbosity = LogLevel.INFO,
+    log_keep_gib: LogKeepGib = LOGS.gib,
+    log_keep_days: LogKeepDays = LOGS.days,
 ) -> None:
     """Serves a model on this machine until Ctrl-C; `HELP` says the same to users."""
     from penstock.control.serving.run import run_serve  # starts faster for every other verb
 
     with explained("serve"):
-        real = engine is EngineName.VLLM
         options = serve_options.ServeOptions(
-            model=serve_options.resolve_model(model) if real else model,
+            model=serve_options.resolve_model(model) if engine is EngineName.VLLM else model,
             name=name or serve_options.deployment_name(model),
             data_dir=data_dir.resolve(),
             engine=engine,
@@ -309,6 +314,7 @@ def serve(
             take_over=take_over,
             node_id=socket.gethostname(),
             log_level=log_level,
+            logs=LogRetention(log_keep_gib, log_keep_days),
         )
         finish(asyncio.run(run_serve(options, ToughConsole())))
 

@@ -15,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Protocol
 
+from penstock.control.data_dir import logs_path
 from penstock.control.settings import GatewayTls
 
 log = logging.getLogger(__name__)
@@ -65,7 +66,7 @@ class GatewayCommand:
     @property
     def log_path(self) -> Path:
         """Where its output goes."""
-        return self.data_dir / "logs" / f"gateway-{self.id}.log"
+        return logs_path(self.data_dir) / f"gateway-{self.id}.log"
 
     @property
     def snapshot_path(self) -> Path:

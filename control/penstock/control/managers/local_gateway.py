@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from penstock.control import log_files
 from penstock.control.managers.gateway_process import GatewayCommand, LivenessProbe
 from penstock.control.managers.gateway_signs import GatewaySigns
 from penstock.control.managers.keeper import Keeper
@@ -151,7 +150,6 @@ class LocalGateway:
                 log.error("gateway gives no sign of life: killed", extra={"pid": self.pid})
                 self.kill()
                 return
-            log_files.bound(self.command.log_path)
             starting = verdict is Verdict.STARTING
             await clock.sleep(PROBE_STARTING_EVERY if starting else PROBE_EVERY)
 

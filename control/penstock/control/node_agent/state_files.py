@@ -18,6 +18,7 @@ from typing import Any
 
 from google.protobuf import json_format
 
+from penstock.control.data_dir import logs_path
 from penstock.control.errors import InvalidInput
 from penstock.control.node_agent.replica_record import (
     AdapterFailure,
@@ -54,7 +55,7 @@ class StateFiles:
 
     def __init__(self, data_dir: Path) -> None:
         self._replicas = data_dir / "replicas"
-        self._logs = data_dir / "logs"
+        self._logs = logs_path(data_dir)
         with suppress(OSError):  # told when something is to be written
             self._replicas.mkdir(parents=True, exist_ok=True)
             self._logs.mkdir(parents=True, exist_ok=True)

@@ -267,7 +267,6 @@ class ReplicaSupervisor:
         silent_since: float | None = None
         while True:
             await clock.sleep(timings.ping_every)
-            log_files.bound(self._log_path)
             asked_at = clock.monotonic()
             pulse = await self._pulse()
             if pulse.draining and self._record.phase is Phase.READY:

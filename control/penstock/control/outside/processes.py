@@ -16,11 +16,11 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
 
 import psutil
 
 from penstock.control.errors import LaunchFailed
+from penstock.control.log_files import opened
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 # Fields of /proc/<pid>/stat, counted from the one after the command's name.
@@ -143,7 +143,7 @@ class ProcessLauncher:
 
 def _spawn(argv: Sequence[str], log_path: Path, env: Mapping[str, str] | None) -> int:
     """Starts a program as leader of a new session; returns its pid as soon as it exists."""
-    with _opened(log_path) as log:
+    with opened(log_path) as log:
         child = subprocess.Popen(
             list(argv),
             stdin=subprocess.DEVNULL,
@@ -155,15 +155,6 @@ def _spawn(argv: Sequence[str], log_path: Path, env: Mapping[str, str] | None) -
     # The pidfd tells of the end; Popen is to forget the child instead of warning about it.
     child.returncode = 0
     return child.pid
-
-
-def _opened(log_path: Path) -> BinaryIO:
-    """The log, or nowhere: a disk that takes nothing is no reason to serve nothing."""
-    try:
-        log_path.parent.mkdir(parents=True, exist_ok=True)
-        return log_path.open("ab")
-    except OSError:
-        return Path(os.devnull).open("ab")
 
 
 def _pids_of(words: Sequence[str]) -> list[int]:

@@ -196,4 +196,6 @@ def _begin(role: str, options: ServeOptions) -> list[str]:
     command = [sys.executable, "-m", "penstock.control.main", role]
     command += [*leftover_mark(options.data_dir), str(os.getpid())]
     command += ["--cluster-token-file", str(cluster_token_path(options.data_dir))]
+    command += ["--log-keep-gib", f"{options.logs.gib:g}"]
+    command += ["--log-keep-days", f"{options.logs.days:g}"]
     return [*command, "--log-level", options.log_level]

@@ -19,10 +19,12 @@ from penstock.control.settings import (
     ADAPTER_CACHE_GIB,
     ADMIN_ADDRESS,
     GATEWAY_ADDRESS,
+    LOGS,
     METRICS_ADDRESS,
     RPC_ADDRESS,
     START_LIMIT,
     GatewayTls,
+    LogRetention,
     split_address,
 )
 from penstock.control.state.deployment import USUAL_ADAPTERS, check_name
@@ -86,6 +88,7 @@ class ServeOptions:
     take_over: bool = False  # as `penstock head --take-over`, once
     node_id: str = "local"
     log_level: str = "info"
+    logs: LogRetention = LOGS
 
     def __post_init__(self) -> None:
         for flag, address in (*self.addresses, *self.metrics_addresses):

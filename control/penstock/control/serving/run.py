@@ -15,6 +15,7 @@ from datetime import timedelta
 
 from rich.console import Console
 
+from penstock.control.data_dir import logs_path
 from penstock.control.errors import PenstockError
 from penstock.control.managers.gateway_process import gateway_mark
 from penstock.control.node_agent.state_files import StateFiles
@@ -125,7 +126,7 @@ class _Serving:
     # ---- processes
 
     def _child(self, name: str, argv: list[str]) -> Child:
-        log_path = self._options.data_dir / "logs" / f"{name.replace(' ', '-')}.log"
+        log_path = logs_path(self._options.data_dir) / f"{name.replace(' ', '-')}.log"
         return Child(name, argv, log_path, self._launcher, SystemClock(), self._display.event)
 
     def _asked_to_stop(self) -> None:

@@ -75,12 +75,9 @@ class Causes:
 
 def log_config(level: str, errors: Path | None = None) -> dict[str, Any]:
     """A `logging.config` for vLLM: JSON lines on stderr; `errors` also to a file, the newest."""
-    fields = "%(asctime)s %(levelname)s %(name)s %(process)d %(message)s"
-    names = {"asctime": "time", "levelname": "level", "name": "logger", "process": "pid"}
     formatter = {
-        "()": "pythonjsonlogger.json.JsonFormatter",
-        "fmt": fields,
-        "rename_fields": names,
+        "()": "penstock.replica.logs.LineFormatter",
+        "process": "vllm engine" if errors else "vllm",
     }
     handlers: dict[str, Any] = {
         "stderr": {"class": "logging.StreamHandler", "formatter": "json", "level": level}
