@@ -206,6 +206,9 @@ async def test_the_first_key_closes_the_door_until_somebody_opens_it(admin: Admi
     await create(admin)
     assert await anonymous() == "allowed"
     made = await create_key(admin)
+    assert made["warning"].startswith(
+        "this is the first key: from now on every gateway answers 401"
+    )
     assert await anonymous() == "refused"
     await admin.client.delete(f"{KEYS}/{made['id']}")
     await admin.client.delete(ACME)
@@ -213,7 +216,7 @@ async def test_the_first_key_closes_the_door_until_somebody_opens_it(admin: Admi
     put = await admin.client.put(ACCESS, json={"anonymous": "allowed"})
     assert put.json() == {"anonymous": "allowed"}
     await create(admin)
-    await create_key(admin)
+    assert (await create_key(admin))["warning"] == ""
     assert await anonymous() == "allowed"
     await admin.client.put(ACCESS, json={"anonymous": "refused"})
     assert await anonymous() == "refused"

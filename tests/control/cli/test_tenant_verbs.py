@@ -60,6 +60,8 @@ def test_a_key_is_shown_once_listed_and_revoked(asked_head: AskedHead) -> None:
     asked_head.run("tenants", "create", "acme")
     created = asked_head.run("keys", "create", "acme", "--name", "ci", "--expires-in-days", "9")
     told, secret = created.stdout.splitlines()
+    assert created.stderr.startswith("warning: this is the first key: ")
+    assert "`penstock keys anonymous allow`" in created.stderr
     assert "it is not shown again" in told
     tenancy = asked_head.admin.keeper.cluster.view().tenancy
     (key,) = tenancy.keys.values()
@@ -72,6 +74,7 @@ def test_a_key_is_shown_once_listed_and_revoked(asked_head: AskedHead) -> None:
     other = json.loads(
         asked_head.run("keys", "create", "acme", "--expires-at", moment, "--json").stdout
     )
+    assert other["warning"] == ""
     assert other["expires_at"] == f"{moment}Z"
     assert asked_head.run("keys", "revoke", "acme", key.id).stdout.endswith(
         "is revoked; answers that are under way with it go on to their end\n"

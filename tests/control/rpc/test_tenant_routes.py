@@ -116,7 +116,7 @@ async def test_a_tenant_is_told_with_every_field_and_its_keys(served: Served) ->
     assert (acme.share_permille, acme.max_streams_here) == (1000, 0)
     assert list(acme.keys) == []
     end = NOON + timedelta(hours=1)
-    made, secret = await served.tenants.create_key("acme", "ci", end, "test")
+    made, secret, _ = await served.tenants.create_key("acme", "ci", end, "test")
     snapshot = await stream.read()
     ((key,),) = [tenant.keys for tenant in snapshot.tenants]
     assert snapshot.keys_required
@@ -184,7 +184,7 @@ async def test_what_a_gateway_says_last_is_stored_before_it_is_answered(served: 
 
 async def test_a_key_is_revoked_also_while_other_routes_are_withheld(served: Served) -> None:
     await served.tenants.create("acme", SPEC, "test")
-    key, _ = await served.tenants.create_key("acme", "", None, "test")
+    key, *_ = await served.tenants.create_key("acme", "", None, "test")
     one = deployment()
     await served.keeper.observe(
         lambda view: view.with_deployment(one).with_replica(replica("a")), "test"

@@ -28,13 +28,13 @@ def keys_api(tenants: TenantManager, clock: Clock) -> APIRouter:
         tenant_id: str, caller: Operator, response: Response, body: NewKey | None = None
     ) -> CreatedKeyModel:
         """Makes a key. It is shown in this answer and never again. From the first one on, requests
-        without a key are refused."""
+        without a key are refused, and the answer's `warning` says so."""
         asked = body or NewKey.model_validate({})
         end = _end(asked, clock.now())
-        key, secret = await tenants.create_key(tenant_id, asked.name, end, caller.name)
-        response.headers["location"] = f"/admin/v1/tenants/{key.tenant}/keys/{key.id}"
+        made = await tenants.create_key(tenant_id, asked.name, end, caller.name)
+        response.headers["location"] = f"/admin/v1/tenants/{made.key.tenant}/keys/{made.key.id}"
         response.headers["cache-control"] = "no-store"
-        return CreatedKeyModel(key=secret, **KeyModel.of(key).model_dump())
+        return CreatedKeyModel.made(made)
 
     @router.delete("/{key_id}", status_code=status.HTTP_204_NO_CONTENT)
     async def revoke_key(tenant_id: str, key_id: str, caller: Operator) -> None:

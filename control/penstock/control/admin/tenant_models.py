@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictInt
 
 from penstock.control.admin.fields import Count, Text
+from penstock.control.managers.tenants import MadeKey
 from penstock.control.state.tenancy import Tenancy
 from penstock.control.state.tenants import (
     MAX_QUOTA,
@@ -21,6 +22,11 @@ from penstock.control.state.tenants import (
 )
 from penstock.control.state.usage import Counts, UsageRow, total
 
+FIRST_KEY = (
+    "this is the first key: from now on every gateway answers 401 to requests without one, those"
+    " that it answered so far on the loopback and by --open included. `penstock keys anonymous"
+    " allow` (PUT /admin/v1/access, role admin) has them answered again"
+)
 Anonymous = Literal["allowed", "refused"]
 
 
@@ -124,6 +130,13 @@ class CreatedKeyModel(KeyModel):
     """A key that was made just now."""
 
     key: str = Field(description="what clients send: shown once, keep it")
+    warning: str = Field("", description="what else it changed, for whom; empty: nothing")
+
+    @classmethod
+    def made(cls, made: MadeKey) -> CreatedKeyModel:
+        """A key as the API shows it, this once."""
+        warning = FIRST_KEY if made.refuses_others else ""
+        return cls(key=made.secret, warning=warning, **KeyModel.of(made.key).model_dump())
 
 
 class AccessModel(BaseModel):

@@ -46,7 +46,9 @@ def create(
 ) -> None:
     """Make a key and show it, this once. It works at every gateway within a second.
 
-    From the first key on, requests without one are refused. Example: penstock keys create acme
+    The first key ever made has requests without one refused at all gateways, and says so.
+
+    Example: penstock keys create acme
     """
     until = expires_at.replace(tzinfo=UTC) if expires_at else None
     made = head.ask(lambda admin: admin.create_key(tenant, name, expires_in_days, until))
@@ -55,6 +57,8 @@ def create(
         return
     typer.echo(f"key {made.id} of {made.tenant}; keep it, it is not shown again")
     typer.echo(made.key)
+    if made.warning:
+        typer.echo(f"warning: {made.warning}", err=True)
 
 
 @keys.command("list")

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from typing import NamedTuple
 
 from penstock.control.managers.keeper import Keeper
 from penstock.control.state.cluster import ClusterView
@@ -27,6 +28,14 @@ PREFIX = "psk_"
 KEY_BYTES = 32
 
 Check = Callable[[Tenant | None], None]
+
+
+class MadeKey(NamedTuple):
+    """A key that was made just now."""
+
+    key: ApiKey
+    secret: str  # what clients send; nobody knows it afterwards
+    refuses_others: bool  # it is the first one: from now on requests without a key are refused
 
 
 class TenantManager:
@@ -87,8 +96,8 @@ class TenantManager:
 
     async def create_key(
         self, tenant_id: str, name: str, expires_at: datetime | None, who: str
-    ) -> tuple[ApiKey, str]:
-        """Makes a key; returns it with what clients send, which nobody knows afterwards.
+    ) -> MadeKey:
+        """Makes a key.
 
         Raises `InvalidInput`, `UnknownTenant` and `Conflict`.
         """
@@ -98,8 +107,16 @@ class TenantManager:
         digest = hashlib.sha256(secret.encode()).hexdigest()
         key = ApiKey(f"key_{secrets.token_hex(6)}", tenant_id, name, digest, now, expires_at)
         author = Author(who, f"create key {key.id} of tenant {tenant_id}")
-        await self._desire(lambda tenancy: tenancy.with_key(key), author)
-        return key, secret
+        refuses_others = False
+
+        def step(tenancy: Tenancy) -> Tenancy:
+            nonlocal refuses_others
+            changed = tenancy.with_key(key)
+            refuses_others = changed.access.keys_required and not tenancy.access.keys_required
+            return changed
+
+        await self._desire(step, author)
+        return MadeKey(key, secret, refuses_others)
 
     async def revoke_key(self, tenant_id: str, key_id: str, who: str) -> None:
         """Nobody gets in with it any more. Raises `UnknownTenant` and `UnknownKey`."""
