@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from penstock.control.state.actions import Abandon, Drain, Place, Start, Stop
+from penstock.control.state.actions import Abandon, Drain, Place, Settle, Start, Stop
 from penstock.control.state.cluster import (
     ClusterView,
     Gateway,
@@ -13,7 +14,7 @@ from penstock.control.state.cluster import (
     GatewayState,
     Published,
 )
-from penstock.control.state.deployment import Departed, created
+from penstock.control.state.deployment import Departed, changed, created
 from penstock.control.state.placing import applied, stop_taken
 from penstock.control.state.reconcile import CRASH_LOOP, calls, decisions, plan
 from penstock.control.state.replica import Evidence, NodeIntent, NodeState, Replica, ReplicaState
@@ -145,6 +146,46 @@ def test_a_failed_replica_is_tried_anew_only_after_a_while() -> None:
     (action,) = plan(view, later, DEADLINES)
     assert isinstance(action, Drain)
     assert "failed" in action.trouble
+
+
+def attempts(view: ClusterView, now: datetime, until: datetime) -> list[datetime]:
+    """When replicas are placed that all fail as they are started."""
+    placed, ids = [], itertools.count()
+    while now < until:
+        for each in [r for r in view.replicas.values() if r.state is ReplicaState.DRAINING]:
+            view = view.without_replica(each.id)
+        made = decisions(view, now, DEADLINES)
+        view = applied(view, made, lambda: str(next(ids)), now)
+        for each in [r for r in view.replicas.values() if r.state is ReplicaState.PENDING]:
+            view = view.with_replica(each.moved(ReplicaState.FAILED, now))
+        if any(isinstance(action, Place) for action in made):
+            placed.append(now)
+        now += timedelta(seconds=30)
+    return placed
+
+
+def test_what_fails_each_time_is_tried_ever_more_rarely_and_never_given_up() -> None:
+    placed = attempts(view_with(wanted=2), NOON, NOON + timedelta(hours=5))
+    pauses = [after - before for before, after in itertools.pairwise(placed)]
+    minutes = [round(each / timedelta(minutes=1)) for each in pauses]
+    assert minutes[:8] == [2, 2, 4, 8, 16, 32, 60, 60], minutes
+
+
+def test_a_failure_after_all_was_well_is_the_first_one_again() -> None:
+    tried = replace(replica(state=ReplicaState.FAILED), tries=5)
+    view = view_with(tried)
+    again = applied(view, [Drain(tried.id, "failed", trouble="boom")], lambda: "x", NOON)
+    assert again.deployments[MINI].tries == 6
+    assert applied(again, [Settle(MINI)], lambda: "x", NOON).deployments[MINI].tries == 0
+    other = replace(spec(), template=replace(spec().template, model="other"))
+    assert changed(again.deployments[MINI], other, NOON).tries == 0
+
+
+def test_a_crash_loop_that_no_node_ends_goes_round_them_ever_more_rarely() -> None:
+    tried = replace(crash_looping(), tries=2)
+    view = view_with(tried).with_node(node("n2"))
+    assert plan(view, NOON, DEADLINES) == []
+    assert [type(each) for each in plan(view, NOON + DEADLINES.retry(2), DEADLINES)] == [Drain]
 
 
 def test_a_replica_that_is_not_ready_in_time_is_tried_anew_and_says_so() -> None:

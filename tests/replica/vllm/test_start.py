@@ -66,6 +66,12 @@ async def test_a_value_that_vllm_does_not_take(model: Path) -> None:
     assert "many" in said
 
 
+async def test_a_parser_that_vllm_does_not_have_is_an_error_of_the_settings(model: Path) -> None:
+    said = await _refusal(model, enable_auto_tool_choice="true", tool_call_parser="nope")
+    assert said.startswith("engine settings: ")
+    assert "nope" in said
+
+
 async def test_weights_that_break_off_are_told_from_the_engines_own_process(model: Path) -> None:
     weights = model / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[: weights.stat().st_size // 2])

@@ -125,6 +125,7 @@ class Deployment:
     created_at: datetime
     updated_at: datetime
     trouble: str = ""  # why the last attempt at a replica came to nothing; empty once all is well
+    tries: int = 0  # such attempts in a row
     load_ms: int = 0  # milliseconds that its last replica took to get ready; 0: not known
     model_generation: int = 0  # the generation that last changed the model
     bindings: tuple[AdapterBinding, ...] = ()  # of an older head, that are not registered yet
@@ -166,6 +167,7 @@ def changed(deployment: Deployment, spec: DeploymentSpec, now: datetime) -> Depl
             else deployment.generation
         ),
         trouble="",
+        tries=0,
         load_ms=0,
     )
 

@@ -148,8 +148,8 @@ def _sweep_replica(
         live.forget_replica(replica.id)
         return view.without_replica(replica.id)
     stable = replica.state is ReplicaState.READY and now - replica.since >= STABLE_AFTER
-    if replica.crashes and stable:
-        replica = replace(replica, crashes=0)
+    if stable and (replica.crashes or replica.tries):
+        replica = replace(replica, crashes=0, tries=0)
         view = view.with_replica(replica)
     node = view.nodes.get(replica.node)
     node_lost = node is None or node.state is NodeState.LOST

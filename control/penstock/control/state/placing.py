@@ -49,7 +49,8 @@ def placed(view: ClusterView, action: Place, replica_id: ReplicaId, now: datetim
         ReplicaState.PENDING,
         devices=action.devices,
     )
-    return view.with_replica(replica_of(status, action.node, now))
+    replica = replica_of(status, action.node, now)
+    return view.with_replica(replace(replica, tries=deployment.tries))
 
 
 def replica_of(status: ReplicaStatus, node: NodeId, now: datetime) -> Replica:
@@ -91,7 +92,9 @@ def abandoned(view: ClusterView, action: Abandon, now: datetime) -> ClusterView:
 def settled(view: ClusterView, action: Settle) -> ClusterView:
     """The deployment's trouble is over."""
     deployment = view.deployments.get(action.deployment)
-    return view.with_deployment(replace(deployment, trouble="")) if deployment else view
+    if deployment is None:
+        return view
+    return view.with_deployment(replace(deployment, trouble="", tries=0))
 
 
 def answered(view: ClusterView, status: ReplicaStatus, now: datetime) -> ClusterView:
@@ -119,4 +122,6 @@ def _with_trouble(view: ClusterView, replica: Replica, trouble: str) -> ClusterV
     deployment = view.owner(replica)
     if deployment is None or not trouble:
         return view
-    return view.with_deployment(replace(deployment, trouble=trouble))
+    # Those that were placed together fail together: that is one attempt.
+    tries = max(deployment.tries, replica.tries + 1)
+    return view.with_deployment(replace(deployment, trouble=trouble, tries=tries))

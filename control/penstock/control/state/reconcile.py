@@ -12,7 +12,7 @@ that they made. How replicas take each other's place is told in `replacing.py`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from penstock.control.state.actions import (
     Abandon,
@@ -118,7 +118,7 @@ def _given_up(
     view: ClusterView, deployment: Deployment, room: Room, now: datetime, deadlines: Deadlines
 ) -> Iterator[Drain | Abandon]:
     """Attempts that came to nothing make room for the next, and leave their reason behind."""
-    limit = max(deadlines.ready.total_seconds(), deployment.spec.start_limit_ms / 1000 * 1.5)
+    limit = max(deadlines.ready, timedelta(milliseconds=deployment.spec.start_limit_ms) * 1.5)
     avoid = _troubled_nodes(view, deployment)
     for replica in view.replicas_for(deployment):
         if _drains_unasked(replica) and now - replica.since >= deadlines.unasked:
@@ -129,18 +129,22 @@ def _given_up(
         if not is_current(deployment, replica):
             continue
         lasted, error = now - replica.since, replica.status.last_error or "no reason given"
-        if _never_obeyed(view, replica, now, deadlines):
+        patience = deadlines.retry(replica.tries)
+        # Each node has its turn soon, then one now and again.
+        once_more = patience if replica.tries >= len(view.nodes) else timedelta(0)
+        if _never_obeyed(view, replica, now, deadlines) and lasted >= once_more:
             seconds = deadlines.obeyed.total_seconds()
             yield Abandon(replica.id, f"{replica.node} did not start {replica.id} in {seconds:g} s")
-        elif replica.state is ReplicaState.FAILED and lasted >= deadlines.retry_failed:
+        elif replica.state is ReplicaState.FAILED and lasted >= patience:
             why = f"{replica.id} failed: {error}"
             yield Drain(replica.id, "failed, tried anew", trouble=why)
-        elif replica.state is ReplicaState.STARTING and lasted.total_seconds() >= limit:
-            why = f"{replica.id} was not ready after {limit:.0f} s"
+        elif replica.state is ReplicaState.STARTING and lasted >= max(limit, once_more):
+            why = f"{replica.id} was not ready after {lasted.total_seconds():.0f} s"
             yield Drain(replica.id, "not ready in time, tried anew", trouble=why)
         elif replica.state is ReplicaState.BACKOFF and replica.crashes >= CRASH_LOOP:
             other = room.find(deployment, avoid)
-            if other and other[0] not in avoid:
+            due = now - replica.assigned_at >= once_more
+            if due and other and other[0] not in avoid:
                 why = f"{replica.id} ended {replica.crashes} times on {replica.node}: {error}"
                 yield Drain(replica.id, "crash loop, tried on another node", trouble=why)
 

@@ -33,13 +33,19 @@ class Deadlines:
     """How long a replica may take."""
 
     ready: timedelta  # from starting to ready
-    retry_failed: timedelta  # from failed to the next attempt
+    retry_failed: timedelta  # from failed to the next attempt, twice as long after each one
     min_ready: timedelta = timedelta(seconds=5)  # ready for so long, it may take another's place
     unreachable: timedelta = timedelta(seconds=60)  # ready, but without an answer to any ping
     leave_grace: timedelta = timedelta(seconds=10)  # what gateways get to route without it
     obeyed: timedelta = timedelta(seconds=60)  # what a live agent gets to start what it was given
     stopped: timedelta = timedelta(minutes=2)  # drained for longer, it holds up no update
     unasked: timedelta = timedelta(seconds=10)  # draining though nobody here asked, to come back
+    retry_longest: timedelta = timedelta(hours=1)
+
+    def retry(self, tries: int) -> timedelta:
+        """What an attempt gets before the next one, so many having come to nothing before it: what
+        always ends the same way ends ever more rarely."""
+        return min(self.retry_longest, self.retry_failed * (1 << min(tries, 32)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,6 +189,7 @@ class Replica:
     unreported: int = 0  # heartbeats of its node in a row that did not name it
     devices: tuple[str, ...] = ()  # uuids of the accelerators that it was given
     crashes: int = 0  # processes that ended by themselves, since one stayed ready for a while
+    tries: int = 0  # attempts of its deployment that came to nothing before it, in a row
     stop_told: bool = False  # its agent has taken the order to stop it
     instance: str = ""  # of the agent that reported it last
 

@@ -73,7 +73,8 @@ def _message(view: ClusterView, deployment: Deployment, live: list[Replica], rea
     for replica in newest_first:
         if replica.state in (ReplicaState.FAILED, ReplicaState.BACKOFF):
             error = replica.status.last_error or f"exit code {replica.status.exit_code}"
-            return f"{replica.id} {replica.state}: {error}"
+            again = f" (attempt {replica.tries + 1})" if replica.tries else ""
+            return f"{replica.id} {replica.state}{again}: {error}"
     if deployment.trouble:
         return deployment.trouble
     if not any(map(takes_more, view.nodes.values())):

@@ -191,6 +191,7 @@ def _from_deployment(deployment: Deployment) -> Document:
         "created_at": deployment.created_at.isoformat(),
         "updated_at": deployment.updated_at.isoformat(),
         "trouble": deployment.trouble,
+        "tries": deployment.tries,
         "load_ms": deployment.load_ms,
         "model_generation": deployment.model_generation,
         "bindings": [asdict(binding) for binding in deployment.bindings],
@@ -237,6 +238,7 @@ def _to_deployment(document: Document) -> Deployment:
         created_at=datetime.fromisoformat(document["created_at"]),
         updated_at=datetime.fromisoformat(document["updated_at"]),
         trouble=document["trouble"],
+        tries=document.get("tries", 0),  # older heads wrote none
         load_ms=document["load_ms"],
         model_generation=document.get("model_generation", 0),  # older heads wrote none
         bindings=tuple(AdapterBinding(**binding) for binding in document["bindings"]),
@@ -282,6 +284,7 @@ def _from_replica(replica: Replica) -> Document:
         "generation": replica.generation,
         "devices": list(replica.devices),
         "crashes": replica.crashes,
+        "tries": replica.tries,
         "state": replica.state.value,
         "since": replica.since.isoformat(),
         "assigned_at": replica.assigned_at.isoformat(),
@@ -361,5 +364,6 @@ def _to_replica(document: Document, now: datetime) -> Replica:
         since=_since(state, datetime.fromisoformat(document["since"]), now),
         assigned_at=min(datetime.fromisoformat(document["assigned_at"]), now),
         crashes=document["crashes"],
+        tries=document.get("tries", 0),
         status=status,
     )

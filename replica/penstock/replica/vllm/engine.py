@@ -31,7 +31,7 @@ from penstock.replica.engine import (
     LoadFigures,
     Sink,
 )
-from penstock.replica.vllm import checks, collector, elements, environment, errors, facts
+from penstock.replica.vllm import causes, checks, collector, elements, environment, errors, facts
 from penstock.replica.vllm.adapter_files import shapes_of
 from penstock.replica.vllm.adapters import VllmWeights
 from penstock.replica.vllm.answering import answer
@@ -209,7 +209,12 @@ class VllmEngine:
             from penstock.replica.vllm.app import make_app
 
         await launched.llm.reset_mm_cache()
-        made = await make_app(launched.llm, launched.args)
+        try:
+            made = await make_app(launched.llm, launched.args)
+        except Exception as error:  # with an engine that is up, only the settings can be to blame
+            if self._launched().dead():
+                raise
+            raise CannotLoad(f"engine settings: {causes.of_exception(error)}") from error
         tasks = await launched.llm.get_supported_tasks()
         pooling = next((task for task in _POOLING if task in tasks), "")
         if "generate" in tasks:
