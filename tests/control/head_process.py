@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from penstock.control.store import sqlite_backup
 from tests.fakes.control_tokens import bearer
 from tests.fakes.control_waiting import eventually
 
@@ -112,13 +112,10 @@ class HeadProcess:
         return "--take-over" in (await self.get("version"))["held"]
 
     def back_up(self, copy: Path) -> None:
-        with closing(sqlite3.connect(self.data_dir / "penstock.db")) as db:
-            db.execute("VACUUM INTO ?", (str(copy),))
+        sqlite_backup.back_up(self.data_dir / "penstock.db", copy)
 
     def restore(self, copy: Path) -> None:
-        for name in ("penstock.db", "penstock.db-wal", "penstock.db-shm"):
-            (self.data_dir / name).unlink(missing_ok=True)
-        copy.rename(self.data_dir / "penstock.db")
+        sqlite_backup.restore(copy, self.data_dir / "penstock.db")
 
     async def _announced(self) -> Any:
         try:

@@ -24,6 +24,8 @@ VERBS = (
     "replace",
     "spend",
     "test",
+    "backup",
+    "restore",
 )
 
 

@@ -9,6 +9,7 @@ import typer
 
 from penstock.control.cli.adapters import adapters
 from penstock.control.cli.aliases import alias
+from penstock.control.cli.backup import backup, restore
 from penstock.control.cli.deployments import change_settings, delete, deploy, scale
 from penstock.control.cli.fleet import drain, nodes, replace
 from penstock.control.cli.keys import keys
@@ -67,5 +68,7 @@ app.add_typer(quarantine, name="quarantine", rich_help_panel="Changing")
 app.add_typer(tenants, name="tenants", rich_help_panel="Changing")
 app.add_typer(keys, name="keys", rich_help_panel="Changing")
 app.add_typer(tokens, name="tokens", rich_help_panel="Changing")
+app.command(rich_help_panel="Keeping")(backup)
+app.command(rich_help_panel="Keeping")(restore)
 app.command(rich_help_panel="On many machines")(head)
 app.command(rich_help_panel="On many machines")(node)

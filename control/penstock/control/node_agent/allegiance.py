@@ -12,6 +12,7 @@ import os
 from pathlib import Path
 
 from penstock.control.errors import ForeignHead
+from penstock.control.state.command import START_ONCE
 from penstock.control.state.stamp import Stamp
 from penstock.v1 import common_pb2
 
@@ -60,7 +61,7 @@ class Allegiance:
             raise ForeignHead(
                 f"this order is refused, {why}: it comes from {offered or 'nobody'}, this node"
                 f" belongs to {self._accepted}; if that head is to own this node from now on,"
-                " start it once with `penstock head --take-over`"
+                f" {START_ONCE}"
             )
         if offered and offered != self._accepted:
             self._accepted = offered

@@ -16,13 +16,11 @@ from penstock.control.state.deployment import Departed
 from penstock.control.state.serving import is_foreign
 from penstock.control.state.stamp import Stamp, contradiction
 
-ADVICE = (
-    "to go on with this store, start `penstock head`, or `penstock serve`, once with --take-over"
-)
+START_ONCE = "start `penstock head`, or `penstock serve`, once with --take-over"
+ADVICE = f"to go on with this store, {START_ONCE}"
 STRANGERS_ADVICE = (
     "if it is to belong to this head, start a node agent with a --data-dir of its own and a gateway"
-    " anew; if this store is the wrong one or lost what it knew, start the head once with"
-    " --take-over"
+    f" anew; if this store is the wrong one or lost what it knew, {START_ONCE}"
 )
 
 

@@ -8,6 +8,7 @@ have.
 from __future__ import annotations
 
 from penstock.control.state.cluster import ClusterView
+from penstock.control.state.command import START_ONCE
 from penstock.control.state.replica import ReplicaState
 from penstock.control.state.serving import is_foreign
 from penstock.control.state.snapshot import Routes
@@ -24,7 +25,7 @@ def withheld(view: ClusterView, told: Routes, new: Routes) -> str:
         if is_foreign(view, replica):
             return (
                 f"replica {replica.id} serves {replica.deployment!r}, which this store does not "
-                "know: create the deployment, or run `penstock head --take-over`"
+                f"know: create the deployment, or {START_ONCE}"
             )
     known = {d.uid for d in new.deployments} | set(view.departed)
     for deployment in told.deployments:

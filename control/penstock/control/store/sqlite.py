@@ -170,8 +170,8 @@ def _bring_to_format(db: sqlite3.Connection, tables: str) -> None:
 
 def _corrupted(path: Path, detail: str) -> StoreCorrupted:
     return StoreCorrupted(
-        f"the store {path} is damaged ({detail}): restore it from a backup; nodes and gateways "
-        "go on as they are, and `penstock head --take-over` shows what the backup does not know"
+        f"the store {path} is damaged ({detail}): put a backup in its place by `penstock restore`;"
+        " nodes and gateways go on as they are meanwhile"
     )
 
 
