@@ -24,7 +24,7 @@ std::string_view limit_field(const openai::Endpoint& endpoint) {
 }  // namespace
 
 RequestFlow::Failed RequestFlow::begin_admission(Exchange& x) {
-  x.admitted = x.waits_from = x.entered = x.settlement.enter(base::Phase::kAdmit);
+  x.admitted = x.waits_from = x.at.entered = x.settlement.enter(base::Phase::kAdmit);
   x.last_write = parts_.timers.now();
   if (x.request.delivery == openai::Delivery::kStream) {
     arm_unless_none(x.heartbeat, parts_.config.heartbeat);
@@ -49,17 +49,17 @@ std::string_view RequestFlow::sticky_name(const Exchange& x) {
 
 // What the decision needs to know of the request.
 void RequestFlow::describe(Exchange& x) {
-  const admission::Tenant& tenant = *x.account->caller().tenant;
+  const admission::Tenant& tenant = *x.at.account->caller().tenant;
   x.wanted.tenant = tenant.id;
   x.wanted.priority = tenant.granted(x.ask.priority);
   x.wanted.adapter = x.record().adapter;
   const std::string_view session = session_name(x);
   x.wanted.session = session.empty() ? 0 : routing::hash_text(session);
   const std::string& body = x.large ? x.large->bytes : x.ask.body;
-  x.wanted.key = x.account->caller().key_id;
+  x.wanted.key = x.at.account->caller().key_id;
   x.wanted.body = body;
   x.wanted.prefix.clear();
-  if (x.route.deployment->selection_policy != "prefix_aware") return;
+  if (x.at.route.deployment->selection_policy != "prefix_aware") return;
   x.wanted.prefix = openai::prefix_blocks(body, *x.ask.endpoint,
                                           routing::hash_text(tenant.cache_salt + x.wanted.adapter));
 }
@@ -79,18 +79,18 @@ RequestFlow::Failed RequestFlow::admit_at_door(Exchange& x) {
 void RequestFlow::appraise(Exchange& x) {
   x.body_bytes = x.large ? x.large->bytes.size() : x.ask.body.size();
   const auto appraisal =
-      x.dispatcher->appraise(x.body_bytes, x.request.max_tokens, x.request.choices);
+      x.at.dispatcher->appraise(x.body_bytes, x.request.max_tokens, x.request.choices);
   x.wanted.estimate = appraisal.estimate;
   x.least_prompt = appraisal.least_prompt;
 }
 
 RequestFlow::Failed RequestFlow::admit_by_tenant(Exchange& x) {
-  const auto no = x.account->reserve(x.wanted.estimate.tokens(), x.entered);
+  const auto no = x.at.account->reserve(x.wanted.estimate.tokens(), x.at.entered);
   return no ? refused(x, *no) : std::nullopt;
 }
 
 RequestFlow::Failed RequestFlow::admit_to_deployment(Exchange& x) {
-  const routing::DeploymentRoute& route = *x.route.deployment;
+  const routing::DeploymentRoute& route = *x.at.route.deployment;
   const admission::DeploymentAsk asked{
       .deployment = route.name,
       .why_unavailable = route.availability_detail,
@@ -100,11 +100,11 @@ RequestFlow::Failed RequestFlow::admit_to_deployment(Exchange& x) {
       .choices = x.request.choices,
       .limits = route.limits,
       .trims = trims(x),
-      .has_rung = x.dispatcher->turns_away() && has_rung(x, DegradeReason::kWaitExceeded),
+      .has_rung = x.at.dispatcher->turns_away() && has_rung(x, DegradeReason::kWaitExceeded),
       .prompt_field = x.ask.endpoint->prompt_field,
       .max_tokens_field = limit_field(*x.ask.endpoint)};
   const auto outcome =
-      x.dispatcher->admit(x.turn, x.wanted, asked, [&x] { return x.make_waker(); });
+      x.at.dispatcher->admit(x.turn, x.wanted, asked, [&x] { return x.make_waker(); });
   if (outcome.refusal) return refused(x, *outcome.refusal);
   x.has_turn = true;
   x.estimated_wait = outcome.estimated_wait;
@@ -114,7 +114,7 @@ RequestFlow::Failed RequestFlow::admit_to_deployment(Exchange& x) {
 
 RequestFlow::Failed RequestFlow::refused(Exchange& x, const admission::Refusal& refusal) {
   x.settlement.dropped(admission::name(refusal.reason));
-  const routing::DeploymentRoute& route = *x.route.deployment;
+  const routing::DeploymentRoute& route = *x.at.route.deployment;
   return admission::refusal_error(route.name, refusal, route.availability_detail);
 }
 
@@ -131,10 +131,10 @@ Awaitable<RequestFlow::Failed> RequestFlow::select(Exchange& x) {
   }
   if (!std::exchange(x.has_turn, false)) {
     const auto tried = x.failover.tried();
-    const bool waits = x.dispatcher->again(x.turn, x.wanted, {tried.begin(), tried.end()},
-                                           [&x] { return x.make_waker(); });
+    const bool waits = x.at.dispatcher->again(x.turn, x.wanted, {tried.begin(), tried.end()},
+                                              [&x] { return x.make_waker(); });
     if (!waits) co_return no_replica_left(x);
-    const auto limit = x.route.deployment->limits.queue_deadline;
+    const auto limit = x.at.route.deployment->limits.queue_deadline;
     arm_unless_none(x.queue_deadline, within_deadline(x, limit));
   }
   Failed over;
@@ -174,7 +174,7 @@ RequestFlow::Failed RequestFlow::take_place(Exchange& x) {
   x.settlement.enter(base::Phase::kSelect);
   x.has_turn = false;
   if (!x.place) x.place = x.turn.take();
-  if (!x.place) return gone_from_routes(x.route.deployment->name);  // while it waited
+  if (!x.place) return gone_from_routes(x.at.route.deployment->name);  // while it waited
   return std::nullopt;
 }
 
@@ -187,8 +187,8 @@ RequestFlow::Failed RequestFlow::no_replica_left(Exchange& x) {
 RequestFlow::Failed RequestFlow::queue_deadline_error(Exchange& x) {
   if (x.last) return x.last;
   const auto waited =
-      std::chrono::duration_cast<milliseconds>(parts_.clock.steady_now() - x.entered);
-  return refused(x, x.dispatcher->deadline_over(x.wanted, waited));
+      std::chrono::duration_cast<milliseconds>(parts_.clock.steady_now() - x.at.entered);
+  return refused(x, x.at.dispatcher->deadline_over(x.wanted, waited));
 }
 
 }  // namespace penstock::proxy

@@ -126,18 +126,18 @@ void RequestFlow::note_success(Exchange& x) {
       .body_bytes = x.body_bytes,
       .prompt_tokens = usage.prompt_tokens + x.attempt->call->head().trimmed_tokens,
       .completion_tokens = usage.completion_tokens};
-  x.dispatcher->note_answer(*x.attempt->target.replica, cost, x.wanted.estimate);
+  x.at.dispatcher->note_answer(*x.attempt->target.replica, cost, x.wanted.estimate);
   clear(x);
 }
 
 // Whatever engines died with the request aboard was not its doing. One that is hashed at the side
 // may not be known yet: another answer will tell.
 void RequestFlow::clear(Exchange& x) {
-  if (parts_.suspects.empty() || x.route.deployment->managed) return;
+  if (parts_.suspects.empty() || x.at.route.deployment->managed) return;
   if (!x.fingerprint && x.job && x.job->done()) x.fingerprint = x.job->fingerprint;
   if (!x.fingerprint && !x.large && !x.job) {
     x.fingerprint =
-        admission::fingerprint_of(x.route.deployment->uid, x.ask.endpoint->path, x.ask.body);
+        admission::fingerprint_of(x.at.route.deployment->uid, x.ask.endpoint->path, x.ask.body);
   }
   if (x.fingerprint) parts_.suspects.answered(*x.fingerprint, parts_.clock.wall_now());
 }
@@ -184,7 +184,7 @@ Awaitable<void> RequestFlow::fail(Exchange& x, const base::Error& error) {
 std::string RequestFlow::backend_version(const Exchange& x) {
   const upstream::Head& told = x.attempt->call->head();
   const std::string& adapter = x.settlement.record.adapter;
-  const std::string& model = told.model.empty() ? x.route.deployment->model : told.model;
+  const std::string& model = told.model.empty() ? x.at.route.deployment->model : told.model;
   std::string version;
   version.reserve(model.size() + told.model_version.size() + adapter.size() + 2);
   version += model;
@@ -217,7 +217,7 @@ AnswerHead RequestFlow::head_of(const Exchange& x, unsigned status,
   if (x.attempt && x.attempt->call->has_head()) {
     add_facts(head, backend_version(x), x.attempt->call->head());
   }
-  add_rates(head, x.account->caller().meter->rate_state(now));
+  add_rates(head, x.at.account->caller().meter->rate_state(now));
   return head;
 }
 

@@ -47,7 +47,7 @@ Awaitable<RequestFlow::Failed> RequestFlow::parse_aside(Exchange& x) {
 Awaitable<void> RequestFlow::hash_aside(Exchange& x) {
   auto body = std::exchange(x.large, nullptr);
   if (x.fingerprint) co_return;
-  x.job = BodyJob::hashing(x.route.deployment->uid, x.ask.endpoint->path, std::move(body));
+  x.job = BodyJob::hashing(x.at.route.deployment->uid, x.ask.endpoint->path, std::move(body));
   BodyJob::start(x.job, parts_.aside, parts_.io, x.reply.signal());
 }
 
@@ -57,7 +57,7 @@ Awaitable<void> RequestFlow::know_fingerprint(Exchange& x) {
   if (x.fingerprint) co_return;
   if (!x.large && !x.job) {
     x.fingerprint =
-        admission::fingerprint_of(x.route.deployment->uid, x.ask.endpoint->path, x.ask.body);
+        admission::fingerprint_of(x.at.route.deployment->uid, x.ask.endpoint->path, x.ask.body);
     co_return;
   }
   if (!x.job) {
@@ -75,7 +75,7 @@ Awaitable<void> RequestFlow::know_fingerprint(Exchange& x) {
 
 // Where there is no engine, none dies of it.
 Awaitable<RequestFlow::Failed> RequestFlow::admit_suspect(Exchange& x) {
-  if (x.route.deployment->managed) co_return std::nullopt;
+  if (x.at.route.deployment->managed) co_return std::nullopt;
   co_await know_fingerprint(x);
   if (!x.fingerprint) co_return stop_error(Stop::kDraining);
   const auto standing = parts_.suspects.judge(*x.fingerprint, parts_.clock.wall_now());
@@ -123,12 +123,12 @@ void RequestFlow::keep_if_alone(Exchange& x) {
 RequestFlow::Failed RequestFlow::place_suspect(Exchange& x) {
   const auto tried = x.failover.tried();
   std::vector<routing::ReplicaId> excluded(tried.begin(), tried.end());
-  if (!x.dispatcher->is_ready_besides(excluded)) return no_replica_left(x);
+  if (!x.at.dispatcher->is_ready_besides(excluded)) return no_replica_left(x);
   if (parts_.suspects.runs(*x.fingerprint)) return std::nullopt;
-  for (const auto& replica : x.dispatcher->replicas()) {
+  for (const auto& replica : x.at.dispatcher->replicas()) {
     if (parts_.suspects.occupied(replica->id().value)) excluded.push_back(replica->id());
   }
-  x.dispatcher->again(x.turn, x.wanted, std::move(excluded), [&x] { return x.make_waker(); });
+  x.at.dispatcher->again(x.turn, x.wanted, std::move(excluded), [&x] { return x.make_waker(); });
   if (!x.turn.has_place()) return std::nullopt;
   x.place = x.turn.take();
   keep_if_alone(x);
@@ -170,12 +170,12 @@ Awaitable<RequestFlow::Failed> RequestFlow::wait_for_place(Exchange& x) {
 // that is expected sooner.
 milliseconds RequestFlow::place_in(const Exchange& x) const {
   std::vector<std::string_view> ids;
-  const auto replicas = x.dispatcher->replicas();
+  const auto replicas = x.at.dispatcher->replicas();
   ids.reserve(replicas.size());
   for (const auto& replica : replicas) ids.push_back(replica->id().value);
   const auto wait = std::chrono::ceil<milliseconds>(
       parts_.suspects.free_in(*x.fingerprint, ids, parts_.clock.steady_now()));
-  const auto ready = std::chrono::ceil<milliseconds>(x.route.deployment->expected_ready_at -
+  const auto ready = std::chrono::ceil<milliseconds>(x.at.route.deployment->expected_ready_at -
                                                      parts_.clock.wall_now());
   return ready.count() > 0 ? std::min(wait, ready) : wait;
 }

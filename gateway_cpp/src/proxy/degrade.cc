@@ -30,31 +30,12 @@ std::string trimmed_text(const upstream::Head& head) {
 
 // The client and its tenant decide: the one by its header, the other for all of its requests.
 bool RequestFlow::may_degrade(const Exchange& x) {
-  return x.ask.may_degrade && !x.account->caller().tenant->degrade_never;
+  return x.ask.may_degrade && !x.at.account->caller().tenant->degrade_never;
 }
 
 // Whether its prompt may lose turns.
 bool RequestFlow::trims(const Exchange& x) {
-  return x.is_cut || (x.route.deployment->trims && may_degrade(x));
-}
-
-// What it ends with; nothing: a rung has taken it in.
-Awaitable<RequestFlow::Failed> RequestFlow::degrade(Exchange& x, base::Error no) {
-  if (!x.descent && !begin_descent(x, no)) co_return no;
-  for (;;) {
-    // Nor does another one help where this gateway has no memory left for the answer.
-    const bool is_ours = no.kind == base::Kind::kOverloaded && no.drop_reason.empty();
-    if (is_ours || x.reply.stop() != Stop::kNo) co_return no;
-    co_await judge(x);
-    note_refusal(x, no);
-    const routing::Rung* rung = next_rung(x);
-    let_go(x);
-    if (rung == nullptr) co_return step_back(x);
-    x.descent->rung = rung;
-    Failed refused = co_await take_rung(x, *rung);
-    if (!refused) co_return std::nullopt;
-    no = *std::move(refused);
-  }
+  return x.is_cut || (x.at.route.deployment->trims && may_degrade(x));
 }
 
 // What engines die of goes to no other engine, whatever it is refused for: it was maybe not looked
@@ -67,7 +48,7 @@ Awaitable<void> RequestFlow::judge(Exchange& x) {
 
 // The ladder is that of the deployment that was named, as it was then.
 bool RequestFlow::begin_descent(Exchange& x, const base::Error& no) {
-  const routing::Route& asked = x.asked ? *x.asked : x.route;
+  const routing::Route& asked = x.asked ? *x.asked : x.at.route;
   if (asked.deployment->ladders.empty() || !may_degrade(x)) return false;
   const auto reason = x.guilty ? std::optional(admission::DegradeReason::kEngineDead)
                                : admission::degrade_reason(no, x.ask.endpoint->prompt_field);
@@ -98,13 +79,16 @@ void RequestFlow::note_refusal(Exchange& x, const base::Error& no) {
 const routing::Rung* RequestFlow::next_rung(Exchange& x) {
   const auto limit = parts_.config.first_event_deadline;
   if (limit.count() > 0 && parts_.clock.steady_now() - x.admitted >= limit) return nullptr;
-  const bool no_engine = x.descent->no_engine;
-  return x.descent->walk.next([&](const std::string& name) { return fits(x, name, no_engine); });
+  return x.descent->walk.next([&](const std::string& name) {
+    return name != x.record().deployment && !was_left(x, name) && !is_passed_over(x, name);
+  });
 }
 
 // Nobody is left whom it could wait for, and another deployment would take it.
 bool RequestFlow::is_better_off_elsewhere(Exchange& x) {
-  if (!has_ladder(x) || x.dispatcher->is_ready_besides({})) return false;
+  if (x.at.way == Way::kCanary && !x.guilty && !x.suspect)
+    return !x.at.dispatcher->is_ready_besides({});
+  if (!has_ladder(x) || x.at.dispatcher->is_ready_besides({})) return false;
   // What it would end with: `no_replica_left`.
   const auto reason = x.last && x.failover.reached_any()
                           ? admission::degrade_reason(*x.last, x.ask.endpoint->prompt_field)
@@ -114,7 +98,7 @@ bool RequestFlow::is_better_off_elsewhere(Exchange& x) {
 
 bool RequestFlow::has_ladder(const Exchange& x) {
   if (x.descent) return true;
-  const routing::Route& asked = x.asked ? *x.asked : x.route;
+  const routing::Route& asked = x.asked ? *x.asked : x.at.route;
   return !asked.deployment->ladders.empty() && may_degrade(x);
 }
 
@@ -122,67 +106,49 @@ bool RequestFlow::has_ladder(const Exchange& x) {
 bool RequestFlow::has_rung(Exchange& x, admission::DegradeReason reason) {
   if (!has_ladder(x)) return false;
   const bool no_engine = x.suspect || x.guilty || (x.descent && x.descent->no_engine);
-  const routing::Route& asked = x.descent ? x.descent->asked : (x.asked ? *x.asked : x.route);
+  const routing::Route& asked = x.descent ? x.descent->asked : (x.asked ? *x.asked : x.at.route);
   const auto takes_it = [&](const std::string& name) {
-    if (name == x.record().deployment) return false;
+    if (name == x.record().deployment || was_left(x, name)) return false;
     const auto found = elsewhere(x, asked, name, no_engine);
-    return found && found->dispatcher->is_usable_for(found->route.adapter());
+    const auto* there = std::get_if<Elsewhere>(&found);
+    return there && there->dispatcher->is_usable_for(there->route.adapter());
   };
   if (x.descent && !x.descent->is_turned_by(reason)) return x.descent->walk.has_next(takes_it);
   return admission::LadderWalk(*asked.deployment, reason).has_next(takes_it);
 }
 
-// Never the one that it is with.
-bool RequestFlow::fits(Exchange& x, const std::string& deployment, bool no_engine) {
-  const routing::Route& asked = x.descent ? x.descent->asked : (x.asked ? *x.asked : x.route);
-  return deployment != x.record().deployment &&
-         elsewhere(x, asked, deployment, no_engine).has_value();
+// Its operator is told why; so is its client, but of no deployment that it may not name.
+bool RequestFlow::is_passed_over(Exchange& x, const std::string& deployment) {
+  const auto found = elsewhere(x, x.descent->asked, deployment, x.descent->no_engine);
+  const auto* why = std::get_if<routing::PassedOver>(&found);
+  if (!why) return false;
+  x.settlement.passed_over(deployment, routing::name(*why));
+  if (*why != routing::PassedOver::kNotAllowed) x.descent->note(deployment, routing::name(*why));
+  return true;
 }
 
-// Gives back all that it has of the deployment that it leaves.
-void RequestFlow::let_go(Exchange& x) {
-  x.attempt.reset();
-  x.turn.leave();
-  x.has_turn = false;
-  x.place.worked(0);
-  x.place.cut_short();
-  x.place.release();
-  x.aboard.leave();
-  x.last.reset();
-  x.suspect = false;
-  x.fingerprint.reset();
-  x.waits_since.reset();
-  x.failover.elsewhere();
-  x.settlement.elsewhere();
-  x.record().degraded = {};
-  x.record().rung.clear();
-  x.record().trimmed.clear();
+// To the next rung; false: none is left.
+bool RequestFlow::climb_down(Exchange& x, const base::Error& no) {
+  note_refusal(x, no);
+  if (x.descent->rung != nullptr) x.descent->note(text_of(*x.descent->rung), cause_of(no));
+  leave(x, no);
+  const routing::Rung* rung = next_rung(x);
+  x.descent->rung = rung;
+  x.at.way = Way::kRung;
+  return rung != nullptr;
 }
 
-Awaitable<RequestFlow::Failed> RequestFlow::take_rung(Exchange& x, const routing::Rung& rung) {
-  x.entered = x.settlement.enter(base::Phase::kAdmit);
-  Failed no;
+RequestFlow::Failed RequestFlow::enter_rung(Exchange& x) {
+  const routing::Rung& rung = *x.descent->rung;
   if (rung.kind == Kind::kTrim) {
     x.is_cut = true;
-  } else {
-    no = enter_fallback(x, rung.deployment);
+    return std::nullopt;
   }
-  if (no) co_return no;
-  describe(x);
-  appraise(x);
-  no = admit_to_deployment(x);
-  if (no) co_return no;
-  if (!parts_.suspects.empty()) no = co_await admit_suspect(x);
-  co_return no;
-}
-
-RequestFlow::Failed RequestFlow::enter_fallback(Exchange& x, const std::string& deployment) {
-  auto found = elsewhere(x, x.descent->asked, deployment, x.descent->no_engine);
-  if (!found) return gone_from_routes(deployment);
-  x.descent->left.push_back(std::exchange(x.dispatcher, std::move(found->dispatcher)));
-  take(x, std::move(found->route));
+  auto found = elsewhere(x, x.descent->asked, rung.deployment, x.descent->no_engine);
+  auto* there = std::get_if<Elsewhere>(&found);
+  if (!there) return gone_from_routes(rung.deployment);
+  enter(x, Way::kRung, std::move(*there));
   x.record().replica.clear();
-  x.account = std::make_shared<Account>(x.account);
   return std::nullopt;
 }
 
@@ -190,26 +156,32 @@ RequestFlow::Failed RequestFlow::enter_fallback(Exchange& x, const std::string& 
 // when the first deployment told it to: the others need not wait for it.
 base::Error RequestFlow::step_back(Exchange& x) {
   Descent::Ending& ending = x.descent->ending;
-  auto left = std::exchange(x.descent->left, {});
-  if (!left.empty()) {
-    std::swap(left.front(), x.dispatcher);
-    for (const auto& other : left) other->answered_elsewhere(x.wanted);
-  }
+  note_answered_besides(x, ending.deployment);
+  const auto told = std::ranges::find(x.left, ending.deployment, &Departure::deployment);
+  if (told != x.left.end()) x.at.dispatcher = told->dispatcher;
   x.record().deployment = std::move(ending.deployment);
   x.record().adapter = std::move(ending.adapter);
   x.record().replica = std::move(ending.replica);
   x.estimated_wait = x.record().estimated_wait = ending.estimated_wait;
   note_tokens(x, ending.seen);
+  if (!x.descent->tried.empty()) {
+    ending.error.message += " Nor could its ladder help: " + x.descent->tried + ".";
+  }
   return std::move(ending.error);
+}
+
+// Nobody but that one has to wait for it to come back.
+void RequestFlow::note_answered_besides(const Exchange& x, const std::string& deployment) {
+  for (const Departure& left : x.left) {
+    if (left.deployment != deployment) left.dispatcher->answered_elsewhere(x.wanted);
+  }
 }
 
 // The answer begins: whether it is quite what was asked for. Those that have told it to come back
 // need not wait for it.
 void RequestFlow::note_degraded(Exchange& x) {
   using admission::DegradeReason;
-  if (x.descent) {
-    for (const auto& left : std::exchange(x.descent->left, {})) left->answered_elsewhere(x.wanted);
-  }
+  if (!x.left.empty()) note_answered_besides(x, x.record().deployment);
   const auto* rung = x.descent ? x.descent->rung : nullptr;
   RequestRecord& record = x.record();
   record.trimmed = trimmed_text(x.attempt->call->head());

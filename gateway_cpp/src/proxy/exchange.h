@@ -19,6 +19,7 @@
 #include "proxy/account.h"
 #include "proxy/attempt.h"
 #include "proxy/body_job.h"
+#include "proxy/destination.h"
 #include "proxy/failover.h"
 #include "proxy/metadata.h"
 #include "proxy/reply.h"
@@ -52,12 +53,18 @@ struct RequestFlow::Descent {
            !admission::is_too_long(reason);
   }
 
+  // Why a rung did not help.
+  void note(std::string_view name, std::string_view why) {
+    if (!tried.empty()) tried += ", ";
+    tried.append(name).append("=").append(why);
+  }
+
   const routing::Route asked;
   admission::LadderWalk walk;
   Ending ending;
-  const routing::Rung* rung = nullptr;                      // that it is on; null: none yet
-  bool no_engine = false;                                   // engines may die of it
-  std::vector<std::shared_ptr<dispatch::Dispatcher>> left;  // that have refused it
+  const routing::Rung* rung = nullptr;  // that it is on; null: none yet
+  bool no_engine = false;               // engines may die of it
+  std::string tried;                    // rungs that did not help, each with its reason
 };
 
 // Destroyed in reverse order: the call is cancelled before the timers go, and the settlement, which
@@ -67,7 +74,7 @@ struct RequestFlow::Exchange {
   Exchange(const Parts& parts, Ask&& asked, std::string_view trace_id, Reply& to)
       : ask(std::move(asked)),
         settlement(parts.clock, parts.log, parts.metrics, parts.state, ask.received),
-        account(std::make_shared<Account>(parts.clock, parts.usage, std::move(ask.caller))),
+        at(std::make_shared<Account>(parts.clock, parts.usage, std::move(ask.caller))),
         io(parts.io),
         queue_deadline(parts.timers, to.signal()),
         heartbeat(parts.timers, to.signal()),
@@ -78,8 +85,8 @@ struct RequestFlow::Exchange {
     record().client_request_id = ask.client_request_id;
     record().trace_id = trace_id;
     record().path = ask.endpoint->path;
-    record().tenant = account->caller().tenant->id;
-    record().key_id = account->caller().key_id;
+    record().tenant = at.account->caller().tenant->id;
+    record().key_id = at.account->caller().key_id;
     record().client = ask.client;
     opening.news = &to.signal();
     opening.bytes = ask.body.size();
@@ -107,23 +114,21 @@ struct RequestFlow::Exchange {
   std::shared_ptr<LargeBody> large;  // the body, where it is large: then ask has none
   std::shared_ptr<BodyJob> job;      // what is done with it at the side
   openai::Request request;
-  routing::Route route;
+  Destination at;
   std::optional<routing::Route> asked;          // what it was resolved to, where a canary has it
   std::unique_ptr<Descent> descent;             // null: it has taken no rung
   bool is_cut = false;                          // it has taken the rung that trims
-  std::shared_ptr<Account> account;             // never null
+  std::vector<Departure> left;                  // in their order
   base::SteadyTime admitted;                    // when admission began
-  base::SteadyTime entered;                     // when that of the deployment that it is with did
   base::SteadyTime waits_from;                  // since when it waits for a place
   base::SteadyTime sent;                        // when the request first went to a replica
   std::chrono::nanoseconds queue_wait{0};       // for places, before each attempt
   std::chrono::milliseconds estimated_wait{0};  // as it was told then
   size_t body_bytes = 0;                        // of the request
   uint32_t least_prompt = 0;                    // tokens that its prompt has at least
-  std::shared_ptr<dispatch::Dispatcher> dispatcher;  // the deployment's; null: not resolved
-  dispatch::Ask wanted;                              // what that decides by
-  const runtime::Executor& io;                       // its thread's
-  std::shared_ptr<WakeUp> waker;                     // null: it never had to wait
+  dispatch::Ask wanted;                         // what its dispatcher decides by
+  const runtime::Executor& io;                  // its thread's
+  std::shared_ptr<WakeUp> waker;                // null: it never had to wait
   dispatch::Turn turn;
   bool has_turn = false;  // in the queue, or given a place that was not taken yet
   dispatch::Place place;  // for the next attempt

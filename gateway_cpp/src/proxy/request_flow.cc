@@ -7,9 +7,6 @@
 #include <variant>
 
 #include "proxy/exchange.h"
-#include "routing/canary.h"
-#include "routing/elsewhere.h"
-#include "routing/hashing.h"
 
 namespace penstock::proxy {
 
@@ -20,11 +17,6 @@ using std::chrono::milliseconds;
 // As engines order by: the lower goes first.
 int engine_priority(base::Priority priority) {
   return static_cast<int>(base::Priority::kNormal) - static_cast<int>(priority);
-}
-
-// Of the name that a request was resolved for, but maybe with other weights under its adapter.
-bool is_another(const routing::DeploymentRoute& now, const routing::DeploymentRoute& then) {
-  return now.uid != then.uid || now.base_family != then.base_family;
 }
 
 }  // namespace
@@ -55,13 +47,14 @@ Awaitable<void> RequestFlow::run(Ask ask, Reply& reply) {
     if (!no) no = resolve(x);
     if (no) co_return co_await fail(x, *no);
     no = begin_admission(x);
+    if (no) co_return co_await fail(x, *no);
     // To a suspect no rung is open that has an engine: it may rather have to wait.
-    if (!no && x.dispatcher->turns_away() && has_ladder(x)) co_await judge(x);
-    if (!no) no = admit_to_deployment(x);
+    if (x.at.dispatcher->turns_away() && has_ladder(x)) co_await judge(x);
+    no = admit_to_deployment(x);
     if (!no && !parts_.suspects.empty()) no = co_await admit_suspect(x);
     auto delivered = Delivered::kNothing;
     while (delivered != Delivered::kYes) {
-      if (no) no = co_await degrade(x, *no);
+      if (no) no = co_await move_on(x, *no);
       if (no) co_return co_await fail(x, *no);
       no = co_await open(x);
       if (no) continue;
@@ -91,81 +84,6 @@ RequestFlow::Failed RequestFlow::parse(Exchange& x) {
   return std::nullopt;
 }
 
-RequestFlow::Failed RequestFlow::resolve(Exchange& x) {
-  x.settlement.enter(base::Phase::kResolve);
-  x.asked.reset();
-  auto route = parts_.routes.read()->resolve(x.request.model, sticky_name(x));
-  const admission::Tenant& tenant = *x.account->caller().tenant;
-  if (!route) return tenant.unresolved(route.error(), x.request.model);
-  take(x, std::move(*route));
-  if (auto no = tenant.refuses(x.record().deployment, x.route.adapter())) {
-    return x.request.model.empty() ? tenant.unresolved(*no, {}) : *no;
-  }
-  // Who named no model is answered by the name of the one there is.
-  if (x.request.model.empty()) x.request.model = x.record().deployment;
-  if (!x.route.deployment->canary.empty()) move_to_canary(x);
-  x.dispatcher = parts_.dispatchers.of(*x.route.deployment);
-  if (!x.dispatcher) return gone_from_routes(x.record().deployment);
-  return routing::refuses(x.route, x.ask.endpoint->path);
-}
-
-void RequestFlow::take(Exchange& x, routing::Route route) {
-  x.record().deployment = route.deployment->name;
-  x.record().adapter = route.adapter();
-  x.route = std::move(route);
-}
-
-// Before another attempt: the deployment may have other limits and replicas by now, or be gone, as
-// it is where another one has its name. The adapter's version stays what it was, whatever its alias
-// has become.
-RequestFlow::Failed RequestFlow::resolve_again(Exchange& x) {
-  if (!x.route.version && !x.descent) return resolve(x);
-  x.settlement.enter(base::Phase::kResolve);
-  const auto& deployments = parts_.routes.read()->deployments();
-  const auto found = deployments.find(x.record().deployment);
-  if (found == deployments.end() || is_another(*found->second, *x.route.deployment)) {
-    return gone_from_routes(x.record().deployment);
-  }
-  x.route.deployment = found->second;
-  x.dispatcher = parts_.dispatchers.of(*x.route.deployment);
-  if (!x.dispatcher) return gone_from_routes(x.record().deployment);
-  return routing::refuses(x.route, x.ask.endpoint->path);
-}
-
-// Where the request goes if that deployment is to answer it: who may use the one that it named is
-// served, but by no adapter that it may not use, or that nobody there can hold.
-std::optional<RequestFlow::Elsewhere> RequestFlow::elsewhere(const Exchange& x,
-                                                             const routing::Route& named,
-                                                             const std::string& deployment,
-                                                             bool no_engine) {
-  const routing::Needs needs{.model = x.request.model,
-                             .sticky = sticky_name(x),
-                             .endpoint = x.ask.endpoint->path,
-                             .tools = x.request.has_tools,
-                             .no_engine = no_engine};
-  auto route = routing::route_elsewhere(*parts_.routes.read(), named, deployment, needs);
-  if (!route) return std::nullopt;
-  const admission::Tenant& tenant = *x.account->caller().tenant;
-  if (tenant.refuses(named.deployment->name, route->adapter())) return std::nullopt;
-  auto dispatcher = parts_.dispatchers.of(*route->deployment);
-  if (!dispatcher) return std::nullopt;
-  if (!route->adapter().empty() && !dispatcher->is_usable_for(route->adapter())) {
-    return std::nullopt;
-  }
-  return Elsewhere{*std::move(route), std::move(dispatcher)};
-}
-
-// A share of the requests is another deployment's to answer, as long as it can.
-void RequestFlow::move_to_canary(Exchange& x) {
-  const auto& canaries = x.route.deployment->canary;
-  const std::string name(routing::canary_for(canaries, routing::hash_text(sticky_name(x))));
-  if (name.empty()) return;
-  auto canary = elsewhere(x, x.route, name, false);
-  if (!canary || !canary->dispatcher->is_usable_for(canary->route.adapter())) return;
-  x.asked = std::move(x.route);
-  take(x, std::move(canary->route));
-}
-
 class RequestFlow::Listed {
  public:
   Listed(Openings& openings, Opening& opening) : opening_(opening) { openings.push_back(opening); }
@@ -179,7 +97,7 @@ class RequestFlow::Listed {
 
 // One attempt after the other, until a replica has begun to answer.
 Awaitable<RequestFlow::Failed> RequestFlow::open(Exchange& x) {
-  const auto own = x.route.deployment->limits.first_event_deadline;
+  const auto own = x.at.route.deployment->limits.first_event_deadline;
   const Listed listed(openings_, x.opening);
   for (;;) {
     Failed over;
@@ -218,10 +136,10 @@ void RequestFlow::close_attempt(Exchange& x) {
 // For the first time with this deployment.
 void RequestFlow::note_opening(Exchange& x, base::SteadyTime now) {
   const auto& metrics = x.settlement.opening();
-  metrics->queue_wait.observe(now - x.entered);
-  metrics->note_estimate(x.estimated_wait, now - x.entered);
+  metrics->queue_wait.observe(now - x.at.entered);
+  metrics->note_estimate(x.estimated_wait, now - x.at.entered);
   x.record().estimated_wait = x.estimated_wait;
-  x.account->open(x.record().deployment, x.record().adapter, metrics);
+  x.at.account->open(x.record().deployment, x.record().adapter, metrics);
 }
 
 // Each time that it has waited for a place, with one or in vain.
@@ -243,7 +161,7 @@ void RequestFlow::send(Exchange& x) {
   x.attempt->call = parts_.upstream.open({target.id, target.address, target.replica->own_token()},
                                          call_request(x), x.reply.signal(),
                                          x.large ? LargeBody::bytes_of(x.large) : nullptr);
-  x.attempt->call->hold({.place = std::move(x.place), .payer = x.account, .seen = {}});
+  x.attempt->call->hold({.place = std::move(x.place), .payer = x.at.account, .seen = {}});
 }
 
 // Where no other replica is left to have room for its adapter, the request waits for room where it
@@ -251,10 +169,10 @@ void RequestFlow::send(Exchange& x) {
 uint32_t RequestFlow::adapter_wait_ms(const Exchange& x) {
   const auto tried = x.failover.tried();
   const bool is_last = tried.size() >= Failover::kMaxAttempts;
-  if (!is_last && x.dispatcher->is_ready_besides(tried)) return 0;
+  if (!is_last && x.at.dispatcher->is_ready_besides(tried)) return 0;
   constexpr milliseconds kLongest{30'000};
-  const milliseconds limit = x.route.deployment->limits.queue_deadline;
-  const auto waited = std::chrono::ceil<milliseconds>(parts_.clock.steady_now() - x.entered);
+  const milliseconds limit = x.at.route.deployment->limits.queue_deadline;
+  const auto waited = std::chrono::ceil<milliseconds>(parts_.clock.steady_now() - x.at.entered);
   const milliseconds left = (limit.count() > 0 ? std::min(limit, kLongest) : kLongest) - waited;
   return static_cast<uint32_t>(std::max(left, milliseconds(1)).count());
 }
@@ -263,7 +181,7 @@ uint32_t RequestFlow::adapter_wait_ms(const Exchange& x) {
 // id is ours, model and adapter are names of the routes, and the rest is checked here.
 upstream::CallRequest RequestFlow::call_request(const Exchange& x) {
   const std::string& adapter = x.settlement.record.adapter;
-  const routing::Limits& limits = x.route.deployment->limits;
+  const routing::Limits& limits = x.at.route.deployment->limits;
   return {.request_id = x.ask.request_id,
           .traceparent = x.ask.traceparent,
           .method = "POST",
@@ -272,13 +190,13 @@ upstream::CallRequest RequestFlow::call_request(const Exchange& x) {
           .model = x.request.model,
           .adapter = adapter,
           .priority = engine_priority(x.wanted.priority),
-          .tenant_salt = x.account->caller().tenant->cache_salt,
+          .tenant_salt = x.at.account->caller().tenant->cache_salt,
           .max_prompt_tokens = limits.max_prompt_tokens,
           .max_completion_tokens = limits.max_completion_tokens,
-          .adapter_digest = x.route.digest(),
+          .adapter_digest = x.at.route.digest(),
           .adapter_wait_ms = adapter.empty() ? 0 : adapter_wait_ms(x),
           .trim = trims(x),
-          .tenant = x.account->caller().tenant->id};
+          .tenant = x.at.account->caller().tenant->id};
 }
 
 // Waits until the replica answers or refuses; an error is one that no other replica can help with.

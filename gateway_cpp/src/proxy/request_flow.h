@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "admission/decision.h"
@@ -23,8 +24,10 @@
 #include "base/trace_context.h"
 #include "dispatch/dispatchers.h"
 #include "openai/request.h"
+#include "proxy/destination.h"
 #include "proxy/failover.h"
 #include "proxy/reply.h"
+#include "routing/elsewhere.h"
 #include "routing/route_table.h"
 #include "runtime/body_budget.h"
 #include "runtime/gateway_state.h"
@@ -104,9 +107,6 @@ class RequestFlow {
   // The phases up to the first news of a replica: request_flow.cc
   Failed broken_by(const Exchange& x, const std::exception& error);
   Failed parse(Exchange& x);
-  Failed resolve(Exchange& x);
-  Failed resolve_again(Exchange& x);
-  static void take(Exchange& x, routing::Route route);
   Awaitable<Failed> open(Exchange& x);
   Awaitable<Failed> first_news(Exchange& x);
   void send(Exchange& x);
@@ -116,6 +116,30 @@ class RequestFlow {
   uint32_t adapter_wait_ms(const Exchange& x);
   upstream::CallRequest call_request(const Exchange& x);
   void close_attempt(Exchange& x);
+
+  // From one deployment to another: destination.cc
+  struct Elsewhere {
+    routing::Route route;
+    std::shared_ptr<dispatch::Dispatcher> dispatcher;  // never null
+  };
+  Failed resolve(Exchange& x);
+  Failed resolve_again(Exchange& x);
+  void enter(Exchange& x, Way way, Elsewhere to);
+  static void leave(Exchange& x, const base::Error& why);
+  static bool was_left(const Exchange& x, const std::string& deployment);
+  static void take(Exchange& x, routing::Route route);
+  std::optional<Elsewhere> canary_of(const Exchange& x, const routing::Route& named);
+  std::variant<Elsewhere, routing::PassedOver> elsewhere(const Exchange& x,
+                                                         const routing::Route& named,
+                                                         const std::string& deployment,
+                                                         bool no_engine);
+  static bool may_be_sent(const Exchange& x, const routing::Route& named,
+                          const routing::Route& there);
+  Awaitable<Failed> move_on(Exchange& x, base::Error no);
+  bool was_made_anew(const Exchange& x, const base::Error& no);
+  static bool may_return(const Exchange& x, const base::Error& no);
+  Failed enter_asked(Exchange& x);
+  Awaitable<Failed> admit_newcomer(Exchange& x);
 
   // Whether it may run, and its place: admit.cc
   Failed begin_admission(Exchange& x);
@@ -127,14 +151,6 @@ class RequestFlow {
   void appraise(Exchange& x);
   static std::string_view session_name(const Exchange& x);
   static std::string_view sticky_name(const Exchange& x);
-  // Another deployment than the one that a request is with.
-  struct Elsewhere {
-    routing::Route route;
-    std::shared_ptr<dispatch::Dispatcher> dispatcher;  // never null
-  };
-  std::optional<Elsewhere> elsewhere(const Exchange& x, const routing::Route& named,
-                                     const std::string& deployment, bool no_engine);
-  void move_to_canary(Exchange& x);
   static bool was_given_place(const Exchange& x);
   Awaitable<Failed> select(Exchange& x);
   Awaitable<Failed> wait_for_turn(Exchange& x);
@@ -143,7 +159,6 @@ class RequestFlow {
   Failed no_replica_left(Exchange& x);
 
   // Down the ladder of a deployment that cannot answer: degrade.cc
-  Awaitable<Failed> degrade(Exchange& x, base::Error no);
   bool begin_descent(Exchange& x, const base::Error& no);
   void note_refusal(Exchange& x, const base::Error& no);
   const routing::Rung* next_rung(Exchange& x);
@@ -151,11 +166,11 @@ class RequestFlow {
   bool is_better_off_elsewhere(Exchange& x);
   static bool has_ladder(const Exchange& x);
   bool has_rung(Exchange& x, admission::DegradeReason reason);
-  bool fits(Exchange& x, const std::string& deployment, bool no_engine);
-  Awaitable<Failed> take_rung(Exchange& x, const routing::Rung& rung);
-  Failed enter_fallback(Exchange& x, const std::string& deployment);
-  static void let_go(Exchange& x);
+  bool is_passed_over(Exchange& x, const std::string& deployment);
+  bool climb_down(Exchange& x, const base::Error& no);
+  Failed enter_rung(Exchange& x);
   base::Error step_back(Exchange& x);
+  static void note_answered_besides(const Exchange& x, const std::string& deployment);
   static void note_degraded(Exchange& x);
   static bool may_degrade(const Exchange& x);
   static bool trims(const Exchange& x);

@@ -2,12 +2,22 @@
 
 #include <utility>
 
+#include "base/printable.h"
+
 namespace penstock::proxy {
 
 base::Outcome outcome_of(const base::Error& error) {
   if (error.kind == base::Kind::kClientGone) return base::Outcome::kCancelled;
   if (!error.drop_reason.empty()) return base::Outcome::kRejected;
   return error.fault == base::Fault::kClient ? base::Outcome::kInvalid : base::Outcome::kFailed;
+}
+
+std::string cause_of(const base::Error& error) {
+  constexpr size_t kLongest = 64;
+  std::string cause = error.drop_reason.empty() ? error.code : error.drop_reason;
+  const bool is_short = !error.param.empty() && error.param.size() <= kLongest;
+  return is_short && base::is_printable_ascii(error.param) ? cause + "(" + error.param + ")"
+                                                           : cause;
 }
 
 Settlement::Settlement(const base::Clock& clock, base::Log& log, base::MetricsShard& metrics,
@@ -54,11 +64,24 @@ const std::shared_ptr<base::DeploymentMetrics>& Settlement::opening() {
   return opening_;
 }
 
-void Settlement::elsewhere() {
+void Settlement::left(const base::Error& why) {
+  passed_over(record.deployment, cause_of(why));
   if (!opening_) return;
   count_attempts(*opening_);
   opening_->in_flight.add(-1);
-  opening_.reset();
+  std::erase_if(left_, [this](const Left& one) { return one.metrics == opening_; });
+  left_.push_back({std::exchange(opening_, nullptr), outcome_of(why), why.status});
+}
+
+void Settlement::passed_over(std::string_view deployment, std::string_view why) {
+  if (!record.left.empty()) record.left += ", ";
+  record.left.append(deployment).append("=").append(why);
+}
+
+void Settlement::count_left() {
+  for (const Left& one : left_) {
+    if (one.metrics->name() != record.deployment) one.metrics->settled(one.outcome, one.status);
+  }
 }
 
 void Settlement::first_byte() {
@@ -88,6 +111,7 @@ void Settlement::count(std::chrono::nanoseconds duration) {
   if (!record.degraded.empty()) {
     metrics_.deployment(record.asked)->degraded(record.degraded, record.rung);
   }
+  count_left();
   base::DeploymentMetrics& numbers = *deployment();
   if (opening_ != nullptr) numbers.in_flight.add(-1);
   numbers.settled(record.outcome, record.status);
@@ -125,7 +149,8 @@ void Settlement::count_answer(base::DeploymentMetrics& numbers) {
 
 void Settlement::log_line(std::chrono::nanoseconds duration) {
   const auto phase = [this](base::Phase which) { return phases_[static_cast<size_t>(which)]; };
-  const std::array degraded = {base::Field("degraded", record.degraded),
+  const std::array degraded = {base::Field("left", record.left),
+                               base::Field("degraded", record.degraded),
                                base::Field("rung", record.rung), base::Field("asked", record.asked),
                                base::Field("trimmed", record.trimmed)};
   log_.info("request settled",
@@ -161,7 +186,8 @@ void Settlement::log_line(std::chrono::nanoseconds duration) {
              {"open_ms", phase(base::Phase::kOpen)},
              {"stream_ms", phase(base::Phase::kStream)},
              {"settle_ms", phase(base::Phase::kSettle)}},
-            record.degraded.empty() ? base::MoreFields() : base::MoreFields(degraded));
+            record.degraded.empty() && record.left.empty() ? base::MoreFields()
+                                                           : base::MoreFields(degraded));
 }
 
 }  // namespace penstock::proxy

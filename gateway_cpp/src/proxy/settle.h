@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -37,6 +38,7 @@ struct RequestRecord {
   std::string_view degraded;           // why it is not what was asked for, static; empty: it is
   std::string rung;                    // that the answer is owed to: "trim", "fallback:mini-2"
   std::string asked;                   // the deployment that was asked for, where it is degraded
+  std::string left;       // who could not answer it, and why: "next=engine_error"; empty: none
   std::string trimmed;    // "messages=3, tokens=812", left out of the prompt; empty: nothing
   unsigned status = 499;  // what the client saw; 499: it left before
   base::Outcome outcome = base::Outcome::kCancelled;
@@ -77,8 +79,11 @@ class Settlement {
   // Its deployment's metrics count it as in flight from here on.
   const std::shared_ptr<base::DeploymentMetrics>& opening();
   bool is_open() const { return opening_ != nullptr; }
-  // It goes on to another deployment, if any: attempts until now were this one's.
-  void elsewhere();
+  // It could not be answered there: attempts until now were this deployment's. Where it was sent to
+  // one, it counts as ended there, too, unless it ends there after all.
+  void left(const base::Error& why);
+  // Nor is it sent there.
+  void passed_over(std::string_view deployment, std::string_view why);
   // The first answer byte goes out.
   void first_byte();
   // The last byte of a stream has gone out.
@@ -93,6 +98,7 @@ class Settlement {
   void count(std::chrono::nanoseconds duration);
   void count_answer(base::DeploymentMetrics& numbers);
   void count_attempts(base::DeploymentMetrics& numbers);
+  void count_left();
   void log_line(std::chrono::nanoseconds duration);
   const std::shared_ptr<base::DeploymentMetrics>& deployment();
 
@@ -107,10 +113,19 @@ class Settlement {
   std::array<bool, base::kPhases> entered_{};
   bool inside_ = false;                               // counted in the gateway
   std::shared_ptr<base::DeploymentMetrics> opening_;  // whose in-flight gauge counts this request
+  struct Left {
+    std::shared_ptr<base::DeploymentMetrics> metrics;
+    base::Outcome outcome;
+    unsigned status;
+  };
+  std::vector<Left> left_;  // that it was sent to, each once
   unsigned elsewhere_ = 0;  // attempts that other deployments have counted
 };
 
 // How a request that ended with `error` is counted.
 base::Outcome outcome_of(const base::Error& error);
+
+// In a word, with the field at fault: "queue_full", "unsupported_parameter(guided_json)".
+std::string cause_of(const base::Error& error);
 
 }  // namespace penstock::proxy

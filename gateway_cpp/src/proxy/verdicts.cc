@@ -41,10 +41,10 @@ base::Error stop_error(Stop stop) {
 Awaitable<Next> RequestFlow::note_failure(Exchange& x) {
   const upstream::CallFailure& failure = x.attempt->call->failure();
   if (const auto against = blame_of(failure)) blame(x, *against, failure.error.message());
-  const Next next = x.failover.after(failure, !x.route.deployment->managed);
+  const Next next = x.failover.after(failure, !x.at.route.deployment->managed);
   const bool lost = failure.source == upstream::CallFailure::Source::kLost;
   const bool guilty = engine_died_with(failure) || (lost && (x.failover.is_deadly() || x.suspect));
-  if (!guilty || x.route.deployment->managed) co_return next;
+  if (!guilty || x.at.route.deployment->managed) co_return next;
   x.guilty = true;
   co_await know_fingerprint(x);
   if (x.fingerprint) suspect(x);
@@ -53,7 +53,7 @@ Awaitable<Next> RequestFlow::note_failure(Exchange& x) {
 
 void RequestFlow::blame(Exchange& x, routing::Failure failure, std::string_view error) {
   const Target& target = x.attempt->target;
-  const auto doubt = x.dispatcher->note_failure(*target.replica, failure);
+  const auto doubt = x.at.dispatcher->note_failure(*target.replica, failure);
   if (doubt.count() == 0) return;
   parts_.log.warning("replica marked down", {{"request_id", x.ask.request_id},
                                              {"replica_id", target.id},
@@ -63,7 +63,7 @@ void RequestFlow::blame(Exchange& x, routing::Failure failure, std::string_view 
 
 // The request was on board when engines died: all gateways are to know it.
 void RequestFlow::suspect(Exchange& x) {
-  const routing::DeploymentRoute& route = *x.route.deployment;
+  const routing::DeploymentRoute& route = *x.at.route.deployment;
   admission::Suspect suspect{.fingerprint = *x.fingerprint,
                              .deployment = route.name,
                              .deployment_uid = route.uid,
@@ -92,7 +92,7 @@ base::Error RequestFlow::failure_error(const Exchange& x) {
 
 // Until a request to the deployment may be answered again.
 milliseconds RequestFlow::back_in(const Exchange& x) {
-  if (x.dispatcher->another_is_usable({x.attempt->target.id})) return seconds(1);
+  if (x.at.dispatcher->another_is_usable({x.attempt->target.id})) return seconds(1);
   const auto& deployments = parts_.routes.read()->deployments();
   const auto found = deployments.find(x.settlement.record.deployment);
   if (found != deployments.end()) {
@@ -110,7 +110,7 @@ RequestFlow::Failed RequestFlow::fault_of_end(const Exchange& x) {
   const std::string& wanted = x.settlement.record.adapter;
   const std::string& used = outcome.adapter;
   // Replicas that know no digests need not say what they used.
-  const bool untold = used.empty() && x.route.digest().empty();
+  const bool untold = used.empty() && x.at.route.digest().empty();
   if (!untold && used != wanted) {
     return base::make_error(
         base::Kind::kUpstreamFailed,

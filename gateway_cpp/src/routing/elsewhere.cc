@@ -1,5 +1,7 @@
 #include "routing/elsewhere.h"
 
+#include <array>
+
 namespace penstock::routing {
 
 namespace {
@@ -19,16 +21,23 @@ bool keeps_adapter(const Route& named, const Route& there, std::string_view adap
 
 }  // namespace
 
-std::optional<Route> route_elsewhere(const Routes& routes, const Route& named,
-                                     const std::string& deployment, const Needs& needs) {
+std::string_view name(PassedOver why) {
+  static constexpr std::array<std::string_view, 7> kNames = {
+      "unknown",    "no_endpoint", "no_adapter", "no_tools",
+      "has_engine", "not_allowed", "no_replica"};
+  return kNames.at(static_cast<std::size_t>(why));
+}
+
+std::variant<Route, PassedOver> route_elsewhere(const Routes& routes, const Route& named,
+                                                const std::string& deployment, const Needs& needs) {
   const std::string_view adapter = adapter_in(needs.model, named);
   const auto there = routes.resolve(deployment + std::string(adapter), needs.sticky);
-  if (!there || there->deployment->name != deployment) return std::nullopt;
-  if (refuses(*there, needs.endpoint) || !keeps_adapter(named, *there, adapter)) {
-    return std::nullopt;
-  }
-  if (needs.tools && there->deployment->without_tools) return std::nullopt;
-  if (needs.no_engine && !there->deployment->managed) return std::nullopt;
+  if (!there && !routes.deployments().contains(deployment)) return PassedOver::kUnknown;
+  if (!there || there->deployment->name != deployment) return PassedOver::kNoAdapter;
+  if (refuses(*there, needs.endpoint)) return PassedOver::kNoEndpoint;
+  if (!keeps_adapter(named, *there, adapter)) return PassedOver::kNoAdapter;
+  if (needs.tools && there->deployment->without_tools) return PassedOver::kNoTools;
+  if (needs.no_engine && !there->deployment->managed) return PassedOver::kHasEngine;
   return *there;
 }
 

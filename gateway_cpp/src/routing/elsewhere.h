@@ -2,9 +2,10 @@
 // a canary or a fallback. Pure.
 #pragma once
 
-#include <optional>
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "routing/route_table.h"
 
@@ -19,11 +20,21 @@ struct Needs {
   bool no_engine = false;          // engines may die of it
 };
 
-// The deployment of that name, with the adapter that the request names; `named`: what the request
-// was resolved to. Nothing where that deployment is not known, has an engine and must have none, or
-// cannot honour the request: its endpoint, its tools, an adapter that has no known bytes there, or
-// others than those of the version that was named.
-std::optional<Route> route_elsewhere(const Routes& routes, const Route& named,
-                                     const std::string& deployment, const Needs& needs);
+// Why it does not go there.
+enum class PassedOver : std::uint8_t {
+  kUnknown,     // nobody has that name
+  kNoEndpoint,  // that the request came to
+  kNoAdapter,   // it has no known bytes there, or others than those of the version that was named
+  kNoTools,     // which the request brings
+  kHasEngine,   // that may die of it
+  kNotAllowed,  // to its tenant
+  kNoReplica,   // that could answer it
+};
+std::string_view name(PassedOver why);  // logs and refusals
+
+// The deployment of that name, with the adapter that the request names, or why not; `named`: what
+// the request was resolved to.
+std::variant<Route, PassedOver> route_elsewhere(const Routes& routes, const Route& named,
+                                                const std::string& deployment, const Needs& needs);
 
 }  // namespace penstock::routing

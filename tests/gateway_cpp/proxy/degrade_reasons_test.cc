@@ -175,5 +175,31 @@ TEST_F(DegradeReasonsTest, TrimsAtOnceWhereTheDeploymentDoes) {
   EXPECT_FALSE(call(1).request.trim());
 }
 
+TEST_F(DegradeTest, TellsLogAndClientWhyNoRungHelped) {
+  ladder({fallback("gone"), fallback("big"), fallback("canned")});
+  occupy();
+  ask(kUnary);
+  ASSERT_EQ(call(1).replica, "r2");
+  call(1).fail(500, "engine_error", v1::FAULT_UPSTREAM, v1::RETRY_BEFORE_FIRST_TOKEN);
+  loop_.poll();
+  ASSERT_EQ(call(2).replica, "r3");
+  v1::CallEvent event;
+  auto& error = *event.mutable_failed()->mutable_error();
+  error.set_status(400);
+  error.set_code("unsupported_parameter");
+  error.set_param("guided_json");
+  call(2).put(event);
+  call(2).call->news().raise();
+  loop_.poll();
+  EXPECT_EQ(reply_.status, 429U);
+  const auto* const tried =
+      "gone=unknown, fallback:big=engine_error, fallback:canned=unsupported_parameter(guided_json)";
+  EXPECT_NE(reply_.text.find(tried), std::string::npos) << reply_.text;
+  settled_lines();
+  const auto* const left =
+      "mini=queue_full, gone=unknown, big=engine_error, canned=unsupported_parameter(guided_json)";
+  EXPECT_NE(log_text_.find(left), std::string::npos) << log_text_;
+}
+
 }  // namespace
 }  // namespace penstock::proxy

@@ -212,8 +212,12 @@ TEST_F(DegradeTest, GoesByTheLadderOfWhoWasAskedAlsoFromACanary) {
   call(0).fail(500, "internal_error", v1::FAULT_UPSTREAM, v1::RETRY_NEVER);
   loop_.poll();
   ASSERT_EQ(upstream_.calls.size(), 2U);
-  EXPECT_EQ(call(1).replica, "r3");
-  answer(1);
+  EXPECT_EQ(call(1).replica, "r1") << "the one that was asked goes before its ladder";
+  call(1).fail(500, "internal_error", v1::FAULT_UPSTREAM, v1::RETRY_NEVER);
+  loop_.poll();
+  ASSERT_EQ(upstream_.calls.size(), 3U);
+  EXPECT_EQ(call(2).replica, "r3") << "its canary has had it";
+  answer(2);
   EXPECT_EQ(reply_.header("x-penstock-degraded"), "upstream_failed");
 }
 

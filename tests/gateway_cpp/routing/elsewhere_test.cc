@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <string>
+#include <variant>
+
 #include "snapshots.h"
 
 namespace penstock::routing {
@@ -24,12 +28,18 @@ class ElsewhereTest : public testing::Test {
                                       {"secret@1", "", "mini-family", 0}}});
     needs.model = model;
     if (needs.endpoint.empty()) needs.endpoint = "/v1/chat/completions";
-    return route_elsewhere(routes, *routes.resolve(model), to_, needs);
+    const auto there = route_elsewhere(routes, *routes.resolve(model), to_, needs);
+    if (const auto* why = std::get_if<PassedOver>(&there)) {
+      why_ = name(*why);
+      return std::nullopt;
+    }
+    return std::get<Route>(there);
   }
 
   DeploymentRoute mini_ = deployment("mini", {{"pirate", "pirate@1"}, {"secret", "secret@1"}});
   DeploymentRoute next_ = deployment("next", {{"pirate", "pirate@2"}, {"secret", "secret@1"}});
   std::string to_ = "next";
+  std::string why_;  // it did not go there, the last time
 };
 
 TEST_F(ElsewhereTest, ABaseModelIsAnsweredByAnyOther) {
@@ -42,6 +52,7 @@ TEST_F(ElsewhereTest, ABaseModelIsAnsweredByAnyOther) {
 TEST_F(ElsewhereTest, NobodyGoesWhereNobodyIs) {
   to_ = "gone";
   EXPECT_FALSE(go("mini"));
+  EXPECT_EQ(why_, "unknown");
 }
 
 TEST_F(ElsewhereTest, AnAliasIsThatOfTheOther) {
@@ -52,6 +63,7 @@ TEST_F(ElsewhereTest, AnAliasIsThatOfTheOther) {
 TEST_F(ElsewhereTest, NobodyGetsOtherBytesThanTheVersionThatItNamed) {
   next_.adapters.push_back({"pirate@1", "pirate@2"});
   EXPECT_FALSE(go("mini:pirate@1"));
+  EXPECT_EQ(why_, "no_adapter");
 }
 
 TEST_F(ElsewhereTest, NobodyGetsBytesThatNobodyKnowsOrNoneInTheirPlace) {
@@ -70,17 +82,20 @@ TEST_F(ElsewhereTest, AnAdapterIsNotGivenToWhoAsksForNone) {
 
 TEST_F(ElsewhereTest, WhoDoesNotServeTheEndpointIsPassedOver) {
   EXPECT_FALSE(go("mini", {.endpoint = "/v1/embeddings"}));
+  EXPECT_EQ(why_, "no_endpoint");
 }
 
 TEST_F(ElsewhereTest, WhoCallsNoToolsIsPassedOverByARequestThatBringsSome) {
   EXPECT_TRUE(go("mini", {.tools = true}));
   next_.without_tools = true;
   EXPECT_FALSE(go("mini", {.tools = true}));
+  EXPECT_EQ(why_, "no_tools");
   EXPECT_TRUE(go("mini"));
 }
 
 TEST_F(ElsewhereTest, WhatEnginesDieOfGoesToNoEngine) {
   EXPECT_FALSE(go("mini", {.no_engine = true}));
+  EXPECT_EQ(why_, "has_engine");
   next_.managed = true;
   EXPECT_TRUE(go("mini", {.no_engine = true}));
 }
