@@ -23,7 +23,9 @@ using Rows = std::vector<Row>;
 std::string deployment_label(std::string_view name) { return label("deployment", name); }
 
 void add_requests(Exposition& page, const Rows& rows) {
-  page.family("requests_total", "counter", "Requests settled, by outcome and HTTP status.");
+  page.family("requests_total", "counter",
+              "Requests settled, by outcome and HTTP status; one that was moved counts where it "
+              "failed, too.");
   for (const Row& row : rows) {
     std::map<std::pair<Outcome, unsigned>, std::uint64_t> sums;
     for (const auto& part : *row.parts) {
