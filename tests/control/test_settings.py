@@ -72,6 +72,15 @@ def test_a_cache_of_no_size_is_refused(gib: float) -> None:
         NodeSettings(head="a:1", data_dir=DATA, node_id="n1", adapter_cache_gib=gib)
 
 
+@pytest.mark.parametrize("ports", ["", "9000", "9-", "-9", "9-8", "0-9", "9-65536", "a-b", "٣-9"])
+def test_the_ports_of_replicas_are_a_range(ports: str) -> None:
+    with pytest.raises(
+        InvalidSetting, match=f"--replica-ports is {ports!r}: it must be first-last"
+    ):
+        NodeSettings("a:1", DATA, "n", replica_ports=ports)
+    NodeSettings("a:1", DATA, "n", replica_ports="9000-9000")
+
+
 @pytest.mark.parametrize("value", [-1, float("nan"), 200_000])
 def test_what_log_files_may_take_is_a_number_that_can_be(value: float) -> None:
     with pytest.raises(InvalidSetting, match=f"--log-keep-gib is {value:g}: it must be 0"):

@@ -25,6 +25,15 @@ def free_ports(count: int) -> list[int]:
         return [next(free) for _ in range(count)]
 
 
+def free_neighbours() -> int:
+    """The first of two such ports that follow each other."""
+    for first in free_ports(50):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", first + 1))
+            return first
+    raise AssertionError("no two free ports follow each other")
+
+
 def free_address() -> str:
     """`127.0.0.1:PORT` with such a port."""
     return f"127.0.0.1:{free_ports(1)[0]}"
@@ -38,4 +47,4 @@ def _binding(ports: list[int], bound: contextlib.ExitStack) -> Iterator[int]:
             yield port
 
 
-__all__ = ["free_address", "free_ports"]
+__all__ = ["free_address", "free_neighbours", "free_ports"]

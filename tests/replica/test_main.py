@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pytest
 
 from penstock.v1 import common_pb2, inference_pb2
 from tests.fakes.lora_adapters import random_adapter
+from tests.fakes.ports import free_neighbours
 from tests.fakes.replica_agent import ReplicaAgent, replica_agent
 from tests.fakes.replica_process import (
     Ended,
@@ -149,6 +151,7 @@ def test_a_hanging_engine_fails_deep_health_but_is_live(log: Path) -> None:
         (("--max-ongoing", "-1"), "-1"),
         (("--engine", "magic"), "magic"),
         (("--listen", "no-such-host.invalid:0"), "no-such-host.invalid:0"),
+        (("--listen", "127.0.0.1:9-8"), "127.0.0.1:9-8"),
     ],
 )
 def test_wrong_settings_end_with_72_and_say_what_is_wrong(
@@ -183,6 +186,17 @@ def test_a_taken_port_ends_with_72(log: Path, tmp_path: Path) -> None:
         end = _end_of(tmp_path / "second", *_SIMULATED, "--listen", replica.address)
     assert end.code == 72
     assert replica.address in end.last_line
+
+
+def test_a_range_of_ports_is_used_to_its_end_and_named_then(log: Path, tmp_path: Path) -> None:
+    first = free_neighbours()
+    at = (*_SIMULATED, "--listen", f"127.0.0.1:{first}-{first + 1}")
+    with socket.create_server(("127.0.0.1", first)), running_replica(log, *at) as replica:
+        assert replica.address == f"127.0.0.1:{first + 1}"
+        end = _end_of(tmp_path / "second", *at)
+    assert end.code == 72
+    assert f"no port of {first}-{first + 1} is free on 127.0.0.1" in end.last_line
+    assert "--replica-ports" in end.last_line
 
 
 def test_without_its_agent_a_replica_ends_with_73(log: Path) -> None:

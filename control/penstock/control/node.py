@@ -284,6 +284,7 @@ def _home(
         settings.allow_model_code,
         secrets_dir,
         settings.provider_hosts,
+        settings.replica_ports,
     )
 
 

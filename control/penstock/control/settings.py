@@ -25,6 +25,7 @@ LOOPBACK = frozenset(("localhost", "127.0.0.1", "[::1]"))
 START_LIMIT = timedelta(minutes=30)
 ADAPTER_CACHE_GIB = 20.0
 DEEP_CHECK_EVERY = timedelta(seconds=60)
+ANY_PORT = "0"
 MOST_KEPT = 100_000  # GiB, days
 LEAST_SEGMENT, MOST_SEGMENT = 1 << 20, 64 << 20  # bytes
 _HOST = re.compile(r"(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\]")
@@ -203,6 +204,7 @@ class NodeSettings:
     node_id: str  # survives restarts of the agent
     listen: str = "127.0.0.1:0"  # where NodeAgent is served
     host: str = "127.0.0.1"  # where this node's replicas are reached from outside
+    replica_ports: str = ANY_PORT  # "first-last": replicas listen at one of these
     zone: str = ""  # which nodes are near to each other, in the operator's words
     metrics: str = ""  # host:port where Prometheus finds them; empty: none
     log_level: str = "info"
@@ -230,6 +232,7 @@ class NodeSettings:
                 "here: give --cluster-token-file, a copy of the head's cluster.token of mode 0600, "
                 "or put it into --data-dir"
             )
+        _check_ports(self.replica_ports)
         if self.metrics:
             split_address(self.metrics, flag="--metrics")
         if not self.node_id:
@@ -242,6 +245,15 @@ class NodeSettings:
                 f"--adapter-cache-gib is {self.adapter_cache_gib:g}: it must be 0, to keep nothing"
                 " that is not in use, or more"
             )
+
+
+def _check_ports(ports: str) -> None:
+    first, _, last = ports.partition("-")
+    numbers = [int(text) for text in (first, last) if text.isascii() and text.isdigit()]
+    if ports != ANY_PORT and not (len(numbers) == 2 and 0 < numbers[0] <= numbers[1] < 65536):
+        raise InvalidSetting(
+            f"--replica-ports is {ports!r}: it must be first-last, such as 9000-9015"
+        )
 
 
 def split_hosts(text: str) -> tuple[str, ...]:

@@ -34,6 +34,7 @@ from penstock.replica.health import Health
 from penstock.replica.inbox import Inbox
 from penstock.replica.life import Happening, State
 from penstock.replica.logs import configure_logs, tell_end
+from penstock.replica.ports import served_at
 from penstock.replica.presence import Presence
 from penstock.replica.progress import Patience
 from penstock.replica.registration import Registration
@@ -104,12 +105,12 @@ class Replica:
         self._inbox = Inbox()
         self._engine = make_engine(settings, self._inbox, forked)
         self._keeper = Keeper(self._engine.adapters, settings.adapters)
-        try:
-            self._server = _server.InferenceServer(
-                settings.listen, self._inbox.native, settings.callers_token
-            )
-        except RuntimeError as error:
-            raise CannotLoad(str(error)) from None
+        self._server = served_at(
+            settings.listen,
+            lambda address: _server.InferenceServer(
+                address, self._inbox.native, settings.callers_token
+            ),
+        )
         self._bridge: Bridge | None = None  # where calls come to Python
         self._presence = Presence(self._server, self._engine)
         self._health = Health(self._engine, settings.served_name)

@@ -12,6 +12,7 @@ from penstock.adapters.adapter import AdapterRef, BadAdapterRef
 from penstock.adapters.lora_config import LARGEST_RANK
 from penstock.adapters.version import is_digest
 from penstock.replica.engine import AdapterSource, CannotLoad
+from penstock.replica.ports import checked
 
 PROVIDERS = ("bedrock", "openai", "canned")
 """Engines for which another party answers, or nobody."""
@@ -36,7 +37,7 @@ class Settings:
     max_adapters: int  # that it holds at once; 0: as `AdapterRoom.slots_for` says
     max_adapter_rank: int  # 0: the engine's default
     max_ongoing: int  # calls it may be sent at once; 0: as many as the engine runs
-    listen: str  # "host:port"; port 0: any free one
+    listen: str  # "host:port"; port 0: any free one; "host:first-last": one of these
     agent: str  # of the node, "host:port"; empty: none, for tests and tools
     log_level: str = "info"
     # What callers have to show, and what it shows its agent; empty: nothing.
@@ -109,7 +110,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--max-adapter-rank", type=_rank, default=0, help="of any of them (0: the engine's)")
     add("--adapter-load-timeout", type=_seconds, default=30.0, metavar="SECONDS")
     add("--max-ongoing", type=_count, default=0, help="calls it may be sent at once (0: engine's)")
-    add("--listen", default="127.0.0.1:0", metavar="HOST:PORT")
+    add("--listen", type=checked, default="127.0.0.1:0", metavar="HOST:PORT or HOST:FIRST-LAST")
     add("--agent", default="", metavar="HOST:PORT", help="node agent to register with")
     add("--log-level", default=os.environ.get("PENSTOCK_LOG_LEVEL", "info"), choices=_LEVELS)
     add("--probe-every", type=_seconds, default=2.0, metavar="SECONDS")

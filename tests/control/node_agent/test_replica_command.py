@@ -65,6 +65,12 @@ def test_what_a_spec_leaves_open_is_left_to_the_engine() -> None:
     assert command[command.index("--listen") + 1] == "0.0.0.0:0"
 
 
+def test_a_replica_listens_at_one_of_the_ports_that_its_node_gives() -> None:
+    spec = nodes_pb2.ReplicaSpec(replica_id="r", deployment="d", engine="vllm", model="m")
+    command = replica_command(spec, replace(HOME, ports="9000-9015"))
+    assert command[command.index("--listen") + 1] == "127.0.0.1:9000-9015"
+
+
 def test_a_replica_sees_the_devices_of_its_spec_and_no_others() -> None:
     spec = nodes_pb2.ReplicaSpec(replica_id="r", devices=["GPU-1", "GPU-2"])
     assert replica_environment(spec, HOME) == {"CUDA_VISIBLE_DEVICES": "GPU-1,GPU-2"}

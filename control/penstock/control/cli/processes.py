@@ -45,6 +45,7 @@ from penstock.control.outside.sockets import outgoing_address
 from penstock.control.settings import (
     ADAPTER_CACHE_GIB,
     ADMIN_ADDRESS,
+    ANY_PORT,
     DATA_DIR,
     DEEP_CHECK_EVERY,
     GATEWAY_ADDRESS,
@@ -191,6 +192,14 @@ def node(
             help="Address where gateways reach its replicas. Default: that of --listen.",
         ),
     ] = "",
+    replica_ports: Annotated[
+        str,
+        typer.Option(
+            envvar="PENSTOCK_REPLICA_PORTS",
+            metavar="FIRST-LAST",
+            help="Its replicas listen at ports of this range; 0: at any that is free.",
+        ),
+    ] = ANY_PORT,
     zone: Zone = "",
     metrics: Annotated[
         str,
@@ -233,6 +242,7 @@ def node(
             node_id=node_id,
             listen=addresses.listen,
             host=addresses.host,
+            replica_ports=replica_ports,
             zone=zone,
             metrics=metrics,
             log_level=log_level,

@@ -30,10 +30,11 @@ class ReplicaHome:
     # Of those whose engine is a provider's: where keys lie, and where they may send them.
     secrets_dir: Path | None = None
     provider_hosts: tuple[str, ...] = ()  # empty: anywhere
+    ports: str = "0"  # "first-last": one of these; "0": any free one
 
 
 def replica_command(spec: nodes_pb2.ReplicaSpec, home: ReplicaHome) -> list[str]:
-    """How to start the replica of a spec; it takes any free port and tells the agent which."""
+    """How to start the replica of a spec; it takes a free port and tells the agent which."""
     command = [sys.executable, "-m", "penstock.replica"]
     command += ["--replica-id", spec.replica_id, "--deployment", spec.deployment]
     command += ["--engine", spec.engine, "--model", spec.model]
@@ -51,7 +52,7 @@ def replica_command(spec: nodes_pb2.ReplicaSpec, home: ReplicaHome) -> list[str]
     command += provider_flags(spec, home)
     if home.allow_model_code:
         command += ["--allow-model-code"]
-    return [*command, "--listen", f"{home.host}:0", "--agent", home.agent]
+    return [*command, "--listen", f"{home.host}:{home.ports}", "--agent", home.agent]
 
 
 def provider_flags(spec: nodes_pb2.ReplicaSpec, home: ReplicaHome) -> tuple[str, ...]:
