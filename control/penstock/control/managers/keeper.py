@@ -1,12 +1,12 @@
 """Changes the cluster view, and writes to the store what has to outlive this process.
 
-One change at a time. What an operator desires is stored before anybody sees it; what was observed
-is true whether or not it can be stored, so a full disk stops no route update.
+One change at a time, which goes to its end though whoever asked for it is cancelled. What an
+operator desires is stored before anybody sees it; what was observed is true whether or not it can
+be stored, so a full disk stops no route update.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Mapping
@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import NoReturn
 
 from penstock.control.errors import HoldsStill, NotAdmitted, StoreUnavailable
+from penstock.control.managers.whole import Whole
 from penstock.control.state.admission import stranger
 from penstock.control.state.cluster import Cluster, ClusterView
 from penstock.control.state.command import STRANGERS_ADVICE, heard_stamp, take_over, taken_over
@@ -39,7 +40,7 @@ class Keeper:
         self._cluster = cluster
         self._store = store
         self._clock = clock
-        self._lock = asyncio.Lock()
+        self._whole = Whole()
         self._stamp = Stamp()
         self._stored = ClusterView()  # as the store has it; behind what is seen while held
         self._hold_unstored = False  # a restart would forget that this head holds still
@@ -82,22 +83,27 @@ class Keeper:
     async def desire(self, step: Step, author: Author) -> ClusterView:
         """Applies what an operator decided; raises StoreUnavailable or HoldsStill, then nothing is
         changed. Errors that the step raises pass through."""
-        async with self._lock:
-            old = self._commanding()
-            new = step(old)
+
+        async def work() -> ClusterView:
+            new = step(self._commanding())
             await self._write_view(new, author)
             return self._cluster.replace(new)
+
+        return await self._whole.do(work)
 
     async def decide(self, decide: Callable[[ClusterView], Decided]) -> ClusterView:
         """Applies what a manager decides on the view as it is, in one transaction; raises
         StoreUnavailable, then nothing is changed. While this head holds still nobody is asked."""
-        async with self._lock:
+
+        async def work() -> ClusterView:
             old = self._cluster.view()
             if old.held:
                 return old
             new, what = decide(old)
             await self._write_view(new, Author(HEAD, what))
             return self._cluster.replace(new)
+
+        return await self._whole.do(work)
 
     def listen_to_all(self) -> None:
         """Until the take-over that an operator asked for, strangers are let in too, while this head
@@ -114,9 +120,7 @@ class Keeper:
             self.refuse(f"{who} at {at}" if at else who, f"it {why}: {STRANGERS_ADVICE}")
         contradicted = bool(contradiction(self._stamp, stamp))
         if contradicted or self._hold_unstored:
-            async with self._lock:
-                self._hold(heard_stamp(self._cluster.view(), self._stamp, who, stamp))
-                await self._store_hold()
+            await self._whole.do(lambda: self._hold(who, stamp))
 
     def refuse(self, who: str, why: str) -> NoReturn:
         """Shows that somebody is not let in; raises NotAdmitted."""
@@ -128,24 +132,28 @@ class Keeper:
     async def take_over(self) -> tuple[str, ...]:
         """In command from now on, under a higher epoch than anybody knows; returns what the store
         does not know. Raises StoreUnavailable."""
-        async with self._lock:
-            old = self._cluster.view()
-            heard = list(self._cluster.liveness.stamps.values())
-            taken = take_over(old, self._stamp, heard)
-            new = taken_over(old)
-            changes = changes_between(self._stored, new)
-            changes.append(_identity(taken.stamp, ""))
-            await self._write(changes, Author(HEAD, f"take over: {taken.stamp}"))
-            self._stamp = replace(taken.stamp, revision=self._stamp.revision)
-            self._stored, self._hold_unstored, self._listens = new, False, False
-            self._cluster.replace(new)
-            return taken.differences
+        return await self._whole.do(self._take_over)
 
-    def _hold(self, view: ClusterView) -> None:
+    async def _take_over(self) -> tuple[str, ...]:
+        old = self._cluster.view()
+        heard = list(self._cluster.liveness.stamps.values())
+        taken = take_over(old, self._stamp, heard)
+        new = taken_over(old)
+        changes = changes_between(self._stored, new)
+        changes.append(_identity(taken.stamp, ""))
+        await self._write(changes, Author(HEAD, f"take over: {taken.stamp}"))
+        self._stamp = replace(taken.stamp, revision=self._stamp.revision)
+        self._stored, self._hold_unstored, self._listens = new, False, False
+        self._cluster.replace(new)
+        return taken.differences
+
+    async def _hold(self, who: str, stamp: Stamp) -> None:
+        view = heard_stamp(self._cluster.view(), self._stamp, who, stamp)
         if view is not self._cluster.view():
             log.error("this head holds still", extra={"reason": view.held})
             self._cluster.replace(view)
             self._hold_unstored = True
+        await self._store_hold()
 
     async def _store_hold(self) -> None:
         """Tried again with whatever is heard next, until it is stored."""
@@ -168,7 +176,8 @@ class Keeper:
 
     async def observe(self, step: Step, what: str) -> ClusterView:
         """Applies what was seen, stored if that is possible."""
-        async with self._lock:
+
+        async def work() -> ClusterView:
             old = self._cluster.view()
             new = step(old)
             try:
@@ -178,6 +187,8 @@ class Keeper:
                 log.error("observation not stored", extra={"what": what, "error": str(error)})
             return self._cluster.replace(new)
 
+        return await self._whole.do(work)
+
     async def documents(self, kind: str) -> Mapping[str, Document]:
         """The stored documents of a kind that is not part of the view, by name."""
         found = (await self._store.load()).documents
@@ -186,9 +197,12 @@ class Keeper:
     async def write(self, changes: list[Change], author: Author) -> None:
         """Stores documents that are not part of the view; raises StoreUnavailable or HoldsStill,
         then nothing is changed."""
-        async with self._lock:
+
+        async def work() -> None:
             self._commanding()
             await self._write(changes, author)
+
+        await self._whole.do(work)
 
     async def counter(self, name: str) -> int:
         """The stored value of a counter; 0 where it was never raised."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import secrets
 from dataclasses import replace
@@ -10,6 +9,7 @@ from datetime import datetime, timedelta
 
 from penstock.control.errors import NotFound, Unavailable
 from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.whole import Whole
 from penstock.control.state.tokens import (
     Role,
     Token,
@@ -44,7 +44,7 @@ class TokenManager:
         self._keeper = keeper
         self._clock = clock
         self._tokens: dict[str, Token] = {}
-        self._lock = asyncio.Lock()  # one change at a time: else a late note of use undoes a revoke
+        self._whole = Whole()  # one change at a time: else a late note of use undoes a revoke
 
     async def begin(self, secret: str, *, new: bool) -> None:
         """Takes up what is stored, and makes sure that this secret is a token of role admin.
@@ -71,7 +71,8 @@ class TokenManager:
         now = self._clock.now()
         if token.last_used_at is not None and now - token.last_used_at < USE_NOTED_EVERY:
             return
-        async with self._lock:
+
+        async def work() -> None:
             current = self._tokens[token.id]
             if current.revoked_at is not None or current.last_used_at != token.last_used_at:
                 return
@@ -81,22 +82,28 @@ class TokenManager:
             except Unavailable as error:
                 log.warning("use of a token not stored", extra={"error": str(error)})
 
+        await self._whole.do(work)
+
     async def create(self, name: str, role: Role, who: str) -> tuple[Token, str]:
         """Makes a token; returns it with the secret, which is known to nobody afterwards.
 
         Raises `InvalidInput`, `Conflict`, `StoreUnavailable` and `HoldsStill`.
         """
-        async with self._lock:
+
+        async def work() -> tuple[Token, str]:
             check_new(self._tokens.values(), name)
             secret = new_secret()
             token = self._new(name, role, digest_of(secret))
             await self._store_first([token], Author(who, f"create token {name} of role {role}"))
             return token, secret
 
+        return await self._whole.do(work)
+
     async def revoke(self, token_id: str, who: str) -> None:
         """From now on nobody gets in with it. Raises `NotFound`, `Conflict`, `StoreUnavailable` and
         `HoldsStill`."""
-        async with self._lock:
+
+        async def work() -> None:
             token = self._tokens.get(token_id)
             if token is None:
                 raise NotFound(f"no token {token_id!r}: GET /admin/v1/tokens lists them")
@@ -105,6 +112,8 @@ class TokenManager:
             check_revocable(self._tokens.values(), token)
             revoked = replace(token, revoked_at=self._clock.now())
             await self._store_first([revoked], Author(who, f"revoke token {token.name}"))
+
+        await self._whole.do(work)
 
     def _take_up(self, token_id: str, document: Document) -> None:
         try:
