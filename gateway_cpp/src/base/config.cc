@@ -1,7 +1,5 @@
 #include "base/config.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,6 +24,10 @@ using std::chrono::milliseconds;
 // What a body's memory may be larger than the body: the largest has room at least.
 constexpr std::size_t kBodySlackBytes = 256U << 10U;
 
+// What a replica takes at most, whatever its gateways are told.
+constexpr std::size_t kMostNested = 10'000;
+constexpr std::size_t kMostValues = 500'000;
+
 Error bad_flag(std::string_view flag, std::string_view value, std::string_view wanted) {
   return make_error(Kind::kConfig, "--" + std::string(flag) + ": '" + std::string(value) +
                                        "' is not " + std::string(wanted));
@@ -38,12 +40,6 @@ std::optional<T> parse_number(std::string_view text) {
   const auto [stop, error] = std::from_chars(text.data(), end, number);
   if (error != std::errc() || stop != end || text.empty()) return std::nullopt;
   return number;
-}
-
-bool is_ipv4_loopback(std::string_view host) {
-  in_addr address{};
-  const bool is_ipv4 = ::inet_pton(AF_INET, std::string(host).c_str(), &address) == 1;
-  return is_ipv4 && (ntohl(address.s_addr) >> 24U) == IN_LOOPBACKNET;
 }
 
 // One flag: how its text gets into the config. The setter's answer is empty if all is well, else
@@ -63,6 +59,17 @@ auto number(T GatewayConfig::*field, T least, T most) {
       return "a whole number from " + std::to_string(least) + " to " + std::to_string(most);
     }
     config.*field = *value;
+    return {};
+  };
+}
+
+auto elements(std::size_t BodyElements::*field, std::size_t most) {
+  return [=](GatewayConfig& config, std::string_view text) -> std::string {
+    const auto value = parse_number<std::size_t>(text);
+    if (!value || *value < 1 || *value > most) {
+      return "a whole number from 1 to " + std::to_string(most);
+    }
+    config.body_elements.*field = *value;
     return {};
   };
 }
@@ -211,6 +218,14 @@ std::span<const Flag> flags() {
       {"threads", "N", "I/O threads (half of the cores)", number(&C::threads, 1U, 256U)},
       {"body-limit-bytes", "N", "largest request body (16777216)",
        number(&C::body_limit_bytes, std::size_t{1}, kGiB)},
+      {"body-messages", "N",
+       "messages, items, texts or documents of one body (2048); more are 400, as below",
+       elements(&BodyElements::messages, kMostNested)},
+      {"body-parts", "N", "content parts of these, and calls of tools (2048)",
+       elements(&BodyElements::parts, kMostNested)},
+      {"body-tools", "N", "tools of one body (256)", elements(&BodyElements::tools, kMostNested)},
+      {"body-values", "N", "JSON values of one body in all, such as token ids (150000)",
+       elements(&BodyElements::values, kMostValues)},
       {"body-budget-bytes", "N",
        "request bodies held at once, over all connections (a quarter of the memory); unary answers "
        "as much again",
@@ -299,32 +314,6 @@ Result<GatewayConfig> validated(GatewayConfig config) {
 }
 
 }  // namespace
-
-std::string Address::text() const {
-  const bool ipv6 = host.find(':') != std::string::npos;
-  return (ipv6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
-}
-
-bool Address::is_loopback() const {
-  return host == "localhost" || host == "::1" || is_ipv4_loopback(host);
-}
-
-Result<Address> parse_address(std::string_view text) {
-  const auto bad = [text] {
-    return make_error(Kind::kConfig, "'" + std::string(text) + "' is not host:port");
-  };
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return bad();
-  std::string_view host = text.substr(0, colon);
-  const auto port = parse_number<std::uint16_t>(text.substr(colon + 1));
-  if (!host.empty() && host.front() == '[' && host.back() == ']') {
-    host = host.substr(1, host.size() - 2);
-  } else if (host.find(':') != std::string_view::npos) {
-    return bad();
-  }
-  if (host.empty() || !port) return bad();
-  return Address{std::string(host), *port};
-}
 
 Result<GatewayConfig> parse_flags(int argc, const char* const* argv) {
   GatewayConfig config;

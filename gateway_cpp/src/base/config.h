@@ -6,26 +6,23 @@
 #include <string>
 #include <vector>
 
+#include "base/address.h"
 #include "base/error.h"
 #include "base/log.h"
 
 namespace penstock::base {
 
-// host:port; an IPv6 host stands in brackets: [::1]:8080.
-struct Address {
-  std::string host;
-  std::uint16_t port = 0;  // 0 in --listen: any free one, logged at start
-
-  std::string text() const;
-  // Whether only this machine reaches it: 127.0.0.0/8, ::1 or localhost. Other names may be
-  // anything.
-  bool is_loopback() const;
-};
-
-Result<Address> parse_address(std::string_view text);
-
 // What the command line asks for.
 enum class Action : std::uint8_t { kRun, kHelp, kVersion };
+
+// What one body may have of each, since an engine's loop pays by the element. Lower where other
+// tenants' streams stutter under large bodies; raise for what your own clients need.
+struct BodyElements {
+  std::size_t messages = 2048;   // in lists of the body: messages, items, texts, documents
+  std::size_t parts = 2048;      // in lists of those: contents, calls of tools
+  std::size_t tools = 256;       // functions as well
+  std::size_t values = 150'000;  // of any kind: token ids, mostly
+};
 
 // Each field says when to turn it.
 struct GatewayConfig {
@@ -45,7 +42,8 @@ struct GatewayConfig {
   std::string head_ca;         // PEM of who may vouch for the head; empty: no TLS to it
   unsigned threads = 1;        // I/O threads; default half of the cores: engines need the rest
 
-  std::size_t body_limit_bytes = 16U << 20U;    // raise for very long prompts or images in the body
+  std::size_t body_limit_bytes = 16U << 20U;  // raise for very long prompts or images in the body
+  BodyElements body_elements;
   std::size_t body_budget_bytes = 1U << 30U;    // of requests, and of answers; a quarter of memory
   std::size_t body_share_bytes = 0;             // of requests' for one tenant; 0: a quarter
   std::size_t body_least_rate = 1024;           // bytes a second; lower for very slow links

@@ -8,6 +8,8 @@ namespace {
 namespace ondemand = simdjson::ondemand;
 using simdjson::error_code;
 
+constexpr int kDeepestPart = 6;  // messages[].content[].content[], in results of tools
+
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 void skip_digits(std::string_view& text) {
@@ -45,29 +47,6 @@ error_code walk_string(ondemand::value& value) {
   return value.get_raw_json_string().error();
 }
 
-error_code walk_array(ondemand::value& value, int depth) {
-  ondemand::array array;
-  if (const auto error = value.get_array().get(array)) return error;
-  for (auto element : array) {
-    ondemand::value item;
-    if (const auto error = element.get(item)) return error;
-    if (const auto error = walk(item, depth + 1)) return error;
-  }
-  return simdjson::SUCCESS;
-}
-
-error_code walk_object(ondemand::value& value, int depth) {
-  ondemand::object object;
-  if (const auto error = value.get_object().get(object)) return error;
-  for (auto entry : object) {
-    ondemand::field field;
-    if (const auto error = std::move(entry).get(field)) return error;
-    if (const auto error = unescaped_key(field).error()) return error;
-    if (const auto error = walk(field.value(), depth + 1)) return error;
-  }
-  return simdjson::SUCCESS;
-}
-
 }  // namespace
 
 std::string_view scalar_token(ondemand::value& value) {
@@ -76,15 +55,45 @@ std::string_view scalar_token(ondemand::value& value) {
   return token;
 }
 
-error_code walk(ondemand::value value, int depth) {
+// Only the first levels have messages and their parts in them: what is deeper, such as the input of
+// a tool, is read as it is.
+error_code Walker::walk_array(ondemand::value& value, int depth, Inside inside) {
+  ondemand::array array;
+  if (const auto error = value.get_array().get(array)) return error;
+  const bool counts = inside == Inside::kMessages && depth < kDeepestPart;
+  std::size_t& counted = depth == kFieldDepth ? elements.messages : elements.parts;
+  for (auto element : array) {
+    ondemand::value item;
+    if (const auto error = element.get(item)) return error;
+    ++elements.values;
+    if (counts && item.type().value_unsafe() != ondemand::json_type::number) ++counted;
+    if (const auto error = walk(item, depth + 1, inside)) return error;
+  }
+  return simdjson::SUCCESS;
+}
+
+error_code Walker::walk_object(ondemand::value& value, int depth, Inside inside) {
+  ondemand::object object;
+  if (const auto error = value.get_object().get(object)) return error;
+  for (auto entry : object) {
+    ondemand::field field;
+    if (const auto error = std::move(entry).get(field)) return error;
+    if (const auto error = unescaped_key(field).error()) return error;
+    ++elements.values;
+    if (const auto error = walk(field.value(), depth + 1, inside)) return error;
+  }
+  return simdjson::SUCCESS;
+}
+
+error_code Walker::walk(ondemand::value value, int depth, Inside inside) {
   if (depth > kDeepestNesting) return simdjson::DEPTH_ERROR;
   ondemand::json_type type{};
   if (const auto error = value.type().get(type)) return error;
   switch (type) {
     case ondemand::json_type::array:
-      return walk_array(value, depth);
+      return walk_array(value, depth, inside);
     case ondemand::json_type::object:
-      return walk_object(value, depth);
+      return walk_object(value, depth, inside);
     case ondemand::json_type::string:
       return walk_string(value);
     case ondemand::json_type::number:

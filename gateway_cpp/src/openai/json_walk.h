@@ -1,18 +1,36 @@
-// Proves that a JSON value which the gateway does not read is well formed. simdjson's on-demand
-// mode skips such values unread; a body that passes here is one that the engine's parser takes too.
+// Proves that a JSON value which the gateway does not read is well formed, and counts what it is
+// made of. simdjson's on-demand mode skips such values unread; a body that passes here is one that
+// the engine's parser takes too.
 #pragma once
 
 #include <simdjson.h>
 
 #include <string_view>
 
+#include "openai/elements.h"
+
 namespace penstock::openai {
 
 // Deeper than any tool schema, shallower than any parser's limit.
 inline constexpr int kDeepestNesting = 256;
+inline constexpr int kFieldDepth = 1;  // of a value in the body's own object
 
-// Consumes `value`. DEPTH_ERROR beyond kDeepestNesting.
-simdjson::error_code walk(simdjson::ondemand::value value, int depth);
+// Where a list lies, and so what its elements are.
+enum class Inside : bool { kOther, kMessages };
+
+// Walks through the values of one body.
+class Walker {
+ public:
+  // Consumes `value`, which is a field of the body or lies in one, so deep. DEPTH_ERROR beyond
+  // kDeepestNesting.
+  simdjson::error_code walk(simdjson::ondemand::value value, int depth, Inside inside);
+
+  Elements elements;  // so far; what the caller goes through itself, it counts
+
+ private:
+  simdjson::error_code walk_array(simdjson::ondemand::value& value, int depth, Inside inside);
+  simdjson::error_code walk_object(simdjson::ondemand::value& value, int depth, Inside inside);
+};
 
 // The token of a scalar that is no string, without the white space behind it.
 std::string_view scalar_token(simdjson::ondemand::value& value);

@@ -19,7 +19,6 @@ using ondemand::json_type;
 using simdjson::error_code;
 
 constexpr std::size_t kKeptBodyBytes = 1U << 20U;  // what the buffers stay large enough for
-constexpr int kFieldDepth = 1;                     // of a value in the body's own object
 
 Error wrong_type(std::string_view param, std::string_view wanted) {
   return base::make_error(Kind::kInvalidType,
@@ -54,7 +53,8 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 // One pass over one body.
 class Reader {
  public:
-  Reader(const Endpoint& endpoint, std::string& body) : endpoint_(endpoint), body_(body) {}
+  Reader(const Endpoint& endpoint, std::string& body, const base::BodyElements& most)
+      : endpoint_(endpoint), body_(body), most_(most) {}
 
   base::Result<Request> read(ondemand::parser& parser) {
     if (body_.empty()) {
@@ -71,6 +71,7 @@ class Reader {
     if (started_) error = read_fields();
     if (!error_ && error) error_ = invalid_json(error);
     if (!error_) check_presence();
+    if (!error_ && over_) error_ = too_many(walker_.elements, most_, *over_);
     if (error_) return *std::move(error_);
     return std::move(request_);
   }
@@ -93,8 +94,10 @@ class Reader {
       std::string_view key;
       if (const auto error = unescaped_key(field).get(key)) return error;
       ondemand::value value = field.value();
+      ++walker_.elements.values;
       if (const auto error = read_field(key, value)) return error;
       if (error_) return simdjson::SUCCESS;
+      if (!over_ && is_over(walker_.elements, most_)) over_ = std::string(key);
     }
     // There is no location behind the last token.
     const bool at_end = document_.current_location().error() == simdjson::OUT_OF_BOUNDS;
@@ -121,7 +124,7 @@ class Reader {
 
   // A field that means something at this endpoint, and maybe something else at another.
   error_code read_own_field(std::string_view key, ondemand::value& value) {
-    if (key.empty()) return walk(value, kFieldDepth);
+    if (key.empty()) return pass_over(value);
     if (key == endpoint_.prompt_field) return read_prompt(value);
     if (key == "stream" && endpoint_.streams) return read_stream(value);
     if (key == "stream_options" && endpoint_.streams) return read_stream_options(value);
@@ -129,19 +132,26 @@ class Reader {
       if (key == endpoint_.limits[i]) return read_count(value, key, 0, limits_[i]);
     }
     if (key == endpoint_.choices) return read_choices(value);
-    return walk(value, kFieldDepth);
+    return pass_over(value);
+  }
+
+  error_code pass_over(ondemand::value& value) {
+    json_type type{};
+    if (const auto error = value.type().get(type)) return error;
+    return walker_.walk(value, kFieldDepth,
+                        type == json_type::array ? Inside::kMessages : Inside::kOther);
   }
 
   template <bool Request::*kPresent>
   error_code note(ondemand::value& value) {
     request_.*kPresent = true;
-    return walk(value, kFieldDepth);
+    return pass_over(value);
   }
 
   error_code read_string(ondemand::value& value, std::string_view param, std::string& out) {
     json_type type{};
     if (const auto error = value.type().get(type)) return error;
-    if (type == json_type::null) return walk(value, kFieldDepth);
+    if (type == json_type::null) return pass_over(value);
     if (type != json_type::string) {
       error_ = wrong_type(param, "a string");
       return simdjson::SUCCESS;
@@ -159,7 +169,7 @@ class Reader {
       error_ = wrong_type(param, "true or false");
       return simdjson::SUCCESS;
     }
-    if (const auto error = walk(value, kFieldDepth)) return error;
+    if (const auto error = pass_over(value)) return error;
     out = type == json_type::boolean && scalar_token(value) == "true";
     return simdjson::SUCCESS;
   }
@@ -173,7 +183,7 @@ class Reader {
       error_ = wrong_type(param, "a whole number");
       return simdjson::SUCCESS;
     }
-    if (const auto error = walk(value, kFieldDepth)) return error;
+    if (const auto error = pass_over(value)) return error;
     // Engines take a number in a string as well, and judge it.
     if (type != json_type::number) return simdjson::SUCCESS;
     const std::string_view token = scalar_token(value);
@@ -195,7 +205,7 @@ class Reader {
   error_code read_session(ondemand::value& value) {
     json_type type{};
     if (const auto error = value.type().get(type)) return error;
-    if (type != json_type::string) return walk(value, kFieldDepth);
+    if (type != json_type::string) return pass_over(value);
     return read_string(value, "session_id", request_.session);
   }
   error_code read_user(ondemand::value& value) { return read_string(value, "user", request_.user); }
@@ -204,13 +214,15 @@ class Reader {
   error_code read_tools(ondemand::value& value) {
     json_type type{};
     if (const auto error = value.type().get(type)) return error;
-    if (type != json_type::array) return walk(value, kFieldDepth);
+    if (type != json_type::array) return pass_over(value);
     ondemand::array tools;
     if (const auto error = value.get_array().get(tools)) return error;
     for (auto element : tools) {
       ondemand::value tool;
       if (const auto error = element.get(tool)) return error;
-      if (const auto error = walk(tool, kFieldDepth + 1)) return error;
+      ++walker_.elements.values;
+      ++walker_.elements.tools;
+      if (const auto error = walker_.walk(tool, kFieldDepth + 1, Inside::kOther)) return error;
       request_.has_tools = true;
     }
     return simdjson::SUCCESS;
@@ -227,7 +239,7 @@ class Reader {
     request_.include_usage = false;
     json_type type{};
     if (const auto error = value.type().get(type)) return error;
-    if (type == json_type::null) return walk(value, kFieldDepth);
+    if (type == json_type::null) return pass_over(value);
     if (type != json_type::object) {
       error_ = wrong_type("stream_options", "an object");
       return simdjson::SUCCESS;
@@ -240,9 +252,11 @@ class Reader {
       std::string_view key;
       if (const auto error = unescaped_key(field).get(key)) return error;
       ondemand::value option = field.value();
-      const auto error = key == "include_usage" ? read_bool(option, "stream_options.include_usage",
-                                                            request_.include_usage)
-                                                : walk(option, kFieldDepth + 1);
+      ++walker_.elements.values;
+      const auto error =
+          key == "include_usage"
+              ? read_bool(option, "stream_options.include_usage", request_.include_usage)
+              : walker_.walk(option, kFieldDepth + 1, Inside::kOther);
       if (error || error_) return error;
     }
     return simdjson::SUCCESS;
@@ -259,11 +273,11 @@ class Reader {
     has_prompt_ = false;
     json_type type{};
     if (const auto error = value.type().get(type)) return error;
-    if (type == json_type::null) return walk(value, kFieldDepth);
+    if (type == json_type::null) return pass_over(value);
     const bool is_array = type == json_type::array;
     if (is_array && endpoint_.prompt == Prompt::kMessages) return read_messages(value);
     has_prompt_ = endpoint_.prompt == Prompt::kText && (is_array || type == json_type::string);
-    if (has_prompt_) return walk(value, kFieldDepth);
+    if (has_prompt_) return pass_over(value);
     error_ = wrong_type(endpoint_.prompt_field, wanted_prompt());
     return simdjson::SUCCESS;
   }
@@ -282,9 +296,13 @@ class Reader {
         error_ = wrong_type(field + "[" + std::to_string(count) + "]", "an object");
         return simdjson::SUCCESS;
       }
-      if (const auto error = walk(message, kFieldDepth + 1)) return error;
+      if (const auto error = walker_.walk(message, kFieldDepth + 1, Inside::kMessages)) {
+        return error;
+      }
       ++count;
     }
+    walker_.elements.values += count;
+    walker_.elements.messages += count;
     if (count == 0) {
       error_ = base::make_error(Kind::kInvalidValue,
                                 "'" + field + "' is empty: it needs at least one message", field);
@@ -314,6 +332,11 @@ class Reader {
                               "the body is not valid JSON: it ends before its object does, or "
                               "something follows the object");
     }
+    if (error == simdjson::DEPTH_ERROR) {
+      return base::make_error(Kind::kInvalidJson, "the body is nested deeper than " +
+                                                      std::to_string(kDeepestNesting) +
+                                                      " levels, the limit");
+    }
     std::string message = "the body is not valid JSON: ";
     message += simdjson::error_message(error);
     const char* at = nullptr;
@@ -332,6 +355,9 @@ class Reader {
   Request request_;
   std::array<std::optional<std::uint64_t>, 2> limits_;  // as the endpoint lists them
   bool has_prompt_ = false;
+  const base::BodyElements& most_;
+  Walker walker_;
+  std::optional<std::string> over_;  // the field by which it has too many elements
   std::optional<Error> error_;
 };
 
@@ -344,8 +370,9 @@ struct RequestParser::Impl {
 RequestParser::RequestParser() : impl_(std::make_unique<Impl>()) {}
 RequestParser::~RequestParser() = default;
 
-base::Result<Request> RequestParser::parse(const Endpoint& endpoint, std::string& body) {
-  auto request = Reader(endpoint, body).read(impl_->parser);
+base::Result<Request> RequestParser::parse(const Endpoint& endpoint, std::string& body,
+                                           const base::BodyElements& most) {
+  auto request = Reader(endpoint, body, most).read(impl_->parser);
   // The buffers are several times the body: those of a large one are not kept.
   if (impl_->parser.capacity() > kKeptBodyBytes) impl_->parser = ondemand::parser();
   return request;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "base/config.h"
 #include "base/error.h"
 #include "openai/endpoints.h"
 
@@ -45,7 +46,8 @@ class RequestParser {
 
   // `body` keeps its bytes; its capacity may grow by the padding that simdjson reads into. Of a key
   // that comes twice the last one counts, as in the engine's own parser.
-  base::Result<Request> parse(const Endpoint& endpoint, std::string& body);
+  base::Result<Request> parse(const Endpoint& endpoint, std::string& body,
+                              const base::BodyElements& most);
 
  private:
   struct Impl;

@@ -31,7 +31,7 @@ Awaitable<RequestFlow::Failed> RequestFlow::parse_aside(Exchange& x) {
   x.large = std::make_shared<LargeBody>(
       LargeBody{.bytes = std::move(x.ask.body), .share = std::move(x.ask.share)});
   x.opening.bytes = 0;  // it is hashed at the side, too
-  x.job = BodyJob::reading(*x.ask.endpoint, x.large);
+  x.job = BodyJob::reading(*x.ask.endpoint, x.large, parts_.config.body_elements);
   BodyJob::start(x.job, parts_.aside, parts_.io, x.reply.signal());
   while (!x.job->done()) {
     if (x.reply.stop() != Stop::kNo) co_return stop_error(x.reply.stop());

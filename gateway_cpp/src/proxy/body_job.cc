@@ -10,10 +10,11 @@ namespace penstock::proxy {
 namespace asio = boost::asio;
 
 std::shared_ptr<BodyJob> BodyJob::reading(const openai::Endpoint& endpoint,
-                                          std::shared_ptr<LargeBody> body) {
-  const auto read = [&endpoint](BodyJob& job) {
+                                          std::shared_ptr<LargeBody> body,
+                                          const base::BodyElements& most) {
+  const auto read = [&endpoint, most](BodyJob& job) {
     static thread_local openai::RequestParser parser;
-    job.request.emplace(parser.parse(endpoint, job.body_->bytes));
+    job.request.emplace(parser.parse(endpoint, job.body_->bytes, most));
   };
   return std::shared_ptr<BodyJob>(new BodyJob(std::move(body), read));
 }

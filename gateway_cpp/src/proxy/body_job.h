@@ -41,7 +41,8 @@ class BodyJob {
  public:
   // Is it JSON, and what does the gateway need to know of it?
   static std::shared_ptr<BodyJob> reading(const openai::Endpoint& endpoint,
-                                          std::shared_ptr<LargeBody> body);
+                                          std::shared_ptr<LargeBody> body,
+                                          const base::BodyElements& most);
   static std::shared_ptr<BodyJob> hashing(std::string deployment_uid, std::string_view path,
                                           std::shared_ptr<LargeBody> body);
 

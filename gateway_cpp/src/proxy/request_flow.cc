@@ -78,7 +78,7 @@ RequestFlow::Failed RequestFlow::broken_by(const Exchange& x, const std::excepti
 }
 
 RequestFlow::Failed RequestFlow::parse(Exchange& x) {
-  auto request = parts_.parser.parse(*x.ask.endpoint, x.ask.body);
+  auto request = parts_.parser.parse(*x.ask.endpoint, x.ask.body, parts_.config.body_elements);
   if (!request) return request.error();
   x.request = std::move(*request);
   return std::nullopt;

@@ -17,6 +17,21 @@ std::string message(const std::vector<const char*>& words) {
   return config ? "accepted" : config.error().message;
 }
 
+TEST(Config, BoundsTheElementsOfABodyByWhatAReplicaTakes) {
+  const auto config = parse({"--control", "h:1", "--body-messages", "10000", "--body-parts=7",
+                             "--body-tools=8", "--body-values=500000"});
+  ASSERT_TRUE(config.has_value()) << config.error().message;
+  EXPECT_EQ(config->body_elements.messages, 10'000U);
+  EXPECT_EQ(config->body_elements.parts, 7U);
+  EXPECT_EQ(config->body_elements.tools, 8U);
+  EXPECT_EQ(config->body_elements.values, 500'000U);
+  for (const char* flag : {"--body-messages=10001", "--body-parts=0", "--body-values=500001"}) {
+    EXPECT_NE(message({"--control", "h:1", flag}).find("is not a whole number from 1 to"),
+              std::string::npos)
+        << flag;
+  }
+}
+
 TEST(Config, HasDefaultsForEverythingButTheHead) {
   const auto config = parse({"--control", "127.0.0.1:8082"});
   ASSERT_TRUE(config.has_value());
@@ -156,19 +171,16 @@ TEST(Config, UsageNamesEveryFlagThatIsParsed) {
                            "--body-budget-bytes",
                            "--body-share-bytes",
                            "--body-least-rate",
+                           "--body-messages",
+                           "--body-parts",
+                           "--body-tools",
+                           "--body-values",
                            "--allow-host",
                            "--open",
                            "--share-port",
                            "--help",
                            "--version"}) {
     EXPECT_NE(text.find(flag), std::string::npos) << flag;
-  }
-}
-
-TEST(Address, RefusesWhatIsNotHostAndPort) {
-  for (const char* text : {"", ":", ":80", "host", "host:", "host:x", "host:1x", "::1:80", "[]:1",
-                           "host:65536", "host: 80"}) {
-    EXPECT_FALSE(parse_address(text).has_value()) << text;
   }
 }
 

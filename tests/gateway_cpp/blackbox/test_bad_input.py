@@ -92,6 +92,19 @@ async def test_a_body_at_the_limit_passes(start: Start) -> None:
     assert (await system.ask(request(body=body + b" " * (1001 - len(body))))).status == 413
 
 
+@pytest.mark.parametrize("parts", [3, 400_000])
+async def test_a_body_of_too_many_parts_never_gets_to_a_replica(start: Start, parts: int) -> None:
+    system = await start("--body-parts", "2")
+    message = {"role": "user", "content": [{"type": "text", "text": ""}] * parts}
+    body = json.dumps({"model": "mini", "messages": [message]}).encode()
+    refused = await system.ask(request(body=body))
+    assert (refused.status, refused.error["param"]) == (400, "messages")
+    assert all(word in refused.error["message"] for word in (str(parts), "2", "--body-parts"))
+    alike = json.loads((await system.ask(request(path="/v1/messages", body=body))).body)
+    assert (alike["type"], alike["error"]["type"]) == ("error", "invalid_request_error")
+    assert not system.replicas[0].calls
+
+
 async def test_an_unknown_path_is_404(system: System) -> None:
     answer = await system.ask(request("GET", "/v2/chat"))
     assert answer.status == 404

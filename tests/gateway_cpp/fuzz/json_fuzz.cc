@@ -10,7 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string sent(reinterpret_cast<const char*>(data), size);
   for (const auto& endpoint : penstock::openai::endpoints()) {
     std::string body = sent;
-    const auto request = parser.parse(endpoint, body);
+    const auto request = parser.parse(endpoint, body, {});
     const bool good = request || request.error().status == 400;
     if (!good || body != sent) __builtin_trap();
   }

@@ -16,7 +16,7 @@ const Endpoint& kText = *find_endpoint("/v1/completions");
 
 Result<Request> parse(std::string body, const Endpoint& endpoint = kChat) {
   RequestParser parser;
-  return parser.parse(endpoint, body);
+  return parser.parse(endpoint, body, {});
 }
 
 Error failure(const std::string& body, const Endpoint& endpoint = kChat) {
@@ -105,7 +105,7 @@ TEST(Request, KeepsTheBodyByteForByte) {
   const std::string original = chat(R"( "x" : [ 1e999 , "\u00e9" ] )") + "\n ";
   std::string body = original;
   RequestParser parser;
-  ASSERT_TRUE(parser.parse(kChat, body).has_value());
+  ASSERT_TRUE(parser.parse(kChat, body, {}).has_value());
   EXPECT_EQ(body, original);
 }
 
@@ -266,9 +266,9 @@ TEST(Request, OneParserReadsManyBodiesOfAllSizes) {
   RequestParser parser;
   for (const std::size_t size : {1U, 1'000'000U, 10U, 3'000'000U, 0U}) {
     std::string body = chat("\"x\":\"" + std::string(size, 'y') + "\"");
-    EXPECT_TRUE(parser.parse(kChat, body).has_value());
+    EXPECT_TRUE(parser.parse(kChat, body, {}).has_value());
     std::string broken = body.substr(0, body.size() / 2);
-    EXPECT_FALSE(parser.parse(kChat, broken).has_value());
+    EXPECT_FALSE(parser.parse(kChat, broken, {}).has_value());
   }
 }
 
@@ -279,7 +279,7 @@ TEST(Request, NoPrefixOfABodyIsAccepted) {
   RequestParser parser;
   for (std::size_t size = 0; size < whole.size(); ++size) {
     std::string body = whole.substr(0, size);
-    EXPECT_FALSE(parser.parse(kChat, body).has_value()) << body;
+    EXPECT_FALSE(parser.parse(kChat, body, {}).has_value()) << body;
   }
 }
 
@@ -310,7 +310,7 @@ TEST(Request, SurvivesRandomDamage) {
       }
     }
     const std::string before = body;
-    const auto request = parser.parse(random() % 2 == 0 ? kChat : kText, body);
+    const auto request = parser.parse(random() % 2 == 0 ? kChat : kText, body, {});
     ASSERT_EQ(body, before);
     if (!request) {
       ++refused;
@@ -326,7 +326,7 @@ TEST(Request, SurvivesBytesWithoutAnySense) {
   for (int round = 0; round < 5'000; ++round) {
     std::string body(random() % 300, '\0');
     for (char& c : body) c = static_cast<char>(random());
-    EXPECT_FALSE(parser.parse(kChat, body).has_value());
+    EXPECT_FALSE(parser.parse(kChat, body, {}).has_value());
   }
 }
 
