@@ -54,9 +54,8 @@ constexpr int kPortTaken = 3;
 constexpr milliseconds kTick{500};
 constexpr milliseconds kSettle{100};
 constexpr milliseconds kDrainTick{10};
-constexpr milliseconds kLastWords{1'000};    // for clients to take the error that ends their answer
-constexpr milliseconds kForget{1'000};       // between looks for metrics that nobody needs
-constexpr milliseconds kStatusRetry{1'000};  // while the status port belongs to a predecessor
+constexpr milliseconds kLastWords{1'000};  // for clients to take the error that ends their answer
+constexpr milliseconds kSeldom{1'000};  // looks for what nobody needs, or a predecessor still has
 
 int say_error(const std::string& message, int exit_code) {
   std::cerr << "penstock-gateway: error: " << message << '\n';
@@ -173,8 +172,9 @@ Gateway::Gateway(const base::GatewayConfig& config, const base::Address& address
                     {routes_, dispatchers_, tenants_, suspects_, without_keys(config_),
                      [this] { reports_.hurry(); }},  // the head may wait for all of us
                     clock_, log_),
-      reports_(config_.id, head_, clock_,
-               [this](v1::GatewayReport& report) { fill_report(report); }) {
+      reports_(
+          config_.id, head_, clock_, [this](auto& report) { fill_report(report); },
+          [this](const auto& reply) { control_plane::hear_day(reply, usage_.day()); }) {
   if (credentials) tls_.emplace(config_, std::move(credentials), clock_, log_, aside_);
   on_signal();
   on_hangup();
@@ -247,7 +247,7 @@ void Gateway::limit_connections() {
 
 void Gateway::forget_metrics() {
   if (clock_.steady_now() < next_forget_) return;
-  next_forget_ = clock_.steady_now() + kForget;
+  next_forget_ = clock_.steady_now() + kSeldom;
   const auto routes = routes_.current();
   metrics_.keep_only([&](const std::string& name) { return routes->deployments().contains(name); });
 }
@@ -294,7 +294,7 @@ void Gateway::turn(milliseconds at_most) {
   limit_connections();
   forget_metrics();
   if (status_ || config_.metrics.host.empty() || clock_.steady_now() < next_status_) return;
-  next_status_ = clock_.steady_now() + kStatusRetry;
+  next_status_ = clock_.steady_now() + kSeldom;
   const auto ignored = serve_status();
 }
 

@@ -11,7 +11,7 @@ import pytest
 
 from penstock.control.errors import RevisionMismatch
 from penstock.control.state.spend import Spend, SpendRow
-from penstock.control.state.usage import MOST, Counts, Reading, UsageKey, UsageRow
+from penstock.control.state.usage import MOST, Counts, Holder, Reading, UsageKey, UsageRow
 from penstock.control.store.sqlite import SqliteStore
 from penstock.control.store.store import Author, Change, Key, Store
 from tests.fakes.control_store import MemoryStore
@@ -123,7 +123,10 @@ async def test_usage_is_what_counts_grew_by_on_the_day_of_the_reading(store: Sto
     assert [row.counts for row in await store.usage(TODAY, TODAY, "acme")] == [
         Counts(3, 0, 14, 9, 0)
     ]
-    assert dict(await store.tokens_of(TODAY)) == {"": 0, "acme": 23}
+    assert dict(await store.sums_of(TODAY)) == {
+        Holder("", ""): Counts(1),
+        Holder("acme", "key_1"): Counts(3, 0, 14, 9, 0),
+    }
 
 
 async def test_what_a_deployment_spent_is_the_sum_of_what_all_used_of_it(store: Store) -> None:

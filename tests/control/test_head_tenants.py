@@ -106,7 +106,7 @@ class CountingGateway:
             stream = stub.Report()
             await stream.write(self.report())
             await stream.done_writing()
-            await stream
+            assert await stream.read() == routes_pb2.GatewayReportReply()
         self.restarts()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 
@@ -11,6 +10,7 @@ from penstock.control.errors import RevisionMismatch, StoreUnavailable
 from penstock.control.state.spend import Spend, SpendRow
 from penstock.control.state.usage import (
     Counts,
+    Holder,
     Reading,
     UsageKey,
     UsageRow,
@@ -34,7 +34,7 @@ class MemoryStore:
 
     def __init__(self, contents: Contents | None = None) -> None:
         self.failing = False
-        self.unreadable = False  # what was spent
+        self.unreadable = False  # what was used
         self.refused = 0  # writes
         self._version = contents.version if contents else 0
         self._documents: dict[Key, Stored] = dict(contents.documents) if contents else {}
@@ -95,11 +95,14 @@ class MemoryStore:
                 found[key] = found.get(key, Spend()).plus(row.counts)
         return [SpendRow(*key, spend) for key, spend in sorted(found.items())]
 
-    async def tokens_of(self, day: date) -> Mapping[str, int]:
-        tokens: Counter[str] = Counter()
+    async def sums_of(self, day: date) -> Mapping[Holder, Counts]:
+        if self.unreadable:
+            raise StoreUnavailable("the store was told to fail")
+        sums: dict[Holder, Counts] = {}
         for row in await self.usage(day, day):
-            tokens[row.of.tenant] += row.counts.tokens
-        return tokens
+            of = Holder(row.of.tenant, row.of.key_id)
+            sums[of] = added(row.counts, sums.get(of, Counts()))
+        return sums
 
     async def close(self) -> None:
         pass

@@ -150,6 +150,7 @@ class FakeControl(FakeServer, services.RoutesServicer):
         super().__init__(_server_credentials() if tls else None)
         self.watches: list[v1.WatchRoutesRequest] = []
         self.reports: list[v1.GatewayReport] = []
+        self.reply: v1.GatewayReportReply | None = None  # to each report; None: an older head
         self.authorizations: list[str] = []  # of each call
         self._snapshot: v1.RouteSnapshot | None = None
         self._version = 0
@@ -212,9 +213,10 @@ class FakeControl(FakeServer, services.RoutesServicer):
         self,
         request_iterator: AsyncIterator[v1.GatewayReport],
         context: grpc.aio.ServicerContext[v1.GatewayReport, v1.GatewayReportReply],
-    ) -> v1.GatewayReportReply:
-        """Keeps what gateways tell."""
+    ) -> AsyncIterator[v1.GatewayReportReply]:
+        """Keeps what gateways tell, and answers with what the test says."""
         self.authorizations.append(authorization_of(context))
         async for report in request_iterator:
             self.reports.append(report)
-        return v1.GatewayReportReply()
+            if self.reply is not None:
+                yield self.reply

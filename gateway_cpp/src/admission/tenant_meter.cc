@@ -153,7 +153,13 @@ void TenantMeter::left() {
 
 RateState TenantMeter::rate_state(base::SteadyTime now) const {
   const std::lock_guard lock(mutex_);
-  return {requests_.window(now), tokens_.window(now)};
+  return {requests_.window(now), tokens_.window(now), streams_window()};
+}
+
+std::optional<RateWindow> TenantMeter::streams_window() const {
+  if (max_streams_ == 0) return std::nullopt;
+  return RateWindow{.limit = max_streams_,
+                    .remaining = max_streams_ - std::min(streams_, max_streams_)};
 }
 
 std::uint32_t TenantMeter::streams() const {

@@ -33,8 +33,9 @@ struct TenantLimits {
   std::uint32_t max_streams = 0;       // requests under way
   std::uint32_t share_permille = 0;    // of the above, this gateway's; 0: all of it
   std::uint32_t max_streams_here = 0;  // of max_streams, this gateway's; 0: by share_permille
-  bool quota_used_up = false;          // the tokens of the day
-  base::WallTime quota_resets_at{};    // the epoch: not known
+  std::uint64_t tokens_per_day = 0;
+  bool quota_used_up = false;        // the tokens of the day
+  base::WallTime quota_resets_at{};  // the epoch: not known
   bool operator==(const TenantLimits&) const = default;
 };
 
@@ -47,6 +48,7 @@ struct RateWindow {
 struct RateState {
   std::optional<RateWindow> requests;  // nothing where there is no limit
   std::optional<RateWindow> tokens;
+  std::optional<RateWindow> streams;  // requests under way: nobody knows when they end
 };
 
 // As x-ratelimit-reset-* says it: "170ms", "1s", "6m0s".
@@ -111,6 +113,7 @@ class TenantMeter : public std::enable_shared_from_this<TenantMeter> {
     std::optional<RateWindow> window(base::SteadyTime now) const;
   };
 
+  std::optional<RateWindow> streams_window() const;
   std::optional<Refusal> refuses(std::uint64_t tokens, base::SteadyTime now,
                                  base::WallTime wall) const;
   void settled(std::uint64_t reserved, std::uint64_t true_tokens, base::SteadyTime now);

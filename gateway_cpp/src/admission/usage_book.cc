@@ -2,16 +2,6 @@
 
 namespace penstock::admission {
 
-UsageCounts& UsageCounts::operator+=(const UsageCounts& more) {
-  requests += more.requests;
-  rejected += more.rejected;
-  prompt_tokens += more.prompt_tokens;
-  completion_tokens += more.completion_tokens;
-  cached_tokens += more.cached_tokens;
-  cost_nanousd += more.cost_nanousd;
-  return *this;
-}
-
 UsageBook::View UsageBook::Before::view(const UsageKey& key) {
   return {key.tenant, key.key_id, key.deployment, key.adapter};
 }

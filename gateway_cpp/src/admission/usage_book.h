@@ -14,6 +14,9 @@
 #include <string_view>
 #include <vector>
 
+#include "admission/day_ledger.h"
+#include "admission/usage_counts.h"
+
 namespace penstock::admission {
 
 struct UsageKey {
@@ -22,17 +25,6 @@ struct UsageKey {
   std::string deployment;
   std::string adapter;  // "name@version"; empty: the base model
   auto operator<=>(const UsageKey&) const = default;
-};
-
-struct UsageCounts {
-  std::uint64_t requests = 0;  // that went to a replica
-  std::uint64_t rejected = 0;  // by a limit of the tenant
-  std::uint64_t prompt_tokens = 0;
-  std::uint64_t completion_tokens = 0;
-  std::uint64_t cached_tokens = 0;  // of the prompt tokens
-  std::uint64_t cost_nanousd = 0;   // billionths of a US dollar, as replicas report them
-  bool operator==(const UsageCounts&) const = default;
-  UsageCounts& operator+=(const UsageCounts& more);
 };
 
 struct UsageRow {
@@ -48,6 +40,10 @@ class UsageBook {
            std::string_view adapter, const UsageCounts& more);
   std::vector<UsageRow> totals() const;  // since the book began, sorted
   std::map<std::string, UsageCounts> by_tenant() const;
+
+  // Of today, with what other gateways counted.
+  DayLedger& day() { return day_; }
+  const DayLedger& day() const { return day_; }
 
  private:
   // A key that is looked up without being copied.
@@ -67,6 +63,7 @@ class UsageBook {
 
   mutable std::mutex mutex_;  // guards rows_
   std::map<UsageKey, UsageCounts, Before> rows_;
+  DayLedger day_;
 };
 
 }  // namespace penstock::admission

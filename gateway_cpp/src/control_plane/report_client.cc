@@ -13,11 +13,12 @@ constexpr std::chrono::milliseconds kLastWords{1'000};  // for the head to take 
 }  // namespace
 
 ReportClient::ReportClient(std::string gateway_id, HeadChannel head, const base::Clock& clock,
-                           Fill fill, std::chrono::milliseconds interval)
+                           Fill fill, Hear hear, std::chrono::milliseconds interval)
     : gateway_id_(std::move(gateway_id)),
       head_(std::move(head)),
       clock_(clock),
       fill_(std::move(fill)),
+      hear_(std::move(hear)),
       interval_(interval) {}
 
 ReportClient::~ReportClient() { stop(); }
@@ -63,8 +64,8 @@ void ReportClient::report_until_broken() {
     call_ = &context;
   }
   const auto stub = penstock::v1::Routes::NewStub(head_.channel);
-  penstock::v1::GatewayReportReply reply;
-  const auto writer = stub->Report(&context, &reply);
+  const auto stream = stub->Report(&context);
+  std::thread reader([this, &stream] { hear_all(*stream); });
   penstock::v1::GatewayReport report;
   // The last one tells what came up to the end: nothing that was counted is lost by a stop.
   for (bool last = false;;) {
@@ -73,16 +74,24 @@ void ReportClient::report_until_broken() {
     report.set_at_ms(
         std::chrono::duration_cast<std::chrono::milliseconds>(clock_.wall_now().time_since_epoch())
             .count());
+    report.set_takes_replies(true);
     fill_(report);
-    if (!writer->Write(report) || last) break;
+    if (!stream->Write(report) || last) break;
     last = !wait();
   }
   // The head need not answer for this to end: a stop cancels the call after a while.
-  writer->WritesDone();
-  writer->Finish();
+  stream->WritesDone();
+  reader.join();
+  stream->Finish();
   const std::lock_guard lock(mutex_);
   call_ = nullptr;
   changed_.notify_all();
+}
+
+// Until the call ends. Reports are written meanwhile: an older head answers none of them.
+void ReportClient::hear_all(Stream& stream) {
+  penstock::v1::GatewayReportReply reply;
+  while (stream.Read(&reply)) hear_(reply);
 }
 
 bool ReportClient::wait() {

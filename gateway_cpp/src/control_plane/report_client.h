@@ -1,6 +1,6 @@
 // Tells the head about once a second what this gateway sees of each deployment. Counts are since
 // the start, so a report that is lost loses nothing; a head that is away costs a retry each second.
-// Owned by main; a thread of its own.
+// What the head answers is heard. Owned by main; a thread of its own, and one that reads.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -24,9 +24,12 @@ class ReportClient {
   // Fills the numbers of a report; gateway_id and at_ms are set already. Called on this client's
   // thread.
   using Fill = std::function<void(penstock::v1::GatewayReport&)>;
+  // Takes what the head answers a report with: nothing, from an older one. Called on a thread that
+  // only reads.
+  using Hear = std::function<void(const penstock::v1::GatewayReportReply&)>;
 
   ReportClient(std::string gateway_id, HeadChannel head, const base::Clock& clock, Fill fill,
-               std::chrono::milliseconds interval = std::chrono::seconds(1));
+               Hear hear, std::chrono::milliseconds interval = std::chrono::seconds(1));
   ReportClient(const ReportClient&) = delete;
   ReportClient& operator=(const ReportClient&) = delete;
   ~ReportClient();
@@ -37,14 +40,19 @@ class ReportClient {
   void hurry();
 
  private:
+  using Stream =
+      grpc::ClientReaderWriter<penstock::v1::GatewayReport, penstock::v1::GatewayReportReply>;
+
   void run();
   void report_until_broken();
+  void hear_all(Stream& stream);
   bool wait();  // one interval, or until there is a hurry; false if stopping
 
   const std::string gateway_id_;
   const HeadChannel head_;
   const base::Clock& clock_;
   const Fill fill_;
+  const Hear hear_;
   const std::chrono::milliseconds interval_;
 
   std::mutex mutex_;  // guards all below

@@ -24,7 +24,8 @@ struct Row {
 };
 
 // The names of the status pages are those of Kubernetes and of vLLM.
-constexpr std::array<Row, 11> kRows = {{{"/v1/models", Page::kModels, kGet},
+constexpr std::array<Row, 12> kRows = {{{"/v1/models", Page::kModels, kGet},
+                                        {"/v1/usage", Page::kUsage, kGet},
                                         {"/livez", Page::kLivez, kGet},
                                         {"/readyz", Page::kReadyz, kGet},
                                         {"/ready", Page::kReadyz, kGet},

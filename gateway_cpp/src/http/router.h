@@ -15,6 +15,7 @@ enum class Page : uint8_t {
   kEndpoint,  // one of openai/endpoints
   kModels,
   kModel,
+  kUsage,
   kLivez,
   kReadyz,
   kStartupz,

@@ -205,7 +205,8 @@ Session::Refused Session::refusal(const RequestHead& head, const Match& matched)
 // Whose request it is, where the page is for those who may call, or tells them more than others.
 Session::Refused Session::know_caller(const RequestHead& head, Page page) {
   caller_.reset();
-  const bool asks = page == Page::kEndpoint || page == Page::kModels || page == Page::kModel;
+  const bool asks = page == Page::kEndpoint || page == Page::kModels || page == Page::kModel ||
+                    page == Page::kUsage;
   const bool knows = asks || page == Page::kDeepHealth;
   if (!knows || services_.tenants == nullptr) return std::nullopt;
   auto found = services_.tenants->find(presented_key(head), services_.clock.wall_now());
@@ -256,6 +257,8 @@ Awaitable<void> Session::dispatch(const RequestHead& head, const Found& found, s
       return show(services_.pages.models(*caller_->tenant), reply);
     case Page::kModel:
       return show_model(found.model_id, reply);
+    case Page::kUsage:
+      return show(services_.pages.usage(*caller_, services_.clock), reply);
     case Page::kLivez:
       return show(services_.pages.live(), reply);
     case Page::kReadyz:

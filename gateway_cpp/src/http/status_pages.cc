@@ -5,6 +5,7 @@
 
 #include "base/config.h"
 #include "base/json_text.h"
+#include "http/usage_body.h"
 #include "openai/models.h"
 
 namespace penstock::http {
@@ -227,6 +228,11 @@ base::Result<PageText> StatusPages::model(const admission::Tenant& tenant,
   if (!name) return tenant.unresolved(name.error(), id);
   if (auto no = refuses(tenant, *name)) return *no;
   return PageText{200, kJson, openai::model_body(card_of(*name))};
+}
+
+PageText StatusPages::usage(const admission::Caller& caller, const base::Clock& clock) const {
+  const auto day = usage_.day().standing(caller.tenant->id, caller.key_id, clock.wall_now());
+  return {200, kJson, usage_body(caller, day, caller.meter->rate_state(clock.steady_now()))};
 }
 
 }  // namespace penstock::http

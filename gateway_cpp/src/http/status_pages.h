@@ -56,6 +56,8 @@ class StatusPages {
   // What the tenant may use.
   PageText models(const admission::Tenant& tenant) const;
   base::Result<PageText> model(const admission::Tenant& tenant, std::string_view id) const;
+  // What the caller's key and its tenant have had today, and what they are held to.
+  PageText usage(const admission::Caller& caller, const base::Clock& clock) const;
 
  private:
   struct NotReady {

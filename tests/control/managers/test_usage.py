@@ -22,7 +22,7 @@ from penstock.control.state.dividing import WHOLE
 from penstock.control.state.shares import share_of
 from penstock.control.state.tenancy import tenant_routes
 from penstock.control.state.tenants import TenantSpec
-from penstock.control.state.usage import Counts, Reading, UsageKey, added, total
+from penstock.control.state.usage import Counts, Holder, Reading, UsageKey, added, total
 from penstock.control.store.store import Contents
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
@@ -53,7 +53,7 @@ class HangingStore:
     def __init__(self, store: MemoryStore, writes_first: bool) -> None:
         self.hangs = asyncio.Event()
         self.hung = True
-        self.usage, self.tokens_of, self.spent = store.usage, store.tokens_of, store.spent
+        self.usage, self.sums_of, self.spent = store.usage, store.sums_of, store.spent
         self._record, self._writes_first = store.record, writes_first
 
     async def record(self, readings: Sequence[Reading]) -> None:
@@ -240,6 +240,38 @@ async def test_a_quota_is_used_up_by_its_last_token_and_comes_back_at_midnight()
     await head.second()
     acme, _ = tenant_routes(head.keeper.cluster.view().tenancy)
     assert (acme.quota_used_up, acme.quota_resets_at_ms) == (False, midnight + 24 * 3_600_000)
+
+
+async def test_sums_of_today_are_those_of_the_last_second_and_stand_while_none_can_be_read() -> (
+    None
+):
+    head = Head()
+    for n in (1, 2):
+        head.usage.take("gw-1", "i1", [(of, Counts(n, 0, 10 * n)) for of in KEYS])
+        head.usage.take("gw-2", "i2", [(KEYS[1]._replace(deployment="other"), ONE)])
+        await head.second()
+        assert (sums := head.usage.sums) is not None
+        assert (sums.day, sums.as_of) == (TODAY, head.clock.now())
+        assert sums.by_key == {
+            Holder("", ""): Counts(n, 0, 10 * n),
+            Holder("acme", "key_1"): Counts(n, 0, 10 * n),
+            Holder("acme", "key_2"): added(Counts(n, 0, 10 * n), ONE),
+        }
+    head.store.failing = True
+    head.usage.take("gw-1", "i1", [(ACME, Counts(9))])
+    await head.second()
+    assert head.usage.sums == sums
+    head.store.failing, head.store.unreadable = False, True
+    await head.second()
+    assert head.usage.sums == sums
+    head.store.unreadable = False
+    await head.second()
+    assert (sums := head.usage.sums) is not None
+    assert sums.by_key[Holder("acme", "key_1")].requests == 9
+    head.clock.advance(timedelta(hours=12))
+    await head.second()
+    assert (sums := head.usage.sums) is not None
+    assert (sums.day, sums.by_key) == (TODAY + timedelta(days=1), {})
 
 
 async def test_a_key_is_left_out_once_it_is_past_its_end() -> None:

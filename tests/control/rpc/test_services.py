@@ -264,7 +264,7 @@ async def test_the_latest_report_of_a_gateway_is_kept(served: Served) -> None:
             report.doubts.append(doubt)
             await stream.write(report)
         await stream.done_writing()
-        await stream
+        await stream.read()
     known, far = served.view.gateways["gw-1"], served.view.gateways["far"]
     assert (known.state, known.pid, known.address) == (GatewayState.READY, 5, "a:1")
     assert far.state is GatewayState.REMOTE
@@ -281,7 +281,7 @@ async def test_a_report_from_outside_the_calendar_is_refused(served: Served) -> 
     stream = served.routes.Report()
     await stream.write(routes_pb2.GatewayReport(gateway_id="g", at_ms=2**62))
     with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await stream
+        await stream.read()
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 

@@ -76,7 +76,7 @@ class Served:
             )
         )
         await stream.done_writing()
-        await stream
+        await stream.read()
 
 
 @pytest.fixture
@@ -109,6 +109,7 @@ async def test_a_tenant_is_told_with_every_field_and_its_keys(served: Served) ->
     await served.tenants.create("acme", SPEC, "test")
     (acme,) = (await stream.read()).tenants
     assert (acme.id, acme.requests_per_minute, acme.tokens_per_minute) == ("acme", 60, 1000)
+    assert acme.tokens_per_day == 5000
     assert (acme.max_streams, acme.cache_salt, acme.degrade_never) == (4, "salty", True)
     assert (list(acme.models), list(acme.adapters)) == (["mini"], ["pirate"])
     assert acme.priority == routes_pb2.PRIORITY_CLASS_HIGH
@@ -180,6 +181,37 @@ async def test_what_a_gateway_says_last_is_stored_before_it_is_answered(served: 
     assert await served.store.usage(day, day) == [
         UsageRow(day, UsageKey("acme", "key_1", "mini", "pirate@1"), Counts(3, 1, 30, 12, 16, 5))
     ]
+
+
+async def test_a_gateway_that_takes_replies_is_told_what_all_counted_today(
+    served: Served,
+) -> None:
+    def row(key: str, tokens: int) -> routes_pb2.UsageReport:
+        return routes_pb2.UsageReport(tenant="acme", key_id=key, prompt_tokens=tokens)
+
+    stream = served.stub.Report()
+    told: list[routes_pb2.GatewayReportReply] = []
+    for more in ([row("key_1", 30), row("key_2", 1)], [], [row("key_1", 5)]):
+        if more:
+            await served.report(f"gw-{len(told)}", *more)
+        await served.usage.judge()
+        mine = routes_pb2.GatewayReport(gateway_id="me", at_ms=1, takes_replies=True)
+        await stream.write(mine)
+        told.append(await stream.read())
+    assert [list(reply.usage) for reply in told] == [
+        [row("key_1", 30), row("key_2", 1)],
+        [],
+        [row("key_1", 35)],
+    ]
+    assert [reply.whole for reply in told] == [True, False, False]
+    assert {(reply.as_of_ms, reply.day_ends_at_ms) for reply in told} == {(_ms(0), _ms(12))}
+    served.clock.advance(timedelta(hours=12))
+    await served.usage.flush()
+    await served.usage.judge()
+    await stream.write(mine)
+    reply = await stream.read()
+    assert (reply.whole, list(reply.usage)) == (True, [])
+    assert (reply.as_of_ms, reply.day_ends_at_ms) == (_ms(12), _ms(36))
 
 
 async def test_a_key_is_revoked_also_while_other_routes_are_withheld(served: Served) -> None:

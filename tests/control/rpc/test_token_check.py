@@ -73,10 +73,12 @@ class EndlessRoutes(routes_pb2_grpc.RoutesServicer):
     async def Watch(self, request: Any, context: Any) -> AsyncIterator[routes_pb2.RouteSnapshot]:
         yield routes_pb2.RouteSnapshot(version=7)
 
-    async def Report(self, requests: Any, context: Any) -> routes_pb2.GatewayReportReply:
+    async def Report(
+        self, requests: Any, context: Any
+    ) -> AsyncIterator[routes_pb2.GatewayReportReply]:
         async for _ in requests:
             pass
-        return routes_pb2.GatewayReportReply()
+        yield routes_pb2.GatewayReportReply()
 
 
 @asynccontextmanager
@@ -135,7 +137,7 @@ async def test_streams_of_strangers_are_refused_at_once() -> None:
     async with routes(OURS.authorization) as stub:
         watch = stub.Watch(routes_pb2.WatchRoutesRequest())
         report = stub.Report()  # never sends anything
-        for call in (watch.read(), report):
+        for call in (watch.read(), report.read()):
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 async with asyncio.timeout(10):
                     await call
@@ -149,7 +151,7 @@ async def test_streams_of_ours_are_served() -> None:
         assert (await watch.read()).version == 7
         report = stub.Report(metadata=metadata)
         await report.done_writing()
-        assert await report == routes_pb2.GatewayReportReply()
+        assert await report.read() == routes_pb2.GatewayReportReply()
 
 
 @given(st.lists(st.tuples(st.text(max_size=3), st.text() | st.binary()), max_size=3))

@@ -3,6 +3,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -56,7 +57,8 @@ class FakeHead final : public penstock::v1::Routes::Service {
   // Read them inside wait_for, or after the client has stopped.
   std::vector<penstock::v1::WatchRoutesRequest> watches;
   std::vector<penstock::v1::GatewayReport> reports;
-  std::string authorization;  // of the last watch
+  std::string authorization;          // of the last watch
+  std::atomic<bool> answers = false;  // each report; an older head answers none
 
  private:
   void start(const std::string& address) {
@@ -90,15 +92,23 @@ class FakeHead final : public penstock::v1::Routes::Service {
   }
 
   grpc::Status Report(grpc::ServerContext* /*context*/,
-                      grpc::ServerReader<penstock::v1::GatewayReport>* reader,
-                      penstock::v1::GatewayReportReply* /*reply*/) override {
+                      grpc::ServerReaderWriter<penstock::v1::GatewayReportReply,
+                                               penstock::v1::GatewayReport>* stream) override {
     penstock::v1::GatewayReport report;
-    while (reader->Read(&report)) {
+    while (stream->Read(&report)) {
       const std::lock_guard lock(mutex_);
       reports.push_back(report);
       changed_.notify_all();
+      if (answers) stream->Write(reply_to(report));
     }
     return grpc::Status::OK;
+  }
+
+  // That it was so when the report was made.
+  static penstock::v1::GatewayReportReply reply_to(const penstock::v1::GatewayReport& report) {
+    penstock::v1::GatewayReportReply reply;
+    reply.set_as_of_ms(report.at_ms());
+    return reply;
   }
 
   std::mutex mutex_;

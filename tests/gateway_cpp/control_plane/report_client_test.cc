@@ -13,6 +13,10 @@ namespace {
 
 constexpr std::chrono::milliseconds kOften{10};
 
+void no_replies(const penstock::v1::GatewayReportReply& /*reply*/) {
+  FAIL() << "this head answers nothing";
+}
+
 TEST(DeploymentReports, CarryEveryCount) {
   const base::DeploymentTotals total{.deployment = "mini",
                                      .in_flight = 1,
@@ -47,7 +51,7 @@ TEST(ReportClient, ReportsAgainAndAgain) {
   ReportClient client(
       "gw-1", connect_to_head(head.address()), clock,
       [&version](penstock::v1::GatewayReport& report) { report.set_snapshot_version(++version); },
-      kOften);
+      no_replies, kOften);
   client.start();
   ASSERT_TRUE(head.wait_for([&] { return head.reports.size() >= 3; }));
   client.stop();
@@ -56,11 +60,28 @@ TEST(ReportClient, ReportsAgainAndAgain) {
   EXPECT_EQ(head.reports[2].snapshot_version(), 3U);
 }
 
+TEST(ReportClient, HearsWhatTheHeadAnswers) {
+  FakeHead head;
+  head.answers = true;
+  const base::SystemClock clock;
+  std::atomic<std::int64_t> heard = 0;
+  const auto nothing = [](auto&) {};
+  ReportClient client(
+      "gw-1", connect_to_head(head.address()), clock, nothing,
+      [&heard](const penstock::v1::GatewayReportReply& reply) { heard = reply.as_of_ms(); },
+      kOften);
+  client.start();
+  ASSERT_TRUE(head.wait_for([&] { return head.reports.size() >= 3 && heard > 0; }));
+  client.stop();
+  EXPECT_TRUE(head.reports[0].takes_replies());
+  EXPECT_EQ(heard, head.reports.back().at_ms());
+}
+
 TEST(ReportClient, GoesOnAfterTheHeadWasAway) {
   FakeHead head;
   const base::SystemClock clock;
   const auto nothing = [](auto&) {};
-  ReportClient client("gw-1", connect_to_head(head.address()), clock, nothing, kOften);
+  ReportClient client("gw-1", connect_to_head(head.address()), clock, nothing, no_replies, kOften);
   client.start();
   ASSERT_TRUE(head.wait_for([&] { return !head.reports.empty(); }));
   head.kill();
@@ -73,7 +94,7 @@ TEST(ReportClient, DoesNotWaitWhenThereIsAHurry) {
   FakeHead head;
   const base::SystemClock clock;
   const auto nothing = [](auto&) {};
-  ReportClient client("gw-1", connect_to_head(head.address()), clock, nothing,
+  ReportClient client("gw-1", connect_to_head(head.address()), clock, nothing, no_replies,
                       std::chrono::hours(1));
   client.start();
   ASSERT_TRUE(head.wait_for([&] { return head.reports.size() == 1; }));
@@ -84,7 +105,7 @@ TEST(ReportClient, DoesNotWaitWhenThereIsAHurry) {
 TEST(ReportClient, WithoutAHeadItDoesNothing) {
   const base::SystemClock clock;
   const auto never = [](auto&) { FAIL(); };
-  ReportClient client("gw-1", {}, clock, never, kOften);
+  ReportClient client("gw-1", {}, clock, never, no_replies, kOften);
   client.start();
   client.stop();
 }

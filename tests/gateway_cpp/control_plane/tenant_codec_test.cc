@@ -32,6 +32,7 @@ TEST(TenantCodec, KeepsEveryFieldThatAdmissionKnows) {
   wire.set_degrade_never(true);
   wire.set_share_permille(500);
   wire.set_max_streams_here(3);
+  wire.set_tokens_per_day(1ULL << 40);
   wire.set_quota_used_up(true);
   wire.set_quota_resets_at_ms(1234);
   penstock::v1::ApiKey& key = *wire.add_keys();
@@ -45,6 +46,7 @@ TEST(TenantCodec, KeepsEveryFieldThatAdmissionKnows) {
                                         .max_streams = 7,
                                         .share_permille = 500,
                                         .max_streams_here = 3,
+                                        .tokens_per_day = 1ULL << 40,
                                         .quota_used_up = true,
                                         .quota_resets_at = ms(1234)},
                              .models = {"mini"},

@@ -20,7 +20,14 @@ from penstock.control.managers.shares import ShareManager
 from penstock.control.managers.spend import SpendManager
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.tenancy import standing_at
-from penstock.control.state.usage import Counts, Reading, UsageKey, growth, highest
+from penstock.control.state.usage import (
+    Counts,
+    DaySums,
+    Reading,
+    UsageKey,
+    growth,
+    highest,
+)
 from penstock.control.store.usage import UsageStore
 from penstock.control.supervision.clock import Clock
 
@@ -52,8 +59,16 @@ class UsageManager:
         self._seen: dict[_Source, Counts] = {}  # since midnight
         self._seen_on = self._today()
         self._waiting: dict[tuple[date, _Source], Counts] = {}
-        self._tokens: Mapping[str, int] = {}  # of today, by tenant, as stored
+        self._sums: DaySums | None = None  # of today, as stored
+        self._unread = True  # more was stored since
+        self._stored_at = self._now()  # all that had been taken then
         self._writing = asyncio.Lock()
+
+    @property
+    def sums(self) -> DaySums | None:
+        """What all gateways counted today, as it was stored a second ago; none where it was never
+        read."""
+        return self._sums
 
     def take(self, gateway_id: str, instance: str, rows: Iterable[tuple[UsageKey, Counts]]) -> None:
         """A gateway's counts; those of a gateway that does not name its instance cannot be told
@@ -77,33 +92,37 @@ class UsageManager:
     async def flush(self) -> None:
         """Stores what waits. Where that fails it goes on waiting."""
         async with self._writing:
-            if not self._waiting or self._keeper.cluster.view().held:
+            if self._keeper.cluster.view().held:
                 return
+            began = self._now()
             waiting, self._waiting = self._waiting, {}
-            readings = [
-                Reading(day, instance, of, counts)
-                for (day, (instance, of)), counts in waiting.items()
-            ]
-            try:
-                await self._store.record(readings)
-            except StoreUnavailable as error:
-                log.error("usage not stored", extra={"error": str(error)})
-                self._wait_again(waiting)
-            except asyncio.CancelledError:  # written or not: written again it changes nothing
-                self._wait_again(waiting)
-                raise
+            if waiting and not await self._record(waiting):
+                return
+            self._stored_at = began
+
+    async def _record(self, waiting: Mapping[tuple[date, _Source], Counts]) -> bool:
+        readings = [
+            Reading(day, instance, of, counts) for (day, (instance, of)), counts in waiting.items()
+        ]
+        self._unread = True
+        try:
+            await self._store.record(readings)
+        except StoreUnavailable as error:
+            log.error("usage not stored", extra={"error": str(error)})
+            self._wait_again(waiting)
+            return False
+        except asyncio.CancelledError:  # written or not: written again it changes nothing
+            self._wait_again(waiting)
+            raise
+        return True
 
     async def judge(self) -> None:
         """Tells whose quota or budget is used up and which keys are past their end. What is stored
         counts."""
         await self._spend.judge()
-        tenancy = self._keeper.cluster.view().tenancy
-        if any(tenant.spec.tokens_per_day for tenant in tenancy.tenants.values()):
-            try:
-                self._tokens = await self._store.tokens_of(self._today())
-            except StoreUnavailable as error:
-                log.error("usage not read", extra={"error": str(error)})
-        now, tokens = self._now(), self._tokens
+        await self._read()
+        now = self._now()
+        tokens = self._sums.tokens() if self._sums and self._sums.day == self._today() else {}
 
         def step(view: ClusterView) -> ClusterView:
             standing = standing_at(view.tenancy, now, tokens)
@@ -120,6 +139,19 @@ class UsageManager:
             await self.flush()
             await self.judge()
             await self._shares.tell()
+
+    async def _read(self) -> None:
+        """What was read last goes on to count where it cannot be read now."""
+        today, stored_at, sums = self._today(), self._stored_at, self._sums
+        try:
+            if self._unread or sums is None or sums.day != today:
+                self._unread = False
+                sums = DaySums(today, stored_at, await self._store.sums_of(today))
+        except StoreUnavailable as error:
+            self._unread = True
+            log.error("usage not read", extra={"error": str(error)})
+            return
+        self._sums = replace(sums, as_of=stored_at)
 
     def _wait_again(self, waiting: Mapping[tuple[date, _Source], Counts]) -> None:
         for name, counts in waiting.items():

@@ -13,7 +13,8 @@ from penstock.control.managers.gateway_reports import GatewayReports
 from penstock.control.managers.routes import RouteManager
 from penstock.control.managers.usage import UsageManager
 from penstock.control.rpc.route_wire import gateway_report, route_snapshot, suspect
-from penstock.control.rpc.tenant_wire import usage_rows, with_shares
+from penstock.control.rpc.tenant_wire import with_shares
+from penstock.control.rpc.usage_wire import DayNews, usage_rows
 from penstock.control.rpc.wire import stamp
 from penstock.control.state.snapshot import RouteSnapshot
 from penstock.control.state.stamp import Stamp
@@ -47,21 +48,28 @@ class RoutesService(routes_pb2_grpc.RoutesServicer):
 
     async def Report(
         self, requests: AsyncIterator[routes_pb2.GatewayReport], context: Context
-    ) -> routes_pb2.GatewayReportReply:
-        """Keeps the latest report of each gateway, and adds up what they tell of usage."""
+    ) -> AsyncIterator[routes_pb2.GatewayReportReply]:
+        """Keeps the latest report of each gateway, adds up what they tell of usage, and tells the
+        sums to those that take them."""
+        news = DayNews()
         async for message in requests:
             await self._admit(message.gateway_id, stamp(message.stamp), context)
-            try:
-                report = gateway_report(message)
-            except OverflowError:
-                await context.abort(
-                    grpc.StatusCode.INVALID_ARGUMENT, f"at_ms is {message.at_ms}: not a time"
-                )
-            suspected = [suspect(s) for s in message.suspects]
-            await self._reports.take(message.gateway_id, report, suspected)
-            self._usage.take(message.gateway_id, message.instance, usage_rows(message))
+            await self._take(message, context)
+            if message.takes_replies:
+                yield news.since(self._usage.sums)
         await self._usage.flush()  # it may be a gateway's last word
-        return routes_pb2.GatewayReportReply()
+        yield routes_pb2.GatewayReportReply()
+
+    async def _take(self, message: routes_pb2.GatewayReport, context: Context) -> None:
+        try:
+            report = gateway_report(message)
+        except OverflowError:
+            await context.abort(
+                grpc.StatusCode.INVALID_ARGUMENT, f"at_ms is {message.at_ms}: not a time"
+            )
+        suspected = [suspect(s) for s in message.suspects]
+        await self._reports.take(message.gateway_id, report, suspected)
+        self._usage.take(message.gateway_id, message.instance, usage_rows(message))
 
     async def _admit(self, gateway_id: str, heard: Stamp, context: Context) -> None:
         try:

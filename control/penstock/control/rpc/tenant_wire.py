@@ -1,8 +1,6 @@
-"""Tenants, keys and usage: messages of routes.proto to values of `state/` and back."""
+"""Tenants and keys: values of `state/` to messages of routes.proto."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 from penstock.control.rpc.wire import milliseconds
 from penstock.control.state.shares import share_of
@@ -10,7 +8,6 @@ from penstock.control.state.snapshot import RouteSnapshot
 from penstock.control.state.stream_shares import streams_of
 from penstock.control.state.tenancy import TenantRoute
 from penstock.control.state.tenants import ApiKey, Degrade, Priority
-from penstock.control.state.usage import Counts, UsageKey
 from penstock.v1 import routes_pb2
 
 _PRIORITIES = {
@@ -27,6 +24,7 @@ def tenant(route: TenantRoute) -> routes_pb2.Tenant:
         id=route.tenant.id,
         requests_per_minute=spec.requests_per_minute,
         tokens_per_minute=spec.tokens_per_minute,
+        tokens_per_day=spec.tokens_per_day,
         models=spec.models,
         keys=[_key(key) for key in route.keys],
         adapters=spec.adapters,
@@ -52,22 +50,6 @@ def with_shares(
         told = shares.streams.get(each.id)
         each.max_streams_here = streams_of(told, shares.members, gateway, each.max_streams)
     return own
-
-
-def usage_rows(message: routes_pb2.GatewayReport) -> Iterator[tuple[UsageKey, Counts]]:
-    """What a gateway has counted since its instance began."""
-    for row in message.usage:
-        yield (
-            UsageKey(row.tenant, row.key_id, row.deployment, row.adapter),
-            Counts(
-                row.requests,
-                row.rejected,
-                row.prompt_tokens,
-                row.completion_tokens,
-                row.cached_tokens,
-                row.cost_nanousd,
-            ),
-        )
 
 
 def _key(key: ApiKey) -> routes_pb2.ApiKey:

@@ -7,7 +7,8 @@ was seen stands, and what it grew by is added to the day on which that was heard
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import NamedTuple
@@ -50,6 +51,29 @@ class Reading(NamedTuple):
     instance: str
     of: UsageKey
     counts: Counts
+
+
+class Holder(NamedTuple):
+    """Whom counts of all deployments are added up for."""
+
+    tenant: str  # empty: requests without a key
+    key_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class DaySums:
+    """What all gateways together counted on a day, as far as it was stored then."""
+
+    day: date  # of UTC
+    as_of: datetime
+    by_key: Mapping[Holder, Counts]
+
+    def tokens(self) -> Mapping[str, int]:
+        """By tenant."""
+        found: Counter[str] = Counter()
+        for of, counts in self.by_key.items():
+            found[of.tenant] += counts.tokens
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from penstock.control.errors import (
     StoreUnavailable,
 )
 from penstock.control.state.spend import SpendRow
-from penstock.control.state.usage import Reading, UsageRow
+from penstock.control.state.usage import Counts, Holder, Reading, UsageRow
 from penstock.control.store import sqlite_usage
 from penstock.control.store.store import AuditEntry, Author, Change, Contents, Document, Key, Stored
 
@@ -98,9 +98,9 @@ class SqliteStore:
         """What deployments had on each of these days; one of them, or all."""
         return await self._run(lambda: sqlite_usage.spent(self._db, first, last, deployment))
 
-    async def tokens_of(self, day: date) -> Mapping[str, int]:
-        """Tokens that each tenant had on a day."""
-        return await self._run(lambda: sqlite_usage.tokens_of(self._db, day))
+    async def sums_of(self, day: date) -> Mapping[Holder, Counts]:
+        """What each key of each tenant had on a day."""
+        return await self._run(lambda: sqlite_usage.sums_of(self._db, day))
 
     async def close(self) -> None:
         """Writes the log back into the file and closes it; what is asked later is refused."""

@@ -10,6 +10,7 @@ from penstock.control.state.spend import Spend, SpendRow
 from penstock.control.state.usage import (
     REMEMBERED,
     Counts,
+    Holder,
     Reading,
     UsageKey,
     UsageRow,
@@ -58,8 +59,9 @@ _READ = (
     "WHERE day BETWEEN ? AND ? AND (? IS NULL OR tenant = ?) "
     "ORDER BY day, tenant, key_id, deployment, adapter"
 )
-_TOKENS = (
-    "SELECT tenant, sum(prompt_tokens + completion_tokens) FROM usage WHERE day = ? GROUP BY 1"
+_SUMS = (
+    f"SELECT tenant, key_id, {', '.join(f'sum({name})' for name in Counts._fields)} FROM usage "
+    "WHERE day = ? GROUP BY tenant, key_id"
 )
 _SPENT = (
     "SELECT day, deployment, sum(requests), sum(prompt_tokens), sum(completion_tokens),"
@@ -107,6 +109,7 @@ def spent(
     return [SpendRow(date.fromisoformat(day), name, Spend(*counts)) for day, name, *counts in rows]
 
 
-def tokens_of(db: sqlite3.Connection, day: date) -> dict[str, int]:
-    """Tokens by tenant."""
-    return dict(db.execute(_TOKENS, (day.isoformat(),)).fetchall())
+def sums_of(db: sqlite3.Connection, day: date) -> dict[Holder, Counts]:
+    """By tenant and key."""
+    rows = db.execute(_SUMS, (day.isoformat(),))
+    return {Holder(tenant, key): Counts(*counts) for tenant, key, *counts in rows}

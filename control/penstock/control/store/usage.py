@@ -7,7 +7,7 @@ from datetime import date
 from typing import Protocol
 
 from penstock.control.state.spend import SpendRow
-from penstock.control.state.usage import Reading, UsageRow
+from penstock.control.state.usage import Counts, Holder, Reading, UsageRow
 
 
 class UsageStore(Protocol):
@@ -24,5 +24,5 @@ class UsageStore(Protocol):
         """What each deployment had on each of these days, both included, in their order; of one
         deployment, or all. Days without any are left out."""
 
-    async def tokens_of(self, day: date) -> Mapping[str, int]:
-        """Tokens of prompts and answers that each tenant had on a day."""
+    async def sums_of(self, day: date) -> Mapping[Holder, Counts]:
+        """What each key of each tenant had on a day. Raises StoreUnavailable."""

@@ -55,6 +55,25 @@ _CARD: Final = _object(
         "max_model_len": {"type": ["integer", "null"]},
     }
 )
+_USED: Final = _object(
+    {
+        "num_model_requests": _NUMBER,
+        "num_limited_requests": _NUMBER,
+        "input_tokens": _NUMBER,
+        "input_cached_tokens": _NUMBER,
+        "output_tokens": _NUMBER,
+        "cost_usd": {"type": "number"},
+    }
+)
+_LIMIT: Final = _object({"limit": _NUMBER, "remaining": _NUMBER}) | {"type": ["object", "null"]}
+_LIMITS: Final = _object(
+    {
+        "requests_per_minute": _LIMIT,
+        "tokens_per_minute": _LIMIT,
+        "max_streams": _LIMIT,
+        "tokens_per_day": _LIMIT,
+    }
+)
 _SCHEMAS: Final[Json] = {
     OPENAI: _object(
         {
@@ -73,6 +92,16 @@ _SCHEMAS: Final[Json] = {
     "PenstockModel": _CARD,
     "PenstockModels": _object(
         {"object": {"const": "list"}, "data": {"type": "array", "items": _CARD}}
+    ),
+    "PenstockUsage": _object(
+        {
+            "object": {"const": "usage"},
+            "as_of": {"type": ["integer", "null"]},
+            "start_time": _NUMBER,
+            "end_time": _NUMBER,
+            "key": _object({"id": _TEXT_OR_NULL, "usage": _USED}),
+            "tenant": _object({"id": _TEXT_OR_NULL, "usage": _USED, "limits": _LIMITS}),
+        }
     ),
     "PenstockStatus": _object({"status": _TEXT}),
     "PenstockHealth": _object(
@@ -257,6 +286,9 @@ def _pages() -> Json:
         "/v1/models": _page("/v1/models", "What may stand in `model`.", "PenstockModels"),
         "/v1/models/{id}": _page("/v1/models/{id}", "One of them.", "PenstockModel")
         | {"parameters": [model_id]},
+        "/v1/usage": _page(
+            "/v1/usage", "What the key and its tenant have had today, and may.", "PenstockUsage"
+        ),
         "/openapi.json": _page("/openapi.json", "This description.", ""),
     }
     for path, (schema, summary) in _OWN_PAGES.items():
