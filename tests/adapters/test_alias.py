@@ -12,7 +12,7 @@ from penstock.adapters.alias import MOST_MOVES, Alias, BadAlias, Move, Target, c
 from penstock.adapters.version import VersionState
 from tests.adapters.examples import MINI, NOW, known, ref, version
 
-ONE, TWO = (Target.of(ref(f"pirate@{i}")) for i in (1, 2))
+ONE, TWO, THREE = (Target.of(ref(f"pirate@{i}")) for i in (1, 2, 3))
 
 
 def made(*targets: Target) -> Alias:
@@ -37,10 +37,16 @@ def test_a_move_to_where_it_is_changes_nothing() -> None:
     assert len(made(ONE, ONE).moves) == 1
 
 
-def test_an_undo_goes_one_step_back_and_twice_is_where_it_was() -> None:
-    back = made(ONE, TWO).undone(NOW, "carol")
-    assert (back.target, back.moves[-1].undoes) == (ONE, True)
-    assert back.undone(NOW, "carol").target == TWO
+def test_each_undo_goes_one_move_further_back_and_never_to_what_was_taken_back() -> None:
+    back = made(ONE, TWO, THREE).undone(NOW, "carol")
+    assert (back.target, back.moves[-1].undoes) == (TWO, True)
+    first = back.undone(NOW, "carol")
+    assert first.target == ONE
+    with pytest.raises(BadAlias, match="nothing to undo"):
+        first.undone(NOW, "carol")
+    onwards = first.moved(Move(THREE, NOW, "carol")).undone(NOW, "carol")
+    assert onwards.target == ONE
+    assert [str(move.target) for move in onwards.moves].count(str(TWO)) == 2
 
 
 def test_an_alias_that_never_moved_has_nothing_to_undo() -> None:

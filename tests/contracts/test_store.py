@@ -83,6 +83,13 @@ async def test_older_audit_entries_are_asked_for_by_version(store: Store) -> Non
     assert len(await store.audit(10, before=2**64)) == 3
 
 
+async def test_one_authors_audit_entries_are_left_out_before_they_are_counted(store: Store) -> None:
+    for who in ("me", "others", "me", "others"):
+        await store.apply([Change(A, {})], Author(who, "try it"), NOON)
+    found = await store.audit(2, without="others")
+    assert [(entry.who, entry.version) for entry in found] == [("me", 3), ("me", 1)]
+
+
 async def test_the_audit_trail_says_who_what_when_before_and_after(store: Store) -> None:
     await store.apply([Change(A, {"n": 1})], Author("admin", "create a"), NOON)
     await store.apply([Change(A, {"n": 2})], Author("head", "change a"), NOON + SECOND)

@@ -64,9 +64,11 @@ class MemoryStore:
             self._apply_one(change, author, at)
         return self._version
 
-    async def audit(self, limit: int, *, before: int | None = None) -> list[AuditEntry]:
+    async def audit(
+        self, limit: int, *, before: int | None = None, without: str = ""
+    ) -> list[AuditEntry]:
         found = (e for e in self._audit[::-1] if before is None or e.version < before)
-        return list(found)[:limit]
+        return [entry for entry in found if entry.who != without][:limit]
 
     async def record(self, readings: Sequence[Reading]) -> None:
         if self.failing:

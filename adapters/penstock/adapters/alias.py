@@ -118,12 +118,27 @@ class Alias:
         return replace(self, moves=(*self.moves, move)[-MOST_MOVES:])
 
     def undone(self, at: datetime, by: str) -> Alias:
-        """The alias as it was before its last move; undone twice, it is where it was. Raises
-        `BadAlias` where it never moved. What it names then may have been retired meanwhile: ask
-        `check_target`, as for any move."""
-        if len(self.moves) < 2:
-            raise BadAlias(f"{self.full_name} has not moved since it was made: nothing to undo")
-        return self.moved(Move(self.moves[-2].target, at, by, undoes=True))
+        """The alias as it was before its last move that stands; undone twice, it is two moves
+        back. Raises `BadAlias` where no move is left. What it names then may have been retired
+        meanwhile: ask `check_target`, as for any move."""
+        standing = self._standing
+        if len(standing) < 2:
+            raise BadAlias(
+                f"{self.full_name} has not moved since it was made, or no move that is known still"
+                " stands: nothing to undo; its history says what it named"
+            )
+        return self.moved(Move(standing[-2], at, by, undoes=True))
+
+    @property
+    def _standing(self) -> list[Target]:
+        """What it named, without the moves that were taken back and those that did so."""
+        standing: list[Target] = []
+        for move in self.moves:
+            if move.undoes:
+                standing = standing[:-1]
+            if not standing or standing[-1] != move.target:
+                standing.append(move.target)
+        return standing
 
 
 def check_target(

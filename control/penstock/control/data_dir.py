@@ -65,6 +65,13 @@ def announce(data_dir: Path, addresses: Mapping[str, str]) -> None:
         log.warning("%s is not written, where this head serves stands nowhere: %s", path, error)
 
 
+def announced(data_dir: Path, name: str) -> str:
+    """The address that the last head on this directory announced; empty where none did."""
+    with suppress(OSError, ValueError, AttributeError):
+        return str(json.loads((data_dir / "head.json").read_text()).get(name, ""))
+    return ""
+
+
 def trouble(data_dir: Path) -> str:
     """Why a head that runs cannot keep anything in its directory, or soon cannot; empty: it can."""
     try:

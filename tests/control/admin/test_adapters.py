@@ -15,7 +15,7 @@ import pytest
 
 from penstock.adapters.version import CONFIG_FILE, WEIGHTS_FILE
 from penstock.control.managers.adapter_library import GRACE
-from penstock.control.state.replica import FailedAdapter
+from penstock.control.state.replica import FailedAdapter, ReplicaState
 from penstock.control.state.tokens import Role
 from penstock.control.store.store import Author, Change, Key
 from tests.control.admin.app_harness import Admin, assert_problem, running_admin
@@ -50,6 +50,7 @@ async def told_by_replicas(
     adapters: tuple[str, ...] = (),
     digest: str = "",
     failed: tuple[FailedAdapter, ...] = (),
+    state: ReplicaState = ReplicaState.READY,
 ) -> None:
     """A replica of mini tells what it holds, all of one content."""
     deployment = admin.keeper.cluster.view().deployment("mini")
@@ -61,7 +62,7 @@ async def told_by_replicas(
         failed_adapters=failed,
         adapter_slots=2,
     )
-    told = replace(found, status=status)
+    told = replace(found, status=status, state=state)
     await admin.keeper.observe(lambda view: view.with_replica(told), "a replica told")
 
 
@@ -319,6 +320,7 @@ async def test_where_tells_what_each_replica_says(admin: Admin) -> None:
     failure = FailedAdapter("pirate@1", made["digest"], "the disk is full")
     await told_by_replicas(admin, "mini-2", failed=(failure,))
     await told_by_replicas(admin, "mini-3")
+    await told_by_replicas(admin, "mini-4", adapters=("pirate@1",), state=ReplicaState.LOST)
     found = (await admin.client.get(f"{URL}/pirate@1/replicas")).json()
     told = [(each["replica"], each["state"], each["kept"], each["reason"]) for each in found]
     assert told == [

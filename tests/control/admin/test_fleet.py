@@ -119,6 +119,20 @@ async def test_the_trail_is_read_page_by_page(admin: Admin) -> None:
     assert len(set(seen)) == len(seen) == len(await admin.store.audit(100))
 
 
+async def test_the_trail_leaves_out_what_the_head_was_told_unless_it_is_asked_for(
+    admin: Admin,
+) -> None:
+    await admin.keeper.observe(lambda view: view.with_node(node("n1")), "heartbeat of node n1")
+    await admin.client.post("/admin/v1/tokens", json={"name": "alice", "role": "viewer"})
+    url = "/admin/v1/audit"
+    whole = (await admin.client.get(f"{url}?seen=true")).json()["entries"]
+    usual = (await admin.client.get(url)).json()["entries"]
+    assert [(e["who"], e["what"]) for e in whole if e not in usual] == [
+        ("head (seen)", "heartbeat of node n1")
+    ]
+    assert "create token alice of role viewer" in {entry["what"] for entry in usual}
+
+
 async def test_the_trail_shows_no_digest_of_a_token(admin: Admin) -> None:
     await admin.client.post("/admin/v1/tokens", json={"name": "alice", "role": "viewer"})
     reply = await admin.client.get("/admin/v1/audit")

@@ -41,7 +41,12 @@ def test_a_directory_here_is_uploaded_and_one_of_the_heads_is_read_there(head: A
         (("pirate", PIRATE, "--base", "mini"), "name@version"),
         (("pirate@1", JSON, "--base", "mini"), "taken by other bytes"),
         (("pirate@2", PIRATE, "--base", "other"), "base is 'other'"),
-        (("pirate@2", "/nowhere", "--base", "mini"), "/nowhere"),
+        (("pirate@2", "./nowhere", "--base", "mini"), "./nowhere is not there, on this machine"),
+        (("pirate@2", __file__, "--base", "mini"), f"{__file__} is no directory, on this machine"),
+        (
+            ("pirate@2", "/nowhere", "--base", "mini", "--on-head"),
+            "is not there, on the machine of the head",
+        ),
         (("pirate@2", "/tmp", "--base", "mini"), "adapter_config.json"),
         (("pirate@2", PIRATE, "--base", "mini", "--label", "x"), "run=1234"),
     ],
@@ -76,7 +81,7 @@ def test_versions_are_listed_shown_compared_promoted_retired_and_removed(head: A
     assert "--to is 'up'" in head.run(*promote, "up").stderr
     assert json.loads(head.run("adapters", "where", "pirate@1", "--json").stdout) == []
     assert head.run("adapters", "retire", "pirate@1").stdout == "pirate@1 is retired\n"
-    assert head.run("adapters", "remove", "pirate@1").stdout == "pirate@1 is deleted\n"
+    assert head.run("adapters", "remove", "pirate@1", "-y").stdout == "pirate@1 is deleted\n"
     assert (
         "no adapter pirate@1: registered are json"
         in head.run("adapters", "show", "pirate@1").stderr
@@ -105,7 +110,7 @@ def test_an_alias_is_set_split_undone_remembered_and_deleted(head: AskedHead) ->
     assert head.run("alias", "undo", "mini:sea").stdout == "mini:sea names pirate@1\n"
     history = json.loads(head.run("alias", "history", "mini:sea", "--json").stdout)
     assert [move["undoes"] for move in history] == [True, False, False]
-    assert head.run("alias", "delete", "mini:sea").stdout == "mini:sea is deleted\n"
+    assert head.run("alias", "delete", "mini:sea", "--yes").stdout == "mini:sea is deleted\n"
 
 
 def test_a_move_keeps_what_it_does_not_say_of_the_alias(head: AskedHead) -> None:

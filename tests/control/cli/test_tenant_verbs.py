@@ -31,7 +31,7 @@ def test_a_tenant_is_created_changed_shown_and_deleted(asked_head: AskedHead) ->
     assert "models: mini,other\n" in shown
     assert "acme" in asked_head.run("tenants", "list").stdout
     assert json.loads(asked_head.run("tenants", "list", "--json").stdout) == [told]
-    assert asked_head.run("tenants", "delete", "acme").stdout == "tenant acme is deleted\n"
+    assert asked_head.run("tenants", "delete", "acme", "--yes").stdout == "tenant acme is deleted\n"
     assert "no tenant 'acme'" in asked_head.run("tenants", "show", "acme").stderr
 
 

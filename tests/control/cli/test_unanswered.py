@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from typer.testing import Result
+from typer.testing import CliRunner, Result
 
+from penstock.control.cli.app import app
+from penstock.control.data_dir import announce
 from penstock.control.secrets_files import write_secret
 from tests.control.cli.conftest import AskedHead
 
@@ -76,6 +78,15 @@ def test_where_nothing_listens_it_says_how_to_start_a_head(asked_head: AskedHead
     line = the_line(asked_head.run("status", "--admin", address))
     assert f"no head answers at http://{address}" in line
     assert "penstock serve" in line
+
+
+def test_a_data_directory_says_where_its_head_is(asked_head: AskedHead) -> None:
+    announce(asked_head.data_dir, {"admin": asked_head.address})
+    run, at = CliRunner().invoke, ["status", "--data-dir", str(asked_head.data_dir)]
+    assert run(app, at).exit_code == 0
+    announce(asked_head.data_dir, {"admin": "0.0.0.0:1"})
+    assert "no head answers at http://127.0.0.1:1" in the_line(run(app, at))
+    assert run(app, [*at, "--admin", asked_head.address]).exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -25,9 +29,28 @@ def test_deploy_scale_and_delete_change_what_is_served(asked_head: AskedHead) ->
     scaled = asked_head.run("scale", "mini", "3", "--json")
     spec = json.loads(scaled.stdout)["spec"]
     assert (spec["replicas"], spec["engine_args"]) == (3, {"ttft_ms": "5"})
-    deleted = asked_head.run("delete", "mini")
+    refused = asked_head.run("delete", "mini", input="y\n")
+    assert refused.exit_code == 1
+    assert "mini, with 0 replicas that serve, is deleted: where there is no" in refused.stderr
+    assert "say --yes" in refused.stderr
+    deleted = asked_head.run("delete", "mini", "--yes")
     assert deleted.stdout == "mini is deleted\n"
     assert not asked_head.admin.keeper.cluster.view().deployments
+
+
+@pytest.mark.parametrize(("answer", "left"), [("y", False), ("n", True), ("", True)])
+def test_delete_asks_at_a_terminal(asked_head: AskedHead, answer: str, left: bool) -> None:
+    asked_head.run(*DEPLOY)
+    ours, theirs = pty.openpty()
+    at = ["--admin", asked_head.address, "--data-dir", str(asked_head.data_dir)]
+    command = [sys.executable, "-m", "penstock.control.main", "delete", "mini", *at]
+    with subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE) as asked:
+        os.write(ours, f"{answer}\n".encode())
+        said = asked.stdout.read().decode() if asked.stdout else ""
+    os.close(ours)
+    os.close(theirs)
+    assert "mini, with 0 replicas that serve, is deleted. Go on? [y/N]:" in said
+    assert ("mini" in asked_head.admin.keeper.cluster.view().deployments) is left
 
 
 def test_settings_are_given_at_first_and_changed_one_by_one(asked_head: AskedHead) -> None:

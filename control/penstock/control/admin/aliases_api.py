@@ -75,7 +75,7 @@ class AliasesApi:
         response: Response,
         if_match: IfMatch = None,
     ) -> AliasModel:
-        """Takes the last move back; undone twice, it is where it was."""
+        """Takes the last move back; taken back twice, it is two moves back."""
         only_if = _as_read(f"alias {deployment}:{alias}", if_match)
         return _shown(await self._aliases.undo(deployment, alias, caller.name, only_if), response)
 

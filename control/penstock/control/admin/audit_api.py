@@ -10,6 +10,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from penstock.control.admin.auth import Viewer
+from penstock.control.managers.keeper import SEEN
 from penstock.control.store.store import AuditEntry, Document, Store
 
 MOST = 1000
@@ -21,13 +22,20 @@ Before = Annotated[
     int | None, Query(ge=0, description="versions below this one alone: `next` of the page before")
 ]
 
+Seen = Annotated[
+    bool,
+    Query(description="also what the head was told, as by each heartbeat that changes a state"),
+]
+
 
 class AuditModel(BaseModel):
     """One document's change."""
 
     version: int = Field(description="of the transaction; changes made at once share it")
     at: datetime
-    who: str = Field(description='name of a token, or "head"')
+    who: str = Field(
+        description='name of a token; "head": what it decided, "head (seen)": what it was told'
+    )
     what: str
     kind: str
     name: str
@@ -47,9 +55,12 @@ def audit_api(store: Store) -> APIRouter:
     router = APIRouter(prefix="/audit", tags=["audit"])
 
     @router.get("")
-    async def list_audit(_: Viewer, limit: Limit = 100, before: Before = None) -> AuditPage:
+    async def list_audit(
+        _: Viewer, limit: Limit = 100, before: Before = None, seen: Seen = False
+    ) -> AuditPage:
         """What was changed, by whom, before and after."""
-        return page(await store.audit(limit, before=before), limit)
+        left_out = "" if seen else SEEN
+        return page(await store.audit(limit, before=before, without=left_out), limit)
 
     return router
 

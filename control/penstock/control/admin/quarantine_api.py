@@ -81,7 +81,7 @@ def quarantine_api(quarantine: Quarantine) -> APIRouter:
             raise InvalidInput(
                 f"fingerprint is {fingerprint!r}: it must be 64 hexadecimal digits, as listed"
             )
-        await quarantine.release(bytes.fromhex(fingerprint))
+        await quarantine.release(bytes.fromhex(fingerprint), caller.name)
         log.info("released", extra={"fingerprint": fingerprint, "who": caller.name})
 
     return router

@@ -16,8 +16,8 @@ from penstock.control.admin.adapter_models import (
     WhereModel,
 )
 from penstock.control.cli.admin_calls import Head
-from penstock.control.cli.asking import asks_head, say_json, say_list
-from penstock.control.cli.options import AsJson
+from penstock.control.cli.asking import asks_head, confirm, say_json, say_list
+from penstock.control.cli.options import AsJson, Yes
 from penstock.control.cli.uploading import shown_upload
 from penstock.control.errors import InvalidSetting
 from penstock.control.serving.settings_text import checked, pairs
@@ -30,6 +30,7 @@ adapters = typer.Typer(
 COLUMNS = ("adapter", "state", "family", "rank", "size", "digest", "aliases")
 WHERE_COLUMNS = ("replica", "deployment", "node", "state", "kept", "reason")
 MIB = 1 << 20
+PATH_LIKE = ("/", "./", "../", "~")
 
 Ref = Annotated[str, typer.Argument(metavar="NAME@VERSION", help="An adapter version.")]
 
@@ -71,6 +72,8 @@ def add(
         {"name": name.name, "version": name.version, "base": base, "labels": labels},
     )
     directory = Path(source).expanduser()
+    if not on_head:
+        _check_path(source, directory)
     if directory.is_dir() and not on_head:
         with shown_upload(manifest.model_dump(), directory) as upload:
             made, is_new = head.ask(
@@ -185,11 +188,16 @@ def where(head: Head, adapter: Ref, as_json: AsJson = False) -> None:
 
 @adapters.command()
 @asks_head("adapters remove")
-def remove(head: Head, adapter: Ref, as_json: AsJson = False) -> None:
+def remove(head: Head, adapter: Ref, yes: Yes = False, as_json: AsJson = False) -> None:
     """Delete a version for good: its name is never given again. No alias may name it.
+
+    At a terminal it asks first; elsewhere it takes --yes.
 
     Example: penstock adapters remove pirate@1
     """
+    if not yes:
+        known = head.ask(lambda admin: admin.adapter(adapter))
+        confirm(f"{known.adapter} is deleted for good, its name is never given again")
     head.ask(lambda admin: admin.remove_adapter(adapter))
     typer.echo(json.dumps({"deleted": adapter}) if as_json else f"{adapter} is deleted")
 
@@ -229,6 +237,16 @@ def policy(
     if states:
         age = f", at most {found.not_older_than_hours} h old" if found.not_older_than_hours else ""
         typer.echo(f"of kind: {found.kind}{age}")
+
+
+def _check_path(source: str, directory: Path) -> None:
+    """A path that leads nowhere here is no business of the head's machine."""
+    if source.startswith(PATH_LIKE) and not directory.is_dir():
+        what = "is no directory" if directory.exists() else "is not there"
+        raise InvalidSetting(
+            f"{source} {what}, on this machine: name the directory of the adapter's files here, or"
+            " one of the head's machine with --on-head"
+        )
 
 
 def _ref(text: str) -> AdapterRef:

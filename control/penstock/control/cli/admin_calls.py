@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from penstock.control.data_dir import admin_token_path
+from penstock.control.data_dir import admin_token_path, announced
 from penstock.control.errors import InvalidSetting, NoHeadAnswers, Unauthenticated
 from penstock.control.outside.admin_client import AdminClient, token_in
-from penstock.control.settings import split_address
+from penstock.control.serving.options import reachable
+from penstock.control.settings import ADMIN_ADDRESS
 
 T = TypeVar("T")
 
@@ -21,7 +22,7 @@ T = TypeVar("T")
 class Head:
     """Which head, and with which token."""
 
-    admin: str  # host:port or URL
+    admin: str | None  # host:port or URL; none: as the head on `data_dir` announced it
     data_dir: Path
     token_file: Path | None = None
     ca: Path | None = None
@@ -29,11 +30,13 @@ class Head:
     @property
     def url(self) -> str:
         """Where its admin API is."""
-        if "://" in self.admin:
+        if self.admin is not None and "://" in self.admin:
             _check_url(self.admin)
             return self.admin
-        split_address(self.admin, flag="--admin")
-        return f"{'https' if self.ca else 'http'}://{self.admin}"
+        address = self.admin
+        if address is None:
+            address = announced(self.data_dir, "admin") or ADMIN_ADDRESS
+        return f"{'https' if self.ca else 'http'}://{reachable(address, flag='--admin')}"
 
     def ask(self, question: Callable[[AdminClient], Awaitable[T]]) -> T:
         """The answer. Raises `PenstockError`."""

@@ -10,8 +10,8 @@ import typer
 
 from penstock.control.admin.alias_models import AliasModel, MoveModel
 from penstock.control.cli.admin_calls import Head
-from penstock.control.cli.asking import asks_head, say_json, say_list
-from penstock.control.cli.options import AsJson
+from penstock.control.cli.asking import asks_head, confirm, say_json, say_list
+from penstock.control.cli.options import AsJson, Yes
 from penstock.control.errors import InvalidSetting
 from penstock.control.outside.admin_client import AdminClient
 
@@ -82,7 +82,7 @@ def split(
 @alias.command()
 @asks_head("alias undo")
 def undo(head: Head, name: Alias, as_json: AsJson = False) -> None:
-    """Take the last move of an alias back.
+    """Take the last move of an alias back; once more, the one before it.
 
     Example: penstock alias undo mini:pirate
     """
@@ -115,12 +115,18 @@ def list_aliases(head: Head, as_json: AsJson = False) -> None:
 
 @alias.command()
 @asks_head("alias delete")
-def delete(head: Head, name: Alias, as_json: AsJson = False) -> None:
+def delete(head: Head, name: Alias, yes: Yes = False, as_json: AsJson = False) -> None:
     """Have nobody say an alias any more; the versions that it named stay.
+
+    At a terminal it asks first; elsewhere it takes --yes.
 
     Example: penstock alias delete mini:pirate
     """
     deployment, own = _parts(name)
+    if not yes:
+        known = [it.alias for it in head.ask(lambda admin: admin.aliases(deployment))]
+        if own in known:
+            confirm(f"{name} and its history are deleted, who says it gets 404")
     head.ask(lambda admin: admin.delete_alias(deployment, own))
     typer.echo(json.dumps({"deleted": name}) if as_json else f"{name} is deleted")
 

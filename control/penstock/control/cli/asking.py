@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,12 +16,13 @@ from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.options import AdminTokenFile, AdminUrl, DataDir, TlsCa
 from penstock.control.cli.outcome import explained
 from penstock.control.cli.tables import listing, show
-from penstock.control.settings import ADMIN_ADDRESS, DATA_DIR
+from penstock.control.errors import InvalidSetting
+from penstock.control.settings import DATA_DIR
 
 M = TypeVar("M", bound=BaseModel)
 
 _SHARED = {
-    "admin": (AdminUrl, ADMIN_ADDRESS),
+    "admin": (AdminUrl, None),
     "data_dir": (DataDir, Path(DATA_DIR)),
     "admin_token_file": (AdminTokenFile, None),
     "tls_ca": (TlsCa, None),
@@ -35,8 +37,8 @@ def asks_head(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]
 
     def decorated(verb: Callable[..., None]) -> Callable[..., None]:
         def command(
-            *, admin: str, data_dir: Path, admin_token_file: Path | None, tls_ca: Path | None,
-            **own: Any,
+            *, admin: str | None, data_dir: Path, admin_token_file: Path | None,
+            tls_ca: Path | None, **own: Any,
         ) -> None:  # fmt: skip
             with explained(name):
                 verb(Head(admin, data_dir, admin_token_file, tls_ca), **own)
@@ -45,6 +47,14 @@ def asks_head(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]
         return command
 
     return decorated
+
+
+def confirm(what: str) -> None:
+    """Asks whether what cannot be taken back is meant; ends the command where it is not. Raises
+    `InvalidSetting` where nobody can be asked."""
+    if not sys.stdin.isatty():
+        raise InvalidSetting(f"{what}: where there is no terminal to ask at, say --yes")
+    typer.confirm(f"{what}. Go on?", abort=True)
 
 
 def say_json(model: BaseModel) -> None:

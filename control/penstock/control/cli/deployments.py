@@ -12,8 +12,8 @@ import typer
 from penstock.control.admin.deployment_settings import SettingsModel
 from penstock.control.admin.models import DeploymentModel
 from penstock.control.cli.admin_calls import Head
-from penstock.control.cli.asking import asks_head, say_json
-from penstock.control.cli.options import AsJson
+from penstock.control.cli.asking import asks_head, confirm, say_json
+from penstock.control.cli.options import AsJson, Yes
 from penstock.control.errors import InvalidSetting
 from penstock.control.serving.options import parse_engine_args
 from penstock.control.serving.settings_text import parse_settings
@@ -174,11 +174,14 @@ def change_settings(
 
 
 @asks_head("delete")
-def delete(head: Head, name: Name, as_json: AsJson = False) -> None:
+def delete(head: Head, name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
     """Serve a deployment no longer; its replicas finish what they have.
 
-    Example: penstock delete mini
+    At a terminal it asks first; elsewhere it takes --yes. Example: penstock delete mini
     """
+    if not yes and (known := head.ask(lambda admin: admin.deployment(name))):
+        also = f", and its aliases: {', '.join(known.aliases)}" if known.aliases else ""
+        confirm(f"{name}, with {known.status.ready} replicas that serve, is deleted{also}")
     head.ask(lambda admin: admin.delete_deployment(name))
     typer.echo(json.dumps({"deleted": name}) if as_json else f"{name} is deleted")
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.control.settings import START_LIMIT
+from penstock.control.settings import ADMIN_ADDRESS, START_LIMIT
 
 SECURITY_PANEL = "Who may call"
 
@@ -48,7 +48,12 @@ LogKeepDays = Annotated[
 ]
 
 AdminUrl = Annotated[
-    str, typer.Option(envvar="PENSTOCK_ADMIN", help="host:port or URL of the admin API.")
+    str | None,
+    typer.Option(
+        envvar="PENSTOCK_ADMIN",
+        help="host:port or URL of the admin API. Default: as head.json in --data-dir says, else"
+        f" {ADMIN_ADDRESS}.",
+    ),
 ]
 AdminTokenFile = Annotated[
     Path | None,
@@ -69,6 +74,7 @@ Zone = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON, for programs.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether it is meant.")]
 ClusterTokenFile = Annotated[
     Path | None,
     typer.Option(

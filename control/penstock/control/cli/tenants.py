@@ -10,8 +10,8 @@ import typer
 
 from penstock.control.admin.tenant_models import TenantModel, TenantSpecModel
 from penstock.control.cli.admin_calls import Head
-from penstock.control.cli.asking import asks_head, say_json, say_list
-from penstock.control.cli.options import AsJson
+from penstock.control.cli.asking import asks_head, confirm, say_json, say_list
+from penstock.control.cli.options import AsJson, Yes
 from penstock.control.serving.settings_text import checked, pairs
 
 tenants = typer.Typer(
@@ -110,11 +110,16 @@ def set_limits(
 
 @tenants.command()
 @asks_head("tenants delete")
-def delete(head: Head, tenant: TenantId, as_json: AsJson = False) -> None:
+def delete(head: Head, tenant: TenantId, yes: Yes = False, as_json: AsJson = False) -> None:
     """Delete a tenant and its keys; `penstock usage TENANT` still shows what it used.
+
+    At a terminal it asks first; elsewhere it takes --yes.
 
     Example: penstock tenants delete acme
     """
+    if not yes:
+        known = head.ask(lambda admin: admin.tenant(tenant))
+        confirm(f"tenant {known.id} is deleted, its keys ({known.keys}) are refused from then on")
     head.ask(lambda admin: admin.delete_tenant(tenant))
     typer.echo(json.dumps({"deleted": tenant}) if as_json else f"tenant {tenant} is deleted")
 

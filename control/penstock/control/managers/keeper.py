@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 
 IDENTITY = Key("cluster", "identity")
 HEAD = "head"
+SEEN = "head (seen)"  # what it was told; no token has such a name
 
 Step = Callable[[ClusterView], ClusterView]
 Decided = tuple[ClusterView, str]  # and why, for the audit trail
@@ -174,7 +175,7 @@ class Keeper:
             raise HoldsStill(f"this head holds still: {view.held}")
         return view
 
-    async def observe(self, step: Step, what: str) -> ClusterView:
+    async def observe(self, step: Step, what: str, who: str = SEEN) -> ClusterView:
         """Applies what was seen, stored if that is possible."""
 
         async def work() -> ClusterView:
@@ -182,7 +183,7 @@ class Keeper:
             new = step(old)
             try:
                 if not old.held:  # a store that may be the wrong one is left as it is
-                    await self._write_view(new, Author(HEAD, what))
+                    await self._write_view(new, Author(who, what))
             except StoreUnavailable as error:
                 log.error("observation not stored", extra={"what": what, "error": str(error)})
             return self._cluster.replace(new)

@@ -21,7 +21,7 @@ class Quarantine:
         known = [s for s in self._keeper.cluster.view().suspects.values() if s.deaths]
         return sorted(known, key=lambda s: (not s.is_quarantined, s.until_ms, s.fingerprint))
 
-    async def release(self, fingerprint: bytes) -> Suspect:
+    async def release(self, fingerprint: bytes, who: str) -> Suspect:
         """Forgets one, at every gateway; raises NotFound."""
         found = self._keeper.cluster.view().suspects.get(fingerprint)
         if found is None:
@@ -30,5 +30,5 @@ class Quarantine:
         def step(view: ClusterView) -> ClusterView:
             return replace(view, suspects=released(view.suspects, fingerprint))
 
-        await self._keeper.observe(step, f"release {fingerprint.hex()[:12]} from quarantine")
+        await self._keeper.observe(step, f"release {fingerprint.hex()[:12]} from quarantine", who)
         return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from penstock.adapters.version import AdapterVersion
 from penstock.control.state.adapter_residence import KeepOrder, residence_of
 from penstock.control.state.cluster import ClusterView
-from penstock.control.state.replica import Replica
+from penstock.control.state.replica import LIVE, Replica
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +24,15 @@ class Whereabouts:
 
 
 def whereabouts(view: ClusterView, version: AdapterVersion) -> list[Whereabouts]:
-    """The version on every replica of its family's deployments, by replica."""
+    """The version on every replica of its family's deployments that lives, by replica."""
     found = []
     for name, deployment in sorted(view.deployments.items()):
         if deployment.spec.template.family != version.manifest.family:
             continue
         orders = residence_of(view, deployment, {}).orders
         for replica in view.replicas_for(deployment):
+            if replica.state not in LIVE:
+                continue
             order = orders.get(replica.id, KeepOrder())
             found.append(_on(replica, str(version.ref), name, order))
     return found

@@ -82,9 +82,12 @@ class SqliteStore:
         """Writes all changes or none; returns the new version."""
         return await self._run(lambda: _apply(self._db, changes, author, at))
 
-    async def audit(self, limit: int, *, before: int | None = None) -> list[AuditEntry]:
-        """The latest entries, newest first; of versions below `before` alone."""
-        return await self._run(lambda: _audit(self._db, limit, before))
+    async def audit(
+        self, limit: int, *, before: int | None = None, without: str = ""
+    ) -> list[AuditEntry]:
+        """The latest entries, newest first; of versions below `before` alone, and none of the
+        author `without`."""
+        return await self._run(lambda: _audit(self._db, limit, before, without))
 
     async def record(self, readings: Sequence[Reading]) -> None:
         """Adds what counts have grown by, all or nothing."""
@@ -225,12 +228,14 @@ def _apply_one(db: sqlite3.Connection, change: Change, version: int) -> None:
     db.execute("INSERT INTO audit VALUES (?, ?, ?, ?, ?)", (version, *key, before, after))
 
 
-def _audit(db: sqlite3.Connection, limit: int, before: int | None) -> list[AuditEntry]:
+def _audit(
+    db: sqlite3.Connection, limit: int, before: int | None, without: str
+) -> list[AuditEntry]:
     rows = db.execute(
         "SELECT version, at, who, what, kind, name, before, after FROM audit "
-        "JOIN transactions USING (version) WHERE version < ? "
+        "JOIN transactions USING (version) WHERE version < ? AND who != ? "
         "ORDER BY version DESC, audit.rowid DESC LIMIT ?",
-        (LAST_VERSION if before is None else min(before, LAST_VERSION), limit),
+        (LAST_VERSION if before is None else min(before, LAST_VERSION), without, limit),
     ).fetchall()
     return [
         AuditEntry(

@@ -87,8 +87,11 @@ class DocumentStore(Protocol):
 class Store(DocumentStore, UsageStore, Protocol):
     """Versioned documents that survive the death of the process, kill -9 included."""
 
-    async def audit(self, limit: int, *, before: int | None = None) -> list[AuditEntry]:
-        """The latest entries, newest first; of versions below `before` alone."""
+    async def audit(
+        self, limit: int, *, before: int | None = None, without: str = ""
+    ) -> list[AuditEntry]:
+        """The latest entries, newest first; of versions below `before` alone, and none of the
+        author `without`."""
 
     async def close(self) -> None:
         """Lets go of the store; nothing may be asked of it afterwards."""
