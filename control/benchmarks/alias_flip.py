@@ -66,7 +66,7 @@ def started(data_dir: Path, binary: Path, ports: Sequence[int], replicas: int) -
         str(PENSTOCK), "serve", "--engine", "simulated", "--name", "sim",
         "--replicas", str(replicas), "--max-adapters", "2", "--log-level", "warning",
         "--engine-args", "ttft_ms=0 tokens_per_second=10000 answer_tokens=1",
-        "--admin", admin, "--rpc", rpc, "--metrics", metrics, "--gateway", gateway,
+        "--admin", admin, "--rpc", rpc, "--gateway-metrics", metrics, "--gateway", gateway,
         "--head-metrics", "", "--node-metrics", "", "--data-dir", str(data_dir),
         "--gateway-binary", str(binary),
     ]  # fmt: skip

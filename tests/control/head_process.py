@@ -38,7 +38,7 @@ settings = HeadSettings(
     run_gateway=False,
     timings=timings,
     take_over="--take-over" in more,
-    head_metrics="" if "--metrics" not in more else more[more.index("--metrics") + 1],
+    head_metrics="" if "--head-metrics" not in more else more[more.index("--head-metrics") + 1],
 )
 sys.exit(asyncio.run(run_head(settings)))
 """

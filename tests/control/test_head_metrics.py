@@ -23,7 +23,7 @@ async def test_prometheus_finds_a_head_and_no_taken_port_keeps_one_from_starting
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         running = HeadProcess(tmp_path / "data")
         (tmp_path / "data").mkdir()
-        await running.start("--metrics", address)
+        await running.start("--head-metrics", address)
         await running.put("mini", engine="simulated", model="m", max_queued=3)
 
     async def scraped() -> bytes:

@@ -70,7 +70,7 @@ class System:
             "--gateway", f"127.0.0.1:{self.gateway_port}",
             "--admin", f"127.0.0.1:{self.admin_port}",
             "--rpc", f"127.0.0.1:{self.rpc_port}",
-            "--metrics", f"127.0.0.1:{self.metrics_port}",
+            "--gateway-metrics", f"127.0.0.1:{self.metrics_port}",
             "--data-dir", str(self.data),
         ]  # fmt: skip
         with self.log.open("ab") as log:

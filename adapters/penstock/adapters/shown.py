@@ -1,10 +1,13 @@
-"""Values of strangers in messages: escaped, so that they forge no line, and cut."""
+"""What messages may show: values of strangers escaped, so that they forge no line, and cut; to
+strangers nothing of this machine's directories."""
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 _LONGEST: Final = 200
+_PATH: Final = re.compile(r"(?<![\w.:/~-])~?(?:/[^\s/:;,'\"()\[\]]+)*/([^\s/:;,'\"()\[\]]+)/?")
 
 
 def shown(value: object) -> str:
@@ -13,4 +16,9 @@ def shown(value: object) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
-__all__ = ["shown"]
+def without_places(text: str) -> str:
+    """For clients: of each path in a message its last part alone."""
+    return _PATH.sub(lambda path: f"…/{path[1]}", text)
+
+
+__all__ = ["shown", "without_places"]

@@ -296,9 +296,9 @@ async def _run(head: _Head, settings: HeadSettings) -> None:
 
 async def _serve_metrics(head: _Head, settings: HeadSettings) -> None:
     if settings.head_metrics:
-        where = split_address(settings.head_metrics, flag="--metrics")
+        where = split_address(settings.head_metrics, flag="--head-metrics")
         page = head.metrics.page
-        await serve_metrics(lambda: listen(*where, flag="--metrics"), page, SystemClock())
+        await serve_metrics(lambda: listen(*where, flag="--head-metrics"), page, SystemClock())
 
 
 async def _look_around_then_act(head: _Head, settings: HeadSettings) -> None:

@@ -173,8 +173,10 @@ async def _serve_metrics(
     if settings.metrics:
         machine = Machine(resources.read, idle_cpu_seconds)
         metrics = NodeMetrics(replicas, client, machine, asyncio.get_running_loop())
-        where = split_address(settings.metrics, flag="--metrics")
-        await serve_metrics(lambda: listen(*where, flag="--metrics"), metrics.page, SystemClock())
+        where = split_address(settings.metrics, flag="--node-metrics")
+        await serve_metrics(
+            lambda: listen(*where, flag="--node-metrics"), metrics.page, SystemClock()
+        )
 
 
 def _identity(settings: NodeSettings, address: str) -> NodeIdentity:

@@ -179,7 +179,7 @@ class HeadSettings:
             ("--rpc", self.rpc),
             ("--gateway", self.gateway),
             ("--gateway-metrics", self.metrics or METRICS_ADDRESS),
-            ("--metrics", self.head_metrics or HEAD_METRICS_ADDRESS),
+            ("--head-metrics", self.head_metrics or HEAD_METRICS_ADDRESS),
         ):
             split_address(address, flag=flag)
         if self.run_gateway and split_address(self.gateway, flag="--gateway")[1] == 0:
@@ -234,7 +234,7 @@ class NodeSettings:
             )
         _check_ports(self.replica_ports)
         if self.metrics:
-            split_address(self.metrics, flag="--metrics")
+            split_address(self.metrics, flag="--node-metrics")
         if not self.node_id:
             raise InvalidSetting("--node-id is empty: give this machine a name")
         if self.start_limit <= timedelta(0):

@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from penstock.adapters.shown import without_places
 from penstock.replica.engine import AdapterSource, EngineError, Failed
 
 SLOTS_BY_RANK = 4
@@ -34,11 +35,10 @@ class AdapterUnavailable(EngineError):
 
     @property
     def failed(self) -> Failed:
-        """How a call ends for it."""
+        """How a call ends for it; its client learns nothing of this machine's directories."""
         wait = _BUSY_RETRY_MS if self.code is Code.SLOTS_FULL else 0
-        return Failed(
-            503, "server_error", self.code, str(self), retryable=True, retry_after_ms=wait
-        )
+        told = without_places(str(self))
+        return Failed(503, "server_error", self.code, told, retryable=True, retry_after_ms=wait)
 
 
 def no_room(name: str, slots: int) -> AdapterUnavailable:

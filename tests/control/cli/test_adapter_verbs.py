@@ -45,7 +45,7 @@ def test_a_directory_here_is_uploaded_and_one_of_the_heads_is_read_there(head: A
         (("pirate@2", __file__, "--base", "mini"), f"{__file__} is no directory, on this machine"),
         (
             ("pirate@2", "/nowhere", "--base", "mini", "--on-head"),
-            "is not there, on the machine of the head",
+            "is not there, on the machine of",
         ),
         (("pirate@2", "/tmp", "--base", "mini"), "adapter_config.json"),
         (("pirate@2", PIRATE, "--base", "mini", "--label", "x"), "run=1234"),

@@ -61,7 +61,7 @@ def test_metrics_have_a_port_of_their_own_and_need_it_not() -> None:
     options = ServeOptions(
         "m", "mini", Path("/data"), metrics="127.0.0.1:9001", head_metrics="127.0.0.1:9001"
     )
-    with pytest.raises(InvalidSetting, match=r"--head-metrics is .* the port of --metrics"):
+    with pytest.raises(InvalidSetting, match=r"--head-metrics is .* the port of --gateway-metrics"):
         check_ports(options, [])
     with socket.create_server(("127.0.0.1", 0)) as taken:
         gateway, admin, rpc, metrics = (f"127.0.0.1:{port}" for port in free_ports(4))

@@ -138,7 +138,7 @@ def test_the_commands_carry_what_was_wished() -> None:
     assert "--start-limit 1800 --adapter-cache-gib 20" in node
     assert "--log-keep-gib 0.5 --log-keep-days 3" in node
     assert "--log-keep-gib 0.5 --log-keep-days 3" in head
-    unasked = {"--open", "--no-client-addresses", "--cors-origin", "--metrics"}
+    unasked = {"--open", "--no-client-addresses", "--cors-origin", "--head-metrics"}
     assert not unasked & set(head_command(options))
 
 
@@ -146,8 +146,8 @@ def test_each_process_is_told_where_its_own_metrics_are() -> None:
     options = ServeOptions(
         "m", "mini", Path("/data"), metrics="h:3", head_metrics="h:4", node_metrics="h:5"
     )
-    assert "--gateway-metrics h:3 --metrics h:4" in " ".join(head_command(options))
-    assert "--metrics h:5" in " ".join(node_command(options))
+    assert "--gateway-metrics h:3 --head-metrics h:4" in " ".join(head_command(options))
+    assert "--node-metrics h:5" in " ".join(node_command(options))
 
 
 def test_what_is_opened_is_handed_on() -> None:

@@ -48,6 +48,8 @@ def test_when_a_loading_replica_will_be_ready_follows_from_how_long_the_last_one
 def test_a_deployment_whose_replicas_all_failed_needs_an_operator_and_says_why() -> None:
     failed = process(ReplicaState.FAILED, last_error="no such model")
     assert prospect(failed) == Prospect(Availability.FAILED, "r1 failed: no such model")
+    elsewhere = replace(failed, status=replace(failed.status, last_error="no /srv/models/x here"))
+    assert prospect(elsewhere).detail == "r1 failed: no …/x here"
     looping = replace(process(ReplicaState.BACKOFF, last_error="boom"), crashes=3)
     assert prospect(looping).availability is Availability.FAILED
     starting = replace(process(ReplicaState.STARTING), id=replica("r2").id)

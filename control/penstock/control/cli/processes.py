@@ -98,7 +98,7 @@ def head(
     gateway: Annotated[
         str, typer.Option(envvar="PENSTOCK_GATEWAY", help="host:port of the local gateway.")
     ] = GATEWAY_ADDRESS,
-    metrics: Annotated[
+    head_metrics: Annotated[
         str,
         typer.Option(
             envvar="PENSTOCK_HEAD_METRICS",
@@ -151,7 +151,7 @@ def head(
             rpc=rpc,
             gateway=gateway,
             metrics=gateway_metrics,
-            head_metrics=metrics,
+            head_metrics=head_metrics,
             gateway_binary=gateway_binary,
             gateway_threads=gateway_threads,
             run_gateway=not no_gateway,
@@ -201,7 +201,7 @@ def node(
         ),
     ] = ANY_PORT,
     zone: Zone = "",
-    metrics: Annotated[
+    node_metrics: Annotated[
         str,
         typer.Option(
             envvar="PENSTOCK_NODE_METRICS",
@@ -244,7 +244,7 @@ def node(
             host=addresses.host,
             replica_ports=replica_ports,
             zone=zone,
-            metrics=metrics,
+            metrics=node_metrics,
             log_level=log_level,
             logs=LogRetention(log_keep_gib, log_keep_days),
             cluster_token_file=cluster_token_file or _token_beside(data_dir.resolve()),

@@ -190,6 +190,7 @@ RpcAddress = Annotated[
 MetricsAddress = Annotated[
     str,
     typer.Option(
+        "--gateway-metrics",
         envvar="PENSTOCK_METRICS",
         rich_help_panel=ADDRESS_PANEL,
         help="The gateway's metrics and status pages.",

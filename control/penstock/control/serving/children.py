@@ -154,7 +154,7 @@ def head_command(options: ServeOptions) -> list[str]:
     command += ["--node-id", options.node_id]
     command += ["--rpc", options.rpc, "--gateway-metrics", options.metrics]
     if options.head_metrics:
-        command += ["--metrics", options.head_metrics]
+        command += ["--head-metrics", options.head_metrics]
     if options.gateway_threads is not None:
         command += ["--gateway-threads", str(options.gateway_threads)]
     if options.gateway_binary is not None:
@@ -183,7 +183,7 @@ def node_command(options: ServeOptions) -> list[str]:
     if options.provider_hosts:
         command += ["--provider-hosts", ",".join(options.provider_hosts)]
     if options.node_metrics:
-        command += ["--metrics", options.node_metrics]
+        command += ["--node-metrics", options.node_metrics]
     return [*command, "--allow-model-code"] if options.allow_model_code else command
 
 

@@ -105,7 +105,7 @@ class ServeOptions:
             ("--gateway", self.gateway),
             ("--admin", self.admin),
             ("--rpc", self.rpc),
-            ("--metrics", self.metrics),
+            ("--gateway-metrics", self.metrics),
         )
 
     @property

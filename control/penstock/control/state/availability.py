@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from penstock.adapters.shown import without_places
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.deployment import Deployment
 from penstock.control.state.reconcile import CRASH_LOOP
@@ -42,11 +43,12 @@ def prospect_of(view: ClusterView, deployment: Deployment) -> Prospect:
     ]
     if current and all(_is_hopeless(r) for r in current):
         error = current[0].status.last_error or f"exit code {current[0].status.exit_code}"
-        return Prospect(Availability.FAILED, f"{current[0].id} {current[0].state}: {error}")
+        told = without_places(error)  # whoever runs it finds the whole in `penstock status`
+        return Prospect(Availability.FAILED, f"{current[0].id} {current[0].state}: {told}")
     if not view.nodes:
         return Prospect(Availability.FAILED, "no node is there to run it")
     moments = [_ready_at_ms(r, deployment.load_ms) for r in current if not _is_hopeless(r)]
-    detail = deployment.trouble or "its replicas are loading"
+    detail = without_places(deployment.trouble) or "its replicas are loading"
     return Prospect(Availability.LOADING, detail, min((m for m in moments if m), default=0))
 
 
