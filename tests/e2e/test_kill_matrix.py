@@ -157,8 +157,14 @@ def _pids(system: System, who: str) -> set[int]:
     replicas = {int(r["pid"]) for r in system.replicas()}
     if not who.startswith(COMPUTED):
         return replicas
-    below = [c for pid in replicas for c in psutil.Process(pid).children(recursive=True)]
-    return {child.pid for child in below if "EngineCore" in " ".join(child.cmdline())}
+    return {core for pid in replicas for core in _engine_cores(pid)}
+
+
+def _engine_cores(replica: int) -> Iterator[int]:
+    with suppress(psutil.Error):  # it has just ended
+        for child in psutil.Process(replica).children(recursive=True):
+            if "EngineCore" in " ".join(child.cmdline()):
+                yield child.pid
 
 
 def _processes(system: System) -> Counter[str]:
