@@ -25,7 +25,7 @@ std::string_view limit_field(const openai::Endpoint& endpoint) {
 
 RequestFlow::Failed RequestFlow::begin_admission(Exchange& x) {
   x.admitted = x.waits_from = x.at.entered = x.settlement.enter(base::Phase::kAdmit);
-  x.last_write = parts_.timers.now();
+  x.delivery.last_write = parts_.timers.now();
   if (x.request.delivery == openai::Delivery::kStream) {
     arm_unless_none(x.heartbeat, parts_.config.heartbeat);
   }

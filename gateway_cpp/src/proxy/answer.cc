@@ -85,8 +85,8 @@ Awaitable<RequestFlow::Delivered> RequestFlow::deliver(Exchange& x) {
   x.record().model_version = head.model_version;
   note_degraded(x);
   arm_unless_none(x.deadline, parts_.config.silence);
-  x.last_heard = parts_.timers.now();
-  const bool streamed = x.stream_begun || is_event_stream(head.content_type);
+  x.delivery.last_heard = parts_.timers.now();
+  const bool streamed = x.delivery.begun || is_event_stream(head.content_type);
   return streamed ? streamed_answer(x) : unary(x);
 }
 
@@ -101,15 +101,15 @@ Awaitable<RequestFlow::Delivered> RequestFlow::streamed_answer(Exchange& x) {
 std::string RequestFlow::broken(const Exchange& x, const base::Error& error) const {
   using std::chrono::duration_cast;
   const auto now = parts_.clock.wall_now().time_since_epoch();
-  return x.end.broken(error, {.request_id = x.ask.request_id,
-                              .model = x.request.model,
-                              .now = duration_cast<std::chrono::seconds>(now).count()});
+  return x.delivery.end.broken(error, {.request_id = x.ask.request_id,
+                                       .model = x.request.model,
+                                       .now = duration_cast<std::chrono::seconds>(now).count()});
 }
 
 void RequestFlow::note_written(Exchange& x, uint64_t bytes) {
   x.record().bytes += bytes;
   parts_.metrics.bytes_sent.add(bytes);
-  x.last_write = x.last_heard = parts_.timers.now();
+  x.delivery.last_write = x.delivery.last_heard = parts_.timers.now();
 }
 
 void RequestFlow::note_success(Exchange& x) {
@@ -156,21 +156,21 @@ Awaitable<void> RequestFlow::fail(Exchange& x, const base::Error& error) {
   x.turn.leave();
   x.place.release();
   x.aboard.leave();
-  if (x.whole) {
+  if (x.delivery.whole) {
     x.record().outcome = base::Outcome::kSucceeded;
   } else {
     x.settlement.failed(error);
   }
-  if (!x.stream_begun) {  // nobody has seen an answer of another
+  if (!x.delivery.begun) {  // nobody has seen an answer of another
     x.record().degraded = {};
     x.record().rung.clear();
     x.record().trimmed.clear();
   }
-  if (error.kind == base::Kind::kClientGone || std::exchange(x.answered, true)) co_return;
-  if (x.stream_begun) {
-    if (!x.whole) x.payload.append(broken(x, error));
-    const Piece end = x.whole ? Piece::kLast : Piece::kCutOff;
-    if (x.reply.write(x.payload, end) == Sent::kBlocked) co_await x.reply.flush();
+  if (error.kind == base::Kind::kClientGone || std::exchange(x.delivery.closed, true)) co_return;
+  if (x.delivery.begun) {
+    if (!x.delivery.whole) x.delivery.payload.append(broken(x, error));
+    const Piece end = x.delivery.whole ? Piece::kLast : Piece::kCutOff;
+    if (x.reply.write(x.delivery.payload, end) == Sent::kBlocked) co_await x.reply.flush();
     co_return;
   }
   x.record().status = error.status;
@@ -234,13 +234,13 @@ void RequestFlow::begin_stream(Exchange& x, std::string_view content_type) {
   head.headers.push_back({"cache-control", "no-cache"});
   head.headers.push_back({"x-accel-buffering", "no"});
   x.reply.begin_stream(head);
-  x.stream_begun = true;
+  x.delivery.begun = true;
   x.record().status = status;
 }
 
 // What the head of a stream that was opened early could not say comes as comments.
 void RequestFlow::tell_late(Exchange& x) {
-  const auto told = std::exchange(x.told_early, {});
+  const auto told = std::exchange(x.delivery.told_early, {});
   runtime::Payload comments;
   for (const auto& header : head_of(x, 200, kEventStream).headers) {
     if (was_told(told, header)) continue;
@@ -259,15 +259,16 @@ void RequestFlow::tell_late(Exchange& x) {
 // After enough silence an SSE comment, which opens the stream if need be: every check that can
 // still give a status has passed. False: the client is gone.
 bool RequestFlow::beat(Exchange& x) {
-  const auto silence = std::chrono::duration_cast<milliseconds>(parts_.timers.now() - x.last_write);
+  const auto silence =
+      std::chrono::duration_cast<milliseconds>(parts_.timers.now() - x.delivery.last_write);
   if (silence < parts_.config.heartbeat) {
     x.heartbeat.arm(parts_.config.heartbeat - silence);
     return true;
   }
   x.heartbeat.arm(parts_.config.heartbeat);
-  x.last_write = parts_.timers.now();
-  if (!x.stream_begun) {
-    x.told_early = head_of(x, 200, kEventStream).headers;
+  x.delivery.last_write = parts_.timers.now();
+  if (!x.delivery.begun) {
+    x.delivery.told_early = head_of(x, 200, kEventStream).headers;
     begin_stream(x, kEventStream);
   }
   runtime::Payload ping;
@@ -279,7 +280,8 @@ bool RequestFlow::beat(Exchange& x) {
 
 // Whether the replica has said nothing for as long as it may; the timer goes on if it has.
 bool RequestFlow::is_silent(Exchange& x) {
-  const auto silence = std::chrono::duration_cast<milliseconds>(parts_.timers.now() - x.last_heard);
+  const auto silence =
+      std::chrono::duration_cast<milliseconds>(parts_.timers.now() - x.delivery.last_heard);
   if (silence >= parts_.config.silence) return true;
   x.deadline.arm(parts_.config.silence - silence);
   return false;

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,15 +12,14 @@
 
 #include "admission/ladder.h"
 #include "admission/suspects.h"
-#include "dialects/stream_end.h"
 #include "dispatch/dispatcher.h"
 #include "openai/request.h"
 #include "proxy/account.h"
 #include "proxy/attempt.h"
 #include "proxy/body_job.h"
+#include "proxy/delivery.h"
 #include "proxy/destination.h"
 #include "proxy/failover.h"
-#include "proxy/metadata.h"
 #include "proxy/reply.h"
 #include "proxy/request_flow.h"
 #include "proxy/settle.h"
@@ -80,7 +78,7 @@ struct RequestFlow::Exchange {
         heartbeat(parts.timers, to.signal()),
         deadline(parts.timers, to.signal()),
         reply(to),
-        end(ask.endpoint->dialect) {
+        delivery(ask.endpoint->dialect) {
     record().request_id = ask.request_id;
     record().client_request_id = ask.client_request_id;
     record().trace_id = trace_id;
@@ -141,29 +139,15 @@ struct RequestFlow::Exchange {
   bool guilty = false;  // engines have died of it, for all that is known
   std::optional<base::SteadyTime> waits_since;
   admission::Aboard aboard;
-  std::vector<openai::Header> told_early;  // that the client got before the replica said its own
-  std::optional<Written> written;  // while the stream's coroutine waited: it sees to the rest
-  std::vector<Attempt> past;       // those that are over, in their order
+  std::vector<Attempt> past;  // those that are over, in their order
   runtime::TimerWheel::Timer queue_deadline;
 
-  // What each event of a stream looks at lies together: with hundreds of streams every line of the
-  // cache that one of them takes is fetched anew.
+  // What each event of a stream looks at lies together.
   runtime::TimerWheel::Timer heartbeat;
   runtime::TimerWheel::Timer deadline;  // of the first event, then of silence
-  std::exception_ptr thrown;            // while the stream's coroutine waited
-  base::SteadyTime last_write;          // the client's last sign of life from us, coarse
-  base::SteadyTime last_heard;          // the replica's, coarse
   Reply& reply;
-  uint64_t taken = 0;         // bytes of the payload that came from the replica
-  bool stream_begun = false;  // the client has a status, and may have comments
-  bool whole = false;         // the client has all of a stream: its last event was written
-  bool answered = false;      // nothing more may be written
-  bool tells_making = false;  // of a stream: its client wants to know of its making
-  dialects::StreamEnd end;    // of a stream: what was taken last, and how it breaks
-  std::string held_end;       // the last event, before which something is still to be said
-  runtime::Payload payload;
-  std::unique_ptr<ChunkNames> names;  // of the chunks, where their making is told
-  std::optional<Attempt> attempt;     // the one under way
+  Delivery delivery;
+  std::optional<Attempt> attempt;  // the one under way
 };
 
 }  // namespace penstock::proxy

@@ -24,6 +24,7 @@
 #include "base/trace_context.h"
 #include "dispatch/dispatchers.h"
 #include "openai/request.h"
+#include "proxy/delivery.h"
 #include "proxy/destination.h"
 #include "proxy/failover.h"
 #include "proxy/reply.h"
@@ -198,11 +199,6 @@ class RequestFlow {
     kBroken,   // likewise, but none may
   };
   class Shortcut;
-  // A piece of a stream, and what became of it.
-  struct Written {
-    Piece piece;
-    Sent sent;
-  };
   Awaitable<Delivered> deliver(Exchange& x);
   Awaitable<Delivered> streamed_answer(Exchange& x);
   Awaitable<void> stream(Exchange& x);

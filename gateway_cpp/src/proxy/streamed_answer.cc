@@ -39,11 +39,12 @@ class RequestFlow::Shortcut final : public runtime::Signal::Reader, public upstr
   }
 
   bool read(upstream::Call& call, const upstream::ChunkView& chunk) noexcept override {
-    if (chunk.body.empty() || x_.tells_making || !x_.held_end.empty() || !is_ordinary()) {
+    if (chunk.body.empty() || x_.delivery.tells_making || !x_.delivery.held_end.empty() ||
+        !is_ordinary()) {
       return false;
     }
     // A last event waits for what came with it: the replica's last word may take it back.
-    if (x_.end.may_end(chunk.body)) return false;
+    if (x_.delivery.end.may_end(chunk.body)) return false;
     return guarded([&] {
       if (!flow_.write_along(x_, chunk)) return false;
       call.wrote(chunk.body.size());
@@ -52,7 +53,9 @@ class RequestFlow::Shortcut final : public runtime::Signal::Reader, public upstr
   }
 
  private:
-  bool is_ordinary() const { return !x_.thrown && !x_.heartbeat.fired() && !x_.deadline.fired(); }
+  bool is_ordinary() const {
+    return !x_.delivery.thrown && !x_.heartbeat.fired() && !x_.deadline.fired();
+  }
 
   // What is thrown is its coroutine's to deal with.
   template <class Pass>
@@ -60,7 +63,7 @@ class RequestFlow::Shortcut final : public runtime::Signal::Reader, public upstr
     try {
       return pass();
     } catch (...) {
-      x_.thrown = std::current_exception();
+      x_.delivery.thrown = std::current_exception();
       return false;
     }
   }
@@ -68,7 +71,7 @@ class RequestFlow::Shortcut final : public runtime::Signal::Reader, public upstr
   bool pass_on() {
     const Written written = flow_.write_news(x_);
     if (written.sent != Sent::kAll) {
-      x_.written = written;
+      x_.delivery.written = written;
       return false;
     }
     flow_.note_passed_on(x_);
@@ -83,27 +86,27 @@ class RequestFlow::Shortcut final : public runtime::Signal::Reader, public upstr
 // nothing is taken, so no credit goes back and the replica is held.
 Awaitable<void> RequestFlow::stream(Exchange& x) {
   upstream::Call& call = *x.attempt->call;
-  if (!x.stream_begun) begin_stream(x, call.head().content_type);
-  if (!x.told_early.empty()) tell_late(x);
+  if (!x.delivery.begun) begin_stream(x, call.head().content_type);
+  if (!x.delivery.told_early.empty()) tell_late(x);
   arm_unless_none(x.heartbeat, parts_.config.heartbeat);
-  x.tells_making = x.wants_metadata();
+  x.delivery.tells_making = x.wants_metadata();
   Shortcut shortcut(*this, x);
   for (;;) {
-    if (x.thrown) std::rethrow_exception(x.thrown);
-    if (!x.written && x.reply.behind()) {
+    if (x.delivery.thrown) std::rethrow_exception(x.delivery.thrown);
+    if (!x.delivery.written && x.reply.behind()) {
       const Sent caught_up = co_await x.reply.flush();
       if (caught_up == Sent::kGone) {
-        x.whole = false;  // what was behind may be its last event
+        x.delivery.whole = false;  // what was behind may be its last event
         break;
       }
       note_written(x, 0);
     }
-    if (!x.written && (call.has_bytes() || call.ended())) {
+    if (!x.delivery.written && (call.has_bytes() || call.ended())) {
       if (call.failed()) co_await note_failure(x);
-      x.written = write_news(x);
+      x.delivery.written = write_news(x);
     }
-    if (x.written) {
-      auto [piece, sent] = *std::exchange(x.written, std::nullopt);
+    if (x.delivery.written) {
+      auto [piece, sent] = *std::exchange(x.delivery.written, std::nullopt);
       if (sent == Sent::kBlocked) sent = co_await x.reply.flush();
       if (piece == Piece::kCutOff) co_return;
       if (sent == Sent::kGone) break;
@@ -129,9 +132,9 @@ Awaitable<void> RequestFlow::stream(Exchange& x) {
 }
 
 // Writes all that has come; once that is with the client's system, note_passed_on().
-RequestFlow::Written RequestFlow::write_news(Exchange& x) {
+Written RequestFlow::write_news(Exchange& x) {
   const Piece piece = take_news(x);
-  return {.piece = piece, .sent = x.reply.write(x.payload, piece)};
+  return {.piece = piece, .sent = x.reply.write(x.delivery.payload, piece)};
 }
 
 // The same with a chunk that no others wait before; false: nothing was written, and the chunk is to
@@ -139,9 +142,9 @@ RequestFlow::Written RequestFlow::write_news(Exchange& x) {
 bool RequestFlow::write_along(Exchange& x, const upstream::ChunkView& chunk) {
   if (!x.reply.write_along(chunk.body)) return false;
   x.record().events += chunk.events;
-  x.taken = chunk.body.size();
-  x.end.note(chunk.body);
-  x.answered = false;
+  x.delivery.taken = chunk.body.size();
+  x.delivery.end.note(chunk.body);
+  x.delivery.closed = false;
   x.settlement.first_byte();
   note_with_client(x);
   return true;
@@ -149,30 +152,31 @@ bool RequestFlow::write_along(Exchange& x, const upstream::ChunkView& chunk) {
 
 void RequestFlow::note_passed_on(Exchange& x) {
   note_with_client(x);
-  x.attempt->call->wrote(x.taken);
+  x.attempt->call->wrote(x.delivery.taken);
 }
 
 void RequestFlow::note_with_client(Exchange& x) {
-  x.whole = x.whole || (x.end.reached() && x.held_end.empty());
+  x.delivery.whole = x.delivery.whole || (x.delivery.end.reached() && x.delivery.held_end.empty());
   note_silence(x);
-  note_written(x, x.taken);
+  note_written(x, x.delivery.taken);
 }
 
 // Moves what came for the call into the payload, with an error event where that is its end.
 Piece RequestFlow::take_news(Exchange& x) {
   upstream::Call& call = *x.attempt->call;
   x.record().events += call.pending_events();
-  call.take(x.payload);
-  x.taken = x.payload.size();
-  if (!x.held_end.empty()) x.payload.append(std::exchange(x.held_end, {}));
-  x.end.note(x.payload.bytes());
-  if (x.tells_making && !x.names) {
-    x.names = std::make_unique<ChunkNames>(names_of(x.payload.bytes()));
+  call.take(x.delivery.payload);
+  x.delivery.taken = x.delivery.payload.size();
+  if (!x.delivery.held_end.empty())
+    x.delivery.payload.append(std::exchange(x.delivery.held_end, {}));
+  x.delivery.end.note(x.delivery.payload.bytes());
+  if (x.delivery.tells_making && !x.delivery.names) {
+    x.delivery.names = std::make_unique<ChunkNames>(names_of(x.delivery.payload.bytes()));
   }
-  if (x.names && x.end.reached() && !call.ended()) hold_end(x);
+  if (x.delivery.names && x.delivery.end.reached() && !call.ended()) hold_end(x);
   const Piece piece = call.ended() ? last_piece(x) : Piece::kMore;
-  x.answered = piece != Piece::kMore;
-  if (x.taken > 0 && piece != Piece::kCutOff) x.settlement.first_byte();
+  x.delivery.closed = piece != Piece::kMore;
+  if (x.delivery.taken > 0 && piece != Piece::kCutOff) x.settlement.first_byte();
   return piece;
 }
 
@@ -181,15 +185,16 @@ Piece RequestFlow::take_news(Exchange& x) {
 // long as the client has not seen it.
 Piece RequestFlow::last_piece(Exchange& x) {
   x.aboard.leave();
-  if (x.whole || (x.attempt->call->failed() && x.end.reached())) return Piece::kLast;
+  if (x.delivery.whole || (x.attempt->call->failed() && x.delivery.end.reached()))
+    return Piece::kLast;
   Failed fault = fault_of_end(x);
-  if (!fault && !x.end.reached()) fault = unended();
+  if (!fault && !x.delivery.end.reached()) fault = unended();
   if (!fault) {
-    if (x.names) add_metadata(x);
+    if (x.delivery.names) add_metadata(x);
     return Piece::kLast;
   }
-  x.payload.drop_last(x.end.bytes());
-  x.payload.append(broken(x, *fault));
+  x.delivery.payload.drop_last(x.delivery.end.bytes());
+  x.delivery.payload.append(broken(x, *fault));
   note_tokens(x, x.attempt->call->seen());
   x.settlement.failed(*fault);
   return Piece::kCutOff;
@@ -197,41 +202,44 @@ Piece RequestFlow::last_piece(Exchange& x) {
 
 // The last event waits for what the replica's last word says of the answer.
 void RequestFlow::hold_end(Exchange& x) {
-  x.held_end = x.payload.bytes().substr(x.payload.size() - x.end.bytes());
-  x.payload.drop_last(x.held_end.size());
+  x.delivery.held_end =
+      x.delivery.payload.bytes().substr(x.delivery.payload.size() - x.delivery.end.bytes());
+  x.delivery.payload.drop_last(x.delivery.held_end.size());
 }
 
 // Before the last event, which this piece ends with.
 void RequestFlow::add_metadata(Exchange& x) {
-  const std::string last(x.payload.bytes().substr(x.payload.size() - x.end.bytes()));
+  const std::string last(
+      x.delivery.payload.bytes().substr(x.delivery.payload.size() - x.delivery.end.bytes()));
   const RequestRecord& record = x.record();
   const upstream::Head& head = x.attempt->call->head();
   const upstream::Usage usage = x.attempt->call->outcome().usage.value_or(upstream::Usage());
   const std::string version = backend_version(x);
-  x.payload.drop_last(last.size());
-  x.payload.append(metadata_event(*x.names, {.trace_id = record.trace_id,
-                                             .backend = record.deployment,
-                                             .replica = record.replica,
-                                             .backend_version = version,
-                                             .model_version = head.model_version,
-                                             .adapter_version = record.adapter,
-                                             .degraded = record.degraded,
-                                             .trimmed_messages = head.trimmed_messages,
-                                             .trimmed_tokens = head.trimmed_tokens,
-                                             .queue = x.queue_wait,
-                                             .estimated_wait = x.estimated_wait,
-                                             .ttft = record.ttft.value_or(x.settlement.age()),
-                                             .total = x.settlement.age(),
-                                             .prompt_tokens = usage.prompt_tokens,
-                                             .completion_tokens = usage.completion_tokens,
-                                             .cached_tokens = usage.cached_tokens,
-                                             .attempts = record.attempts}));
-  x.payload.append(last);
+  x.delivery.payload.drop_last(last.size());
+  x.delivery.payload.append(
+      metadata_event(*x.delivery.names, {.trace_id = record.trace_id,
+                                         .backend = record.deployment,
+                                         .replica = record.replica,
+                                         .backend_version = version,
+                                         .model_version = head.model_version,
+                                         .adapter_version = record.adapter,
+                                         .degraded = record.degraded,
+                                         .trimmed_messages = head.trimmed_messages,
+                                         .trimmed_tokens = head.trimmed_tokens,
+                                         .queue = x.queue_wait,
+                                         .estimated_wait = x.estimated_wait,
+                                         .ttft = record.ttft.value_or(x.settlement.age()),
+                                         .total = x.settlement.age(),
+                                         .prompt_tokens = usage.prompt_tokens,
+                                         .completion_tokens = usage.completion_tokens,
+                                         .cached_tokens = usage.cached_tokens,
+                                         .attempts = record.attempts}));
+  x.delivery.payload.append(last);
 }
 
 // How long the client of a stream had nothing to read, by the timers' clock.
 void RequestFlow::note_silence(Exchange& x) {
-  const auto since = parts_.timers.now() - x.last_heard;
+  const auto since = parts_.timers.now() - x.delivery.last_heard;
   x.record().silence = std::max<std::chrono::nanoseconds>(x.record().silence, since);
 }
 

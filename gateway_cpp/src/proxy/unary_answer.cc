@@ -68,8 +68,8 @@ Awaitable<RequestFlow::Delivered> RequestFlow::unary(Exchange& x) {
 // Adds what has come to the answer; false: there is no room for it yet.
 bool RequestFlow::take_all(Exchange& x, HeldAnswer& answer) {
   if (x.attempt->call->has_bytes()) {
-    x.attempt->call->take(x.payload);
-    answer.add(x.payload);
+    x.attempt->call->take(x.delivery.payload);
+    answer.add(x.delivery.payload);
   }
   return answer.find_room();
 }
@@ -86,7 +86,7 @@ Awaitable<RequestFlow::Failed> RequestFlow::collect(Exchange& x, HeldAnswer& ans
       if (!has_room) no = co_await make_room(x, answer);
       if (no) co_return no;
       call.wrote(taken);
-      x.last_heard = parts_.timers.now();
+      x.delivery.last_heard = parts_.timers.now();
       continue;
     }
     if (call.ended()) break;
@@ -119,7 +119,7 @@ AnswerHead RequestFlow::begin_whole(Exchange& x) {
   const upstream::Head& told = x.attempt->call->head();
   x.record().status = told.status != 0 ? told.status : 200;
   x.settlement.first_byte();
-  x.answered = true;
+  x.delivery.closed = true;
   const std::string_view type = told.content_type;
   return head_of(x, x.record().status, type.empty() ? kJson : type);
 }

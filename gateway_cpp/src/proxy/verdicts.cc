@@ -136,7 +136,7 @@ base::Error RequestFlow::deadline_error(Exchange& x) {
   const bool begun = x.attempt->call->has_head() || x.attempt->call->has_bytes();
   return base::make_error(
       base::Kind::kDeadlineExceeded,
-      begun ? "the replica sent nothing for " + since(x.last_heard, parts_.timers.now()) +
+      begun ? "the replica sent nothing for " + since(x.delivery.last_heard, parts_.timers.now()) +
                   " ms, and the answer is not complete. Send the request again."
             : "no replica began to answer within " + since(x.sent, parts_.clock.steady_now()) +
                   " ms. Send the request again later.");
