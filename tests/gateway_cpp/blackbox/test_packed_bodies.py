@@ -164,7 +164,7 @@ async def test_bombs_wait_for_the_budget_and_give_it_back(start: Start) -> None:
     system = await start(
         *("--body-budget-bytes", str(4 * MIB)),
         *("--body-limit-bytes", str(2 * MIB)),
-        *("--body-timeout-ms", "5000"),
+        *("--body-timeout-ms", "20000"),
     )
     data = bomb(16 * MIB)
     answers = await asyncio.gather(*(system.ask(packed(data=data)) for _ in range(12)))
