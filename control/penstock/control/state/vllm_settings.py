@@ -148,6 +148,7 @@ KNOWN = (
     "kv_sharing_fast_prefill",
     "kv_transfer_config",
     "language_model_only",
+    "large_body_kib",
     "limit_mm_per_prompt",
     "linear_backend",
     "load_format",

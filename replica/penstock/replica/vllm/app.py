@@ -29,14 +29,17 @@ from penstock.replica.vllm import (
     marks,
     messages,
     responses,
+    token_answers,
 )
 from penstock.replica.vllm.asgi import App
+from penstock.replica.vllm.aside import Aside
 from penstock.replica.vllm.client import TappedLLM
 from penstock.replica.vllm.controls import NotOffered, take_over
 from penstock.replica.vllm.fail_fast import stop_at_first_errors
 from penstock.replica.vllm.handlers import keep_errors
 from penstock.replica.vllm.limits import Capacity
 from penstock.replica.vllm.models import CallModels, call_models
+from penstock.replica.vllm.reading import ReadAside, prepare
 from penstock.replica.vllm.tap import CURRENT, CallTap
 from penstock.replica.vllm.tokenizing import Forgetting, tokenize_in_turns
 from penstock.replica.vllm.trims import trim_conversations
@@ -68,8 +71,8 @@ class Made:
     endpoints: tuple[str, ...]
 
 
-async def make_app(llm: TappedLLM, args: Namespace) -> Made:
-    """vLLM's app for an engine that is up."""
+async def make_app(llm: TappedLLM, args: Namespace, aside: Aside) -> Made:
+    """vLLM's app for an engine that is up; what it does for large requests it does aside."""
     tasks = await llm.get_supported_tasks()
     app = build_app(args, tasks, llm.model_config)
     with call_models():
@@ -81,16 +84,20 @@ async def make_app(llm: TappedLLM, args: Namespace) -> Made:
     chat.let_tools_be_allowed(app.router)
     if getattr(app.state, "openai_serving_responses", None) is not None:
         responses.count_inputs(app.router, app.state.openai_serving_responses)
+    token_answers.write_aside(app.router, app.state.serving_tokenization, aside)
     served = endpoints.served(app.state, {getattr(route, "path", "") for route in app.routes})
-    stop_at_first_errors(app.routes, {endpoints.ENDPOINTS[name].path for name in served})
+    paths = {endpoints.ENDPOINTS[name].path for name in served}
+    stop_at_first_errors(app.routes, paths)
+    makers = prepare(app.routes, paths)
     turns = tokenize_in_turns(llm.renderer)
     trim_conversations(llm.renderer)
     capacity = _capacity(llm)
     if "/v1/messages" in served and not capacity.reasons:
         log.info("`thinking` of /v1/messages is left out: the model has no reasoning_parser")
-    control(app.state, served, capacity)
+    control(app.state, served, capacity, aside)
     keep_errors(app)
-    app.add_middleware(Forgetting, turns=turns)
+    app.add_middleware(ReadAside, aside=aside, makers=makers)
+    app.add_middleware(Forgetting, turns=(turns, aside.turns))
     return Made(app, app.state.openai_serving_models, served)
 
 
@@ -114,37 +121,37 @@ def _capacity(llm: TappedLLM) -> Capacity:
     return Capacity(config.scheduler_config.max_num_seqs, model.max_model_len, width, reasons)
 
 
-def control(state: Any, served: tuple[str, ...], capacity: Capacity) -> None:
+def control(state: Any, served: tuple[str, ...], capacity: Capacity, aside: Aside) -> None:
     """Has everything that gets a request of these endpoints get it with the call's controls."""
     rows = [endpoints.ENDPOINTS[name] for name in served]
     for place, method in {(row.place, one) for row in rows for one in row.methods}:
         serving = getattr(state, place)
         create, row = getattr(serving, method), (place, method)
         ends = partial(_ENDS[row], serving) if row in _ENDS else None
-        setattr(serving, method, _controlled(create, capacity, _MENDS.get(row), ends))
+        checked = _Checked(capacity, ends)
+        setattr(serving, method, _controlled(create, checked, aside, _MENDS.get(row)))
     for place in {row.place for row in rows if not row.methods}:
-        setattr(state, place, _controlled(getattr(state, place), capacity))
+        setattr(state, place, _controlled(getattr(state, place), _Checked(capacity), aside))
 
 
-def _controlled(
-    create: Create, capacity: Capacity, mend: Mend | None = None, ends: marks.Ends | None = None
-) -> Create:
-    """`create`, with the engine controls of the request set from the call."""
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """Sets the engine controls of a request from its call, and looks at what it asks for."""
 
-    async def controlled(request: Any, raw_request: Any = None) -> Any:
-        tap = CURRENT.get()
-        if tap is None:
-            return await create(request, raw_request)
+    capacity: Capacity
+    ends: marks.Ends | None = None
+
+    def __call__(self, request: Any, tap: CallTap) -> None:
         if not tap.parsed:
             # The client's own request, of which vLLM may make another one for the next method.
             tap.grammar_field = costs.grammar_field(request)
             tap.echoed = responses.echoed(request)
             marks.take_off(request)
             if tap.call.trim:
-                tap.pinned = marks.pinned(request, tap.call.body, ends)
+                tap.pinned = marks.pinned(request, tap.call.body, self.ends)
         tap.parsed = True
         try:
-            take_over(request, tap.call, capacity)
+            take_over(request, tap.call, self.capacity)
             if endpoints.ENDPOINTS[tap.call.path].numbers:
                 tap.most_numbers = limits.most_numbers(request)
         except NotOffered as error:
@@ -152,6 +159,18 @@ def _controlled(
         if failed := budgets.completion_refusal(request, tap.call):
             tap.refused = failed
             raise VLLMValidationError(failed.message, parameter=failed.param)
+
+
+def _controlled(
+    create: Create, checked: _Checked, aside: Aside, mend: Mend | None = None
+) -> Create:
+    """`create`, of requests that were checked."""
+
+    async def controlled(request: Any, raw_request: Any = None) -> Any:
+        tap = CURRENT.get()
+        if tap is None:
+            return await create(request, raw_request)
+        await aside.run(checked, request, tap)
         try:
             answer = await create(request, raw_request)
         except MemoryError:

@@ -1,8 +1,9 @@
 """Engine settings "key=value" to vLLM's command line.
 
-Keys are vLLM's own flags without dashes in front ("max_model_len"), and two of our own for CPU
-machines: `cpu_kvcache_gib` and `cpu_threads`. What the replica decides itself is refused, and so
-is a flag that vLLM does not have: `CannotLoad` names it. Pure: `launch.py` brings vLLM's options.
+Keys are vLLM's own flags without dashes in front ("max_model_len"), and some of our own: for CPU
+machines `cpu_kvcache_gib` and `cpu_threads`, and `large_body_kib`. What the replica decides itself
+is refused, and so is a flag that vLLM does not have: `CannotLoad` names it. Pure: `launch.py`
+brings vLLM's options.
 """
 
 from __future__ import annotations
@@ -90,6 +91,7 @@ short name "uni" into "mp", which costs a second process and some 5 s of start."
 
 _LORA_RANKS: Final = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 _LORA_RANK: Final = 16  # where nobody says
+_KIB: Final = 1 << 10
 _GIB: Final = 1 << 30
 _CPU_MODEL_LEN: Final = 8192
 
@@ -104,10 +106,12 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class OwnSettings:
-    """The settings that are ours: KV cache of a CPU engine in bytes; its threads, 0: not said."""
+    """The settings that are ours: KV cache of a CPU engine in bytes; its threads, 0: not said; how
+    many bytes of a body are read on the loop."""
 
     kv_cache_bytes: int = _GIB
     threads: int = 0
+    large_body_bytes: int = 16 * _KIB
     untested_vllm: bool = False
 
 
@@ -128,8 +132,12 @@ class Circumstances:
 def own_settings(engine_args: Mapping[str, str]) -> OwnSettings:
     """The settings of our own in `engine_args`. Raises `CannotLoad` for bad values."""
     gib = _number(engine_args, "cpu_kvcache_gib", 1.0)
-    untested = _truth("untested_vllm", engine_args.get("untested_vllm", "false"))
-    return OwnSettings(int(gib * _GIB), int(_number(engine_args, "cpu_threads", 0)), untested)
+    return OwnSettings(
+        kv_cache_bytes=int(gib * _GIB),
+        threads=int(_number(engine_args, "cpu_threads", 0)),
+        large_body_bytes=int(_number(engine_args, "large_body_kib", 16) * _KIB),
+        untested_vllm=_truth("untested_vllm", engine_args.get("untested_vllm", "false")),
+    )
 
 
 def check_early(engine_args: Mapping[str, str], *, allow_model_code: bool) -> None:
@@ -257,7 +265,7 @@ def _number(engine_args: Mapping[str, str], key: str, default: float) -> float:
     return number
 
 
-OWN_KEYS: Final = frozenset(("cpu_kvcache_gib", "cpu_threads", "untested_vllm"))
+OWN_KEYS: Final = frozenset(("cpu_kvcache_gib", "cpu_threads", "large_body_kib", "untested_vllm"))
 """Settings of our own among vLLM's."""
 
 __all__ = [

@@ -35,8 +35,9 @@ from penstock.replica.vllm import causes, checks, collector, elements, environme
 from penstock.replica.vllm.adapter_files import shapes_of
 from penstock.replica.vllm.adapters import VllmWeights
 from penstock.replica.vllm.answering import answer
-from penstock.replica.vllm.arguments import check_early
+from penstock.replica.vllm.arguments import check_early, own_settings
 from penstock.replica.vllm.asgi import App
+from penstock.replica.vllm.aside import Aside
 from penstock.replica.vllm.endpoints import ENDPOINTS
 from penstock.replica.vllm.launch import Launched, Launcher, Order
 from penstock.replica.vllm.preload import ForkedEngine
@@ -209,8 +210,9 @@ class VllmEngine:
             from penstock.replica.vllm.app import make_app
 
         await launched.llm.reset_mm_cache()
+        aside = Aside(own_settings(self._engine_args).large_body_bytes)
         try:
-            made = await make_app(launched.llm, launched.args)
+            made = await make_app(launched.llm, launched.args, aside)
         except Exception as error:  # with an engine that is up, only the settings can be to blame
             if self._launched().dead():
                 raise

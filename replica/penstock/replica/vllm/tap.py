@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn
 
 from penstock.replica.engine import Call, Failed, Finished, Head, TokenGroup, Usage
 from penstock.replica.vllm import errors
-from penstock.replica.vllm.turns import Room
+from penstock.replica.vllm.turns import Owner, Room
 
 log = logging.getLogger(__name__)
 
@@ -28,9 +28,10 @@ class CallTap:
     """The figures of one call, growing as its outputs pass. One asyncio loop, no locks.
 
     `hung_up`: the client left, so an abort is expected. `lost`: the engine dropped the call, and
-    whatever the serving layer makes of that is not an answer. `parsed`: vLLM has made its request
-    of the body. `grammar_field`: the field of that which binds the answer. `refused`: what the
-    serving layer met, and where it answers with an error, why.
+    whatever the serving layer makes of that is not an answer. `made`: vLLM's request of the body,
+    where it was made ahead. `parsed`: vLLM has its request. `grammar_field`: the field of that
+    which binds the answer. `refused`: what the serving layer met, and where it answers with an
+    error, why.
     `pinned`: messages that stay where the call is trimmed, as `marks.pinned` tells them. `trimmed`:
     how many messages went, and how many tokens the prompt has fewer for it.
     `echoed`: fields of the request that its answer repeats, where vLLM's does not.
@@ -41,6 +42,7 @@ class CallTap:
         self.call = call
         self.hung_up = False
         self.lost: Failed | None = None
+        self.made: Any = None
         self.parsed = False
         self.grammar_field = ""
         self.refused: Failed | None = None
@@ -242,4 +244,11 @@ def _group_of(choice: int, part: Any) -> TokenGroup:
 CURRENT: Final[ContextVar[CallTap | None]] = ContextVar("penstock_call", default=None)
 """The call on whose behalf this code runs; None outside any."""
 
-__all__ = ["CURRENT", "CallTap", "RequestDropped"]
+
+def owner() -> Owner:
+    """On whose behalf it runs, for who takes turns."""
+    tap = CURRENT.get()
+    return ("", None) if tap is None else (tap.call.tenant, tap)
+
+
+__all__ = ["CURRENT", "CallTap", "RequestDropped", "owner"]

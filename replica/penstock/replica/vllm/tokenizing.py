@@ -9,13 +9,13 @@ truncate_prompt_tokens, return_token_offsets}`; how transformers' fast tokenizer
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable
 from itertools import takewhile
 from typing import Any
 
 from penstock.replica.vllm.asgi import App, Message
 from penstock.replica.vllm.pieces import PIECE, Tokens, tokens_of
-from penstock.replica.vllm.tap import CURRENT
+from penstock.replica.vllm.tap import CURRENT, owner
 from penstock.replica.vllm.turns import Turns
 
 Tokenize = Callable[[Any, Any], Awaitable[Any]]
@@ -25,16 +25,11 @@ def tokenize_in_turns(renderer: Any) -> Turns:
     """Lets tenants, and the calls of each, take turns at the threads that tokenize; a long text
     takes many."""
     swappable = renderer._executor
-    turns = Turns(swappable._inner, _owner, swappable._max_workers)
+    turns = Turns(swappable._inner, owner, swappable._max_workers)
     swappable._inner = turns
     if renderer._can_produce_offsets():
         renderer._tokenize_prompt_async = _in_pieces(renderer, renderer._tokenize_prompt_async)
     return turns
-
-
-def _owner() -> tuple[str, Hashable]:
-    tap = CURRENT.get()
-    return ("", None) if tap is None else (tap.call.tenant, tap)
 
 
 def _in_pieces(renderer: Any, at_once: Tokenize) -> Tokenize:
@@ -96,7 +91,7 @@ def _kept(made: Tokens, most: int | None, *, left: bool) -> list[int]:
 class Forgetting:
     """The app, leaving nothing of a call with those threads when it has answered it."""
 
-    def __init__(self, app: App, turns: Turns) -> None:
+    def __init__(self, app: App, turns: tuple[Turns, ...]) -> None:
         self._app = app
         self._turns = turns
 
@@ -105,7 +100,8 @@ class Forgetting:
             await self._app(scope, receive, send)
         finally:
             if (tap := CURRENT.get()) is not None:
-                self._turns.forget(tap)
+                for turns in self._turns:
+                    turns.forget(tap)
 
 
 __all__ = ["Forgetting", "tokenize_in_turns"]

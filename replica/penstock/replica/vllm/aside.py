@@ -1,0 +1,47 @@
+"""Work for large requests, done beside the loop that answers everybody: reading them, measuring
+them, writing what comes of them.
+
+One thread for all of it, since all of it holds Python's lock: tenants take turns at it, and the
+calls of each. The loop has the lock again when it wants it, as soon as the thread is between two
+steps of Python; what runs long inside one call of C (JSON, pydantic) has to be cut for that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
+from typing import TypeVar
+
+from penstock.replica.vllm.tap import CURRENT, owner
+from penstock.replica.vllm.turns import Turns
+
+T = TypeVar("T")
+
+
+class Aside:
+    """The thread. `large`: bytes of a body from which on a call's work is done there."""
+
+    def __init__(self, large: int) -> None:
+        self._large = large
+        self.turns = Turns(ThreadPoolExecutor(1, "large-requests"), owner, 1)
+
+    def takes_call(self) -> bool:
+        """Whether the current call is a large one."""
+        tap = CURRENT.get()
+        return tap is not None and len(tap.call.body) > self._large
+
+    async def run(self, work: Callable[..., T], *args: object) -> T:
+        """The work's result; of a small call it is done here and now."""
+        return await self.surely(work, *args) if self.takes_call() else work(*args)
+
+    async def surely(self, work: Callable[..., T], *args: object) -> T:
+        """The same of a call of any size."""
+        # The work knows the call that it is done for.
+        run: Callable[[], T] = partial(copy_context().run, work, *args)
+        return await asyncio.get_running_loop().run_in_executor(self.turns, run)
+
+
+__all__ = ["Aside"]
