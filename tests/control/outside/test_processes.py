@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -90,6 +90,20 @@ async def test_terminate_reaches_the_process_and_not_its_child(log: Path) -> Non
     await until(
         lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE, "the child's end"
     )
+
+
+@pytest.mark.parametrize("ask", [RunningProcess.terminate, RunningProcess.interrupt])
+async def test_a_stopped_process_goes_on_to_hear_that_it_is_to_end(
+    log: Path, ask: Callable[[RunningProcess], None]
+) -> None:
+    process = await start(
+        log, f"import signal; signal.signal(signal.SIGINT, signal.SIG_DFL); {IDLE}"
+    )
+    await until(lambda: psutil.Process(process.pid).status() == "sleeping", "it waits")
+    os.kill(process.pid, signal.SIGSTOP)
+    await until(lambda: psutil.Process(process.pid).status() == "stopped", "it is stopped")
+    ask(process)
+    assert await process.wait() in (-signal.SIGTERM, -signal.SIGINT)
 
 
 async def test_a_process_leads_a_session_of_its_own(log: Path) -> None:

@@ -68,11 +68,11 @@ class RunningProcess:
 
     def terminate(self) -> None:
         """Asks the process, not its group, to stop. Asking the dead does nothing."""
-        self._signal(signal.SIGTERM)
+        self._ask(signal.SIGTERM)
 
     def interrupt(self) -> None:
         """Asks the process, not its group, to stop with all that it has started."""
-        self._signal(signal.SIGINT)
+        self._ask(signal.SIGINT)
 
     def kill(self) -> None:
         """Ends the process at once, and leaves its group alone."""
@@ -82,6 +82,11 @@ class RunningProcess:
         """Ends the process and all it started, also when it is dead itself and they are not."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
+
+    def _ask(self, number: signal.Signals) -> None:
+        """One that was stopped goes on, or it would not hear of it."""
+        self._signal(number)
+        self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> None:
         if self._pidfd >= 0:
