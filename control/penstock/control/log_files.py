@@ -34,7 +34,7 @@ def opened(path: Path) -> BinaryIO:
     except OSError:
         return Path(os.devnull).open("ab")
     with suppress(OSError):  # a file system without locks: its age tells as well
-        fcntl.flock(log, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(log, fcntl.LOCK_SH)  # `sweep` holds it for a moment at most
     return log
 
 
