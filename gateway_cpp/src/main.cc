@@ -174,7 +174,7 @@ Gateway::Gateway(const base::GatewayConfig& config, const base::Address& address
                     clock_, log_),
       reports_(
           config_.id, head_, clock_, [this](auto& report) { fill_report(report); },
-          [this](const auto& reply) { control_plane::hear_day(reply, usage_.day()); }) {
+          [this](const auto& reply) { control_plane::hear_usage(reply, usage_); }) {
   if (credentials) tls_.emplace(config_, std::move(credentials), clock_, log_, aside_);
   on_signal();
   on_hangup();
@@ -350,7 +350,7 @@ void Gateway::fill_report(v1::GatewayReport& report) {
   control_plane::add_deployments(metrics_.totals(), report);
   control_plane::add_standings(*routes_.current(), *dispatchers_.current(), report);
   report.set_instance(instance_);
-  control_plane::add_usage(usage_.totals(), report);
+  control_plane::add_usage(usage_, report);
   control_plane::add_streams(*tenants_.current(), report);
 }
 

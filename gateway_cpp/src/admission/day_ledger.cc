@@ -1,11 +1,94 @@
 #include "admission/day_ledger.h"
 
+#include <algorithm>
 #include <chrono>
 
+#include "base/date_text.h"
+
 namespace penstock::admission {
+namespace {
+
+using std::chrono::milliseconds;
+
+// What requests under way have reserved may come back as soon as one of them ends.
+constexpr std::chrono::seconds kUnderWay{1};
+
+std::uint64_t less_or_none(std::uint64_t from, std::uint64_t what) {
+  return from - std::min(from, what);
+}
+
+DayAmount amount_of(const UsageCounts& counts) { return {counts.tokens(), counts.cost_nanousd}; }
+
+// One limit, and how it stands.
+struct Line {
+  std::string_view unit;
+  std::uint64_t limit;
+  std::uint64_t used;
+  std::uint64_t reserved;
+  std::uint64_t estimate;
+};
+
+std::string amount_text(const Line& line, std::uint64_t amount) {
+  return std::to_string(amount) + " " + std::string(line.unit);
+}
+
+std::string reckoned(const Line& line) {
+  return "this request is reckoned at " + amount_text(line, line.estimate);
+}
+
+std::optional<Refusal> refuses(const Line& line, base::WallTime ends_at, base::WallTime now) {
+  if (line.limit == 0) return std::nullopt;
+  const std::string limit = std::to_string(line.limit);
+  if (line.used + line.estimate > line.limit) {
+    return Refusal{DropReason::kQuota, std::chrono::ceil<milliseconds>(ends_at - now),
+                   std::to_string(less_or_none(line.limit, line.used)) + " of " + limit + " " +
+                       std::string(line.unit) + " a day are left, and " + reckoned(line) +
+                       "; the next day begins at " + base::date_text(ends_at)};
+  }
+  if (line.used + line.reserved + line.estimate > line.limit) {
+    return Refusal{DropReason::kRateLimited, kUnderWay,
+                   limit + " " + std::string(line.unit) + " a day, of which " +
+                       std::to_string(line.used) + " are used and " +
+                       std::to_string(line.reserved) + " reserved for requests under way, and " +
+                       reckoned(line)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+DayAmount& DayAmount::operator+=(const DayAmount& more) {
+  tokens += more.tokens;
+  nanousd += more.nanousd;
+  return *this;
+}
+
+DayAmount DayAmount::less(const DayAmount& other) const {
+  return {less_or_none(tokens, other.tokens), less_or_none(nanousd, other.nanousd)};
+}
+
+DayReservation::DayReservation(DayReservation&& other) noexcept
+    : ledger_(std::exchange(other.ledger_, nullptr)),
+      of_(std::move(other.of_)),
+      amount_(other.amount_) {}
+
+DayReservation& DayReservation::operator=(DayReservation&& other) noexcept {
+  if (this != &other) {
+    settle({});
+    ledger_ = std::exchange(other.ledger_, nullptr);
+    of_ = std::move(other.of_);
+    amount_ = other.amount_;
+  }
+  return *this;
+}
+
+void DayReservation::settle(const DayAmount& cost) {
+  if (ledger_ != nullptr) std::exchange(ledger_, nullptr)->settled(of_, amount_, cost);
+}
 
 void DayLedger::hear(const DayNews& news) {
   const std::lock_guard lock(mutex_);
+  if (news.ends_at < ends_at_) return;  // of a day that is over here
   if (news.whole || news.ends_at != ends_at_) tenants_.clear();
   as_of_ = news.as_of;
   ends_at_ = news.ends_at;
@@ -16,6 +99,40 @@ void DayLedger::hear(const DayNews& news) {
     tenant.sum += told.counts;
     key = told.counts;
   }
+  if (news.whole) {
+    for (auto& [of, holding] : holdings_) holding.others = {};
+  }
+  for (const DayShare& share : news.shares) {
+    Holding& holding = holdings_[share.of];
+    if (share.used) holding.in_sums = *share.used;
+    holding.others = share.reserved;
+  }
+}
+
+std::variant<DayReservation, Refusal> DayLedger::reserve(const DayHolder& of,
+                                                         const DayAmount& limits,
+                                                         const DayAmount& estimate,
+                                                         base::WallTime now) {
+  const std::lock_guard lock(mutex_);
+  if (now >= ends_at_) begin_day(now);
+  const DayAmount used = used_by(of);
+  const DayAmount reserved = reserved_by(of);
+  if (auto no = refuses({"tokens", limits.tokens, used.tokens, reserved.tokens, estimate.tokens},
+                        ends_at_, now)) {
+    return *std::move(no);
+  }
+  holdings_[of].reserved += estimate;
+  return DayReservation(*this, of, estimate);
+}
+
+std::vector<DayHold> DayLedger::holds() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<DayHold> found;
+  for (const auto& [of, holding] : holdings_) {
+    if (holding.used == holding.in_sums && !holding.reserved) continue;
+    found.push_back({of, holding.used, holding.reserved});
+  }
+  return found;
 }
 
 DayStanding DayLedger::standing(std::string_view tenant, std::string_view key_id,
@@ -25,13 +142,56 @@ DayStanding DayLedger::standing(std::string_view tenant, std::string_view key_id
     const auto today = std::chrono::floor<std::chrono::days>(now);
     return {.as_of = as_of_, .ends_at = today + std::chrono::days(1), .key = {}, .tenant = {}};
   }
-  DayStanding found{.as_of = as_of_, .ends_at = ends_at_, .key = {}, .tenant = {}};
-  const auto known = tenants_.find(tenant);
-  if (known == tenants_.end()) return found;
-  found.tenant = known->second.sum;
-  const auto key = known->second.keys.find(key_id);
-  if (key != known->second.keys.end()) found.key = key->second;
+  const DayHolder all{std::string(tenant), {}};
+  const DayHolder one{std::string(tenant), std::string(key_id)};
+  DayStanding found{.as_of = as_of_,
+                    .ends_at = ends_at_,
+                    .key = sum_of(tenant, key_id),
+                    .tenant = sum_of(tenant, {}),
+                    .key_taken = used_by(one),
+                    .tenant_taken = used_by(all)};
+  found.key_taken += reserved_by(one);
+  found.tenant_taken += reserved_by(all);
   return found;
+}
+
+void DayLedger::settled(const DayHolder& of, const DayAmount& reserved, const DayAmount& cost) {
+  const std::lock_guard lock(mutex_);
+  Holding& holding = holdings_[of];
+  holding.reserved = holding.reserved.less(reserved);
+  holding.used += cost;
+}
+
+// What was used until now is the day before's.
+void DayLedger::begin_day(base::WallTime now) {
+  tenants_.clear();
+  for (auto& [of, holding] : holdings_) holding.in_sums = holding.used;
+  ends_at_ = std::chrono::floor<std::chrono::days>(now) + std::chrono::days(1);
+}
+
+// `key_id` empty: of all of them.
+UsageCounts DayLedger::sum_of(std::string_view tenant, std::string_view key_id) const {
+  const auto known = tenants_.find(tenant);
+  if (known == tenants_.end()) return {};
+  if (key_id.empty()) return known->second.sum;
+  const auto key = known->second.keys.find(key_id);
+  return key == known->second.keys.end() ? UsageCounts{} : key->second;
+}
+
+DayAmount DayLedger::used_by(const DayHolder& of) const {
+  DayAmount used = amount_of(sum_of(of.tenant, of.key_id));
+  const auto holding = holdings_.find(of);
+  if (holding != holdings_.end()) used += holding->second.used.less(holding->second.in_sums);
+  return used;
+}
+
+// Here and elsewhere.
+DayAmount DayLedger::reserved_by(const DayHolder& of) const {
+  const auto holding = holdings_.find(of);
+  if (holding == holdings_.end()) return {};
+  DayAmount reserved = holding->second.reserved;
+  reserved += holding->second.others;
+  return reserved;
 }
 
 }  // namespace penstock::admission

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/date_text.h"
+
 namespace penstock::admission {
 namespace {
 
@@ -23,6 +25,17 @@ Refusal limited(milliseconds in, const std::string& what, std::uint32_t here, st
   std::string detail = std::to_string(here) + " " + what;
   if (here < limit) detail += " in this gateway, its part of " + std::to_string(limit);
   return {DropReason::kRateLimited, retry_in(in), std::move(detail)};
+}
+
+// What the head has said of the day; DayLedger knows sooner, once it has heard what was used.
+std::optional<Refusal> used_up(const TenantLimits& limits, base::WallTime wall) {
+  if (!limits.quota_used_up) return std::nullopt;
+  Refusal refusal{DropReason::kQuota};
+  if (limits.quota_resets_at == base::WallTime{}) return refusal;
+  if (limits.quota_resets_at <= wall) return std::nullopt;
+  refusal.retry_after = std::chrono::ceil<milliseconds>(limits.quota_resets_at - wall);
+  refusal.detail = "the next day begins at " + base::date_text(limits.quota_resets_at);
+  return refusal;
 }
 
 }  // namespace
@@ -132,9 +145,7 @@ std::optional<Refusal> TenantMeter::refuses(std::uint64_t tokens, base::SteadyTi
                      limits_.tokens_per_minute);
     }
   }
-  const bool over = limits_.quota_resets_at != base::WallTime{} && limits_.quota_resets_at <= wall;
-  if (limits_.quota_used_up && !over) return Refusal{DropReason::kQuota};
-  return std::nullopt;
+  return used_up(limits_, wall);
 }
 
 void TenantMeter::settled(std::uint64_t reserved, std::uint64_t true_tokens, base::SteadyTime now) {

@@ -21,6 +21,7 @@
 #include <utility>
 #include <variant>
 
+#include "admission/day_ledger.h"
 #include "admission/decision.h"
 #include "base/clock.h"
 
@@ -33,9 +34,9 @@ struct TenantLimits {
   std::uint32_t max_streams = 0;       // requests under way
   std::uint32_t share_permille = 0;    // of the above, this gateway's; 0: all of it
   std::uint32_t max_streams_here = 0;  // of max_streams, this gateway's; 0: by share_permille
-  std::uint64_t tokens_per_day = 0;
-  bool quota_used_up = false;        // the tokens of the day
-  base::WallTime quota_resets_at{};  // the epoch: not known
+  DayAmount per_day = {};              // DayLedger's
+  bool quota_used_up = false;          // the tokens of the day
+  base::WallTime quota_resets_at{};    // the epoch: not known
   bool operator==(const TenantLimits&) const = default;
 };
 

@@ -12,31 +12,53 @@ void UsageBook::add(std::string_view tenant, std::string_view key_id, std::strin
   const std::lock_guard lock(mutex_);
   auto row = rows_.find(key);
   if (row == rows_.end() && rows_.size() >= kMostRows) {
-    key = View{tenant, {}, {}, {}};
+    key = View{tenant, {}, deployment, {}};
     row = rows_.find(key);
   }
   if (row == rows_.end()) {
     row = rows_
               .emplace(UsageKey{std::string(key.tenant), std::string(key.key_id),
                                 std::string(key.deployment), std::string(key.adapter)},
-                       UsageCounts{})
+                       Row{})
               .first;
   }
-  row->second += more;
+  row->second.counts += more;
+  row->second.changed = next_;
 }
 
 std::vector<UsageRow> UsageBook::totals() const {
   const std::lock_guard lock(mutex_);
   std::vector<UsageRow> rows;
   rows.reserve(rows_.size());
-  for (const auto& [key, counts] : rows_) rows.push_back({key, counts});
+  for (const auto& [key, row] : rows_) rows.push_back({key, row.counts});
   return rows;
+}
+
+UsageNews UsageBook::news() {
+  const std::lock_guard lock(mutex_);
+  UsageNews news{.number = next_++, .rows = {}};
+  for (const auto& [key, row] : rows_) {
+    if (row.changed > stored_) news.rows.push_back({key, row.counts});
+  }
+  return news;
+}
+
+// A report before the one with all rows says nothing of those that it had not.
+void UsageBook::stored(std::uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  if (number >= all_from_ && number < next_) stored_ = number;
+}
+
+void UsageBook::tell_all() {
+  const std::lock_guard lock(mutex_);
+  stored_ = 0;
+  all_from_ = next_;
 }
 
 std::map<std::string, UsageCounts> UsageBook::by_tenant() const {
   const std::lock_guard lock(mutex_);
   std::map<std::string, UsageCounts> sums;
-  for (const auto& [key, counts] : rows_) sums[key.tenant] += counts;
+  for (const auto& [key, row] : rows_) sums[key.tenant] += row.counts;
   return sums;
 }
 

@@ -1,9 +1,12 @@
 // What each key of a tenant cost on each model since this process began; the head makes days of it.
 // Any thread; a short lock for each call.
 //
-// Bounded: past kMostRows, what has no row of its own yet is counted in one row of its tenant
-// without key, deployment and adapter, so that a tenant's sum stays right. Tenants are bounded by
-// the snapshots that name them.
+// Bounded: past kMostRows, what has no row of its own yet is counted in one row of its tenant and
+// deployment without key and adapter, so that the sums of both stay right. They are bounded by the
+// snapshots that name them.
+//
+// The head is told the rows that it has not stored yet: it says which report was stored last, and
+// all rows go to a head that begins to listen.
 #pragma once
 
 #include <cstddef>
@@ -32,6 +35,12 @@ struct UsageRow {
   UsageCounts counts;
 };
 
+// What one report has.
+struct UsageNews {
+  std::uint64_t number = 0;  // from 1
+  std::vector<UsageRow> rows;
+};
+
 class UsageBook {
  public:
   static constexpr std::size_t kMostRows = 10'000;
@@ -39,6 +48,12 @@ class UsageBook {
   void add(std::string_view tenant, std::string_view key_id, std::string_view deployment,
            std::string_view adapter, const UsageCounts& more);
   std::vector<UsageRow> totals() const;  // since the book began, sorted
+  // The next report: rows that have changed since the one that was stored last.
+  UsageNews news();
+  // The head has stored the report of this number.
+  void stored(std::uint64_t number);
+  // The head may be another one: the next report has all rows.
+  void tell_all();
   std::map<std::string, UsageCounts> by_tenant() const;
 
   // Of today, with what other gateways counted.
@@ -61,8 +76,16 @@ class UsageBook {
     }
   };
 
-  mutable std::mutex mutex_;  // guards rows_
-  std::map<UsageKey, UsageCounts, Before> rows_;
+  struct Row {
+    UsageCounts counts;
+    std::uint64_t changed = 0;  // the first report that has it so
+  };
+
+  mutable std::mutex mutex_;  // guards all below
+  std::map<UsageKey, Row, Before> rows_;
+  std::uint64_t next_ = 1;      // report
+  std::uint64_t stored_ = 0;    // report
+  std::uint64_t all_from_ = 0;  // the report that has, or will have, all rows
   DayLedger day_;
 };
 

@@ -27,7 +27,7 @@ admission::TenantLimits limits_from(const penstock::v1::Tenant& wire) {
           .max_streams = wire.max_streams(),
           .share_permille = wire.share_permille(),
           .max_streams_here = wire.max_streams_here(),
-          .tokens_per_day = wire.tokens_per_day(),
+          .per_day = {.tokens = wire.tokens_per_day()},
           .quota_used_up = wire.quota_used_up(),
           .quota_resets_at = from_ms(wire.quota_resets_at_ms())};
 }

@@ -1,13 +1,14 @@
 #include "control_plane/usage_codec.h"
 
 #include <chrono>
+#include <span>
 
 namespace penstock::control_plane {
 namespace {
 
 base::WallTime from_ms(std::int64_t ms) { return base::WallTime(std::chrono::milliseconds(ms)); }
 
-admission::UsageCounts counts_of(const penstock::v1::UsageReport& row) {
+admission::UsageCounts counts_of(const v1::UsageReport& row) {
   return {.requests = row.requests(),
           .rejected = row.rejected(),
           .prompt_tokens = row.prompt_tokens(),
@@ -16,11 +17,17 @@ admission::UsageCounts counts_of(const penstock::v1::UsageReport& row) {
           .cost_nanousd = row.cost_nanousd()};
 }
 
-}  // namespace
+admission::DayShare share_of(const v1::DayHold& hold) {
+  admission::DayShare share{.of = {hold.tenant(), hold.key_id()},
+                            .used = {},
+                            .reserved = {hold.reserved_tokens(), hold.reserved_nanousd()}};
+  if (hold.has_used_tokens()) share.used = {hold.used_tokens(), hold.used_nanousd()};
+  return share;
+}
 
-void add_usage(std::span<const admission::UsageRow> rows, penstock::v1::GatewayReport& report) {
+void add_rows(std::span<const admission::UsageRow> rows, v1::GatewayReport& report) {
   for (const admission::UsageRow& row : rows) {
-    penstock::v1::UsageReport& out = *report.add_usage();
+    v1::UsageReport& out = *report.add_usage();
     out.set_tenant(row.key.tenant);
     out.set_key_id(row.key.key_id);
     out.set_deployment(row.key.deployment);
@@ -34,16 +41,41 @@ void add_usage(std::span<const admission::UsageRow> rows, penstock::v1::GatewayR
   }
 }
 
-void hear_day(const penstock::v1::GatewayReportReply& reply, admission::DayLedger& day) {
+void add_holds(std::span<const admission::DayHold> holds, v1::GatewayReport& report) {
+  for (const admission::DayHold& hold : holds) {
+    v1::DayHold& out = *report.add_holds();
+    out.set_tenant(hold.of.tenant);
+    out.set_key_id(hold.of.key_id);
+    out.set_used_tokens(hold.used.tokens);
+    out.set_used_nanousd(hold.used.nanousd);
+    out.set_reserved_tokens(hold.reserved.tokens);
+    out.set_reserved_nanousd(hold.reserved.nanousd);
+  }
+}
+
+}  // namespace
+
+void add_usage(admission::UsageBook& book, v1::GatewayReport& report) {
+  add_holds(book.day().holds(), report);
+  const admission::UsageNews news = book.news();
+  report.set_number(news.number);
+  add_rows(news.rows, report);
+}
+
+void hear_usage(const v1::GatewayReportReply& reply, admission::UsageBook& book) {
   if (reply.as_of_ms() == 0) return;
+  if (reply.whole()) book.tell_all();
+  book.stored(reply.stored());
   admission::DayNews news{.as_of = from_ms(reply.as_of_ms()),
                           .ends_at = from_ms(reply.day_ends_at_ms()),
                           .whole = reply.whole(),
-                          .sums = {}};
-  for (const penstock::v1::UsageReport& row : reply.usage()) {
+                          .sums = {},
+                          .shares = {}};
+  for (const v1::UsageReport& row : reply.usage()) {
     news.sums.push_back({row.tenant(), row.key_id(), counts_of(row)});
   }
-  day.hear(news);
+  for (const v1::DayHold& hold : reply.holds()) news.shares.push_back(share_of(hold));
+  book.day().hear(news);
 }
 
 }  // namespace penstock::control_plane

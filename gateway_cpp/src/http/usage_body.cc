@@ -51,10 +51,10 @@ std::string window(const std::optional<RateWindow>& rate) {
          std::to_string(rate->remaining) + "}";
 }
 
-std::string of_day(std::uint64_t limit, std::uint64_t had) {
+std::string of_day(std::uint64_t limit, std::uint64_t taken) {
   if (limit == 0) return "null";
   return R"({"limit":)" + std::to_string(limit) + R"(,"remaining":)" +
-         std::to_string(limit - std::min(had, limit)) + "}";
+         std::to_string(limit - std::min(taken, limit)) + "}";
 }
 
 }  // namespace
@@ -70,8 +70,8 @@ std::string usage_body(const admission::Caller& caller, const admission::DayStan
   body += R"(,"limits":{"requests_per_minute":)" + window(rates.requests);
   body += R"(,"tokens_per_minute":)" + window(rates.tokens);
   body += R"(,"max_streams":)" + window(rates.streams);
-  body +=
-      R"(,"tokens_per_day":)" + of_day(caller.tenant->limits.tokens_per_day, day.tenant.tokens());
+  body += R"(,"tokens_per_day":)" +
+          of_day(caller.tenant->limits.per_day.tokens, day.tenant_taken.tokens);
   return body + "}}}";
 }
 

@@ -47,9 +47,11 @@ std::vector<Header> error_headers(const base::Error& error) {
   std::vector<Header> headers;
   headers.push_back({"x-should-retry", error.client_may_retry ? "true" : "false"});
   if (error.retry_after.count() > 0) {
-    // SDKs refuse to wait for long: python above 120 s, node above 60 s.
-    const auto seconds = std::clamp<std::int64_t>((error.retry_after.count() + 999) / 1000, 1, 60);
-    const auto millis = std::min<std::int64_t>(error.retry_after.count(), 60'000);
+    // SDKs refuse to wait for long: python above 120 s, node above 60 s. Where they are told not to
+    // try again, it is a person who reads when it would help.
+    const std::int64_t most = error.client_may_retry ? 60'000 : error.retry_after.count();
+    const auto millis = std::min<std::int64_t>(error.retry_after.count(), most);
+    const auto seconds = std::max<std::int64_t>((millis + 999) / 1000, 1);
     headers.push_back({"retry-after", std::to_string(seconds)});
     headers.push_back({"retry-after-ms", std::to_string(millis)});
   }

@@ -11,14 +11,18 @@ Account::Account(std::shared_ptr<Account> before)
       before_(std::move(before)) {}
 
 Account::~Account() {
-  const auto tokens = counts_.prompt_tokens + counts_.completion_tokens + elsewhere_;
-  if (before_) {
-    before_->elsewhere_ += tokens;
-  } else {
-    reservation_.settle(tokens, clock_.steady_now());
+  // In the book first: a report may be made between the two, and has in its rows what it has here.
+  if (counts_ != admission::UsageCounts{}) {
+    book_.add(caller_.tenant->id, caller_.key_id, deployment_, adapter_, counts_);
   }
-  if (counts_ == admission::UsageCounts{}) return;
-  book_.add(caller_.tenant->id, caller_.key_id, deployment_, adapter_, counts_);
+  admission::DayAmount cost{counts_.tokens(), counts_.cost_nanousd};
+  cost += elsewhere_;
+  if (before_) {
+    before_->elsewhere_ += cost;
+  } else {
+    reservation_.settle(cost.tokens, clock_.steady_now());
+    of_day_.settle(cost);
+  }
   if (metrics_ == nullptr) return;
   metrics_->prompt_tokens.add(counts_.prompt_tokens);
   metrics_->completion_tokens.add(counts_.completion_tokens);
@@ -32,6 +36,20 @@ std::optional<admission::Refusal> Account::reserve(std::uint64_t tokens, base::S
     return std::move(*refusal);
   }
   reservation_ = std::move(std::get<admission::TenantReservation>(taken));
+  auto no = reserve_of_day({.tokens = tokens});
+  if (!no) return std::nullopt;
+  counts_.rejected = 1;
+  reservation_.settle(0, now);
+  return no;
+}
+
+std::optional<admission::Refusal> Account::reserve_of_day(const admission::DayAmount& estimate) {
+  const admission::Tenant& tenant = *caller_.tenant;
+  if (!tenant.limits.per_day) return std::nullopt;
+  auto taken =
+      book_.day().reserve({tenant.id, {}}, tenant.limits.per_day, estimate, clock_.wall_now());
+  if (auto* refusal = std::get_if<admission::Refusal>(&taken)) return std::move(*refusal);
+  of_day_ = std::move(std::get<admission::DayReservation>(taken));
   return std::nullopt;
 }
 

@@ -35,16 +35,18 @@ class Account final : public upstream::Payer {
   void cost(const upstream::Usage& usage) override;
 
  private:
+  std::optional<admission::Refusal> reserve_of_day(const admission::DayAmount& estimate);
   const base::Clock& clock_;
   admission::UsageBook& book_;
   const admission::Caller caller_;
   const std::shared_ptr<Account> before_;  // with the deployment before; null: this is the first
   admission::TenantReservation reservation_;
-  std::string deployment_;  // empty: it went nowhere
+  admission::DayReservation of_day_;  // of its tenant's limits
+  std::string deployment_;            // empty: it went nowhere
   std::string adapter_;
   std::shared_ptr<base::DeploymentMetrics> metrics_;  // null: it went nowhere
   admission::UsageCounts counts_;
-  std::uint64_t elsewhere_ = 0;  // tokens of those that come after it
+  admission::DayAmount elsewhere_;  // of those that come after it
 };
 
 }  // namespace penstock::proxy

@@ -250,7 +250,7 @@ async def test_sums_of_today_are_those_of_the_last_second_and_stand_while_none_c
         head.usage.take("gw-1", "i1", [(of, Counts(n, 0, 10 * n)) for of in KEYS])
         head.usage.take("gw-2", "i2", [(KEYS[1]._replace(deployment="other"), ONE)])
         await head.second()
-        assert (sums := head.usage.sums) is not None
+        assert (sums := head.usage.day.sums) is not None
         assert (sums.day, sums.as_of) == (TODAY, head.clock.now())
         assert sums.by_key == {
             Holder("", ""): Counts(n, 0, 10 * n),
@@ -260,17 +260,17 @@ async def test_sums_of_today_are_those_of_the_last_second_and_stand_while_none_c
     head.store.failing = True
     head.usage.take("gw-1", "i1", [(ACME, Counts(9))])
     await head.second()
-    assert head.usage.sums == sums
+    assert head.usage.day.sums == sums
     head.store.failing, head.store.unreadable = False, True
     await head.second()
-    assert head.usage.sums == sums
+    assert head.usage.day.sums == sums
     head.store.unreadable = False
     await head.second()
-    assert (sums := head.usage.sums) is not None
+    assert (sums := head.usage.day.sums) is not None
     assert sums.by_key[Holder("acme", "key_1")].requests == 9
     head.clock.advance(timedelta(hours=12))
     await head.second()
-    assert (sums := head.usage.sums) is not None
+    assert (sums := head.usage.day.sums) is not None
     assert (sums.day, sums.by_key) == (TODAY + timedelta(days=1), {})
 
 

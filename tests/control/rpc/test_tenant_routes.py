@@ -183,6 +183,12 @@ async def test_what_a_gateway_says_last_is_stored_before_it_is_answered(served: 
     ]
 
 
+async def read(served: Served) -> None:
+    """What the head does four times a second."""
+    await served.usage.flush()
+    await served.usage.judge()
+
+
 async def test_a_gateway_that_takes_replies_is_told_what_all_counted_today(
     served: Served,
 ) -> None:
@@ -190,28 +196,65 @@ async def test_a_gateway_that_takes_replies_is_told_what_all_counted_today(
         return routes_pb2.UsageReport(tenant="acme", key_id=key, prompt_tokens=tokens)
 
     stream = served.stub.Report()
-    told: list[routes_pb2.GatewayReportReply] = []
+    await stream.write(routes_pb2.GatewayReport(gateway_id="me", at_ms=1, takes_replies=True))
+    told = [await stream.read()]
     for more in ([row("key_1", 30), row("key_2", 1)], [], [row("key_1", 5)]):
         if more:
             await served.report(f"gw-{len(told)}", *more)
-        await served.usage.judge()
-        mine = routes_pb2.GatewayReport(gateway_id="me", at_ms=1, takes_replies=True)
-        await stream.write(mine)
+        await read(served)
         told.append(await stream.read())
     assert [list(reply.usage) for reply in told] == [
+        [],
         [row("key_1", 30), row("key_2", 1)],
         [],
         [row("key_1", 35)],
     ]
-    assert [reply.whole for reply in told] == [True, False, False]
+    assert [reply.whole for reply in told] == [True, False, False, False]
     assert {(reply.as_of_ms, reply.day_ends_at_ms) for reply in told} == {(_ms(0), _ms(12))}
     served.clock.advance(timedelta(hours=12))
-    await served.usage.flush()
-    await served.usage.judge()
-    await stream.write(mine)
+    await read(served)
     reply = await stream.read()
     assert (reply.whole, list(reply.usage)) == (True, [])
     assert (reply.as_of_ms, reply.day_ends_at_ms) == (_ms(12), _ms(36))
+
+
+async def test_each_gateway_is_told_what_others_reserved_and_what_of_the_sums_is_its_own(
+    served: Served,
+) -> None:
+    def report(gateway: str, used: int, reserved: int) -> routes_pb2.GatewayReport:
+        hold = routes_pb2.DayHold(tenant="acme", used_tokens=used, reserved_tokens=reserved)
+        row = routes_pb2.UsageReport(tenant="acme", key_id="k", prompt_tokens=used)
+        return routes_pb2.GatewayReport(
+            gateway_id=gateway,
+            instance=f"of {gateway}",
+            at_ms=1,
+            takes_replies=True,
+            number=used,
+            usage=[row],
+            holds=[hold],
+        )
+
+    streams = {name: served.stub.Report() for name in ("gw-1", "gw-2")}
+    for name, stream in streams.items():
+        await stream.write(report(name, 10 if name == "gw-1" else 3, 200))
+        (await stream.read()).whole  # noqa: B018
+    await read(served)
+    for name, stream in streams.items():
+        reply = await stream.read()
+        ((hold,),) = [list(reply.holds)]
+        assert hold.used_tokens == (10 if name == "gw-1" else 3)
+        assert hold.reserved_tokens == 200
+        assert reply.stored == hold.used_tokens
+        assert sum(row.prompt_tokens for row in reply.usage) == 13
+    await streams["gw-1"].write(report("gw-1", 210, 0))
+    await streams["gw-1"].done_writing()
+    while await streams["gw-1"].read() is not grpc.aio.EOF:  # type: ignore[attr-defined]
+        pass
+    await read(served)
+    reply = await streams["gw-2"].read()
+    ((hold,),) = [list(reply.holds)]
+    assert (hold.used_tokens, hold.reserved_tokens) == (3, 0)
+    assert [row.prompt_tokens for row in reply.usage] == [213]
 
 
 async def test_a_key_is_revoked_also_while_other_routes_are_withheld(served: Served) -> None:

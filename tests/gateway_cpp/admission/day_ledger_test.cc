@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
 
 namespace penstock::admission {
 namespace {
@@ -48,6 +52,113 @@ TEST(DayLedger, BeginsAnewWhenItIsToldAllAndWhenTheDayIsOver) {
   ledger.hear({.as_of = kNoon, .ends_at = kMidnight, .sums = {{"acme", "key-1", tokens(7)}}});
   ledger.hear({.as_of = kMidnight, .ends_at = kMidnight + std::chrono::hours(24), .sums = {}});
   EXPECT_EQ(ledger.standing("acme", "key-1", kMidnight).tenant, UsageCounts{});
+}
+
+// Reserves so many tokens of a limit of 300; what the ledger says against it.
+std::variant<DayReservation, Refusal> of_300(DayLedger& ledger, std::uint64_t tokens,
+                                             base::WallTime now = kNoon) {
+  return ledger.reserve({"acme", {}}, {.tokens = 300}, {.tokens = tokens}, now);
+}
+Refusal refusal(DayLedger& ledger, std::uint64_t tokens) {
+  auto taken = of_300(ledger, tokens);
+  EXPECT_TRUE(std::holds_alternative<Refusal>(taken));
+  return std::holds_alternative<Refusal>(taken) ? std::get<Refusal>(taken) : Refusal{};
+}
+DayReservation taken(DayLedger& ledger, std::uint64_t tokens, base::WallTime now = kNoon) {
+  auto got = of_300(ledger, tokens, now);
+  EXPECT_TRUE(std::holds_alternative<DayReservation>(got));
+  return std::holds_alternative<DayReservation>(got) ? std::get<DayReservation>(std::move(got))
+                                                     : DayReservation{};
+}
+
+TEST(DayLedger, AdmitsNoMoreThanIsLeftHoweverManyComeAtOnce) {
+  DayLedger ledger;
+  DayReservation first = taken(ledger, 200);
+  const Refusal waits = refusal(ledger, 200);
+  EXPECT_EQ(waits.reason, DropReason::kRateLimited) << "the first may yet cost less";
+  EXPECT_EQ(waits.retry_after, std::chrono::seconds(1));
+  EXPECT_NE(waits.detail.find("300 tokens a day"), std::string::npos) << waits.detail;
+  first.settle({.tokens = 200});
+  const Refusal over = refusal(ledger, 200);
+  EXPECT_EQ(over.reason, DropReason::kQuota);
+  EXPECT_EQ(over.retry_after, std::chrono::hours(12));
+  EXPECT_NE(over.detail.find("100 of 300 tokens a day are left"), std::string::npos);
+  EXPECT_NE(over.detail.find("T00:00:00Z"), std::string::npos) << over.detail;
+  const DayReservation smaller = taken(ledger, 100);
+}
+
+TEST(DayLedger, GivesBackWhatARequestDidNotUse) {
+  DayLedger ledger;
+  taken(ledger, 300).settle({.tokens = 10});
+  { const DayReservation refused_elsewhere = taken(ledger, 290); }
+  const DayReservation again = taken(ledger, 290);
+}
+
+TEST(DayLedger, CountsWhatItsOwnRequestsUsedOnce) {
+  DayLedger ledger;
+  taken(ledger, 100).settle({.tokens = 100});
+  ASSERT_EQ(ledger.holds().size(), 1U);
+  EXPECT_EQ(ledger.holds()[0].used.tokens, 100U);
+  taken(ledger, 50).settle({.tokens = 50});
+  // The head has heard of the first, and of 30 tokens elsewhere.
+  ledger.hear({.as_of = kNoon,
+               .ends_at = kMidnight,
+               .whole = true,
+               .sums = {{"acme", "key-1", tokens(130)}},
+               .shares = {{{"acme", {}}, DayAmount{.tokens = 100}, {}}}});
+  EXPECT_EQ(ledger.standing("acme", "key-1", kNoon).tenant_taken.tokens, 180U);
+  ledger.hear({.as_of = kNoon,
+               .ends_at = kMidnight,
+               .sums = {{"acme", "key-1", tokens(180)}},
+               .shares = {{{"acme", {}}, DayAmount{.tokens = 150}, {}}}});
+  EXPECT_EQ(ledger.standing("acme", "key-1", kNoon).tenant_taken.tokens, 180U);
+  EXPECT_TRUE(ledger.holds().empty());
+}
+
+TEST(DayLedger, LeavesWhatOtherGatewaysHaveReserved) {
+  DayLedger ledger;
+  ledger.hear({.as_of = kNoon,
+               .ends_at = kMidnight,
+               .whole = true,
+               .shares = {{{"acme", {}}, std::nullopt, {.tokens = 250}}}});
+  EXPECT_EQ(refusal(ledger, 100).reason, DropReason::kRateLimited);
+  ledger.hear({.as_of = kNoon, .ends_at = kMidnight, .whole = true});
+  const DayReservation free_again = taken(ledger, 100);
+}
+
+TEST(DayLedger, AHeadThatForgotWhatWasUsedHereChangesNothingOfIt) {
+  DayLedger ledger;
+  taken(ledger, 100).settle({.tokens = 100});
+  ledger.hear({.as_of = kNoon,
+               .ends_at = kMidnight,
+               .whole = true,
+               .sums = {{"acme", "key-1", tokens(100)}},
+               .shares = {{{"acme", {}}, DayAmount{.tokens = 100}, {}}}});
+  ledger.hear({.as_of = kNoon,
+               .ends_at = kMidnight,
+               .whole = true,
+               .sums = {{"acme", "key-1", tokens(100)}},
+               .shares = {{{"acme", {}}, std::nullopt, {.tokens = 1}}}});
+  EXPECT_EQ(ledger.standing("acme", "key-1", kNoon).tenant_taken.tokens, 101U);
+}
+
+TEST(DayLedger, BeginsANewDayByItselfWithWhatIsStillUnderWay) {
+  DayLedger ledger;
+  taken(ledger, 200).settle({.tokens = 200});
+  DayReservation long_one = taken(ledger, 100);
+  const DayReservation next_day = taken(ledger, 200, kMidnight);
+  const auto none_left = of_300(ledger, 1, kMidnight);
+  EXPECT_TRUE(std::holds_alternative<Refusal>(none_left));
+  long_one.settle({.tokens = 10});
+  const DayReservation fits = taken(ledger, 90, kMidnight);
+}
+
+TEST(DayLedger, WhatIsToldLateOfADayThatIsOverDoesNotCount) {
+  DayLedger ledger;
+  ledger.hear({.as_of = kNoon, .ends_at = kMidnight, .sums = {{"acme", "k", tokens(300)}}});
+  taken(ledger, 1, kMidnight).settle({.tokens = 1});
+  ledger.hear({.as_of = kNoon, .ends_at = kMidnight, .sums = {{"acme", "k", tokens(300)}}});
+  const DayReservation all_but_one = taken(ledger, 299, kMidnight);
 }
 
 }  // namespace

@@ -147,7 +147,7 @@ TEST(TenantMeter, AQuotaThatIsUsedUpIsToldUntilItsDayIsOver) {
       meter_of({.quota_used_up = true, .quota_resets_at = kToday + std::chrono::hours(1)});
   const Refusal refusal = refused(*meter, 1);
   EXPECT_EQ(refusal.reason, DropReason::kQuota);
-  EXPECT_EQ(refusal.retry_after, milliseconds(0));
+  EXPECT_EQ(refusal.retry_after, std::chrono::hours(1));
   EXPECT_TRUE(std::holds_alternative<TenantReservation>(
       meter->reserve(1, at(milliseconds(0)), kToday + std::chrono::hours(1))));
 }

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -35,20 +37,53 @@ TEST(UsageBook, KnowsRequestsWithoutAKey) {
   EXPECT_EQ(book.totals()[0].key.tenant, "");
 }
 
-TEST(UsageBook, ATenantsSumStaysRightWhenItIsFull) {
+TEST(UsageBook, SumsOfTenantsAndDeploymentsStayRightWhenItIsFull) {
   UsageBook book;
   for (std::size_t i = 0; i < UsageBook::kMostRows + 500; ++i) {
-    book.add("acme", "key-" + std::to_string(i), "mini", "", kOne);
+    book.add("acme", "key-" + std::to_string(i), i % 2 == 0 ? "mini" : "big", "", kOne);
   }
   book.add("acme", "key-0", "mini", "", kOne);
   const std::vector<UsageRow> rows = book.totals();
-  EXPECT_EQ(rows.size(), UsageBook::kMostRows + 1);
-  std::uint64_t requests = 0;
-  for (const UsageRow& row : rows) requests += row.counts.requests;
-  EXPECT_EQ(requests, UsageBook::kMostRows + 501);
-  const auto rest = std::ranges::find(rows, UsageKey{"acme", "", "", ""}, &UsageRow::key);
+  EXPECT_EQ(rows.size(), UsageBook::kMostRows + 2);
+  std::map<std::string, std::uint64_t> requests;
+  for (const UsageRow& row : rows) requests[row.key.deployment] += row.counts.requests;
+  EXPECT_EQ(requests["mini"], UsageBook::kMostRows / 2 + 251);
+  EXPECT_EQ(requests["big"], UsageBook::kMostRows / 2 + 250);
+  const auto rest = std::ranges::find(rows, UsageKey{"acme", "", "mini", ""}, &UsageRow::key);
   ASSERT_NE(rest, rows.end());
-  EXPECT_EQ(rest->counts.requests, 500U);
+  EXPECT_EQ(rest->counts.requests, 250U);
+}
+
+TEST(UsageBook, HasNewsOfWhatIsNotStoredYet) {
+  UsageBook book;
+  book.add("acme", "key-1", "mini", "", kOne);
+  book.add("acme", "key-2", "mini", "", kOne);
+  const UsageNews first = book.news();
+  EXPECT_EQ(first.rows.size(), 2U);
+  book.add("acme", "key-2", "mini", "", kOne);
+  EXPECT_EQ(book.news().rows.size(), 2U) << "the first report may be lost";
+  book.stored(first.number);
+  const UsageNews later = book.news();
+  ASSERT_EQ(later.rows.size(), 1U);
+  EXPECT_EQ(later.rows[0].key.key_id, "key-2");
+  EXPECT_EQ(later.rows[0].counts.requests, 2U);
+  book.stored(later.number);
+  EXPECT_TRUE(book.news().rows.empty());
+}
+
+TEST(UsageBook, TellsAllToAHeadThatBeginsToListenWhateverAnotherHasStored) {
+  UsageBook book;
+  book.add("acme", "key-1", "mini", "", kOne);
+  book.stored(book.news().number);
+  const UsageNews little = book.news();
+  book.tell_all();
+  book.stored(little.number);
+  const UsageNews all = book.news();
+  EXPECT_EQ(all.rows.size(), 1U);
+  book.stored(all.number);
+  EXPECT_TRUE(book.news().rows.empty());
+  book.stored(all.number + 100);
+  EXPECT_TRUE(book.news().rows.empty()) << "of another instance";
 }
 
 TEST(UsageBook, LosesNothingAcrossThreads) {

@@ -46,7 +46,7 @@ TEST(TenantCodec, KeepsEveryFieldThatAdmissionKnows) {
                                         .max_streams = 7,
                                         .share_permille = 500,
                                         .max_streams_here = 3,
-                                        .tokens_per_day = 1ULL << 40,
+                                        .per_day = {.tokens = 1ULL << 40},
                                         .quota_used_up = true,
                                         .quota_resets_at = ms(1234)},
                              .models = {"mini"},

@@ -26,7 +26,7 @@ TEST(UsageBody, TellsOfAKeyItsTenantAndWhatIsLeft) {
                                  .limits = {.requests_per_minute = 60,
                                             .tokens_per_minute = 1'000,
                                             .max_streams = 4,
-                                            .tokens_per_day = 100}},
+                                            .per_day = {.tokens = 100}}},
                                 "key-1");
   const admission::UsageCounts key{.requests = 2,
                                    .rejected = 1,
@@ -37,7 +37,11 @@ TEST(UsageBody, TellsOfAKeyItsTenantAndWhatIsLeft) {
   admission::UsageCounts tenant = key;
   tenant += key;
   EXPECT_EQ(body_of(caller, {kDay + std::chrono::milliseconds(90'700),
-                             kDay + std::chrono::hours(24), key, tenant}),
+                             kDay + std::chrono::hours(24),
+                             key,
+                             tenant,
+                             {},
+                             {.tokens = 84}}),
             R"({"object":"usage","as_of":1700006490,"start_time":1700006400,"end_time":1700092800,)"
             R"("key":{"id":"key-1","usage":{"num_model_requests":2,"num_limited_requests":1,)"
             R"("input_tokens":30,"input_cached_tokens":16,"output_tokens":12,"cost_usd":1.00025}},)"
@@ -58,9 +62,10 @@ TEST(UsageBody, SaysNullWhereThereIsNoKeyNoLimitAndNoHeadYet) {
 }
 
 TEST(UsageBody, NeverHasLessThanNothingLeft) {
-  const auto caller = caller_of({.id = "acme", .limits = {.tokens_per_day = 5}}, "k");
+  const auto caller = caller_of({.id = "acme", .limits = {.per_day = {.tokens = 5}}}, "k");
   const admission::UsageCounts had{.prompt_tokens = 9};
-  EXPECT_NE(body_of(caller, {kDay, kDay, had, had}).find(R"("limit":5,"remaining":0})"),
+  EXPECT_NE(body_of(caller, {kDay, kDay, had, had, {}, {.tokens = 9}})
+                .find(R"("limit":5,"remaining":0})"),
             std::string::npos);
 }
 

@@ -52,6 +52,14 @@ TEST(Errors, RetryAfterIsOneToSixtyWholeSeconds) {
   EXPECT_EQ(header(error, "retry-after-ms"), "60000");
 }
 
+TEST(Errors, SaysTheWholeTimeWhereTryingAgainSoonIsOfNoUse) {
+  base::Error error = make_error(Kind::kInsufficientQuota, "");
+  error.retry_after = std::chrono::hours(12);
+  EXPECT_EQ(header(error, "x-should-retry"), "false");
+  EXPECT_EQ(header(error, "retry-after"), "43200");
+  EXPECT_EQ(header(error, "retry-after-ms"), "43200000");
+}
+
 TEST(Errors, WhoIsAskedForAKeyIsToldHowToShowIt) {
   EXPECT_EQ(header(make_error(Kind::kInvalidApiKey, ""), "www-authenticate"),
             R"(Bearer realm="penstock")");

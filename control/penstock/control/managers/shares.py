@@ -135,6 +135,11 @@ class ShareManager:
         return tuple(sorted(members))
 
 
+def reporting(view: ClusterView) -> frozenset[str]:
+    """Gateways that live and say so."""
+    return frozenset(name for name, _ in _reports(view))
+
+
 def _reports(view: ClusterView) -> Iterator[tuple[str, GatewayReport]]:
     """What gateways that live say."""
     for gateway in view.gateways.values():

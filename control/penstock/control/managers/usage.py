@@ -15,14 +15,15 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 from penstock.control.errors import StoreUnavailable
+from penstock.control.managers.day import DayManager
 from penstock.control.managers.keeper import Keeper
-from penstock.control.managers.shares import ShareManager
+from penstock.control.managers.shares import ShareManager, reporting
 from penstock.control.managers.spend import SpendManager
 from penstock.control.state.cluster import ClusterView
+from penstock.control.state.day_holds import Hold
 from penstock.control.state.tenancy import standing_at
 from penstock.control.state.usage import (
     Counts,
-    DaySums,
     Reading,
     UsageKey,
     growth,
@@ -59,22 +60,28 @@ class UsageManager:
         self._seen: dict[_Source, Counts] = {}  # since midnight
         self._seen_on = self._today()
         self._waiting: dict[tuple[date, _Source], Counts] = {}
-        self._sums: DaySums | None = None  # of today, as stored
-        self._unread = True  # more was stored since
-        self._stored_at = self._now()  # all that had been taken then
+        self._day = DayManager(store, clock)
         self._writing = asyncio.Lock()
 
     @property
-    def sums(self) -> DaySums | None:
-        """What all gateways counted today, as it was stored a second ago; none where it was never
-        read."""
-        return self._sums
+    def day(self) -> DayManager:
+        """What gateways are told of today."""
+        return self._day
 
-    def take(self, gateway_id: str, instance: str, rows: Iterable[tuple[UsageKey, Counts]]) -> None:
-        """A gateway's counts; those of a gateway that does not name its instance cannot be told
-        apart from the one before it, and are left out."""
+    def take(
+        self,
+        gateway_id: str,
+        instance: str,
+        rows: Iterable[tuple[UsageKey, Counts]],
+        holds: Iterable[Hold] = (),
+        report: int = 0,
+    ) -> None:
+        """A gateway's counts, and what it has of limits of a day, by its report of this number.
+        Those of a gateway that does not name its instance cannot be told apart from the one before
+        it, and are left out."""
         if not instance:
             return
+        self._day.take(gateway_id, instance, holds, report)
         today = self._today()
         if today != self._seen_on:  # all of them once a day: who is heard is not forgotten
             self._seen, self._seen_on = {}, today
@@ -94,17 +101,15 @@ class UsageManager:
         async with self._writing:
             if self._keeper.cluster.view().held:
                 return
-            began = self._now()
+            taken = self._day.taken(reporting(self._keeper.cluster.view()))
             waiting, self._waiting = self._waiting, {}
-            if waiting and not await self._record(waiting):
-                return
-            self._stored_at = began
+            if not waiting or await self._record(waiting):
+                self._day.stored(taken, news=bool(waiting))
 
     async def _record(self, waiting: Mapping[tuple[date, _Source], Counts]) -> bool:
         readings = [
             Reading(day, instance, of, counts) for (day, (instance, of)), counts in waiting.items()
         ]
-        self._unread = True
         try:
             await self._store.record(readings)
         except StoreUnavailable as error:
@@ -120,9 +125,8 @@ class UsageManager:
         """Tells whose quota or budget is used up and which keys are past their end. What is stored
         counts."""
         await self._spend.judge()
-        await self._read()
-        now = self._now()
-        tokens = self._sums.tokens() if self._sums and self._sums.day == self._today() else {}
+        await self._day.read()
+        now, tokens = self._now(), self._day.tokens()
 
         def step(view: ClusterView) -> ClusterView:
             standing = standing_at(view.tenancy, now, tokens)
@@ -135,23 +139,14 @@ class UsageManager:
     async def run(self) -> None:
         """Writes and judges until cancelled."""
         while True:
-            await self._clock.sleep(HURRIED if self._spend.has_budgets else EVERY)
+            await self._clock.sleep(HURRIED if self._is_hurried() else EVERY)
             await self.flush()
             await self.judge()
             await self._shares.tell()
 
-    async def _read(self) -> None:
-        """What was read last goes on to count where it cannot be read now."""
-        today, stored_at, sums = self._today(), self._stored_at, self._sums
-        try:
-            if self._unread or sums is None or sums.day != today:
-                self._unread = False
-                sums = DaySums(today, stored_at, await self._store.sums_of(today))
-        except StoreUnavailable as error:
-            self._unread = True
-            log.error("usage not read", extra={"error": str(error)})
-            return
-        self._sums = replace(sums, as_of=stored_at)
+    def _is_hurried(self) -> bool:
+        tenants = self._keeper.cluster.view().tenancy.tenants.values()
+        return self._spend.has_budgets or any(each.spec.has_day_limits for each in tenants)
 
     def _wait_again(self, waiting: Mapping[tuple[date, _Source], Counts]) -> None:
         for name, counts in waiting.items():

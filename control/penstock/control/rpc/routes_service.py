@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from typing import Any
@@ -14,7 +15,7 @@ from penstock.control.managers.routes import RouteManager
 from penstock.control.managers.usage import UsageManager
 from penstock.control.rpc.route_wire import gateway_report, route_snapshot, suspect
 from penstock.control.rpc.tenant_wire import with_shares
-from penstock.control.rpc.usage_wire import DayNews, usage_rows
+from penstock.control.rpc.usage_wire import DayNews, day_holds, usage_rows
 from penstock.control.rpc.wire import stamp
 from penstock.control.state.snapshot import RouteSnapshot
 from penstock.control.state.stamp import Stamp
@@ -48,28 +49,45 @@ class RoutesService(routes_pb2_grpc.RoutesServicer):
 
     async def Report(
         self, requests: AsyncIterator[routes_pb2.GatewayReport], context: Context
-    ) -> AsyncIterator[routes_pb2.GatewayReportReply]:
+    ) -> None:
         """Keeps the latest report of each gateway, adds up what they tell of usage, and tells the
-        sums to those that take them."""
-        news = DayNews()
-        async for message in requests:
-            await self._admit(message.gateway_id, stamp(message.stamp), context)
-            await self._take(message, context)
-            if message.takes_replies:
-                yield news.since(self._usage.sums)
+        sums to those that take them, each time that they were read."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                telling: asyncio.Task[None] | None = None
+                async for message in requests:
+                    await self._take(message)
+                    if message.takes_replies and telling is None:
+                        telling = tasks.create_task(self._tell(message, context))
+                if telling is not None:
+                    telling.cancel()
+        except* NotAdmitted as refused:
+            reason = str(refused.exceptions[0])
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, reason)
+        except* OverflowError as refused:
+            reason = str(refused.exceptions[0])
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, reason)
         await self._usage.flush()  # it may be a gateway's last word
-        yield routes_pb2.GatewayReportReply()
+        await context.write(routes_pb2.GatewayReportReply())
 
-    async def _take(self, message: routes_pb2.GatewayReport, context: Context) -> None:
+    async def _take(self, message: routes_pb2.GatewayReport) -> None:
+        await self._reports.hear(message.gateway_id, stamp(message.stamp))
         try:
             report = gateway_report(message)
         except OverflowError:
-            await context.abort(
-                grpc.StatusCode.INVALID_ARGUMENT, f"at_ms is {message.at_ms}: not a time"
-            )
+            raise OverflowError(f"at_ms is {message.at_ms}: not a time") from None
         suspected = [suspect(s) for s in message.suspects]
         await self._reports.take(message.gateway_id, report, suspected)
-        self._usage.take(message.gateway_id, message.instance, usage_rows(message))
+        rows, holds = usage_rows(message), day_holds(message)
+        self._usage.take(message.gateway_id, message.instance, rows, holds, message.number)
+
+    async def _tell(self, first: routes_pb2.GatewayReport, context: Context) -> None:
+        news, day = DayNews(), self._usage.day
+        while True:
+            other = day.news
+            if told := day.of(first.gateway_id, first.instance):
+                await context.write(news.since(told))
+            await other.wait()
 
     async def _admit(self, gateway_id: str, heard: Stamp, context: Context) -> None:
         try:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from penstock.control.rpc.wire import milliseconds
-from penstock.control.state.usage import Counts, DaySums, UsageKey, midnight_after
+from penstock.control.state.day_holds import Amount, GatewayDay, Hold, Share
+from penstock.control.state.usage import Counts, DaySums, Holder, UsageKey, midnight_after
 from penstock.v1 import routes_pb2
 
 
@@ -25,17 +26,28 @@ def usage_rows(message: routes_pb2.GatewayReport) -> Iterator[tuple[UsageKey, Co
         )
 
 
+def day_holds(message: routes_pb2.GatewayReport) -> Iterator[Hold]:
+    """What a gateway has of limits of a day."""
+    for hold in message.holds:
+        yield Hold(
+            Holder(hold.tenant, hold.key_id),
+            Amount(hold.used_tokens, hold.used_nanousd),
+            Amount(hold.reserved_tokens, hold.reserved_nanousd),
+        )
+
+
 class DayNews:
     """What one gateway is told of a day's sums during one call: each time what has changed."""
 
     def __init__(self) -> None:
         self._told: DaySums | None = None
+        self._shares: Mapping[Holder, Share] = {}
 
-    def since(self, sums: DaySums | None) -> routes_pb2.GatewayReportReply:
-        """What it was not told before."""
-        if sums is None:
-            return routes_pb2.GatewayReportReply()
+    def since(self, day: GatewayDay) -> routes_pb2.GatewayReportReply:
+        """What it was not told before of sums, and of what is its own in them."""
+        sums, own = day.sums, day.shares
         told, self._told = self._told, sums
+        known, self._shares = self._shares, own
         whole = told is None or told.day != sums.day
         before = {} if told is None or whole else told.by_key
         return routes_pb2.GatewayReportReply(
@@ -47,4 +59,22 @@ class DayNews:
                 for of, counts in (sums.by_key.items() if sums.by_key is not before else ())
                 if counts != before.get(of)
             ),
+            holds=(
+                _hold(of, own.get(of, Share(None, Amount())))
+                for of in known.keys() | own.keys()
+                if known.get(of) != own.get(of)
+            ),
+            stored=day.stored,
         )
+
+
+def _hold(of: Holder, share: Share) -> routes_pb2.DayHold:
+    used = share.used
+    return routes_pb2.DayHold(
+        tenant=of.tenant,
+        key_id=of.key_id,
+        used_tokens=used and used.tokens,
+        used_nanousd=used and used.nanousd,
+        reserved_tokens=share.reserved.tokens,
+        reserved_nanousd=share.reserved.nanousd,
+    )

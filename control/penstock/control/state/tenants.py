@@ -54,6 +54,11 @@ class TenantSpec:
     degrade: Degrade = Degrade.ALLOW
     cache_salt: str | None = None  # None: one of its own; empty: prefix caches are shared
 
+    @property
+    def has_day_limits(self) -> bool:
+        """Whether its requests reserve of a day."""
+        return bool(self.tokens_per_day)
+
     def __post_init__(self) -> None:
         for name, most in (
             ("requests_per_minute", MAX_LIMIT),

@@ -1,0 +1,125 @@
+"""Limits of a day hold at once, also for requests that come together and for several gateways."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+
+from penstock.v1 import common_pb2 as common
+from penstock.v1 import routes_pb2 as routes
+from tests.fakes.fake_control import tenant
+from tests.fakes.fake_replica import FakeCall, hello
+from tests.gateway_cpp.blackbox.conftest import Start, System
+from tests.gateway_cpp.blackbox.held import Held
+from tests.gateway_cpp.blackbox.raw_http import PATIENCE, Response, chat
+
+DAY = 86_400
+COST = 200
+ACME = tenant(keys=["sesame"], limits={"tokens_per_day": 300})
+
+
+def request(max_tokens: int = 180) -> bytes:
+    """One that is reckoned at 200 tokens or a few more, before anything was learnt."""
+    return chat("Authorization: Bearer sesame\r\n", max_tokens=max_tokens)
+
+
+def now() -> float:
+    """The gateway's own clock, in seconds since 1970."""
+    return datetime.now(UTC).timestamp()
+
+
+class Costly(Held):
+    """Each call uses 200 tokens, once it is let go."""
+
+    async def __call__(self, call: FakeCall) -> None:
+        call.usage = common.Usage(prompt_tokens=20, completion_tokens=COST - 20)
+        await super().__call__(call)
+
+
+async def ask_many(system: System, costly: Costly, count: int = 8) -> list[Response]:
+    """All at once; those that run are let go when the others have their answer."""
+    async with asyncio.TaskGroup() as tasks:
+        asked = [tasks.create_task(system.ask(request())) for _ in range(count)]
+        async with asyncio.timeout(PATIENCE):
+            while sum(task.done() for task in asked) < count - len(system.replicas[0].calls):
+                await asyncio.sleep(0.01)
+        costly.let_go(count)
+    return [task.result() for task in asked]
+
+
+async def test_eight_requests_at_once_do_not_use_more_than_the_day_has(start: Start) -> None:
+    costly = Costly()
+    system = await start(scripts=(costly,), tenants=[ACME])
+    answers = await ask_many(system, costly)
+    assert sorted(answer.status for answer in answers) == [200] + 7 * [429]
+    for refused in (answer for answer in answers if answer.status == 429):
+        assert refused.error["code"] == "rate_limit_exceeded"
+        assert "300 tokens a day" in refused.error["message"]
+        assert "reserved for requests under way" in refused.error["message"]
+        assert (refused.headers["retry-after"], refused.headers["x-should-retry"]) == ("1", "true")
+    last = await system.ask(request())
+    assert (last.status, last.error["code"]) == (429, "insufficient_quota")
+    assert "100 of 300 tokens a day are left" in last.error["message"]
+    assert last.headers["x-should-retry"] == "false"
+    left = DAY - now() % DAY
+    assert abs(int(last.headers["retry-after"]) - left) < PATIENCE
+    assert abs(int(last.headers["retry-after-ms"]) / 1000 - left) < PATIENCE
+
+
+async def test_what_is_left_goes_to_a_request_that_fits(start: Start) -> None:
+    costly = Costly()
+    system = await start(scripts=(costly,), tenants=[ACME])
+    await ask_many(system, costly, 1)
+    assert (await system.ask(request())).status == 429
+    system.replicas[0].script = hello
+    assert (await system.ask(request(max_tokens=10))).status == 200
+
+
+def told(used: int, reserved: int) -> routes.GatewayReportReply:
+    """So much was used today, and is reserved by other gateways."""
+    return routes.GatewayReportReply(
+        as_of_ms=int(now() * 1000),
+        day_ends_at_ms=int(now() // DAY + 1) * DAY * 1000,
+        whole=True,
+        usage=[routes.UsageReport(tenant="acme", key_id="k1", prompt_tokens=used)],
+        holds=[routes.DayHold(tenant="acme", reserved_tokens=reserved)],
+    )
+
+
+async def test_what_others_used_and_reserved_counts_as_soon_as_the_head_tells_it(
+    start: Start,
+) -> None:
+    system = await start(tenants=[ACME])
+    system.control.reply = told(100, 100)
+    await answers_with(system, "rate_limit_exceeded")
+    system.control.reply = told(100, 0)
+    await answers_with(system, "")
+    system.control.reply = told(299, 0)
+    await answers_with(system, "insufficient_quota")
+
+
+async def answers_with(system: System, code: str) -> None:
+    """Waits until requests of 150 tokens are answered so; empty: well."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            answer = await system.ask(request(max_tokens=130))
+            if code == ("" if answer.status == 200 else answer.error["code"]):
+                return
+            await asyncio.sleep(0.05)
+
+
+async def test_the_head_is_told_what_is_reserved_and_what_was_used(start: Start) -> None:
+    costly = Costly()
+    system = await start(scripts=(costly,), tenants=[ACME])
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(system.ask(request()))
+        report = await system.reports(lambda report: bool(report.holds), "a reservation")
+        (held,) = report.holds
+        assert (held.tenant, held.key_id, held.used_tokens) == ("acme", "", 0)
+        assert 200 <= held.reserved_tokens <= 220
+        costly.let_go()
+    report = await system.reports(
+        lambda report: any(hold.used_tokens for hold in report.holds), "what it cost"
+    )
+    (held,) = report.holds
+    assert (held.used_tokens, held.reserved_tokens) == (COST, 0)
