@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.adapters.shown import without_places
+from penstock.adapters.shown import public_name, without_places
 
 
 @pytest.mark.parametrize(
@@ -22,3 +22,11 @@ from penstock.adapters.shown import without_places
 )
 def test_of_a_path_its_last_part_is_left(text: str, told: str) -> None:
     assert without_places(text) == (told or text)
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [("/srv/models/mini/", "mini"), ("/m", "m"), ("org/mini", "org/mini"), ("mini", "mini")],
+)
+def test_a_model_in_a_directory_is_called_as_that_is(model: str, name: str) -> None:
+    assert public_name(model) == name

@@ -31,7 +31,7 @@ from penstock.v1 import inference_pb2, inference_pb2_grpc
 from tests.fakes.adapter_weights import no_adapters
 from tests.fakes.sinks import write
 
-FACTS = EngineFacts("fake", "1.2", "weights-7", 128, 4, "hash")
+FACTS = EngineFacts("fake", "1.2", "weights-7", 128, 4, "hash", model="/srv/models/mini")
 HEAD = Head(200, "text/event-stream", prompt_tokens=3)
 END = Finished(prompt_tokens=3, completion_tokens=2, finish_reasons=("stop",))
 

@@ -45,6 +45,7 @@ async def test_an_answer_reaches_the_client_with_what_made_it() -> None:
     finished = events[-1].finished
     assert (finished.backend, finished.backend_version) == ("fake", "1.2")
     assert finished.model_version == "weights-7"
+    assert (events[0].head.model, finished.model) == ("mini", "mini")
     assert finished.usage.completion_tokens == 2
     assert list(finished.finish_reasons) == ["stop"]
 

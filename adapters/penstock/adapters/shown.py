@@ -16,9 +16,14 @@ def shown(value: object) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
+def public_name(model: str) -> str:
+    """For clients: what a model is called, by its id or, where it is a path, by its last part."""
+    return model.rstrip("/").rpartition("/")[2] if model.startswith("/") else model
+
+
 def without_places(text: str) -> str:
     """For clients: of each path in a message its last part alone."""
     return _PATH.sub(lambda path: f"…/{path[1]}", text)
 
 
-__all__ = ["shown", "without_places"]
+__all__ = ["public_name", "shown", "without_places"]

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from typing import Any
 
+from penstock.adapters.shown import public_name
 from penstock.replica import _server, wire
 from penstock.replica.adapter_table import AdapterTable, load_named
 from penstock.replica.adapter_values import AdapterRoom
@@ -225,7 +226,7 @@ class SimulatedEngine:
             "per_request": bool(self._settings.per_request),
             "max_model_len": MAX_MODEL_LEN,
             "backend_version": version("penstock"),
-            "model": self._model,
+            "model": public_name(self._model),
             "model_version": self._model_version,
         }
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from penstock.adapters.adapter import AdapterRef
+from penstock.adapters.shown import public_name
 from penstock.adapters.version import is_digest
 from penstock.replica.adapter_failures import Failure
 from penstock.replica.engine import (
@@ -116,7 +117,7 @@ def head_write(key: int, head: Head, facts: EngineFacts) -> Write:
         facts.model_version,
         head.trimmed_messages,
         head.trimmed_tokens,
-        facts.model,
+        public_name(facts.model),
     )
 
 
@@ -137,7 +138,7 @@ def finished_write(key: int, finished: Finished, facts: EngineFacts, record: Rec
         facts.backend,
         facts.backend_version,
         facts.model_version,
-        facts.model,
+        public_name(facts.model),
         record.request_id,
         record.trace_id,
         finished.provider_request_id,

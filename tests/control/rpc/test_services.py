@@ -113,7 +113,7 @@ def _with_everything(view: ClusterView) -> ClusterView:
         budgets=Budgets(usd_per_day=1),
     )
     view = replace(view, spending=Spending(NOON.date(), frozenset({"mini"})))
-    cloud = Template("openai", "gpt", (("api_key_env", "KEY"), ("tools", "false")))
+    cloud = Template("openai", "/srv/models/gpt", (("api_key_env", "KEY"), ("tools", "false")))
     view = view.with_deployment(created(replace(spec(name="next"), template=cloud), NOON, uid="u2"))
     alias = Alias("mini", "sea", (Move(SPLIT, NOON, "alice"),))
     adapters = view.adapters.with_version(PIRATE).with_version(PARROT).with_alias(alias)
@@ -214,6 +214,7 @@ async def test_a_watcher_gets_every_field_of_the_routes(served: Served) -> None:
     assert snapshot.version == 90_001
     assert snapshot.made_at_ms == int(NOON.timestamp() * 1000)
     deployment, cloud = snapshot.deployments
+    assert cloud.model == "gpt", "clients are told of no directory"
     assert (deployment.name, deployment.model, deployment.generation) == (MINI, "penstock-mini", 1)
     assert (deployment.uid, deployment.template_digest) == (UID, WITH_ADAPTERS)
     assert (deployment.max_model_len, deployment.created) == (512, int(NOON.timestamp()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from penstock.adapters.alias import Target
+from penstock.adapters.shown import public_name
 from penstock.control.rpc.tenant_wire import tenant
 from penstock.control.rpc.wire import cluster_stamp, milliseconds, moment
 from penstock.control.state.availability import Availability
@@ -112,7 +113,7 @@ def route_snapshot(snapshot: RouteSnapshot) -> routes_pb2.RouteSnapshot:
 def _deployment_route(route: DeploymentRoute) -> routes_pb2.DeploymentRoute:
     return routes_pb2.DeploymentRoute(
         name=route.name,
-        model=route.model,
+        model=public_name(route.model),
         base_family=route.base_family,
         created=route.created,
         max_model_len=route.max_model_len,
