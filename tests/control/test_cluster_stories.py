@@ -28,6 +28,7 @@ def serving_cluster(
     """Two nodes, and one deployment that is as wanted."""
     with SimulatedCluster(nodes, gateways) as cluster:
         laws = Laws(cluster)
+        cluster.step()  # both are there before anything is placed
         cluster.put(spec(replicas=replicas, model="a"))
         cluster.settle()
         laws.check()
