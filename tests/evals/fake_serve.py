@@ -80,13 +80,21 @@ def main() -> None:
     """Serves until a signal."""
     parser = argparse.ArgumentParser()
     told = ("engine", "engine-args", "name", "replicas", "data-dir")
-    for name in (*told, "gateway", "admin", "rpc", "metrics", "head-metrics", "node-metrics"):
+    for name in (
+        *told,
+        "gateway",
+        "admin",
+        "rpc",
+        "gateway-metrics",
+        "head-metrics",
+        "node-metrics",
+    ):
         parser.add_argument(f"--{name}", required=True)
     args = parser.parse_args()
     data = Path(args.data_dir)
     data.mkdir(parents=True, exist_ok=True)
     (data / "admin.token").write_text(f"{TOKEN}\n")
-    for address in (args.gateway, args.admin, args.metrics):
+    for address in (args.gateway, args.admin, args.gateway_metrics):
         host, port = address.split(":")
         server = ThreadingHTTPServer((host, int(port)), Handler)
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -20,13 +20,13 @@ GENEROUS = {
 }
 
 
-def open_account(admin: AdminApi, gateway_url: str) -> str:
-    """Makes the tenant and a key, and returns the key once the gateway takes it.
+def open_account(admin: AdminApi, gateway_url: str, tenant: str = TENANT) -> str:
+    """Makes a tenant and a key, and returns the key once the gateway takes it.
 
     From then on the gateway refuses requests without one. Raises `EvalError`.
     """
-    admin.post("tenants", {"id": TENANT, **GENEROUS})
-    key: str = admin.post(f"tenants/{TENANT}/keys", {"name": "bench"})["key"]
+    admin.post("tenants", {"id": tenant, **GENEROUS})
+    key: str = admin.post(f"tenants/{tenant}/keys", {"name": "bench"})["key"]
     deadline = time.monotonic() + KEY_SECONDS
     while not _taken(gateway_url, key):
         if time.monotonic() > deadline:

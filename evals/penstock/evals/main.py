@@ -17,6 +17,7 @@ import typer
 
 from penstock.evals import machine, report, scenarios
 from penstock.evals import prefix_routing as prefixes
+from penstock.evals import rude_bench as rude
 from penstock.evals import wait_estimate as waits
 from penstock.evals.adapter_regression.command import adapter_regression
 from penstock.evals.bench_plan import Scenario
@@ -136,6 +137,27 @@ def wait_estimate(
             waits.measure(command, shape, seconds, folder / shape.name) for shape in waits.SHAPES
         ]
     _keep(folder, waits.as_dict(results), waits.as_markdown(results))
+    raise typer.Exit(1 if strict and not all(each.passed for each in results) else 0)
+
+
+@app.command()
+def rude_clients(
+    kind: Annotated[list[str] | None, typer.Option(help="Only this kind; may be repeated.")] = None,
+    seconds: Annotated[float, typer.Option(min=1, help="Of each kind.")] = 30,
+    out: Out = BENCH_OUT,
+    serve: Serve = "",
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit code 1 when the goal is missed.")
+    ] = False,
+) -> None:
+    """What one tenant's rude clients do to another's chats and streams, on real vLLM."""
+    with _told_in_a_line():
+        if unknown := set(kind or ()) - set(rude.CHOICES):
+            raise EvalError(f"there is no kind {unknown.pop()!r}: {', '.join(rude.CHOICES)}")
+        folder = _emptied(out, "rude-clients")
+        command = _serve_command(serve)
+        results = rude.measure(command, kind or rude.CHOICES, seconds, folder, _progress)
+    _keep(folder, [asdict(each) for each in results], rude.as_markdown(results))
     raise typer.Exit(1 if strict and not all(each.passed for each in results) else 0)
 
 

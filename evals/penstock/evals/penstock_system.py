@@ -21,7 +21,7 @@ from penstock.evals.scoring import BEHIND, FRONT
 MODEL = "bench"
 START_SECONDS = 180.0  # vLLM on a busy machine
 STOP_SECONDS = 15.0
-DOORS = ("gateway", "admin", "rpc", "metrics", "head-metrics", "node-metrics")
+DOORS = ("gateway", "admin", "rpc", "gateway-metrics", "head-metrics", "node-metrics")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def penstock(
         yield System(
             target=Target(GATEWAY, ports["gateway"], pids),
             admin=_admin(ports, folder),
-            metrics_url=f"http://127.0.0.1:{ports['metrics']}/metrics",
+            metrics_url=f"http://127.0.0.1:{ports['gateway-metrics']}/metrics",
             node_metrics_url=f"http://127.0.0.1:{ports['node-metrics']}/metrics",
         )
 
