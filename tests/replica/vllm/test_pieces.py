@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from penstock.replica.vllm.pieces import PIECE, Tokens, tokens_of
+from penstock.replica.vllm.pieces import PIECE, Encode, Pieces, Tokens
 
 _BEGIN, _END = 1, 2
 
@@ -22,9 +22,16 @@ class _Words:
         ids = [3 + hash(one.group()) for one in found]
         return Tokens(ids, [one.span() for one in found], (_BEGIN,), (_END,))
 
-    async def encode(self, text: str) -> Tokens:
+    def encode(self, text: str) -> Tokens:
         self.pieces.append(len(text))
         return self.read(text)
+
+
+def _made(text: str, encode: Encode, enough: int | None = None) -> Tokens:
+    pieces = Pieces(text, encode, enough)
+    while not pieces.done:
+        pieces.step()
+    return pieces.tokens()
 
 
 _TEXTS = [
@@ -40,29 +47,29 @@ _TEXTS = [
 
 
 @pytest.mark.parametrize("text", _TEXTS)
-async def test_pieces_have_the_tokens_that_the_whole_text_has(text: str) -> None:
+def test_pieces_have_the_tokens_that_the_whole_text_has(text: str) -> None:
     words = _Words()
-    made = await tokens_of(text, words.encode)
+    made = _made(text, words.encode)
     whole = words.read(text)
     assert (made.before, made.ids, made.behind) == (whole.before, whole.ids, whole.behind)
     assert max(words.pieces) <= PIECE
 
 
-async def test_what_has_enough_tokens_is_not_read_to_its_end() -> None:
+def test_what_has_enough_tokens_is_not_read_to_its_end() -> None:
     words = _Words()
-    made = await tokens_of("ab " * 100_000, words.encode, 5000)
+    made = _made("ab " * 100_000, words.encode, 5000)
     assert len(made.ids) > 5000
     assert sum(words.pieces) < 10 * PIECE
 
 
-async def test_pieces_that_never_agree_still_spell_the_text() -> None:
+def test_pieces_that_never_agree_still_spell_the_text() -> None:
     rounds = iter(range(1, 100))
 
-    async def encode(text: str) -> Tokens:
+    def encode(text: str) -> Tokens:
         size = next(rounds) + 10
         spans = [(at, min(at + size, len(text))) for at in range(0, len(text), size)]
         return Tokens([start * 1000 + size for start, _ in spans], spans)
 
     text = "z" * (3 * PIECE)
-    made = await tokens_of(text, encode)
+    made = _made(text, encode)
     assert sum(one % 1000 for one in made.ids) - len(text) in range(1000)

@@ -10,7 +10,7 @@ Pure: it knows a tokenizer by what it makes of a text.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -27,51 +27,75 @@ _SAME: Final = 4
 @dataclass(frozen=True, slots=True)
 class Tokens:
     """The tokens of a text and where each lies in it; before and behind them those that the
-    tokenizer puts around every text."""
+    tokenizer puts around every text. `start`: where the text itself lies in a longer one."""
 
     ids: list[int]
     spans: list[tuple[int, int]]
     before: tuple[int, ...] = ()
     behind: tuple[int, ...] = ()
+    start: int = 0
 
     def since(self, first: int) -> Tokens:
         """Without those before `first`."""
         return replace(self, ids=self.ids[first:], spans=self.spans[first:])
 
-    def moved(self, by: int) -> Tokens:
-        """The same of a text that begins so much further on."""
-        return replace(self, spans=[(start + by, end + by) for start, end in self.spans])
 
-
-Encode = Callable[[str], Awaitable[Tokens]]
+Encode = Callable[[str], Tokens]
 """Makes tokens of a piece."""
 
 
-async def tokens_of(text: str, encode: Encode, enough: int | None = None) -> Tokens:
-    """All tokens of the text, without where they lie; where these are more than `enough`, the first
-    so many at least, and the rest is not looked at."""
-    piece = first = await encode(text[:PIECE])
-    made: list[int] = []
-    end = PIECE
-    while end < len(text) and (enough is None or len(made) <= enough):
-        sure, start = _sure(piece, end)
-        made += piece.ids[:sure]
-        rest, end = piece.since(sure), start + PIECE
-        piece = (await encode(text[start:end])).moved(start)
+class Pieces:
+    """A text on its way to tokens: `step` until it is done, on any thread, one after the other.
+
+    `enough`: tokens of which a few more are made at most; none: all are.
+    """
+
+    def __init__(self, text: str, encode: Encode, enough: int | None = None) -> None:
+        self._text = text
+        self._encode = encode
+        self._enough = enough
+        self._made: list[int] = []
+        self._first: Tokens | None = None
+        self._piece = Tokens([], [])
+        self._end = 0
+
+    @property
+    def done(self) -> bool:
+        """Whether there is no piece left, or there are tokens enough."""
+        if self._first is None:
+            return False
+        enough = self._enough is not None and len(self._made) > self._enough
+        return enough or self._end >= len(self._text)
+
+    def step(self) -> None:
+        """Makes the tokens of one piece more."""
+        if self._first is None:
+            self._first = self._piece = self._encode(self._text[:PIECE])
+            self._end = PIECE
+            return
+        sure, start = _sure(self._piece, self._end)
+        self._made += self._piece.ids[:sure]
+        rest, self._end = self._piece.since(sure), start + PIECE
+        piece = replace(self._encode(self._text[start : self._end]), start=start)
         old, new = _meeting(rest, piece)
-        made += rest.ids[:old]
-        piece = piece.since(new)
-    return replace(first, ids=made + piece.ids, spans=[], behind=piece.behind)
+        self._made += rest.ids[:old]
+        self._piece = piece.since(new)
+
+    def tokens(self) -> Tokens:
+        """All that were made, without where they lie."""
+        around = self._first or self._piece
+        ids = self._made + self._piece.ids
+        return Tokens(ids, [], around.before, self._piece.behind)
 
 
 def _sure(piece: Tokens, end: int) -> tuple[int, int]:
     """How many tokens of a piece that ends there stay whatever follows, and where the last of them
     ends; a character may be several tokens, which stay together."""
-    spans, least = piece.spans, end - PIECE // 2
+    spans, most, least = piece.spans, end - _OVERLAP - piece.start, end - PIECE // 2 - piece.start
     for count in range(len(spans), 0, -1):
         stop = spans[count - 1][1]
-        if stop <= end - _OVERLAP and (count == len(spans) or spans[count][0] >= stop):
-            return (count, stop) if stop >= least else (count, end - _OVERLAP)
+        if stop <= most and (count == len(spans) or spans[count][0] >= stop):
+            return count, piece.start + (stop if stop >= least else most)
     return 0, end - _OVERLAP
 
 
@@ -81,7 +105,7 @@ def _meeting(old: Tokens, new: Tokens) -> tuple[int, int]:
     for place, (start, _) in enumerate(new.spans):
         starts.setdefault(start, place)
     for place, (start, _) in enumerate(old.spans[: 1 - _SAME]):
-        other = starts.get(start)
+        other = starts.get(start + old.start - new.start)
         if other is not None and _agree(old, place, new, other):
             return place, other
     return 0, 0
@@ -89,7 +113,11 @@ def _meeting(old: Tokens, new: Tokens) -> tuple[int, int]:
 
 def _agree(old: Tokens, place: int, new: Tokens, other: int) -> bool:
     ours, theirs = slice(place, place + _SAME), slice(other, other + _SAME)
-    return old.ids[ours] == new.ids[theirs] and old.spans[ours] == new.spans[theirs]
+    if old.ids[ours] != new.ids[theirs]:
+        return False
+    by = old.start - new.start
+    moved = [(start + by, end + by) for start, end in old.spans[ours]]
+    return moved == new.spans[theirs]
 
 
-__all__ = ["PIECE", "Encode", "Tokens", "tokens_of"]
+__all__ = ["PIECE", "Encode", "Pieces", "Tokens"]

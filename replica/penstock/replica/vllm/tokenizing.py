@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from itertools import takewhile
 from typing import Any
 
 from penstock.replica.vllm.asgi import App, Message
-from penstock.replica.vllm.pieces import PIECE, Tokens, tokens_of
+from penstock.replica.vllm.pieces import PIECE, Pieces, Tokens
 from penstock.replica.vllm.tap import CURRENT, owner
 from penstock.replica.vllm.turns import Turns
 
@@ -41,24 +42,21 @@ def _in_pieces(renderer: Any, at_once: Tokenize) -> Tokenize:
             return await at_once(prompt, params)
         wanted = params.get_encode_kwargs()
         tokenizer = renderer.get_tokenizer()
-        loop = asyncio.get_running_loop()
-
-        async def encode(piece: str) -> Tokens:
-            special = wanted["add_special_tokens"]
-            return await loop.run_in_executor(
-                renderer._executor, _encoded, tokenizer, piece, special
-            )
-
+        encode = partial(_encoded, tokenizer, special=wanted["add_special_tokens"])
         most = wanted["max_length"] if wanted["truncation"] else None
         cut = params.truncate_prompt_tokens is not None
         left = cut and tokenizer.truncation_side == "left"
-        made = await tokens_of(text, encode, None if left else most)
-        return renderer._build_tokens_prompt(_kept(made, most, left=left), prompt)
+        pieces = Pieces(text, encode, None if left else most)
+        loop = asyncio.get_running_loop()
+        while not pieces.done:
+            await loop.run_in_executor(renderer._executor, pieces.step)
+        kept = _kept(pieces.tokens(), most, left=left)
+        return renderer._build_tokens_prompt(kept, prompt)
 
     return tokenized
 
 
-def _encoded(tokenizer: Any, text: str, special: bool) -> Tokens:
+def _encoded(tokenizer: Any, text: str, *, special: bool) -> Tokens:
     """A piece's tokens. On the tokenizer's thread."""
     made = tokenizer(
         text,
