@@ -160,6 +160,18 @@ def test_a_fatal_signal_is_told_by_name_and_by_the_deepest_frame(
     assert "program.py, line " in told
 
 
+def test_a_worker_that_was_killed_is_the_cause_and_not_what_was_cancelled_by_it(
+    tmp_path: Path,
+) -> None:
+    found = causes.Causes(tmp_path)
+    died = "Worker proc VllmWorker-1 died unexpectedly (exit code: -9), shutting down executor."
+    found.errors.write_text(
+        json.dumps({"message": died}) + "\n" + _record(_TRACE + "RuntimeError: cancelled")
+    )
+    death = found.death(lambda: [1])
+    assert (death.killed, "killed by signal 9" in death.reason) == (True, True)
+
+
 def test_of_a_fault_outside_python_the_main_threads_place_is_told() -> None:
     dump = (
         "Fatal Python error: Illegal instruction\n\n"

@@ -23,6 +23,7 @@ _INDIRECT: Final = re.compile(
 )
 _PYDANTIC_TAIL: Final = re.compile(r" \[type=\w+, input_value=.*", re.S)
 _FAILED_PROCESS: Final = re.compile(r"Failed core proc\(s\): \{.*?: (-?\d+)")
+_DEAD_WORKER: Final = re.compile(r"Worker proc \S+ died unexpectedly \(exit code: (-?\d+)\)")
 _NO_MEMORY: Final = re.compile(r"out of memory|OutOfMemory|MemoryError", re.I)
 _FRAME: Final = re.compile(r'File "(?:.*/site-packages/)?(.*)", line (\d+) in (.*)')
 _LONGEST: Final = 600
@@ -49,7 +50,7 @@ class Causes:
     def death(self, exit_codes: Callable[[], Sequence[int | None]]) -> Death:
         """Why the engine is dead; found out by the first who asks after the cause is known."""
         if self._told is None:
-            codes = exit_codes()
+            codes = [*dead_workers(self.errors), *exit_codes()]
             if found := self._find(codes):
                 killed = -signal.SIGKILL in codes or bool(_NO_MEMORY.search(found))
                 self._told = Death(found, killed=killed)
@@ -107,6 +108,12 @@ def logged_cause(file: Path) -> str:
     lines = f"{_tail(before)}\n{_tail(file)}".splitlines()
     found = [text for text in _exceptions(lines) if not _INDIRECT.search(text)]
     return shortened(found[-1]) if found else ""
+
+
+def dead_workers(file: Path) -> list[int]:
+    """Exit codes of an engine's worker processes that ended first, and took it along; what it logs
+    of itself then is that its calls were cancelled."""
+    return [int(code) for code in _DEAD_WORKER.findall(_tail(file))]
 
 
 def exit_cause(codes: Iterable[int | None]) -> str:
