@@ -72,16 +72,16 @@ CELLS = (
     Cell("replica of two", "TERM"),
     Cell(
         "engine core of the only replica", "KILL", streams=("engine_dead in the stream",),
-        requests=(DEAD, LOADING, _BUSY), within=120, until=_LOADS, for_all=True,
+        requests=(DEAD, LOADING, _BUSY), within=300, until=_LOADS, for_all=True,
     ),
     Cell(
         "engine core of the only replica", "STOP", streams=("engine_dead in the stream",),
-        requests=(DEAD, LOADING, _BUSY), within=120, until=_LOADS, waits=STOPPED + 1, for_all=True,
+        requests=(DEAD, LOADING, _BUSY), within=300, until=_LOADS, waits=STOPPED + 1, for_all=True,
         may_be_replaced=True,  # it is given up after ten seconds without a step or CPU time
     ),
     Cell(
         "engine core of the only replica", "TERM", streams=("engine_dead in the stream",),
-        requests=(DEAD, LOADING, _BUSY), within=120, until=_LOADS, waits=10, for_all=True,
+        requests=(DEAD, LOADING, _BUSY), within=300, until=_LOADS, waits=10, for_all=True,
     ),
 )  # fmt: skip
 

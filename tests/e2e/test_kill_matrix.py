@@ -119,7 +119,7 @@ async def _served_everywhere(flow: Flow, ports: Sequence[int]) -> None:
     """Returns when each gateway has answered a request whole that came from now on."""
     now = time.monotonic()
     await until(
-        lambda: all(flow.whole_since(now, port) for port in ports), within=150, what="answers"
+        lambda: all(flow.whole_since(now, port) for port in ports), within=300, what="answers"
     )
 
 
@@ -132,7 +132,7 @@ def _as_before(fleet: Fleet, cell: Cell, before: set[int]) -> set[int]:
         gone = cell.signal == "STOP" or victim not in there
         return there if gone and len(there) == len(before) and fleet.is_whole() else set()
 
-    found = eventually(whole, within=120, what=f"another {cell.who}")
+    found = eventually(whole, within=300, what=f"another {cell.who}")
     fleet.system.wait_ready(1 if cell.who.startswith(COMPUTED) else 2, within=60)
     return found
 
