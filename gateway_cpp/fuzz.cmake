@@ -30,6 +30,8 @@ set(frame_sources upstream/frame_reader.cc upstream/event_reader.cc upstream/cal
 penstock_fuzzer(session upstream/session_calls.cc upstream/call.cc upstream/call_checks.cc
                 ${frame_sources} base/error.cc base/priority.cc ${session_sources})
 penstock_fuzzer(frame ${frame_sources})
+penstock_fuzzer(checks upstream/call_checks.cc ${frame_sources})
+target_link_libraries(checks_fuzz PRIVATE penstock_proto)
 target_include_directories(frame_fuzz PRIVATE ${fuzz_root}/..)
 target_link_libraries(frame_fuzz PRIVATE penstock_proto)
 find_package(OpenSSL REQUIRED)
