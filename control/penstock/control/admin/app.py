@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi_offline import FastAPIOffline
 
 from penstock.control.admin.adapters_api import AdaptersApi, adapter_policy_api
@@ -17,6 +17,7 @@ from penstock.control.admin.gateways_api import gateways_api
 from penstock.control.admin.keys_api import access_api, keys_api
 from penstock.control.admin.lists_api import lists_api
 from penstock.control.admin.nodes_api import nodes_api
+from penstock.control.admin.parameters import known_parameters
 from penstock.control.admin.problems import install_problems
 from penstock.control.admin.quarantine_api import quarantine_api
 from penstock.control.admin.services import AdminServices
@@ -57,6 +58,7 @@ def _resources(services: AdminServices, version: str) -> APIRouter:
     """Everything below /admin/v1."""
     api = APIRouter(
         prefix="/admin/v1",
+        dependencies=[Depends(known_parameters)],
         responses={"4XX": {"description": "Refused"}, "5XX": {"description": "Failed"}},
     )
     deployments = DeploymentsApi(

@@ -12,6 +12,7 @@ from penstock.control.admin.auth import Operator, Viewer
 from penstock.control.admin.deployment_settings import SettingsModel
 from penstock.control.admin.documents import or_created
 from penstock.control.admin.models import DeploymentModel, NewDeployment, ScaleModel, SpecModel
+from penstock.control.admin.parameters import DryRun
 from penstock.control.admin.preconditions import (
     IfMatch,
     IfNoneMatch,
@@ -68,7 +69,7 @@ class DeploymentsApi:
         return [self._model(view, d) for _, d in sorted(view.deployments.items())]
 
     async def create_deployment(
-        self, body: NewDeployment, caller: Operator, response: Response
+        self, body: NewDeployment, caller: Operator, response: Response, dry_run: DryRun = False
     ) -> DeploymentModel:
         """Creates a deployment; 409 where the name is taken."""
         spec = body.to_spec(body.name)
@@ -83,7 +84,8 @@ class DeploymentsApi:
 
         author = Author(caller.name, f"create deployment {spec.name}")
         response.headers["location"] = _location(spec.name)
-        return self._shown(await self._keeper.desire(step, author), spec.name, response)
+        view = await self._desire(step, author, dry_run=dry_run)
+        return self._shown(view, spec.name, response)
 
     async def get_deployment(self, name: str, _: Viewer, response: Response) -> DeploymentModel:
         """One deployment."""
@@ -97,6 +99,7 @@ class DeploymentsApi:
         response: Response,
         if_match: IfMatch = None,
         if_none_match: IfNoneMatch = None,
+        dry_run: DryRun = False,
     ) -> DeploymentModel:
         """Replaces a deployment's spec whole, or creates it (201)."""
         spec = body.to_spec(name)
@@ -113,7 +116,8 @@ class DeploymentsApi:
             check_aliases_fit(view, spec)
             return view.with_deployment(changed(known, spec, self._clock.now()))
 
-        view = await self._keeper.desire(step, Author(caller.name, f"put deployment {name}"))
+        author = Author(caller.name, f"put deployment {name}")
+        view = await self._desire(step, author, dry_run=dry_run)
         return self._shown(view, name, response)
 
     async def scale_deployment(
@@ -123,6 +127,7 @@ class DeploymentsApi:
         caller: Operator,
         response: Response,
         if_match: IfMatch = None,
+        dry_run: DryRun = False,
     ) -> DeploymentModel:
         """Changes only the number of replicas."""
 
@@ -133,7 +138,7 @@ class DeploymentsApi:
             return view.with_deployment(changed(known, spec, self._clock.now()))
 
         what = f"scale deployment {name} to {body.replicas}"
-        view = await self._keeper.desire(step, Author(caller.name, what))
+        view = await self._desire(step, Author(caller.name, what), dry_run=dry_run)
         return self._shown(view, name, response)
 
     async def change_settings(
@@ -143,6 +148,7 @@ class DeploymentsApi:
         caller: Operator,
         response: Response,
         if_match: IfMatch = None,
+        dry_run: DryRun = False,
     ) -> DeploymentModel:
         """Changes the settings that the body names, and no other; no replica is replaced."""
         named = body.named()
@@ -156,11 +162,15 @@ class DeploymentsApi:
             return view.with_deployment(changed(known, spec, self._clock.now()))
 
         what = f"set {', '.join(sorted(named)) or 'nothing'} of deployment {name}"
-        view = await self._keeper.desire(step, Author(caller.name, what))
+        view = await self._desire(step, Author(caller.name, what), dry_run=dry_run)
         return self._shown(view, name, response)
 
     async def delete_deployment(
-        self, name: str, caller: Operator, if_match: IfMatch = None
+        self,
+        name: str,
+        caller: Operator,
+        if_match: IfMatch = None,
+        dry_run: DryRun = False,
     ) -> None:
         """Deletes a deployment; its replicas drain and stop."""
 
@@ -168,7 +178,15 @@ class DeploymentsApi:
             check_match(view.deployment(name), if_match)
             return view.without_deployment(DeploymentName(name))
 
-        await self._keeper.desire(step, Author(caller.name, f"delete deployment {name}"))
+        author = Author(caller.name, f"delete deployment {name}")
+        await self._desire(step, author, dry_run=dry_run)
+
+    async def _desire(
+        self, step: Callable[[ClusterView], ClusterView], author: Author, *, dry_run: bool
+    ) -> ClusterView:
+        if dry_run:
+            return step(self._keeper.cluster.view())
+        return await self._keeper.desire(step, author)
 
     def _shown(self, view: ClusterView, name: str, response: Response) -> DeploymentModel:
         deployment = view.deployment(name)

@@ -16,12 +16,15 @@ FOREIGN_SCHEMAS = ("HTTPValidationError", "ValidationError")
 
 
 # Doors that stand before every handler.
-DOORS = {"401": "No token, or one that is not known", "403": "The token's role is too low"}
+DOORS = {
+    "401": "No token, or one that is not known",
+    "403": "The token's role is too low",
+    "422": "A value cannot be used, or a query parameter is not known",
+}
 BODY = {
     "400": "The body is no JSON",
     "413": "The body is larger than 1 MiB",
     "415": "The body is not application/json",
-    "422": "A value cannot be used",
 }
 NAMED = {"404": "Nothing has this name"}
 CHANGE = {"409": "Another one is in the way", "503": "The head cannot store it, or holds still"}
@@ -41,8 +44,7 @@ def with_problems(document: dict[str, Any]) -> dict[str, Any]:
         schemas.pop(name, None)
     for method, operation in _operations(document):
         responses = operation["responses"]
-        if responses.pop("422", None) and not operation.get("requestBody"):
-            responses["422"] = {"description": BODY["422"]}
+        responses.pop("422", None)
         if operation.get("security"):
             for status, description in _refusals(method, operation).items():
                 responses[status] = {"description": description}

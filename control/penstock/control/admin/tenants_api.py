@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import APIRouter, Query, Response, status
+from fastapi import APIRouter, Response, status
 
 from penstock.control.admin.auth import Operator, Viewer
 from penstock.control.admin.documents import or_created
+from penstock.control.admin.parameters import DryRun
 from penstock.control.admin.preconditions import (
     IfMatch,
     IfNoneMatch,
@@ -18,8 +17,6 @@ from penstock.control.admin.preconditions import (
 from penstock.control.admin.tenant_models import NewTenant, TenantModel, TenantSpecModel
 from penstock.control.managers.tenants import TenantManager
 from penstock.control.state.tenants import Tenant
-
-DryRun = Annotated[bool, Query(description="check everything and change nothing")]
 
 
 class TenantsApi:
