@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from penstock.adapters.alias import Alias, Move, Target
 from penstock.adapters.version import VersionState
 from penstock.control.state.adapter_registry import AdapterRegistry
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.degrading import degrading
-from penstock.control.state.deployment import Template, changed, created
+from penstock.control.state.deployment import Deployment, Template, changed, created
 from penstock.control.state.limits import Canary, Limits, Sharing
 from penstock.control.state.replica import Evidence, NodeState, Replica, ReplicaId, ReplicaState
-from penstock.control.state.snapshot import routes_of
+from penstock.control.state.snapshot import MadeRoutes, routes_of
 from penstock.control.state.spend import Budgets, Spending
 from tests.adapters.examples import version
-from tests.fakes.control_values import NOON, UID, node, replica, spec
+from tests.fakes.control_values import MINI, NOON, UID, node, replica, spec
 
 
 def routed(*replicas: Replica) -> dict[str, ReplicaState]:
@@ -175,3 +178,51 @@ def test_a_budget_is_told_with_the_moment_at_which_it_begins_anew() -> None:
         view = ClusterView(spending=Spending(NOON.date(), used_up))
         (route,) = routes_of(view.with_deployment(created(wanted, NOON, uid=UID))).deployments
         assert (route.budget_used_up, route.budget_resets_at_ms) == told
+
+
+def canaried(permille: int) -> Deployment:
+    sharing = Sharing(canary=(Canary("next", permille),))
+    return created(replace(spec(), sharing=sharing), NOON, uid=UID)
+
+
+NEXT = created(spec(name="next"), NOON, uid="u2")
+STEPS: dict[str, Callable[[ClusterView], ClusterView]] = {
+    **{
+        f"{name} {state}": lambda view, name=name, state=state: view.with_replica(  # type: ignore[misc]
+            replica(name, state)
+        )
+        for name in ("r1", "r2")
+        for state in (ReplicaState.STARTING, ReplicaState.READY, ReplicaState.FAILED)
+    },
+    "r1 is gone": lambda view: view.without_replica(ReplicaId("r1")),
+    "next has one": lambda view: view.with_replica(replica("n1", deployment="next", uid="u2")),
+    "mini": lambda view: view.with_deployment(created(spec(), NOON, uid=UID)),
+    "mini with a canary": lambda view: view.with_deployment(canaried(50)),
+    "mini is made anew": lambda view: view.with_deployment(created(spec(), NOON, uid="u9")),
+    "mini is gone": lambda view: view.without_deployment(MINI),
+    "next": lambda view: view.with_deployment(NEXT),
+    "next is gone": lambda view: view.without_deployment(NEXT.spec.name),
+    "node": lambda view: view.with_node(node()),
+    "no node": lambda view: view.without_node(node().id),
+    "spent": lambda view: replace(view, spending=Spending(NOON.date(), frozenset({"mini"}))),
+    "nothing changes": lambda view: replace(view),
+}
+
+
+@given(st.lists(st.sampled_from(sorted(STEPS)), max_size=12))
+def test_routes_that_are_made_of_what_has_changed_are_those_of_the_whole_view(
+    steps: list[str],
+) -> None:
+    view, made = ClusterView(), MadeRoutes()
+    for step in steps:
+        view = STEPS[step](view)
+        assert made.of(view) == routes_of(view)
+
+
+def test_what_has_not_changed_is_not_made_anew() -> None:
+    made, view = MadeRoutes(), ClusterView().with_deployment(canaried(50)).with_deployment(NEXT)
+    before = made.of(view)
+    assert made.of(replace(view)) is before
+    after = made.of(view.with_replica(replica("n1", deployment="next", uid="u2")))
+    assert after.deployments[0] is before.deployments[0]
+    assert after.deployments[1] != before.deployments[1]

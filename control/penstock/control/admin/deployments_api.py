@@ -12,7 +12,7 @@ from penstock.control.admin.auth import Operator, Viewer
 from penstock.control.admin.deployment_settings import SettingsModel
 from penstock.control.admin.documents import or_created
 from penstock.control.admin.models import DeploymentModel, NewDeployment, ScaleModel, SpecModel
-from penstock.control.admin.parameters import DryRun
+from penstock.control.admin.parameters import DryRun, Paged
 from penstock.control.admin.preconditions import (
     IfMatch,
     IfNoneMatch,
@@ -63,10 +63,10 @@ class DeploymentsApi:
         router.delete("/{name}", status_code=status.HTTP_204_NO_CONTENT)(self.delete_deployment)
         return router
 
-    async def list_deployments(self, _: Viewer) -> list[DeploymentModel]:
-        """All deployments, by name."""
+    async def list_deployments(self, _: Viewer, page: Paged) -> list[DeploymentModel]:
+        """Deployments, by name."""
         view = self._keeper.cluster.view()
-        return [self._model(view, d) for _, d in sorted(view.deployments.items())]
+        return [self._model(view, d) for d in page.of(view.deployments)]
 
     async def create_deployment(
         self, body: NewDeployment, caller: Operator, response: Response, dry_run: DryRun = False

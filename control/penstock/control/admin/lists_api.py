@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from penstock.control.admin.auth import Viewer
 from penstock.control.admin.models import GatewayModel, NodeModel, ReplicaModel
+from penstock.control.admin.parameters import Paged
 from penstock.control.state.cluster import Cluster
 from penstock.control.state.doubts import doubts_in
 
@@ -15,26 +16,24 @@ def lists_api(cluster: Cluster) -> APIRouter:
     router = APIRouter(tags=["cluster"])
 
     @router.get("/replicas")
-    async def list_replicas(_: Viewer, deployment: str | None = None) -> list[ReplicaModel]:
-        """All replicas by id, or those of one deployment."""
+    async def list_replicas(
+        _: Viewer, page: Paged, deployment: str | None = None
+    ) -> list[ReplicaModel]:
+        """Replicas by id, of one deployment or of all."""
         view = cluster.view()
         doubts = doubts_in(view)
-        return [
-            ReplicaModel.of(view, r, doubts.get(r.id, ()))
-            for _, r in sorted(view.replicas.items())
-            if deployment in (None, r.deployment)
-        ]
+        found = {n: r for n, r in view.replicas.items() if deployment in (None, r.deployment)}
+        return [ReplicaModel.of(view, r, doubts.get(r.id, ())) for r in page.of(found)]
 
     @router.get("/nodes")
-    async def list_nodes(_: Viewer) -> list[NodeModel]:
-        """All node agents, by id."""
+    async def list_nodes(_: Viewer, page: Paged) -> list[NodeModel]:
+        """Node agents, by id."""
         heard = cluster.liveness.nodes
-        nodes = sorted(cluster.view().nodes.items())
-        return [NodeModel.of(n, heard.get(n.id)) for _, n in nodes]
+        return [NodeModel.of(n, heard.get(n.id)) for n in page.of(cluster.view().nodes)]
 
     @router.get("/gateways")
-    async def list_gateways(_: Viewer) -> list[GatewayModel]:
-        """All gateways, by id."""
-        return [GatewayModel.of(g) for _, g in sorted(cluster.view().gateways.items())]
+    async def list_gateways(_: Viewer, page: Paged) -> list[GatewayModel]:
+        """Gateways, by id."""
+        return [GatewayModel.of(g) for g in page.of(cluster.view().gateways)]
 
     return router

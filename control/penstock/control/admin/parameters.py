@@ -2,16 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
 
-from fastapi import Query, Request
+from fastapi import Depends, Query, Request
 from fastapi.dependencies.utils import get_flat_dependant
 
 from penstock.control.errors import InvalidInput
 
+_Value = TypeVar("_Value")
+
+MOST = 1000  # of a page
 LONGEST_NAME = 100  # characters of a name that are repeated to whoever sent it
 
 DryRun = Annotated[bool, Query(description="check everything and change nothing")]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a list that is sorted by name: a large fleet's list is a megabyte."""
+
+    limit: int | None = None
+    after: str | None = None
+
+    def of(self, named: Mapping[Any, _Value]) -> list[_Value]:
+        """What is on this page, by name."""
+        names = sorted(named)
+        first = 0 if self.after is None else bisect_right(names, self.after)
+        return [named[name] for name in names[first:][: self.limit]]
+
+
+def _page(
+    limit: Annotated[int | None, Query(ge=1, le=MOST, description="at most; all without")] = None,
+    after: Annotated[
+        str | None, Query(description="only behind this name, the last of the page before")
+    ] = None,
+) -> Page:
+    return Page(limit, after)
+
+
+Paged = Annotated[Page, Depends(_page)]
 
 
 def known_parameters(request: Request) -> None:
@@ -25,4 +57,4 @@ def known_parameters(request: Request) -> None:
             raise InvalidInput(f"no query parameter {name[:LONGEST_NAME]!r} here: {there}")
 
 
-__all__ = ["DryRun", "known_parameters"]
+__all__ = ["DryRun", "Page", "Paged", "known_parameters"]

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Response, status
 
 from penstock.control.admin.auth import Operator, Viewer
 from penstock.control.admin.documents import or_created
-from penstock.control.admin.parameters import DryRun
+from penstock.control.admin.parameters import DryRun, Paged
 from penstock.control.admin.preconditions import (
     IfMatch,
     IfNoneMatch,
@@ -35,12 +35,11 @@ class TenantsApi:
         router.delete("/{tenant_id}", status_code=status.HTTP_204_NO_CONTENT)(self.delete_tenant)
         return router
 
-    async def list_tenants(self, _: Viewer) -> list[TenantModel]:
-        """All tenants, by id."""
+    async def list_tenants(self, _: Viewer, page: Paged) -> list[TenantModel]:
+        """Tenants, by id."""
         tenancy = self._tenants.tenancy
         keys = tenancy.key_counts()
-        tenants = sorted(tenancy.tenants.items())
-        return [TenantModel.of(tenancy, each, keys[name]) for name, each in tenants]
+        return [TenantModel.of(tenancy, it, keys[it.id]) for it in page.of(tenancy.tenants)]
 
     async def create_tenant(
         self, body: NewTenant, caller: Operator, response: Response, dry_run: DryRun = False

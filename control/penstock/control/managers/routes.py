@@ -16,7 +16,13 @@ from penstock.control.errors import Unavailable
 from penstock.control.managers.changes import ChangeSignal, watching
 from penstock.control.managers.keeper import Keeper
 from penstock.control.state.cluster import ClusterView
-from penstock.control.state.snapshot import Routes, RouteSnapshot, routes_of, with_published
+from penstock.control.state.snapshot import (
+    MadeRoutes,
+    Routes,
+    RouteSnapshot,
+    what_routes_follow_from,
+    with_published,
+)
 from penstock.control.state.withholding import withheld
 from penstock.control.supervision.clock import Clock
 
@@ -39,6 +45,7 @@ class RouteManager:
         self._floor: int | None = None  # the last version of earlier heads; None: not asked yet
         self._reserved = 0
         self._withheld = ""
+        self._made = MadeRoutes()
         self._moving = asyncio.Lock()  # reserving versions takes a while, and none may go back
         self._watchers: set[ChangeSignal] = set()
 
@@ -56,7 +63,7 @@ class RouteManager:
     async def run(self) -> None:
         """Follows the view until cancelled."""
         await self._opened.wait()
-        with watching(self._keeper.cluster, _what_routes_follow_from) as changed:
+        with watching(self._keeper.cluster, what_routes_follow_from) as changed:
             while True:
                 await changed.wait()
                 if self._floor is None:
@@ -134,7 +141,7 @@ class RouteManager:
         """What follows from the view. Where that is withheld, keeps why, and gives what was told
         last with today's keys, so that a revoked one is refused all the same; None before that."""
         view = self._keeper.cluster.view()
-        routes = routes_of(view)
+        routes = self._made.of(view)
         why = withheld(view, self._snapshot.routes, routes)
         if why != self._withheld and why:
             log.error("routes not told", extra={"reason": why})
@@ -181,17 +188,3 @@ def _all_have(view: ClusterView, version: int) -> bool:
 
 def _what_gateways_have(view: ClusterView) -> tuple[object, ...]:
     return (view.published, view.gateways)
-
-
-def _what_routes_follow_from(view: ClusterView) -> tuple[object, ...]:
-    return (
-        view.deployments,
-        view.nodes,
-        view.replicas,
-        view.departed,
-        view.suspects,
-        view.tenancy,
-        view.adapters,
-        view.spending,
-        view.held,
-    )

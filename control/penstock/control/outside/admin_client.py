@@ -44,19 +44,19 @@ class AdminClient(TenantClient, AdapterClient):
 
     async def deployments(self) -> list[DeploymentModel]:
         """Every deployment with its status."""
-        return await self.all_of("deployments", DeploymentModel)
+        return await self.pages_of("deployments", DeploymentModel, lambda it: it.name)
 
     async def replicas(self) -> list[ReplicaModel]:
         """Every replica."""
-        return await self.all_of("replicas", ReplicaModel)
+        return await self.pages_of("replicas", ReplicaModel, lambda it: it.id)
 
     async def nodes(self) -> list[NodeModel]:
         """Every node."""
-        return await self.all_of("nodes", NodeModel)
+        return await self.pages_of("nodes", NodeModel, lambda it: it.id)
 
     async def gateways(self) -> list[GatewayModel]:
         """Every gateway."""
-        return await self.all_of("gateways", GatewayModel)
+        return await self.pages_of("gateways", GatewayModel, lambda it: it.id)
 
     async def deployment(self, name: str) -> DeploymentModel | None:
         """One deployment; None where there is none of this name."""

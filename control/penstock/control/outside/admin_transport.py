@@ -24,6 +24,7 @@ from penstock.control.errors import (
 from penstock.control.secrets_files import read_secret
 
 TIMEOUT = timedelta(seconds=5)
+PAGE = 100  # entries of a list that are asked for at a time
 T = TypeVar("T")
 
 
@@ -78,6 +79,20 @@ class AdminTransport:
         """Every one of a kind."""
         reply = await self.call("GET", f"/{what}")
         return self.read(reply, list[model])  # type: ignore[valid-type]
+
+    async def pages_of(self, what: str, model: type[T], name: Callable[[T], str]) -> list[T]:
+        """Every one of a kind that is listed by `name`, a page at a time: a long list would hold
+        up the head."""
+        found: list[T] = []
+        while True:
+            last = {"after": name(found[-1])} if found else {}
+            reply = await self.call("GET", f"/{what}", params={"limit": str(PAGE), **last})
+            page = self.read(reply, list[model])  # type: ignore[valid-type]
+            if found and page and name(page[0]) <= name(found[-1]):
+                return found  # an older head knows no pages, it gives all each time
+            found += page
+            if len(page) != PAGE:
+                return found
 
     def read(self, reply: httpx.Response, kind: type[T]) -> T:
         """An answer as a model."""

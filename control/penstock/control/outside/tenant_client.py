@@ -23,7 +23,7 @@ class TenantClient(AdminTransport):
 
     async def tenants(self) -> list[TenantModel]:
         """Every tenant."""
-        return await self.all_of("tenants", TenantModel)
+        return await self.pages_of("tenants", TenantModel, lambda it: it.id)
 
     async def tenant(self, tenant_id: str) -> TenantModel:
         """One tenant."""

@@ -17,7 +17,7 @@ from penstock.control.state.cluster import ClusterView, Published
 from penstock.control.state.degrading import Context, Degrading
 from penstock.control.state.deployment import Deployment, DeploymentName
 from penstock.control.state.limits import Limits, Sharing
-from penstock.control.state.replica import Replica, ReplicaState
+from penstock.control.state.replica import Replica, ReplicaId, ReplicaState
 from penstock.control.state.serving import serving
 from penstock.control.state.shares import Shares
 from penstock.control.state.stamp import Stamp
@@ -101,22 +101,102 @@ class RouteSnapshot:
     stamp: Stamp = field(default_factory=Stamp)
 
 
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A deployment's route, all that it was made of, and the replicas that serve it."""
+
+    of: tuple[object, ...]
+    route: DeploymentRoute
+    served: tuple[ReplicaId, ...]
+
+
+class MadeRoutes:
+    """The routes of one view after the other: made anew only of what has changed since the last."""
+
+    def __init__(self) -> None:
+        self._of: tuple[object, ...] = ()
+        self._routes = Routes()
+        self._deployments: dict[DeploymentName, _Made] = {}
+        self._replicas: dict[ReplicaId, tuple[tuple[object, ...], ReplicaRoute]] = {}
+
+    def of(self, view: ClusterView) -> Routes:
+        """The routes that follow from the view."""
+        of = what_routes_follow_from(view)
+        if not _same(of, self._of):
+            self._routes, self._of = self._new(view), of
+        return self._routes
+
+    def _new(self, view: ClusterView) -> Routes:
+        self._deployments = {n: self._deployment(view, d) for n, d in view.deployments.items()}
+        served = {name for made in self._deployments.values() for name in made.served}
+        self._replicas = {
+            r.id: self._replica(view, r)
+            for r in view.replicas.values()
+            if r.id in served or _is_known_of(view, r)
+        }
+        return Routes(
+            deployments=tuple(made.route for _, made in sorted(self._deployments.items())),
+            replicas=tuple(route for _, (_, route) in sorted(self._replicas.items())),
+            suspects=tuple(s for _, s in sorted(view.suspects.items())),
+            adapters=view.adapters.routes(),
+            tenants=tenant_routes(view.tenancy),
+            keys_required=view.tenancy.access.keys_required,
+            shares=view.tenancy.shares,
+        )
+
+    def _deployment(self, view: ClusterView, deployment: Deployment) -> _Made:
+        of = _what_a_deployment_follows_from(view, deployment)
+        made = self._deployments.get(deployment.spec.name)
+        if made and _same(of, made.of):
+            return made
+        served = tuple(r.id for r in serving(view, deployment))
+        return _Made(of, _deployment_route(view, deployment), served)
+
+    def _replica(
+        self, view: ClusterView, replica: Replica
+    ) -> tuple[tuple[object, ...], ReplicaRoute]:
+        of = (replica, view.nodes.get(replica.node))
+        made = self._replicas.get(replica.id)
+        return made if made and _same(of, made[0]) else (of, _replica_route(view, replica))
+
+
 def routes_of(view: ClusterView) -> Routes:
     """The routes that follow from the view."""
-    served = {r.id for d in view.deployments.values() for r in serving(view, d)}
-    return Routes(
-        deployments=tuple(_deployment_route(view, d) for _, d in sorted(view.deployments.items())),
-        replicas=tuple(
-            _replica_route(view, r)
-            for _, r in sorted(view.replicas.items())
-            if r.id in served or _is_known_of(view, r)
-        ),
-        suspects=tuple(s for _, s in sorted(view.suspects.items())),
-        adapters=view.adapters.routes(),
-        tenants=tenant_routes(view.tenancy),
-        keys_required=view.tenancy.access.keys_required,
-        shares=view.tenancy.shares,
+    return MadeRoutes().of(view)
+
+
+def what_routes_follow_from(view: ClusterView) -> tuple[object, ...]:
+    """All that routes are made of, and whether they may be told."""
+    return (
+        view.deployments,
+        view.nodes,
+        view.replicas,
+        view.departed,
+        view.suspects,
+        view.tenancy,
+        view.adapters,
+        view.spending,
+        view.held,
     )
+
+
+def _what_a_deployment_follows_from(
+    view: ClusterView, deployment: Deployment
+) -> tuple[object, ...]:
+    there = (c.deployment in view.deployments for c in deployment.spec.sharing.canary)
+    return (
+        deployment,
+        view.adapters,
+        view.spending,
+        bool(view.nodes),
+        *there,
+        *view.replicas_for(deployment),
+    )
+
+
+def _same(one: tuple[object, ...], other: tuple[object, ...]) -> bool:
+    """Values are never changed: the same object says the same."""
+    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
 
 
 def with_published(view: ClusterView, snapshot: RouteSnapshot) -> ClusterView:
