@@ -92,6 +92,7 @@ def tenant(
     priority: v1.PriorityClass = v1.PRIORITY_CLASS_UNSPECIFIED,
     cache_salt: str = "",
     degrade_never: bool = False,
+    fallbacks_listed: bool = False,
 ) -> v1.Tenant:
     """A tenant whose keys have the ids "k1", "k2" and so on; `limits` are fields of the message."""
     told = v1.Tenant(
@@ -109,6 +110,7 @@ def tenant(
         priority=priority,
         cache_salt=cache_salt,
         degrade_never=degrade_never,
+        fallbacks_listed=fallbacks_listed,
     )
     for field, value in (limits or {}).items():
         setattr(told, field, value)

@@ -41,6 +41,10 @@ std::optional<base::Error> Tenant::refuses(std::string_view deployment,
   return std::nullopt;
 }
 
+bool Tenant::lets_in(std::string_view fallback) const {
+  return !fallbacks_listed || allows(models, fallback);
+}
+
 base::Error Tenant::unresolved(const base::Error& why, std::string_view model) const {
   constexpr std::size_t kShown = 200;  // of a hostile name
   if (may_use_all() || why.kind == base::Kind::kNoRoutes) return why;

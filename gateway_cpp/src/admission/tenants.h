@@ -40,6 +40,8 @@ struct Tenant {
   base::Priority priority = base::Priority::kNormal;  // the highest it may name
   std::string cache_salt = {};  // keeps its prefix caches apart from others'; empty: shared
   bool degrade_never = false;
+  // Its models hold for what stands in for another deployment, too. An older head does not say so.
+  bool fallbacks_listed = false;
   std::vector<ApiKey> keys = {};
   bool operator==(const Tenant&) const = default;
 
@@ -49,6 +51,8 @@ struct Tenant {
   base::Priority granted(std::optional<base::Priority> asked) const;
   // 403 where it may not use the deployment or the adapter ("pirate@1"; empty: the base model).
   std::optional<base::Error> refuses(std::string_view deployment, std::string_view adapter) const;
+  // Whether its requests may go to a deployment that they did not name: as a rung, or as a canary.
+  bool lets_in(std::string_view fallback) const;
   // What it is told where `model`, as it named it, is no route's: `why`, which names those that
   // exist, unless any is kept from it.
   base::Error unresolved(const base::Error& why, std::string_view model) const;

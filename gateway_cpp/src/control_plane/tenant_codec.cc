@@ -40,6 +40,7 @@ admission::Tenant tenant_from(const penstock::v1::Tenant& wire) {
                            .priority = priority_from(wire.priority()),
                            .cache_salt = wire.cache_salt(),
                            .degrade_never = wire.degrade_never(),
+                           .fallbacks_listed = wire.fallbacks_listed(),
                            .keys = {}};
   for (const auto& key : wire.keys()) {
     admission::ApiKey out{.id = key.id(), .expires_at = from_ms(key.expires_at_ms())};

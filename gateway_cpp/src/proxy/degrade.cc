@@ -109,7 +109,7 @@ bool RequestFlow::has_rung(Exchange& x, admission::DegradeReason reason) {
   const routing::Route& asked = x.descent ? x.descent->asked : (x.asked ? *x.asked : x.at.route);
   const auto takes_it = [&](const std::string& name) {
     if (name == x.record().deployment || was_left(x, name)) return false;
-    const auto found = elsewhere(x, asked, name, no_engine);
+    const auto found = elsewhere(x, asked, name, Way::kRung, no_engine);
     const auto* there = std::get_if<Elsewhere>(&found);
     return there && there->dispatcher->is_usable_for(there->route.adapter());
   };
@@ -119,7 +119,7 @@ bool RequestFlow::has_rung(Exchange& x, admission::DegradeReason reason) {
 
 // Its operator is told why; so is its client, but of no deployment that it may not name.
 bool RequestFlow::is_passed_over(Exchange& x, const std::string& deployment) {
-  const auto found = elsewhere(x, x.descent->asked, deployment, x.descent->no_engine);
+  const auto found = elsewhere(x, x.descent->asked, deployment, Way::kRung, x.descent->no_engine);
   const auto* why = std::get_if<routing::PassedOver>(&found);
   if (!why) return false;
   x.settlement.passed_over(deployment, routing::name(*why));
@@ -144,7 +144,7 @@ RequestFlow::Failed RequestFlow::enter_rung(Exchange& x) {
     x.is_cut = true;
     return std::nullopt;
   }
-  auto found = elsewhere(x, x.descent->asked, rung.deployment, x.descent->no_engine);
+  auto found = elsewhere(x, x.descent->asked, rung.deployment, Way::kRung, x.descent->no_engine);
   auto* there = std::get_if<Elsewhere>(&found);
   if (!there) return gone_from_routes(rung.deployment);
   enter(x, Way::kRung, std::move(*there));

@@ -121,7 +121,7 @@ std::optional<RequestFlow::Elsewhere> RequestFlow::canary_of(const Exchange& x,
   const std::string name(
       routing::canary_for(named.deployment->canary, routing::hash_text(sticky_name(x))));
   if (name.empty()) return std::nullopt;
-  auto found = elsewhere(x, named, name, false);
+  auto found = elsewhere(x, named, name, Way::kCanary, false);
   auto* canary = std::get_if<Elsewhere>(&found);
   if (!canary || !canary->dispatcher->is_usable_for(canary->route.adapter())) return std::nullopt;
   return std::move(*canary);
@@ -139,7 +139,8 @@ RequestFlow::Failed RequestFlow::resolve_again(Exchange& x) {
 // Where the request goes if that deployment is to answer it: who may use the one that it named is
 // served, but by no adapter that it may not use, or that nobody there can hold.
 std::variant<RequestFlow::Elsewhere, routing::PassedOver> RequestFlow::elsewhere(
-    const Exchange& x, const routing::Route& named, const std::string& deployment, bool no_engine) {
+    const Exchange& x, const routing::Route& named, const std::string& deployment, Way way,
+    bool no_engine) {
   const routing::Needs needs{.model = x.request.model,
                              .sticky = sticky_name(x),
                              .endpoint = x.ask.endpoint->path,
@@ -148,7 +149,7 @@ std::variant<RequestFlow::Elsewhere, routing::PassedOver> RequestFlow::elsewhere
   auto there = routing::route_elsewhere(*parts_.routes.read(), named, deployment, needs);
   if (const auto* no = std::get_if<PassedOver>(&there)) return *no;
   auto& route = std::get<routing::Route>(there);
-  if (!may_be_sent(x, named, route)) return PassedOver::kNotAllowed;
+  if (!may_be_sent(x, named, route, way)) return PassedOver::kNotAllowed;
   auto dispatcher = parts_.dispatchers.of(*route.deployment);
   if (!dispatcher) return PassedOver::kUnknown;
   if (!route.adapter().empty() && !dispatcher->is_usable_for(route.adapter())) {
@@ -159,9 +160,12 @@ std::variant<RequestFlow::Elsewhere, routing::PassedOver> RequestFlow::elsewhere
 
 // Whether its tenant lets a request that named the one go to the other, by a canary or a rung.
 bool RequestFlow::may_be_sent(const Exchange& x, const routing::Route& named,
-                              const routing::Route& there) {
+                              const routing::Route& there, Way way) {
   const admission::Tenant& tenant = *x.at.account->caller().tenant;
-  return !tenant.refuses(named.deployment->name, there.adapter());
+  if (tenant.refuses(named.deployment->name, there.adapter())) return false;
+  // A canary with replicas of our own stands for the deployment that was asked.
+  const bool bound = way == Way::kRung || there.deployment->managed;
+  return !bound || tenant.lets_in(there.deployment->name);
 }
 
 // What it ends with; nothing: another deployment has taken it in.

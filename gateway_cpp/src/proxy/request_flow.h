@@ -132,10 +132,10 @@ class RequestFlow {
   std::optional<Elsewhere> canary_of(const Exchange& x, const routing::Route& named);
   std::variant<Elsewhere, routing::PassedOver> elsewhere(const Exchange& x,
                                                          const routing::Route& named,
-                                                         const std::string& deployment,
+                                                         const std::string& deployment, Way way,
                                                          bool no_engine);
   static bool may_be_sent(const Exchange& x, const routing::Route& named,
-                          const routing::Route& there);
+                          const routing::Route& there, Way way);
   Awaitable<Failed> move_on(Exchange& x, base::Error no);
   bool was_made_anew(const Exchange& x, const base::Error& no);
   static bool may_return(const Exchange& x, const base::Error& no);

@@ -31,6 +31,7 @@ FULL = {
     "adapters": ["pirate"],
     "priority": "high",
     "degrade": "never",
+    "fallbacks": "allow",
     "cache_salt": "salty",
 }
 
@@ -66,6 +67,7 @@ async def test_a_tenant_is_made_with_limits_changed_and_deleted(admin: Admin) ->
     assert changed.status_code == 200
     body = changed.json()
     assert (body["generation"], body["requests_per_minute"], body["models"]) == (2, 6, [])
+    assert body["fallbacks"] == "listed"
     assert body["uid"] == created["uid"]
     late = await admin.client.put(ACME, json=FULL, headers={"if-match": tag})
     assert_problem(late, 412, "read it again")
@@ -111,6 +113,7 @@ async def test_a_dry_run_checks_everything_and_changes_nothing(admin: Admin) -> 
         ({"id": "a", "tokens_per_day": 2**60}, "tokens_per_day"),
         ({"id": "a", "priority": "urgent"}, "priority"),
         ({"id": "a", "degrade": "maybe"}, "degrade"),
+        ({"id": "a", "fallbacks": "none"}, "fallbacks"),
         ({"id": "a", "models": ["Not One"]}, "models has 'Not One'"),
         ({"id": "a", "models": ["x", "x"]}, "models has 'x' twice"),
         ({"id": "a", "adapters": ["pirate@1"]}, "adapters has 'pirate@1'"),

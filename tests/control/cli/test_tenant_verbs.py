@@ -20,11 +20,19 @@ def test_a_tenant_is_created_changed_shown_and_deleted(asked_head: AskedHead) ->
     created = asked_head.run("tenants", "create", "acme", *limits)
     assert created.stdout == "tenant acme is made (generation 1)\n", created.stderr
     changed = asked_head.run(
-        "tenants", "set", "acme", "max_streams=4", "cache_salt=own", "degrade=never", "--json"
+        "tenants",
+        "set",
+        "acme",
+        "max_streams=4",
+        "cache_salt=own",
+        "degrade=never",
+        "fallbacks=allow",
+        "--json",
     )
     told = json.loads(changed.stdout)
     assert (told["requests_per_minute"], told["max_streams"]) == (60, 4)
     assert (told["models"], told["priority"]) == (["mini", "other"], "high")
+    assert told["fallbacks"] == "allow"
     assert (told["cache_salt"], told["degrade"], told["generation"]) == (None, "never", 2)
     shown = asked_head.run("tenants", "show", "acme").stdout
     assert "cache_salt: own\n" in shown
@@ -41,7 +49,7 @@ def test_a_limit_that_does_not_exist_is_told_those_that_do(asked_head: AskedHead
     assert refused.exit_code != 0
     told = " ".join(refused.stderr.split())
     assert "max_stream: there is no such key; there are requests_per_minute, " in told
-    assert "max_streams, models, adapters, priority, degrade, cache_salt" in told
+    assert "max_streams, models, adapters, priority, degrade, fallbacks, cache_salt" in told
 
 
 def test_a_dry_run_changes_nothing(asked_head: AskedHead) -> None:

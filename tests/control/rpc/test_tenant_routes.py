@@ -111,6 +111,7 @@ async def test_a_tenant_is_told_with_every_field_and_its_keys(served: Served) ->
     assert (acme.id, acme.requests_per_minute, acme.tokens_per_minute) == ("acme", 60, 1000)
     assert acme.tokens_per_day == 5000
     assert (acme.max_streams, acme.cache_salt, acme.degrade_never) == (4, "salty", True)
+    assert acme.fallbacks_listed
     assert (list(acme.models), list(acme.adapters)) == (["mini"], ["pirate"])
     assert acme.priority == routes_pb2.PRIORITY_CLASS_HIGH
     assert (acme.quota_used_up, acme.quota_resets_at_ms) == (False, _ms(12))

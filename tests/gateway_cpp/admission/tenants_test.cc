@@ -162,6 +162,16 @@ TEST(Tenant, MayUseWhatItNamesAndAllWhereItNamesNothing) {
   EXPECT_NE(adapter->message.find("`poet`"), std::string::npos) << adapter->message;
 }
 
+TEST(Tenant, ItsListHoldsForWhatStandsInForADeploymentOnceThatIsTold) {
+  Tenant acme{.id = "acme", .models = {"mini", "large"}};
+  EXPECT_TRUE(acme.lets_in("huge"));
+  acme.fallbacks_listed = true;
+  EXPECT_FALSE(acme.lets_in("huge"));
+  EXPECT_TRUE(acme.lets_in("large"));
+  acme.models.clear();
+  EXPECT_TRUE(acme.lets_in("huge"));
+}
+
 TEST(Tenant, ARequestNamesNoHigherPriorityThanItsClass) {
   Tenant acme{.id = "acme"};
   EXPECT_EQ(acme.granted({}), Priority::kNormal);

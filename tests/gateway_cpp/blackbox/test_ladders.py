@@ -26,6 +26,7 @@ from tests.gateway_cpp.blackbox.fleets import (
 from tests.gateway_cpp.blackbox.held import Held, busy, slow, waiting
 from tests.gateway_cpp.blackbox.raw_http import chat
 from tests.gateway_cpp.blackbox.test_wait_budget import wait_of
+from tests.gateway_cpp.blackbox.test_whose_request import line_of
 
 TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {}}}]
 
@@ -103,12 +104,33 @@ async def test_a_client_or_its_tenant_may_forbid_it(
         assert len(made.replicas[1].calls) == (1 if answered else 0)
 
 
-async def test_whoever_may_use_the_deployment_may_use_its_fallbacks(start: Start) -> None:
+async def test_where_the_head_says_no_more_whoever_may_use_the_deployment_may_use_its_fallbacks(
+    start: Start,
+) -> None:
     acme = tenant("acme", keys=["sesame"], models=["mini"])
     async with full(start, tenants=[acme]) as (made, _):
         key = "Authorization: Bearer sesame\r\n"
         is_from(await made.system.ask(chat(key)), "big", "queue_full")
         assert (await made.system.ask(chat(key, model="big"))).status == 403
+
+
+@pytest.mark.parametrize(
+    ("models", "backend"),
+    [(["mini"], None), (["mini", "canned"], "canned"), (["mini", "big"], "big"), ([], "big")],
+)
+async def test_rungs_outside_a_tenants_list_are_passed_over(
+    start: Start, models: list[str], backend: str | None
+) -> None:
+    acme = tenant("acme", keys=["sesame"], models=models, fallbacks_listed=True)
+    async with full(start, tenants=[acme]) as (made, _):
+        answer = await made.system.ask(chat("Authorization: Bearer sesame\r\n"))
+        if backend:
+            return is_from(answer, backend, "queue_full")
+        assert answer.status == 429
+        assert b"canned" not in answer.body
+        line = await line_of(made.system, answer)
+        assert "big=not_allowed" in line["left"]
+        assert not any(replica.calls for replica in made.replicas[1:])
 
 
 async def test_who_calls_no_tools_is_passed_over_by_a_request_that_brings_some(

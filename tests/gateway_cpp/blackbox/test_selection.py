@@ -9,7 +9,7 @@ import pytest
 
 from penstock.v1 import inference_pb2 as inference
 from penstock.v1 import routes_pb2 as routes
-from tests.fakes.fake_control import deployment, route
+from tests.fakes.fake_control import deployment, route, tenant
 from tests.fakes.fake_replica import FakeReplica, hang, hello, refuse
 from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.conftest import Start, System
@@ -134,6 +134,24 @@ async def test_a_canary_that_cannot_answer_is_passed_over(start: Start, canary: 
     await system.has_routes(await system.control.publish(deployments, routed))
     for _ in range(5):
         assert (await system.ask(chat())).status == 200
+
+
+@pytest.mark.parametrize(
+    ("managed", "listed", "of_canary"), [(True, True, 0), (True, False, 5), (False, True, 5)]
+)
+async def test_a_canary_that_is_a_provider_outside_a_tenants_list_gets_none_of_its_requests(
+    start: Start, *, managed: bool, listed: bool, of_canary: int
+) -> None:
+    acme = tenant("acme", keys=["sesame"], models=["mini"], fallbacks_listed=listed)
+    system = await start(scripts=(hello, hello))
+    first, second = system.replicas
+    deployments = [deployment(canary={"next": 1000}), deployment("next", managed=managed)]
+    routed = [route(first), route(second, of="next")]
+    await system.has_routes(await system.control.publish(deployments, routed, tenants=[acme]))
+    for i in range(5):
+        answer = await system.ask(chat("Authorization: Bearer sesame\r\n", seed=i))
+        assert answer.status == 200
+    assert (len(first.calls), len(second.calls)) == (5 - of_canary, of_canary)
 
 
 async def test_a_replica_that_refuses_connections_gets_no_more_than_a_probe(

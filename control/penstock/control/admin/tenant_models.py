@@ -16,6 +16,7 @@ from penstock.control.state.tenants import (
     Access,
     ApiKey,
     Degrade,
+    Fallbacks,
     Priority,
     Tenant,
     TenantSpec,
@@ -54,6 +55,11 @@ class TenantSpecModel(BaseModel):
     )
     degrade: Degrade = Field(
         Degrade.ALLOW, description="never: its requests get what they ask for, or an error"
+    )
+    fallbacks: Fallbacks = Field(
+        Fallbacks.LISTED,
+        description="listed: `models` holds for fallbacks of ladders, and for canaries that are "
+        "providers, too; allow: these may be any",
     )
     cache_salt: Text | None = Field(
         None, description='null: its prefix caches are its own; "": shared with all who say so'

@@ -50,6 +50,7 @@ def create(
       models=, adapters=  names with commas between; empty: all
       priority=normal     or low, high: the highest that its requests may name
       degrade=allow       or never: what it asks for, or an error
+      fallbacks=listed    models= holds for fallbacks and for providers as canaries, too; or allow
       cache_salt=own      prefix caches of its own; empty: shared with all who say so
 
     \b

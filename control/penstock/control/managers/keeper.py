@@ -18,6 +18,7 @@ from penstock.control.managers.whole import Whole
 from penstock.control.state.admission import stranger
 from penstock.control.state.cluster import Cluster, ClusterView
 from penstock.control.state.command import STRANGERS_ADVICE, heard_stamp, take_over, taken_over
+from penstock.control.state.fallbacks import bounds_told
 from penstock.control.state.stamp import Stamp, contradiction
 from penstock.control.store.documents import changes_between, digest_of, view_of
 from penstock.control.store.migration import migrations
@@ -67,8 +68,9 @@ class Keeper:
         an operator asked for a take-over, see `listen_to_all`."""
         self._listens = listens
         contents = await self._store.load()
-        if changes := migrations(contents.documents, digest_of):
-            await self._write(changes, Author(HEAD, "bring the store to this version's format"))
+        migrated = migrations(contents.documents, digest_of)
+        if migrated:
+            await self._write(migrated, Author(HEAD, "bring the store to this version's format"))
         if IDENTITY not in contents.documents:
             identity: Document = {"cluster_id": secrets.token_hex(16), "epoch": 1}
             await self._write([Change(IDENTITY, identity)], Author(HEAD, "make the cluster's id"))
@@ -78,6 +80,8 @@ class Keeper:
         view = view_of(contents, self._clock.steady())
         for document in view.unreadable:
             log.error("skipped a document of the store", extra={"document": document})
+        for line in bounds_told(view, {c.key.name for c in migrated if c.key.kind == "tenant"}):
+            log.warning(line)
         self._stored = view
         self._cluster.replace(replace(view, held=str(found.get("held", ""))))
 

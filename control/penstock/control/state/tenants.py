@@ -40,6 +40,13 @@ class Degrade(StrEnum):
     NEVER = "never"
 
 
+class Fallbacks(StrEnum):
+    """Whether a tenant's list of models holds for the deployments that stand in for another."""
+
+    LISTED = "listed"  # rungs, and canaries that are providers, must be in the list too
+    ALLOW = "allow"
+
+
 @dataclass(frozen=True, slots=True)
 class TenantSpec:
     """What a tenant is held to, at all gateways together; 0: no limit. Raises InvalidInput."""
@@ -52,6 +59,7 @@ class TenantSpec:
     adapters: tuple[str, ...] = ()  # names of adapters it may use, "pirate"; empty: all
     priority: Priority = Priority.NORMAL
     degrade: Degrade = Degrade.ALLOW
+    fallbacks: Fallbacks = Fallbacks.LISTED
     cache_salt: str | None = None  # None: one of its own; empty: prefix caches are shared
 
     @property

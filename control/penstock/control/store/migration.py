@@ -9,6 +9,8 @@ that nobody waits. So who had said 0 gets the default in its place.
 
 Before there were ladders and budgets, who could not be answered was refused, whatever it cost.
 
+Before a tenant's list of models held for fallbacks, no tenant said whether it does.
+
 Before there was a registry, adapters stood in a deployment's template. They become its bindings,
 which whoever keeps the registry registers as soon as it can; until then, and where it cannot, they
 stay. The template digest stays what it was: nobody's replicas are replaced by a new head.
@@ -67,6 +69,9 @@ def migrations(documents: Documents, digest: Digest) -> list[Change]:
         if "agent_address" in stored.document and "draining" not in stored.document:
             defaults = {"allows_model_code": False, "draining": False}
             changes.append(Change(key, {**defaults, **stored.document}))
+    for key, stored in _of_kind(documents, "tenant"):
+        if "degrade" in stored.document and "fallbacks" not in stored.document:
+            changes.append(Change(key, {**stored.document, "fallbacks": "listed"}))
     return changes
 
 

@@ -7,7 +7,15 @@ from datetime import datetime
 
 from penstock.control.state.shares import Shares
 from penstock.control.state.stream_shares import StreamShares
-from penstock.control.state.tenants import Access, ApiKey, Degrade, Priority, Tenant, TenantSpec
+from penstock.control.state.tenants import (
+    Access,
+    ApiKey,
+    Degrade,
+    Fallbacks,
+    Priority,
+    Tenant,
+    TenantSpec,
+)
 from penstock.control.store.store import Document
 
 # Of which there is one: the documents' name.
@@ -40,6 +48,7 @@ def to_tenant(document: Document) -> Tenant:
         adapters=tuple(document["adapters"]),
         priority=Priority(document["priority"]),
         degrade=Degrade(document["degrade"]),
+        fallbacks=Fallbacks(document["fallbacks"]),
         cache_salt=document["cache_salt"],
     )
     return Tenant(
