@@ -13,6 +13,7 @@ from tests.e2e.flow import BROKEN, REFUSED
 
 STOPPED = 15  # seconds between SIGSTOP and SIGCONT
 DEAD, LOADING = "503 engine_dead, retry true", "503 model_loading, retry true"
+_STOPPED = "503 engine_stopped, retry true"
 _LOADS = "until another has loaded"
 _BUSY = "503 overloaded, retry true"
 
@@ -80,8 +81,9 @@ CELLS = (
         may_be_replaced=True,  # it is given up after ten seconds without a step or CPU time
     ),
     Cell(
-        "engine core of the only replica", "TERM", streams=("engine_dead in the stream",),
-        requests=(DEAD, LOADING, _BUSY), within=300, until=_LOADS, waits=10, for_all=True,
+        "engine core of the only replica", "TERM",
+        streams=("engine_stopped in the stream", "engine_dead in the stream"),
+        requests=(_STOPPED, DEAD, LOADING, _BUSY), within=300, until=_LOADS, waits=10, for_all=True,
     ),
 )  # fmt: skip
 
