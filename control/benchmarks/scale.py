@@ -74,8 +74,13 @@ async def measured(data_dir: Path, sizes: Sizes, rest: float, changes: int) -> d
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         running = [tasks.create_task(each) for each in fleet.parts(addresses["rpc"], token)]
         await settled(fleet)
-        share = await cpu_share(psutil.Process(head.pid), rest)
-        spreads = await spread(fleet, addresses["admin"], data_dir, changes)
+        process = psutil.Process(head.pid)
+        share = await cpu_share(process, rest)
+        before, began = cpu_seconds(process), time.monotonic()
+        answers, spreads = await spread(fleet, addresses["admin"], data_dir, changes)
+        at_rest = share * (time.monotonic() - began)
+        of_changes = cpu_seconds(process) - before - at_rest
+        lists = await listed(addresses["admin"], data_dir, changes)
         keys = await spread_of_keys(fleet, addresses["admin"], data_dir, changes)
         flips = await spread_of_aliases(fleet, addresses["admin"], data_dir, changes)
         for task in running:
@@ -83,7 +88,10 @@ async def measured(data_dir: Path, sizes: Sizes, rest: float, changes: int) -> d
     return {
         "sizes": vars_of(sizes),
         "cpu_share_of_one_core_at_rest": round(share, 3),
+        "cpu_milliseconds_of_a_change": round(of_changes / changes * 1000, 1),
+        "milliseconds_of_a_change_until_it_is_answered": summed_up(answers),
         "milliseconds_to_every_gateway": summed_up(spreads),
+        "milliseconds_of_a_hundred_deployments": summed_up(lists),
         "milliseconds_of_a_key_to_every_gateway": summed_up(keys),
         "milliseconds_of_an_alias_to_every_gateway_after_the_answer": summed_up(flips),
     }
@@ -114,15 +122,23 @@ async def settled(fleet: Fleet) -> None:
 
 async def cpu_share(head: psutil.Process, seconds: float) -> float:
     """User and system time of the head, by wall time."""
-    before, began = head.cpu_times(), time.monotonic()
+    before, began = cpu_seconds(head), time.monotonic()
     await asyncio.sleep(seconds)
-    after, passed = head.cpu_times(), time.monotonic() - began
-    return (after.user + after.system - before.user - before.system) / passed
+    return (cpu_seconds(head) - before) / (time.monotonic() - began)
 
 
-async def spread(fleet: Fleet, admin: str, data_dir: Path, changes: int) -> list[float]:
-    """Milliseconds from asking for each change until every gateway has it."""
-    found = []
+def cpu_seconds(process: psutil.Process) -> float:
+    """User and system time that it has had."""
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+async def spread(
+    fleet: Fleet, admin: str, data_dir: Path, changes: int
+) -> tuple[list[float], list[float]]:
+    """Milliseconds from asking for each change until it is answered, and until every gateway has
+    it."""
+    answered, found = [], []
     async with asking(admin, data_dir) as client:
         for number in range(1, changes + 1):
             name = fleet.deployment_name(number)
@@ -131,9 +147,21 @@ async def spread(fleet: Fleet, admin: str, data_dir: Path, changes: int) -> list
             body = {**spec, "max_queued": number}
             reply = await client.put(f"/deployments/{name}", json=body)
             reply.raise_for_status()
+            answered.append((time.monotonic() - began) * 1000)
             await fleet.every_gateway_has(name, max_queued=number)
             found.append((time.monotonic() - began) * 1000)
             await asyncio.sleep(0.3)
+    return answered, found
+
+
+async def listed(admin: str, data_dir: Path, times: int) -> list[float]:
+    """Milliseconds of a page of the list of deployments."""
+    found = []
+    async with asking(admin, data_dir) as client:
+        for _ in range(times):
+            began = time.monotonic()
+            (await client.get("/deployments", params={"limit": 100})).raise_for_status()
+            found.append((time.monotonic() - began) * 1000)
     return found
 
 

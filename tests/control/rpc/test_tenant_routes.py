@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -20,9 +20,11 @@ from penstock.control.managers.shares import ShareManager
 from penstock.control.managers.spend import SpendManager
 from penstock.control.managers.tenants import TenantManager
 from penstock.control.managers.usage import UsageManager
+from penstock.control.rpc.route_wire import RouteEncoder
 from penstock.control.rpc.routes_service import RoutesService
 from penstock.control.state.cluster import Cluster
 from penstock.control.state.deployment import DeploymentName
+from penstock.control.state.snapshot import RouteSnapshot, routes_of
 from penstock.control.state.tenants import Degrade, Priority, TenantSpec
 from penstock.control.state.usage import Counts, UsageKey, UsageRow
 from penstock.v1 import routes_pb2, routes_pb2_grpc
@@ -100,6 +102,24 @@ async def served() -> AsyncIterator[Served]:
         yield Served(keeper, TenantManager(keeper, clock), usage, shares, clock, store, stub)
         running.cancel()
     await server.stop(None)
+
+
+async def test_a_snapshot_after_the_other_says_what_it_would_say_alone(served: Served) -> None:
+    stream = await served.watch("gw-1")
+    await stream.read()
+    await served.keeper.observe(
+        lambda view: view.with_deployment(deployment()).with_replica(replica("r1")), "test"
+    )
+    await stream.read()
+    other = replace(deployment(), generation=2)
+    await served.keeper.observe(
+        lambda view: view.with_deployment(other).with_replica(replica("r2")), "test"
+    )
+    told, routes = await stream.read(), routes_of(served.keeper.cluster.view())
+    alone = RouteEncoder().message(RouteSnapshot(told.version, NOON, routes))
+    assert [r.id for r in told.replicas] == ["r1", "r2"]
+    assert [d.generation for d in told.deployments] == [2]
+    assert (told.deployments, told.replicas) == (alone.deployments, alone.replicas)
 
 
 async def test_a_tenant_is_told_with_every_field_and_its_keys(served: Served) -> None:

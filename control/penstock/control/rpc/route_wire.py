@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from typing import TypeVar
 
 from penstock.adapters.alias import Target
 from penstock.adapters.shown import public_name
@@ -14,6 +16,9 @@ from penstock.control.state.replica import ReplicaState
 from penstock.control.state.snapshot import DeploymentRoute, ReplicaRoute, RouteSnapshot
 from penstock.control.state.suspects import EngineDeath, EngineEnd, Suspect
 from penstock.v1 import inference_pb2, routes_pb2
+
+_Route = TypeVar("_Route")
+_Message = TypeVar("_Message")
 
 _STATES = {
     ReplicaState.STARTING: inference_pb2.REPLICA_STATE_STARTING,
@@ -95,19 +100,43 @@ def suspect(message: routes_pb2.Suspect) -> Suspect:
     )
 
 
-def route_snapshot(snapshot: RouteSnapshot) -> routes_pb2.RouteSnapshot:
-    """A snapshot as gateways read it."""
-    return routes_pb2.RouteSnapshot(
-        version=snapshot.version,
-        made_at_ms=milliseconds(snapshot.made_at),
-        deployments=[_deployment_route(d) for d in snapshot.routes.deployments],
-        replicas=[_replica_route(r) for r in snapshot.routes.replicas],
-        stamp=cluster_stamp(snapshot.stamp),
-        suspects=[_suspect(s) for s in snapshot.routes.suspects],
-        tenants=[tenant(t) for t in snapshot.routes.tenants],
-        keys_required=snapshot.routes.keys_required,
-        adapters=[routes_pb2.AdapterVersion(**asdict(each)) for each in snapshot.routes.adapters],
-    )
+class RouteEncoder:
+    """Snapshots as gateways read them; of one after the other, what has changed is encoded."""
+
+    def __init__(self) -> None:
+        self._deployments: dict[str, tuple[DeploymentRoute, routes_pb2.DeploymentRoute]] = {}
+        self._replicas: dict[str, tuple[ReplicaRoute, routes_pb2.ReplicaRoute]] = {}
+
+    def message(self, snapshot: RouteSnapshot) -> routes_pb2.RouteSnapshot:
+        """A snapshot, whole."""
+        routes = snapshot.routes
+        deployments = {str(d.name): d for d in routes.deployments}
+        replicas = {r.id: r for r in routes.replicas}
+        self._deployments = _encoded(deployments, self._deployments, _deployment_route)
+        self._replicas = _encoded(replicas, self._replicas, _replica_route)
+        return routes_pb2.RouteSnapshot(
+            version=snapshot.version,
+            made_at_ms=milliseconds(snapshot.made_at),
+            deployments=[message for _, message in self._deployments.values()],
+            replicas=[message for _, message in self._replicas.values()],
+            stamp=cluster_stamp(snapshot.stamp),
+            suspects=[_suspect(s) for s in routes.suspects],
+            tenants=[tenant(t) for t in routes.tenants],
+            keys_required=routes.keys_required,
+            adapters=[routes_pb2.AdapterVersion(**asdict(each)) for each in routes.adapters],
+        )
+
+
+def _encoded(
+    values: Mapping[str, _Route],
+    known: Mapping[str, tuple[_Route, _Message]],
+    encode: Callable[[_Route], _Message],
+) -> dict[str, tuple[_Route, _Message]]:
+    """Each value with its message; the one that is known where the value is the same object."""
+    return {
+        name: known[name] if name in known and known[name][0] is value else (value, encode(value))
+        for name, value in values.items()
+    }
 
 
 def _deployment_route(route: DeploymentRoute) -> routes_pb2.DeploymentRoute:

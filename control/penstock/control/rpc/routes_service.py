@@ -13,7 +13,7 @@ from penstock.control.errors import NotAdmitted
 from penstock.control.managers.gateway_reports import GatewayReports
 from penstock.control.managers.routes import RouteManager
 from penstock.control.managers.usage import UsageManager
-from penstock.control.rpc.route_wire import gateway_report, route_snapshot, suspect
+from penstock.control.rpc.route_wire import RouteEncoder, gateway_report, suspect
 from penstock.control.rpc.tenant_wire import with_shares
 from penstock.control.rpc.usage_wire import DayNews, day_holds, usage_rows
 from penstock.control.rpc.wire import stamp
@@ -33,6 +33,7 @@ class RoutesService(routes_pb2_grpc.RoutesServicer):
         self._routes = routes
         self._reports = reports
         self._usage = usage
+        self._encoder = RouteEncoder()
         self._latest: tuple[RouteSnapshot, routes_pb2.RouteSnapshot] | None = None
 
     async def Watch(
@@ -98,5 +99,5 @@ class RoutesService(routes_pb2_grpc.RoutesServicer):
     def _encoded(self, snapshot: RouteSnapshot) -> routes_pb2.RouteSnapshot:
         """What is the same for all gateways: encoding many deployments takes its time."""
         if self._latest is None or self._latest[0] is not snapshot:
-            self._latest = (snapshot, route_snapshot(snapshot))
+            self._latest = (snapshot, self._encoder.message(snapshot))
         return self._latest[1]
