@@ -25,12 +25,12 @@ from penstock.control.state.actions import (
     Start,
     Stop,
 )
-from penstock.control.state.capacity import Room
+from penstock.control.state.capacity import Room, takes_more
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.deployment import Deployment
 from penstock.control.state.replacing import Deadlines, Fleet, outgoing, replacements
 from penstock.control.state.replica import LIVE, NodeId, NodeState, Replica, ReplicaState
-from penstock.control.state.serving import is_current, serving
+from penstock.control.state.serving import SOUND, is_current, serving
 
 # Processes in a row that ended by themselves: the replica is tried on another node.
 CRASH_LOOP = 3
@@ -48,6 +48,8 @@ def decisions(view: ClusterView, now: datetime, deadlines: Deadlines) -> list[De
     found: list[Decision] = []
     room = Room(view)
     for _, deployment in sorted(view.deployments.items()):
+        if _is_as_desired(view, deployment):
+            continue
         found += _given_up(view, deployment, room, now, deadlines)
         found += _converge(view, deployment, room, now, deadlines)
     return found + list(_abandoned(view))
@@ -68,6 +70,22 @@ def calls(view: ClusterView, now: datetime, deadlines: Deadlines) -> list[Call]:
         elif replica.state is ReplicaState.DRAINING and _may_stop(view, replica, now, deadlines):
             found.append(Stop(replica.id))
     return found
+
+
+def _is_as_desired(view: ClusterView, deployment: Deployment) -> bool:
+    """Whether there is nothing to decide, as with nearly all of a large fleet."""
+    replicas = list(view.replicas_for(deployment))
+    if deployment.trouble or len(replicas) != deployment.spec.replicas:
+        return False
+    return all(
+        r.state is ReplicaState.READY
+        and r.evidence in SOUND
+        and r.status.address
+        and is_current(deployment, r)
+        and (node := view.nodes.get(r.node))
+        and takes_more(node)
+        for r in replicas
+    )
 
 
 def _converge(
