@@ -31,6 +31,7 @@ def deployment(
     canary: Mapping[str, int] | None = None,
     ladders: Mapping[str, Iterable[str]] | None = None,
     managed: bool = False,
+    prices: v1.Prices | None = None,
 ) -> v1.DeploymentRoute:
     """A deployment as clients may name it: aliases to versions or to weights of versions, canaries
     to thousandths, reasons to rungs ("": for any)."""
@@ -47,6 +48,7 @@ def deployment(
         canary=[v1.CanaryWeight(deployment=d, permille=p) for d, p in (canary or {}).items()],
         ladders=[v1.Ladder(reason=r, rungs=rungs) for r, rungs in (ladders or {}).items()],
         managed=managed,
+        prices=prices,
     )
 
 

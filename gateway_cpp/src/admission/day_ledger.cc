@@ -21,36 +21,37 @@ DayAmount amount_of(const UsageCounts& counts) { return {counts.tokens(), counts
 
 // One limit, and how it stands.
 struct Line {
-  std::string_view unit;
+  bool is_money;
   std::uint64_t limit;
   std::uint64_t used;
   std::uint64_t reserved;
   std::uint64_t estimate;
+
+  std::string number(std::uint64_t amount) const {
+    return is_money ? usd_text(amount) : std::to_string(amount);
+  }
+  std::string text(std::uint64_t amount) const {
+    return is_money ? "$" + usd_text(amount) : std::to_string(amount) + " tokens";
+  }
+  std::string reckoned() const { return "this request is reckoned at " + text(estimate); }
 };
 
-std::string amount_text(const Line& line, std::uint64_t amount) {
-  return std::to_string(amount) + " " + std::string(line.unit);
-}
+std::string whose(const DayHolder& of) { return of.key_id.empty() ? "" : " for this key"; }
 
-std::string reckoned(const Line& line) {
-  return "this request is reckoned at " + amount_text(line, line.estimate);
-}
-
-std::optional<Refusal> refuses(const Line& line, base::WallTime ends_at, base::WallTime now) {
-  if (line.limit == 0) return std::nullopt;
-  const std::string limit = std::to_string(line.limit);
+std::optional<Refusal> refuses(const DayHolder& of, const Line& line, base::WallTime ends_at,
+                               base::WallTime now) {
+  if (line.limit == 0 || line.estimate == 0) return std::nullopt;
   if (line.used + line.estimate > line.limit) {
     return Refusal{DropReason::kQuota, std::chrono::ceil<milliseconds>(ends_at - now),
-                   std::to_string(less_or_none(line.limit, line.used)) + " of " + limit + " " +
-                       std::string(line.unit) + " a day are left, and " + reckoned(line) +
-                       "; the next day begins at " + base::date_text(ends_at)};
+                   line.number(less_or_none(line.limit, line.used)) + " of " +
+                       line.text(line.limit) + " a day are left" + whose(of) + ", and " +
+                       line.reckoned() + "; the next day begins at " + base::date_text(ends_at)};
   }
   if (line.used + line.reserved + line.estimate > line.limit) {
     return Refusal{DropReason::kRateLimited, kUnderWay,
-                   limit + " " + std::string(line.unit) + " a day, of which " +
-                       std::to_string(line.used) + " are used and " +
-                       std::to_string(line.reserved) + " reserved for requests under way, and " +
-                       reckoned(line)};
+                   line.text(line.limit) + " a day" + whose(of) + ", of which " +
+                       line.number(line.used) + " are used and " + line.number(line.reserved) +
+                       " reserved for requests under way, and " + line.reckoned()};
   }
   return std::nullopt;
 }
@@ -65,6 +66,16 @@ DayAmount& DayAmount::operator+=(const DayAmount& more) {
 
 DayAmount DayAmount::less(const DayAmount& other) const {
   return {less_or_none(tokens, other.tokens), less_or_none(nanousd, other.nanousd)};
+}
+
+std::string usd_text(std::uint64_t nanousd) {
+  constexpr std::uint64_t kNano = 1'000'000'000;
+  constexpr std::size_t kDigits = 9;
+  const std::string rest = std::to_string(nanousd % kNano);
+  std::string out =
+      std::to_string(nanousd / kNano) + "." + std::string(kDigits - rest.size(), '0') + rest;
+  out.erase(std::max(out.find_last_not_of('0') + 1, out.find('.') + 2));
+  return out;
 }
 
 DayReservation::DayReservation(DayReservation&& other) noexcept
@@ -117,10 +128,10 @@ std::variant<DayReservation, Refusal> DayLedger::reserve(const DayHolder& of,
   if (now >= ends_at_) begin_day(now);
   const DayAmount used = used_by(of);
   const DayAmount reserved = reserved_by(of);
-  if (auto no = refuses({"tokens", limits.tokens, used.tokens, reserved.tokens, estimate.tokens},
-                        ends_at_, now)) {
-    return *std::move(no);
-  }
+  const Line tokens{false, limits.tokens, used.tokens, reserved.tokens, estimate.tokens};
+  if (auto no = refuses(of, tokens, ends_at_, now)) return *std::move(no);
+  const Line money{true, limits.nanousd, used.nanousd, reserved.nanousd, estimate.nanousd};
+  if (auto no = refuses(of, money, ends_at_, now)) return *std::move(no);
   holdings_[of].reserved += estimate;
   return DayReservation(*this, of, estimate);
 }

@@ -36,6 +36,9 @@ struct DayAmount {
   DayAmount less(const DayAmount& other) const;
 };
 
+// As a number of US dollars, to the billionth, without the zeros at its end.
+std::string usd_text(std::uint64_t nanousd);
+
 // Who is held to limits of a day.
 struct DayHolder {
   std::string tenant;

@@ -105,12 +105,12 @@ std::variant<Caller, KeyFault> Tenants::find(const KeyHash& hash, base::WallTime
   const Known& known = found->second;
   const bool expires = known.key.expires_at != base::WallTime{};
   if (expires && known.key.expires_at <= now) return KeyFault::kExpired;
-  return Caller{known.entry.tenant, known.key.id, known.entry.meter};
+  return Caller{known.entry.tenant, known.key.id, known.entry.meter, known.key.per_day};
 }
 
 std::variant<Caller, KeyFault> Tenants::find_without_key(std::string_view presented) const {
   if (keys_required_) return presented.empty() ? KeyFault::kNoKey : KeyFault::kUnknownKey;
-  return Caller{without_key_.tenant, {}, without_key_.meter};
+  return Caller{without_key_.tenant, {}, without_key_.meter, {}};
 }
 
 std::vector<TenantStreams> Tenants::limited_streams() const {

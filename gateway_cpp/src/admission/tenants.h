@@ -29,6 +29,7 @@ struct ApiKey {
   std::string id;  // for people and usage: never the key
   KeyHash sha256{};
   base::WallTime expires_at{};  // the epoch: never
+  DayAmount per_day = {};       // of this key, besides its tenant's
   bool operator==(const ApiKey&) const = default;
 };
 
@@ -63,6 +64,7 @@ struct Caller {
   std::shared_ptr<const Tenant> tenant;  // never null
   std::string key_id;                    // empty: without a key
   std::shared_ptr<TenantMeter> meter;    // never null
+  DayAmount key_per_day = {};            // of the key, besides its tenant's
 };
 
 // Requests under way here.

@@ -98,7 +98,8 @@ routing::DeploymentRoute deployment_from(const penstock::v1::DeploymentRoute& wi
       .trims = wire.trims(),
       .without_tools = wire.without_tools(),
       .budget_used_up = wire.budget_used_up(),
-      .budget_resets_at = base::WallTime(milliseconds(wire.budget_resets_at_ms()))};
+      .budget_resets_at = base::WallTime(milliseconds(wire.budget_resets_at_ms())),
+      .prices = {wire.prices().input(), wire.prices().output(), wire.prices().cached()}};
   for (const auto& alias : wire.aliases()) deployment.adapters.push_back(alias_from(alias));
   for (const auto& weight : wire.canary()) {
     deployment.canary.push_back({weight.deployment(), weight.permille()});

@@ -27,7 +27,7 @@ admission::TenantLimits limits_from(const penstock::v1::Tenant& wire) {
           .max_streams = wire.max_streams(),
           .share_permille = wire.share_permille(),
           .max_streams_here = wire.max_streams_here(),
-          .per_day = {.tokens = wire.tokens_per_day()},
+          .per_day = {wire.tokens_per_day(), wire.nanousd_per_day()},
           .quota_used_up = wire.quota_used_up(),
           .quota_resets_at = from_ms(wire.quota_resets_at_ms())};
 }
@@ -43,7 +43,9 @@ admission::Tenant tenant_from(const penstock::v1::Tenant& wire) {
                            .fallbacks_listed = wire.fallbacks_listed(),
                            .keys = {}};
   for (const auto& key : wire.keys()) {
-    admission::ApiKey out{.id = key.id(), .expires_at = from_ms(key.expires_at_ms())};
+    admission::ApiKey out{.id = key.id(),
+                          .expires_at = from_ms(key.expires_at_ms()),
+                          .per_day = {key.tokens_per_day(), key.nanousd_per_day()}};
     if (key.sha256().size() != out.sha256.size()) continue;
     std::copy(key.sha256().begin(), key.sha256().end(), out.sha256.begin());
     tenant.keys.push_back(std::move(out));

@@ -19,24 +19,13 @@ std::string seconds(base::WallTime time) {
   return std::to_string(since.count());
 }
 
-// To the billionth, without the zeros at its end.
-std::string dollars(std::uint64_t nanousd) {
-  constexpr std::uint64_t kNano = 1'000'000'000;
-  constexpr std::size_t kDigits = 9;
-  const std::string rest = std::to_string(nanousd % kNano);
-  std::string out =
-      std::to_string(nanousd / kNano) + "." + std::string(kDigits - rest.size(), '0') + rest;
-  out.erase(std::max(out.find_last_not_of('0') + 1, out.find('.') + 2));
-  return out;
-}
-
 std::string used(const UsageCounts& counts) {
   return R"({"num_model_requests":)" + std::to_string(counts.requests) +
          R"(,"num_limited_requests":)" + std::to_string(counts.rejected) + R"(,"input_tokens":)" +
          std::to_string(counts.prompt_tokens) + R"(,"input_cached_tokens":)" +
          std::to_string(counts.cached_tokens) + R"(,"output_tokens":)" +
          std::to_string(counts.completion_tokens) + R"(,"cost_usd":)" +
-         dollars(counts.cost_nanousd) + "}";
+         admission::usd_text(counts.cost_nanousd) + "}";
 }
 
 // Somebody's name and what they have had.
@@ -51,10 +40,22 @@ std::string window(const std::optional<RateWindow>& rate) {
          std::to_string(rate->remaining) + "}";
 }
 
-std::string of_day(std::uint64_t limit, std::uint64_t taken) {
-  if (limit == 0) return "null";
-  return R"({"limit":)" + std::to_string(limit) + R"(,"remaining":)" +
-         std::to_string(limit - std::min(taken, limit)) + "}";
+std::string of_day(std::string_view limit, std::string_view remaining) {
+  return R"({"limit":)" + std::string(limit) + R"(,"remaining":)" + std::string(remaining) + "}";
+}
+
+// The members that limits of a day are.
+std::string day_limits(const admission::DayAmount& limits, const admission::DayAmount& taken) {
+  const admission::DayAmount left = limits.less(taken);
+  std::string members = R"("tokens_per_day":)";
+  members += limits.tokens == 0
+                 ? "null"
+                 : of_day(std::to_string(limits.tokens), std::to_string(left.tokens));
+  members += R"(,"usd_per_day":)";
+  members += limits.nanousd == 0
+                 ? "null"
+                 : of_day(admission::usd_text(limits.nanousd), admission::usd_text(left.nanousd));
+  return members;
 }
 
 }  // namespace
@@ -65,13 +66,13 @@ std::string usage_body(const admission::Caller& caller, const admission::DayStan
   std::string body = R"({"object":"usage","as_of":)" + (told ? seconds(day.as_of) : "null");
   body += R"(,"start_time":)" + seconds(day.ends_at - std::chrono::days(1));
   body += R"(,"end_time":)" + seconds(day.ends_at);
-  body += R"(,"key":)" + part(caller.key_id, day.key) + "}";
+  body += R"(,"key":)" + part(caller.key_id, day.key) + R"(,"limits":{)" +
+          day_limits(caller.key_per_day, day.key_taken) + "}}";
   body += R"(,"tenant":)" + part(caller.tenant->id, day.tenant);
   body += R"(,"limits":{"requests_per_minute":)" + window(rates.requests);
   body += R"(,"tokens_per_minute":)" + window(rates.tokens);
   body += R"(,"max_streams":)" + window(rates.streams);
-  body += R"(,"tokens_per_day":)" +
-          of_day(caller.tenant->limits.per_day.tokens, day.tenant_taken.tokens);
+  body += "," + day_limits(caller.tenant->limits.per_day, day.tenant_taken);
   return body + "}}}";
 }
 

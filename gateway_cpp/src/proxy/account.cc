@@ -21,7 +21,8 @@ Account::~Account() {
     before_->elsewhere_ += cost;
   } else {
     reservation_.settle(cost.tokens, clock_.steady_now());
-    of_day_.settle(cost);
+    of_tenant_.settle(cost);
+    of_key_.settle(cost);
   }
   if (metrics_ == nullptr) return;
   metrics_->prompt_tokens.add(counts_.prompt_tokens);
@@ -29,33 +30,49 @@ Account::~Account() {
   metrics_->cached_tokens.add(counts_.cached_tokens);
 }
 
-std::optional<admission::Refusal> Account::reserve(std::uint64_t tokens, base::SteadyTime now) {
-  auto taken = caller_.meter->reserve(tokens, now, clock_.wall_now());
+std::optional<admission::Refusal> Account::reserve(const admission::DayAmount& estimate,
+                                                   base::SteadyTime now) {
+  auto taken = caller_.meter->reserve(estimate.tokens, now, clock_.wall_now());
   if (auto* refusal = std::get_if<admission::Refusal>(&taken)) {
     counts_.rejected = 1;
     return std::move(*refusal);
   }
   reservation_ = std::move(std::get<admission::TenantReservation>(taken));
-  auto no = reserve_of_day({.tokens = tokens});
+  auto no = reserve_of_day(estimate);
   if (!no) return std::nullopt;
   counts_.rejected = 1;
   reservation_.settle(0, now);
   return no;
 }
 
+std::optional<admission::Refusal> Account::reserve_money(std::uint64_t nanousd) {
+  if (nanousd == 0) return std::nullopt;
+  return reserve_of_day({.nanousd = nanousd});
+}
+
 std::optional<admission::Refusal> Account::reserve_of_day(const admission::DayAmount& estimate) {
-  const admission::Tenant& tenant = *caller_.tenant;
-  if (!tenant.limits.per_day) return std::nullopt;
-  auto taken =
-      book_.day().reserve({tenant.id, {}}, tenant.limits.per_day, estimate, clock_.wall_now());
-  if (auto* refusal = std::get_if<admission::Refusal>(&taken)) return std::move(*refusal);
-  of_day_ = std::move(std::get<admission::DayReservation>(taken));
+  auto no = reserve_of_day(of_tenant_, {}, caller_.tenant->limits.per_day, estimate);
+  if (!no) no = reserve_of_day(of_key_, caller_.key_id, caller_.key_per_day, estimate);
+  if (no) of_tenant_.settle({});
+  return no;
+}
+
+std::optional<admission::Refusal> Account::reserve_of_day(admission::DayReservation& taken,
+                                                          const std::string& key_id,
+                                                          const admission::DayAmount& limits,
+                                                          const admission::DayAmount& estimate) {
+  if (!limits) return std::nullopt;
+  auto outcome =
+      book_.day().reserve({caller_.tenant->id, key_id}, limits, estimate, clock_.wall_now());
+  if (auto* refusal = std::get_if<admission::Refusal>(&outcome)) return std::move(*refusal);
+  taken = std::move(std::get<admission::DayReservation>(outcome));
   return std::nullopt;
 }
 
-void Account::open(std::string deployment, std::string adapter,
+void Account::open(const routing::DeploymentRoute& deployment, std::string adapter,
                    std::shared_ptr<base::DeploymentMetrics> metrics) {
-  deployment_ = std::move(deployment);
+  deployment_ = deployment.name;
+  prices_ = deployment.managed ? routing::Prices{} : deployment.prices;
   adapter_ = std::move(adapter);
   metrics_ = std::move(metrics);
   counts_.requests = 1;
@@ -69,7 +86,11 @@ void Account::cost(const upstream::Usage& usage) {
   counts_.prompt_tokens += usage.prompt_tokens;
   counts_.completion_tokens += usage.completion_tokens;
   counts_.cached_tokens += usage.cached_tokens;
-  counts_.cost_nanousd += usage.cost_nanousd;
+  // A provider's replicas, of an earlier template too, have reckoned themselves.
+  counts_.cost_nanousd +=
+      usage.cost_nanousd != 0
+          ? usage.cost_nanousd
+          : prices_.nanousd(usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens);
 }
 
 }  // namespace penstock::proxy

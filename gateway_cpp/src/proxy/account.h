@@ -12,6 +12,7 @@
 #include "admission/usage_book.h"
 #include "base/clock.h"
 #include "base/metrics.h"
+#include "routing/route_snapshot.h"
 #include "upstream/call.h"
 
 namespace penstock::proxy {
@@ -26,23 +27,33 @@ class Account final : public upstream::Payer {
   ~Account() override;
 
   const admission::Caller& caller() const { return caller_; }
-  // Takes what the request is estimated at from its tenant's limits; why not, where they are used
-  // up.
-  std::optional<admission::Refusal> reserve(std::uint64_t tokens, base::SteadyTime now);
+  // Takes what the request is estimated at from the limits of its tenant and its key; why not,
+  // where they are used up.
+  std::optional<admission::Refusal> reserve(const admission::DayAmount& estimate,
+                                            base::SteadyTime now);
+  // Of a request that has reserved with another deployment: what it costs here besides.
+  std::optional<admission::Refusal> reserve_money(std::uint64_t nanousd);
   // It goes to a replica of this deployment.
-  void open(std::string deployment, std::string adapter,
+  void open(const routing::DeploymentRoute& deployment, std::string adapter,
             std::shared_ptr<base::DeploymentMetrics> metrics);
   void cost(const upstream::Usage& usage) override;
 
  private:
   std::optional<admission::Refusal> reserve_of_day(const admission::DayAmount& estimate);
+  std::optional<admission::Refusal> reserve_of_day(admission::DayReservation& taken,
+                                                   const std::string& key_id,
+                                                   const admission::DayAmount& limits,
+                                                   const admission::DayAmount& estimate);
+
   const base::Clock& clock_;
   admission::UsageBook& book_;
   const admission::Caller caller_;
   const std::shared_ptr<Account> before_;  // with the deployment before; null: this is the first
   admission::TenantReservation reservation_;
-  admission::DayReservation of_day_;  // of its tenant's limits
-  std::string deployment_;            // empty: it went nowhere
+  admission::DayReservation of_tenant_;  // of limits of the day
+  admission::DayReservation of_key_;
+  std::string deployment_;  // empty: it went nowhere
+  routing::Prices prices_;  // none, where its replicas reckon
   std::string adapter_;
   std::shared_ptr<base::DeploymentMetrics> metrics_;  // null: it went nowhere
   admission::UsageCounts counts_;

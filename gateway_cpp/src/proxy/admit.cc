@@ -85,8 +85,15 @@ void RequestFlow::appraise(Exchange& x) {
 }
 
 RequestFlow::Failed RequestFlow::admit_by_tenant(Exchange& x) {
-  const auto no = x.at.account->reserve(x.wanted.estimate.tokens(), x.at.entered);
+  const auto no =
+      x.at.account->reserve({x.wanted.estimate.tokens(), estimated_cost(x)}, x.at.entered);
   return no ? refused(x, *no) : std::nullopt;
+}
+
+// In billionths of a US dollar.
+std::uint64_t RequestFlow::estimated_cost(const Exchange& x) {
+  const admission::TokenEstimate& told = x.wanted.estimate;
+  return x.at.route.deployment->prices.nanousd(told.prompt, 0, told.completion);
 }
 
 RequestFlow::Failed RequestFlow::admit_to_deployment(Exchange& x) {

@@ -231,6 +231,7 @@ Awaitable<RequestFlow::Failed> RequestFlow::admit_newcomer(Exchange& x) {
   x.at.entered = x.settlement.enter(base::Phase::kAdmit);
   describe(x);
   appraise(x);
+  if (const auto dear = x.at.account->reserve_money(estimated_cost(x))) co_return refused(x, *dear);
   if (x.at.dispatcher->turns_away() && has_ladder(x)) co_await judge(x);
   Failed no = admit_to_deployment(x);
   if (!no && !parts_.suspects.empty()) no = co_await admit_suspect(x);

@@ -139,7 +139,7 @@ void RequestFlow::note_opening(Exchange& x, base::SteadyTime now) {
   metrics->queue_wait.observe(now - x.at.entered);
   metrics->note_estimate(x.estimated_wait, now - x.at.entered);
   x.record().estimated_wait = x.estimated_wait;
-  x.at.account->open(x.record().deployment, x.record().adapter, metrics);
+  x.at.account->open(*x.at.route.deployment, x.record().adapter, metrics);
 }
 
 // Each time that it has waited for a place, with one or in vain.

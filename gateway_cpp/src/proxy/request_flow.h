@@ -146,6 +146,7 @@ class RequestFlow {
   Failed begin_admission(Exchange& x);
   Failed admit_at_door(Exchange& x);
   Failed admit_by_tenant(Exchange& x);
+  static std::uint64_t estimated_cost(const Exchange& x);
   Failed admit_to_deployment(Exchange& x);
   Failed refused(Exchange& x, const admission::Refusal& refusal);
   void describe(Exchange& x);

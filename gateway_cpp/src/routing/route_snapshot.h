@@ -10,6 +10,7 @@
 
 #include "base/availability.h"
 #include "base/clock.h"
+#include "routing/prices.h"
 
 namespace penstock::routing {
 
@@ -107,6 +108,7 @@ struct DeploymentRoute {
   bool without_tools = false;   // its answers call none
   bool budget_used_up = false;  // it has had its money or tokens of the day
   base::WallTime budget_resets_at = {};  // the epoch: it has no budget
+  Prices prices = {};  // where it is managed its replicas reckon, and this is an estimate
   bool operator==(const DeploymentRoute&) const = default;
 };
 

@@ -24,6 +24,9 @@ CHAT = {
     "context": "trim",
     "budget_usd_per_day": 2.5,
     "budget_tokens_per_day": 2**40,
+    "usd_per_million_input": 0.25,
+    "usd_per_million_output": 2,
+    "usd_per_million_cached": 0.025,
 }
 
 

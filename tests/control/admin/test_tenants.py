@@ -26,6 +26,7 @@ FULL = {
     "requests_per_minute": 60,
     "tokens_per_minute": 1000,
     "tokens_per_day": 5000,
+    "usd_per_day": 2.5,
     "max_streams": 4,
     "models": ["mini"],
     "adapters": ["pirate"],

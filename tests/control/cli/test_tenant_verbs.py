@@ -91,6 +91,25 @@ def test_a_key_is_shown_once_listed_and_revoked(asked_head: AskedHead) -> None:
     assert [each["id"] for each in left] == [other["id"]]
 
 
+def test_dollars_and_tokens_of_a_day_are_set_for_tenants_and_for_keys(
+    asked_head: AskedHead,
+) -> None:
+    asked_head.run("tenants", "create", "acme", "usd_per_day=0.5")
+    asked_head.run("tenants", "set", "acme", "usd_per_day=50")
+    limits = ("--set", "usd_per_day=2.5", "--set", "tokens_per_day=9")
+    asked_head.run("keys", "create", "acme", *limits)
+    tenancy = asked_head.admin.keeper.cluster.view().tenancy
+    (key,) = tenancy.keys.values()
+    assert tenancy.tenant("acme").spec.usd_per_day == 50
+    assert (key.usd_per_day, key.tokens_per_day) == (2.5, 9)
+    (listed,) = json.loads(asked_head.run("keys", "list", "acme", "--json").stdout)
+    assert (listed["usd_per_day"], listed["tokens_per_day"]) == (2.5, 9)
+    for wrong in ("usd_per_day=much", "usd_per_day=-1", "max_streams=1"):
+        refused = asked_head.run("keys", "create", "acme", "--set", wrong)
+        assert refused.exit_code != 0
+        assert wrong.partition("=")[0] in refused.stderr
+
+
 def test_the_door_for_requests_without_a_key_is_told_and_moved(asked_head: AskedHead) -> None:
     assert asked_head.run("keys", "anonymous").stdout == "requests without a key are allowed\n"
     asked_head.run("tenants", "create", "acme")

@@ -32,6 +32,7 @@ from penstock.control.state.degrading import degrading
 from penstock.control.state.deployment import Template, created, template_digest
 from penstock.control.state.limits import Canary, Limits, SelectionPolicy, Sharing
 from penstock.control.state.pings import Ping
+from penstock.control.state.prices import Prices
 from penstock.control.state.replica import FailedAdapter, ReplicaAddress, ReplicaState
 from penstock.control.state.spend import Budgets, Spending
 from penstock.control.store.adapter_content import AdapterContents
@@ -111,6 +112,7 @@ def _with_everything(view: ClusterView) -> ClusterView:
         sharing=SHARING,
         degrading=degrading({"default": ["trim", "fallback:next"], "budget": []}, "trim"),
         budgets=Budgets(usd_per_day=1),
+        prices=Prices(0.25, 1.0),
     )
     view = replace(view, spending=Spending(NOON.date(), frozenset({"mini"})))
     cloud = Template("openai", "/srv/models/gpt", (("api_key_env", "KEY"), ("tools", "false")))
@@ -237,6 +239,7 @@ async def test_a_watcher_gets_every_field_of_the_routes(served: Served) -> None:
     ladders = [(each.reason, list(each.rungs)) for each in deployment.ladders]
     assert ladders == [("", ["trim", "fallback:next"]), ("budget", [])]
     assert (deployment.trims, deployment.managed, deployment.without_tools) == (True, False, False)
+    assert deployment.prices == routes_pb2.Prices(input=0.25, output=1, cached=0.25)
     assert deployment.budget_used_up
     assert deployment.budget_resets_at_ms == int(NOON.timestamp() * 1000) + 12 * 3_600_000
     assert (cloud.trims, cloud.managed, cloud.without_tools) == (False, True, True)

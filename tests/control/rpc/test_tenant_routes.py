@@ -36,6 +36,7 @@ SPEC = TenantSpec(
     requests_per_minute=60,
     tokens_per_minute=1000,
     tokens_per_day=5000,
+    usd_per_day=0.25,
     max_streams=4,
     models=("mini",),
     adapters=("pirate",),
@@ -129,7 +130,7 @@ async def test_a_tenant_is_told_with_every_field_and_its_keys(served: Served) ->
     await served.tenants.create("acme", SPEC, "test")
     (acme,) = (await stream.read()).tenants
     assert (acme.id, acme.requests_per_minute, acme.tokens_per_minute) == ("acme", 60, 1000)
-    assert acme.tokens_per_day == 5000
+    assert (acme.tokens_per_day, acme.nanousd_per_day) == (5000, 250_000_000)
     assert (acme.max_streams, acme.cache_salt, acme.degrade_never) == (4, "salty", True)
     assert acme.fallbacks_listed
     assert (list(acme.models), list(acme.adapters)) == (["mini"], ["pirate"])
@@ -138,10 +139,13 @@ async def test_a_tenant_is_told_with_every_field_and_its_keys(served: Served) ->
     assert (acme.share_permille, acme.max_streams_here) == (1000, 0)
     assert list(acme.keys) == []
     end = NOON + timedelta(hours=1)
-    made, secret, _ = await served.tenants.create_key("acme", "ci", end, "test")
+    made, secret, _ = await served.tenants.create_key(
+        "acme", "ci", end, "test", tokens_per_day=7, usd_per_day=1.5
+    )
     snapshot = await stream.read()
     ((key,),) = [tenant.keys for tenant in snapshot.tenants]
     assert snapshot.keys_required
+    assert (key.tokens_per_day, key.nanousd_per_day) == (7, 1_500_000_000)
     assert (key.id, key.expires_at_ms) == (made.id, _ms(1))
     assert key.sha256 == hashlib.sha256(secret.encode()).digest()
     assert secret.encode() not in snapshot.SerializeToString()

@@ -16,6 +16,7 @@ from penstock.control.state.cluster import ClusterView
 from penstock.control.state.degrading import degrading
 from penstock.control.state.deployment import Deployment, Template, changed, created
 from penstock.control.state.limits import Canary, Limits, Sharing
+from penstock.control.state.prices import Prices
 from penstock.control.state.replica import Evidence, NodeState, Replica, ReplicaId, ReplicaState
 from penstock.control.state.snapshot import MadeRoutes, routes_of
 from penstock.control.state.spend import Budgets, Spending
@@ -161,6 +162,7 @@ def test_a_deployment_counts_as_managed_once_no_engine_serves_it_any_more() -> N
     cloud = changed(engine, replace(spec(), template=CLOUD), NOON)
     view = ClusterView().with_deployment(cloud).with_replica(replica("old"))
     assert not routes_of(view).deployments[0].managed
+    assert routes_of(view).deployments[0].prices == Prices()  # they are not of that engine
     view = view.with_replica(replica("new", digest=cloud.template_digest))
     assert not routes_of(view).deployments[0].managed
     view = view.with_replica(replica("old", ReplicaState.DRAINING))

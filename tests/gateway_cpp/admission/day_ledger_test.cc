@@ -161,5 +161,23 @@ TEST(DayLedger, WhatIsToldLateOfADayThatIsOverDoesNotCount) {
   const DayReservation all_but_one = taken(ledger, 299, kMidnight);
 }
 
+TEST(DayLedger, HoldsKeysAndMoneyToLimitsOfTheirOwn) {
+  DayLedger ledger;
+  const DayHolder key{"acme", "key-1"};
+  const DayAmount limit{.nanousd = 2'500'000'000};
+  const auto ask = [&](std::uint64_t nanousd) {
+    return ledger.reserve(key, limit, {.tokens = 1'000, .nanousd = nanousd}, kNoon);
+  };
+  auto first = ask(2'000'000'000);
+  ASSERT_TRUE(std::holds_alternative<DayReservation>(first));
+  std::get<DayReservation>(first).settle({.tokens = 10, .nanousd = 1'750'000'000});
+  const auto second = ask(1'000'000'000);
+  ASSERT_TRUE(std::holds_alternative<Refusal>(second));
+  EXPECT_EQ(std::get<Refusal>(second).detail,
+            "0.75 of $2.5 a day are left for this key, and this request is reckoned at $1.0; the "
+            "next day begins at 2024-10-04T00:00:00Z");
+  EXPECT_TRUE(std::holds_alternative<DayReservation>(ask(0))) << "it costs nothing";
+}
+
 }  // namespace
 }  // namespace penstock::admission

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from datetime import UTC, datetime
 
 from penstock.v1 import common_pb2 as common
 from penstock.v1 import routes_pb2 as routes
-from tests.fakes.fake_control import tenant
+from tests.fakes.fake_control import deployment, tenant
 from tests.fakes.fake_replica import FakeCall, hello
 from tests.gateway_cpp.blackbox.conftest import Start, System
 from tests.gateway_cpp.blackbox.held import Held
 from tests.gateway_cpp.blackbox.raw_http import PATIENCE, Response, chat
+from tests.gateway_cpp.blackbox.raw_http import request as page_request
 
 DAY = 86_400
 COST = 200
+NANO = 1_000_000_000
 ACME = tenant(keys=["sesame"], limits={"tokens_per_day": 300})
 
 
@@ -123,3 +126,61 @@ async def test_the_head_is_told_what_is_reserved_and_what_was_used(start: Start)
     )
     (held,) = report.holds
     assert (held.used_tokens, held.reserved_tokens) == (COST, 0)
+
+
+PRICED = deployment(prices=routes.Prices(input=500_000, output=1_000_000, cached=100_000))
+"""A dollar for a token of an answer, half of one for a token of a prompt."""
+
+
+async def test_dollars_of_a_model_of_ones_own_are_reserved_and_settled(start: Start) -> None:
+    costly = Costly()
+    poor = tenant(keys=["sesame"], limits={"nanousd_per_day": 300 * NANO})
+    system = await start(scripts=(costly,), tenants=[poor], deployment=PRICED)
+    answers = await ask_many(system, costly, 4)
+    assert sorted(answer.status for answer in answers) == [200] + 3 * [429]
+    last = await system.ask(request())
+    assert (last.status, last.error["code"]) == (429, "insufficient_quota")
+    assert (
+        "110.0 of $300.0 a day are left, and this request is reckoned at $"
+        in (last.error["message"])
+    )
+    page = json.loads((await system.ask(own_usage())).body)
+    assert page["tenant"]["limits"]["usd_per_day"] == {"limit": 300.0, "remaining": 110.0}
+    report = await system.reports(
+        lambda report: any(row.cost_nanousd for row in report.usage), "what it cost"
+    )
+    assert [row.cost_nanousd for row in report.usage if row.requests] == [190 * NANO]
+
+
+async def test_a_provider_reckons_itself_and_its_prices_are_an_estimate(start: Start) -> None:
+    async def dear(call: FakeCall) -> None:
+        call.usage = common.Usage(prompt_tokens=3, completion_tokens=2, cost_nanousd=7)
+        await hello(call)
+
+    managed = deployment(managed=True, prices=PRICED.prices)
+    poor = tenant(keys=["sesame"], limits={"nanousd_per_day": 100 * NANO})
+    system = await start(scripts=(dear,), tenants=[poor], deployment=managed)
+    assert (await system.ask(request())).status == 429
+    assert (await system.ask(request(max_tokens=50))).status == 200
+    report = await system.reports(
+        lambda report: any(row.cost_nanousd for row in report.usage), "what it cost"
+    )
+    assert [row.cost_nanousd for row in report.usage if row.requests] == [7]
+
+
+async def test_a_key_is_held_to_limits_of_its_own(start: Start) -> None:
+    acme = tenant(keys=["sesame", "barley"])
+    acme.keys[0].tokens_per_day = 100
+    system = await start(tenants=[acme])
+    refused = await system.ask(request())
+    assert (refused.status, refused.error["code"]) == (429, "insufficient_quota")
+    assert "100 of 100 tokens a day are left for this key" in refused.error["message"]
+    other = chat("Authorization: Bearer barley\r\n", max_tokens=180)
+    assert (await system.ask(other)).status == 200
+    page = json.loads((await system.ask(own_usage())).body)
+    assert page["key"]["limits"]["tokens_per_day"] == {"limit": 100, "remaining": 100}
+
+
+def own_usage() -> bytes:
+    """The page that tells the key what it used."""
+    return page_request("GET", "/v1/usage", headers="Authorization: Bearer sesame\r\n")

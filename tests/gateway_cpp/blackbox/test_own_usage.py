@@ -65,7 +65,9 @@ async def test_a_key_sees_its_own_usage_and_its_tenants_and_what_is_left(start: 
         "tokens_per_minute": {"limit": 900, "remaining": 900},
         "max_streams": None,
         "tokens_per_day": {"limit": 100, "remaining": 60},
+        "usd_per_day": None,
     }
+    assert page["key"]["limits"] == {"tokens_per_day": None, "usd_per_day": None}
     other = await ask(system, "x-api-key: rye\r\n")
     assert other["tenant"]["usage"]["input_tokens"] == 7
 

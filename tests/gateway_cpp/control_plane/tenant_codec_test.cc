@@ -34,12 +34,15 @@ TEST(TenantCodec, KeepsEveryFieldThatAdmissionKnows) {
   wire.set_share_permille(500);
   wire.set_max_streams_here(3);
   wire.set_tokens_per_day(1ULL << 40);
+  wire.set_nanousd_per_day(77);
   wire.set_quota_used_up(true);
   wire.set_quota_resets_at_ms(1234);
   penstock::v1::ApiKey& key = *wire.add_keys();
   key.set_id("key-1");
   key.set_sha256(std::string(32, 'h'));
   key.set_expires_at_ms(99);
+  key.set_tokens_per_day(5);
+  key.set_nanousd_per_day(6);
 
   admission::Tenant expected{.id = "acme",
                              .limits = {.requests_per_minute = 60,
@@ -47,7 +50,7 @@ TEST(TenantCodec, KeepsEveryFieldThatAdmissionKnows) {
                                         .max_streams = 7,
                                         .share_permille = 500,
                                         .max_streams_here = 3,
-                                        .per_day = {.tokens = 1ULL << 40},
+                                        .per_day = {.tokens = 1ULL << 40, .nanousd = 77},
                                         .quota_used_up = true,
                                         .quota_resets_at = ms(1234)},
                              .models = {"mini"},
@@ -56,7 +59,7 @@ TEST(TenantCodec, KeepsEveryFieldThatAdmissionKnows) {
                              .cache_salt = "salt",
                              .degrade_never = true,
                              .fallbacks_listed = true};
-  expected.keys.push_back({.id = "key-1", .expires_at = ms(99)});
+  expected.keys.push_back({.id = "key-1", .expires_at = ms(99), .per_day = {5, 6}});
   expected.keys[0].sha256.fill('h');
   EXPECT_EQ(tenants_of(snapshot), std::vector{expected});
 }

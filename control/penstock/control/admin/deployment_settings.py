@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
-from penstock.control.admin.fields import Count, Share, Text
+from penstock.control.admin.fields import Count, Dollars, Share, Text
 from penstock.control.state.degrading import (
     MOST_RUNGS,
     REASONS,
@@ -25,7 +25,8 @@ from penstock.control.state.limits import (
     Sharing,
     selection_policy,
 )
-from penstock.control.state.spend import MOST_TOKENS, MOST_USD, Budgets
+from penstock.control.state.prices import Prices
+from penstock.control.state.spend import MOST_TOKENS, Budgets
 
 DEFAULTS = Limits()
 MAX_CANARIES = 100
@@ -107,15 +108,25 @@ class SettingsModel(BaseModel):
         " oldest turns",
         json_schema_extra={"enum": [str(each) for each in Context]},
     )
-    budget_usd_per_day: Annotated[
-        float, Field(strict=True, ge=0, le=MOST_USD, allow_inf_nan=False)
-    ] = Field(
+    budget_usd_per_day: Dollars = Field(
         0.0,
         description="US dollars from midnight to midnight UTC, at all gateways together, after"
         " which it takes no more requests until midnight; 0: no budget",
     )
     budget_tokens_per_day: Annotated[StrictInt, Field(ge=0, le=MOST_TOKENS)] = Field(
         0, description="likewise, of prompts and answers together; 0: no budget"
+    )
+
+    usd_per_million_input: Dollars = Field(
+        0.0,
+        description="US dollars that a million tokens of prompts cost, of a model of one's own; a"
+        " provider's prices are in its engine_args",
+    )
+    usd_per_million_output: Dollars = Field(0.0, description="likewise, of answers")
+    usd_per_million_cached: Dollars | None = Field(
+        None,
+        description="likewise, of prompts that were in the prefix cache; null: as of others",
+        examples=[0.025],
     )
 
     def limits(self) -> Limits:
@@ -135,6 +146,12 @@ class SettingsModel(BaseModel):
         """What it may cost; raises InvalidSpec."""
         return Budgets(self.budget_usd_per_day, self.budget_tokens_per_day)
 
+    def prices(self) -> Prices:
+        """What tokens cost; raises InvalidSpec."""
+        return Prices(
+            self.usd_per_million_input, self.usd_per_million_output, self.usd_per_million_cached
+        )
+
     def applied_to(self, spec: DeploymentSpec) -> DeploymentSpec:
         """The spec with all of these settings; raises InvalidSpec."""
         return replace(
@@ -143,6 +160,7 @@ class SettingsModel(BaseModel):
             sharing=self.sharing(),
             degrading=self.degrading(),
             budgets=self.budgets(),
+            prices=self.prices(),
         )
 
     def named(self) -> dict[str, object]:
@@ -164,4 +182,5 @@ class SettingsModel(BaseModel):
             context=spec.degrading.context.value,
             budget_usd_per_day=spec.budgets.usd_per_day,
             budget_tokens_per_day=spec.budgets.tokens_per_day,
+            **asdict(spec.prices),
         )

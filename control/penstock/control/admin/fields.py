@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, StrictInt, StrictStr
 
+from penstock.control.state.spend import MOST_USD
+
 MAX_COUNT = 2**31 - 1
 
 
@@ -22,4 +24,5 @@ def one_of(*values: str) -> Any:
 
 Text = Annotated[StrictStr, Field(max_length=4096), AfterValidator(_printable)]
 Count = Annotated[StrictInt, Field(ge=0, le=MAX_COUNT)]
+Dollars = Annotated[float, Field(strict=True, ge=0, le=MOST_USD, allow_inf_nan=False)]
 Share = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]

@@ -31,7 +31,14 @@ def keys_api(tenants: TenantManager, clock: Clock) -> APIRouter:
         without a key are refused, and the answer's `warning` says so."""
         asked = body or NewKey.model_validate({})
         end = _end(asked, clock.now())
-        made = await tenants.create_key(tenant_id, asked.name, end, caller.name)
+        made = await tenants.create_key(
+            tenant_id,
+            asked.name,
+            end,
+            caller.name,
+            tokens_per_day=asked.tokens_per_day,
+            usd_per_day=asked.usd_per_day,
+        )
         response.headers["location"] = f"/admin/v1/tenants/{made.key.tenant}/keys/{made.key.id}"
         response.headers["cache-control"] = "no-store"
         return CreatedKeyModel.made(made)

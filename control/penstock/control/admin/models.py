@@ -104,6 +104,7 @@ class SpecModel(SettingsModel):
             sharing=self.sharing(),
             degrading=self.degrading(),
             budgets=self.budgets(),
+            prices=self.prices(),
             labels=tuple(sorted(self.labels.items())),
             start_limit_ms=self.start_limit_ms,
         )

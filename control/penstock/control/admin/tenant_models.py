@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictInt
 
-from penstock.control.admin.fields import Count, Text
+from penstock.control.admin.fields import Count, Dollars, Text
 from penstock.control.managers.tenants import MadeKey
 from penstock.control.state.tenancy import Tenancy
 from penstock.control.state.tenants import (
@@ -41,6 +41,7 @@ class TenantSpecModel(BaseModel):
     tokens_per_day: Annotated[StrictInt, Field(ge=0, le=MAX_QUOTA)] = Field(
         0, description="of prompts and answers, from midnight to midnight UTC; 0: no quota"
     )
+    usd_per_day: Dollars = Field(0.0, description="US dollars, likewise; 0: no limit")
     max_streams: Count = Field(0, description="requests under way at a time; 0: no limit")
     models: list[Text] = Field(
         default_factory=list, max_length=1000, description="deployments it may use; empty: all"
@@ -85,7 +86,7 @@ class TenantModel(TenantSpecModel):
     uid: str = Field(description="tells it from deleted namesakes")
     generation: int = Field(description="for If-Match; grows with every change")
     keys: int = Field(description="that it has, expired ones included")
-    quota_used_up: bool = Field(description="it has had its tokens of the day")
+    quota_used_up: bool = Field(description="it has had its tokens or dollars of the day")
     created_at: datetime
     updated_at: datetime
 
@@ -99,16 +100,25 @@ class TenantModel(TenantSpecModel):
             uid=tenant.uid,
             generation=tenant.generation,
             keys=keys,
-            quota_used_up=tenant.id in tenancy.standing.used_up,
+            quota_used_up=tenant.id in tenancy.standing.used_up | tenancy.standing.out_of_money,
             created_at=tenant.created_at,
             updated_at=tenant.updated_at,
         )
 
 
-class NewKey(BaseModel):
-    """A key to create."""
+class KeyLimits(BaseModel):
+    """What a key is held to, besides what its tenant is."""
 
     model_config = ConfigDict(extra="forbid")
+
+    tokens_per_day: Annotated[StrictInt, Field(ge=0, le=MAX_QUOTA)] = Field(
+        0, description="of this key, besides its tenant's; 0: no limit"
+    )
+    usd_per_day: Dollars = Field(0.0, description="likewise, US dollars; 0: no limit")
+
+
+class NewKey(KeyLimits):
+    """A key to create."""
 
     name: Text = Field("", max_length=100, description="for people", examples=["ci"])
     expires_at: AwareDatetime | None = Field(None, description="null: never")
@@ -125,6 +135,8 @@ class KeyModel(BaseModel):
     name: str
     created_at: datetime
     expires_at: datetime | None = Field(description="null: never")
+    tokens_per_day: int = Field(0, description="of this key, besides its tenant's; 0: no limit")
+    usd_per_day: float = Field(0.0, description="likewise, US dollars; 0: no limit")
 
     @classmethod
     def of(cls, key: ApiKey) -> KeyModel:

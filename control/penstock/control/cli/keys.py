@@ -9,18 +9,18 @@ from typing import Annotated
 
 import typer
 
-from penstock.control.admin.tenant_models import KeyModel
+from penstock.control.admin.tenant_models import KeyLimits, KeyModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, say_json, say_list
 from penstock.control.cli.options import AsJson
 from penstock.control.cli.tables import day
-from penstock.control.cli.tenants import TenantId
+from penstock.control.cli.tenants import TenantId, limits_of
 
 keys = typer.Typer(
     no_args_is_help=True, help="API keys of tenants: create, list, revoke; who needs one."
 )
 
-COLUMNS = ("id", "name", "created", "expires")
+COLUMNS = ("id", "name", "created", "expires", "tokens/day", "USD/day")
 
 
 class Wanted(StrEnum):
@@ -42,16 +42,25 @@ def create(
     expires_at: Annotated[
         datetime | None, typer.Option(help="The same as a moment of UTC.")
     ] = None,
+    limits: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Its own limits: see below."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a key and show it, this once. It works at every gateway within a second.
 
     The first key ever made has requests without one refused at all gateways, and says so.
 
-    Example: penstock keys create acme
+    \b
+    Limits of the key, besides those of its tenant; 0 is none:
+      tokens_per_day=0, usd_per_day=0  from midnight to midnight UTC
+
+    Example: penstock keys create acme --set usd_per_day=5
     """
     until = expires_at.replace(tzinfo=UTC) if expires_at else None
-    made = head.ask(lambda admin: admin.create_key(tenant, name, expires_in_days, until))
+    held_to = limits_of(limits or (), KeyLimits, "usd_per_day=5")
+    made = head.ask(lambda admin: admin.create_key(tenant, name, expires_in_days, until, held_to))
     if as_json:
         say_json(made)
         return
@@ -120,4 +129,11 @@ def _revoked(tenant: str, key: str) -> str:
 
 
 def _row(it: KeyModel) -> tuple[str, ...]:
-    return (it.id, it.name, day(it.created_at), day(it.expires_at) or "never")
+    return (
+        it.id,
+        it.name,
+        day(it.created_at),
+        day(it.expires_at) or "never",
+        str(it.tokens_per_day or ""),
+        str(it.usd_per_day or ""),
+    )

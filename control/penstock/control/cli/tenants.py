@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
+from pydantic import BaseModel
 
 from penstock.control.admin.tenant_models import TenantModel, TenantSpecModel
 from penstock.control.cli.admin_calls import Head
@@ -18,10 +19,11 @@ tenants = typer.Typer(
     no_args_is_help=True, help="Who may send requests, and how many: create, list, set, delete."
 )
 
-COLUMNS = ("id", "priority", "keys", "requests/min", "tokens/min", "tokens/day", "streams",
-           "models", "adapters", "quota")  # fmt: skip
+COLUMNS = ("id", "priority", "keys", "requests/min", "tokens/min", "tokens/day", "USD/day",
+           "streams", "models", "adapters", "quota")  # fmt: skip
 LISTS = ("models", "adapters")
 SALT, OWN = "cache_salt", "own"
+DOLLARS = "usd_per_day"
 
 TenantId = Annotated[str, typer.Argument(metavar="TENANT", help="Its id.")]
 Limits = Annotated[
@@ -45,7 +47,7 @@ def create(
     \b
     Keys, with their defaults; limits are of all gateways together, 0 is none:
       requests_per_minute=0, tokens_per_minute=0
-      tokens_per_day=0    from midnight to midnight UTC
+      tokens_per_day=0, usd_per_day=0  from midnight to midnight UTC
       max_streams=0       requests under way at a time
       models=, adapters=  names with commas between; empty: all
       priority=normal     or low, high: the highest that its requests may name
@@ -132,11 +134,15 @@ def _say(tenant: TenantModel, what: str, *, as_json: bool) -> None:
         typer.echo(f"tenant {tenant.id} {what} (generation {tenant.generation})")
 
 
-def _limits(words: Iterable[str]) -> dict[str, Any]:
+def limits_of(words: Iterable[str], kind: type[BaseModel], example: str) -> dict[str, Any]:
     """What is named, as the admin API takes it. Raises `InvalidSetting`."""
-    named = pairs(words, "limit", "max_streams=10")
+    named = pairs(words, "limit", example)
     parsed = {name: _value(name, text) for name, text in named.items()}
-    return checked(TenantSpecModel, parsed).model_dump(mode="json", exclude_unset=True)
+    return checked(kind, parsed).model_dump(mode="json", exclude_unset=True)
+
+
+def _limits(words: Iterable[str]) -> dict[str, Any]:
+    return limits_of(words, TenantSpecModel, "max_streams=10")
 
 
 def _value(name: str, text: str) -> Any:
@@ -144,8 +150,17 @@ def _value(name: str, text: str) -> Any:
         return [part.strip() for part in text.split(",") if part.strip()]
     if name == SALT:
         return None if text == OWN else text
+    if name == DOLLARS:
+        return _number(text)
     digits = text.removeprefix("-")
     return int(text) if digits.isascii() and digits.isdecimal() else text
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _told(name: str, value: Any) -> str:
@@ -155,7 +170,13 @@ def _told(name: str, value: Any) -> str:
 
 
 def _row(it: TenantModel) -> tuple[str, ...]:
-    limits = (it.requests_per_minute, it.tokens_per_minute, it.tokens_per_day, it.max_streams)
+    limits = (
+        it.requests_per_minute,
+        it.tokens_per_minute,
+        it.tokens_per_day,
+        it.usd_per_day,
+        it.max_streams,
+    )
     return (
         it.id,
         it.priority,

@@ -21,7 +21,7 @@ from penstock.control.state.day_holds import (
     reserved_by_all,
     shares_of,
 )
-from penstock.control.state.usage import DaySums, Holder
+from penstock.control.state.usage import Counts, DaySums, Holder
 from penstock.control.store.usage import UsageStore
 from penstock.control.supervision.clock import Clock
 
@@ -69,9 +69,9 @@ class DayManager:
         own = told if told.instance == instance else GatewayHolds(reserved=told.reserved)
         return GatewayDay(self._sums, shares_of(own, self._reserved), own.report)
 
-    def tokens(self) -> Mapping[str, int]:
-        """Of today, by tenant."""
-        return self._sums.tokens() if self._sums and self._sums.day == self._today() else {}
+    def by_tenant(self) -> Mapping[str, Counts]:
+        """What tenants have had today."""
+        return self._sums.by_tenant() if self._sums and self._sums.day == self._today() else {}
 
     def take(self, gateway_id: str, instance: str, holds: Iterable[Hold], report: int) -> None:
         """A gateway's report of this number says so."""

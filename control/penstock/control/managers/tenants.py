@@ -95,17 +95,32 @@ class TenantManager:
         await self._desire(step, Author(who, f"delete tenant {tenant_id}"), dry_run=dry_run)
 
     async def create_key(
-        self, tenant_id: str, name: str, expires_at: datetime | None, who: str
+        self,
+        tenant_id: str,
+        name: str,
+        expires_at: datetime | None,
+        who: str,
+        *,
+        tokens_per_day: int = 0,
+        usd_per_day: float = 0.0,
     ) -> MadeKey:
-        """Makes a key.
+        """Makes a key, held to limits of its own besides its tenant's.
 
         Raises `InvalidInput`, `UnknownTenant` and `Conflict`.
         """
-        now = self._clock.now()
-        check_new_key(name, now, expires_at)
         secret = PREFIX + secrets.token_urlsafe(KEY_BYTES)
         digest = hashlib.sha256(secret.encode()).hexdigest()
-        key = ApiKey(f"key_{secrets.token_hex(6)}", tenant_id, name, digest, now, expires_at)
+        key = ApiKey(
+            f"key_{secrets.token_hex(6)}",
+            tenant_id,
+            name,
+            digest,
+            self._clock.now(),
+            expires_at,
+            tokens_per_day,
+            usd_per_day,
+        )
+        check_new_key(key)
         author = Author(who, f"create key {key.id} of tenant {tenant_id}")
         refuses_others = False
 

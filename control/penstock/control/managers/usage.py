@@ -126,10 +126,10 @@ class UsageManager:
         counts."""
         await self._spend.judge()
         await self._day.read()
-        now, tokens = self._now(), self._day.tokens()
+        now, today = self._now(), self._day.by_tenant()
 
         def step(view: ClusterView) -> ClusterView:
-            standing = standing_at(view.tenancy, now, tokens)
+            standing = standing_at(view.tenancy, now, today)
             if standing == view.tenancy.standing:
                 return view
             return replace(view, tenancy=replace(view.tenancy, standing=standing))
@@ -145,8 +145,12 @@ class UsageManager:
             await self._shares.tell()
 
     def _is_hurried(self) -> bool:
-        tenants = self._keeper.cluster.view().tenancy.tenants.values()
-        return self._spend.has_budgets or any(each.spec.has_day_limits for each in tenants)
+        tenancy = self._keeper.cluster.view().tenancy
+        return (
+            self._spend.has_budgets
+            or any(tenant.spec.has_day_limits for tenant in tenancy.tenants.values())
+            or any(key.has_day_limits for key in tenancy.keys.values())
+        )
 
     def _wait_again(self, waiting: Mapping[tuple[date, _Source], Counts]) -> None:
         for name, counts in waiting.items():

@@ -61,10 +61,15 @@ class TenantClient(AdminTransport):
         return await self.all_of(f"tenants/{quote(tenant_id)}/keys", KeyModel)
 
     async def create_key(
-        self, tenant_id: str, name: str, days: int | None, until: datetime | None
+        self,
+        tenant_id: str,
+        name: str,
+        days: int | None,
+        until: datetime | None,
+        limits: Mapping[str, Any] | None = None,
     ) -> CreatedKeyModel:
-        """Makes a key; the answer alone has it."""
-        body: dict[str, Any] = {"name": name, "expires_in_days": days}
+        """Makes a key that is held to these; the answer alone has it."""
+        body: dict[str, Any] = {"name": name, "expires_in_days": days, **(limits or {})}
         if until is not None:
             body["expires_at"] = until.isoformat()
         reply = await self.call("POST", f"{_path(tenant_id)}/keys", json=body)

@@ -166,6 +166,11 @@ def _deployment_route(route: DeploymentRoute) -> routes_pb2.DeploymentRoute:
         without_tools=route.without_tools,
         budget_used_up=route.budget_used_up,
         budget_resets_at_ms=route.budget_resets_at_ms,
+        prices=routes_pb2.Prices(
+            input=route.prices.usd_per_million_input,
+            output=route.prices.usd_per_million_output,
+            cached=route.prices.cached,
+        ),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.control.rpc.wire import milliseconds
 from penstock.control.state.shares import share_of
 from penstock.control.state.snapshot import RouteSnapshot
+from penstock.control.state.spend import NANO
 from penstock.control.state.stream_shares import streams_of
 from penstock.control.state.tenancy import TenantRoute
 from penstock.control.state.tenants import ApiKey, Degrade, Fallbacks, Priority
@@ -25,6 +26,7 @@ def tenant(route: TenantRoute) -> routes_pb2.Tenant:
         requests_per_minute=spec.requests_per_minute,
         tokens_per_minute=spec.tokens_per_minute,
         tokens_per_day=spec.tokens_per_day,
+        nanousd_per_day=round(spec.usd_per_day * NANO),
         models=spec.models,
         keys=[_key(key) for key in route.keys],
         adapters=spec.adapters,
@@ -58,4 +60,6 @@ def _key(key: ApiKey) -> routes_pb2.ApiKey:
         id=key.id,
         sha256=bytes.fromhex(key.digest),
         expires_at_ms=milliseconds(key.expires_at) if key.expires_at else 0,
+        tokens_per_day=key.tokens_per_day,
+        nanousd_per_day=round(key.usd_per_day * NANO),
     )

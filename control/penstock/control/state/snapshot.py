@@ -17,6 +17,7 @@ from penstock.control.state.cluster import ClusterView, Published
 from penstock.control.state.degrading import Context, Degrading
 from penstock.control.state.deployment import Deployment, DeploymentName
 from penstock.control.state.limits import Limits, Sharing
+from penstock.control.state.prices import Prices
 from penstock.control.state.replica import Replica, ReplicaId, ReplicaState
 from penstock.control.state.serving import serving
 from penstock.control.state.shares import Shares
@@ -47,6 +48,7 @@ class DeploymentRoute:
     without_tools: bool
     budget_used_up: bool
     budget_resets_at_ms: int  # milliseconds since 1970; 0: it has no budget
+    prices: Prices
 
     @property
     def trims(self) -> bool:
@@ -225,6 +227,7 @@ def _deployment_route(view: ClusterView, deployment: Deployment) -> DeploymentRo
     spec = deployment.spec
     replicas = list(view.replicas_for(deployment))
     lengths = [r.status.max_model_len for r in replicas]
+    managed = _is_managed(deployment, replicas)
     return DeploymentRoute(
         name=spec.name,
         model=spec.template.model,
@@ -243,10 +246,11 @@ def _deployment_route(view: ClusterView, deployment: Deployment) -> DeploymentRo
         template_digest=deployment.template_digest,
         prospect=prospect_of(view, deployment),
         degrading=spec.degrading,
-        managed=_is_managed(deployment, replicas),
+        managed=managed,
         without_tools=not spec.template.calls_tools,
         budget_used_up=bool(spec.budgets) and spec.name in view.spending.used_up,
         budget_resets_at_ms=view.spending.resets_at_ms if spec.budgets else 0,
+        prices=spec.all_prices if managed == spec.template.is_managed else Prices(),
     )
 
 

@@ -10,8 +10,9 @@ from types import MappingProxyType
 
 from penstock.control.errors import Conflict, TenantExists, UnknownKey, UnknownTenant
 from penstock.control.state.shares import Shares
+from penstock.control.state.spend import NANO
 from penstock.control.state.tenants import MAX_KEYS, MAX_TENANTS, Access, ApiKey, Tenant
-from penstock.control.state.usage import midnight_after
+from penstock.control.state.usage import Counts, midnight_after
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,7 @@ class Standing:
 
     day: date | None = None  # of UTC
     used_up: frozenset[str] = frozenset()  # tenants that have had their tokens of the day
+    out_of_money: frozenset[str] = frozenset()  # tenants that have had their dollars of the day
     expired: frozenset[str] = frozenset()  # ids of keys
 
 
@@ -130,14 +132,19 @@ def tenant_routes(tenancy: Tenancy) -> tuple[TenantRoute, ...]:
     )
 
 
-def standing_at(tenancy: Tenancy, now: datetime, tokens_today: Mapping[str, int]) -> Standing:
-    """What holds now, with the tokens that tenants have had since midnight."""
+def standing_at(tenancy: Tenancy, now: datetime, today: Mapping[str, Counts]) -> Standing:
+    """What holds now, with what tenants have had since midnight."""
     return Standing(
         now.astimezone(UTC).date(),
         frozenset(
             tenant.id
             for tenant in tenancy.tenants.values()
-            if 0 < tenant.spec.tokens_per_day <= tokens_today.get(tenant.id, 0)
+            if 0 < tenant.spec.tokens_per_day <= today.get(tenant.id, Counts()).tokens
+        ),
+        frozenset(
+            tenant.id
+            for tenant in tenancy.tenants.values()
+            if 0 < tenant.spec.usd_per_day * NANO <= today.get(tenant.id, Counts()).cost_nanousd
         ),
         expired(tenancy.keys.values(), now),
     )

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from penstock.control.errors import InvalidInput
+from penstock.control.state.spend import MOST_USD
 
 MAX_TENANTS = 10_000
 MAX_KEYS = 1000  # of one tenant
@@ -54,6 +55,7 @@ class TenantSpec:
     requests_per_minute: int = 0
     tokens_per_minute: int = 0
     tokens_per_day: int = 0  # of prompts and answers, from midnight to midnight UTC
+    usd_per_day: float = 0.0  # US dollars, likewise
     max_streams: int = 0  # requests under way
     models: tuple[str, ...] = ()  # deployments it may use; empty: all
     adapters: tuple[str, ...] = ()  # names of adapters it may use, "pirate"; empty: all
@@ -65,7 +67,7 @@ class TenantSpec:
     @property
     def has_day_limits(self) -> bool:
         """Whether its requests reserve of a day."""
-        return bool(self.tokens_per_day)
+        return bool(self.tokens_per_day or self.usd_per_day)
 
     def __post_init__(self) -> None:
         for name, most in (
@@ -75,8 +77,8 @@ class TenantSpec:
             ("max_streams", MAX_LIMIT),
         ):
             value = getattr(self, name)
-            if not 0 <= value <= most:
-                raise InvalidInput(f"{name} is {value}: it must be 0 (no limit) to {most}")
+            _check_limit(name, value, most)
+        _check_limit("usd_per_day", self.usd_per_day, MOST_USD)
         _check_names("models", self.models, _ID, "name deployments as `penstock status` does")
         _check_names("adapters", self.adapters, _ADAPTER, "name adapters without @ and version")
         if self.cache_salt is not None and not _SALT.fullmatch(self.cache_salt):
@@ -112,6 +114,13 @@ class ApiKey:
     digest: str = field(repr=False)  # SHA-256 of the whole key, hex
     created_at: datetime
     expires_at: datetime | None = None  # None: never
+    tokens_per_day: int = 0  # as a tenant's, of this key alone; 0: no limit
+    usd_per_day: float = 0.0
+
+    @property
+    def has_day_limits(self) -> bool:
+        """Whether its requests reserve of a day."""
+        return bool(self.tokens_per_day or self.usd_per_day)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +148,14 @@ def changed_tenant(tenant: Tenant, spec: TenantSpec, now: datetime) -> Tenant:
     return replace(tenant, spec=spec, generation=tenant.generation + 1, updated_at=now)
 
 
-def check_new_key(name: str, now: datetime, expires_at: datetime | None) -> None:
-    """Raises InvalidInput for a name that no key may have, and for an end that is no use."""
-    if not _NAME.fullmatch(name):
+def check_new_key(key: ApiKey) -> None:
+    """Raises InvalidInput for a name that no key may have, limits that are none, and an end that is
+    no use."""
+    if not _NAME.fullmatch(key.name):
         raise InvalidInput("name must be at most 100 characters without control characters")
+    _check_limit("tokens_per_day", key.tokens_per_day, MAX_QUOTA)
+    _check_limit("usd_per_day", key.usd_per_day, MOST_USD)
+    expires_at, now = key.expires_at, key.created_at
     if expires_at is None:
         return
     if expires_at <= now:
@@ -153,6 +166,11 @@ def check_new_key(name: str, now: datetime, expires_at: datetime | None) -> None
         raise InvalidInput(
             f"expires_at is {expires_at.isoformat()}: leave it out for a key that never expires"
         )
+
+
+def _check_limit(name: str, value: float, most: int) -> None:
+    if not 0 <= value <= most:  # not a number is neither
+        raise InvalidInput(f"{name} is {value}: it must be 0 (no limit) to {most}")
 
 
 def _check_names(what: str, names: tuple[str, ...], form: re.Pattern[str], advice: str) -> None:

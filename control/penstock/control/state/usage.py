@@ -7,7 +7,6 @@ was seen stands, and what it grew by is added to the day on which that was heard
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -68,11 +67,11 @@ class DaySums:
     as_of: datetime
     by_key: Mapping[Holder, Counts]
 
-    def tokens(self) -> Mapping[str, int]:
-        """By tenant."""
-        found: Counter[str] = Counter()
+    def by_tenant(self) -> Mapping[str, Counts]:
+        """Of all keys."""
+        found: dict[str, Counts] = {}
         for of, counts in self.by_key.items():
-            found[of.tenant] += counts.tokens
+            found[of.tenant] = added(counts, found.get(of.tenant, Counts()))
         return found
 
 

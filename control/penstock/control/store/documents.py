@@ -25,6 +25,7 @@ from penstock.control.state.deployment import (
     template_digest,
 )
 from penstock.control.state.limits import Canary, Limits, SelectionPolicy, Sharing
+from penstock.control.state.prices import Prices
 from penstock.control.state.replica import (
     FailedAdapter,
     Node,
@@ -182,6 +183,7 @@ def _from_deployment(deployment: Deployment) -> Document:
         "context": spec.degrading.context.value,
         "budget_usd_per_day": spec.budgets.usd_per_day,
         "budget_tokens_per_day": spec.budgets.tokens_per_day,
+        **asdict(spec.prices),
         "labels": dict(spec.labels),
         "start_limit_ms": spec.start_limit_ms,
         "uid": deployment.uid,
@@ -226,6 +228,7 @@ def _to_deployment(document: Document) -> Deployment:
         sharing=Sharing(SelectionPolicy(document["selection_policy"]), canary),
         degrading=_to_degrading(document),
         budgets=Budgets(document["budget_usd_per_day"], document["budget_tokens_per_day"]),
+        prices=Prices(**{f.name: document.get(f.name, f.default) for f in fields(Prices)}),
         labels=tuple(sorted(document["labels"].items())),
         start_limit_ms=document["start_limit_ms"],
     )

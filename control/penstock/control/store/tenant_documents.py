@@ -43,6 +43,7 @@ def to_tenant(document: Document) -> Tenant:
         requests_per_minute=document["requests_per_minute"],
         tokens_per_minute=document["tokens_per_minute"],
         tokens_per_day=document["tokens_per_day"],
+        usd_per_day=document.get("usd_per_day", 0.0),
         max_streams=document["max_streams"],
         models=tuple(document["models"]),
         adapters=tuple(document["adapters"]),
@@ -70,6 +71,8 @@ def from_key(key: ApiKey) -> Document:
         "digest": key.digest,
         "created_at": key.created_at.isoformat(),
         "expires_at": key.expires_at.isoformat() if key.expires_at else None,
+        "tokens_per_day": key.tokens_per_day,
+        "usd_per_day": key.usd_per_day,
     }
 
 
@@ -84,6 +87,8 @@ def to_key(document: Document) -> ApiKey:
         digest=document["digest"],
         created_at=datetime.fromisoformat(document["created_at"]),
         expires_at=datetime.fromisoformat(expires_at) if expires_at else None,
+        tokens_per_day=document.get("tokens_per_day", 0),
+        usd_per_day=document.get("usd_per_day", 0.0),
     )
 
 

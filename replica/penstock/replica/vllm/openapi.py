@@ -66,12 +66,16 @@ _USED: Final = _object(
     }
 )
 _LIMIT: Final = _object({"limit": _NUMBER, "remaining": _NUMBER}) | {"type": ["object", "null"]}
+_DOLLARS: Final = _object({"limit": {"type": "number"}, "remaining": {"type": "number"}}) | {
+    "type": ["object", "null"]
+}
+_OF_A_DAY: Final = {"tokens_per_day": _LIMIT, "usd_per_day": _DOLLARS}
 _LIMITS: Final = _object(
     {
         "requests_per_minute": _LIMIT,
         "tokens_per_minute": _LIMIT,
         "max_streams": _LIMIT,
-        "tokens_per_day": _LIMIT,
+        **_OF_A_DAY,
     }
 )
 _SCHEMAS: Final[Json] = {
@@ -99,7 +103,7 @@ _SCHEMAS: Final[Json] = {
             "as_of": {"type": ["integer", "null"]},
             "start_time": _NUMBER,
             "end_time": _NUMBER,
-            "key": _object({"id": _TEXT_OR_NULL, "usage": _USED}),
+            "key": _object({"id": _TEXT_OR_NULL, "usage": _USED, "limits": _object(_OF_A_DAY)}),
             "tenant": _object({"id": _TEXT_OR_NULL, "usage": _USED, "limits": _LIMITS}),
         }
     ),

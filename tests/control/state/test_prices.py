@@ -1,0 +1,38 @@
+"""What tokens cost: settings of own models, engine settings of providers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from penstock.control.errors import InvalidSpec
+from penstock.control.state.deployment import Template, template_digest
+from penstock.control.state.prices import Prices, provider_prices
+from tests.fakes.control_values import spec
+
+CLOUD = Template("openai", "gpt-4o-mini", (("usd_per_million_input", "0.15"),))
+
+
+def test_a_provider_says_its_prices_where_it_always_did() -> None:
+    told = (("usd_per_million_cached", "0"), *CLOUD.engine_args, ("usd_per_million_output", "x"))
+    assert provider_prices(told) == Prices(0.15, 0.0, 0.0)
+    assert provider_prices(CLOUD.engine_args).cached == 0.15
+    assert replace(spec(), template=CLOUD).all_prices == Prices(0.15)
+
+
+def test_prices_of_an_own_model_change_without_new_replicas() -> None:
+    priced = replace(spec(), prices=Prices(0.25, 1.0, 0.025))
+    assert priced.all_prices.cached == 0.025
+    assert template_digest(priced.template) == template_digest(spec().template)
+
+
+def test_prices_of_a_provider_are_not_said_twice() -> None:
+    with pytest.raises(InvalidSpec, match="set usd_per_million_\\* there"):
+        replace(spec(), template=CLOUD, prices=Prices(1.0))
+
+
+@pytest.mark.parametrize("price", [-1.0, float("nan"), float("inf"), 1e12])
+def test_a_price_that_cannot_be_is_named(price: float) -> None:
+    with pytest.raises(InvalidSpec, match="usd_per_million_output is"):
+        Prices(usd_per_million_output=price)
