@@ -72,7 +72,7 @@ struct RequestFlow::Exchange {
   Exchange(const Parts& parts, Ask&& asked, std::string_view trace_id, Reply& to)
       : ask(std::move(asked)),
         settlement(parts.clock, parts.log, parts.metrics, parts.state, ask.received),
-        at(std::make_shared<Account>(parts.clock, parts.usage, std::move(ask.caller))),
+        at(std::make_shared<Account>(parts.clock, parts.usage, ask.caller)),
         io(parts.io),
         queue_deadline(parts.timers, to.signal()),
         heartbeat(parts.timers, to.signal()),
@@ -83,8 +83,8 @@ struct RequestFlow::Exchange {
     record().client_request_id = ask.client_request_id;
     record().trace_id = trace_id;
     record().path = ask.endpoint->path;
-    record().tenant = at.account->caller().tenant->id;
-    record().key_id = at.account->caller().key_id;
+    record().tenant = ask.caller.tenant->id;
+    record().key_id = ask.caller.key_id;
     record().client = ask.client;
     opening.news = &to.signal();
     opening.bytes = ask.body.size();

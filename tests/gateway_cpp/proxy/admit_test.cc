@@ -37,6 +37,25 @@ class AdmitTest : public RequestFlowTest {
   FakeReply other_;
 };
 
+TEST_F(RequestFlowTest, SaysInItsLogWhoseItWasWhenNobodyElseKnowsThatAnyMore) {
+  Ask asked;
+  asked.request_id = "req_1";
+  asked.endpoint = endpoint_;
+  asked.body = kUnary;
+  asked.received = clock_.steady_now();
+  asked.caller = caller();
+  asked.caller.key_id = "key_0123456789abcdef0123456789abcdef";  // longer than strings hold inside
+  loop_.spawn(run(std::move(asked)));
+  loop_.poll();
+  call().content_type = "application/json";
+  call().chunk("{}");
+  call().finish();
+  loop_.poll();
+  EXPECT_EQ(settled_lines(), 1U);
+  EXPECT_NE(log_text_.find(R"("key_id":"key_0123456789abcdef0123456789abcdef")"),
+            std::string::npos);
+}
+
 TEST_F(AdmitTest, WaitsForAPlaceAndSaysHowLongItTook) {
   occupy();
   ask(kUnary);
