@@ -1,5 +1,6 @@
 #include "proxy/account.h"
 
+#include <algorithm>
 #include <variant>
 
 namespace penstock::proxy {
@@ -39,6 +40,7 @@ std::optional<admission::Refusal> Account::reserve(const admission::DayAmount& e
   }
   reservation_ = std::move(std::get<admission::TenantReservation>(taken));
   auto no = reserve_of_day(estimate);
+  if (!no) reserved_nanousd_ = estimate.nanousd;
   if (!no) return std::nullopt;
   counts_.rejected = 1;
   reservation_.settle(0, now);
@@ -46,8 +48,22 @@ std::optional<admission::Refusal> Account::reserve(const admission::DayAmount& e
 }
 
 std::optional<admission::Refusal> Account::reserve_money(std::uint64_t nanousd) {
-  if (nanousd == 0) return std::nullopt;
-  return reserve_of_day({.nanousd = nanousd});
+  const std::uint64_t has = unspent();
+  if (!before_ || reserved_nanousd_ > 0 || nanousd <= has) return std::nullopt;
+  auto no = reserve_of_day({.nanousd = nanousd - has});
+  if (!no) reserved_nanousd_ = nanousd - has;
+  return no;
+}
+
+// Of what the request has reserved anywhere, as far as replicas have told what it cost.
+std::uint64_t Account::unspent() const {
+  std::uint64_t reserved = 0;
+  std::uint64_t spent = 0;
+  for (const Account* one = this; one != nullptr; one = one->before_.get()) {
+    reserved += one->reserved_nanousd_;
+    spent += one->counts_.cost_nanousd;
+  }
+  return reserved - std::min(reserved, spent);
 }
 
 std::optional<admission::Refusal> Account::reserve_of_day(const admission::DayAmount& estimate) {

@@ -31,7 +31,8 @@ class Account final : public upstream::Payer {
   // where they are used up.
   std::optional<admission::Refusal> reserve(const admission::DayAmount& estimate,
                                             base::SteadyTime now);
-  // Of a request that has reserved with another deployment: what it costs here besides.
+  // Of a request that has reserved with another deployment: what it may cost here besides what is
+  // reserved and not spent.
   std::optional<admission::Refusal> reserve_money(std::uint64_t nanousd);
   // It goes to a replica of this deployment.
   void open(const routing::DeploymentRoute& deployment, std::string adapter,
@@ -39,6 +40,7 @@ class Account final : public upstream::Payer {
   void cost(const upstream::Usage& usage) override;
 
  private:
+  std::uint64_t unspent() const;
   std::optional<admission::Refusal> reserve_of_day(const admission::DayAmount& estimate);
   std::optional<admission::Refusal> reserve_of_day(admission::DayReservation& taken,
                                                    const std::string& key_id,
@@ -52,6 +54,7 @@ class Account final : public upstream::Payer {
   admission::TenantReservation reservation_;
   admission::DayReservation of_tenant_;  // of limits of the day
   admission::DayReservation of_key_;
+  std::uint64_t reserved_nanousd_ = 0;
   std::string deployment_;  // empty: it went nowhere
   routing::Prices prices_;  // none, where its replicas reckon
   std::string adapter_;

@@ -146,6 +146,9 @@ std::variant<RequestFlow::Elsewhere, routing::PassedOver> RequestFlow::elsewhere
                              .endpoint = x.ask.endpoint->path,
                              .tools = x.request.has_tools,
                              .no_engine = no_engine};
+  // First of all: nobody is told anything else of a deployment that it may not use.
+  const bool may_know = way != Way::kRung || x.ask.caller.tenant->lets_in(deployment);
+  if (!may_know) return PassedOver::kNotAllowed;
   auto there = routing::route_elsewhere(*parts_.routes.read(), named, deployment, needs);
   if (const auto* no = std::get_if<PassedOver>(&there)) return *no;
   auto& route = std::get<routing::Route>(there);
