@@ -221,10 +221,10 @@ std::span<const Flag> flags() {
       {"body-messages", "N",
        "messages, items, texts or documents of one body (2048); more are 400, as below",
        elements(&BodyElements::messages, kMostNested)},
-      {"body-parts", "N", "content parts of these, and calls of tools (2048)",
+      {"body-parts", "N", "content parts of these, and calls of tools (4096)",
        elements(&BodyElements::parts, kMostNested)},
       {"body-tools", "N", "tools of one body (256)", elements(&BodyElements::tools, kMostNested)},
-      {"body-values", "N", "JSON values of one body in all, such as token ids (150000)",
+      {"body-values", "N", "JSON values of one body in all, such as token ids (320000)",
        elements(&BodyElements::values, kMostValues)},
       {"body-budget-bytes", "N",
        "request bodies held at once, over all connections (a quarter of the memory); unary answers "

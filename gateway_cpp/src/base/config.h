@@ -19,9 +19,9 @@ enum class Action : std::uint8_t { kRun, kHelp, kVersion };
 // tenants' streams stutter under large bodies; raise for what your own clients need.
 struct BodyElements {
   std::size_t messages = 2048;   // in lists of the body: messages, items, texts, documents
-  std::size_t parts = 2048;      // in lists of those: contents, calls of tools
+  std::size_t parts = 4096;      // in lists of those: contents, calls of tools
   std::size_t tools = 256;       // functions as well
-  std::size_t values = 150'000;  // of any kind: token ids, mostly
+  std::size_t values = 320'000;  // of any kind: token ids, mostly
 };
 
 // Each field says when to turn it.

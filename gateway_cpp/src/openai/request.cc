@@ -18,6 +18,7 @@ using base::Kind;
 using ondemand::json_type;
 using simdjson::error_code;
 
+constexpr std::size_t kShown = 40;                 // of a hostile name or number
 constexpr std::size_t kKeptBodyBytes = 1U << 20U;  // what the buffers stay large enough for
 
 Error wrong_type(std::string_view param, std::string_view wanted) {
@@ -97,7 +98,7 @@ class Reader {
       ++walker_.elements.values;
       if (const auto error = read_field(key, value)) return error;
       if (error_) return simdjson::SUCCESS;
-      if (!over_ && is_over(walker_.elements, most_)) over_ = std::string(key);
+      if (!over_ && is_over(walker_.elements, most_)) over_ = std::string(key.substr(0, kShown));
     }
     // There is no location behind the last token.
     const bool at_end = document_.current_location().error() == simdjson::OUT_OF_BOUNDS;
@@ -189,7 +190,6 @@ class Reader {
     const std::string_view token = scalar_token(value);
     out = whole_number(token);
     if (out && *out >= least) return simdjson::SUCCESS;
-    constexpr std::size_t kShown = 40;  // of a hostile number
     error_ =
         base::make_error(Kind::kInvalidValue,
                          "'" + std::string(param) + "' is " + std::string(token.substr(0, kShown)) +
