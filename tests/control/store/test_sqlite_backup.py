@@ -68,7 +68,9 @@ async def test_a_copy_takes_a_stores_place_and_what_was_there_is_kept(
     assert sqlite_backup.restore(copy, path).revision == 1
     assert await names(path) == {"one"}
     assert await names(path.with_name("penstock.db.replaced")) == {"one", "two"}
-    assert sqlite_backup.restore(copy, path).revision == 1
+    again = sqlite_backup.restore(copy, path)
+    assert again.kept == path.with_name("penstock.db.replaced1")
+    assert await names(path.with_name("penstock.db.replaced")) == {"one", "two"}
 
 
 def test_what_is_no_store_is_refused_and_nothing_is_touched(path: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from penstock.control.cli.outcome import explained
 from penstock.control.data_dir import owned, store_path
 from penstock.control.settings import DATA_DIR
 from penstock.control.store import sqlite_backup
-from penstock.control.store.sqlite_backup import REPLACED, Copied
+from penstock.control.store.sqlite_backup import Copied
 
 
 def backup(
@@ -43,9 +43,8 @@ def restore(
     """
     with explained("restore"), owned(data_dir):
         store = store_path(data_dir)
-        had = store.exists()
         found = sqlite_backup.restore(file, store)
-        kept = f"; what was there is now {store}{REPLACED}" if had else ""
+        kept = f"; what was there is now {found.kept}" if found.kept else ""
         typer.echo(f"the store of {data_dir} is now {file}, {_told(found)}{kept}")
         typer.echo(
             "start it once with --take-over: `penstock serve --take-over`, or `penstock head`"

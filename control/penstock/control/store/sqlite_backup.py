@@ -9,14 +9,16 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 
 from penstock.control.errors import CannotStart, InvalidSetting
 from penstock.control.store.sqlite import SCHEMA_VERSION
 
 REPLACED = ".replaced"
-BESIDE = ("", "-wal", "-shm")
+# In the order in which they go: a store without its newest is one, what is newest alone is none.
+BESIDE = ("-wal", "-shm", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,7 @@ class Copied:
 
     revision: int
     at: str  # when the last change in it was made; empty: none was
+    kept: Path | None = None  # what was in the place that it was restored to
 
 
 def back_up(store: Path, target: Path) -> Copied:
@@ -38,20 +41,26 @@ def back_up(store: Path, target: Path) -> Copied:
 
 
 def restore(copy: Path, store: Path) -> Copied:
-    """Puts a copy in a store's place, where no head runs; what was there is kept under names that
-    end with `.replaced`. Raises `InvalidSetting`."""
+    """Puts a copy in a store's place, where no head runs; what was there is kept as `Copied.kept`,
+    beside what earlier ones kept. Raises `InvalidSetting`."""
     if not copy.is_file():
         raise InvalidSetting(f"there is no backup {copy}")
     draft = store.with_name(store.name + ".restored")
     draft.unlink(missing_ok=True)
     copied = _copy(copy, draft)
+    kept = _unused(store)
+    had = store.exists()
     for suffix in BESIDE:
-        kept = store.with_name(store.name + REPLACED + suffix)
-        kept.unlink(missing_ok=True)
         with suppress(FileNotFoundError):
-            store.with_name(store.name + suffix).rename(kept)
+            store.with_name(store.name + suffix).rename(f"{kept}{suffix}")
     draft.rename(store)
-    return copied
+    return replace(copied, kept=kept) if had else copied
+
+
+def _unused(store: Path) -> Path:
+    """A name beside it under which nothing is kept."""
+    names = (store.with_name(f"{store.name}{REPLACED}{n or ''}") for n in count())
+    return next(n for n in names if not any(Path(f"{n}{suffix}").exists() for suffix in BESIDE))
 
 
 def _copy(source: Path, target: Path) -> Copied:

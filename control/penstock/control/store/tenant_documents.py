@@ -49,7 +49,7 @@ def to_tenant(document: Document) -> Tenant:
         adapters=tuple(document["adapters"]),
         priority=Priority(document["priority"]),
         degrade=Degrade(document["degrade"]),
-        fallbacks=Fallbacks(document["fallbacks"]),
+        fallbacks=Fallbacks(document.get("fallbacks", "listed")),
         cache_salt=document["cache_salt"],
     )
     return Tenant(
