@@ -280,6 +280,11 @@ async def test_each_gateway_is_told_what_others_reserved_and_what_of_the_sums_is
     ((hold,),) = [list(reply.holds)]
     assert (hold.used_tokens, hold.reserved_tokens) == (3, 0)
     assert [row.prompt_tokens for row in reply.usage] == [213]
+    served.clock.advance(timedelta(hours=12))
+    await read(served)
+    reply = await streams["gw-2"].read()
+    assert reply.whole
+    assert [hold.used_tokens for hold in reply.holds] == [3], "what it has forgotten is told again"
 
 
 async def test_a_key_is_revoked_also_while_other_routes_are_withheld(served: Served) -> None:

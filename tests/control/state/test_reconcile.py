@@ -15,7 +15,7 @@ from penstock.control.state.cluster import (
     Published,
 )
 from penstock.control.state.deployment import Departed, changed, created
-from penstock.control.state.placing import applied, stop_taken
+from penstock.control.state.placing import applied, specified, stop_taken
 from penstock.control.state.reconcile import CRASH_LOOP, calls, decisions, plan
 from penstock.control.state.replica import Evidence, NodeIntent, NodeState, Replica, ReplicaState
 from tests.fakes.control_values import (
@@ -179,6 +179,17 @@ def test_a_failure_after_all_was_well_is_the_first_one_again() -> None:
     assert applied(again, [Settle(MINI)], lambda: "x", NOON).deployments[MINI].tries == 0
     other = replace(spec(), template=replace(spec().template, model="other"))
     assert changed(again.deployments[MINI], other, NOON).tries == 0
+
+
+def test_what_an_operator_sets_anew_is_tried_as_if_for_the_first_time() -> None:
+    tried = replace(replica(state=ReplicaState.FAILED), tries=5)
+    view = view_with(tried)
+    known = replace(view.deployments[MINI], tries=6)
+    soon = NOON + DEADLINES.retry(0)
+    assert plan(view.with_deployment(known), soon, DEADLINES) == []
+    view = specified(view, known, known.spec, NOON)
+    assert view.deployments[MINI].tries == 0
+    assert [type(each) for each in plan(view, soon, DEADLINES)] == [Drain]
 
 
 def test_a_crash_loop_that_no_node_ends_goes_round_them_ever_more_rarely() -> None:

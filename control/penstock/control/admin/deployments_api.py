@@ -29,10 +29,10 @@ from penstock.control.state.deployment import (
     Deployment,
     DeploymentName,
     DeploymentSpec,
-    changed,
     created,
 )
 from penstock.control.state.engine_args import runs_model_code
+from penstock.control.state.placing import specified
 from penstock.control.state.spend import Spend
 from penstock.control.state.tokens import Role, Token
 from penstock.control.state.traffic import Traffic
@@ -114,7 +114,7 @@ class DeploymentsApi:
                 return self._with_new(view, spec)
             _check_ways_end(view, spec)
             check_aliases_fit(view, spec)
-            return view.with_deployment(changed(known, spec, self._clock.now()))
+            return specified(view, known, spec, self._clock.now())
 
         author = Author(caller.name, f"put deployment {name}")
         view = await self._desire(step, author, dry_run=dry_run)
@@ -135,7 +135,7 @@ class DeploymentsApi:
             known = view.deployment(name)
             check_match(known, if_match)
             spec = replace(known.spec, replicas=body.replicas)
-            return view.with_deployment(changed(known, spec, self._clock.now()))
+            return specified(view, known, spec, self._clock.now())
 
         what = f"scale deployment {name} to {body.replicas}"
         view = await self._desire(step, Author(caller.name, what), dry_run=dry_run)
@@ -159,7 +159,7 @@ class DeploymentsApi:
             wanted = SettingsModel.of_spec(known.spec).model_copy(update=named)
             spec = wanted.applied_to(known.spec)
             _check_ways_end(view, spec)
-            return view.with_deployment(changed(known, spec, self._clock.now()))
+            return specified(view, known, spec, self._clock.now())
 
         what = f"set {', '.join(sorted(named)) or 'nothing'} of deployment {name}"
         view = await self._desire(step, Author(caller.name, what), dry_run=dry_run)

@@ -45,7 +45,7 @@ class BudgetModel(BaseModel):
     resets_at: datetime | None = Field(default=None, description="null: it has no budget")
     today: SpentModel = Field(
         default_factory=lambda: SpentModel(),
-        description="since midnight UTC, where it has a budget or a provider",
+        description="since midnight UTC, where it has a budget or costs money",
     )
 
     @classmethod

@@ -102,7 +102,7 @@ def to_parts(everything: Everything) -> list[Part]:
 
 def _spends(deployments: Sequence[DeploymentModel]) -> list[Part]:
     """Of those that cost money or have a budget; nothing where none does."""
-    found = [it for it in deployments if it.managed or _has_budget(it)]
+    found = [it for it in deployments if _costs_money(it) or _has_budget(it)]
     if not found:
         return []
     return [
@@ -131,6 +131,10 @@ def _spend(it: DeploymentModel) -> tuple[str, ...]:
     tokens = f"{spec.budget_tokens_per_day:,}" if spec.budget_tokens_per_day else ""
     today = budget.today
     return (it.name, state, dollars(today.usd), usd, f"{today.tokens:,}", tokens)
+
+
+def _costs_money(it: DeploymentModel) -> bool:
+    return it.managed or bool(it.spec.usd_per_million_input or it.spec.usd_per_million_output)
 
 
 def _has_budget(it: DeploymentModel) -> bool:

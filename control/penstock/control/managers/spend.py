@@ -33,7 +33,7 @@ class SpendManager:
         return any(d.spec.budgets for d in self._keeper.cluster.view().deployments.values())
 
     def today(self, deployment: str) -> Spend:
-        """What a deployment that has a budget, or a provider, has spent since midnight UTC, as far
+        """What a deployment that has a budget, or costs money, has spent since midnight UTC, as far
         as it was stored a second ago."""
         return self._on(self._clock.now()).get(deployment, Spend())
 
@@ -42,7 +42,7 @@ class SpendManager:
         cannot be read, what was read last goes on to count, until its day is over."""
         now = self._clock.now()
         deployments = self._keeper.cluster.view().deployments.values()
-        if any(d.spec.budgets or d.spec.template.is_managed for d in deployments):
+        if any(d.spec.budgets or d.spec.costs_money for d in deployments):
             day = now.astimezone(UTC).date()
             try:
                 rows = await self._store.spent(day, day)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from penstock.control.rpc.wire import milliseconds
 from penstock.control.state.day_holds import Amount, GatewayDay, Hold, Share
-from penstock.control.state.usage import Counts, DaySums, Holder, UsageKey, midnight_after
+from penstock.control.state.usage import MOST, Counts, DaySums, Holder, UsageKey, midnight_after
 from penstock.v1 import routes_pb2
 
 
@@ -31,8 +31,8 @@ def day_holds(message: routes_pb2.GatewayReport) -> Iterator[Hold]:
     for hold in message.holds:
         yield Hold(
             Holder(hold.tenant, hold.key_id),
-            Amount(hold.used_tokens, hold.used_nanousd),
-            Amount(hold.reserved_tokens, hold.reserved_nanousd),
+            Amount(min(hold.used_tokens, MOST), min(hold.used_nanousd, MOST)),
+            Amount(min(hold.reserved_tokens, MOST), min(hold.reserved_nanousd, MOST)),
         )
 
 
@@ -49,6 +49,8 @@ class DayNews:
         told, self._told = self._told, sums
         known, self._shares = self._shares, own
         whole = told is None or told.day != sums.day
+        if whole:  # it forgets what it was told before
+            known = {}
         before = {} if told is None or whole else told.by_key
         return routes_pb2.GatewayReportReply(
             as_of_ms=milliseconds(sums.as_of),

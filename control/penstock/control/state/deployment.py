@@ -120,6 +120,11 @@ class DeploymentSpec:
         return provider_prices(self.template.engine_args) if managed else self.prices
 
     @property
+    def costs_money(self) -> bool:
+        """Whether its requests do, for all that is known."""
+        return self.template.is_managed or self.prices != Prices()
+
+    @property
     def usual_start_limit_ms(self) -> int:
         """`start_limit_ms`, where nothing is said that of its engine; 0: the node agent's."""
         managed = START_LIMIT_MS if self.template.is_managed else 0

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from penstock.control.state.actions import Abandon, Decision, Drain, Place, Settle
 from penstock.control.state.cluster import ClusterView
+from penstock.control.state.deployment import Deployment, DeploymentSpec, changed
 from penstock.control.state.replica import (
     LIVE,
     NodeId,
@@ -87,6 +88,18 @@ def abandoned(view: ClusterView, action: Abandon, now: datetime) -> ClusterView:
         return view
     view = view.with_replica(replica.moved(ReplicaState.LOST, now))
     return _with_trouble(view, replica, action.trouble)
+
+
+def specified(
+    view: ClusterView, deployment: Deployment, spec: DeploymentSpec, now: datetime
+) -> ClusterView:
+    """The view after an operator has said what is wanted, who may have mended by now what was in
+    the way: what has failed is tried anew as if for the first time."""
+    deployment = replace(changed(deployment, spec, now), tries=0)
+    for replica in view.replicas_for(deployment):
+        if replica.tries and replica.state is not ReplicaState.READY:
+            view = view.with_replica(replace(replica, tries=0))
+    return view.with_deployment(deployment)
 
 
 def settled(view: ClusterView, action: Settle) -> ClusterView:
