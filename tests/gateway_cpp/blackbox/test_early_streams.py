@@ -82,7 +82,7 @@ async def test_what_an_early_head_cannot_say_comes_in_comments(start: Start) -> 
     assert late["x-penstock-backend-version"] == "weights/mini@weights-1+pirate@1"
     assert late["x-penstock-model-version"] == "weights-1"
     assert late["x-penstock-prefix-hit"] == "0"
-    assert int(late["x-penstock-queue-ms"]) >= 50
+    assert int(late["x-penstock-queue-ms"]) >= 25  # a heartbeat, which coarse timers count
     assert late["x-penstock-estimated-wait-ms"].isdigit()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from penstock.v1 import inference_pb2 as v1
@@ -25,12 +27,6 @@ def telling(**facts: object) -> Script:
 
 async def end_unasked(call: FakeCall) -> None:
     """Says of a call that nobody cancelled that it is."""
-    await call.tell_cancelled()
-
-
-async def end_unasked_later(call: FakeCall) -> None:
-    """The same in the middle of its answer."""
-    await call.send(delta("first"))
     await call.tell_cancelled()
 
 
@@ -66,10 +62,20 @@ async def test_a_head_that_is_none_costs_its_replica_the_call_and_another_answer
 
 
 async def test_an_answer_that_is_called_off_in_its_middle_breaks(start: Start) -> None:
+    seen = asyncio.Event()
+
+    async def end_unasked_later(call: FakeCall) -> None:
+        await call.send(delta("first"))
+        await seen.wait()
+        await call.tell_cancelled()
+
     system = await start(scripts=(end_unasked_later,))
     async with system.client() as client:
-        answer = await client.ask(chat(stream=True))
-        assert answer.status == 200
-        assert answer.body.startswith(delta("first"))
-        assert b'"code":"upstream_error"' in answer.body
-        assert b"[DONE]" not in answer.body
+        await client.send(chat(stream=True))
+        assert (await client.head())[0] == 200
+        assert await client.chunk() == delta("first")
+        seen.set()
+        rest = await client.chunk()
+        assert rest
+        assert b'"code":"upstream_error"' in rest
+        assert b"[DONE]" not in rest
