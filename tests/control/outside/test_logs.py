@@ -16,9 +16,9 @@ from penstock.replica import logs as of_replicas
 def test_a_line_has_time_and_level_as_the_gateways_have(
     formatter: Callable[..., logging.Formatter],
 ) -> None:
-    record = logging.makeLogRecord(
-        {"name": "penstock.x", "levelname": "WARNING", "msg": "%d lost", "args": (3,), "pid": 7}
-    )
+    # Not by `makeLogRecord`: vLLM, once imported, has its records carry a field of its own.
+    record = logging.LogRecord("penstock.x", logging.WARNING, "", 0, "%d lost", (3,), None)
+    record.pid = 7
     record.created = 1769860800.1239
     line = json.loads(formatter(process="head").format(record))
     assert list(line) == ["time", "level", "logger", "message", "process", "pid"]
