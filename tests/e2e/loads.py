@@ -28,6 +28,7 @@ class Answer:
     again: bool  # it had been sent away, and came back when it was told to
     seconds: float  # from send to the end
     error: str = ""
+    at: float = 0.0  # by the monotonic clock, when it was sent
 
     @property
     def reason(self) -> str:
@@ -109,7 +110,7 @@ async def ask_once(
         status, found, error = failure.status_code, failure.response.headers, failure.message
     except openai.APIConnectionError as failure:
         return Answer(0, {}, again, time.monotonic() - began, repr(failure))
-    return Answer(status, dict(found), again, time.monotonic() - began, error)
+    return Answer(status, dict(found), again, time.monotonic() - began, error, began)
 
 
 def after(seconds: float) -> Callable[[], bool]:
