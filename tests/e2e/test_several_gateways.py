@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +29,8 @@ from tests.e2e.fleet import (
     took_effect,
 )
 from tests.e2e.loads import Load, admin, ask_once
-from tests.e2e.system import System, eventually, running
+from tests.e2e.settlements import Line, one_token
+from tests.e2e.system import PENSTOCK, System, eventually, running
 
 pytestmark = pytest.mark.alone
 
@@ -87,6 +89,46 @@ def test_a_new_key_works_and_a_revoked_one_stops_at_every_gateway_within_a_secon
         admin(fleet.system, "DELETE", f"tenants/{owner}/keys/{made['id']}")
         assert took_effect(fleet.ports, made["key"], 401) < 1
         assert {status_at(port, made["key"]) for port in fleet.ports * 5} == {401}
+
+
+async def test_streams_of_a_key_go_on_at_every_gateway_unless_they_are_ended_with_it(
+    fleet: Fleet,
+) -> None:
+    owner = await asyncio.to_thread(fleet.tenant)
+    kept, ended = [
+        admin(fleet.system, "POST", f"tenants/{owner}/keys", {"name": name})
+        for name in ("kept", "ended")
+    ]
+    await asyncio.to_thread(took_effect, fleet.ports, ended["key"], 200)
+    lines = [Line(port, key["key"]) for key in (kept, ended) for port in fleet.ports]
+    readers = [await one_token(line) for line in lines]
+    said = await asyncio.to_thread(_revoke, fleet.system, owner, kept["id"])
+    assert "go on to their end" in said
+    said = await asyncio.to_thread(_revoke, fleet.system, owner, ended["id"], "--end-streams")
+    assert "end with the error key_revoked" in said
+    async with asyncio.timeout(2):
+        for reader in readers[GATEWAYS:]:
+            assert b'"code":"key_revoked"' in await reader.readuntil(b"}}\n\n")
+    heard = [asyncio.ensure_future(reader.readuntil(b"\n\n")) for reader in readers[:GATEWAYS]]
+    await asyncio.wait(heard, timeout=1)
+    assert not any(each.done() for each in heard), "of the other key"
+    for line in lines:
+        line.leave()
+    await asyncio.gather(*heard, return_exceptions=True)
+    usage = f"tenants/{owner}/usage"
+    await asyncio.to_thread(
+        eventually,
+        lambda: fleet.system.admin(usage)["total"]["completion_tokens"] == len(lines),
+        within=10,
+        what="the bill, with what was ended",
+    )
+
+
+def _revoke(system: System, *words: str) -> str:
+    """What the command line says of it."""
+    at = ("--admin", f"127.0.0.1:{system.admin_port}", "--data-dir", str(system.data))
+    command = [str(PENSTOCK), "keys", "revoke", *words, *at]
+    return subprocess.run(command, check=True, capture_output=True, timeout=20, text=True).stdout
 
 
 async def test_requests_of_a_minute_are_of_all_gateways_together(fleet: Fleet) -> None:

@@ -172,6 +172,7 @@ class FakeControl(FakeServer, services.RoutesServicer):
         stamp: common.ClusterStamp | None = None,
         tenants: Iterable[v1.Tenant] = (),
         keys_required: bool = False,
+        ended_keys: Iterable[str] = (),
         versions: Iterable[v1.AdapterVersion] | None = None,
     ) -> int:
         """A new snapshot; returns its version. Without `versions`: those that aliases name."""
@@ -188,6 +189,7 @@ class FakeControl(FakeServer, services.RoutesServicer):
                 stamp=stamp,
                 tenants=tenants,
                 keys_required=keys_required,
+                ended_keys=ended_keys,
                 adapters=versions,
             )
             self._changed.notify_all()

@@ -45,6 +45,8 @@ constexpr std::array kTable = {
                false},
     KindTraits{"invalid_api_key", 401, "authentication_error", "invalid_api_key", Fault::kClient,
                kNo, false},
+    KindTraits{"key_revoked", 401, "authentication_error", "key_revoked", Fault::kClient, kNo,
+               false},
     KindTraits{"permission_denied", 403, "permission_error", "permission_denied", Fault::kClient,
                kNo, false},
     KindTraits{"rate_limit_exceeded", 429, kRateLimitError, "rate_limit_exceeded", Fault::kClient,

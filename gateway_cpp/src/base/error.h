@@ -31,6 +31,7 @@ enum class Kind : std::uint8_t {
   kWrongHost,             // Host names another server
   kWrongOrigin,           // a web page that may not call
   kInvalidApiKey,         // no key, or none that is known or still good
+  kKeyRevoked,            // the key was good, and was revoked with what it had under way
   kPermissionDenied,      // the tenant may not use that model or adapter
   kRateLimitExceeded,     // the tenant's own limit of a minute, or of streams
   kInsufficientQuota,     // the tenant has had its tokens of the day

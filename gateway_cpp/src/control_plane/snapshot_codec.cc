@@ -135,6 +135,7 @@ routing::RouteSnapshot from_proto(const penstock::v1::RouteSnapshot& wire) {
     snapshot.adapters.push_back(
         {adapter.name(), adapter.digest(), adapter.base_family(), adapter.created()});
   }
+  snapshot.ended_keys = {wire.ended_keys().begin(), wire.ended_keys().end()};
   return snapshot;
 }
 

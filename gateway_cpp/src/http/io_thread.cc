@@ -76,6 +76,7 @@ std::chrono::milliseconds IoThread::tick() {
   const auto now = clock_.steady_now();
   timers_.advance(now);
   flow_.look_for_suspects();
+  flow_.look_for_ended_keys();
   pool_.tick();
   if (led_ != nullptr && now >= next_lead_) {
     next_lead_ = now + kLeadInterval;

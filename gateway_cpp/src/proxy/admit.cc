@@ -153,21 +153,21 @@ Awaitable<RequestFlow::Failed> RequestFlow::select(Exchange& x) {
 // A client that leaves frees its turn at once. One that is kept waiting for a stream has it opened.
 Awaitable<RequestFlow::Failed> RequestFlow::wait_for_turn(Exchange& x) {
   while (!x.turn.has_place()) {
-    if (x.reply.stop() != Stop::kNo) {
-      if (x.reply.stop() == Stop::kClientLeft) {
+    if (x.stop() != Stop::kNo) {
+      if (x.stop() == Stop::kClientLeft) {
         x.settlement.dropped(admission::name(admission::DropReason::kClientGone));
       }
-      if (x.reply.stop() == Stop::kDraining) {
+      if (x.stop() == Stop::kDraining) {
         co_return refused(x, {admission::DropReason::kDraining, std::chrono::seconds(1)});
       }
-      co_return stop_error(x.reply.stop());
+      co_return stop_error(x.stop());
     }
     if (x.queue_deadline.fired()) {
       x.place = x.turn.take();  // one may have come at the last moment
       if (!x.place) co_return queue_deadline_error(x);
       break;
     }
-    if (x.heartbeat.fired() && !beat(x)) co_return stop_error(x.reply.stop());
+    if (x.heartbeat.fired() && !beat(x)) co_return stop_error(x.stop());
     if (is_better_off_elsewhere(x)) {
       x.turn.leave();
       co_return no_replica_left(x);

@@ -34,7 +34,7 @@ Awaitable<RequestFlow::Failed> RequestFlow::parse_aside(Exchange& x) {
   x.job = BodyJob::reading(*x.ask.endpoint, x.large, parts_.config.body_elements);
   BodyJob::start(x.job, parts_.aside, parts_.io, x.reply.signal());
   while (!x.job->done()) {
-    if (x.reply.stop() != Stop::kNo) co_return stop_error(x.reply.stop());
+    if (x.stop() != Stop::kNo) co_return stop_error(x.stop());
     co_await x.reply.signal().wait();
   }
   const auto job = std::exchange(x.job, nullptr);
@@ -87,7 +87,7 @@ Awaitable<RequestFlow::Failed> RequestFlow::admit_suspect(Exchange& x) {
 // Before another attempt: the client may have left by now, there may be other replicas, and the
 // request may be quarantined.
 Awaitable<RequestFlow::Failed> RequestFlow::reconsider(Exchange& x) {
-  if (x.reply.stop() != Stop::kNo) co_return stop_error(x.reply.stop());
+  if (x.stop() != Stop::kNo) co_return stop_error(x.stop());
   const auto gone = resolve_again(x);
   if (gone || parts_.suspects.empty()) co_return gone;
   co_return co_await admit_suspect(x);
@@ -157,7 +157,7 @@ Awaitable<RequestFlow::Failed> RequestFlow::wait_for_place(Exchange& x) {
   runtime::TimerWheel::Timer again(parts_.timers, x.reply.signal());
   again.arm(kPlacePoll);
   while (!again.fired() && !x.turn.has_place()) {
-    if (x.reply.stop() != Stop::kNo) co_return stop_error(x.reply.stop());
+    if (x.stop() != Stop::kNo) co_return stop_error(x.stop());
     co_await x.reply.signal().wait();
   }
   x.place = x.turn.take();

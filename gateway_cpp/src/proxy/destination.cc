@@ -176,7 +176,7 @@ Awaitable<RequestFlow::Failed> RequestFlow::move_on(Exchange& x, base::Error no)
   for (;;) {
     // Nor does another one help where this gateway has no memory left for the answer.
     const bool is_ours = no.kind == base::Kind::kOverloaded && no.drop_reason.empty();
-    if (is_ours || x.reply.stop() != Stop::kNo) co_return no;
+    if (is_ours || x.stop() != Stop::kNo) co_return no;
     const bool anew = was_made_anew(x, no);
     const bool may_move =
         anew || x.at.way == Way::kCanary || x.descent != nullptr || begin_descent(x, no);

@@ -102,6 +102,11 @@ struct RequestFlow::Exchange {
     if (!waker) waker = std::make_shared<WakeUp>(io, reply.signal());
     return waker;
   }
+  // Why it goes no further.
+  Stop stop() const {
+    const Stop told = reply.stop();
+    return told == Stop::kNo && key.ended ? Stop::kKeyRevoked : told;
+  }
   // Only streams of chunks have room for it.
   bool wants_metadata() const {
     return ask.wants_metadata && ask.endpoint->dialect == openai::Dialect::kOpenAi;
@@ -132,6 +137,7 @@ struct RequestFlow::Exchange {
   dispatch::Place place;  // for the next attempt
   Failover failover;
   Opening opening;
+  Keyed key;
   Failed last;  // what the last attempt failed with
   // Known for a suspect, and for one that was looked at.
   std::optional<admission::Fingerprint> fingerprint;

@@ -40,6 +40,7 @@ enum class Stop : uint8_t {
   kClientLeft,
   kClientSlow,  // it did not take what was written to it in time
   kDraining,    // the gateway ends, and the answer's time with it: the client is still there
+  kKeyRevoked,  // the key that asked is good no more, by order at once: likewise
 };
 
 class Reply {

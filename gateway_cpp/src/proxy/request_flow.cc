@@ -37,6 +37,7 @@ Awaitable<void> RequestFlow::run(Ask ask, Reply& reply) {
   const std::string trace = traces_.accept(ask.traceparent);
   if (trace != ask.traceparent) ask.traceparent.clear();
   Exchange x(parts_, std::move(ask), base::trace_id_of(trace), reply);
+  note_key(x);
   Failed no;
   try {
     if (x.ask.body.size() > upstream::kLargeBodyBytes) {
@@ -66,6 +67,35 @@ Awaitable<void> RequestFlow::run(Ask ask, Reply& reply) {
     no = broken_by(x, error);
   }
   co_await fail(x, *no);
+}
+
+void RequestFlow::note_key(Exchange& x) {
+  if (x.record().key_id.empty()) return;
+  x.key.news = &x.reply.signal();
+  x.key.id = x.record().key_id;
+  x.key.ended = parts_.routes.read()->is_ended(x.key.id);
+  keyed_.push_back(x.key);
+}
+
+void RequestFlow::look_for_ended_keys() {
+  const auto& routes = parts_.routes.read();
+  if (routes == looked_at_) return;
+  looked_at_ = routes;
+  KeyedList to_end;
+  for (auto at = keyed_.begin(); at != keyed_.end();) {
+    Keyed& key = *at++;
+    if (key.ended || !looked_at_->is_ended(key.id)) continue;
+    key.ended = true;
+    key.unlink();
+    to_end.push_back(key);
+  }
+  // Whoever is woken may end, and others with it.
+  while (!to_end.empty()) {
+    Keyed& key = to_end.front();
+    to_end.pop_front();
+    keyed_.push_back(key);
+    key.news->raise();
+  }
 }
 
 RequestFlow::Failed RequestFlow::broken_by(const Exchange& x, const std::exception& error) {
@@ -202,7 +232,7 @@ upstream::CallRequest RequestFlow::call_request(const Exchange& x) {
 // Waits until the replica answers or refuses; an error is one that no other replica can help with.
 Awaitable<RequestFlow::Failed> RequestFlow::first_news(Exchange& x) {
   for (;;) {
-    if (x.reply.stop() != Stop::kNo) co_return stop_error(x.reply.stop());
+    if (x.stop() != Stop::kNo) co_return stop_error(x.stop());
     const upstream::Call& call = *x.attempt->call;
     if (call.has_head() || call.has_bytes() || call.ended()) co_return std::nullopt;
     if (x.opening.look_again) {
@@ -211,7 +241,7 @@ Awaitable<RequestFlow::Failed> RequestFlow::first_news(Exchange& x) {
       continue;
     }
     if (x.deadline.fired()) co_return deadline_error(x);
-    if (x.heartbeat.fired() && !beat(x)) co_return stop_error(x.reply.stop());
+    if (x.heartbeat.fired() && !beat(x)) co_return stop_error(x.stop());
     co_await x.reply.signal().wait();
   }
 }

@@ -89,6 +89,8 @@ class RequestFlow {
   // Requests that wait for a replica's first word are looked at once more when there are new
   // suspects: they may be the same. About once each tick of the timers; of many, some in each.
   void look_for_suspects();
+  // Ends the requests of keys that were revoked with what they have under way. Likewise.
+  void look_for_ended_keys();
 
  private:
   struct Exchange;
@@ -105,7 +107,17 @@ class RequestFlow {
   using Openings = boost::intrusive::list<Opening, boost::intrusive::constant_time_size<false>>;
   class Listed;
 
+  // A request that came with a key, from its beginning to its end.
+  struct Keyed : boost::intrusive::list_base_hook<
+                     boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
+    runtime::Signal* news = nullptr;
+    std::string_view id;  // of the key
+    bool ended = false;   // it was revoked, and this is to end with it
+  };
+  using KeyedList = boost::intrusive::list<Keyed, boost::intrusive::constant_time_size<false>>;
+
   // The phases up to the first news of a replica: request_flow.cc
+  void note_key(Exchange& x);
   Failed broken_by(const Exchange& x, const std::exception& error);
   Failed parse(Exchange& x);
   Awaitable<Failed> open(Exchange& x);
@@ -243,6 +255,8 @@ class RequestFlow {
   Openings openings_;
   Openings to_look_at_;    // of them, once more, since there are new suspects
   uint64_t findings_ = 0;  // of the suspects, that were heard of
+  KeyedList keyed_;
+  std::shared_ptr<const routing::Routes> looked_at_;  // for keys that were ended
 };
 
 // Sets it to fire after so long; 0: never.

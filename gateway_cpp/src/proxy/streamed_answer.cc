@@ -31,7 +31,7 @@ class RequestFlow::Shortcut final : public runtime::Signal::Reader, public upstr
 
   bool read() noexcept override {
     const upstream::Call& call = *x_.attempt->call;
-    if (!call.has_bytes() || call.ended() || x_.reply.behind() || x_.reply.stop() != Stop::kNo ||
+    if (!call.has_bytes() || call.ended() || x_.reply.behind() || x_.stop() != Stop::kNo ||
         !is_ordinary()) {
       return false;
     }
@@ -116,7 +116,7 @@ Awaitable<void> RequestFlow::stream(Exchange& x) {
         co_return note_success(x);
       }
     }
-    if (x.reply.stop() != Stop::kNo) break;
+    if (x.stop() != Stop::kNo) break;
     if (x.heartbeat.fired() && !beat(x)) break;
     if (x.deadline.fired() && is_silent(x)) {
       const base::Error error = deadline_error(x);
@@ -127,7 +127,7 @@ Awaitable<void> RequestFlow::stream(Exchange& x) {
       co_await x.reply.signal().wait(shortcut);
     }
   }
-  const base::Error error = stop_error(x.reply.stop());
+  const base::Error error = stop_error(x.stop());
   co_await fail(x, error);
 }
 

@@ -55,7 +55,7 @@ Awaitable<RequestFlow::Delivered> RequestFlow::unary(Exchange& x) {
     sent = co_await x.reply.flush();
   }
   if (sent == Sent::kGone) {
-    const base::Error gone = stop_error(x.reply.stop());
+    const base::Error gone = stop_error(x.stop());
     co_await fail(x, gone);
     co_return Delivered::kYes;
   }
@@ -90,7 +90,7 @@ Awaitable<RequestFlow::Failed> RequestFlow::collect(Exchange& x, HeldAnswer& ans
       continue;
     }
     if (call.ended()) break;
-    if (x.reply.stop() != Stop::kNo) co_return stop_error(x.reply.stop());
+    if (x.stop() != Stop::kNo) co_return stop_error(x.stop());
     if (x.deadline.fired() && is_silent(x)) co_return deadline_error(x);
     co_await x.reply.signal().wait();
   }
@@ -106,7 +106,7 @@ Awaitable<RequestFlow::Failed> RequestFlow::make_room(Exchange& x, HeldAnswer& a
   patience.arm(answer.holds_share() ? kHoldAndWait : parts_.config.body_timeout);
   do {
     if (x.attempt->call->failed()) co_return std::nullopt;
-    if (x.reply.stop() != Stop::kNo) co_return stop_error(x.reply.stop());
+    if (x.stop() != Stop::kNo) co_return stop_error(x.stop());
     if (patience.fired()) co_return no_room_for_answer();
     again.arm(kRoomPoll);
     co_await x.reply.signal().wait();

@@ -30,6 +30,11 @@ base::Error stop_error(Stop stop) {
     error.retry_after = seconds(1);
     return error;
   }
+  if (stop == Stop::kKeyRevoked) {
+    return base::make_error(base::Kind::kKeyRevoked,
+                            "This API key was revoked while its request was under way, which was "
+                            "ended with it. Ask the operator for another.");
+  }
   if (stop == Stop::kClientSlow) {
     return base::make_error(base::Kind::kClientSlow,
                             "The client did not take the answer in time. Read it faster, or ask "

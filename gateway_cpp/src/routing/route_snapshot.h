@@ -133,6 +133,7 @@ struct RouteSnapshot {
   std::vector<DeploymentRoute> deployments;
   std::vector<ReplicaRoute> replicas;
   std::vector<AdapterVersion> adapters = {};  // all that may be named; none: an older head's, maybe
+  std::vector<std::string> ended_keys = {};   // ids: what they have under way ends
   bool operator==(const RouteSnapshot&) const = default;
 };
 

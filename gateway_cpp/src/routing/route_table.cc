@@ -61,7 +61,8 @@ Routes::Routes(const RouteSnapshot& snapshot)
     : version_(snapshot.version),
       known_(true),
       versions_(snapshot.adapters),
-      replicas_(snapshot.replicas.size()) {
+      replicas_(snapshot.replicas.size()),
+      ended_keys_(snapshot.ended_keys.begin(), snapshot.ended_keys.end()) {
   for (const DeploymentRoute& route : snapshot.deployments) {
     deployments_[route.name] = std::make_shared<const DeploymentRoute>(route);
   }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -59,6 +60,8 @@ class Routes {
   bool known() const { return known_; }
   std::uint64_t version() const { return version_; }
   const Deployments& deployments() const { return deployments_; }
+  // Whether what this key has under way is to end.
+  bool is_ended(std::string_view key_id) const { return ended_keys_.contains(key_id); }
   // Replicas in the routes, of all deployments.
   std::size_t replicas() const { return replicas_; }
 
@@ -107,6 +110,7 @@ class Routes {
   Deployments deployments_;
   AdapterVersions versions_;
   std::size_t replicas_ = 0;
+  std::set<std::string, std::less<>> ended_keys_;
   std::vector<std::string> joined_;      // "deployment:alias", which the index refers to
   std::vector<SharedVersion> of_alias_;  // one for each share of each alias; null: not to be used
   std::unordered_map<std::string_view, Named> by_name_;

@@ -180,6 +180,21 @@ async def test_keys_expire_and_are_revoked(admin: Admin) -> None:
     assert (await admin.client.get(ACME)).json()["keys"] == 1
 
 
+async def test_what_a_revoked_key_has_under_way_is_ended_only_where_that_is_asked_for(
+    admin: Admin,
+) -> None:
+    await create(admin)
+    kept, *ended = [(await create_key(admin))["id"] for _ in range(3)]
+    await admin.client.delete(f"{KEYS}/{kept}")
+    for key in ended:
+        reply = await admin.client.delete(f"{KEYS}/{key}", params={"end_streams": "true"})
+        assert reply.status_code == 204
+    assert routes_of(admin.keeper.cluster.view()).ended_keys == tuple(ended)
+    restored = type(admin.keeper)(Cluster(), admin.store, admin.clock)
+    await restored.restore()  # gateways that were away hear of it after a restart, too
+    assert routes_of(restored.cluster.view()).ended_keys == tuple(ended)
+
+
 async def test_a_key_needs_no_body(admin: Admin) -> None:
     await create(admin)
     assert (await admin.client.post(KEYS)).json()["expires_at"] is None

@@ -85,10 +85,23 @@ def test_a_key_is_shown_once_listed_and_revoked(asked_head: AskedHead) -> None:
     assert other["warning"] == ""
     assert other["expires_at"] == f"{moment}Z"
     assert asked_head.run("keys", "revoke", "acme", key.id).stdout.endswith(
-        "is revoked; answers that are under way with it go on to their end\n"
+        "answers that are under way with it go on to their end (--end-streams ends them)\n"
     )
     left = json.loads(asked_head.run("keys", "list", "acme", "--json").stdout)
     assert [each["id"] for each in left] == [other["id"]]
+
+
+def test_a_key_is_revoked_with_what_it_has_under_way_where_that_is_asked_for(
+    asked_head: AskedHead,
+) -> None:
+    asked_head.run("tenants", "create", "acme")
+    for as_json in ((), ("--json",)):
+        asked_head.run("keys", "create", "acme")
+        (key,) = asked_head.admin.keeper.cluster.view().tenancy.keys
+        told = asked_head.run("keys", "revoke", "acme", key, "--end-streams", *as_json)
+        assert ("end with the error key_revoked" in told.stdout) is not bool(as_json)
+        assert asked_head.admin.keeper.cluster.view().tenancy.access.ended_keys[-1] == key
+    assert json.loads(told.stdout) == {"revoked": key, "streams": "ended"}
 
 
 def test_dollars_and_tokens_of_a_day_are_set_for_tenants_and_for_keys(

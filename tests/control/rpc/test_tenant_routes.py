@@ -155,6 +155,11 @@ async def test_a_tenant_is_told_with_every_field_and_its_keys(served: Served) ->
         [[]],
         True,
     )
+    assert list(snapshot.ended_keys) == []
+    other, _, _ = await served.tenants.create_key("acme", "", None, "test")
+    await stream.read()
+    await served.tenants.revoke_key("acme", other.id, "test", end_streams=True)
+    assert list((await stream.read()).ended_keys) == [other.id]
 
 
 def _ms(hours: int) -> int:

@@ -41,7 +41,8 @@ class RequestFlowTest : public testing::Test {
     deployment.expected_ready_at = expected_ready_at_;
     deployment.endpoints = endpoints_;
     deployment.selection_policy = "round_robin";  // nothing is left to chance
-    routing::RouteSnapshot snapshot{.version = 1, .deployments = {deployment}, .replicas = {}};
+    routing::RouteSnapshot snapshot{
+        .version = 1, .deployments = {deployment}, .replicas = {}, .ended_keys = ended_keys_};
     for (const auto& id : replicas) {
       snapshot.replicas.push_back(routing::replica(id, "mini", state));
     }
@@ -88,6 +89,7 @@ class RequestFlowTest : public testing::Test {
     timers_.advance(clock_.steady_now());
     routes_.advance();
     flow_.look_for_suspects();
+    flow_.look_for_ended_keys();
     loop_.poll();
   }
 
@@ -122,6 +124,7 @@ class RequestFlowTest : public testing::Test {
   base::Availability availability_ = base::Availability::kUnknown;
   base::WallTime expected_ready_at_{};
   std::vector<std::string> endpoints_;  // that the deployment serves
+  std::vector<std::string> ended_keys_;
   const openai::Endpoint* endpoint_ = openai::find_endpoint("/v1/chat/completions");
   dispatch::BelievedRoutes routes_{clock_};
   admission::TenantTable tenants_;

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Annotated
 
-from fastapi import APIRouter, Response, status
+from fastapi import APIRouter, Query, Response, status
 
 from penstock.control.admin.auth import Admin, Operator, Viewer
 from penstock.control.admin.tenant_models import AccessModel, CreatedKeyModel, KeyModel, NewKey
 from penstock.control.errors import InvalidInput
 from penstock.control.managers.tenants import TenantManager
 from penstock.control.supervision.clock import Clock
+
+EndStreams = Annotated[bool, Query(description="end what is under way with it, too")]
 
 
 def keys_api(tenants: TenantManager, clock: Clock) -> APIRouter:
@@ -44,10 +47,13 @@ def keys_api(tenants: TenantManager, clock: Clock) -> APIRouter:
         return CreatedKeyModel.made(made)
 
     @router.delete("/{key_id}", status_code=status.HTTP_204_NO_CONTENT)
-    async def revoke_key(tenant_id: str, key_id: str, caller: Operator) -> None:
+    async def revoke_key(
+        tenant_id: str, key_id: str, caller: Operator, end_streams: EndStreams = False
+    ) -> None:
         """Nobody gets in with it any more, at any gateway. Answers that are under way with it go on
-        to their end."""
-        await tenants.revoke_key(tenant_id, key_id, caller.name)
+        to their end; with `end_streams` they end with the error `key_revoked`, within two seconds.
+        """
+        await tenants.revoke_key(tenant_id, key_id, caller.name, end_streams=end_streams)
 
     return router
 

@@ -87,16 +87,20 @@ def revoke(
     head: Head,
     tenant: TenantId,
     key: Annotated[str, typer.Argument(help="Its id, as `penstock keys list` shows it.")],
+    end_streams: Annotated[
+        bool, typer.Option("--end-streams", help="End what is under way with it, too.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Let nobody in with a key any more, at any gateway, within a second.
 
-    Answers that are under way with it go on to their end.
-
-    Example: penstock keys revoke acme key_3f9ac0d21b44
+    Answers that are under way with it go on to their end; with --end-streams each ends within two
+    seconds, with the error key_revoked. That has to be said at once: a revoked key is known no
+    more. Example: penstock keys revoke acme key_3f9ac0d21b44 --end-streams
     """
-    head.ask(lambda admin: admin.revoke_key(tenant, key))
-    typer.echo(json.dumps({"revoked": key}) if as_json else _revoked(tenant, key))
+    head.ask(lambda admin: admin.revoke_key(tenant, key, end_streams=end_streams))
+    said = {"revoked": key, "streams": "ended" if end_streams else "kept"}
+    typer.echo(json.dumps(said) if as_json else _revoked(tenant, key, end_streams=end_streams))
 
 
 @keys.command()
@@ -122,10 +126,10 @@ def anonymous(
         typer.echo(f"requests without a key are {told.anonymous}")
 
 
-def _revoked(tenant: str, key: str) -> str:
-    return (
-        f"key {key} of {tenant} is revoked; answers that are under way with it go on to their end"
-    )
+def _revoked(tenant: str, key: str, *, end_streams: bool) -> str:
+    go_on = "go on to their end (--end-streams ends them)"
+    becomes = "end with the error key_revoked" if end_streams else go_on
+    return f"key {key} of {tenant} is revoked; answers that are under way with it {becomes}"
 
 
 def _row(it: KeyModel) -> tuple[str, ...]:

@@ -133,10 +133,15 @@ class TenantManager:
         await self._desire(step, author)
         return MadeKey(key, secret, refuses_others)
 
-    async def revoke_key(self, tenant_id: str, key_id: str, who: str) -> None:
-        """Nobody gets in with it any more. Raises `UnknownTenant` and `UnknownKey`."""
+    async def revoke_key(
+        self, tenant_id: str, key_id: str, who: str, *, end_streams: bool = False
+    ) -> None:
+        """Nobody gets in with it any more, and what it has under way goes on to its end, or is
+        ended by each gateway. Raises `UnknownTenant` and `UnknownKey`."""
         author = Author(who, f"revoke key {key_id} of tenant {tenant_id}")
-        await self._desire(lambda tenancy: tenancy.without_key(tenant_id, key_id), author)
+        await self._desire(
+            lambda tenancy: tenancy.without_key(tenant_id, key_id, end_streams=end_streams), author
+        )
 
     async def set_anonymous(self, who: str, *, allowed: bool) -> Access:
         """Says whether requests without a key are answered."""

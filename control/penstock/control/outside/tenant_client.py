@@ -75,9 +75,10 @@ class TenantClient(AdminTransport):
         reply = await self.call("POST", f"{_path(tenant_id)}/keys", json=body)
         return self.read(reply, CreatedKeyModel)
 
-    async def revoke_key(self, tenant_id: str, key_id: str) -> None:
+    async def revoke_key(self, tenant_id: str, key_id: str, *, end_streams: bool) -> None:
         """Nobody gets in with it any more."""
-        await self.call("DELETE", f"{_path(tenant_id)}/keys/{quote(key_id)}")
+        asked = "?end_streams=true" if end_streams else ""
+        await self.call("DELETE", f"{_path(tenant_id)}/keys/{quote(key_id)}{asked}")
 
     async def access(self) -> AccessModel:
         """Whether requests without a key are answered."""

@@ -123,6 +123,7 @@ class RouteEncoder:
             suspects=[_suspect(s) for s in routes.suspects],
             tenants=[tenant(t) for t in routes.tenants],
             keys_required=routes.keys_required,
+            ended_keys=routes.ended_keys,
             adapters=[routes_pb2.AdapterVersion(**asdict(each)) for each in routes.adapters],
         )
 

@@ -84,12 +84,17 @@ class Routes:
     adapters: tuple[AdapterRoute, ...] = ()  # all that may be asked for
     tenants: tuple[TenantRoute, ...] = ()
     keys_required: bool = False
+    ended_keys: tuple[str, ...] = ()
     shares: Shares = field(default_factory=Shares)
 
     def with_tenancy_of(self, other: Routes) -> Routes:
         """These, with the tenants and keys of others."""
         return replace(
-            self, tenants=other.tenants, keys_required=other.keys_required, shares=other.shares
+            self,
+            tenants=other.tenants,
+            keys_required=other.keys_required,
+            ended_keys=other.ended_keys,
+            shares=other.shares,
         )
 
 
@@ -143,6 +148,7 @@ class MadeRoutes:
             adapters=view.adapters.routes(),
             tenants=tenant_routes(view.tenancy),
             keys_required=view.tenancy.access.keys_required,
+            ended_keys=view.tenancy.access.ended_keys,
             shares=view.tenancy.shares,
         )
 

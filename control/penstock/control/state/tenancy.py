@@ -11,7 +11,14 @@ from types import MappingProxyType
 from penstock.control.errors import Conflict, TenantExists, UnknownKey, UnknownTenant
 from penstock.control.state.shares import Shares
 from penstock.control.state.spend import NANO
-from penstock.control.state.tenants import MAX_KEYS, MAX_TENANTS, Access, ApiKey, Tenant
+from penstock.control.state.tenants import (
+    MAX_ENDED_KEYS,
+    MAX_KEYS,
+    MAX_TENANTS,
+    Access,
+    ApiKey,
+    Tenant,
+)
 from penstock.control.state.usage import Counts, midnight_after
 
 
@@ -83,11 +90,14 @@ class Tenancy:
         if self.key_counts()[key.tenant] >= MAX_KEYS:
             raise Conflict(f"tenant {key.tenant!r} has {MAX_KEYS} keys: revoke those of no use")
         first = not self.access.keys_made
-        access = Access(keys_required=True, keys_made=True) if first else self.access
+        access = self.access
+        if first:
+            access = replace(access, keys_required=True, keys_made=True)
         return replace(self, keys=MappingProxyType({**self.keys, key.id: key}), access=access)
 
-    def without_key(self, tenant_id: str, key_id: str) -> Tenancy:
-        """With one key less; raises UnknownTenant and UnknownKey."""
+    def without_key(self, tenant_id: str, key_id: str, *, end_streams: bool = False) -> Tenancy:
+        """With one key less, and with an end to what it has under way where that is wanted. Raises
+        UnknownTenant and UnknownKey."""
         self.tenant(tenant_id)
         known = self.keys.get(key_id)
         if known is None or known.tenant != tenant_id:
@@ -96,7 +106,11 @@ class Tenancy:
                 f"GET /admin/v1/tenants/{tenant_id}/keys lists them"
             )
         keys = {name: key for name, key in self.keys.items() if name != key_id}
-        return replace(self, keys=MappingProxyType(keys))
+        access = self.access
+        if end_streams:
+            ended = (*access.ended_keys, key_id)[-MAX_ENDED_KEYS:]
+            access = replace(access, ended_keys=ended)
+        return replace(self, keys=MappingProxyType(keys), access=access)
 
     def with_anonymous(self, *, allowed: bool) -> Tenancy:
         """After an operator has said whether requests without a key are answered."""

@@ -16,6 +16,8 @@ from penstock.control.state.spend import MOST_USD
 
 MAX_TENANTS = 10_000
 MAX_KEYS = 1000  # of one tenant
+# What gateways are told of those that were ended: one that was away for longer keeps the rest.
+MAX_ENDED_KEYS = 256
 MAX_LIMIT = 2**31 - 1  # of a minute, and of streams
 MAX_QUOTA = 2**53 - 1  # tokens of a day: what JSON carries exactly
 MAX_LIFE = timedelta(days=36_500)
@@ -129,6 +131,8 @@ class Access:
 
     keys_required: bool = False
     keys_made: bool = False  # at least one, ever: the first closes the door
+    # Ids of the last that were revoked with what they had under way, which gateways end.
+    ended_keys: tuple[str, ...] = ()
 
 
 def created_tenant(tenant_id: str, spec: TenantSpec, now: datetime, *, uid: str) -> Tenant:

@@ -94,7 +94,11 @@ def to_key(document: Document) -> ApiKey:
 
 def to_access(document: Document) -> Access:
     """Who made it is `asdict`."""
-    return Access(bool(document["keys_required"]), bool(document["keys_made"]))
+    return Access(
+        bool(document["keys_required"]),
+        bool(document["keys_made"]),
+        tuple(str(name) for name in document.get("ended_keys", ())),
+    )
 
 
 def from_shares(shares: Shares) -> Document:
