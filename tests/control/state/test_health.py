@@ -31,6 +31,7 @@ from tests.fakes.control_values import (
     node,
     replica,
     report,
+    spec,
 )
 
 N1 = node().id
@@ -141,6 +142,23 @@ def test_crashes_are_counted_until_a_process_stays_ready() -> None:
     assert swept(view, Liveness(), NOON + SECOND, PATIENCE).replicas[replica().id].crashes == 2
     later = NOON + SECOND + STABLE_AFTER
     assert swept(view, Liveness(), later, PATIENCE).replicas[replica().id].crashes == 0
+
+
+@pytest.mark.parametrize(
+    ("tries", "template", "left"), [(6, "", 0), (0, "", 7), (6, "of an older template", 7)]
+)
+def test_an_attempt_that_stays_ready_ends_the_row_of_those_in_vain_though_others_are_missing(
+    tries: int, template: str, left: int
+) -> None:
+    in_vain = replace(deployment(spec(replicas=2)), tries=7)
+    one = replace(replica(), tries=tries)
+    if template:
+        one = replace(one, template_digest=template)
+    view = view_with(one).with_deployment(in_vain)
+    soon = swept(view, Liveness(), NOON + SECOND, PATIENCE)
+    assert soon.deployments[MINI].tries == 7, "it may yet fail"
+    later = swept(view, Liveness(), NOON + SECOND + STABLE_AFTER, PATIENCE)
+    assert later.deployments[MINI].tries == left
 
 
 def test_a_deployment_learns_how_long_its_replicas_load() -> None:

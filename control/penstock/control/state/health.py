@@ -28,6 +28,7 @@ from penstock.control.state.replica import (
     ReplicaStatus,
     Resources,
 )
+from penstock.control.state.serving import is_current
 
 # A heartbeat may have been written just before its agent obeyed a start: one miss proves nothing.
 UNREPORTED_IS_GONE = 2
@@ -149,6 +150,7 @@ def _sweep_replica(
         return view.without_replica(replica.id)
     stable = replica.state is ReplicaState.READY and now - replica.since >= STABLE_AFTER
     if stable and (replica.crashes or replica.tries):
+        view = _without_tries(view, replica)
         replica = replace(replica, crashes=0, tries=0)
         view = view.with_replica(replica)
     node = view.nodes.get(replica.node)
@@ -156,6 +158,16 @@ def _sweep_replica(
     if node_lost and not _answers(live, replica):
         return view.with_replica(replica.moved(ReplicaState.LOST, now))
     return view
+
+
+def _without_tries(view: ClusterView, replica: Replica) -> ClusterView:
+    """One that was placed after attempts in vain, and stays ready, ends their row: what was in the
+    way is no more, though others may yet be missing."""
+    deployment = view.owner(replica)
+    came_after = replica.tries and deployment is not None and is_current(deployment, replica)
+    if deployment is None or not came_after or not deployment.tries:
+        return view
+    return view.with_deployment(replace(deployment, tries=0))
 
 
 def _answers(live: Liveness, replica: Replica) -> bool:
