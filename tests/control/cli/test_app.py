@@ -64,6 +64,23 @@ def test_every_option_of_serve_can_come_from_the_environment(
     assert f"PENSTOCK_{variable}" in runner.invoke(app, ["serve", "--help"]).output
 
 
+@pytest.mark.parametrize(
+    ("verb", "own"),
+    [
+        ("serve", ["--gateway-metrics", "--head-metrics", "--node-metrics"]),
+        ("head", ["--gateway-metrics", "--head-metrics"]),
+        ("node", ["--node-metrics"]),
+    ],
+)
+def test_who_says_metrics_as_it_was_called_before_is_told_what_it_is_called_now(
+    runner: CliRunner, verb: str, own: list[str]
+) -> None:
+    told = runner.invoke(app, [verb, "--metrics", "127.0.0.1:9090"])
+    assert told.exit_code == 2
+    assert "No such option: --metrics" in told.output
+    assert all(name in told.output for name in own)
+
+
 def test_no_verb_shows_help(runner: CliRunner) -> None:
     assert "serve" in runner.invoke(app, []).output
 
