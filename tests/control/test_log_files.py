@@ -99,6 +99,25 @@ def test_the_oldest_of_the_log_that_has_the_most_goes_first(log: Path) -> None:
         assert gone.exists()
 
 
+def test_of_very_many_files_the_oldest_go_however_small_they_are(log: Path) -> None:
+    for minutes in range(log_files.MOST_FILES + 2):
+        closed(log, f"gone-{minutes}.log", 0, timedelta(minutes=minutes))
+    log_files.sweep(log.parent, keep(100), NOW)
+    left = {path.name for path in log.parent.iterdir()}
+    assert left == {f"gone-{minutes}.log" for minutes in range(log_files.MOST_FILES)}
+
+
+def test_what_a_process_has_open_stays_though_it_took_no_lock(log: Path) -> None:
+    old = timedelta(days=30)
+    aside = closed(log, "gateway.log.1", 0, old)
+    with log.open("ab"), aside.open("ab"):
+        dated(log, old)
+        log_files.sweep(log.parent, keep(100), NOW)
+        assert sorted(log.parent.iterdir()) == [log, aside]
+    log_files.sweep(log.parent, keep(100), NOW)
+    assert list(log.parent.iterdir()) == []
+
+
 def test_nothing_but_what_is_written_to_is_kept_where_nothing_is_to_be(log: Path) -> None:
     for retention in (keep(0), keep(100, days=0)):
         closed(log, "gateway.log.1", 1, timedelta(seconds=1))

@@ -7,6 +7,7 @@ by when it was written last, `NAME.log.20260131T120000.123Z`, which nobody write
 from __future__ import annotations
 
 import fcntl
+import glob
 import os
 import shutil
 from collections import Counter, defaultdict, deque
@@ -23,6 +24,8 @@ TAIL_BYTES = 64 * 1024
 LEAST_ROOM = 64 * 1024
 # Up to here what one start after the other said goes into one segment.
 SMALL_BYTES = 1 << 20
+# That nobody writes to, in one folder: each replica has a name of its own, and leaves a file.
+MOST_FILES = 1000
 
 
 def opened(path: Path) -> BinaryIO:
@@ -90,9 +93,12 @@ def sweep(folder: Path, keep: LogRetention, now: datetime) -> None:
                 if log.stat().st_size > keep.segment_bytes:
                     _cut(log)
         closed, open_bytes = _sorted_out(folder)
-        for file in _surplus(closed, keep, now, open_bytes):
+        surplus = [file.path for file in _surplus(closed, keep, now, open_bytes)]
+        held = _open_files() if surplus else frozenset()
+        for path in surplus:
             with suppress(OSError):
-                file.path.unlink()
+                if os.path.realpath(path) not in held:
+                    path.unlink()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +114,15 @@ class _Closed:
 def _surplus(
     closed: list[_Closed], keep: LogRetention, now: datetime, open_bytes: int
 ) -> Iterator[_Closed]:
-    """What is to go: the old; then the oldest of the log that has the most, so that one which is
-    written to much takes no room from the others."""
+    """What is to go: the old, and the oldest of very many; then the oldest of the log that has the
+    most, so that one which is written to much takes no room from the others."""
     oldest = (now - keep.longest).timestamp()
     queues: dict[str, deque[_Closed]] = defaultdict(deque)
     sizes: Counter[str] = Counter()
-    for file in sorted(closed, key=lambda each: each.written):
-        if file.written < oldest or not keep.most_bytes:
+    in_order = sorted(closed, key=lambda each: each.written)
+    for index, file in enumerate(in_order):
+        too_many = len(in_order) - index > MOST_FILES
+        if file.written < oldest or too_many or not keep.most_bytes:
             yield file
             continue
         queues[file.of].append(file)
@@ -150,6 +158,16 @@ def _is_written(log: Path) -> bool:
     except OSError:
         return False
     return False
+
+
+def _open_files() -> frozenset[str]:
+    """What processes of this machine have open, as far as we may see: a lock tells nothing of one
+    that an older version started, nor on a file system without locks."""
+    found = set()
+    for descriptor in glob.iglob("/proc/[0-9]*/fd/*"):
+        with suppress(OSError):
+            found.add(os.readlink(descriptor))
+    return frozenset(found)
 
 
 def _cut(log: Path) -> None:
