@@ -129,23 +129,6 @@ async def test_every_route_refuses_a_query_parameter_that_it_does_not_know(admin
         assert_problem(reply, 422, "no query parameter 'no_such' here: there are ")
 
 
-async def test_a_list_is_told_in_pages_by_name(admin: Admin) -> None:
-    path = "/admin/v1/deployments"
-    for name in ("c", "a", "d", "b"):
-        await admin.client.post(path, json={**MINI, "name": name})
-
-    async def page(**params: int | str) -> list[str]:
-        return [it["name"] for it in (await admin.client.get(path, params=params)).json()]
-
-    assert await page() == ["a", "b", "c", "d"]
-    assert await page(limit=3) == ["a", "b", "c"]
-    assert await page(limit=3, after="c") == ["d"]
-    assert await page(after="bb") == ["c", "d"]
-    assert await page(after="d") == []
-    for wrong in ("limit=0", "limit=1001", "limit=some"):
-        assert_problem(await admin.client.get(f"{path}?{wrong}"), 422, "limit")
-
-
 async def test_scale_changes_the_count_only(admin: Admin) -> None:
     await admin.client.post("/admin/v1/deployments", json=MINI)
     reply = await admin.client.post("/admin/v1/deployments/mini/scale", json={"replicas": 0})

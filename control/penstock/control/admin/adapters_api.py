@@ -23,6 +23,7 @@ from penstock.control.admin.adapter_models import (
 )
 from penstock.control.admin.auth import Operator, Viewer, check_role
 from penstock.control.admin.documents import or_created
+from penstock.control.admin.parameters import Paged
 from penstock.control.errors import NotFound
 from penstock.control.managers.adapters import AdapterManager
 from penstock.control.state.adapter_whereabouts import whereabouts
@@ -57,15 +58,16 @@ class AdaptersApi:
         return router
 
     async def list_adapters(
-        self, _: Viewer, name: str | None = None, family: str | None = None
+        self, _: Viewer, page: Paged, name: str | None = None, family: str | None = None
     ) -> list[AdapterModel]:
-        """All versions, or those of a name or a family, by name."""
+        """All versions, or those of a name or a family, by name@version."""
         view = self._adapters.view
-        return [
-            AdapterModel.of(view, version)
-            for ref, version in sorted(view.adapters.versions.items())
+        found = {
+            str(ref): version
+            for ref, version in view.adapters.versions.items()
             if name in (None, ref.name) and family in (None, version.manifest.family)
-        ]
+        }
+        return [AdapterModel.of(view, version) for version in page.of(found)]
 
     async def register_adapter(
         self, request: Request, caller: Operator, response: Response

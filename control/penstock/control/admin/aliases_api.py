@@ -8,6 +8,7 @@ from penstock.adapters.alias import Alias
 from penstock.control.admin.alias_models import AliasModel, AliasSpecModel, MoveModel
 from penstock.control.admin.auth import Operator, Viewer
 from penstock.control.admin.documents import or_created
+from penstock.control.admin.parameters import Paged
 from penstock.control.admin.preconditions import IfMatch, IfNoneMatch, check_tag
 from penstock.control.managers.aliases import AliasManager, OnlyIf
 
@@ -30,10 +31,13 @@ class AliasesApi:
         router.get(one + "/history")(self.alias_history)
         return router
 
-    async def list_aliases(self, _: Viewer, deployment: str | None = None) -> list[AliasModel]:
-        """All aliases, or those of one deployment, by name."""
-        found = sorted(self._aliases.view.adapters.aliases.items())
-        return [AliasModel.of(a) for _, a in found if deployment in (None, a.deployment)]
+    async def list_aliases(
+        self, _: Viewer, page: Paged, deployment: str | None = None
+    ) -> list[AliasModel]:
+        """All aliases, or those of one deployment, by `model`, as clients name them."""
+        known = self._aliases.view.adapters.aliases
+        found = {name: a for name, a in known.items() if deployment in (None, a.deployment)}
+        return [AliasModel.of(alias) for alias in page.of(found)]
 
     async def get_alias(
         self, deployment: str, alias: str, _: Viewer, response: Response

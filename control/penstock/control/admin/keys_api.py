@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response, status
 
 from penstock.control.admin.auth import Admin, Operator, Viewer
+from penstock.control.admin.parameters import Paged
 from penstock.control.admin.tenant_models import AccessModel, CreatedKeyModel, KeyModel, NewKey
 from penstock.control.errors import InvalidInput
 from penstock.control.managers.tenants import TenantManager
@@ -21,10 +22,11 @@ def keys_api(tenants: TenantManager, clock: Clock) -> APIRouter:
     router = APIRouter(prefix="/tenants/{tenant_id}/keys", tags=["tenants"])
 
     @router.get("")
-    async def list_keys(tenant_id: str, _: Viewer) -> list[KeyModel]:
-        """A tenant's keys, without the keys themselves."""
+    async def list_keys(tenant_id: str, _: Viewer, page: Paged) -> list[KeyModel]:
+        """A tenant's keys by id, without the keys themselves."""
         tenancy = tenants.tenancy
-        return [KeyModel.of(key) for key in tenancy.keys_of(tenancy.tenant(tenant_id).id)]
+        found = {key.id: key for key in tenancy.keys_of(tenancy.tenant(tenant_id).id)}
+        return [KeyModel.of(key) for key in page.of(found)]
 
     @router.post("", status_code=status.HTTP_201_CREATED)
     async def create_key(

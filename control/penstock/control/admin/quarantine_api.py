@@ -10,6 +10,7 @@ from fastapi import APIRouter, status
 from pydantic import BaseModel, Field
 
 from penstock.control.admin.auth import Operator, Viewer
+from penstock.control.admin.parameters import Paged
 from penstock.control.errors import InvalidInput
 from penstock.control.managers.quarantine import Quarantine
 from penstock.control.state.suspects import EngineDeath, EngineEnd, Suspect
@@ -70,9 +71,10 @@ def quarantine_api(quarantine: Quarantine) -> APIRouter:
     router = APIRouter(prefix="/quarantine", tags=["quarantine"])
 
     @router.get("")
-    async def list_quarantine(_: Viewer) -> list[SuspectModel]:
-        """All suspects, those that are refused first."""
-        return [SuspectModel.of(suspect) for suspect in quarantine.suspects()]
+    async def list_quarantine(_: Viewer, page: Paged) -> list[SuspectModel]:
+        """All suspects, by fingerprint."""
+        found = {suspect.fingerprint.hex(): suspect for suspect in quarantine.suspects()}
+        return [SuspectModel.of(suspect) for suspect in page.of(found)]
 
     @router.delete("/{fingerprint}", status_code=status.HTTP_204_NO_CONTENT)
     async def release(fingerprint: str, caller: Operator) -> None:

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Response, status
 
 from penstock.control.admin.auth import Admin
 from penstock.control.admin.models import CreatedTokenModel, NewToken, TokenModel
+from penstock.control.admin.parameters import Paged
 from penstock.control.managers.tokens import TokenManager
 
 
@@ -14,9 +15,9 @@ def tokens_api(tokens: TokenManager) -> APIRouter:
     router = APIRouter(prefix="/tokens", tags=["tokens"])
 
     @router.get("")
-    async def list_tokens(_: Admin) -> list[TokenModel]:
-        """All tokens, without the tokens themselves; revoked ones too."""
-        return [TokenModel.of(token) for token in tokens.all()]
+    async def list_tokens(_: Admin, page: Paged) -> list[TokenModel]:
+        """All tokens by id, without the tokens themselves; revoked ones too."""
+        return [TokenModel.of(t) for t in page.of({token.id: token for token in tokens.all()})]
 
     @router.post("", status_code=status.HTTP_201_CREATED)
     async def create_token(body: NewToken, caller: Admin, response: Response) -> CreatedTokenModel:

@@ -77,7 +77,7 @@ def list_keys(head: Head, tenant: TenantId, as_json: AsJson = False) -> None:
 
     Example: penstock keys list acme
     """
-    found = head.ask(lambda admin: admin.keys(tenant))
+    found = sorted(head.ask(lambda admin: admin.keys(tenant)), key=lambda it: it.created_at)
     say_list(f"Keys of {tenant}", COLUMNS, found, _row, as_json=as_json)
 
 

@@ -29,7 +29,8 @@ def list_quarantine(head: Head, as_json: AsJson = False) -> None:
 
     Example: penstock quarantine list
     """
-    found = head.ask(lambda admin: admin.quarantine())
+    known = head.ask(lambda admin: admin.quarantine())
+    found = sorted(known, key=lambda it: (not it.quarantined, it.until))
     say_list("Quarantine", COLUMNS, found, _row, as_json=as_json)
 
 

@@ -50,7 +50,7 @@ def list_tokens(head: Head, as_json: AsJson = False) -> None:
 
     Example: penstock tokens list
     """
-    found = head.ask(lambda admin: admin.tokens())
+    found = sorted(head.ask(lambda admin: admin.tokens()), key=lambda it: it.created_at)
     say_list("Tokens", COLUMNS, found, _row, as_json=as_json)
 
 

@@ -24,7 +24,7 @@ class AdapterClient(AdminTransport):
 
     async def adapters(self) -> list[AdapterModel]:
         """Every version."""
-        return await self.all_of("adapters", AdapterModel)
+        return await self.pages_of("adapters", AdapterModel, lambda it: it.adapter)
 
     async def adapter(self, ref: str) -> AdapterModel:
         """One version."""
@@ -91,8 +91,8 @@ class AdapterClient(AdminTransport):
 
     async def aliases(self, deployment: str | None = None) -> list[AliasModel]:
         """Every alias, or those of one deployment."""
-        params = {"deployment": deployment} if deployment else {}
-        return self.read(await self.call("GET", "/aliases", params=params), list[AliasModel])
+        those = {"deployment": deployment} if deployment else {}
+        return await self.pages_of("aliases", AliasModel, lambda it: it.model, **those)
 
     async def put_alias(self, deployment: str, alias: str, wish: Mapping[str, Any]) -> AliasModel:
         """Moves an alias, or makes it."""

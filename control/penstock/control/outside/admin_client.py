@@ -104,7 +104,7 @@ class AdminClient(TenantClient, AdapterClient):
 
     async def tokens(self) -> list[TokenModel]:
         """Every token, without the tokens themselves."""
-        return await self.all_of("tokens", TokenModel)
+        return await self.pages_of("tokens", TokenModel, lambda it: it.id)
 
     async def create_token(self, name: str, role: Role) -> CreatedTokenModel:
         """Makes a token; the answer alone has it."""
@@ -132,7 +132,7 @@ class AdminClient(TenantClient, AdapterClient):
 
     async def quarantine(self) -> list[SuspectModel]:
         """Requests that are refused, or are suspects."""
-        return await self.all_of("quarantine", SuspectModel)
+        return await self.pages_of("quarantine", SuspectModel, lambda it: it.fingerprint)
 
     async def release(self, fingerprint: str) -> None:
         """Every gateway takes the request again."""

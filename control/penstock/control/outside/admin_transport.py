@@ -75,18 +75,15 @@ class AdminTransport:
     async def __aexit__(self, *_: object) -> None:
         await self._http.aclose()
 
-    async def all_of(self, what: str, model: type[T]) -> list[T]:
-        """Every one of a kind."""
-        reply = await self.call("GET", f"/{what}")
-        return self.read(reply, list[model])  # type: ignore[valid-type]
-
-    async def pages_of(self, what: str, model: type[T], name: Callable[[T], str]) -> list[T]:
-        """Every one of a kind that is listed by `name`, a page at a time: a long list would hold
-        up the head."""
+    async def pages_of(
+        self, what: str, model: type[T], name: Callable[[T], str], **those: str
+    ) -> list[T]:
+        """Every one of a kind, or `those` of it, listed by `name`, a page at a time: a long list
+        would hold up the head."""
         found: list[T] = []
         while True:
             last = {"after": name(found[-1])} if found else {}
-            reply = await self.call("GET", f"/{what}", params={"limit": str(PAGE), **last})
+            reply = await self.call("GET", f"/{what}", params={"limit": str(PAGE), **those, **last})
             page = self.read(reply, list[model])  # type: ignore[valid-type]
             if found and page and name(page[0]) <= name(found[-1]):
                 return found  # an older head knows no pages, it gives all each time

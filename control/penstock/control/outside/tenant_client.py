@@ -58,7 +58,7 @@ class TenantClient(AdminTransport):
 
     async def keys(self, tenant_id: str) -> list[KeyModel]:
         """A tenant's keys, without the keys themselves."""
-        return await self.all_of(f"tenants/{quote(tenant_id)}/keys", KeyModel)
+        return await self.pages_of(f"{_path(tenant_id)[1:]}/keys", KeyModel, lambda it: it.id)
 
     async def create_key(
         self,
