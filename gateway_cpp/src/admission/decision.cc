@@ -42,7 +42,7 @@ Refusal without_replica(const DeploymentLoad& load) {
     case base::Availability::kScaledToZero:
       return {DropReason::kScaledToZero};
     case base::Availability::kFailed:
-      return {DropReason::kFailed};
+      return {DropReason::kFailed, load.ready_in ? ready_in : milliseconds(0)};
     case base::Availability::kLoading:
       return {DropReason::kModelLoading, ready_in};
     case base::Availability::kServing:
@@ -170,7 +170,8 @@ std::string text_of(const std::string& model, const Refusal& refusal, std::strin
       return "model " + model +
              " is scaled to 0 replicas; it answers once an operator gives it some";
     case DropReason::kFailed:
-      return "model " + model + " has failed" + because(why) + "; ask its operator";
+      return "model " + model + " has failed" + because(why) +
+             (refusal.retry_after.count() > 0 ? "; it is started once more" : "; ask its operator");
     case DropReason::kNoReadyReplica:
       return "no replica of " + model + " is ready; try again in a few seconds";
     case DropReason::kModelLoading:
@@ -247,6 +248,8 @@ base::Error refusal_error(std::string_view deployment, const Refusal& refusal,
                                        std::string(refusal.param));
   error.drop_reason = name(refusal.reason);
   error.retry_after = refusal.retry_after;
+  // One is started again by itself, though it has ended time and again.
+  if (refusal.reason == DropReason::kFailed) error.client_may_retry = error.retry_after.count() > 0;
   return error;
 }
 

@@ -10,7 +10,7 @@ enum class Availability : std::uint8_t {
   kServing,       // at least one replica is ready
   kLoading,       // none is ready, some are on their way
   kScaledToZero,  // nobody wants replicas of it
-  kFailed,        // none will come by itself: an operator has to act
+  kFailed,        // an operator has to act, or all ended time and again and are tried once more
 };
 
 }  // namespace penstock::base

@@ -42,7 +42,7 @@ enum class Kind : std::uint8_t {
   kModelLoading,          // replicas are starting, none is ready yet
   kBudgetUsedUp,          // the deployment has had its money or tokens of the day
   kScaledToZero,          // the deployment has no replicas by its operator's will
-  kDeploymentFailed,      // no replica comes without an operator
+  kDeploymentFailed,      // no replica comes, be it without an operator, or until the next try
   kEngineDead,            // the engine died or hung with the request on board
   kQuarantined,           // engines died under this very request
   kDraining,              // this gateway is going away

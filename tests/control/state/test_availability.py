@@ -51,6 +51,15 @@ def test_a_deployment_whose_replicas_all_failed_needs_an_operator_and_says_why()
     elsewhere = replace(failed, status=replace(failed.status, last_error="no /srv/models/x here"))
     assert prospect(elsewhere).detail == "r1 failed: no …/x here"
     looping = replace(process(ReplicaState.BACKOFF, last_error="boom"), crashes=3)
-    assert prospect(looping).availability is Availability.FAILED
+    assert prospect(looping) == Prospect(Availability.FAILED, "r1 backoff: boom")
     starting = replace(process(ReplicaState.STARTING), id=replica("r2").id)
     assert prospect(failed, starting).availability is Availability.LOADING
+
+
+def test_one_that_ended_again_and_again_is_told_with_when_it_may_be_ready() -> None:
+    due = process(ReplicaState.BACKOFF, next_start_ms=NOON_MS + 4_000)
+    looping = replace(due, crashes=3)
+    failed = replace(process(ReplicaState.FAILED), id=replica("r2").id)
+    told = prospect(looping, failed, wanted=2)
+    assert (told.availability, told.expected_ready_at_ms) == (Availability.FAILED, NOON_MS + 20_000)
+    assert prospect(looping, load_ms=0).expected_ready_at_ms == NOON_MS + 4_000

@@ -120,6 +120,13 @@ INSTANTIATE_TEST_SUITE_P(
              },
              DropReason::kFailed, 503, "deployment_failed", "deployment_failed", false,
              "its weights are gone"},
+        Case{"TriedAgain",
+             [](DeploymentAsk&, DeploymentLoad& load) {
+               load = {.availability = base::Availability::kFailed,
+                       .ready_in = milliseconds(12'000)};
+             },
+             DropReason::kFailed, 503, "deployment_failed", "deployment_failed", true,
+             "its weights are gone"},
         Case{"NoneReady",
              [](DeploymentAsk& ask, DeploymentLoad& load) {
                ask.choices = 1000;

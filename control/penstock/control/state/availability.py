@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -20,7 +21,7 @@ class Availability(StrEnum):
     SERVING = "serving"
     LOADING = "loading"
     SCALED_TO_ZERO = "scaled to zero"
-    FAILED = "failed"  # none will come by itself: an operator has to act
+    FAILED = "failed"  # none will come, or what ended again and again is tried once more
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,8 @@ def prospect_of(view: ClusterView, deployment: Deployment) -> Prospect:
     if current and all(_is_hopeless(r) for r in current):
         error = current[0].status.last_error or f"exit code {current[0].status.exit_code}"
         told = without_places(error)  # whoever runs it finds the whole in `penstock status`
-        return Prospect(Availability.FAILED, f"{current[0].id} {current[0].state}: {told}")
+        detail = f"{current[0].id} {current[0].state}: {told}"
+        return Prospect(Availability.FAILED, detail, _next_try_ms(current, deployment.load_ms))
     if not view.nodes:
         return Prospect(Availability.FAILED, "no node is there to run it")
     moments = [_ready_at_ms(r, deployment.load_ms) for r in current if not _is_hopeless(r)]
@@ -56,6 +58,12 @@ def _is_hopeless(replica: Replica) -> bool:
     if replica.state is ReplicaState.FAILED:
         return True
     return replica.state is ReplicaState.BACKOFF and replica.crashes >= CRASH_LOOP
+
+
+def _next_try_ms(replicas: Iterable[Replica], load_ms: int) -> int:
+    """When the first of those that their agents start again by themselves may be ready."""
+    resting = [r for r in replicas if r.state is ReplicaState.BACKOFF and r.status.next_start_ms]
+    return min((r.status.next_start_ms + load_ms for r in resting), default=0)
 
 
 def _ready_at_ms(replica: Replica, load_ms: int) -> int:
