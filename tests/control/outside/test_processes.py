@@ -106,10 +106,10 @@ async def test_a_stopped_process_goes_on_to_hear_that_it_is_to_end(
     assert await process.wait() in (-signal.SIGTERM, -signal.SIGINT)
 
 
-async def test_a_process_leads_a_session_of_its_own(log: Path) -> None:
+async def test_a_process_leads_a_group_of_its_own_in_the_session_of_its_starter(log: Path) -> None:
     process = await start(log, IDLE)
-    assert os.getsid(process.pid) == process.pid
     assert os.getpgid(process.pid) == process.pid
+    assert os.getsid(process.pid) == os.getsid(0)
     await finish(process)
 
 

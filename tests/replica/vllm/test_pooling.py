@@ -174,7 +174,7 @@ async def test_the_engine_gets_the_calls_controls_and_none_of_the_clients(
     with entering_requests(embedder.engine) as seen:
         await ask(embedder.engine, content, EMBEDDINGS, priority=7, tenant_salt="tenant")
     (one,) = seen
-    assert (one.priority, one.prompt.get("cache_salt")) == (7, "tenant")
+    assert (one.priority >> 32, one.prompt.get("cache_salt")) == (7, "tenant")
     assert "client" not in one.request_id
     assert one.prompt.keys() & fields.keys() == {"cache_salt"}
 

@@ -123,7 +123,7 @@ async def test_the_engine_gets_the_calls_controls_and_none_of_the_clients(
     with entering_requests(engine) as seen:
         await ask(engine, json.dumps(fields).encode(), RESPONSES, priority=7, tenant_salt="tenant")
     (one,) = seen
-    assert (one.priority, one.prompt.get("cache_salt")) == (7, "tenant")
+    assert (one.priority >> 32, one.prompt.get("cache_salt")) == (7, "tenant")
     assert len(one.prompt["prompt_token_ids"]) > 1
     assert "client" not in one.request_id
     assert not one.params.extra_args

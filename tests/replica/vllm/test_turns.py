@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
 
-from penstock.replica.vllm.turns import Room, Turns
+from penstock.replica.vllm.turns import Line, Room, Turns
 
 
 def test_owners_take_turns_whoever_came_first_with_how_much() -> None:
@@ -42,6 +43,28 @@ def test_tenants_take_turns_however_many_calls_one_of_them_has_and_so_do_its_cal
         piece.result(timeout=10)
     assert done == ["a0", "d0", "b0", "d1", "c0", "a1", "b1", "c1"]
     turns.shutdown()
+
+
+def test_a_tenants_first_call_goes_before_what_another_has_brought_in_heaps() -> None:
+    line = Line()
+    with ExitStack() as rude:
+        heap = [rude.enter_context(line.place("rude")) for _ in range(20)]
+        assert heap == sorted(set(heap))
+        with line.place("other") as first, line.place("other") as second:
+            assert heap[0] == first < second == heap[1]
+    with line.place("rude") as later, line.place("new") as new:
+        assert later == new == heap[-1]
+
+
+def test_one_tenants_calls_keep_their_order_while_older_ones_end() -> None:
+    line = Line()
+    places, calls = list[int](), list[ExitStack]()
+    for _ in range(100):
+        calls.append(ExitStack())
+        places.append(calls[-1].enter_context(line.place("")))
+        if len(calls) > 5:
+            calls.pop(0).close()
+    assert places == sorted(places)
 
 
 def test_a_piece_that_breaks_says_so_and_the_next_one_runs() -> None:

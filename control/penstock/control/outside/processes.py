@@ -1,4 +1,4 @@
-"""Real processes: started in sessions of their own, or adopted after a restart of their supervisor.
+"""Real processes: started in groups of their own, or adopted after a restart of their supervisor.
 
 A process is named by its pid *and* its start time, so that a pid that was given to somebody else
 is never taken for ours. The kernel tells of the end through a pidfd, which works for children and
@@ -30,7 +30,7 @@ DEAD_STATES = ("Z", "X")
 
 
 class RunningProcess:
-    """A process that leads its own session and group, and the knowledge of its end.
+    """A process that leads its own group, and the knowledge of its end.
 
     `started_at` is seconds since the machine booted: with the pid it names one process for good,
     and setting the machine's clock does not move it.
@@ -110,7 +110,7 @@ class ProcessLauncher:
     async def start(
         self, argv: Sequence[str], *, log_path: Path, env: Mapping[str, str] | None = None
     ) -> RunningProcess:
-        """Starts `argv` in its own session, stdout and stderr appended to `log_path`, or dropped
+        """Starts `argv` in its own process group, stdout and stderr appended to `log_path`, or dropped
         where that cannot be written.
 
         `env` is added to our environment. Raises `LaunchFailed` if the program cannot be opened.
@@ -147,14 +147,18 @@ class ProcessLauncher:
 
 
 def _spawn(argv: Sequence[str], log_path: Path, env: Mapping[str, str] | None) -> int:
-    """Starts a program as leader of a new session; returns its pid as soon as it exists."""
+    """Starts a program as leader of a new process group; returns its pid as soon as it exists.
+
+    Not of a new session: Linux weighs sessions against each other (autogroup), and was seen to let a
+    gateway wait for 0.7 s for the replicas in another.
+    """
     with opened(log_path) as log:
         child = subprocess.Popen(
             list(argv),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            start_new_session=True,
+            process_group=0,
             env={**os.environ, **(env or {})},
         )
     # The pidfd tells of the end; Popen is to forget the child instead of warning about it.
@@ -174,10 +178,10 @@ def _pids_of(words: Sequence[str]) -> list[int]:
 
 
 def _may_be_ours(pid: int) -> bool:
-    """Whether it is of our user and leads a session, as all that we start: not one who borrows our
+    """Whether it is of our user and leads a group, as all that we start: not one who borrows our
     words, nor a child of ours that repeats them."""
     try:
-        return psutil.Process(pid).uids().real == os.getuid() and os.getsid(pid) == pid
+        return psutil.Process(pid).uids().real == os.getuid() and os.getpgid(pid) == pid
     except (psutil.Error, OSError):
         return False
 

@@ -62,14 +62,15 @@ class ReadAside:
         tap, maker = CURRENT.get(), self._makers.get(scope.get("path", ""))
         if tap is None or maker is None or not self._aside.takes_call():
             return await self._app(scope, receive, send)
-        await self._aside.run(_read, tap, maker)
-        if tap.refused is not None:
-            await send({"type": "http.response.start", "status": tap.refused.status})
-            await send({"type": "http.response.body"})
-        elif tap.made is None:
-            await self._app(scope, receive, send)
-        else:
-            await self._app(scope, _Emptied(receive), send)
+        async with self._aside.made_ready(tap):
+            await self._aside.run(_read, tap, maker)
+            if tap.refused is not None:
+                await send({"type": "http.response.start", "status": tap.refused.status})
+                await send({"type": "http.response.body"})
+            elif tap.made is None:
+                await self._app(scope, receive, send)
+            else:
+                await self._app(scope, _Emptied(receive), send)
 
 
 class _Emptied:

@@ -9,7 +9,7 @@ pool, used by their attributes alone.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextvars import ContextVar
 from typing import Any, Final, NoReturn
 
@@ -35,6 +35,7 @@ class CallTap:
     `pinned`: messages that stay where the call is trimmed, as `marks.pinned` tells them. `trimmed`:
     how many messages went, and how many tokens the prompt has fewer for it.
     `echoed`: fields of the request that its answer repeats, where vLLM's does not.
+    `when_aboard`: called when the engine gets something of the call.
     `most_numbers`: how many pooled numbers the answer may hold; none: it holds few of them.
     """
 
@@ -65,11 +66,13 @@ class CallTap:
         self._room: Room | None = None
         self._opened: list[AsyncGenerator[Any, None]] = []
         self._entered: list[Any] = []
+        self.when_aboard: Callable[[], None] = _nothing
 
     def entered(self, state: Any) -> None:
         """A sequence of the call is in the engine; `state` is what vLLM keeps of it, and counts in
         it what has come out, also where the serving layer has not taken it yet."""
         self._entered.append(state)
+        self.when_aboard()
 
     def aboard(self) -> bool:
         """Whether the engine has had anything of the call."""
@@ -223,6 +226,10 @@ class CallTap:
         start: float = getattr(self._metrics, earlier)
         end: float = getattr(self._metrics, later)
         return max(0, round((end - start) * 1e6)) if start > 0 and end > 0 else 0
+
+
+def _nothing() -> None:
+    pass
 
 
 def _request_of(state: Any) -> str:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator
 from concurrent.futures import Executor, Future
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakSet
@@ -120,6 +120,28 @@ def _first(waiting: dict[Hashable, T]) -> tuple[Hashable, T]:
     return first, waiting.pop(first)
 
 
+class Line:
+    """Places of calls before the engine, the lowest first: tenants take turns, and each one's calls
+    keep their order. A tenant without a call under way begins where the line is now, before what
+    others have brought in heaps. One loop."""
+
+    def __init__(self) -> None:
+        self._now = 0
+        self._last: dict[Hashable, int] = {}
+
+    @contextmanager
+    def place(self, tenant: Hashable) -> Iterator[int]:
+        """The place of a call that is under way for as long as the block lasts."""
+        place = max(self._now, self._last.get(tenant, -1) + 1)
+        self._last[tenant] = place
+        try:
+            yield place
+        finally:
+            self._now = max(self._now, place)
+            if self._last.get(tenant) == place:
+                del self._last[tenant]
+
+
 class Room:
     """Room for so many tokens; what finds none waits for what came before it. One loop.
 
@@ -162,4 +184,4 @@ class Room:
                 turn.set_result(None)
 
 
-__all__ = ["Owner", "Room", "Turns"]
+__all__ = ["Line", "Owner", "Room", "Turns"]
