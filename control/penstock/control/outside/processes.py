@@ -110,8 +110,8 @@ class ProcessLauncher:
     async def start(
         self, argv: Sequence[str], *, log_path: Path, env: Mapping[str, str] | None = None
     ) -> RunningProcess:
-        """Starts `argv` in its own process group, stdout and stderr appended to `log_path`, or dropped
-        where that cannot be written.
+        """Starts `argv` in its own process group, stdout and stderr appended to `log_path`, or
+        dropped where that cannot be written.
 
         `env` is added to our environment. Raises `LaunchFailed` if the program cannot be opened.
         """
@@ -149,8 +149,8 @@ class ProcessLauncher:
 def _spawn(argv: Sequence[str], log_path: Path, env: Mapping[str, str] | None) -> int:
     """Starts a program as leader of a new process group; returns its pid as soon as it exists.
 
-    Not of a new session: Linux weighs sessions against each other (autogroup), and was seen to let a
-    gateway wait for 0.7 s for the replicas in another.
+    Not of a new session: Linux weighs sessions against each other (autogroup), and was seen to let
+    a gateway wait for 0.7 s for the replicas in another.
     """
     with opened(log_path) as log:
         child = subprocess.Popen(
