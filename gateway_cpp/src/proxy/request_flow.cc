@@ -211,7 +211,10 @@ uint32_t RequestFlow::adapter_wait_ms(const Exchange& x) {
 // id is ours, model and adapter are names of the routes, and the rest is checked here.
 upstream::CallRequest RequestFlow::call_request(const Exchange& x) {
   const std::string& adapter = x.settlement.record.adapter;
-  const routing::Limits& limits = x.at.route.deployment->limits;
+  const routing::DeploymentRoute& deployment = *x.at.route.deployment;
+  const routing::Limits& limits = deployment.limits;
+  const routing::Prices prices = deployment.managed ? deployment.prices : routing::Prices{};
+  constexpr uint64_t kMillion = 1'000'000;
   return {.request_id = x.ask.request_id,
           .traceparent = x.ask.traceparent,
           .method = "POST",
@@ -226,7 +229,10 @@ upstream::CallRequest RequestFlow::call_request(const Exchange& x) {
           .adapter_digest = x.at.route.digest(),
           .adapter_wait_ms = adapter.empty() ? 0 : adapter_wait_ms(x),
           .trim = trims(x),
-          .tenant = x.at.account->caller().tenant->id};
+          .tenant = x.at.account->caller().tenant->id,
+          .input_price = prices.nanousd(kMillion, 0, 0),
+          .output_price = prices.nanousd(0, 0, kMillion),
+          .cached_price = prices.nanousd(kMillion, kMillion, 0)};
 }
 
 // Waits until the replica answers or refuses; an error is one that no other replica can help with.

@@ -25,6 +25,9 @@ struct CallRequest {
   uint32_t adapter_wait_ms = 0;
   bool trim = false;
   std::string_view tenant{};
+  uint64_t input_price = 0;
+  uint64_t output_price = 0;
+  uint64_t cached_price = 0;
 };
 
 }  // namespace penstock::upstream

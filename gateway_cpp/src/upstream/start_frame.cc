@@ -86,6 +86,9 @@ void each_field(const CallRequest& request, Visitor& visitor) {
   visitor.number(Fields::kAdapterWaitMsFieldNumber, request.adapter_wait_ms);
   visitor.number(Fields::kTrimFieldNumber, request.trim ? 1 : 0);
   visitor.text(Fields::kTenantFieldNumber, request.tenant);
+  visitor.number(Fields::kInputPriceFieldNumber, request.input_price);
+  visitor.number(Fields::kOutputPriceFieldNumber, request.output_price);
+  visitor.number(Fields::kCachedPriceFieldNumber, request.cached_price);
 }
 
 }  // namespace

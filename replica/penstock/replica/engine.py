@@ -58,6 +58,9 @@ class Call:
     max_completion_tokens: int = 0
     trim: bool = False
     tenant: str = ""
+    input_price: int = 0
+    output_price: int = 0
+    cached_price: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,9 @@ def call_of(request: inference_pb2.CallRequest) -> Call:
         max_completion_tokens=request.max_completion_tokens,
         trim=request.trim,
         tenant=request.tenant,
+        input_price=request.input_price,
+        output_price=request.output_price,
+        cached_price=request.cached_price,
     )
 
 

@@ -24,6 +24,7 @@ from penstock.control.managers.routes import RouteManager
 from penstock.control.managers.spend import SpendManager
 from penstock.control.managers.tokens import TokenManager
 from penstock.control.state.cluster import Cluster
+from penstock.control.state.prices import Prices
 from penstock.control.state.replica import ReplicaAddress
 from penstock.control.state.tokens import Role
 from penstock.control.state.traffic import Traffic
@@ -73,6 +74,7 @@ class FakeReplicas:
         model: str,
         request_id: str,
         within: timedelta,
+        prices: Prices,
     ) -> Outcome:
         self.asked.append((replica.address, question, model))
         if isinstance(self.answer, PenstockError):

@@ -12,6 +12,7 @@ from penstock.control.errors import ReplicaFailed, ReplicaTooSlow, Unavailable
 from penstock.control.outside.dialer import Dialer
 from penstock.control.outside.replica_caller import GrpcReplicaCaller
 from penstock.control.replica_tokens import callers_token
+from penstock.control.state.prices import Prices
 from penstock.control.state.replica import ReplicaAddress
 from penstock.control.state.trial import Outcome, question_for, said_in
 from penstock.v1 import common_pb2, inference_pb2
@@ -25,7 +26,12 @@ async def asked(address: str, *, seconds: float = 30, token: str = "") -> Outcom
     caller = GrpcReplicaCaller(Dialer(ClusterSecurity(token=token)))
     within = timedelta(seconds=seconds)
     return await caller.ask(
-        ReplicaAddress("r1", address), QUESTION, model="mini", request_id="test-1", within=within
+        ReplicaAddress("r1", address),
+        QUESTION,
+        model="mini",
+        request_id="test-1",
+        within=within,
+        prices=Prices(0.15, 2.0),
     )
 
 
@@ -55,6 +61,8 @@ async def test_an_answer_comes_back_whole_with_what_was_measured_here() -> None:
     assert (call.request.path, call.request.model) == ("/v1/chat/completions", "mini")
     assert (call.request.request_id, call.request.deadline_ms) == ("test-1", 30_000)
     assert call.request.body == QUESTION.body
+    assert (call.request.input_price, call.request.output_price) == (150_000_000, 2_000_000_000)
+    assert call.request.cached_price == 150_000_000
     assert replica.authorizations == [f"Bearer {callers_token('cluster', 'r1')}"]
     assert said_in(QUESTION.path, outcome.body).text == "Hello"
     assert (outcome.prompt_tokens, outcome.completion_tokens, outcome.backend) == (3, 2, "fake")

@@ -1,4 +1,4 @@
-"""What tokens cost: settings of own models, engine settings of providers."""
+"""What tokens cost: settings, and of providers, where these say nothing, engine settings."""
 
 from __future__ import annotations
 
@@ -27,9 +27,15 @@ def test_prices_of_an_own_model_change_without_new_replicas() -> None:
     assert template_digest(priced.template) == template_digest(spec().template)
 
 
-def test_prices_of_a_provider_are_not_said_twice() -> None:
-    with pytest.raises(InvalidSpec, match="set usd_per_million_\\* there"):
-        replace(spec(), template=CLOUD, prices=Prices(1.0))
+def test_settings_of_a_provider_win_each_by_itself_and_take_no_new_replicas() -> None:
+    args = (*CLOUD.engine_args, ("usd_per_million_cached", "0.1"), ("usd_per_million_output", "3"))
+    said = replace(spec(), template=replace(CLOUD, engine_args=args))
+    assert said.all_prices == Prices(0.15, 3.0, 0.1)
+    dearer = replace(said, prices=Prices(usd_per_million_input=1.0))
+    assert dearer.all_prices == Prices(1.0, 3.0, 0.1)
+    assert template_digest(dearer.template) == template_digest(said.template)
+    free = replace(said, prices=Prices(usd_per_million_cached=0.0))
+    assert free.all_prices == Prices(0.15, 3.0, 0.0)
 
 
 @pytest.mark.parametrize("price", [-1.0, float("nan"), float("inf"), 1e12])

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
+from penstock.v1 import common_pb2 as common
 from penstock.v1 import routes_pb2 as routes
 from tests.fakes.fake_control import deployment
 from tests.fakes.fake_replica import FakeCall, Script, hello
@@ -21,6 +22,7 @@ DIALECTS: dict[str, tuple[str, dict[str, object]]] = {
     "responses": ("/v1/responses", {"input": "hi"}),
     "messages": ("/v1/messages", {"max_tokens": 8}),
 }
+COST = 200  # tokens
 every_dialect = pytest.mark.parametrize("dialect", DIALECTS)
 
 
@@ -44,6 +46,14 @@ class Held:
         """The next so many calls go on, those that are yet to come included."""
         for _ in range(count):
             self._places.release()
+
+
+class Costly(Held):
+    """Each call uses 200 tokens, once it is let go."""
+
+    async def __call__(self, call: FakeCall) -> None:
+        call.usage = common.Usage(prompt_tokens=20, completion_tokens=COST - 20)
+        await super().__call__(call)
 
 
 def slow(seconds: float) -> Script:

@@ -11,12 +11,11 @@ from penstock.v1 import routes_pb2 as routes
 from tests.fakes.fake_control import deployment, tenant
 from tests.fakes.fake_replica import FakeCall, hello
 from tests.gateway_cpp.blackbox.conftest import Start, System
-from tests.gateway_cpp.blackbox.held import Held
+from tests.gateway_cpp.blackbox.held import COST, Costly
 from tests.gateway_cpp.blackbox.raw_http import PATIENCE, Response, chat
 from tests.gateway_cpp.blackbox.raw_http import request as page_request
 
 DAY = 86_400
-COST = 200
 NANO = 1_000_000_000
 ACME = tenant(keys=["sesame"], limits={"tokens_per_day": 300})
 
@@ -29,14 +28,6 @@ def request(max_tokens: int = 180) -> bytes:
 def now() -> float:
     """The gateway's own clock, in seconds since 1970."""
     return datetime.now(UTC).timestamp()
-
-
-class Costly(Held):
-    """Each call uses 200 tokens, once it is let go."""
-
-    async def __call__(self, call: FakeCall) -> None:
-        call.usage = common.Usage(prompt_tokens=20, completion_tokens=COST - 20)
-        await super().__call__(call)
 
 
 async def ask_many(system: System, costly: Costly, count: int = 8) -> list[Response]:
@@ -152,7 +143,7 @@ async def test_dollars_of_a_model_of_ones_own_are_reserved_and_settled(start: St
     assert [row.cost_nanousd for row in report.usage if row.requests] == [190 * NANO]
 
 
-async def test_a_provider_reckons_itself_and_its_prices_are_an_estimate(start: Start) -> None:
+async def test_a_provider_reckons_itself_by_the_prices_that_calls_bring(start: Start) -> None:
     async def dear(call: FakeCall) -> None:
         call.usage = common.Usage(prompt_tokens=3, completion_tokens=2, cost_nanousd=7)
         await hello(call)
@@ -162,6 +153,10 @@ async def test_a_provider_reckons_itself_and_its_prices_are_an_estimate(start: S
     system = await start(scripts=(dear,), tenants=[poor], deployment=managed)
     assert (await system.ask(request())).status == 429
     assert (await system.ask(request(max_tokens=50))).status == 200
+    (call,) = system.replicas[0].calls
+    asked = call.request
+    assert (asked.input_price, asked.output_price) == (500_000 * NANO, 1_000_000 * NANO)
+    assert asked.cached_price == 100_000 * NANO
     report = await system.reports(
         lambda report: any(row.cost_nanousd for row in report.usage), "what it cost"
     )

@@ -24,7 +24,10 @@ constexpr CallRequest kWhole{.request_id = "req_1",
                              .adapter_digest = "5ba4",
                              .adapter_wait_ms = 30'000,
                              .trim = true,
-                             .tenant = "acme"};
+                             .tenant = "acme",
+                             .input_price = 150'000'000,
+                             .output_price = 9'000'000'000'000'000,
+                             .cached_price = 1};
 
 // As protobuf holds it.
 v1::CallRequest message_of(const CallRequest& request) {
@@ -45,6 +48,9 @@ v1::CallRequest message_of(const CallRequest& request) {
   message.set_adapter_wait_ms(request.adapter_wait_ms);
   message.set_trim(request.trim);
   message.set_tenant(std::string(request.tenant));
+  message.set_input_price(request.input_price);
+  message.set_output_price(request.output_price);
+  message.set_cached_price(request.cached_price);
   return message;
 }
 

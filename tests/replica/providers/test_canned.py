@@ -61,6 +61,13 @@ def test_its_words_are_tokens_and_have_their_price(stub: Any) -> None:
     assert (finished.backend, finished.model) == ("canned", "sorry-1")
 
 
+def test_prices_that_a_call_brings_win(stub: Any) -> None:
+    request = chat_request("Is anybody there?")
+    request.input_price, request.output_price, request.cached_price = 10**10, 1, 10**10
+    (*_, end) = stub.Call(request, timeout=10)
+    assert end.finished.usage.cost_nanousd == 3 * 10_000
+
+
 def test_a_limit_cuts_it_and_says_so(stub: Any) -> None:
     body = json.loads(answer_of(_call(stub, max_completion_tokens=2)))
     assert body["choices"][0]["message"]["content"] == "Sorry, we"

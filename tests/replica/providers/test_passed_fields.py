@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -215,10 +216,15 @@ async def test_what_is_written_to_a_cache_has_its_own_price(
     details = [{"inputTokens": 1000, "ttl": "1h"}, {"inputTokens": 9000, "ttl": "5m"}]
     usage: dict[str, Any] = {"inputTokens": 5, "outputTokens": 2, "totalTokens": 10007}
     usage |= {"cacheReadInputTokens": 0, "cacheWriteInputTokens": 10_000, "cacheDetails": details}
-    bedrock_server.next.append(bedrock.unary([{"text": "Hi"}], "end_turn", usage))
+    answer = bedrock.unary([{"text": "Hi"}], "end_turn", usage)
+    bedrock_server.next.append(answer)
     end = end_of(await asked(bedrock_engine, chat()))
     assert end.prompt_tokens == 10_005
     assert end.cost_nanousd == 5 * 3000 + 1000 * 6000 + 9000 * 3750 + 2 * 15000
+    bedrock_server.next.append(answer)
+    priced = replace(chat(), input_price=4 * 10**9, output_price=20 * 10**9)
+    end = end_of(await asked(bedrock_engine, priced))
+    assert end.cost_nanousd == 5 * 4000 + 1000 * 8000 + 9000 * 5000 + 2 * 20000, "of the call"
 
 
 @pytest.mark.parametrize(

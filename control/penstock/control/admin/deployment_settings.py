@@ -119,8 +119,8 @@ class SettingsModel(BaseModel):
 
     usd_per_million_input: Dollars = Field(
         0.0,
-        description="US dollars that a million tokens of prompts cost, of a model of one's own; a"
-        " provider's prices are in its engine_args",
+        description="US dollars that a million tokens of prompts cost; 0: nothing, or with a"
+        " provider as its engine_args say",
     )
     usd_per_million_output: Dollars = Field(0.0, description="likewise, of answers")
     usd_per_million_cached: Dollars | None = Field(

@@ -18,7 +18,7 @@ class SpentModel(BaseModel):
     requests: int = Field(default=0, description="that went to a replica")
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    usd: float = Field(default=0.0, description="US dollars, by the prices in its engine_args")
+    usd: float = Field(default=0.0, description="US dollars, by its prices")
 
     @classmethod
     def of(cls, spend: Spend) -> SpentModel:

@@ -22,7 +22,7 @@ class TrialModel(BaseModel):
     prompt_tokens: int
     completion_tokens: int
     cached_tokens: int = Field(description="of the prompt tokens")
-    cost_usd: float = Field(description="by the prices in its engine_args; 0: it has none")
+    cost_usd: float = Field(description="by a provider's prices; 0: it has none")
     ttft_ms: float = Field(description="milliseconds to the first of the answer")
     total_ms: float
     model: str = Field(description="path, hub id or the provider's id of what answered")

@@ -160,7 +160,7 @@ def change_settings(
       budget_usd_per_day=0        after which it takes nothing until midnight UTC; 0: none
       budget_tokens_per_day=0     likewise, of prompts and answers
       usd_per_million_input=0, usd_per_million_output=0, usd_per_million_cached=null
-                                  what tokens of an own model cost; null: as input
+                                  what tokens cost; null: as input
 
     \b
     Examples:

@@ -12,6 +12,7 @@ from penstock.control.managers.keeper import Keeper
 from penstock.control.state.availability import prospect_of
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.deployment import Deployment
+from penstock.control.state.prices import Prices
 from penstock.control.state.replica import Replica, ReplicaAddress
 from penstock.control.state.serving import is_current, serving
 from penstock.control.state.trial import Outcome, Question, Said, question_for, said_in
@@ -31,6 +32,7 @@ class ReplicaCaller(Protocol):
         model: str,
         request_id: str,
         within: timedelta,
+        prices: Prices,
     ) -> Outcome:
         """The answer of the replica there. Raises `ReplicaFailed` where it answers with an error,
         `ReplicaTooSlow` where it does not end in time, `Unavailable` where it is not reached."""
@@ -63,7 +65,12 @@ class TrialManager:
         question = question_for(name, replica.status.endpoints)
         request_id = f"test-{secrets.token_hex(8)}"
         outcome = await self._replicas.ask(
-            replica.status.where, question, model=name, request_id=request_id, within=LIMIT
+            replica.status.where,
+            question,
+            model=name,
+            request_id=request_id,
+            within=LIMIT,
+            prices=deployment.spec.all_prices,
         )
         said = said_in(question.path, outcome.body)
         return Trial(name, replica.id, question.path, request_id, said, outcome)

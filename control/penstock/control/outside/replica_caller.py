@@ -10,7 +10,9 @@ import grpc.aio
 
 from penstock.control.errors import ReplicaFailed, ReplicaTooSlow, Unavailable
 from penstock.control.outside.dialer import Dialer
+from penstock.control.state.prices import Prices
 from penstock.control.state.replica import ReplicaAddress
+from penstock.control.state.spend import NANO
 from penstock.control.state.trial import Outcome, Question
 from penstock.v1 import common_pb2, inference_pb2, inference_pb2_grpc
 
@@ -31,6 +33,7 @@ class GrpcReplicaCaller:
         model: str,
         request_id: str,
         within: timedelta,
+        prices: Prices,
     ) -> Outcome:
         """The whole answer. Raises `ReplicaFailed`, `ReplicaTooSlow` and `Unavailable`."""
         request = inference_pb2.CallRequest(
@@ -40,6 +43,9 @@ class GrpcReplicaCaller:
             body=question.body,
             model=model,
             deadline_ms=int(within.total_seconds() * 1000),
+            input_price=round(prices.usd_per_million_input * NANO),
+            output_price=round(prices.usd_per_million_output * NANO),
+            cached_price=round(prices.cached * NANO),
         )
         try:
             async with self._dialer.plain_channel(replica.address) as channel:

@@ -94,7 +94,7 @@ class DeploymentSpec:
     sharing: Sharing = field(default_factory=Sharing)
     degrading: Degrading = field(default_factory=Degrading)
     budgets: Budgets = field(default_factory=Budgets)
-    prices: Prices = field(default_factory=Prices)  # of an own model
+    prices: Prices = field(default_factory=Prices)
     labels: tuple[tuple[str, str], ...] = ()  # sorted by key; Penstock gives them no meaning
     start_limit_ms: int = 0  # milliseconds from process start to ready; 0: the node agent's default
 
@@ -105,19 +105,15 @@ class DeploymentSpec:
             raise InvalidSpec(f"start_limit_ms is {self.start_limit_ms}: it must be 0 or more")
         _check_canary(self)
         _check_fallbacks(self)
-        if self.template.is_managed and self.prices != Prices():
-            raise InvalidSpec(
-                f"the engine {self.template.engine} reckons by the prices of its engine_args, which"
-                " know caches that are written and tiers: set usd_per_million_* there"
-            )
         if not 0 <= self.replicas <= MAX_REPLICAS:
             raise InvalidSpec(f"replicas is {self.replicas}: it must be 0 to {MAX_REPLICAS}")
 
     @property
     def all_prices(self) -> Prices:
         """By which requests are reckoned, wherever that is said."""
-        managed = self.template.is_managed
-        return provider_prices(self.template.engine_args) if managed else self.prices
+        if not self.template.is_managed:
+            return self.prices
+        return self.prices.over(provider_prices(self.template.engine_args))
 
     @property
     def costs_money(self) -> bool:

@@ -1,4 +1,5 @@
-"""What tokens cost: of own models as a deployment says, of providers as their engine does. Pure."""
+"""What tokens cost: as a deployment says; of providers, else as the arguments of their engine do.
+Pure."""
 
 from __future__ import annotations
 
@@ -30,6 +31,15 @@ class Prices:
             if value is not None and not (math.isfinite(value) and 0 <= value <= MOST_USD):
                 raise InvalidSpec(f"{name} is {value}: it must be 0 to {MOST_USD}")
 
+    def over(self, others: Prices) -> Prices:
+        """Each that is not 0, else the other one."""
+        cached = self.usd_per_million_cached
+        return Prices(
+            self.usd_per_million_input or others.usd_per_million_input,
+            self.usd_per_million_output or others.usd_per_million_output,
+            others.usd_per_million_cached if cached is None else cached,
+        )
+
     @property
     def cached(self) -> float:
         """Of a token of the prompt that was in the prefix cache."""
@@ -39,7 +49,7 @@ class Prices:
 
 
 def provider_prices(engine_args: Iterable[tuple[str, str]]) -> Prices:
-    """By which a provider's replicas reckon, but for caches that are written, and tiers."""
+    """By which a provider's replicas reckon where they are told no others."""
     told = dict(engine_args)
     cached = told.get(CACHED)
     return Prices(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Final
 
-from penstock.replica.engine import Finished, Usage
+from penstock.replica.engine import Call, Finished, Usage
 
 _BYTES_PER_TOKEN: Final = 4
 _ONE_TOKEN: Final = 8
@@ -18,6 +18,9 @@ _WORKED_ON: Final = (408, 424)
 _MOST_TOKENS: Final = 100_000_000
 """Of one call; no model has such a context."""
 _NOTHING: Final = Usage()
+_NANO: Final = 1_000_000_000
+_WRITES: Final = Decimal("1.25")
+_WRITES_1H: Final = Decimal(2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,19 +30,31 @@ class Prices:
     input: Decimal = Decimal(0)
     output: Decimal = Decimal(0)
     cached: Decimal = Decimal(0)  # of prompt tokens that the provider had kept
-    cache_write: Decimal = Decimal(0)  # of those that it keeps from now on
-    cache_write_1h: Decimal = Decimal(0)  # of those that it keeps for an hour
+    cache_write: Decimal | None = None  # of those that it keeps from now on; None: 1.25 times input
+    cache_write_1h: Decimal | None = None  # of those that it keeps for an hour; None: 2 times input
     factor: Decimal = Decimal(1)  # of all of them, for the service tier
+
+    def of(self, call: Call) -> Prices:
+        """With those that the call brings, if it brings any."""
+        if not (call.input_price or call.output_price or call.cached_price):
+            return self
+        return replace(
+            self,
+            input=Decimal(call.input_price) / _NANO,
+            output=Decimal(call.output_price) / _NANO,
+            cached=Decimal(call.cached_price) / _NANO,
+        )
 
     def nanousd(self, usage: Usage, written: int = 0, written_1h: int = 0) -> int:
         """What so many tokens cost; `written` to a cache, and for an hour, are some of the
         prompt's."""
         plain = usage.prompt_tokens - usage.cached_tokens - written - written_1h
+        write, write_1h = self.cache_write, self.cache_write_1h
         millionths = (
             self.input * plain
             + self.cached * usage.cached_tokens
-            + self.cache_write * written
-            + self.cache_write_1h * written_1h
+            + (self.input * _WRITES if write is None else write) * written
+            + (self.input * _WRITES_1H if write_1h is None else write_1h) * written_1h
             + self.output * usage.completion_tokens
         )
         nanousd = millionths * self.factor * _NANOUSD_PER_TOKEN

@@ -194,7 +194,7 @@ class ProviderEngine:
     async def _attempts(self, ask: Ask, sink: Sink) -> None:
         prompt, before = prompt_tokens(ask), Usage()
         tier = self._common.allowed.factor(ask.body.get("service_tier"))
-        prices = replace(self._common.prices, factor=tier)
+        prices = replace(self._common.prices.of(ask.call), factor=tier)
         for attempt in range(self._common.retries + 1):
             account = Account(prices, prompt, before)
             sink.costs(account.costs)

@@ -18,8 +18,6 @@ _LONGEST_MS: Final = 3_600_000
 _MOST_CALLS: Final = 1000
 """That one process can have connections for."""
 _DEAREST: Final = Decimal(1_000_000)
-_WRITES: Final = Decimal("1.25")
-_WRITES_1H: Final = Decimal(2)
 """What is written to a cache costs so many times the input, at those that charge for it."""
 _DEAREST_TIER: Final = 100
 _MOST_CHOICES: Final = 128
@@ -77,6 +75,13 @@ class Arguments:
         if not price.is_finite() or not 0 <= price <= _DEAREST:
             raise self._wrong(key, text, f"US dollars per million tokens, from 0 to {_DEAREST}")
         return price
+
+    def price_if_any(self, key: str) -> Decimal | None:
+        """Likewise, where it is said."""
+        if key in self._texts:
+            return self.price(key, Decimal(0))
+        self._known.append(key)
+        return None
 
     def words(self, key: str) -> list[str]:
         """Words between commas."""
@@ -145,12 +150,8 @@ def read_common(arguments: Arguments) -> Common:
             input=usual,
             output=arguments.price("usd_per_million_output", Decimal(0)),
             cached=arguments.price("usd_per_million_cached", usual),
-            cache_write=arguments.price(
-                "usd_per_million_cache_write", min(_DEAREST, usual * _WRITES)
-            ),
-            cache_write_1h=arguments.price(
-                "usd_per_million_cache_write_1h", min(_DEAREST, usual * _WRITES_1H)
-            ),
+            cache_write=arguments.price_if_any("usd_per_million_cache_write"),
+            cache_write_1h=arguments.price_if_any("usd_per_million_cache_write_1h"),
         ),
         connect_timeout=arguments.seconds("connect_timeout_ms", 5_000),
         first_event_timeout=arguments.seconds("first_event_timeout_ms", 60_000),
