@@ -128,11 +128,13 @@ async def test_those_that_wait_when_the_fleet_goes_are_answered_by_the_next_rung
     eventually(lambda: len(system.replicas()) == 3, within=30, what="all are back")
 
 
-def test_money_that_is_used_up_moves_requests_on_within_two_seconds(system: System) -> None:
+def test_a_budget_holds_to_the_cent_and_what_it_has_no_room_for_moves_on(system: System) -> None:
     price = ("usd_per_million_input=0", "usd_per_million_output=1000000")  # a dollar a token
     canned(system, "dear", *price, budget_usd_per_day=30, degrade=["fallback:canned"])
     with httpx.Client(base_url=system.base_url, trust_env=False, timeout=60) as client:
-        body = {"model": "dear", "messages": [{"role": "user", "content": "Hello"}]}
+        said_before = [{"role": "user", "content": "Hello"}]
+        # Ten dollars, before anything was learnt of answers.
+        body = {"model": "dear", "messages": said_before, "max_tokens": 10}
 
         def said() -> str:
             reply = client.post("/chat/completions", json=body)
@@ -140,12 +142,15 @@ def test_money_that_is_used_up_moves_requests_on_within_two_seconds(system: Syst
             degraded: str = reply.headers.get("x-penstock-degraded", "")
             return degraded
 
-        assert said() == ""
-        answers = 1
-        while not (spent := system.admin("deployments/dear/spend")["today"])["usd"] >= 30:
-            answers += said() == ""
-        assert spent["usd"] <= 10 * answers
-        eventually(lambda: said() == "budget", within=2, what="it costs nothing more")
+        answers = list(itertools.takewhile(lambda told: told == "", (said() for _ in range(40))))
+        assert 3 <= len(answers) < 40
+        assert said() == "budget", "it costs nothing more"
+        eventually(
+            lambda: system.admin("deployments/dear/spend")["today"]["requests"] == len(answers),
+            within=5,
+            what="all answers are counted",
+        )
+        assert 20 < system.admin("deployments/dear/spend")["today"]["usd"] <= 30
         client.headers["x-penstock-degrade"] = "never"
         refused = client.post("/chat/completions", json=body)
         assert refused.status_code == 503

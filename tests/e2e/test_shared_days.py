@@ -1,5 +1,5 @@
-"""Two gateways of one head hold a tenant's limits of a day together: what they use beyond one is
-what either lets in before it is told of the other."""
+"""Two gateways of one head hold limits of a day together, of tenants and of deployments: what they
+use beyond one is what either lets in before it is told of the other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.e2e.fleet import Fleet, ask_at_once, fleet_of, flood, for_seconds
+from tests.e2e.fleet import Fleet, ask_at_once, fleet_of, flood, for_seconds, is_refused
 from tests.e2e.loads import Load, configure
 from tests.e2e.system import System, eventually, running
 
@@ -110,3 +110,20 @@ async def test_of_many_requests_at_the_same_moment_each_gateway_lets_in_what_one
     assert (await asyncio.to_thread(used, fleet, key, sum(served)))["usd_per_day"] == TOKENS * sum(
         served
     )
+
+
+async def test_a_deployments_budget_is_held_in_the_same_way(fleet: Fleet) -> None:
+    free = await asyncio.to_thread(fleet.new_key)
+    await ask_at_once(fleet.ports, free, 1, **TENTH)
+    await asyncio.to_thread(used, fleet, free, GATEWAYS)  # so are all that were answered before
+    spent = fleet.system.admin("deployments/sim/spend")["today"]["usd"]
+    try:
+        configure(fleet.system, budget_usd_per_day=USD_PER_TOKEN)
+        await flood(fleet.ports, free, is_refused, **TENTH)
+        configure(fleet.system, budget_usd_per_day=spent + 1.5 * TOKENS * USD_PER_TOKEN)
+        loads = await flood(fleet.ports, free, for_seconds(2), **TENTH)
+    finally:
+        configure(fleet.system, budget_usd_per_day=0)
+    served = [len(load.served) for load in loads]
+    assert max(served) == 1, served
+    assert {a.reason for load in loads for a in load.refused} == {"budget"}

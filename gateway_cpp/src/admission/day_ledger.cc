@@ -38,8 +38,8 @@ struct Line {
 
 std::string whose(const DayHolder& of) { return of.key_id.empty() ? "" : " for this key"; }
 
-std::optional<Refusal> refuses(const DayHolder& of, const Line& line, base::WallTime ends_at,
-                               base::WallTime now) {
+std::optional<Refusal> refuses_by(const DayHolder& of, const Line& line, base::WallTime ends_at,
+                                  base::WallTime now) {
   if (line.limit == 0 || line.estimate == 0) return std::nullopt;
   if (line.used + line.estimate > line.limit) {
     return Refusal{DropReason::kQuota, std::chrono::ceil<milliseconds>(ends_at - now),
@@ -97,10 +97,28 @@ void DayReservation::settle(const DayAmount& cost) {
   if (ledger_ != nullptr) std::exchange(ledger_, nullptr)->settled(of_, amount_, cost);
 }
 
+void DayReservation::shrink_to(const DayAmount& most) {
+  if (ledger_ == nullptr) return;
+  const DayAmount spare = amount_.less(most);
+  ledger_->settled(of_, spare, {});
+  amount_ = amount_.less(spare);
+}
+
+void DayReservation::join(DayReservation more) {
+  if (ledger_ == nullptr) {
+    *this = std::move(more);
+  } else if (std::exchange(more.ledger_, nullptr) != nullptr) {
+    amount_ += more.amount_;
+  }
+}
+
 void DayLedger::hear(const DayNews& news) {
   const std::lock_guard lock(mutex_);
   if (news.ends_at < ends_at_) return;  // of a day that is over here
-  if (news.whole || news.ends_at != ends_at_) tenants_.clear();
+  if (news.whole || news.ends_at != ends_at_) {
+    tenants_.clear();
+    deployments_.clear();
+  }
   as_of_ = news.as_of;
   ends_at_ = news.ends_at;
   for (const DaySum& told : news.sums) {
@@ -110,6 +128,7 @@ void DayLedger::hear(const DayNews& news) {
     tenant.sum += told.counts;
     key = told.counts;
   }
+  for (const DaySpent& told : news.spent) deployments_[told.deployment] = told.counts;
   if (news.whole) {
     for (auto& [of, holding] : holdings_) holding.others = {};
   }
@@ -126,14 +145,25 @@ std::variant<DayReservation, Refusal> DayLedger::reserve(const DayHolder& of,
                                                          base::WallTime now) {
   const std::lock_guard lock(mutex_);
   if (now >= ends_at_) begin_day(now);
-  const DayAmount used = used_by(of);
-  const DayAmount reserved = reserved_by(of);
-  const Line tokens{false, limits.tokens, used.tokens, reserved.tokens, estimate.tokens};
-  if (auto no = refuses(of, tokens, ends_at_, now)) return *std::move(no);
-  const Line money{true, limits.nanousd, used.nanousd, reserved.nanousd, estimate.nanousd};
-  if (auto no = refuses(of, money, ends_at_, now)) return *std::move(no);
+  if (auto no = refuses(of, limits, estimate, now)) return *std::move(no);
   holdings_[of].reserved += estimate;
   return DayReservation(*this, of, estimate);
+}
+
+bool DayLedger::has_room(const DayHolder& of, const DayAmount& limits, const DayAmount& estimate,
+                         base::WallTime now) const {
+  const std::lock_guard lock(mutex_);
+  return !refuses(of, limits, estimate, now);
+}
+
+std::optional<Refusal> DayLedger::refuses(const DayHolder& of, const DayAmount& limits,
+                                          const DayAmount& estimate, base::WallTime now) const {
+  const DayAmount used = now < ends_at_ ? used_by(of) : DayAmount{};
+  const DayAmount reserved = reserved_by(of);
+  const Line tokens{false, limits.tokens, used.tokens, reserved.tokens, estimate.tokens};
+  if (auto no = refuses_by(of, tokens, ends_at_, now)) return no;
+  const Line money{true, limits.nanousd, used.nanousd, reserved.nanousd, estimate.nanousd};
+  return refuses_by(of, money, ends_at_, now);
 }
 
 std::vector<DayHold> DayLedger::holds() const {
@@ -176,6 +206,7 @@ void DayLedger::settled(const DayHolder& of, const DayAmount& reserved, const Da
 // What was used until now is the day before's.
 void DayLedger::begin_day(base::WallTime now) {
   tenants_.clear();
+  deployments_.clear();
   for (auto& [of, holding] : holdings_) holding.in_sums = holding.used;
   ends_at_ = std::chrono::floor<std::chrono::days>(now) + std::chrono::days(1);
 }
@@ -189,8 +220,14 @@ UsageCounts DayLedger::sum_of(std::string_view tenant, std::string_view key_id) 
   return key == known->second.keys.end() ? UsageCounts{} : key->second;
 }
 
+UsageCounts DayLedger::sum_of(const DayHolder& of) const {
+  if (of.deployment.empty()) return sum_of(of.tenant, of.key_id);
+  const auto known = deployments_.find(of.deployment);
+  return known == deployments_.end() ? UsageCounts{} : known->second;
+}
+
 DayAmount DayLedger::used_by(const DayHolder& of) const {
-  DayAmount used = amount_of(sum_of(of.tenant, of.key_id));
+  DayAmount used = amount_of(sum_of(of));
   const auto holding = holdings_.find(of);
   if (holding != holdings_.end()) used += holding->second.used.less(holding->second.in_sums);
   return used;

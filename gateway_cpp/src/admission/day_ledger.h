@@ -1,5 +1,6 @@
-// What tenants and their keys have had on this day of UTC, at all gateways together, and what is
-// reserved of their limits of a day. Any thread; a short lock for each call.
+// What tenants, their keys and deployments have had on this day of UTC, at all gateways together,
+// and what is reserved of their limits and budgets of a day. Any thread; a short lock for each
+// call.
 //
 // The head tells what all gateways have counted, how much of that was this gateway's, and what the
 // others have reserved. So what is left is a limit less all of that, less what was used here since,
@@ -42,7 +43,8 @@ std::string usd_text(std::uint64_t nanousd);
 // Who is held to limits of a day.
 struct DayHolder {
   std::string tenant;
-  std::string key_id;  // empty: all of the tenant
+  std::string key_id;           // empty: all of the tenant
+  std::string deployment = {};  // not empty: it is, whoever asks, and the others are empty
   auto operator<=>(const DayHolder&) const = default;
 };
 
@@ -50,6 +52,12 @@ struct DayHolder {
 struct DaySum {
   std::string tenant;  // empty: requests without a key
   std::string key_id;
+  UsageCounts counts;
+};
+
+// What one deployment has had, whoever asked.
+struct DaySpent {
+  std::string deployment;
   UsageCounts counts;
 };
 
@@ -66,6 +74,7 @@ struct DayNews {
   base::WallTime ends_at{};       // midnight UTC
   bool whole = false;             // what was told before is no more
   std::vector<DaySum> sums = {};  // what is not here has not changed
+  std::vector<DaySpent> spent = {};
   std::vector<DayShare> shares = {};
 };
 
@@ -99,6 +108,10 @@ class DayReservation {
 
   // The request is over and has cost so much. A second call does nothing.
   void settle(const DayAmount& cost);
+  // It needs no more than this. It may yet cost it, or more.
+  void shrink_to(const DayAmount& most);
+  // This is of the same holder, or of none.
+  void join(DayReservation more);
 
  private:
   friend class DayLedger;
@@ -122,6 +135,9 @@ class DayLedger {
   // at least one.
   std::variant<DayReservation, Refusal> reserve(const DayHolder& of, const DayAmount& limits,
                                                 const DayAmount& estimate, base::WallTime now);
+  // Whether so much could be reserved now.
+  bool has_room(const DayHolder& of, const DayAmount& limits, const DayAmount& estimate,
+                base::WallTime now) const;
   // What the head does not know yet, or has to tell others.
   std::vector<DayHold> holds() const;
   // Of the day that now is.
@@ -142,7 +158,10 @@ class DayLedger {
   };
 
   void settled(const DayHolder& of, const DayAmount& reserved, const DayAmount& cost);
+  UsageCounts sum_of(const DayHolder& of) const;
   void begin_day(base::WallTime now);
+  std::optional<Refusal> refuses(const DayHolder& of, const DayAmount& limits,
+                                 const DayAmount& estimate, base::WallTime now) const;
   UsageCounts sum_of(std::string_view tenant, std::string_view key_id) const;
   DayAmount used_by(const DayHolder& of) const;
   DayAmount reserved_by(const DayHolder& of) const;
@@ -151,8 +170,9 @@ class DayLedger {
   base::WallTime as_of_{};
   base::WallTime ends_at_{};
   std::map<std::string, Tenant, std::less<>> tenants_;
+  std::map<std::string, UsageCounts, std::less<>> deployments_;
   // None is ever forgotten: the head may yet tell of what was used of it. They are as many as there
-  // were tenants and keys with limits of a day.
+  // were tenants and keys with limits of a day, and deployments with budgets.
   std::map<DayHolder, Holding> holdings_;
 };
 

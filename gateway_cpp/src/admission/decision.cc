@@ -128,7 +128,7 @@ base::Kind kind_of(const Refusal& refusal) {
     case DropReason::kQuota:
       return base::Kind::kInsufficientQuota;
     case DropReason::kBudget:
-      return base::Kind::kBudgetUsedUp;
+      return refusal.may_pass ? base::Kind::kOverloaded : base::Kind::kBudgetUsedUp;
     case DropReason::kScaledToZero:
       return base::Kind::kScaledToZero;
     case DropReason::kFailed:
@@ -164,6 +164,10 @@ std::string text_of(const std::string& model, const Refusal& refusal, std::strin
     case DropReason::kQuota:
       return "this key's tenant has used up its quota" + because(refusal.detail);
     case DropReason::kBudget:
+      if (refusal.may_pass) {
+        return "the budget of model " + model + " is reserved for others" +
+               because(refusal.detail) + "; try again";
+      }
       return "model " + model + " has used up its budget of the day" + because(refusal.detail) +
              "; ask its operator for more, or come back then";
     case DropReason::kScaledToZero:
@@ -220,6 +224,13 @@ std::optional<Refusal> decide_at_door(const DoorLoad& load) {
                    std::to_string(load.in_flight) + " are under way"};
   }
   return std::nullopt;
+}
+
+Refusal beyond_budget(Refusal of_day) {
+  of_day.may_pass = of_day.reason == DropReason::kRateLimited;
+  of_day.reason = DropReason::kBudget;
+  of_day.retry_after = retry_in(of_day.retry_after);
+  return of_day;
 }
 
 Placement decide_place(const DeploymentAsk& ask, const DeploymentLoad& load) {

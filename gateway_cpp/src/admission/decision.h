@@ -22,7 +22,7 @@ enum class DropReason : std::uint8_t {
   kGatewayFull,     // it serves as many requests as it may
   kRateLimited,     // the tenant's limit of a minute, or of requests under way
   kQuota,           // the tenant has had its tokens of the day
-  kBudget,          // the deployment has had its money or tokens of the day
+  kBudget,          // the deployment has had its money or tokens of the day, or they are reserved
   kScaledToZero,    // nobody wants replicas of it
   kFailed,          // no replica will come by itself
   kNoReadyReplica,  // none is ready, none is starting
@@ -42,6 +42,7 @@ struct Refusal {
   std::chrono::milliseconds retry_after{0};  // 0: trying again does not help
   std::string detail = {};      // the limit and the value; empty: the reason says it all
   std::string_view param = {};  // the field at fault
+  bool may_pass = false;  // it is no more so once requests under way have cost less than reserved
 };
 
 // How the gateway stands.
@@ -104,6 +105,9 @@ std::chrono::milliseconds wait_budget(const DeploymentAsk& ask);
 
 // From kBudget to kWaitExceeded. Admitted: one with room takes it and nobody waits.
 Placement decide_place(const DeploymentAsk& ask, const DeploymentLoad& load);
+
+// What a deployment's ledger says against a request, as the deployment says it.
+Refusal beyond_budget(Refusal of_day);
 
 // What comes out for those that are in the queue. `estimated_wait`: for one that came now.
 Refusal queue_deadline_over(std::chrono::milliseconds waited,

@@ -7,12 +7,12 @@ UsageBook::View UsageBook::Before::view(const UsageKey& key) {
 }
 
 void UsageBook::add(std::string_view tenant, std::string_view key_id, std::string_view deployment,
-                    std::string_view adapter, const UsageCounts& more) {
+                    std::string_view adapter, const UsageCounts& more, KeyLimits limits) {
   View key{tenant, key_id, deployment, adapter};
   const std::lock_guard lock(mutex_);
   auto row = rows_.find(key);
   if (row == rows_.end() && rows_.size() >= kMostRows) {
-    key = View{tenant, {}, deployment, {}};
+    key = View{tenant, limits == KeyLimits::kNone ? std::string_view() : key_id, deployment, {}};
     row = rows_.find(key);
   }
   if (row == rows_.end()) {

@@ -2,8 +2,9 @@
 // Any thread; a short lock for each call.
 //
 // Bounded: past kMostRows, what has no row of its own yet is counted in one row of its tenant and
-// deployment without key and adapter, so that the sums of both stay right. They are bounded by the
-// snapshots that name them.
+// deployment without adapter, and without key, so that the sums of both stay right. A key with
+// limits of a day keeps its name, so that they hold however many rows there are. So rows are
+// bounded by the snapshots that name tenants, deployments, and keys with limits.
 //
 // The head is told the rows that it has not stored yet: it says which report was stored last, and
 // all rows go to a head that begins to listen.
@@ -41,12 +42,14 @@ struct UsageNews {
   std::vector<UsageRow> rows;
 };
 
+enum class KeyLimits : std::uint8_t { kNone, kOfTheDay };
+
 class UsageBook {
  public:
   static constexpr std::size_t kMostRows = 10'000;
 
   void add(std::string_view tenant, std::string_view key_id, std::string_view deployment,
-           std::string_view adapter, const UsageCounts& more);
+           std::string_view adapter, const UsageCounts& more, KeyLimits limits = KeyLimits::kNone);
   std::vector<UsageRow> totals() const;  // since the book began, sorted
   // The next report: rows that have changed since the one that was stored last.
   UsageNews news();

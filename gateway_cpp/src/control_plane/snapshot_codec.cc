@@ -99,6 +99,8 @@ routing::DeploymentRoute deployment_from(const penstock::v1::DeploymentRoute& wi
       .without_tools = wire.without_tools(),
       .budget_used_up = wire.budget_used_up(),
       .budget_resets_at = base::WallTime(milliseconds(wire.budget_resets_at_ms())),
+      .budget_tokens = wire.budget_tokens_per_day(),
+      .budget_nanousd = wire.budget_nanousd_per_day(),
       .prices = {wire.prices().input(), wire.prices().output(), wire.prices().cached()}};
   for (const auto& alias : wire.aliases()) deployment.adapters.push_back(alias_from(alias));
   for (const auto& weight : wire.canary()) {

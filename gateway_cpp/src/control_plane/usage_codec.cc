@@ -18,7 +18,7 @@ admission::UsageCounts counts_of(const v1::UsageReport& row) {
 }
 
 admission::DayShare share_of(const v1::DayHold& hold) {
-  admission::DayShare share{.of = {hold.tenant(), hold.key_id()},
+  admission::DayShare share{.of = {hold.tenant(), hold.key_id(), hold.deployment()},
                             .used = {},
                             .reserved = {hold.reserved_tokens(), hold.reserved_nanousd()}};
   if (hold.has_used_tokens()) share.used = {hold.used_tokens(), hold.used_nanousd()};
@@ -46,6 +46,7 @@ void add_holds(std::span<const admission::DayHold> holds, v1::GatewayReport& rep
     v1::DayHold& out = *report.add_holds();
     out.set_tenant(hold.of.tenant);
     out.set_key_id(hold.of.key_id);
+    out.set_deployment(hold.of.deployment);
     out.set_used_tokens(hold.used.tokens);
     out.set_used_nanousd(hold.used.nanousd);
     out.set_reserved_tokens(hold.reserved.tokens);
@@ -70,9 +71,13 @@ void hear_usage(const v1::GatewayReportReply& reply, admission::UsageBook& book)
                           .ends_at = from_ms(reply.day_ends_at_ms()),
                           .whole = reply.whole(),
                           .sums = {},
+                          .spent = {},
                           .shares = {}};
   for (const v1::UsageReport& row : reply.usage()) {
     news.sums.push_back({row.tenant(), row.key_id(), counts_of(row)});
+  }
+  for (const v1::UsageReport& row : reply.spent()) {
+    news.spent.push_back({row.deployment(), counts_of(row)});
   }
   for (const v1::DayHold& hold : reply.holds()) news.shares.push_back(share_of(hold));
   book.day().hear(news);

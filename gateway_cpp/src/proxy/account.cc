@@ -5,6 +5,18 @@
 
 namespace penstock::proxy {
 
+namespace {
+
+admission::DayHolder holder_of(const routing::DeploymentRoute& deployment) {
+  return {.tenant = {}, .key_id = {}, .deployment = deployment.name};
+}
+
+}  // namespace
+
+admission::DayAmount budgets_of(const routing::DeploymentRoute& deployment) {
+  return {deployment.budget_tokens, deployment.budget_nanousd};
+}
+
 Account::Account(std::shared_ptr<Account> before)
     : clock_(before->clock_),
       book_(before->book_),
@@ -14,9 +26,12 @@ Account::Account(std::shared_ptr<Account> before)
 Account::~Account() {
   // In the book first: a report may be made between the two, and has in its rows what it has here.
   if (counts_ != admission::UsageCounts{}) {
-    book_.add(caller_.tenant->id, caller_.key_id, deployment_, adapter_, counts_);
+    const auto limits =
+        caller_.key_per_day ? admission::KeyLimits::kOfTheDay : admission::KeyLimits::kNone;
+    book_.add(caller_.tenant->id, caller_.key_id, deployment_, adapter_, counts_, limits);
   }
-  admission::DayAmount cost{counts_.tokens(), counts_.cost_nanousd};
+  admission::DayAmount cost = spent();
+  of_deployment_.settle(cost);
   cost += elsewhere_;
   if (before_) {
     before_->elsewhere_ += cost;
@@ -54,6 +69,26 @@ std::optional<admission::Refusal> Account::reserve_money(std::uint64_t nanousd) 
   if (!no) reserved_nanousd_ = nanousd - has;
   return no;
 }
+
+std::optional<admission::Refusal> Account::reserve_budget(
+    const routing::DeploymentRoute& deployment, const admission::DayAmount& estimate) {
+  const admission::DayAmount budgets = budgets_of(deployment);
+  if (!budgets) return std::nullopt;
+  auto outcome = book_.day().reserve(holder_of(deployment), budgets, estimate, clock_.wall_now());
+  if (auto* no = std::get_if<admission::Refusal>(&outcome)) {
+    return admission::beyond_budget(std::move(*no));
+  }
+  of_deployment_.join(std::move(std::get<admission::DayReservation>(outcome)));
+  return std::nullopt;
+}
+
+bool Account::has_budget(const routing::DeploymentRoute& deployment,
+                         const admission::DayAmount& estimate) const {
+  return book_.day().has_room(holder_of(deployment), budgets_of(deployment), estimate,
+                              clock_.wall_now());
+}
+
+void Account::leave_budget() { of_deployment_.shrink_to(spent()); }
 
 // Of what the request has reserved anywhere, as far as replicas have told what it cost.
 std::uint64_t Account::unspent() const {

@@ -17,6 +17,8 @@
 
 namespace penstock::proxy {
 
+admission::DayAmount budgets_of(const routing::DeploymentRoute& deployment);
+
 class Account final : public upstream::Payer {
  public:
   Account(const base::Clock& clock, admission::UsageBook& book, admission::Caller caller)
@@ -34,6 +36,16 @@ class Account final : public upstream::Payer {
   // Of a request that has reserved with another deployment: what it may cost here besides what is
   // reserved and not spent.
   std::optional<admission::Refusal> reserve_money(std::uint64_t nanousd);
+  // Takes what the request may cost here from the budgets of the deployment, if it has any; why
+  // not, where they are used up.
+  std::optional<admission::Refusal> reserve_budget(const routing::DeploymentRoute& deployment,
+                                                   const admission::DayAmount& estimate);
+  // Whether it could now.
+  bool has_budget(const routing::DeploymentRoute& deployment,
+                  const admission::DayAmount& estimate) const;
+  // It has left the deployment, or is not let in: what it has reserved of budgets and not spent is
+  // others'.
+  void leave_budget();
   // It goes to a replica of this deployment.
   void open(const routing::DeploymentRoute& deployment, std::string adapter,
             std::shared_ptr<base::DeploymentMetrics> metrics);
@@ -41,6 +53,7 @@ class Account final : public upstream::Payer {
 
  private:
   std::uint64_t unspent() const;
+  admission::DayAmount spent() const { return {counts_.tokens(), counts_.cost_nanousd}; }
   std::optional<admission::Refusal> reserve_of_day(const admission::DayAmount& estimate);
   std::optional<admission::Refusal> reserve_of_day(admission::DayReservation& taken,
                                                    const std::string& key_id,
@@ -54,6 +67,7 @@ class Account final : public upstream::Payer {
   admission::TenantReservation reservation_;
   admission::DayReservation of_tenant_;  // of limits of the day
   admission::DayReservation of_key_;
+  admission::DayReservation of_deployment_;  // of budgets
   std::uint64_t reserved_nanousd_ = 0;
   std::string deployment_;  // empty: it went nowhere
   routing::Prices prices_;  // none, where its replicas reckon

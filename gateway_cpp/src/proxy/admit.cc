@@ -85,19 +85,23 @@ void RequestFlow::appraise(Exchange& x) {
 }
 
 RequestFlow::Failed RequestFlow::admit_by_tenant(Exchange& x) {
-  const auto no =
-      x.at.account->reserve({x.wanted.estimate.tokens(), estimated_cost(x)}, x.at.entered);
+  const auto no = x.at.account->reserve(estimated_cost(x), x.at.entered);
   return no ? refused(x, *no) : std::nullopt;
 }
 
-// In billionths of a US dollar.
-std::uint64_t RequestFlow::estimated_cost(const Exchange& x) {
-  const admission::TokenEstimate& told = x.wanted.estimate;
-  return x.at.route.deployment->prices.nanousd(told.prompt, 0, told.completion);
+admission::DayAmount RequestFlow::estimated_cost(const Exchange& x) {
+  return cost_at(*x.at.route.deployment, x.wanted.estimate);
+}
+
+admission::DayAmount RequestFlow::cost_at(const routing::DeploymentRoute& deployment,
+                                          const admission::TokenEstimate& told) {
+  return {told.tokens(), deployment.prices.nanousd(told.prompt, 0, told.completion)};
 }
 
 RequestFlow::Failed RequestFlow::admit_to_deployment(Exchange& x) {
   const routing::DeploymentRoute& route = *x.at.route.deployment;
+  if (const auto no = x.at.account->reserve_budget(route, estimated_cost(x)))
+    return refused(x, *no);
   const admission::DeploymentAsk asked{
       .deployment = route.name,
       .why_unavailable = route.availability_detail,
@@ -112,7 +116,10 @@ RequestFlow::Failed RequestFlow::admit_to_deployment(Exchange& x) {
       .max_tokens_field = limit_field(*x.ask.endpoint)};
   const auto outcome =
       x.at.dispatcher->admit(x.turn, x.wanted, asked, [&x] { return x.make_waker(); });
-  if (outcome.refusal) return refused(x, *outcome.refusal);
+  if (outcome.refusal) {
+    x.at.account->leave_budget();
+    return refused(x, *outcome.refusal);
+  }
   x.has_turn = true;
   x.estimated_wait = outcome.estimated_wait;
   arm_unless_none(x.queue_deadline, within_deadline(x, route.limits.queue_deadline));

@@ -111,10 +111,19 @@ bool RequestFlow::has_rung(Exchange& x, admission::DegradeReason reason) {
     if (name == x.record().deployment || was_left(x, name)) return false;
     const auto found = elsewhere(x, asked, name, Way::kRung, no_engine);
     const auto* there = std::get_if<Elsewhere>(&found);
-    return there && there->dispatcher->is_usable_for(there->route.adapter());
+    return there && there->dispatcher->is_usable_for(there->route.adapter()) &&
+           has_budget(x, *there);
   };
   if (x.descent && !x.descent->is_turned_by(reason)) return x.descent->walk.has_next(takes_it);
   return admission::LadderWalk(*asked.deployment, reason).has_next(takes_it);
+}
+
+bool RequestFlow::has_budget(const Exchange& x, const Elsewhere& there) {
+  const routing::DeploymentRoute& route = *there.route.deployment;
+  if (!budgets_of(route)) return true;
+  const auto told =
+      there.dispatcher->appraise(x.body_bytes, x.request.max_tokens, x.request.choices).estimate;
+  return x.at.account->has_budget(route, cost_at(route, told));
 }
 
 // Its operator is told why; so is its client, but of no deployment that it may not name.

@@ -56,6 +56,7 @@ void RequestFlow::enter(Exchange& x, Way way, Elsewhere to) {
 // Gives back all that it has of the deployment that could not answer it: `why`.
 void RequestFlow::leave(Exchange& x, const base::Error& why) {
   x.attempt.reset();
+  x.at.account->leave_budget();
   x.turn.leave();
   x.has_turn = false;
   x.place.worked(0);
@@ -234,7 +235,9 @@ Awaitable<RequestFlow::Failed> RequestFlow::admit_newcomer(Exchange& x) {
   x.at.entered = x.settlement.enter(base::Phase::kAdmit);
   describe(x);
   appraise(x);
-  if (const auto dear = x.at.account->reserve_money(estimated_cost(x))) co_return refused(x, *dear);
+  if (const auto dear = x.at.account->reserve_money(estimated_cost(x).nanousd)) {
+    co_return refused(x, *dear);
+  }
   if (x.at.dispatcher->turns_away() && has_ladder(x)) co_await judge(x);
   Failed no = admit_to_deployment(x);
   if (!no && !parts_.suspects.empty()) no = co_await admit_suspect(x);

@@ -158,7 +158,9 @@ class RequestFlow {
   Failed begin_admission(Exchange& x);
   Failed admit_at_door(Exchange& x);
   Failed admit_by_tenant(Exchange& x);
-  static std::uint64_t estimated_cost(const Exchange& x);
+  static admission::DayAmount estimated_cost(const Exchange& x);
+  static admission::DayAmount cost_at(const routing::DeploymentRoute& deployment,
+                                      const admission::TokenEstimate& told);
   Failed admit_to_deployment(Exchange& x);
   Failed refused(Exchange& x, const admission::Refusal& refusal);
   void describe(Exchange& x);
@@ -180,6 +182,7 @@ class RequestFlow {
   bool is_better_off_elsewhere(Exchange& x);
   static bool has_ladder(const Exchange& x);
   bool has_rung(Exchange& x, admission::DegradeReason reason);
+  static bool has_budget(const Exchange& x, const Elsewhere& there);
   bool is_passed_over(Exchange& x, const std::string& deployment);
   bool climb_down(Exchange& x, const base::Error& no);
   Failed enter_rung(Exchange& x);

@@ -108,6 +108,8 @@ struct DeploymentRoute {
   bool without_tools = false;   // its answers call none
   bool budget_used_up = false;  // it has had its money or tokens of the day
   base::WallTime budget_resets_at = {};  // the epoch: it has no budget
+  std::uint64_t budget_tokens = 0;       // of a day, at all gateways together; 0: none
+  std::uint64_t budget_nanousd = 0;      // likewise; billionths of a US dollar
   Prices prices = {};  // where it is managed its replicas reckon, and this is an estimate
   bool operator==(const DeploymentRoute&) const = default;
 };

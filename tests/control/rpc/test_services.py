@@ -240,7 +240,7 @@ async def test_a_watcher_gets_every_field_of_the_routes(served: Served) -> None:
     assert ladders == [("", ["trim", "fallback:next"]), ("budget", [])]
     assert (deployment.trims, deployment.managed, deployment.without_tools) == (True, False, False)
     assert deployment.prices == routes_pb2.Prices(input=0.25, output=1, cached=0.25)
-    assert deployment.budget_used_up
+    assert (deployment.budget_used_up, deployment.budget_nanousd_per_day) == (True, 10**9)
     assert deployment.budget_resets_at_ms == int(NOON.timestamp() * 1000) + 12 * 3_600_000
     assert (cloud.trims, cloud.managed, cloud.without_tools) == (False, True, True)
     (route,) = snapshot.replicas

@@ -292,6 +292,35 @@ async def test_each_gateway_is_told_what_others_reserved_and_what_of_the_sums_is
     assert [hold.used_tokens for hold in reply.holds] == [3], "what it has forgotten is told again"
 
 
+async def test_gateways_are_told_what_deployments_spent_and_have_reserved(served: Served) -> None:
+    hold = routes_pb2.DayHold(deployment="mini", used_tokens=10, reserved_tokens=20)
+    rows = [
+        routes_pb2.UsageReport(tenant=tenant, deployment=name, prompt_tokens=5, cost_nanousd=7)
+        for tenant in ("acme", "other")
+        for name in ("", "mini")
+    ]
+    report = routes_pb2.GatewayReport(
+        gateway_id="gw-1", instance="i", at_ms=1, takes_replies=True, usage=rows, holds=[hold]
+    )
+    stream, other = served.stub.Report(), served.stub.Report()
+    await stream.write(report)
+    assert not (await stream.read()).spent
+    await read(served)
+    reply = await stream.read()
+    spent = [(row.deployment, row.prompt_tokens, row.cost_nanousd) for row in reply.spent]
+    assert spent == [("", 10, 14), ("mini", 10, 14)]
+    (own,) = reply.holds
+    assert (own.deployment, own.used_tokens, own.reserved_tokens) == ("mini", 10, 0)
+    await other.write(
+        routes_pb2.GatewayReport(gateway_id="gw-2", instance="j", at_ms=1, takes_replies=True)
+    )
+    reply = await other.read()
+    assert [row.deployment for row in reply.spent] == ["", "mini"]
+    assert [(hold.deployment, hold.reserved_tokens) for hold in reply.holds] == [("mini", 20)]
+    await read(served)
+    assert not (await stream.read()).spent, "what has not changed is not told again"
+
+
 async def test_a_key_is_revoked_also_while_other_routes_are_withheld(served: Served) -> None:
     await served.tenants.create("acme", SPEC, "test")
     key, *_ = await served.tenants.create_key("acme", "", None, "test")

@@ -179,5 +179,51 @@ TEST(DayLedger, HoldsKeysAndMoneyToLimitsOfTheirOwn) {
   EXPECT_TRUE(std::holds_alternative<DayReservation>(ask(0))) << "it costs nothing";
 }
 
+// What a deployment has of its budget of 300 tokens.
+std::optional<DayReservation> of_budget(DayLedger& ledger, std::uint64_t tokens) {
+  auto got = ledger.reserve({.tenant = {}, .key_id = {}, .deployment = "cloud"}, {.tokens = 300},
+                            {.tokens = tokens}, kNoon);
+  if (std::holds_alternative<Refusal>(got)) return std::nullopt;
+  return std::get<DayReservation>(std::move(got));
+}
+
+TEST(DayLedger, HoldsDeploymentsToBudgetsByWhatTheHeadSaysThatTheySpent) {
+  DayLedger ledger;
+  const DayHolder cloud{.tenant = {}, .key_id = {}, .deployment = "cloud"};
+  ledger.hear({.as_of = kNoon,
+               .ends_at = kMidnight,
+               .sums = {{"", "", tokens(1'000)}},
+               .spent = {{"cloud", tokens(100)}, {"other", tokens(1'000)}},
+               .shares = {{cloud, std::nullopt, {.tokens = 50}}}});
+  EXPECT_FALSE(of_budget(ledger, 151));
+  EXPECT_FALSE(ledger.has_room(cloud, {.tokens = 300}, {.tokens = 151}, kNoon));
+  EXPECT_TRUE(ledger.has_room(cloud, {.tokens = 300}, {.tokens = 150}, kNoon));
+  EXPECT_TRUE(ledger.has_room(cloud, {.tokens = 300}, {.tokens = 250}, kMidnight)) << "a new day";
+  EXPECT_TRUE(of_budget(ledger, 150));
+  ledger.hear({.as_of = kNoon, .ends_at = kMidnight, .whole = true});
+  EXPECT_TRUE(of_budget(ledger, 300)) << "what was told before is no more";
+}
+
+TEST(DayLedger, LeavesToOthersWhatARequestNeedsNoMore) {
+  DayLedger ledger;
+  auto first = of_budget(ledger, 200);
+  ASSERT_TRUE(first);
+  first->shrink_to({.tokens = 250});
+  EXPECT_FALSE(of_budget(ledger, 101));
+  first->shrink_to({.tokens = 20});
+  EXPECT_TRUE(of_budget(ledger, 280));
+  EXPECT_FALSE(of_budget(ledger, 281));
+  auto more = of_budget(ledger, 280);
+  ASSERT_TRUE(more);
+  first->join(*std::move(more));
+  EXPECT_FALSE(of_budget(ledger, 1));
+  first->settle({.tokens = 30});
+  EXPECT_TRUE(of_budget(ledger, 270));
+  EXPECT_FALSE(of_budget(ledger, 271));
+  DayReservation none;
+  none.join(*of_budget(ledger, 270));
+  EXPECT_FALSE(of_budget(ledger, 1)) << "it has what it was given";
+}
+
 }  // namespace
 }  // namespace penstock::admission

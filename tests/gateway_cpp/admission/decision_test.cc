@@ -260,6 +260,23 @@ TEST(Place, ABudgetThatIsUsedUpSaysWhenItIsBackAndIsNotToBeTriedAgainByItself) {
   EXPECT_NE(refused(plain(), load).detail.find("in 3600 s"), std::string::npos);
 }
 
+TEST(Place, ABudgetThatIsOnlyReservedIsToBeTriedAgain) {
+  const Refusal under_way = beyond_budget({DropReason::kRateLimited, seconds(1), "$1.0 a day"});
+  EXPECT_EQ(under_way.reason, DropReason::kBudget);
+  const base::Error soon = refusal_error("cloud", under_way);
+  EXPECT_EQ(soon.drop_reason, "budget");
+  EXPECT_TRUE(soon.client_may_retry);
+  EXPECT_EQ(soon.retry_after, seconds(1));
+  EXPECT_EQ(soon.message,
+            "the budget of model `cloud` is reserved for others: $1.0 a day; try again");
+  const base::Error tomorrow =
+      refusal_error("cloud", beyond_budget({DropReason::kQuota, std::chrono::hours(3), "none"}));
+  EXPECT_EQ(tomorrow.code, "budget");
+  EXPECT_EQ(tomorrow.drop_reason, "budget");
+  EXPECT_FALSE(tomorrow.client_may_retry);
+  EXPECT_EQ(tomorrow.retry_after, seconds(60));
+}
+
 TEST(Place, APromptThatIsCutIsNeverTooLong) {
   DeploymentAsk ask = plain();
   ask.limits.max_prompt_tokens = 10;

@@ -54,6 +54,20 @@ TEST(UsageBook, SumsOfTenantsAndDeploymentsStayRightWhenItIsFull) {
   EXPECT_EQ(rest->counts.requests, 250U);
 }
 
+TEST(UsageBook, AKeyWithLimitsOfADayKeepsItsNameHoweverManyRowsThereAre) {
+  UsageBook book;
+  for (std::size_t i = 0; i < UsageBook::kMostRows; ++i) {
+    book.add("acme", "key-" + std::to_string(i), "mini", "", kOne);
+  }
+  book.add("acme", "limited", "mini", "pirate@1", kOne, KeyLimits::kOfTheDay);
+  book.add("acme", "limited", "mini", "pirate@2", kOne, KeyLimits::kOfTheDay);
+  const std::vector<UsageRow> rows = book.totals();
+  EXPECT_EQ(rows.size(), UsageBook::kMostRows + 1);
+  const auto row = std::ranges::find(rows, UsageKey{"acme", "limited", "mini", ""}, &UsageRow::key);
+  ASSERT_NE(row, rows.end());
+  EXPECT_EQ(row->counts.requests, 2U);
+}
+
 TEST(UsageBook, HasNewsOfWhatIsNotStoredYet) {
   UsageBook book;
   book.add("acme", "key-1", "mini", "", kOne);

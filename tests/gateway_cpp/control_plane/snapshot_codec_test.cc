@@ -83,6 +83,8 @@ TEST(SnapshotCodec, KeepsWhatIsTriedInPlaceOfAnAnswer) {
   deployment.set_without_tools(true);
   deployment.set_budget_used_up(true);
   deployment.set_budget_resets_at_ms(5);
+  deployment.set_budget_tokens_per_day(6);
+  deployment.set_budget_nanousd_per_day(7);
   deployment.mutable_prices()->set_input(0.5);
   deployment.mutable_prices()->set_output(2);
   deployment.mutable_prices()->set_cached(0.25);
@@ -92,6 +94,8 @@ TEST(SnapshotCodec, KeepsWhatIsTriedInPlaceOfAnAnswer) {
   const routing::DeploymentRoute read = from_proto(wire).deployments[0];
   EXPECT_TRUE(read.managed && read.trims && read.without_tools && read.budget_used_up);
   EXPECT_EQ(read.prices, (routing::Prices{0.5, 2, 0.25}));
+  EXPECT_EQ(read.budget_tokens, 6U);
+  EXPECT_EQ(read.budget_nanousd, 7U);
   EXPECT_EQ(read.budget_resets_at, base::WallTime(std::chrono::milliseconds(5)));
   using Kind = routing::Rung::Kind;
   const std::vector<routing::Ladder> expected = {

@@ -69,6 +69,29 @@ TEST(UsageCodec, TellsWhatIsHeldOfLimitsOfADay) {
   EXPECT_EQ(hold.used_nanousd(), 6U);
   EXPECT_EQ(hold.reserved_tokens(), 8U);
   EXPECT_EQ(hold.reserved_nanousd(), 9U);
+  const admission::DayHolder cloud{.tenant = {}, .key_id = {}, .deployment = "cloud"};
+  const auto three = book.day().reserve(cloud, {.tokens = 100}, {.tokens = 1}, {});
+  report.Clear();
+  add_usage(book, report);
+  ASSERT_EQ(report.holds_size(), 2);
+  EXPECT_EQ(report.holds(0).deployment(), "cloud");
+  EXPECT_EQ(report.holds(1).deployment(), "");
+}
+
+TEST(UsageCodec, ReadsWhatDeploymentsSpentAndHaveReserved) {
+  penstock::v1::GatewayReportReply reply;
+  reply.set_as_of_ms(1'500);
+  reply.set_day_ends_at_ms(86'400'000);
+  reply.add_spent()->set_deployment("cloud");
+  reply.mutable_spent(0)->set_prompt_tokens(30);
+  reply.mutable_spent(0)->set_completion_tokens(20);
+  reply.add_holds()->set_deployment("cloud");
+  reply.mutable_holds(0)->set_reserved_tokens(40);
+  admission::UsageBook book;
+  hear_usage(reply, book);
+  const admission::DayHolder cloud{.tenant = {}, .key_id = {}, .deployment = "cloud"};
+  EXPECT_TRUE(book.day().has_room(cloud, {.tokens = 100}, {.tokens = 10}, {}));
+  EXPECT_FALSE(book.day().has_room(cloud, {.tokens = 100}, {.tokens = 11}, {}));
 }
 
 TEST(UsageCodec, ReadsWhatTheHeadHasAddedUp) {

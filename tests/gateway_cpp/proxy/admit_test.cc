@@ -1,4 +1,6 @@
 // Requests that wait for a place: what they are told, and what becomes of them.
+#include <algorithm>
+
 #include "flow_fixture.h"
 
 namespace penstock::proxy {
@@ -38,15 +40,7 @@ class AdmitTest : public RequestFlowTest {
 };
 
 TEST_F(RequestFlowTest, SaysInItsLogWhoseItWasWhenNobodyElseKnowsThatAnyMore) {
-  Ask asked;
-  asked.request_id = "req_1";
-  asked.endpoint = endpoint_;
-  asked.body = kUnary;
-  asked.received = clock_.steady_now();
-  asked.caller = caller();
-  asked.caller.key_id = "key_0123456789abcdef0123456789abcdef";  // longer than strings hold inside
-  loop_.spawn(run(std::move(asked)));
-  loop_.poll();
+  ask_with_key("key_0123456789abcdef0123456789abcdef");  // longer than strings hold inside
   call().content_type = "application/json";
   call().chunk("{}");
   call().finish();
@@ -54,6 +48,22 @@ TEST_F(RequestFlowTest, SaysInItsLogWhoseItWasWhenNobodyElseKnowsThatAnyMore) {
   EXPECT_EQ(settled_lines(), 1U);
   EXPECT_NE(log_text_.find(R"("key_id":"key_0123456789abcdef0123456789abcdef")"),
             std::string::npos);
+}
+
+TEST_F(RequestFlowTest, CountsWhatAKeyWithLimitsUsedHoweverManyOthersThereAre) {
+  for (std::size_t i = 0; i < admission::UsageBook::kMostRows; ++i) {
+    usage_.add("", std::to_string(i), "mini", "", {.requests = 1});
+  }
+  ask_with_key("limited", {.tokens = 1'000'000});
+  call().content_type = "application/json";
+  call().chunk("{}");
+  call().finish();
+  loop_.poll();
+  const auto rows = usage_.totals();
+  const auto of_key = [](const admission::UsageRow& row) { return row.key.key_id == "limited"; };
+  const auto row = std::ranges::find_if(rows, of_key);
+  ASSERT_NE(row, rows.end());
+  EXPECT_EQ(row->counts.tokens(), 5U);
 }
 
 TEST_F(AdmitTest, WaitsForAPlaceAndSaysHowLongItTook) {

@@ -1,5 +1,6 @@
 // Requests that a canary has and cannot answer: they are newcomers to the deployment that was
 // asked, and each deployment has what happened there.
+#include <array>
 #include <map>
 #include <random>
 
@@ -24,6 +25,8 @@ class CanaryTest : public RequestFlowTest {
     mini.uid = uid_;
     mini.canary = {{"next", 1000}};
     mini.ladders = ladders_;
+    mini.budget_tokens = mini_budget_;
+    next.budget_tokens = next_budget_;
     routing::RouteSnapshot snapshot{.version = ++version_, .deployments = {mini}, .replicas = {}};
     snapshot.adapters = {{"pirate@1", "digest 1", "family", 0},
                          {"pirate@2", "digest 2", "family", 0}};
@@ -67,6 +70,8 @@ class CanaryTest : public RequestFlowTest {
   routing::Limits next_limits_;
   std::vector<std::string> next_replicas_ = {"r2"};
   std::vector<routing::Ladder> ladders_;
+  std::uint64_t mini_budget_ = 0;  // tokens
+  std::uint64_t next_budget_ = 0;
   FakeReply other_;
 };
 
@@ -243,11 +248,15 @@ class AnyWay : public CanaryTest, public testing::WithParamInterface<unsigned> {
     mini_state_ = below(4) == 0 ? routing::ReplicaState::kStarting : routing::ReplicaState::kReady;
     ladders_ = {};
     if (below(2) == 0) ladders_ = {{"", {kTrim, fallback("next")}}};
+    mini_budget_ = any_budget();
+    next_budget_ = any_budget();
     limits_.max_queued = below(2) == 0 ? 0 : 10;
     limits_.queue_deadline = next_limits_.queue_deadline = seconds(30);
     limits_.first_event_deadline = next_limits_.first_event_deadline = seconds(60);
     publish();
   }
+  // None, one that has room for nothing, or for all.
+  std::uint64_t any_budget() { return std::array<std::uint64_t, 3>{0, 1, 1'000'000}[below(3)]; }
   void play(FakeUpstream::Opened& opened) {
     switch (below(7)) {
       case 0:
@@ -311,6 +320,10 @@ TEST_P(AnyWay, LeavesSumsThatAreRightAndNothingElse) {
     settled += sum("requests_total", at);
   }
   EXPECT_GE(settled, 1U);
+  for (const auto& hold : usage_.day().holds()) {
+    EXPECT_FALSE(hold.reserved) << hold.of.deployment;
+    EXPECT_LE(hold.used.tokens, used(hold.of.deployment).tokens()) << hold.of.deployment;
+  }
   for (const auto& [key, dispatcher] : *routes_.dispatchers().current()) {
     EXPECT_EQ(dispatcher->standing().queued, 0U) << key;
     for (const auto& replica : dispatcher->replicas()) EXPECT_EQ(replica->in_flight(), 0U) << key;

@@ -62,6 +62,20 @@ class RequestFlowTest : public testing::Test {
     loop_.poll();
   }
 
+  // Likewise, with a key that has these limits of a day.
+  void ask_with_key(const std::string& key_id, const admission::DayAmount& per_day = {}) {
+    Ask ask;
+    ask.request_id = "req_1";
+    ask.endpoint = endpoint_;
+    ask.body = kUnary;
+    ask.received = clock_.steady_now();
+    ask.caller = caller();
+    ask.caller.key_id = key_id;
+    ask.caller.key_per_day = per_day;
+    loop_.spawn(run(std::move(ask)));
+    loop_.poll();
+  }
+
   // Who comes without a key.
   admission::Caller caller() {
     return std::get<admission::Caller>(tenant_reader_.find("", clock_.wall_now()));

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 
 from penstock.control.errors import StoreUnavailable
@@ -93,12 +93,14 @@ class DayManager:
         try:
             if self._unread or sums is None or sums.day != today:
                 self._unread = False
-                sums = DaySums(today, stored.at, await self._store.sums_of(today))
+                spent = await self._store.spent(today, today)
+                by_deployment = {row.deployment: row.spend.counts for row in spent}
+                sums = DaySums(today, stored.at, await self._store.sums_of(today), by_deployment)
         except StoreUnavailable as error:
             self._unread = True
             log.error("usage not read", extra={"error": str(error)})
             return
-        self._sums = DaySums(sums.day, stored.at, sums.by_key)
+        self._sums = replace(sums, as_of=stored.at)
         self._holds, self._reserved = stored.holds, reserved_by_all(stored.holds.values())
         told, self._news = self._news, asyncio.Event()
         told.set()

@@ -14,6 +14,7 @@ from penstock.control.state.availability import Availability
 from penstock.control.state.cluster import DeploymentCounts, GatewayReport
 from penstock.control.state.replica import ReplicaState
 from penstock.control.state.snapshot import DeploymentRoute, ReplicaRoute, RouteSnapshot
+from penstock.control.state.spend import NANO
 from penstock.control.state.suspects import EngineDeath, EngineEnd, Suspect
 from penstock.v1 import inference_pb2, routes_pb2
 
@@ -167,6 +168,8 @@ def _deployment_route(route: DeploymentRoute) -> routes_pb2.DeploymentRoute:
         without_tools=route.without_tools,
         budget_used_up=route.budget_used_up,
         budget_resets_at_ms=route.budget_resets_at_ms,
+        budget_tokens_per_day=route.budgets.tokens_per_day,
+        budget_nanousd_per_day=round(route.budgets.usd_per_day * NANO),
         prices=routes_pb2.Prices(
             input=route.prices.usd_per_million_input,
             output=route.prices.usd_per_million_output,

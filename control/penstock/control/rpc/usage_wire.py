@@ -30,7 +30,7 @@ def day_holds(message: routes_pb2.GatewayReport) -> Iterator[Hold]:
     """What a gateway has of limits of a day."""
     for hold in message.holds:
         yield Hold(
-            Holder(hold.tenant, hold.key_id),
+            Holder(hold.tenant, hold.key_id, hold.deployment),
             Amount(min(hold.used_tokens, MOST), min(hold.used_nanousd, MOST)),
             Amount(min(hold.reserved_tokens, MOST), min(hold.reserved_nanousd, MOST)),
         )
@@ -52,6 +52,7 @@ class DayNews:
         if whole:  # it forgets what it was told before
             known = {}
         before = {} if told is None or whole else told.by_key
+        spent = {} if told is None or whole else told.by_deployment
         return routes_pb2.GatewayReportReply(
             as_of_ms=milliseconds(sums.as_of),
             day_ends_at_ms=midnight_after(sums.day),
@@ -60,6 +61,11 @@ class DayNews:
                 routes_pb2.UsageReport(tenant=of.tenant, key_id=of.key_id, **counts._asdict())
                 for of, counts in (sums.by_key.items() if sums.by_key is not before else ())
                 if counts != before.get(of)
+            ),
+            spent=(
+                routes_pb2.UsageReport(deployment=name, **counts._asdict())
+                for name, counts in sums.by_deployment.items()
+                if counts != spent.get(name)
             ),
             holds=(
                 _hold(of, own.get(of, Share(None, Amount())))
@@ -75,6 +81,7 @@ def _hold(of: Holder, share: Share) -> routes_pb2.DayHold:
     return routes_pb2.DayHold(
         tenant=of.tenant,
         key_id=of.key_id,
+        deployment=of.deployment,
         used_tokens=used and used.tokens,
         used_nanousd=used and used.nanousd,
         reserved_tokens=share.reserved.tokens,

@@ -21,6 +21,7 @@ from penstock.control.state.prices import Prices
 from penstock.control.state.replica import Replica, ReplicaId, ReplicaState
 from penstock.control.state.serving import serving
 from penstock.control.state.shares import Shares
+from penstock.control.state.spend import Budgets
 from penstock.control.state.stamp import Stamp
 from penstock.control.state.suspects import Suspect
 from penstock.control.state.tenancy import TenantRoute, tenant_routes
@@ -48,6 +49,7 @@ class DeploymentRoute:
     without_tools: bool
     budget_used_up: bool
     budget_resets_at_ms: int  # milliseconds since 1970; 0: it has no budget
+    budgets: Budgets
     prices: Prices
 
     @property
@@ -256,6 +258,7 @@ def _deployment_route(view: ClusterView, deployment: Deployment) -> DeploymentRo
         without_tools=not spec.template.calls_tools,
         budget_used_up=bool(spec.budgets) and spec.name in view.spending.used_up,
         budget_resets_at_ms=view.spending.resets_at_ms if spec.budgets else 0,
+        budgets=spec.budgets,
         prices=spec.all_prices if managed == spec.template.is_managed else Prices(),
     )
 

@@ -61,6 +61,16 @@ class Spend(NamedTuple):
         """For people."""
         return self.nanousd / NANO
 
+    @property
+    def counts(self) -> Counts:
+        """As usage counts it."""
+        return Counts(
+            requests=self.requests,
+            prompt_tokens=self.prompt_tokens,
+            completion_tokens=self.completion_tokens,
+            cost_nanousd=self.nanousd,
+        )
+
     def plus(self, counts: Counts) -> Spend:
         """This, and what these counts tell."""
         return Spend(

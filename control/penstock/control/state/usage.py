@@ -8,7 +8,7 @@ was seen stands, and what it grew by is added to the day on which that was heard
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from typing import NamedTuple
 
@@ -53,10 +53,11 @@ class Reading(NamedTuple):
 
 
 class Holder(NamedTuple):
-    """Whom counts of all deployments are added up for."""
+    """Who is held to limits of a day: a key, a tenant as a whole, or a deployment."""
 
     tenant: str  # empty: requests without a key
     key_id: str
+    deployment: str = ""  # not empty: it is, whoever asks, and the others are empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,8 @@ class DaySums:
 
     day: date  # of UTC
     as_of: datetime
-    by_key: Mapping[Holder, Counts]
+    by_key: Mapping[Holder, Counts]  # of all deployments
+    by_deployment: Mapping[str, Counts] = field(default_factory=dict)  # of all keys
 
     def by_tenant(self) -> Mapping[str, Counts]:
         """Of all keys."""
