@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from itertools import pairwise
 from typing import Any
 
 import httpx
@@ -11,6 +12,7 @@ import pytest
 
 from penstock.replica.engine import Head
 from penstock.replica.vllm.engine import VllmEngine
+from tests.replica.vllm.inputs import entering_requests
 from tests.replica.vllm.talking import (
     CHAT,
     COMPLETIONS,
@@ -185,3 +187,21 @@ async def test_the_gauges_follow_the_engine(engine: VllmEngine) -> None:
 async def test_a_probe_comes_back(engine: VllmEngine) -> None:
     async with asyncio.timeout(5):
         await engine.probe()
+
+
+async def test_many_texts_enter_the_engine_a_few_in_each_turn_of_the_loop(
+    engine: VllmEngine,
+) -> None:
+    content = body(prompt=[f"Lock {number}" for number in range(128)], max_tokens=1)
+    entered = [0]
+    with entering_requests(engine) as seen:
+
+        async def look() -> None:
+            while len(seen) < 128:
+                entered.append(len(seen))
+                await asyncio.sleep(0)
+            entered.append(len(seen))
+
+        answer, _ = await asyncio.gather(ask(engine, content, COMPLETIONS), look())
+    assert [one["index"] for one in answer.json["choices"]] == list(range(128))
+    assert max(after - before for before, after in pairwise(entered)) <= 16

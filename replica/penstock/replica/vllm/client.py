@@ -11,6 +11,7 @@ Imports vLLM: only after `environment.prepare`.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager
@@ -29,6 +30,9 @@ from penstock.replica.vllm.tap import CURRENT, CallTap
 
 _STEPS_AHEAD: Final = 4
 """Steps of the engine that one call's texts may fill while others of its texts wait."""
+
+_AT_ONCE: Final = 16
+"""Texts of one call that enter the engine in one turn of the loop, at some 0.2 ms each."""
 
 Saw = Callable[[Any], None]
 """What a tap does with an output of one request."""
@@ -81,7 +85,9 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
             return outputs
         constrained = sampling_params.structured_outputs is not None
         first = tap.begin(sampling_params.n, constrained=constrained)
-        return tap.opened(self._tapped(tap, request_id, outputs, partial(tap.saw, first)))
+        tapped = self._tapped(tap, request_id, outputs, partial(tap.saw, first))
+        turns = first // _AT_ONCE
+        return tap.opened(self._later(turns, tapped) if turns else tapped)
 
     def encode(
         self, prompt: Any, pooling_params: Any, request_id: str, **more: Any
@@ -97,6 +103,16 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
         saw = partial(tap.saw_pooled, tap.begin(1))
         tapped = self._tapped(tap, request_id, outputs, saw)
         return tap.opened(self._in_turn(taken, tapped))
+
+    async def _later(
+        self, turns: int, outputs: AsyncGenerator[Any, None]
+    ) -> AsyncGenerator[Any, None]:
+        """The outputs, asked for after so many turns of the loop."""
+        async with contextlib.aclosing(outputs):
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            async for output in outputs:
+                yield output
 
     async def _in_turn(
         self, taken: AbstractAsyncContextManager[None], outputs: AsyncGenerator[Any, None]
