@@ -123,12 +123,12 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         stack.callback(admin_listener.close)
         store = await _store(settings, stack)
         signs, traffic = GatewaySigns(clock), Traffic()
-        keeper, routes, metrics, watch = _observed(settings, store, clock, traffic)
+        timed, keeper, routes, metrics, watch = _observed(settings, store, clock, traffic)
         await keeper.restore(listens=settings.take_over)
         placement = _placement(keeper, dialer, stack)
         adapters = await head_adapters(settings, keeper, placement, clock, stack)
         health = _health(settings, keeper, clock, dialer, stack)
-        usage, spend = await _usage(keeper, store, clock, stack)
+        usage, spend = await _usage(keeper, timed, clock, stack)
         services = (
             RoutesService(routes, GatewayReports(keeper, signs, clock, traffic), usage),
             _nodes(settings, keeper, health, adapters),
@@ -170,7 +170,7 @@ def _placement(keeper: Keeper, dialer: Dialer, stack: AsyncExitStack) -> AgentPl
 
 def _observed(
     settings: HeadSettings, store: SqliteStore, clock: SystemClock, traffic: Traffic
-) -> tuple[Keeper, RouteManager, HeadMetrics, ProblemWatch]:
+) -> tuple[TimedStore, Keeper, RouteManager, HeadMetrics, ProblemWatch]:
     """Who keeps the view and who tells routes, what Prometheus is told of them, what is wrong."""
     cluster = Cluster()
     facts = HeadFacts(
@@ -185,7 +185,7 @@ def _observed(
     keeper = Keeper(cluster, timed, clock)
     routes = RouteManager(keeper, clock)
     watch = ProblemWatch(keeper, routes, timed, lambda: trouble(settings.data_dir), clock)
-    return keeper, routes, metrics, watch
+    return timed, keeper, routes, metrics, watch
 
 
 def _nodes(
@@ -195,7 +195,7 @@ def _nodes(
 
 
 async def _usage(
-    keeper: Keeper, store: SqliteStore, clock: SystemClock, stack: AsyncExitStack
+    keeper: Keeper, store: TimedStore, clock: SystemClock, stack: AsyncExitStack
 ) -> tuple[UsageManager, SpendManager]:
     """What was used is known before routes are told, and written before the store closes."""
     spend = SpendManager(keeper, store, clock)

@@ -140,3 +140,17 @@ def test_the_module_runs_as_the_command() -> None:
         check=True,
     )
     assert reply.stdout.startswith("penstock ")
+
+
+@pytest.mark.parametrize("args", [["--version"], ["status", "--help"]])
+def test_output_that_cannot_be_written_is_one_line_and_an_exit_code_of_its_own(
+    args: list[str],
+) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "penstock.control.main", *args],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 3
+    assert done.stderr.startswith("penstock: error: the output cannot be written (No space left")
+    assert done.stderr.count("\n") == 1

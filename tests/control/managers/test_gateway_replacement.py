@@ -177,8 +177,10 @@ async def test_of_an_adopted_gateway_that_never_reports_the_log_says_once_what_t
         await world.pass_time(PATIENCE.mute_after.total_seconds() * 2)
         reports.cancel()
     assert "penstock replace" not in caplog.text
-    async with world.next_head().running():
-        await world.pass_time(PATIENCE.mute_after.total_seconds() * 2)
+    later = world.next_head()
+    async with later.running():
+        await later.pass_time(PATIENCE.mute_after.total_seconds() * 2)
+        assert "penstock replace gw-1" in later.cluster.view().gateways["gw-1"].last_error
     assert caplog.text.count("penstock replace gw-1") == 1
 
 

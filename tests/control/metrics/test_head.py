@@ -100,6 +100,12 @@ async def test_writes_of_the_store_are_timed_and_failures_counted() -> None:
     with pytest.raises(StoreUnavailable):
         await timed.apply(changes, author, NOON)
     assert (await timed.load()).version == 1
+    with pytest.raises(StoreUnavailable):
+        await timed.record([])
+    assert timed.failing
+    store.failing = False
+    await timed.record([])
+    assert not timed.failing
     found = samples(metrics.page())
-    assert found["penstock_head_store_write_seconds_count"] == 2
-    assert found["penstock_head_store_write_failures_total"] == 1
+    assert found["penstock_head_store_write_seconds_count"] == 4
+    assert found["penstock_head_store_write_failures_total"] == 2

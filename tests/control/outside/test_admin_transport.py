@@ -26,6 +26,7 @@ class Head(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Answers)
         self.asked: list[dict[str, list[str]]] = []
+        self.refuses = False
 
     def page(self, asked: dict[str, list[str]]) -> list[Named]:
         self.asked.append(asked)
@@ -39,7 +40,13 @@ class Head(ThreadingHTTPServer):
 class Answers(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         assert isinstance(self.server, Head)
-        found = self.server.page(parse_qs(urlsplit(self.path).query))
+        asked = parse_qs(urlsplit(self.path).query)
+        if self.server.refuses and asked:
+            self.send_response(422)
+            self.end_headers()
+            self.wfile.write(b'{"detail": "no query parameter \'limit\' here: there are none"}')
+            return
+        found = self.server.page(asked)
         self.send_response(200)
         self.end_headers()
         self.wfile.write(TypeAdapter(list[Named]).dump_json(found))
@@ -68,3 +75,10 @@ async def test_every_one_is_listed_once(head: Head, many: int, *, knows_pages: b
     assert [it.name for it in found] == [f"n{number:04}" for number in range(many)]
     if knows_pages:
         assert len(head.asked) == many // PAGE + 1
+
+
+async def test_an_older_head_that_refuses_pages_is_asked_for_all(head: Head) -> None:
+    head.many, head.knows_pages, head.refuses = PAGE, False, True
+    async with AdminTransport(f"http://127.0.0.1:{head.server_port}", lambda: "token") as client:
+        found = await client.pages_of("things", Named, lambda it: it.name)
+    assert len(found) == PAGE

@@ -76,6 +76,12 @@ def test_a_gateway_that_does_not_work_is_told_with_its_words() -> None:
     assert (problem.subject, problem.text) == ("gateway gw-1", "is backoff: no port")
 
 
+def test_a_gateway_that_lives_and_is_not_heard_by_the_head_is_told() -> None:
+    gateway = Gateway("gw-1", GatewayState.READY, last_error="reports nothing to this head")
+    problem = one(GOOD.with_gateway(gateway))
+    assert (problem.subject, problem.text) == ("gateway gw-1", "reports nothing to this head")
+
+
 def test_a_deployment_that_does_not_serve_is_told_in_one_line() -> None:
     broken = replica("a", ReplicaState.FAILED)
     said = replace(broken.status, last_error="no such\n  parser\n" + "x" * 500)

@@ -22,10 +22,12 @@ class _Desk:
         self.ready: list[str] = []
 
     @asynccontextmanager
-    async def asking(self, name: str, tenant: str) -> AsyncIterator[tuple[CallTap, asyncio.Event]]:
+    async def asking(
+        self, name: str, tenant: str, body: bytes = b"{}"
+    ) -> AsyncIterator[tuple[CallTap, asyncio.Event]]:
         """A call for as long as the block lasts, and what ends it where the engine never has it."""
         tap, end = (
-            CallTap(Call(name, "/v1/completions", b"{}", "m", tenant=tenant)),
+            CallTap(Call(name, "/v1/completions", body, "m", tenant=tenant)),
             asyncio.Event(),
         )
 
@@ -81,3 +83,14 @@ async def test_a_call_that_leaves_while_it_waits_or_is_made_ready_keeps_nobody_o
         assert desk.ready == ["first"]
     async with desk.asking("next", "a"):
         assert desk.ready == ["first", "next"]
+
+
+async def test_pictures_that_have_to_be_fetched_keep_others_out_but_for_a_moment(
+    desk: _Desk,
+) -> None:
+    picture = b'{"type": "image_url", "image_url": {"url": "https://slow.example/"}}'
+    async with desk.asking("picture", "a", picture), desk.asking("next", "a"):
+        assert desk.ready == ["picture"]
+        async with asyncio.timeout(5):
+            while desk.ready != ["picture", "next"]:
+                await asyncio.sleep(0.01)

@@ -87,6 +87,7 @@ def _tool(schema: Any) -> list[Model]:
         ({"structured_outputs": SimpleNamespace(json=_deep(101))}, "structured_outputs"),
         ({"stop": ["x"] * 65}, "stop"),
         ({"bad_words": ["x"] * 257}, "bad_words"),
+        ({"stop_token_ids": list(range(65))}, "stop_token_ids"),
         ({"repetition_detection": _repeats(65, 2)}, "repetition_detection"),
         ({"repetition_detection": _repeats(1, 65)}, "repetition_detection"),
     ],

@@ -45,26 +45,34 @@ def test_tenants_take_turns_however_many_calls_one_of_them_has_and_so_do_its_cal
     turns.shutdown()
 
 
-def test_a_tenants_first_call_goes_before_what_another_has_brought_in_heaps() -> None:
+def test_a_tenants_first_request_goes_before_what_another_has_brought_in_heaps() -> None:
     line = Line()
     with ExitStack() as rude:
         heap = [rude.enter_context(line.place("rude")) for _ in range(20)]
         assert heap == sorted(set(heap))
+        line.reached(heap[3])
         with line.place("other") as first, line.place("other") as second:
-            assert heap[0] == first < second == heap[1]
-    with line.place("rude") as later, line.place("new") as new:
-        assert later == new == heap[-1]
+            assert heap[3] == first < second == heap[4]
 
 
-def test_one_tenants_calls_keep_their_order_while_older_ones_end() -> None:
+def test_what_ends_before_the_engine_gets_to_it_moves_nobody_back() -> None:
     line = Line()
-    places, calls = list[int](), list[ExitStack]()
-    for _ in range(100):
-        calls.append(ExitStack())
-        places.append(calls[-1].enter_context(line.place("")))
-        if len(calls) > 5:
-            calls.pop(0).close()
-    assert places == sorted(places)
+    with ExitStack() as rude:
+        heap = [rude.enter_context(line.place("rude")) for _ in range(20)]
+        with line.place("rude") as refused:
+            assert refused > heap[-1]
+        with line.place("other") as first:
+            assert first == heap[0]
+
+
+def test_a_tenant_with_nothing_under_way_begins_anew_and_one_with_something_goes_on() -> None:
+    line = Line()
+    with line.place("gone"), line.place("gone"):
+        pass
+    with line.place("here") as older:
+        line.reached(older)
+        with line.place("gone") as anew, line.place("here") as next_one:
+            assert (anew, next_one) == (older, older + 1)
 
 
 def test_a_piece_that_breaks_says_so_and_the_next_one_runs() -> None:

@@ -162,27 +162,29 @@ class LocalGateway:
         if verdict is Verdict.READY:
             if self._is_alone() or needs.signs.of(gateway_id).has_routes:
                 self.ready.set()
-            await needs.show(self.command, state=GatewayState.READY, last_error="")
+            mute = self._why_mute()
+            await needs.show(self.command, state=GatewayState.READY, last_error=mute)
         else:
             await needs.show(self.command, state=SHOWN_AS[verdict])
         if self.drains and not self._asked_to_drain:
             self.leaves.set()
-        self._tell_mute()
         return verdict
 
-    def _tell_mute(self) -> None:
-        """Says once what to do about a gateway that this head never hears from."""
+    def _why_mute(self) -> str:
+        """What to do about a gateway that this head never hears from, also in the log once; empty:
+        it is heard."""
         needs, gateway_id = self._needs, self.command.id
-        if self._told_mute:
-            return
-        if is_mute(needs.signs.of(gateway_id), needs.clock.monotonic(), needs.patience):
-            self._told_mute = True
-            log.error(
-                "gateway runs, but does not report to this head and gets no routes from it: it may"
-                " have been started with another cluster token; `penstock replace %s` starts one"
-                " with today's, and cuts no stream",
-                gateway_id,
-            )
+        if not is_mute(needs.signs.of(gateway_id), needs.clock.monotonic(), needs.patience):
+            return ""
+        text = (
+            "reports nothing to this head and gets no routes from it; "
+            f"`penstock replace {gateway_id}` starts one with today's cluster token, and cuts no "
+            "stream"
+        )
+        if not self._told_mute:
+            log.error("gateway %s", text)
+        self._told_mute = True
+        return text
 
     async def _probe(self) -> None:
         """Takes note of what a probe says. Of two that share their ports, an answer says that one

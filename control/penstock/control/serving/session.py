@@ -30,10 +30,10 @@ from penstock.control.errors import (
 )
 from penstock.control.serving import panel
 from penstock.control.serving.children import Child
-from penstock.control.serving.events import Picture, happened
 from penstock.control.serving.options import LABELS, Adapter, ServeOptions
 from penstock.control.serving.progress import failure, loading_phase, newest_step
 from penstock.control.serving.spec_changes import differences, served, serving_as
+from penstock.control.serving.watching import Watch
 from penstock.control.state.trial import Question, proof_for
 
 POLL_EVERY = timedelta(milliseconds=100)
@@ -245,14 +245,10 @@ class Session:
             await self._until(self._answers, "asking for a first answer", ANSWER_DEADLINE)
 
     async def _watch(self) -> None:
-        picture = await self._look()
+        watch = Watch(self._admin, self._shown.event)
         while True:
+            await watch.look()
             await asyncio.sleep(WATCH_EVERY.total_seconds())
-            now = await self._look()
-            if picture is not None and now is not None:
-                for line in happened(picture, now):
-                    self._shown.event(line)
-            picture = now or picture
 
     # ---- conditions
 
@@ -346,16 +342,6 @@ class Session:
         gone = ("draining", "stopped", "lost")
         name = self._options.name
         return [each for each in replicas if each.deployment == name and each.state not in gone]
-
-    async def _look(self) -> Picture | None:
-        try:
-            return Picture(
-                await self._admin.replicas(),
-                await self._admin.nodes(),
-                await self._admin.gateways(),
-            )
-        except Unavailable:
-            return None
 
     def _newest_step(self, replicas: list[ReplicaModel]) -> str:
         loading = [each for each in replicas if each.log_path and each.state != "ready"]

@@ -132,6 +132,9 @@ def _of_gateways(view: ClusterView) -> Iterator[Problem]:
             said = f": {shortened(gateway.last_error)}" if gateway.last_error else ""
             text = f"is {gateway.state}{said}"
             yield Problem(ProblemKind.GATEWAY, f"gateway {gateway.id}", text)
+        elif gateway.state is GatewayState.READY and gateway.last_error:
+            text = shortened(gateway.last_error)
+            yield Problem(ProblemKind.GATEWAY, f"gateway {gateway.id}", text)
 
 
 def _of_deployment(view: ClusterView, deployment: Deployment) -> Iterator[Problem]:

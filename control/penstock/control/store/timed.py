@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
-from typing import Protocol
+from collections.abc import Awaitable, Mapping, Sequence
+from datetime import date, datetime
+from typing import Protocol, TypeVar
 
 from penstock.control.errors import StoreUnavailable
-from penstock.control.store.store import Author, Change, Contents, DocumentStore
+from penstock.control.state.spend import SpendRow
+from penstock.control.state.usage import Counts, Holder, Reading, UsageRow
+from penstock.control.store.store import Author, Change, Contents, Store
 from penstock.control.supervision.clock import Clock
+
+T = TypeVar("T")
 
 
 class WriteObserver(Protocol):
@@ -21,7 +25,7 @@ class WriteObserver(Protocol):
 class TimedStore:
     """Another store, with somebody who is told of its transactions."""
 
-    def __init__(self, store: DocumentStore, clock: Clock, observer: WriteObserver) -> None:
+    def __init__(self, store: Store, clock: Clock, observer: WriteObserver) -> None:
         self._store = store
         self._clock = clock
         self._observer = observer
@@ -38,13 +42,32 @@ class TimedStore:
 
     async def apply(self, changes: Sequence[Change], author: Author, at: datetime) -> int:
         """As the store does."""
+        return await self._timed(self._store.apply(changes, author, at))
+
+    async def record(self, readings: Sequence[Reading]) -> None:
+        """As the store does."""
+        await self._timed(self._store.record(readings))
+
+    async def usage(self, first: date, last: date, tenant: str | None = None) -> list[UsageRow]:
+        """As the store does."""
+        return await self._store.usage(first, last, tenant)
+
+    async def spent(self, first: date, last: date, deployment: str | None = None) -> list[SpendRow]:
+        """As the store does."""
+        return await self._store.spent(first, last, deployment)
+
+    async def sums_of(self, day: date) -> Mapping[Holder, Counts]:
+        """As the store does."""
+        return await self._store.sums_of(day)
+
+    async def _timed(self, writing: Awaitable[T]) -> T:
         began, failed = self._clock.monotonic(), True
         try:
-            version = await self._store.apply(changes, author, at)
+            result = await writing
             failed, self._failing = False, ""
         except StoreUnavailable as error:
             self._failing = str(error)
             raise
         finally:
             self._observer.written(self._clock.monotonic() - began, failed=failed)
-        return version
+        return result

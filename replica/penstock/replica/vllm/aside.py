@@ -17,13 +17,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager
 from contextvars import copy_context
 from functools import partial
-from typing import TypeVar
+from typing import Final, TypeVar
 from weakref import WeakValueDictionary
 
 from penstock.replica.vllm.tap import CURRENT, CallTap, owner
 from penstock.replica.vllm.turns import Turns
 
 T = TypeVar("T")
+
+_MEDIA: Final = (b"image", b"audio", b"video")
+_MEDIA_S: Final = 0.25
 
 
 class Aside:
@@ -42,12 +45,15 @@ class Aside:
     @asynccontextmanager
     async def made_ready(self, tap: CallTap) -> AsyncIterator[None]:
         """Waits until no other large call of the tenant is being made ready. This one then is,
-        until the engine has it or the block ends."""
+        until the engine has it or the block ends; one that may bring pictures or sounds for a
+        quarter of a second, since they may have to be fetched."""
         lock = self._locks.setdefault(tap.call.tenant, asyncio.Lock())
         await lock.acquire()
         with ExitStack() as ready:
             ready.callback(lock.release)
             tap.when_aboard = ready.close
+            if any(kind in tap.call.body for kind in _MEDIA):
+                asyncio.get_running_loop().call_later(_MEDIA_S, ready.close)
             yield
 
     async def run(self, work: Callable[..., T], *args: object) -> T:

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final
 from uuid import uuid4
 
@@ -27,6 +28,7 @@ from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 from penstock.replica.engine import Death, EngineError
 from penstock.replica.vllm import budgets, errors, exceptions
 from penstock.replica.vllm.tap import CURRENT, CallTap
+from penstock.replica.vllm.turns import Line
 
 _STEPS_AHEAD: Final = 4
 """Steps of the engine that one call's texts may fill while others of its texts wait."""
@@ -34,8 +36,15 @@ _STEPS_AHEAD: Final = 4
 _AT_ONCE: Final = 16
 """Texts of one call that enter the engine in one turn of the loop, at some 0.2 ms each."""
 
+_PLACE_BITS: Final = 32
+
 Saw = Callable[[Any], None]
 """What a tap does with an output of one request."""
+
+Outputs = AsyncGenerator[Any, None]
+
+Ask = Callable[..., Outputs]
+"""Asks the engine, given a priority."""
 
 
 class TappedLLM(AsyncLLM):  # type: ignore[misc]
@@ -46,6 +55,11 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
 
     fault: BaseException | None = None
     """What ended the taking of the engine's outputs, where it was not the engine's death."""
+
+    @cached_property
+    def lines(self) -> defaultdict[int, Line]:
+        """Whose turn it is in the engine's queue, by priority."""
+        return defaultdict(Line)
 
     def _run_output_handler(self) -> None:
         if self.output_handler is None:
@@ -73,40 +87,48 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
         processor.add_request = seen
 
     def generate(
-        self, prompt: Any, sampling_params: Any, request_id: str, **more: Any
-    ) -> AsyncGenerator[Any, None]:
+        self,
+        prompt: Any,
+        sampling_params: Any,
+        request_id: str,
+        *,
+        priority: int = 0,
+        **more: Any,
+    ) -> Outputs:
         tap = CURRENT.get()
         if tap is not None:
             _keep_to_budget(tap, prompt, sampling_params)
-        outputs: AsyncGenerator[Any, None] = super().generate(
-            prompt, sampling_params, request_id, **more
-        )
+        ask = partial(super().generate, prompt, sampling_params, request_id, **more)
         if tap is None:
+            outputs: Outputs = ask(priority=_ranked(priority))
             return outputs
         constrained = sampling_params.structured_outputs is not None
         first = tap.begin(sampling_params.n, constrained=constrained)
-        tapped = self._tapped(tap, request_id, outputs, partial(tap.saw, first))
+        tapped = self._tapped(tap, request_id, ask, priority, partial(tap.saw, first))
         turns = first // _AT_ONCE
         return tap.opened(self._later(turns, tapped) if turns else tapped)
 
     def encode(
-        self, prompt: Any, pooling_params: Any, request_id: str, **more: Any
-    ) -> AsyncGenerator[Any, None]:
-        outputs: AsyncGenerator[Any, None] = super().encode(
-            prompt, pooling_params, request_id, **more
-        )
+        self,
+        prompt: Any,
+        pooling_params: Any,
+        request_id: str,
+        *,
+        priority: int = 0,
+        **more: Any,
+    ) -> Outputs:
+        ask = partial(super().encode, prompt, pooling_params, request_id, **more)
         tap = CURRENT.get()
         if tap is None:
+            outputs: Outputs = ask(priority=_ranked(priority))
             return outputs
         room = tap.room(_STEPS_AHEAD * self.vllm_config.scheduler_config.max_num_batched_tokens)
         taken = room.taken(len(prompt.get("prompt_token_ids") or ()))
         saw = partial(tap.saw_pooled, tap.begin(1))
-        tapped = self._tapped(tap, request_id, outputs, saw)
+        tapped = self._tapped(tap, request_id, ask, priority, saw)
         return tap.opened(self._in_turn(taken, tapped))
 
-    async def _later(
-        self, turns: int, outputs: AsyncGenerator[Any, None]
-    ) -> AsyncGenerator[Any, None]:
+    async def _later(self, turns: int, outputs: Outputs) -> Outputs:
         """The outputs, asked for after so many turns of the loop."""
         async with contextlib.aclosing(outputs):
             for _ in range(turns):
@@ -114,36 +136,39 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
             async for output in outputs:
                 yield output
 
-    async def _in_turn(
-        self, taken: AbstractAsyncContextManager[None], outputs: AsyncGenerator[Any, None]
-    ) -> AsyncGenerator[Any, None]:
+    async def _in_turn(self, taken: AbstractAsyncContextManager[None], outputs: Outputs) -> Outputs:
         """The outputs, once the call has room in the engine for one more of its texts."""
         async with taken, contextlib.aclosing(outputs):
             async for output in outputs:
                 yield output
 
     async def _tapped(
-        self, tap: CallTap, request_id: str, outputs: AsyncGenerator[Any, None], saw: Saw
-    ) -> AsyncGenerator[Any, None]:
-        async with contextlib.aclosing(outputs):
-            try:
-                async for output in outputs:
-                    saw(output)
-                    yield output
-            except EngineDeadError:
-                tap.lost = errors.engine_dead(self.death(), aboard=tap.aboard())
-                raise
-            except EngineGenerateError as error:
-                if self.fault is not None:
-                    # No answer comes any more, and any request aboard may be what did it.
-                    tap.lost = errors.engine_dead(self.death(), aboard=tap.aboard())
+        self, tap: CallTap, request_id: str, ask: Ask, priority: int, saw: Saw
+    ) -> Outputs:
+        """The outputs of a request that stands in the engine's queue where its tenant's turn is."""
+        line = self.lines[priority]
+        with line.place(tap.call.tenant) as place:
+            rank = _ranked(priority, place)
+            async with contextlib.aclosing(ask(priority=rank)) as outputs:
+                try:
+                    async for output in outputs:
+                        line.reached(place)
+                        saw(output)
+                        yield output
+                except (EngineDeadError, EngineGenerateError) as error:
+                    await self._lose(tap, request_id, error)
                     raise
-                cause = error.__cause__ or error
-                body, begun = tap.call.body, tap.head_known()
-                tap.lost = exceptions.not_generated(cause, body, begun=begun)
-                # vLLM keeps the state of a request that could not be handed to its engine.
-                await self.abort(request_id)
-                raise
+
+    async def _lose(self, tap: CallTap, request_id: str, error: Exception) -> None:
+        """Notes what the loss of a request means for its call."""
+        if isinstance(error, EngineDeadError) or self.fault is not None:
+            # After a fault no answer comes any more, and any request aboard may be what did it.
+            tap.lost = errors.engine_dead(self.death(), aboard=tap.aboard())
+            return
+        cause = error.__cause__ or error
+        tap.lost = exceptions.not_generated(cause, tap.call.body, begun=tap.head_known())
+        # vLLM keeps the state of a request that could not be handed to its engine.
+        await self.abort(request_id)
 
     def end_calls(self) -> None:
         """Tells calls that still wait that the engine is dead. In their loop, after `shutdown`,
@@ -154,6 +179,12 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
         # Whoever made the engine shuts it down; AsyncLLM's own __del__ does so once more, at a
         # time when the interpreter may be half gone.
         pass
+
+
+def _ranked(priority: int, place: int = 0) -> int:
+    """One number for the engine's queue, which knows no tenants: of like priorities the place says
+    who goes first."""
+    return (priority << _PLACE_BITS) + place
 
 
 def _keep_to_budget(tap: CallTap, prompt: Any, sampling_params: Any) -> None:

@@ -39,8 +39,14 @@ second."""
 
 _HUGE: Final = 1 << 40
 
-MOST_ITEMS: Final[Mapping[str, int]] = {"stop": 64, "stop_sequences": 64, "bad_words": 256}
-"""Entries of lists that are looked through for each token."""
+MOST_ITEMS: Final[Mapping[str, int]] = {
+    "stop": 64,
+    "stop_sequences": 64,
+    "stop_token_ids": 64,
+    "bad_words": 256,
+}
+"""Entries of lists that are looked through for each token. Where every token of a vocabulary is one
+that stops, xgrammar writes beyond its memory, and the engine dies."""
 
 MOST_REPEATED: Final = 64
 """Tokens of a pattern that the engine looks for after each token, and how often it is repeated:

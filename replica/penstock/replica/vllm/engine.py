@@ -41,13 +41,11 @@ from penstock.replica.vllm.aside import Aside
 from penstock.replica.vllm.endpoints import ENDPOINTS
 from penstock.replica.vllm.launch import Launched, Launcher, Order
 from penstock.replica.vllm.preload import ForkedEngine
-from penstock.replica.vllm.turns import Line
 
 log = logging.getLogger(__name__)
 
 _DEATH_POLL_S: Final = 0.05
 _USUAL_RANK: Final = 16
-_PLACE_BITS: Final = 32
 # What models do that pool, the commonest first; vLLM's names of it.
 _POOLING: Final = ("embed", "classify", "token_embed", "token_classify")
 
@@ -90,7 +88,6 @@ class VllmEngine:
         self._engine_args = engine_args
         self._allow_model_code = allow_model_code
         self._forked = forked
-        self._line = Line()
         self._launcher: Launcher | None = None
         self._up: _Up | None = None
         self._stopping = False
@@ -127,13 +124,11 @@ class VllmEngine:
     async def answer(self, call: Call, sink: Sink) -> None:
         """Writes the answer into the sink; see the Protocol."""
         if refusal := self._refusal(call) or await elements.refusal(call.body):
-            return sink.fail(refusal)
-        with self._line.place(call.tenant) as place:
-            call = replace(call, priority=_in_line(call.priority, place))
-            if call.adapter:
-                await self._answer_with_adapter(call, sink)
-            else:
-                await answer(self._running().app, call, sink)
+            sink.fail(refusal)
+        elif call.adapter:
+            await self._answer_with_adapter(call, sink)
+        else:
+            await answer(self._running().app, call, sink)
 
     def load(self) -> LoadFigures:
         """The newest figures; zeros before the engine is up."""
@@ -174,7 +169,7 @@ class VllmEngine:
         self._raise_if_dead()
         if not up.pooling:
             raise EngineError(f"model {self._model} generates, it does not pool")
-        return await pooled(up.launched.llm, text, up.pooling, priority=_in_line(priority))
+        return await pooled(up.launched.llm, text, up.pooling, priority=priority)
 
     async def reach(self) -> None:
         """It answers on this machine."""
@@ -358,12 +353,6 @@ class VllmEngine:
         if self._launcher is None:
             raise EngineError("the engine is not started")
         return self._launcher
-
-
-def _in_line(priority: int, place: int = 0) -> int:
-    """One number for the engine's queue, which knows no tenants: of like priorities the place says
-    who goes first."""
-    return (priority << _PLACE_BITS) + place
 
 
 __all__ = ["VllmEngine"]

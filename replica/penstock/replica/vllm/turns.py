@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import asynccontextmanager, contextmanager
@@ -121,25 +121,33 @@ def _first(waiting: dict[Hashable, T]) -> tuple[Hashable, T]:
 
 
 class Line:
-    """Places of calls before the engine, the lowest first: tenants take turns, and each one's calls
-    keep their order. A tenant without a call under way begins where the line is now, before what
-    others have brought in heaps. One loop."""
+    """Places of requests before the engine, the lowest first: tenants take turns, and each one's
+    requests keep their order. A tenant with none under way begins where the engine is by now,
+    before what others have brought in heaps (start-time fair queueing: Goyal, Vin, Cheng 1996).
+    One loop.
+    """
 
     def __init__(self) -> None:
         self._now = 0
         self._last: dict[Hashable, int] = {}
+        self._under_way = Counter[Hashable]()
 
     @contextmanager
     def place(self, tenant: Hashable) -> Iterator[int]:
-        """The place of a call that is under way for as long as the block lasts."""
+        """The place of a request that is under way for as long as the block lasts."""
         place = max(self._now, self._last.get(tenant, -1) + 1)
         self._last[tenant] = place
+        self._under_way[tenant] += 1
         try:
             yield place
         finally:
-            self._now = max(self._now, place)
-            if self._last.get(tenant) == place:
-                del self._last[tenant]
+            self._under_way[tenant] -= 1
+            if not self._under_way[tenant]:
+                del self._under_way[tenant], self._last[tenant]
+
+    def reached(self, place: int) -> None:
+        """The engine works on the request of this place."""
+        self._now = max(self._now, place)
 
 
 class Room:
