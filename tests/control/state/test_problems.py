@@ -92,6 +92,15 @@ def test_a_deployment_that_does_not_serve_is_told_in_one_line() -> None:
     assert len(shortened(said.last_error)) == 200
 
 
+def test_a_deployment_whose_replica_ends_and_starts_again_and_again_is_told() -> None:
+    begins = replica("a", ReplicaState.STARTING)
+    assert found(GOOD.with_replica(begins)) == ()
+    said = replace(begins.status, last_error="did not become ready within 60 s")
+    problem = one(GOOD.with_replica(replace(begins, crashes=2, status=said)))
+    assert problem.kind is ProblemKind.DEPLOYMENT_FAILED
+    assert "starts again, it has ended 2 times by now: did not become ready" in problem.text
+
+
 def test_an_update_that_fails_beside_what_serves_is_told() -> None:
     view = GOOD.with_replica(replica("old", digest="old")).with_replica(
         replica("a", ReplicaState.FAILED)

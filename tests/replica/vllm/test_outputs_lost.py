@@ -72,7 +72,7 @@ async def test_requests_aboard_are_told_that_the_engine_died_and_of_what() -> No
     tap = CallTap(call(b""))
     tap.entered(SimpleNamespace())
     with pytest.raises(EngineGenerateError):
-        async for _ in llm._tapped(tap, "r", outputs(), lambda output: None):
+        async for _ in llm._tapped(tap, "r", lambda priority: outputs(), 0, print):
             pass
     assert tap.lost is not None
     assert (tap.lost.code, tap.lost.retryable) == ("engine_killed", False)

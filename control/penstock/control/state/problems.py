@@ -151,6 +151,18 @@ def _of_deployment(view: ClusterView, deployment: Deployment) -> Iterator[Proble
     elif status.ready and (failing or deployment.trouble):
         text = f"serves as before, an update or another replica fails: {text}"
         yield Problem(ProblemKind.UPDATE_FAILED, name, text)
+    elif not status.ready and (ended := _ended(view, deployment)):
+        yield Problem(ProblemKind.DEPLOYMENT_FAILED, name, f"does not serve: {ended}")
+
+
+def _ended(view: ClusterView, deployment: Deployment) -> str:
+    """What is known of its replicas that start once more; empty: none does."""
+    again = [r for r in view.replicas_for(deployment) if r.crashes and is_current(deployment, r)]
+    if not again:
+        return ""
+    last = max(again, key=lambda r: r.crashes)
+    why = shortened(last.status.last_error or f"exit code {last.status.exit_code}")
+    return f"{last.id} starts again, it has ended {last.crashes} times by now: {why}"
 
 
 __all__ = ["HeadHealth", "Problem", "ProblemKind", "is_unheard", "problems", "shortened"]
