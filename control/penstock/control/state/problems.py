@@ -162,7 +162,8 @@ def _ended(view: ClusterView, deployment: Deployment) -> str:
         return ""
     last = max(again, key=lambda r: r.crashes)
     why = shortened(last.status.last_error or f"exit code {last.status.exit_code}")
-    return f"{last.id} starts again, it has ended {last.crashes} times by now: {why}"
+    times = "once" if last.crashes == 1 else f"{last.crashes} times"
+    return f"{last.id} starts again, it has ended {times} by now: {why}"
 
 
 __all__ = ["HeadHealth", "Problem", "ProblemKind", "is_unheard", "problems", "shortened"]
