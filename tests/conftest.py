@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -45,6 +46,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [item for item in items if item.get_closest_marker("long")]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if not item.get_closest_marker("long")]
+
+
+def pytest_runtest_setup() -> None:
+    """Each test begins with the root logger's own level, whatever was imported or tested before it:
+    a library that vLLM's server imports sets it to ERROR, and warnings are then seen by nobody.
+    """
+    logging.getLogger().setLevel(logging.WARNING)
 
 
 def pytest_collection_finish() -> None:
