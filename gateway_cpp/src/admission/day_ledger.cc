@@ -12,6 +12,9 @@ using std::chrono::milliseconds;
 
 // What requests under way have reserved may come back as soon as one of them ends.
 constexpr std::chrono::seconds kUnderWay{1};
+// An answer without a limit of its own may have this part of what is left: many find room side by
+// side, and the limit cuts none short before the day is nearly over.
+constexpr std::uint64_t kParts = 64;
 
 std::uint64_t less_or_none(std::uint64_t from, std::uint64_t what) {
   return from - std::min(from, what);
@@ -56,7 +59,32 @@ std::optional<Refusal> refuses_by(const DayHolder& of, const Line& line, base::W
   return std::nullopt;
 }
 
+// The longest answer that fits; 0: none does.
+std::uint64_t longest(const DayAsk& ask, const DayAmount& limits, const DayAmount& taken) {
+  const DayAmount left = limits.less(taken);
+  const auto fits = [&](std::uint64_t answer) {
+    const DayAmount cost = ask.with(answer);
+    return (limits.tokens == 0 || cost.tokens <= left.tokens) &&
+           (limits.nanousd == 0 || cost.nanousd <= left.nanousd);
+  };
+  std::uint64_t low = 0;
+  std::uint64_t high = ask.most;
+  while (low < high) {
+    const std::uint64_t middle = high - (high - low) / 2;
+    if (fits(middle)) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return low;
+}
+
 }  // namespace
+
+DayAmount DayAsk::with(std::uint64_t answer) const {
+  return DayAmount{prompt + answer, prices.nanousd(prompt, 0, answer)}.less(held);
+}
 
 DayAmount& DayAmount::operator+=(const DayAmount& more) {
   tokens += more.tokens;
@@ -148,6 +176,19 @@ std::variant<DayReservation, Refusal> DayLedger::reserve(const DayHolder& of,
   if (auto no = refuses(of, limits, estimate, now)) return *std::move(no);
   holdings_[of].reserved += estimate;
   return DayReservation(*this, of, estimate);
+}
+
+std::uint64_t DayLedger::answer_within(const DayHolder& of, const DayAmount& limits,
+                                       const DayAsk& ask, base::WallTime now) const {
+  if (ask.is_fixed) return ask.most;
+  const std::lock_guard lock(mutex_);
+  const DayAmount used = now < ends_at_ ? used_by(of) : DayAmount{};
+  DayAmount taken = used;
+  taken += reserved_by(of);
+  const std::uint64_t free = longest(ask, limits, taken);
+  const std::uint64_t wanted = std::clamp(free / kParts, ask.least, ask.most);
+  if (wanted <= free) return wanted;
+  return std::clamp<std::uint64_t>(longest(ask, limits, used), 1, wanted);
 }
 
 bool DayLedger::has_room(const DayHolder& of, const DayAmount& limits, const DayAmount& estimate,

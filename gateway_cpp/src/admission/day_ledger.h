@@ -23,6 +23,7 @@
 #include "admission/decision.h"
 #include "admission/usage_counts.h"
 #include "base/clock.h"
+#include "routing/prices.h"
 
 namespace penstock::admission {
 
@@ -35,6 +36,20 @@ struct DayAmount {
   DayAmount& operator+=(const DayAmount& more);
   // Nothing, where it would be less.
   DayAmount less(const DayAmount& other) const;
+};
+
+// What a request may take of limits of a day: its prompt, and answers that together have from
+// `least` to `most` tokens.
+struct DayAsk {
+  std::uint64_t prompt = 0;  // tokens, as estimated
+  std::uint64_t least = 0;
+  std::uint64_t most = 0;
+  bool is_fixed = false;  // its answers are not cut: they may have `most`, or it is refused
+  routing::Prices prices = {};
+  DayAmount held = {};  // of it, what the request has reserved before and not spent
+
+  // What it takes besides what it holds, with so many tokens of answers.
+  DayAmount with(std::uint64_t answer) const;
 };
 
 // As a number of US dollars, to the billionth, without the zeros at its end.
@@ -135,6 +150,11 @@ class DayLedger {
   // at least one.
   std::variant<DayReservation, Refusal> reserve(const DayHolder& of, const DayAmount& limits,
                                                 const DayAmount& estimate, base::WallTime now);
+  // How many tokens a request's answers may have together, to be reserved with its prompt: a small
+  // part of what is left, or `least` where that is more. Where `least` is more than is left and
+  // nothing is reserved, all that is left.
+  std::uint64_t answer_within(const DayHolder& of, const DayAmount& limits, const DayAsk& ask,
+                              base::WallTime now) const;
   // Whether so much could be reserved now.
   bool has_room(const DayHolder& of, const DayAmount& limits, const DayAmount& estimate,
                 base::WallTime now) const;

@@ -12,6 +12,8 @@ constexpr double kShortMemory = 32;
 // A pace looks back over the places at least twice, or the short ones of those that began together
 // would make it seem too fast before the long ones end.
 constexpr double kRounds = 2;
+// Where runs have become others, a pace looks back over this part of that.
+constexpr double kChanged = 1.0 / 8;
 constexpr double kMostSeconds = 3600;
 // Before anything was learnt: an answer of 256 tokens, 20 of them a second, where one that is
 // generated is work of 4. Most engines are faster: who is told to come back then is let in.
@@ -67,6 +69,7 @@ WaitModel::Run WaitModel::started(std::uint64_t work, base::SteadyTime now) {
 void WaitModel::ended(Run run, base::SteadyTime now, bool counts) {
   pass(now);
   if (counts) learn(runs_[run], now);
+  ends_[freed_++ % kLately] = beside_;
   runs_[run].work = 0;
   free_.push_back(run);
   --running_;
@@ -85,13 +88,29 @@ void WaitModel::learn(const Running& run, base::SteadyTime now) {
   const double running = std::max(1.0, (beside_ - run.beside) / seconds);
   const double known = learnt_pace(running);
   if (known > 0) move_towards(surprise_, off_by(seconds, work / known), kShortMemory);
-  learn_pace(running, work, seconds);
+  const double memory = std::max(kMemory, kRounds * running);
+  learn_pace(running, work, seconds, differs(known) ? memory * kChanged : memory);
   ++ended_;
 }
 
-void WaitModel::learn_pace(double running, double work, double seconds) {
+// How long requests lately took, in seconds, by Little's law: what ran, over how many ended; 0: too
+// few have ended.
+double WaitModel::lately() const {
+  if (freed_ < kLately) return 0;
+  return (beside_ - ends_[freed_ % kLately]) / kLately;
+}
+
+// Whether they took less than half of what the pace gives, or more than twice that.
+bool WaitModel::differs(double pace) const {
+  const double seconds = lately();
+  if (seconds <= 0 || pace <= 0) return false;
+  const double given = mean_work() / pace;
+  return seconds < given / 2 || seconds > given * 2;
+}
+
+void WaitModel::learn_pace(double running, double work, double seconds, double memory) {
   const double step = std::min<double>(std::log2(running), kSteps - 1.5);
-  const double forgotten = 1 / std::max(kMemory, kRounds * running);
+  const double forgotten = 1 / memory;
   const auto lower = static_cast<std::size_t>(step);
   for (const std::size_t i : {lower, lower + 1}) {
     const double share = 1 - std::abs(step - static_cast<double>(i));

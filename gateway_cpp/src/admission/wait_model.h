@@ -4,8 +4,9 @@
 // A place is taken to run at a pace (work a second) that depends on how many run beside it, as an
 // engine's step takes longer for a larger batch. The pace is learnt from each run that ends, for
 // the mean number that ran while it did, in steps of doubling with interpolation between them: so
-// what a quiet hour showed says nothing of a full engine. Pace and work give the time that a
-// request takes (D). The newcomer, with `ahead` requests before it, is then told a mean of two
+// what a quiet hour showed says nothing of a full engine. Where places lately came free at quite
+// another rate than that gives, the old runs are forgotten sooner: one long run weighs as much as
+// many short ones. Pace and work give the time that a request takes (D). The newcomer, with `ahead` requests before it, is then told a mean of two
 // answers:
 //
 //   by rate:   places come free evenly, one each D / places, and it has the one after `ahead`.
@@ -68,6 +69,7 @@ class WaitModel {
   using Seconds = std::chrono::duration<double>;
   static constexpr std::size_t kSure = 16;    // runs
   static constexpr std::size_t kSteps = 20;   // doublings of running ones: to half a million
+  static constexpr std::size_t kLately = 16;  // ends
   static constexpr std::size_t kSample = 64;  // of the running ones, that the clock looks at
   using Ends = std::array<double, kSample>;   // seconds from now
 
@@ -92,7 +94,9 @@ class WaitModel {
   void pass(base::SteadyTime now);
   Queue queue_of(std::uint64_t work_before, std::size_t places, base::SteadyTime now) const;
   void learn(const Running& run, base::SteadyTime now);
-  void learn_pace(double running, double work, double seconds);
+  void learn_pace(double running, double work, double seconds, double memory);
+  double lately() const;
+  bool differs(double pace) const;
   double learnt_pace(double running) const;  // of one place; 0: not known
   double pace(double running, base::SteadyTime now) const;
   double oldest(base::SteadyTime now) const;
@@ -108,6 +112,8 @@ class WaitModel {
   double beside_ = 0;      // running_ summed up over time, in seconds
   base::SteadyTime at_{};  // up to when
   std::size_t ended_ = 0;  // of which something was learnt
+  std::array<double, kLately> ends_{};  // beside_ at the last ones, in a ring
+  std::size_t freed_ = 0;               // ends of any kind
   std::array<Pace, kSteps> paces_{};
   double work_ = 0;  // of those that started, the newest counting most
   double starts_ = 0;

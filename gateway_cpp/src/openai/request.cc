@@ -277,9 +277,18 @@ class Reader {
     const bool is_array = type == json_type::array;
     if (is_array && endpoint_.prompt == Prompt::kMessages) return read_messages(value);
     has_prompt_ = endpoint_.prompt == Prompt::kText && (is_array || type == json_type::string);
-    if (has_prompt_) return pass_over(value);
+    if (has_prompt_) return read_texts(value);
     error_ = wrong_type(endpoint_.prompt_field, wanted_prompt());
     return simdjson::SUCCESS;
+  }
+
+  // Where an answer has choices, each text, and each list of tokens, is a prompt of its own.
+  error_code read_texts(ondemand::value& value) {
+    const std::size_t before = walker_.elements.messages;
+    const auto error = pass_over(value);
+    const std::size_t texts = walker_.elements.messages - before;
+    request_.prompts = endpoint_.choices.empty() ? 1 : std::max<std::uint64_t>(texts, 1);
+    return error;
   }
 
   error_code read_messages(ondemand::value& value) {

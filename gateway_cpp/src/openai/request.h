@@ -23,6 +23,7 @@ struct Request {
   Delivery delivery = Delivery::kUnary;
   std::optional<std::uint64_t> max_tokens;  // of the endpoint's limits
   std::uint64_t choices = 1;                // "n", where the endpoint has it
+  std::uint64_t prompts = 1;                // each of which is answered with so many choices
   std::string user;                         // the caller's own name for its user; empty: none
   std::string session;                      // "session_id", where it is a text
   bool include_usage = false;               // stream_options.include_usage
@@ -34,6 +35,8 @@ struct Request {
   bool has_cache_salt = false;
   bool has_kv_transfer_params = false;
   bool has_vllm_xargs = false;
+
+  std::uint64_t answers() const { return choices * prompts; }
 };
 
 // Owns simdjson's buffers, which stay large enough for bodies of a MiB. One for each I/O thread.

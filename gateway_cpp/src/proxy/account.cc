@@ -1,6 +1,7 @@
 #include "proxy/account.h"
 
 #include <algorithm>
+#include <limits>
 #include <variant>
 
 namespace penstock::proxy {
@@ -9,6 +10,13 @@ namespace {
 
 admission::DayHolder holder_of(const routing::DeploymentRoute& deployment) {
   return {.tenant = {}, .key_id = {}, .deployment = deployment.name};
+}
+
+// With an answer of this at most.
+admission::DayAsk within(admission::DayAsk ask, std::optional<std::uint64_t> answer) {
+  ask.most = std::min(ask.most, answer.value_or(ask.most));
+  ask.least = std::min(ask.least, ask.most);
+  return ask;
 }
 
 }  // namespace
@@ -21,7 +29,8 @@ Account::Account(std::shared_ptr<Account> before)
     : clock_(before->clock_),
       book_(before->book_),
       caller_(before->caller_),
-      before_(std::move(before)) {}
+      before_(std::move(before)),
+      of_day_(before_->of_day_) {}
 
 Account::~Account() {
   // In the book first: a report may be made between the two, and has in its rows what it has here.
@@ -46,35 +55,47 @@ Account::~Account() {
   metrics_->cached_tokens.add(counts_.cached_tokens);
 }
 
-std::optional<admission::Refusal> Account::reserve(const admission::DayAmount& estimate,
+std::optional<admission::Refusal> Account::reserve(std::uint64_t tokens,
+                                                   const admission::DayAsk& ask,
                                                    base::SteadyTime now) {
-  auto taken = caller_.meter->reserve(estimate.tokens, now, clock_.wall_now());
+  auto taken = caller_.meter->reserve(tokens, now, clock_.wall_now());
   if (auto* refusal = std::get_if<admission::Refusal>(&taken)) {
     counts_.rejected = 1;
     return std::move(*refusal);
   }
   reservation_ = std::move(std::get<admission::TenantReservation>(taken));
-  auto no = reserve_of_day(estimate);
-  if (!no) reserved_nanousd_ = estimate.nanousd;
+  grant(ask);
+  const admission::DayAmount most = ask.with(of_day_.value_or(ask.least));
+  auto no = reserve_of_day(most);
+  if (!no) reserved_nanousd_ = most.nanousd;
   if (!no) return std::nullopt;
   counts_.rejected = 1;
   reservation_.settle(0, now);
   return no;
 }
 
-std::optional<admission::Refusal> Account::reserve_money(std::uint64_t nanousd) {
-  const std::uint64_t has = unspent();
-  if (!before_ || reserved_nanousd_ > 0 || nanousd <= has) return std::nullopt;
-  auto no = reserve_of_day({.nanousd = nanousd - has});
-  if (!no) reserved_nanousd_ = nanousd - has;
+std::optional<admission::Refusal> Account::reserve_money(admission::DayAsk ask) {
+  if (!before_ || reserved_nanousd_ > 0) return std::nullopt;
+  constexpr std::uint64_t kAll = std::numeric_limits<std::uint64_t>::max();
+  ask.held = {.tokens = kAll, .nanousd = unspent()};
+  ask = within(std::move(ask), of_day_);
+  grant(ask);
+  const admission::DayAmount more = ask.with(of_day_.value_or(ask.least));
+  if (more.nanousd == 0) return std::nullopt;
+  auto no = reserve_of_day(more);
+  if (!no) reserved_nanousd_ = more.nanousd;
   return no;
 }
 
 std::optional<admission::Refusal> Account::reserve_budget(
-    const routing::DeploymentRoute& deployment, const admission::DayAmount& estimate) {
+    const routing::DeploymentRoute& deployment, const admission::DayAsk& ask) {
   const admission::DayAmount budgets = budgets_of(deployment);
   if (!budgets) return std::nullopt;
-  auto outcome = book_.day().reserve(holder_of(deployment), budgets, estimate, clock_.wall_now());
+  const auto holder = holder_of(deployment);
+  const auto now = clock_.wall_now();
+  const admission::DayAsk asked = within(ask, of_day_);
+  of_budget_ = book_.day().answer_within(holder, budgets, asked, now);
+  auto outcome = book_.day().reserve(holder, budgets, asked.with(*of_budget_), now);
   if (auto* no = std::get_if<admission::Refusal>(&outcome)) {
     return admission::beyond_budget(std::move(*no));
   }
@@ -83,9 +104,17 @@ std::optional<admission::Refusal> Account::reserve_budget(
 }
 
 bool Account::has_budget(const routing::DeploymentRoute& deployment,
-                         const admission::DayAmount& estimate) const {
-  return book_.day().has_room(holder_of(deployment), budgets_of(deployment), estimate,
-                              clock_.wall_now());
+                         const admission::DayAsk& ask) const {
+  const auto holder = holder_of(deployment);
+  const auto now = clock_.wall_now();
+  const admission::DayAmount budgets = budgets_of(deployment);
+  const admission::DayAsk asked = within(ask, of_day_);
+  const auto answer = book_.day().answer_within(holder, budgets, asked, now);
+  return book_.day().has_room(holder, budgets, asked.with(answer), now);
+}
+
+std::optional<std::uint64_t> Account::answer() const {
+  return of_budget_ ? of_budget_ : of_day_;
 }
 
 void Account::leave_budget() { of_deployment_.shrink_to(spent()); }
@@ -99,6 +128,18 @@ std::uint64_t Account::unspent() const {
     spent += one->counts_.cost_nanousd;
   }
   return reserved - std::min(reserved, spent);
+}
+
+// Of limits of the day, those of its tenant and those of its key.
+void Account::grant(const admission::DayAsk& ask) {
+  const auto now = clock_.wall_now();
+  const auto grant_by = [&](const std::string& key_id, const admission::DayAmount& limits) {
+    if (!limits) return;
+    const admission::DayHolder holder{caller_.tenant->id, key_id};
+    of_day_ = book_.day().answer_within(holder, limits, within(ask, of_day_), now);
+  };
+  grant_by({}, caller_.tenant->limits.per_day);
+  grant_by(caller_.key_id, caller_.key_per_day);
 }
 
 std::optional<admission::Refusal> Account::reserve_of_day(const admission::DayAmount& estimate) {

@@ -29,20 +29,22 @@ class Account final : public upstream::Payer {
   ~Account() override;
 
   const admission::Caller& caller() const { return caller_; }
-  // Takes what the request is estimated at from the limits of its tenant and its key; why not,
-  // where they are used up.
-  std::optional<admission::Refusal> reserve(const admission::DayAmount& estimate,
+  // Takes `tokens`, which the request is estimated at, from the limits of a minute of its tenant,
+  // and what it may take from those of the day of its tenant and its key; why not, where they are
+  // used up.
+  std::optional<admission::Refusal> reserve(std::uint64_t tokens, const admission::DayAsk& ask,
                                             base::SteadyTime now);
   // Of a request that has reserved with another deployment: what it may cost here besides what is
   // reserved and not spent.
-  std::optional<admission::Refusal> reserve_money(std::uint64_t nanousd);
+  std::optional<admission::Refusal> reserve_money(admission::DayAsk ask);
   // Takes what the request may cost here from the budgets of the deployment, if it has any; why
   // not, where they are used up.
   std::optional<admission::Refusal> reserve_budget(const routing::DeploymentRoute& deployment,
-                                                   const admission::DayAmount& estimate);
+                                                   const admission::DayAsk& ask);
   // Whether it could now.
-  bool has_budget(const routing::DeploymentRoute& deployment,
-                  const admission::DayAmount& estimate) const;
+  bool has_budget(const routing::DeploymentRoute& deployment, const admission::DayAsk& ask) const;
+  // The tokens that its answers may have together, by what is reserved; nothing: any number.
+  std::optional<std::uint64_t> answer() const;
   // It has left the deployment, or is not let in: what it has reserved of budgets and not spent is
   // others'.
   void leave_budget();
@@ -54,6 +56,7 @@ class Account final : public upstream::Payer {
  private:
   std::uint64_t unspent() const;
   admission::DayAmount spent() const { return {counts_.tokens(), counts_.cost_nanousd}; }
+  void grant(const admission::DayAsk& ask);
   std::optional<admission::Refusal> reserve_of_day(const admission::DayAmount& estimate);
   std::optional<admission::Refusal> reserve_of_day(admission::DayReservation& taken,
                                                    const std::string& key_id,
@@ -69,6 +72,8 @@ class Account final : public upstream::Payer {
   admission::DayReservation of_key_;
   admission::DayReservation of_deployment_;  // of budgets
   std::uint64_t reserved_nanousd_ = 0;
+  std::optional<std::uint64_t> of_day_;     // what answer() may be by limits of the day
+  std::optional<std::uint64_t> of_budget_;  // by budgets
   std::string deployment_;  // empty: it went nowhere
   routing::Prices prices_;  // none, where its replicas reckon
   std::string adapter_;

@@ -79,28 +79,44 @@ RequestFlow::Failed RequestFlow::admit_at_door(Exchange& x) {
 void RequestFlow::appraise(Exchange& x) {
   x.body_bytes = x.large ? x.large->bytes.size() : x.ask.body.size();
   const auto appraisal =
-      x.at.dispatcher->appraise(x.body_bytes, x.request.max_tokens, x.request.choices);
+      x.at.dispatcher->appraise(x.body_bytes, x.request.max_tokens, x.request.answers());
   x.wanted.estimate = appraisal.estimate;
   x.least_prompt = appraisal.least_prompt;
 }
 
 RequestFlow::Failed RequestFlow::admit_by_tenant(Exchange& x) {
-  const auto no = x.at.account->reserve(estimated_cost(x), x.at.entered);
+  const auto no = x.at.account->reserve(x.wanted.estimate.tokens(), day_ask(x), x.at.entered);
   return no ? refused(x, *no) : std::nullopt;
 }
 
-admission::DayAmount RequestFlow::estimated_cost(const Exchange& x) {
-  return cost_at(*x.at.route.deployment, x.wanted.estimate);
+admission::DayAsk RequestFlow::day_ask(const Exchange& x) {
+  return day_ask(x, *x.at.route.deployment, x.wanted.estimate);
 }
 
-admission::DayAmount RequestFlow::cost_at(const routing::DeploymentRoute& deployment,
-                                          const admission::TokenEstimate& told) {
-  return {told.tokens(), deployment.prices.nanousd(told.prompt, 0, told.completion)};
+// A limit of a day that is reached is not to be undone as one of a minute is. So what may come is
+// reserved, and not what will: what the client allows its answers; where it says nothing, some times
+// what answers have, and no answer gets more than was reserved for it.
+admission::DayAsk RequestFlow::day_ask(const Exchange& x,
+                                       const routing::DeploymentRoute& deployment,
+                                       const admission::TokenEstimate& told) {
+  constexpr std::uint64_t kTimes = 4;
+  constexpr std::uint64_t kUnknownLength = 32'768;
+  admission::DayAsk ask{.prompt = told.prompt, .prices = deployment.prices};
+  ask.least = ask.most = told.completion;
+  ask.is_fixed = x.request.max_tokens || x.ask.endpoint->limits[0].empty();
+  if (x.request.max_tokens) ask.least = ask.most = told.asked;
+  if (ask.is_fixed) return ask;
+  const auto longest =
+      deployment.max_model_len != 0 ? std::uint64_t{deployment.max_model_len} : kUnknownLength;
+  const std::uint64_t limit = deployment.limits.max_completion_tokens;
+  ask.most = told.choices * (limit != 0 ? std::min(limit, longest) : longest);
+  ask.least = std::min(ask.most, kTimes * told.completion);
+  return ask;
 }
 
 RequestFlow::Failed RequestFlow::admit_to_deployment(Exchange& x) {
   const routing::DeploymentRoute& route = *x.at.route.deployment;
-  if (const auto no = x.at.account->reserve_budget(route, estimated_cost(x)))
+  if (const auto no = x.at.account->reserve_budget(route, day_ask(x)))
     return refused(x, *no);
   const admission::DeploymentAsk asked{
       .deployment = route.name,

@@ -122,8 +122,8 @@ bool RequestFlow::has_budget(const Exchange& x, const Elsewhere& there) {
   const routing::DeploymentRoute& route = *there.route.deployment;
   if (!budgets_of(route)) return true;
   const auto told =
-      there.dispatcher->appraise(x.body_bytes, x.request.max_tokens, x.request.choices).estimate;
-  return x.at.account->has_budget(route, cost_at(route, told));
+      there.dispatcher->appraise(x.body_bytes, x.request.max_tokens, x.request.answers()).estimate;
+  return x.at.account->has_budget(route, day_ask(x, route, told));
 }
 
 // Its operator is told why; so is its client, but of no deployment that it may not name.

@@ -235,7 +235,7 @@ Awaitable<RequestFlow::Failed> RequestFlow::admit_newcomer(Exchange& x) {
   x.at.entered = x.settlement.enter(base::Phase::kAdmit);
   describe(x);
   appraise(x);
-  if (const auto dear = x.at.account->reserve_money(estimated_cost(x).nanousd)) {
+  if (const auto dear = x.at.account->reserve_money(day_ask(x))) {
     co_return refused(x, *dear);
   }
   if (x.at.dispatcher->turns_away() && has_ladder(x)) co_await judge(x);

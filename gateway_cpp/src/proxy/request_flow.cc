@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <limits>
 #include <utility>
 #include <variant>
 
@@ -207,6 +208,18 @@ uint32_t RequestFlow::adapter_wait_ms(const Exchange& x) {
   return static_cast<uint32_t>(std::max(left, milliseconds(1)).count());
 }
 
+// Of each choice, by the deployment's limit, and, where the client names none, by what is reserved
+// of limits of a day. 0: the model's.
+uint32_t RequestFlow::longest_answer(const Exchange& x) {
+  const uint32_t limit = x.at.route.deployment->limits.max_completion_tokens;
+  const auto answer = x.at.account->answer();
+  if (x.request.max_tokens || !answer) return limit;
+  constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
+  const uint64_t most = limit != 0 ? limit : kMost;
+  const uint64_t each = *answer / std::max<uint64_t>(x.request.answers(), 1);
+  return static_cast<uint32_t>(std::clamp<uint64_t>(each, 1, most));
+}
+
 // All calls of a thread share one message to the replica, which must be text where it says so: the
 // id is ours, model and adapter are names of the routes, and the rest is checked here.
 upstream::CallRequest RequestFlow::call_request(const Exchange& x) {
@@ -225,7 +238,7 @@ upstream::CallRequest RequestFlow::call_request(const Exchange& x) {
           .priority = engine_priority(x.wanted.priority),
           .tenant_salt = x.at.account->caller().tenant->cache_salt,
           .max_prompt_tokens = limits.max_prompt_tokens,
-          .max_completion_tokens = limits.max_completion_tokens,
+          .max_completion_tokens = longest_answer(x),
           .adapter_digest = x.at.route.digest(),
           .adapter_wait_ms = adapter.empty() ? 0 : adapter_wait_ms(x),
           .trim = trims(x),

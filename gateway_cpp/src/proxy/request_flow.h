@@ -127,6 +127,7 @@ class RequestFlow {
   static void note_waited(Exchange& x, base::SteadyTime now);
   static void note_tokens(Exchange& x, const upstream::Usage& seen);
   uint32_t adapter_wait_ms(const Exchange& x);
+  static uint32_t longest_answer(const Exchange& x);
   upstream::CallRequest call_request(const Exchange& x);
   void close_attempt(Exchange& x);
 
@@ -158,9 +159,9 @@ class RequestFlow {
   Failed begin_admission(Exchange& x);
   Failed admit_at_door(Exchange& x);
   Failed admit_by_tenant(Exchange& x);
-  static admission::DayAmount estimated_cost(const Exchange& x);
-  static admission::DayAmount cost_at(const routing::DeploymentRoute& deployment,
-                                      const admission::TokenEstimate& told);
+  static admission::DayAsk day_ask(const Exchange& x);
+  static admission::DayAsk day_ask(const Exchange& x, const routing::DeploymentRoute& deployment,
+                                   const admission::TokenEstimate& told);
   Failed admit_to_deployment(Exchange& x);
   Failed refused(Exchange& x, const admission::Refusal& refusal);
   void describe(Exchange& x);

@@ -179,6 +179,51 @@ TEST(DayLedger, HoldsKeysAndMoneyToLimitsOfTheirOwn) {
   EXPECT_TRUE(std::holds_alternative<DayReservation>(ask(0))) << "it costs nothing";
 }
 
+// For an answer that nobody has limited, after a prompt of 100 tokens: at least `least` tokens.
+std::uint64_t answer_of(const DayLedger& ledger, const DayAmount& limits, std::uint64_t least) {
+  const DayAsk ask{.prompt = 100,
+                   .least = least,
+                   .most = 4'096,
+                   .prices = {.input = 1, .output = 10, .cached = 0}};
+  return ledger.answer_within({"acme", {}}, limits, ask, kNoon);
+}
+
+TEST(DayLedger, AnswersWithoutALimitGetAPartOfWhatIsLeftAndNeverMore) {
+  DayLedger ledger;
+  EXPECT_EQ(answer_of(ledger, {.tokens = 10'000'000}, 400), 4'096U) << "as long as may be";
+  EXPECT_EQ(answer_of(ledger, {.tokens = 64'100}, 400), 1'000U) << "a 64th of what is left";
+  EXPECT_EQ(answer_of(ledger, {.tokens = 3'000}, 400), 400U) << "as answers are";
+  EXPECT_EQ(answer_of(ledger, {.tokens = 300}, 400), 200U) << "all there is, for one alone";
+  const DayAmount dollar{.nanousd = 1'000'000'000};
+  EXPECT_EQ(answer_of(ledger, dollar, 400), 1'562U) << "a 64th of what a dollar pays";
+  EXPECT_EQ(answer_of(ledger, {.nanousd = 100'000 + 70'000}, 400), 7U) << "a prompt and seven";
+}
+
+TEST(DayLedger, WhatMayComeOfManyAtOnceIsNeverMoreThanIsLeft) {
+  DayLedger ledger;
+  const DayHolder acme{"acme", {}};
+  std::vector<DayReservation> under_way;
+  std::uint64_t promised = 0;
+  for (int i = 0; i < 60; ++i) {
+    const std::uint64_t answer = answer_of(ledger, {.tokens = 3'000}, 400);
+    auto got = ledger.reserve(acme, {.tokens = 3'000}, {.tokens = 100 + answer}, kNoon);
+    if (auto* taken = std::get_if<DayReservation>(&got)) {
+      promised += 100 + answer;
+      under_way.push_back(std::move(*taken));
+    } else {
+      EXPECT_EQ(std::get<Refusal>(got).reason, DropReason::kRateLimited) << "room comes back";
+    }
+  }
+  EXPECT_EQ(under_way.size(), 6U);
+  EXPECT_LE(promised, 3'000U);
+}
+
+TEST(DayLedger, AnAnswerThatIsAskedForIsNotCut) {
+  const DayLedger ledger;
+  const DayAsk ask{.prompt = 10, .least = 4'000, .most = 4'000, .is_fixed = true};
+  EXPECT_EQ(ledger.answer_within({"acme", {}}, {.tokens = 300}, ask, kNoon), 4'000U);
+}
+
 // What a deployment has of its budget of 300 tokens.
 std::optional<DayReservation> of_budget(DayLedger& ledger, std::uint64_t tokens) {
   auto got = ledger.reserve({.tenant = {}, .key_id = {}, .deployment = "cloud"}, {.tokens = 300},

@@ -114,6 +114,24 @@ TEST(WaitModel, ARunThatWasCutShortTeachesNothing) {
   EXPECT_NEAR(model.estimate(9, 1, at(seconds(300))).count(), 10'000, 500);
 }
 
+TEST(WaitModel, ForgetsLongRunsSoonOnceShortOnesEnd) {
+  WaitModel model;
+  base::SteadyTime now = at(seconds(0));
+  const auto run_in_fours = [&](milliseconds each, int rounds) {
+    for (int round = 0; round < rounds; ++round) {
+      std::vector<WaitModel::Run> runs;
+      for (int i = 0; i < 4; ++i) runs.push_back(model.started(1'000, now));
+      now += each;
+      for (const WaitModel::Run run : runs) model.ended(run, now);
+    }
+  };
+  run_in_fours(seconds(40), 16);
+  EXPECT_EQ(model.between(4, now), seconds(10));
+  run_in_fours(milliseconds(500), 15);
+  EXPECT_LT(model.between(4, now), milliseconds(250));
+  EXPECT_GE(model.between(4, now), milliseconds(125));
+}
+
 TEST(WaitModel, NoEstimateIsLongerThanAnHour) {
   WaitModel model = after_seconds_of_one(1);
   model.started(1, at(seconds(200)));

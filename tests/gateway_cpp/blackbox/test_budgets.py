@@ -157,12 +157,12 @@ def told(used: int, reserved: int) -> routes.GatewayReportReply:
 
 
 @pytest.mark.parametrize(
-    ("used", "reserved", "retries"), [(100, 100, "true"), (299, 0, "false"), (100, 0, None)]
+    ("used", "reserved", "retries"), [(1_000, 1_900, "true"), (2_999, 0, "false"), (1_000, 0, None)]
 )
 async def test_what_other_gateways_used_and_reserved_counts(
     start: Start, used: int, reserved: int, retries: str | None
 ) -> None:
-    system = await with_cloud(start, hello, cloud(budget_tokens=300), deployment())
+    system = await with_cloud(start, hello, cloud(budget_tokens=3_000), deployment())
     system.control.reply = told(used, reserved)
     async with asyncio.timeout(PATIENCE):
         while True:  # until it is told

@@ -10,6 +10,7 @@ from penstock.v1 import common_pb2 as common
 from penstock.v1 import routes_pb2 as routes
 from tests.fakes.fake_control import deployment, tenant
 from tests.fakes.fake_replica import FakeCall, hello
+from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.conftest import Start, System
 from tests.gateway_cpp.blackbox.held import COST, Costly
 from tests.gateway_cpp.blackbox.raw_http import PATIENCE, Response, chat
@@ -83,12 +84,13 @@ def told(used: int, reserved: int) -> routes.GatewayReportReply:
 async def test_what_others_used_and_reserved_counts_as_soon_as_the_head_tells_it(
     start: Start,
 ) -> None:
-    system = await start(tenants=[ACME])
-    system.control.reply = told(100, 100)
+    acme = tenant(keys=["sesame"], limits={"tokens_per_day": 3_000})
+    system = await start(tenants=[acme])
+    system.control.reply = told(1_000, 1_900)
     await answers_with(system, "rate_limit_exceeded")
-    system.control.reply = told(100, 0)
+    system.control.reply = told(1_000, 0)
     await answers_with(system, "")
-    system.control.reply = told(299, 0)
+    system.control.reply = told(2_999, 0)
     await answers_with(system, "insufficient_quota")
 
 
@@ -174,6 +176,65 @@ async def test_a_key_is_held_to_limits_of_its_own(start: Start) -> None:
     assert (await system.ask(other)).status == 200
     page = json.loads((await system.ask(own_usage())).body)
     assert page["key"]["limits"]["tokens_per_day"] == {"limit": 100, "remaining": 100}
+
+
+UNLIMITED = chat("Authorization: Bearer sesame\r\n")
+
+
+def completion(**fields: object) -> bytes:
+    """A request for completions of at most 20 tokens each."""
+    body = json.dumps({"model": "mini", "max_tokens": 20} | fields).encode()
+    return page_request(
+        path="/v1/completions", body=body, headers="Authorization: Bearer sesame\r\n"
+    )
+
+
+async def test_answers_without_a_limit_may_together_have_no_more_than_is_left(start: Start) -> None:
+    costly = Costly()
+    rich = tenant(keys=["sesame"], limits={"tokens_per_day": 6_000})
+    system = await start(scripts=(costly,), tenants=[rich])
+    calls = system.replicas[0].calls
+    async with asyncio.TaskGroup() as tasks:
+        asked = [tasks.create_task(system.ask(UNLIMITED)) for _ in range(30)]
+        await until(
+            lambda: sum(task.done() for task in asked) + len(calls) >= 30, "the rest is refused"
+        )
+        costly.let_go(30)
+    assert len(calls) > 1
+    most = [call.request.max_completion_tokens for call in calls]
+    assert all(most), "each is told what its answer may have"
+    assert sum(most) <= 6_000
+    refused = [task.result() for task in asked if task.result().status != 200]
+    assert {answer.error["code"] for answer in refused} == {"rate_limit_exceeded"}
+
+
+async def test_long_answers_of_others_keep_nobody_from_a_small_quota(start: Start) -> None:
+    async def long_answer(call: FakeCall) -> None:
+        call.usage = common.Usage(prompt_tokens=20, completion_tokens=4_000)
+        await hello(call)
+
+    small = tenant("small", keys=["barley"], limits={"tokens_per_day": 1_000})
+    system = await start(scripts=(long_answer,), tenants=[tenant(keys=["sesame"]), small])
+    for _ in range(20):
+        assert (await system.ask(UNLIMITED)).status == 200
+    asked = chat("Authorization: Bearer barley\r\n")
+    assert (await system.ask(asked)).status == 200
+    assert 500 < system.replicas[0].calls[-1].request.max_completion_tokens < 1_000
+
+
+async def test_an_answer_that_may_take_more_than_is_left_is_refused(start: Start) -> None:
+    system = await start(tenants=[ACME])
+    for _ in range(3):
+        assert (await system.ask(request(max_tokens=200))).status == 200  # of two tokens each
+    refused = await system.ask(request(max_tokens=4_000))
+    assert (refused.status, refused.error["code"]) == (429, "insufficient_quota")
+
+
+async def test_each_prompt_of_a_list_has_answers_of_its_own(start: Start) -> None:
+    system = await start(tenants=[ACME])
+    refused = await system.ask(completion(prompt=["Hi"] * 16))
+    assert (refused.status, refused.error["code"]) == (429, "insufficient_quota")
+    assert (await system.ask(completion(prompt=[1, 2, 3]))).status == 200
 
 
 def own_usage() -> bytes:
