@@ -59,8 +59,9 @@ std::optional<Refusal> refuses_by(const DayHolder& of, const Line& line, base::W
   return std::nullopt;
 }
 
-// The longest answer that fits; 0: none does.
-std::uint64_t longest(const DayAsk& ask, const DayAmount& limits, const DayAmount& taken) {
+// The longest answer that fits, up to `most` tokens; 0: none does.
+std::uint64_t longest(const DayAsk& ask, const DayAmount& limits, const DayAmount& taken,
+                      std::uint64_t most) {
   const DayAmount left = limits.less(taken);
   const auto fits = [&](std::uint64_t answer) {
     const DayAmount cost = ask.with(answer);
@@ -68,7 +69,7 @@ std::uint64_t longest(const DayAsk& ask, const DayAmount& limits, const DayAmoun
            (limits.nanousd == 0 || cost.nanousd <= left.nanousd);
   };
   std::uint64_t low = 0;
-  std::uint64_t high = ask.most;
+  std::uint64_t high = most;
   while (low < high) {
     const std::uint64_t middle = high - (high - low) / 2;
     if (fits(middle)) {
@@ -185,10 +186,10 @@ std::uint64_t DayLedger::answer_within(const DayHolder& of, const DayAmount& lim
   const DayAmount used = now < ends_at_ ? used_by(of) : DayAmount{};
   DayAmount taken = used;
   taken += reserved_by(of);
-  const std::uint64_t free = longest(ask, limits, taken);
+  const std::uint64_t free = longest(ask, limits, taken, kParts * ask.most);
   const std::uint64_t wanted = std::clamp(free / kParts, ask.least, ask.most);
   if (wanted <= free) return wanted;
-  return std::clamp<std::uint64_t>(longest(ask, limits, used), 1, wanted);
+  return std::clamp<std::uint64_t>(longest(ask, limits, used, wanted), 1, wanted);
 }
 
 bool DayLedger::has_room(const DayHolder& of, const DayAmount& limits, const DayAmount& estimate,

@@ -6,8 +6,8 @@
 // the mean number that ran while it did, in steps of doubling with interpolation between them: so
 // what a quiet hour showed says nothing of a full engine. Where places lately came free at quite
 // another rate than that gives, the old runs are forgotten sooner: one long run weighs as much as
-// many short ones. Pace and work give the time that a request takes (D). The newcomer, with `ahead` requests before it, is then told a mean of two
-// answers:
+// many short ones. Pace and work give the time that a request takes (D). The newcomer, with `ahead`
+// requests before it, is then told a mean of two answers:
 //
 //   by rate:   places come free evenly, one each D / places, and it has the one after `ahead`.
 //   by clock:  each that runs ends when its work is done, its place frees again each D after that,
@@ -109,9 +109,9 @@ class WaitModel {
   std::vector<Running> runs_;
   std::vector<Run> free_;  // of runs_
   std::size_t running_ = 0;
-  double beside_ = 0;      // running_ summed up over time, in seconds
-  base::SteadyTime at_{};  // up to when
-  std::size_t ended_ = 0;  // of which something was learnt
+  double beside_ = 0;                   // running_ summed up over time, in seconds
+  base::SteadyTime at_{};               // up to when
+  std::size_t ended_ = 0;               // of which something was learnt
   std::array<double, kLately> ends_{};  // beside_ at the last ones, in a ring
   std::size_t freed_ = 0;               // ends of any kind
   std::array<Pace, kSteps> paces_{};
