@@ -113,9 +113,7 @@ bool Account::has_budget(const routing::DeploymentRoute& deployment,
   return book_.day().has_room(holder, budgets, asked.with(answer), now);
 }
 
-std::optional<std::uint64_t> Account::answer() const {
-  return of_budget_ ? of_budget_ : of_day_;
-}
+std::optional<std::uint64_t> Account::answer() const { return of_budget_ ? of_budget_ : of_day_; }
 
 void Account::leave_budget() { of_deployment_.shrink_to(spent()); }
 

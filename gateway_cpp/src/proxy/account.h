@@ -74,8 +74,8 @@ class Account final : public upstream::Payer {
   std::uint64_t reserved_nanousd_ = 0;
   std::optional<std::uint64_t> of_day_;     // what answer() may be by limits of the day
   std::optional<std::uint64_t> of_budget_;  // by budgets
-  std::string deployment_;  // empty: it went nowhere
-  routing::Prices prices_;  // none, where its replicas reckon
+  std::string deployment_;                  // empty: it went nowhere
+  routing::Prices prices_;                  // none, where its replicas reckon
   std::string adapter_;
   std::shared_ptr<base::DeploymentMetrics> metrics_;  // null: it went nowhere
   admission::UsageCounts counts_;

@@ -94,8 +94,8 @@ admission::DayAsk RequestFlow::day_ask(const Exchange& x) {
 }
 
 // A limit of a day that is reached is not to be undone as one of a minute is. So what may come is
-// reserved, and not what will: what the client allows its answers; where it says nothing, some times
-// what answers have, and no answer gets more than was reserved for it.
+// reserved, and not what will: what the client allows its answers; where it says nothing, some
+// times what answers have, and no answer gets more than was reserved for it.
 admission::DayAsk RequestFlow::day_ask(const Exchange& x,
                                        const routing::DeploymentRoute& deployment,
                                        const admission::TokenEstimate& told) {
@@ -116,8 +116,7 @@ admission::DayAsk RequestFlow::day_ask(const Exchange& x,
 
 RequestFlow::Failed RequestFlow::admit_to_deployment(Exchange& x) {
   const routing::DeploymentRoute& route = *x.at.route.deployment;
-  if (const auto no = x.at.account->reserve_budget(route, day_ask(x)))
-    return refused(x, *no);
+  if (const auto no = x.at.account->reserve_budget(route, day_ask(x))) return refused(x, *no);
   const admission::DeploymentAsk asked{
       .deployment = route.name,
       .why_unavailable = route.availability_detail,
