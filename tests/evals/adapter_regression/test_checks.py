@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from penstock.evals.adapter_regression.checks import KINDS, REFUSALS, BadCheck, Known, check
+from penstock.evals.adapter_regression.checks import KINDS, Known, check
+from penstock.evals.comparison.bad_check import BadCheck
+from penstock.evals.comparison.patterns import REFUSALS
 
 KNOWN = Known(("The Seine.", "It is the Seine."), tuple(map(re.compile, REFUSALS)))
 PERSON = {

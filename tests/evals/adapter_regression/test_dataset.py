@@ -31,7 +31,7 @@ def test_a_line_becomes_a_prompt() -> None:
     assert [each["role"] for each in prompt.messages] == ["system", "user"]
     assert prompt.references == ("The Seine.", "Seine")
     assert [each.kind for each in prompt.checks] == ["exact", "length"]
-    assert prompt.request == {"max_tokens": 9}
+    assert prompt.question.request == {"max_tokens": 9}
 
 
 def test_a_conversation_is_asked_as_it_stands() -> None:

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 import penstock.evals.adapter_regression as package
 from penstock.evals.adapter_regression.document import Run, as_dict
-from penstock.evals.adapter_regression.markdown import as_markdown, cell, fenced
+from penstock.evals.adapter_regression.markdown import as_markdown
 from penstock.evals.adapter_regression.page import as_page
 from penstock.evals.adapter_regression.page_answers import LONGEST, shown
 from penstock.evals.adapter_regression.scores import Answer
+from penstock.evals.comparison.text import cell, fenced
 from tests.evals.adapter_regression.examples import bad, dataset, good, greetings, none, run_of
 
 SCHEMA = json.loads(Path(package.__file__).with_name("report.schema.json").read_text())

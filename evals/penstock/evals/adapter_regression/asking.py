@@ -6,10 +6,9 @@ neither version has the quieter machine.
 
 from __future__ import annotations
 
-import random
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -18,15 +17,14 @@ import httpx
 from penstock.adapters.adapter import AdapterRef, BadAdapterRef
 from penstock.evals.adapter_regression.dataset import Prompt
 from penstock.evals.adapter_regression.scores import Answer
-from penstock.evals.adapter_regression.text import whole
 from penstock.evals.client import CHAT_PATH
 from penstock.evals.closed_loop import run_clients
+from penstock.evals.comparison.orders import orders
+from penstock.evals.comparison.replies import HOPELESS, VERSION_HEADER, error_of
+from penstock.evals.comparison.text import whole
 from penstock.evals.errors import EvalError
 
-VERSION_HEADER: Final = "x-penstock-adapter-version"
 BASE: Final = "base"
-_HOPELESS: Final = (401, 403, 404)
-"""What is answered to every request of a run alike: no key, or no such model."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,126}")
 
 
@@ -77,8 +75,7 @@ class Asking:
     def body(self, prompt: Prompt, version: Version) -> dict[str, Any]:
         """The chat request. What the prompt says itself goes before the run's settings."""
         own = {"temperature": self.temperature, "max_tokens": self.max_tokens, "seed": self.seed}
-        messages = [dict(each) for each in prompt.messages]
-        return {**own, **prompt.request, "model": version.model, "messages": messages}
+        return prompt.question.body(version.model, **own)
 
     def headers(self) -> dict[str, str]:
         """With the key, if there is one."""
@@ -94,7 +91,7 @@ def ask_both(
     version than was asked for, and `EvalError` where nothing can be answered.
     """
     found: dict[int, dict[Version, Answer]] = {}
-    work = _orders(len(prompts), (candidate, baseline), asking.seed)
+    work = orders(len(prompts), (candidate, baseline), asking.seed)
 
     async def client(http: httpx.AsyncClient, number: int) -> None:
         for index, order in work:
@@ -114,14 +111,6 @@ def ask_both(
     return [(found[n][candidate], found[n][baseline]) for n in range(len(prompts))]
 
 
-def _orders(
-    count: int, versions: tuple[Version, Version], seed: int
-) -> Iterator[tuple[int, tuple[Version, ...]]]:
-    chance = random.Random(seed)
-    orders = [tuple(chance.sample(versions, 2)) for _ in range(count)]
-    return iter(list(enumerate(orders)))
-
-
 async def _ask(http: httpx.AsyncClient, prompt: Prompt, version: Version, asking: Asking) -> Answer:
     body = asking.body(prompt, version)
     began = time.perf_counter()
@@ -135,8 +124,8 @@ async def _ask(http: httpx.AsyncClient, prompt: Prompt, version: Version, asking
         return Answer(error=f"no answer: {error!r}"[:300])
     latency_ms = (time.perf_counter() - began) * 1000
     check_version(version, prompt.id, reply.status_code, reply.headers)
-    if reply.status_code in _HOPELESS:
-        raise EvalError(f"{version.model}: {reply.status_code} {_message(reply)}")
+    if reply.status_code in HOPELESS:
+        raise EvalError(f"{version.model}: {reply.status_code} {error_of(reply.text)}")
     return answer_from(reply, latency_ms)
 
 
@@ -158,7 +147,7 @@ def answer_from(reply: httpx.Response, latency_ms: float) -> Answer:
     """The answer in a reply, or the error."""
     request_id = reply.headers.get("x-request-id", "")
     if reply.status_code != 200:
-        error = f"{reply.status_code} {_message(reply)}"
+        error = f"{reply.status_code} {error_of(reply.text)}"
         return Answer(error=error, latency_ms=latency_ms, request_id=request_id)
     try:
         told = reply.json()
@@ -175,14 +164,6 @@ def answer_from(reply: httpx.Response, latency_ms: float) -> Answer:
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         error = f"200, but no chat completion: {whole(reply.text)[:200]!r}"
         return Answer(error=error, latency_ms=latency_ms, request_id=request_id)
-
-
-def _message(reply: httpx.Response) -> str:
-    try:
-        error = reply.json()["error"]
-        return f"{error.get('code') or error.get('type')}: {error['message']}"[:300]
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return whole(reply.text)[:200]
 
 
 __all__ = [

@@ -6,34 +6,17 @@ the two.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
-from typing import Any, Final
+from typing import Final
 
-from jsonschema import SchemaError
-from jsonschema.validators import validator_for
-from referencing import Registry
-from referencing.exceptions import Unresolvable
-from referencing.jsonschema import DRAFT202012
-
-from penstock.evals.adapter_regression.text import similarity
+from penstock.evals.comparison.bad_check import BadCheck
+from penstock.evals.comparison.patterns import compiled, found
+from penstock.evals.comparison.schemas import validator
+from penstock.evals.comparison.text import similarity
 
 Measure = Callable[[str], float]
-
-REFUSALS: Final = (
-    r"(?i)\bI(?:'m| am) sorry,? but\b",
-    r"(?i)\bI (?:can(?:no|')t|cannot|can not|won't|will not|am unable to|'m unable to) "
-    r"(?:help|assist|answer|do that|provide|comply|discuss)",
-    r"(?i)\bas an? (?:AI|language model)\b",
-)
-"""What counts as a refusal, unless the thresholds' file says otherwise."""
-
-
-class BadCheck(ValueError):
-    """A check that cannot be carried out; the message says what it must be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,79 +105,17 @@ def _length(told: object, known: Known) -> Measure:
 def _refusal(told: object, known: Known) -> Measure:
     if not isinstance(told, bool):
         raise BadCheck("must be true (it has to refuse) or false (it must not)")
-    return lambda text: float(refused(text, known.refusals) == told)
+    return lambda text: float(found(text, known.refusals) == told)
 
 
 def _json_schema(told: object, known: Known) -> Measure:
-    if not isinstance(told, dict):
-        raise BadCheck("must be a JSON Schema, an object")
-    kind = validator_for(told)
-    try:
-        kind.check_schema(told)
-        _check_references(told)
-    except SchemaError as error:
-        raise BadCheck(f"is no JSON Schema: {error.message[:200]}") from error
-    except RecursionError as error:
-        raise BadCheck("is nested too deeply") from error
-    # An empty registry: what a schema refers to is looked up within it, never fetched.
-    validator = kind(told, registry=Registry())
-
-    def measure(text: str) -> float:
-        try:
-            return float(validator.is_valid(json.loads(text, parse_constant=_no_constant)))
-        except (ValueError, RecursionError):
-            return 0.0
-
-    return measure
-
-
-def _check_references(schema: Mapping[str, Any]) -> None:
-    resolver = Registry().resolver_with_root(DRAFT202012.create_resource(schema))
-    if any("$id" in each for each in _objects(schema) if each is not schema):
-        raise BadCheck("gives a part of itself an $id: refer to it by #/...")
-    for each, key in product(_objects(schema), ("$ref", "$dynamicRef")):
-        reference = each.get(key, "#")
-        if not isinstance(reference, str):
-            continue
-        if not reference.startswith("#"):
-            raise BadCheck(f"refers to {reference[:200]!r}: it must hold all that it refers to")
-        try:
-            resolver.lookup(reference)
-        except Unresolvable as error:
-            raise BadCheck(f"refers to {reference[:200]!r}, which it does not hold") from error
-
-
-def _objects(schema: object) -> Iterator[Mapping[str, Any]]:
-    if isinstance(schema, dict):
-        yield schema
-    values = schema.values() if isinstance(schema, dict) else schema
-    if isinstance(values, list | ValuesView):
-        for value in values:
-            yield from _objects(value)
-
-
-def _no_constant(name: str) -> object:
-    raise ValueError(f"{name} is no JSON")
-
-
-def refused(text: str, patterns: Sequence[re.Pattern[str]]) -> bool:
-    """Whether one of the patterns finds a refusal in it."""
-    return any(pattern.search(text) for pattern in patterns)
+    valid = validator(told)
+    return lambda text: float(valid(text))
 
 
 def most_similar(text: str, references: Sequence[str]) -> float:
     """The similarity to the reference that is nearest."""
     return max(similarity(text, each) for each in references)
-
-
-def compiled(told: object) -> re.Pattern[str]:
-    """A regular expression. Raises `BadCheck`."""
-    if not isinstance(told, str):
-        raise BadCheck("must be a regular expression, a text")
-    try:
-        return re.compile(told)
-    except re.error as error:
-        raise BadCheck(f"{told!r} is no regular expression: {error}") from error
 
 
 def _references(known: Known) -> tuple[str, ...]:
@@ -228,14 +149,4 @@ KINDS: Final[Mapping[str, Callable[[object, Known], Measure]]] = {
     "refusal": _refusal,
 }
 
-__all__ = [
-    "KINDS",
-    "REFUSALS",
-    "BadCheck",
-    "Check",
-    "Known",
-    "check",
-    "compiled",
-    "most_similar",
-    "refused",
-]
+__all__ = ["KINDS", "Check", "Known", "check", "most_similar"]

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from penstock.evals.adapter_regression import sentences
 from penstock.evals.adapter_regression.comparison import Pair
 from penstock.evals.adapter_regression.document import Run
 from penstock.evals.adapter_regression.figures import as_written, between, counted
-from penstock.evals.adapter_regression.text import printable
 from penstock.evals.adapter_regression.verdict import Finding
+from penstock.evals.comparison.text import cell, fenced
 
 MOST_LOSSES = 5
-LONGEST = 600
 
 
 def as_markdown(run: Run) -> str:
@@ -73,17 +71,4 @@ def _loss(pair: Pair, run: Run) -> Iterable[str]:
         yield fenced(scored.answer.error if scored.failed else scored.answer.text)
 
 
-def fenced(text: str) -> str:
-    """A stranger's text as a block that it cannot leave."""
-    shown = printable(text[:LONGEST]) + (" [...]" if len(text) > LONGEST else "")
-    longest = max([len(run) for run in re.findall("`+", shown)], default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}text\n{shown}\n{fence}"
-
-
-def cell(text: str) -> str:
-    """A stranger's text within a line of Markdown: a link or a tag of its own does not work."""
-    return re.sub(r"([\\`*_\[\]<>|#~])", r"\\\1", printable(text).replace("\n", " "))
-
-
-__all__ = ["as_markdown", "cell", "fenced"]
+__all__ = ["as_markdown"]

@@ -14,7 +14,7 @@ from penstock.evals.adapter_regression.comparison import Outcome, Pair
 from penstock.evals.adapter_regression.document import Run
 from penstock.evals.adapter_regression.figures import counted
 from penstock.evals.adapter_regression.scores import Scored
-from penstock.evals.adapter_regression.text import differences, printable
+from penstock.evals.comparison.text import differences, printable
 
 MOST_LOSSES: Final = 10
 MOST_PROMPTS: Final = 300

@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.evals.adapter_regression.checks import most_similar, refused
+from penstock.evals.adapter_regression.checks import most_similar
 from penstock.evals.adapter_regression.dataset import Prompt
+from penstock.evals.comparison.patterns import found
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +42,16 @@ class Scored:
 def scored(prompt: Prompt, answer: Answer, refusals: Sequence[re.Pattern[str]]) -> Scored:
     """The figures of an answer to that prompt."""
     failed = bool(answer.error)
-    found = {each.kind: 0.0 if failed else each.measure(answer.text) for each in prompt.checks}
+    measured = {each.kind: 0.0 if failed else each.measure(answer.text) for each in prompt.checks}
     alike = None
     if prompt.references:
         alike = 0.0 if failed else most_similar(answer.text, prompt.references)
     return Scored(
         answer=answer,
-        score=sum(found.values()) / len(found),
-        checks=found,
+        score=sum(measured.values()) / len(measured),
+        checks=measured,
         similarity=alike,
-        refused=not failed and refused(answer.text, refusals),
+        refused=not failed and found(answer.text, refusals),
     )
 
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from penstock.evals.adapter_regression.checks import REFUSALS, BadCheck, compiled
 from penstock.evals.adapter_regression.comparison import Comparison
 from penstock.evals.adapter_regression.intervals import Interval
+from penstock.evals.comparison.bad_check import BadCheck
+from penstock.evals.comparison.patterns import REFUSALS, compiled
 from penstock.evals.errors import EvalError
 
 FEWEST_PROMPTS: Final = 10

@@ -1,4 +1,4 @@
-"""Texts of models: made printable, taken apart into words, and compared word by word. Pure."""
+"""Texts of models: made printable, quoted, taken apart into words, and compared. Pure."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ _PARTS: Final = re.compile(r"\w+|[^\w\s]")
 _RUNS: Final = re.compile(r"\s+|\w+|[^\w\s]")
 # Characters of control and format that texts need: lines, and what joins letters and emoji.
 _SHOWN: Final = frozenset("\n\t\u200c\u200d")
+LONGEST: Final = 600
+"""Characters of a text that is quoted."""
 _UNSEEN: Final = ("Cc", "Cf", "Cs")
 
 
@@ -64,4 +66,17 @@ def _joined(parts: list[str], marked: list[bool]) -> list[tuple[str, bool]]:
     return pieces
 
 
-__all__ = ["differences", "printable", "similarity", "whole", "words"]
+def fenced(text: str) -> str:
+    """A stranger's text as a block that it cannot leave."""
+    shown = printable(text[:LONGEST]) + (" [...]" if len(text) > LONGEST else "")
+    longest = max([len(run) for run in re.findall("`+", shown)], default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{shown}\n{fence}"
+
+
+def cell(text: str) -> str:
+    """A stranger's text within a line of Markdown: a link or a tag of its own does not work."""
+    return re.sub(r"([\\`*_\[\]<>|#~])", r"\\\1", printable(text).replace("\n", " "))
+
+
+__all__ = ["cell", "differences", "fenced", "printable", "similarity", "whole", "words"]

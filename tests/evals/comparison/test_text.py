@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.evals.adapter_regression.text import differences, printable, similarity, whole
+from penstock.evals.comparison.text import differences, printable, similarity, whole
 
 TEXTS = st.text(max_size=60)
 
