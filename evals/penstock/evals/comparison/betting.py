@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int8]
 
 FIELDS: Final = (
     *("count", "total", "spread"),
@@ -35,7 +36,7 @@ _SIDES: Final = np.array([1.0, -1.0, -1.0])  # on which side of its claim's boun
 
 
 class Verdict(IntEnum):
-    """What the evidence of a check comes to; the worst is the highest."""
+    """What the evidence comes to."""
 
     UNDECIDED = 0
     BETTER = 1
@@ -71,17 +72,30 @@ def bet(gain: Any, variance: Any, bound: Any) -> Any:
     return np.minimum(np.clip(gain / (variance + gain * gain), 0, None), _CAP / (1 + bound))
 
 
-def verdicts(
-    state: Floats, margin: npt.ArrayLike, log_limit: npt.ArrayLike
-) -> npt.NDArray[np.int8]:
-    """What each state comes to, as `Verdict`. Worse is only who is surely worse *and* by the margin,
-    as far as one can see: a little worse is tolerable, however sure."""
+def verdicts(state: Floats, margin: Floats | float, log_limit: Floats | float) -> Codes:
+    """What each state comes to, as `Verdict`. Worse is only who is surely worse *and*, as far as
+    one can see, by the margin: a little worse is tolerable, however sure."""
     seen = estimate(state)
     passed = state[6:9] >= log_limit
     worse = passed[0] & (seen >= margin)
-    better = passed[2] & (seen <= -np.asarray(margin))
-    found = np.where(worse, 3, np.where(better, 1, np.where(passed[1], 2, 0)))
-    return np.where(state[0] >= FEWEST, found, 0).astype(np.int8)
+    better = passed[2] & (seen <= -margin)
+    found = np.select(
+        [state[0] < FEWEST, worse, better, passed[1]],
+        [Verdict.UNDECIDED, Verdict.WORSE, Verdict.BETTER, Verdict.EQUAL],
+        Verdict.UNDECIDED,
+    )
+    return found.astype(np.int8)
+
+
+def whole(gates: Codes) -> Codes:
+    """What gates come to together, along the last axis: worse if any is; else all have to be
+    decided, and it is better if any is."""
+    worse, undecided = (gates == Verdict.WORSE).any(-1), (gates == Verdict.UNDECIDED).any(-1)
+    better = (gates == Verdict.BETTER).any(-1)
+    decided = np.where(
+        undecided, Verdict.UNDECIDED, np.where(better, Verdict.BETTER, Verdict.EQUAL)
+    )
+    return np.where(worse, Verdict.WORSE, decided).astype(np.int8)
 
 
 def estimate(state: Floats) -> Any:
@@ -98,4 +112,4 @@ def _against(values: Floats, state: Floats) -> Floats:
     return values.reshape(-1, *([1] * (state.ndim - 1)))
 
 
-__all__ = ["FEWEST", "FIELDS", "Verdict", "begun", "bet", "estimate", "step", "verdicts"]
+__all__ = ["FEWEST", "FIELDS", "Verdict", "begun", "bet", "estimate", "step", "verdicts", "whole"]

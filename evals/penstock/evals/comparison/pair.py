@@ -120,8 +120,8 @@ class Pair:
     """One request's answers.
 
     `again` is the control: the primary, asked once more in the same way as the candidate was (as a
-    shadow, when there is room, with a cold cache). A model differs from itself, and a shadow's times
-    are not a client's: distances and times are compared with what lies between `again` and
+    shadow, when there is room, with a cold cache). A model differs from itself, and a shadow's
+    times are not a client's: distances and times are compared with what lies between `again` and
     `primary`, never with nothing.
     """
 

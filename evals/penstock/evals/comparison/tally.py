@@ -1,0 +1,99 @@
+"""The pairs so far, as little as has to be kept of them: evidence, counts, and who was counted.
+
+One owner; not for two threads. What `as_dict` gives can be stored, and `Tally.of` goes on from it
+as if nothing had been.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from penstock.evals.comparison.betting import FIELDS, Floats, begun, step
+from penstock.evals.comparison.pair import Answer, Pair
+from penstock.evals.comparison.rules import Rules
+
+
+class Tally:
+    """Counts each session once, by its first comparable pair: eight turns that fail alike are one
+    failure. Later pairs of a session are counted apart, to be shown."""
+
+    def __init__(self, rules: Rules) -> None:
+        self.rules = rules
+        self.evidence: Floats = begun(len(rules.checks))
+        self.seen: Floats = np.zeros((2, len(rules.checks)))  # pairs and sums, of all pairs
+        self.pairs = 0
+        self.counted = 0  # sessions
+        self.again = 0  # counted ones of the self arm
+        self.left_out: Counter[str] = Counter()  # pairs, by mark
+        self.made_by: Counter[str] = Counter()  # pairs, by who answered: "candidate mini@1"
+        self._sessions: set[str] = set()
+
+    def add(self, pair: Pair) -> None:
+        """Counts a pair."""
+        self.pairs += 1
+        if left_out := pair.marks - self.rules.counted:
+            self.left_out.update(str(each) for each in left_out)
+            return
+        for arm, answer in (("primary", pair.primary), ("candidate", pair.candidate)):
+            self.made_by[f"{arm} {_maker(answer)}"] += 1
+        differences = np.array([_number(each.measure(pair)) for each in self.rules.checks])
+        said = ~np.isnan(differences)
+        self.seen += np.stack([said, np.where(said, differences, 0)])
+        if pair.session and pair.session in self._sessions:
+            return
+        self._sessions.update([pair.session] if pair.session else [])
+        self.counted += 1
+        self.again += pair.again is not None
+        margins = [each.margin for each in self.rules.checks]
+        self.evidence = step(self.evidence, differences, margins)
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it, for JSON."""
+        return {
+            "checks": {
+                each.name: {
+                    "margin": each.margin,
+                    **dict(zip(FIELDS, self.evidence[:, n].tolist(), strict=True)),
+                    "seen": self.seen[:, n].tolist(),
+                }
+                for n, each in enumerate(self.rules.checks)
+            },
+            "pairs": self.pairs,
+            "counted": self.counted,
+            "again": self.again,
+            "left_out": dict(self.left_out),
+            "made_by": dict(self.made_by),
+            "sessions": sorted(self._sessions),
+        }
+
+    @classmethod
+    def of(cls, rules: Rules, told: Mapping[str, Any]) -> Tally:
+        """What was stored under these rules. Raises `ValueError` for others: evidence that was
+        gathered against one margin says nothing of another."""
+        held = {name: each["margin"] for name, each in told["checks"].items()}
+        if held != {each.name: each.margin for each in rules.checks}:
+            raise ValueError("the stored pairs were held to other checks or margins: start anew")
+        tally = cls(rules)
+        for n, each in enumerate(rules.checks):
+            stored = told["checks"][each.name]
+            tally.evidence[:, n] = [stored[name] for name in FIELDS]
+            tally.seen[:, n] = stored["seen"]
+        tally.pairs, tally.counted, tally.again = told["pairs"], told["counted"], told["again"]
+        tally.left_out, tally.made_by = Counter(told["left_out"]), Counter(told["made_by"])
+        tally._sessions = set(told["sessions"])
+        return tally
+
+
+def _maker(answer: Answer) -> str:
+    return " ".join(filter(None, (answer.model, answer.adapter))) or "unnamed"
+
+
+def _number(difference: float | None) -> float:
+    return float("nan") if difference is None else difference
+
+
+__all__ = ["Tally"]
