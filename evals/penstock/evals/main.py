@@ -26,7 +26,11 @@ from penstock.evals.first_token import measure
 from penstock.evals.load_bench import BenchOptions, LoadBench, ScenarioResult
 from penstock.evals.native import NativePrograms
 from penstock.evals.scenarios import SCENARIOS
-from penstock.evals.shadow_compare.command import shadow_simulation
+from penstock.evals.shadow_compare.command import (
+    shadow_compare,
+    shadow_plan,
+    shadow_simulation,
+)
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 NGINX_PLACES = ("nginx", "/usr/sbin/nginx", "/usr/local/sbin/nginx")
@@ -163,6 +167,8 @@ def rude_clients(
 
 
 app.command()(adapter_regression)
+app.command()(shadow_compare)
+app.command()(shadow_plan)
 app.command()(shadow_simulation)
 
 

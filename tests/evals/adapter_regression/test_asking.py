@@ -18,7 +18,7 @@ from penstock.evals.adapter_regression.asking import (
 )
 from penstock.evals.errors import EvalError
 from tests.evals.adapter_regression.examples import BASELINE, CANDIDATE, dataset, greetings
-from tests.evals.adapter_regression.fake_gateway import Said, Speaker, fake_gateway, saying
+from tests.evals.fake_gateway import Said, Speaker, fake_gateway, saying
 
 BASE = Version.parse("mini", "base")
 HONEST: dict[str, Speaker] = {

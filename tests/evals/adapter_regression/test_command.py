@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from penstock.evals.main import app
 from tests.evals.adapter_regression.examples import lines
-from tests.evals.adapter_regression.fake_gateway import (
+from tests.evals.fake_gateway import (
     DIGEST,
     KEY,
     TOKEN,

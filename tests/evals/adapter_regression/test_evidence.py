@@ -19,8 +19,8 @@ from penstock.evals.adapter_regression.evidence import (
 from penstock.evals.adapter_regression.scores import Answer
 from penstock.evals.errors import EvalError
 from tests.evals.adapter_regression.examples import bad, good, greetings, run_of
-from tests.evals.adapter_regression.fake_gateway import DIGEST, FAMILY, TOKEN, fake_gateway
 from tests.evals.adapter_regression.test_reports import SCHEMA
+from tests.evals.fake_gateway import DIGEST, FAMILY, TOKEN, fake_gateway
 
 REF = AdapterRef("pirate", "2")
 

@@ -17,7 +17,7 @@ from penstock.evals.comparison.rules import Check, Rules, Unit
 
 LEARNING: Final = 1.5
 """What a capital has cost, in log, by the time that its bets are right; from the simulation."""
-DISCORDANCES: Final = (0.02, 0.1, 0.3)
+DISCORDANCES: Final = (0.005, 0.02, 0.1, 0.3)
 _TIME_SIGMAS: Final = (0.2, 0.5)
 """How times of like requests spread, in log: an idle machine, and a busy one."""
 _NEVER: Final = 10_000_000
@@ -120,7 +120,7 @@ def _noises(check: Check) -> Sequence[tuple[str, float, float]]:
         spreads = [(each, (each / math.log(2) / 2) ** 2) for each in _TIME_SIGMAS]
         return [(f"sigma {sigma:g}", variance, variance) for sigma, variance in spreads]
     shift = 2 * check.margin
-    return [(f"{each:.0%} differ", each, each + shift - shift * shift) for each in DISCORDANCES]
+    return [(f"{each:.1%} differ", each, each + shift - shift * shift) for each in DISCORDANCES]
 
 
 def _growth(gap: float, variance: float, bound: float) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from penstock.evals.comparison.pair import Answer, Call, Choice
+from penstock.evals.comparison.pair import Answer, Call, Choice, Mark
 from penstock.evals.comparison.text import whole
 
 HOPELESS: Final = (401, 403, 404)
@@ -16,6 +16,7 @@ HOPELESS: Final = (401, 403, 404)
 BACKEND_HEADER: Final = "x-penstock-backend"
 BACKEND_VERSION_HEADER: Final = "x-penstock-backend-version"
 VERSION_HEADER: Final = "x-penstock-adapter-version"
+MARKS: Final = {"x-penstock-degraded": Mark.DEGRADED, "x-penstock-trimmed": Mark.TRIMMED}
 
 
 def error_of(text: str) -> str:
@@ -58,7 +59,7 @@ class StreamedReply:
     was sent, `answer` what it came to."""
 
     def __init__(self, headers: Mapping[str, str]) -> None:
-        self._headers = headers
+        self._headers = {name.lower(): value for name, value in headers.items()}
         self._choices: dict[int, _Growing] = {}
         self._usage: Mapping[str, Any] = {}
         self._error = ""
@@ -66,8 +67,16 @@ class StreamedReply:
         self._first: float | None = None
         self._last: float | None = None
 
+    @property
+    def marks(self) -> frozenset[Mark]:
+        """What the head says of how it was answered."""
+        return frozenset(mark for name, mark in MARKS.items() if name in self._headers)
+
     def line(self, line: str, at: float) -> None:
         """One line of the event stream."""
+        if line.startswith(": x-penstock-"):  # what a head that went out early could not say
+            name, _, value = line.removeprefix(": ").partition(":")
+            self._headers[name] = value.strip()
         if not line.startswith("data:") or self._error:
             return
         data = line.removeprefix("data:").strip()

@@ -1,29 +1,171 @@
-"""`evals shadow-simulation`: what the verdict's error rates and sample sizes are."""
+"""`evals shadow-compare`, and what its verdicts are worth: `shadow-plan`, `shadow-simulation`."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final, TypeVar
 
 import typer
 
+from penstock.evals.comparison import plan as plans
 from penstock.evals.comparison import simulation
+from penstock.evals.comparison.bad_check import BadCheck
+from penstock.evals.comparison.betting import Verdict
+from penstock.evals.comparison.report import Report, as_dict, as_markdown, report
+from penstock.evals.comparison.rules import Rules, rules
+from penstock.evals.comparison.tally import Tally
+from penstock.evals.errors import EvalError
+from penstock.evals.shadow_compare.asking import Asking, Endpoint, Line, ask, lines, only_model
+
+EXIT_CODES: Final = {
+    Verdict.EQUAL: 0,
+    Verdict.BETTER: 0,
+    Verdict.WORSE: 3,
+    Verdict.UNDECIDED: 4,
+}
+"""1 is a comparison that could not be made, 2 a command line that is wrong."""
+
+Margins = Annotated[
+    list[str] | None, typer.Option("--margin", help="CHECK=MARGIN; may be repeated.")
+]
+Gates = Annotated[
+    list[str] | None, typer.Option("--gate", help="Only this check decides; may be repeated.")
+]
+Alpha = Annotated[float, typer.Option(help="Chance of ever calling an equal candidate worse.")]
+
+
+def shadow_compare(
+    primary: Annotated[str, typer.Option(help="Address of what serves today.")],
+    candidate: Annotated[str, typer.Option(help="Address of what is to be compared with it.")],
+    dataset: Annotated[Path, typer.Option(help="Questions: JSON Lines.")],
+    primary_model: Annotated[str, typer.Option(help="Default: the only one there.")] = "",
+    candidate_model: Annotated[str, typer.Option(help="Default: the only one there.")] = "",
+    self_permille: Annotated[
+        int, typer.Option("--self", min=0, max=1000, help="Of the questions: the primary again.")
+    ] = 1000,
+    margin: Margins = None,
+    gate: Gates = None,
+    guardrail: Annotated[
+        list[str] | None, typer.Option(help="NAME=REGEX that no answer may hold; repeatable.")
+    ] = None,
+    alpha: Alpha = 0.05,
+    json_file: Annotated[Path | None, typer.Option("--json", help="File for the report.")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="File for the report.")] = None,
+    api_key: Annotated[
+        str, typer.Option(envvar="PENSTOCK_API_KEY", help="The primary's key, if it wants one.")
+    ] = "",
+    candidate_api_key: Annotated[str, typer.Option(help="The candidate's; else the same.")] = "",
+    concurrency: Annotated[int, typer.Option(min=1, help="Questions asked at a time.")] = 4,
+    seed: Annotated[int, typer.Option(help="Of the orders and the sampling.")] = 0,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Of each answer.")] = 256,
+    temperature: Annotated[float, typer.Option(min=0, help="Of the sampling.")] = 0.0,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds for one answer.")] = 120.0,
+) -> None:
+    """Whether one endpoint answers worse than another: equal, better, worse, or undecided."""
+    try:
+        held = _rules(margin, gate, guardrail, alpha)
+        questions = lines(_read(dataset))
+        asking = Asking(
+            _endpoint(primary, primary_model, api_key),
+            _endpoint(candidate, candidate_model, candidate_api_key or api_key),
+            *(self_permille, concurrency, seed, max_tokens, temperature, timeout, _tell),
+        )
+        found = compare(questions, asking, held)
+        _write(json_file, json.dumps(as_dict(found), indent=1) + "\n")
+        _write(markdown, as_markdown(found))
+    except EvalError as error:
+        typer.echo(f"penstock evals: {error}", err=True)
+        raise typer.Exit(1) from error
+    typer.echo(as_markdown(found))
+    raise typer.Exit(EXIT_CODES[found.verdict])
+
+
+def compare(questions: Sequence[Line], asking: Asking, held: Rules) -> Report:
+    """Asks everything, and judges. Raises `EvalError`."""
+    tally = Tally(held)
+    for pair in ask(questions, asking):
+        tally.add(pair)
+    return report(tally, str(asking.primary), str(asking.candidate))
+
+
+def shadow_plan(
+    pairs_a_day: Annotated[float, typer.Option(min=1, help="Sessions that will be compared.")],
+    margin: Margins = None,
+    gate: Gates = None,
+    alpha: Alpha = 0.05,
+) -> None:
+    """What margins can show with so many pairs a day, before any is compared."""
+    try:
+        typer.echo(plans.as_markdown(plans.plan(_rules(margin, gate, None, alpha), pairs_a_day)))
+    except EvalError as error:
+        typer.echo(f"penstock evals: {error}", err=True)
+        raise typer.Exit(1) from error
 
 
 def shadow_simulation(
     shadows: Annotated[int, typer.Option(min=1, help="Shadows a row.")] = 1000,
     pairs: Annotated[int, typer.Option(min=1, help="Pairs a shadow.")] = 10_000,
     seed: Annotated[int, typer.Option(help="Of the first row; each has the next.")] = 0,
-    markdown: Annotated[Path | None, typer.Option(help="File for the table.")] = None,
 ) -> None:
     """How often a shadow's verdict errs, and how many pairs it takes."""
-    lines = [simulation.HEAD]
     typer.echo(simulation.HEAD)
     for number, row in enumerate(simulation.rows()):
-        lines.append(simulation.simulate(row, shadows, pairs, seed + number).as_row())
-        typer.echo(lines[-1])
-    if markdown is not None:
-        markdown.write_text("\n".join(lines) + "\n")
+        typer.echo(simulation.simulate(row, shadows, pairs, seed + number).as_row())
 
 
-__all__ = ["shadow_simulation"]
+def _rules(
+    margins: list[str] | None, gates: list[str] | None, guarded: list[str] | None, alpha: float
+) -> Rules:
+    try:
+        return rules(
+            margins=_named(margins, "--margin", float),
+            gates=gates,
+            guarded=_named(guarded, "--guardrail", str),
+            alpha=alpha,
+        )
+    except BadCheck as bad:
+        raise EvalError(str(bad)) from bad
+
+
+Value = TypeVar("Value")
+
+
+def _named(told: list[str] | None, option: str, read: Callable[[str], Value]) -> dict[str, Value]:
+    found = {}
+    for each in told or []:
+        name, _, value = each.partition("=")
+        try:
+            found[name] = read(value)
+        except ValueError:
+            raise EvalError(f"{option} {each}: {value!r} is no number") from None
+    return found
+
+
+def _endpoint(url: str, model: str, key: str) -> Endpoint:
+    url = url.rstrip("/").removesuffix("/v1")
+    return Endpoint(url, model or only_model(url, key), key)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise EvalError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _write(path: Path | None, text: str) -> None:
+    try:
+        if path is not None:
+            path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise EvalError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _tell(done: int, of: int) -> None:
+    if done == of or done % max(1, of // 10) == 0:
+        typer.echo(f"{done} of {of} questions asked", err=True)
+
+
+__all__ = ["EXIT_CODES", "compare", "shadow_compare", "shadow_plan", "shadow_simulation"]

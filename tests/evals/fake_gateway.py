@@ -99,11 +99,15 @@ class _Handler(BaseHTTPRequestHandler):
             self._reply(said.status, said.body, extra)
         elif said.status != 200:
             self._error(said.status, "overloaded", "come again")
+        elif asked.get("stream"):
+            self._reply(200, streamed(said), extra, "text/event-stream")
         else:
             self._reply(200, json.dumps(_completion(said)).encode(), extra)
 
     def do_GET(self) -> None:
-        if self._allowed():
+        if self.path == "/v1/models":
+            self._reply(200, json.dumps({"data": [{"id": n} for n in self.fake.speakers]}).encode())
+        elif self._allowed():
             told = {"adapter": self.path.rsplit("/", 1)[1], "digest": DIGEST, "family": FAMILY}
             self._reply(200, json.dumps({**told, "state": "candidate"}).encode())
 
@@ -125,9 +129,15 @@ class _Handler(BaseHTTPRequestHandler):
     def _error(self, status: int, code: str, message: str) -> None:
         self._reply(status, json.dumps({"error": {"code": code, "message": message}}).encode())
 
-    def _reply(self, status: int, body: bytes, extra: Mapping[str, str] | None = None) -> None:
+    def _reply(
+        self,
+        status: int,
+        body: bytes,
+        extra: Mapping[str, str] | None = None,
+        content_type: str = "application/json",
+    ) -> None:
         self.send_response(status)
-        self.send_header("content-type", "application/json")
+        self.send_header("content-type", content_type)
         self.send_header("content-length", str(len(body)))
         self.send_header("x-request-id", f"req-{len(self.fake.asked)}")
         for name, value in (extra or {}).items():
@@ -139,10 +149,33 @@ class _Handler(BaseHTTPRequestHandler):
         """Says nothing: tests tell what matters."""
 
 
+def streamed(said: Said) -> bytes:
+    """The answer as an event stream, word by word."""
+    words = said.text.split(" ")
+    deltas = [{"role": "assistant", "content": ""}, {"content": words[0]}]
+    deltas += [{"content": f" {word}"} for word in words[1:]]
+    choices: list[dict[str, Any]] = [{"index": 0, "delta": delta} for delta in deltas]
+    choices.append({"index": 0, "delta": {}, "finish_reason": said.finish_reason})
+    chunks: list[dict[str, Any]] = [{"choices": [choice]} for choice in choices]
+    chunks.append({"choices": [], "usage": {"completion_tokens": len(words), "prompt_tokens": 5}})
+    events = [json.dumps(chunk) for chunk in chunks]
+    return "".join(f"data: {event}\n\n" for event in [*events, "[DONE]"]).encode()
+
+
 def _completion(said: Said) -> dict[str, Any]:
     message = {"role": "assistant", "content": said.text}
     choice = {"index": 0, "message": message, "finish_reason": said.finish_reason}
     return {"choices": [choice], "usage": {"completion_tokens": len(said.text.split())}}
 
 
-__all__ = ["DIGEST", "FAMILY", "KEY", "TOKEN", "FakeGateway", "Said", "fake_gateway", "saying"]
+__all__ = [
+    "DIGEST",
+    "FAMILY",
+    "KEY",
+    "TOKEN",
+    "FakeGateway",
+    "Said",
+    "fake_gateway",
+    "saying",
+    "streamed",
+]
