@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -49,6 +50,15 @@ class Report:
     left_out: Mapping[str, int]
     made_by: Mapping[str, int]
     alpha: float
+
+    @property
+    def missing(self) -> int | None:
+        """Sessions until the last gate is decided, as it looks, at the share of them that says
+        something to it. None: decided, or too few to tell."""
+        waiting = [e for e in self.findings if e.check.gate and e.made and not e.verdict]
+        if self.verdict or not waiting or any(each.missing is None for each in waiting):
+            return None
+        return max(math.ceil((e.missing or 0) * self.counted / e.pairs) for e in waiting)
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -111,6 +121,7 @@ def as_dict(report: Report) -> dict[str, Any]:
         "alpha": report.alpha,
         "pairs": report.pairs,
         "sessions": report.counted,
+        "sessions_missing": report.missing,
         "self_pairs": report.again,
         "left_out": dict(report.left_out),
         "made_by": dict(report.made_by),

@@ -1,0 +1,70 @@
+"""Counting: sessions once, what is left out, and going on from what was stored."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.evals.comparison.pair import Mark, Pair
+from penstock.evals.comparison.report import as_dict, report
+from penstock.evals.comparison.rules import rules
+from penstock.evals.comparison.tally import Tally
+from tests.evals.comparison.examples import failed, pair, said
+
+PAIRS = st.builds(
+    pair,
+    st.sampled_from([said(), said("x", "length"), failed(), said(model="mini@2")]),
+    again=st.sampled_from([None, said()]),
+    session=st.sampled_from(["", "s-1", "s-2", "s-3"]),
+    marks=st.sampled_from([[], [Mark.CLIENT_LEFT], [Mark.TRIMMED]]),
+)
+
+
+def tallied(pairs: list[Pair], tally: Tally | None = None) -> Tally:
+    """The pairs, counted."""
+    tally = tally or Tally(rules())
+    for each in pairs:
+        tally.add(each)
+    return tally
+
+
+def test_a_session_counts_once_by_its_first_pair_that_can_be_compared() -> None:
+    turns = [pair(said(), session="s-1", marks=[Mark.CLIENT_LEFT])]
+    turns += [pair(failed(), session="s-1")] * 8
+    found = as_dict(report(tallied(turns), "a", "b"))
+    (error,) = [each for each in found["checks"] if each["name"] == "error"]
+    assert (found["pairs"], found["sessions"]) == (9, 1)
+    assert found["left_out"] == {"client left": 1}
+    assert (error["pairs"], error["difference"]) == (1, 1.0)
+
+
+def test_requests_without_a_session_are_each_their_own() -> None:
+    assert tallied([pair(said())] * 3).counted == 3
+
+
+def test_later_pairs_of_a_session_are_shown_and_decide_nothing() -> None:
+    turns = [pair(said(), session="s-1")] + [pair(failed(), session="s-1")] * 3
+    (error, *_) = report(tallied(turns), "a", "b").findings
+    assert (error.difference, error.of_all) == (0.0, 0.75)
+
+
+def test_a_mark_that_the_rules_count_is_counted() -> None:
+    marked = [pair(said(), marks=[Mark.TRIMMED])]
+    assert tallied(marked).counted == 0
+    assert tallied(marked, Tally(rules(counted=[Mark.TRIMMED]))).counted == 1
+
+
+@given(st.lists(PAIRS, max_size=8), st.lists(PAIRS, max_size=8))
+def test_a_stored_tally_goes_on_as_if_nothing_had_been(first: list[Pair], then: list[Pair]) -> None:
+    stored = json.loads(json.dumps(tallied(first).as_dict()))
+    again = tallied(then, Tally.of(rules(), stored))
+    assert again.as_dict() == tallied([*first, *then]).as_dict()
+
+
+def test_evidence_for_one_margin_is_none_for_another() -> None:
+    stored = tallied([pair(said())]).as_dict()
+    with pytest.raises(ValueError, match="other checks or margins"):
+        Tally.of(rules({"error": 0.03}), stored)
