@@ -32,10 +32,18 @@ ONLY_IN = {
         "penstock.control.fallback",
         "penstock.replica",
     ),
+    "py3langid": ("penstock.evals.comparison.checks.language",),
     "prometheus_client": ("penstock.control.metrics", "penstock.replica.vllm.metrics"),
     "typer": ("penstock.control.cli", "penstock.control.main", "penstock.evals"),
 }
-STATE_MAY_KNOW = ("penstock.control.state", "penstock.control.errors", "penstock.adapters")
+# pure package -> what else than the pure parts of the standard library it may know
+PURE = {
+    "penstock.control.state": ("penstock.control.errors", "penstock.adapters"),
+    "penstock.evals.comparison": (
+        *("penstock.evals.errors", "jsonschema", "referencing"),
+        *("numpy", "py3langid", "rapidfuzz"),
+    ),
+}
 
 
 def modules() -> list[tuple[str, Path]]:
@@ -75,7 +83,8 @@ def test_a_foreign_library_stays_in_its_rooms(library: str) -> None:
     assert not wrong, f"{library} is imported by {wrong}"
 
 
-def test_state_is_pure() -> None:
+@pytest.mark.parametrize("package", PURE)
+def test_a_pure_package_neither_waits_nor_speaks_to_anybody(package: str) -> None:
     allowed = set(sys.stdlib_module_names) - {
         "asyncio",
         "time",
@@ -86,9 +95,9 @@ def test_state_is_pure() -> None:
     wrong = [
         f"{name} imports {other}"
         for name, path in modules()
-        if within(name, ("penstock.control.state",))
+        if within(name, (package,))
         for other in imported(path)
-        if not within(other, STATE_MAY_KNOW) and other.split(".")[0] not in allowed
+        if not within(other, (package, *PURE[package])) and other.split(".")[0] not in allowed
     ]
     assert not wrong, "\n".join(wrong)
 

@@ -28,7 +28,7 @@ def read(*lines: str, **headers: str) -> Answer:
     """The answer of lines that came a second each."""
     reply = StreamedReply({name.replace("_", "-"): value for name, value in headers.items()})
     for second, line in enumerate(lines, start=1):
-        reply.line(line, float(second))
+        reply.feed(f"{line}\n".encode(errors="surrogatepass"), float(second))
     return reply.answer(float(len(lines)))
 
 
@@ -99,10 +99,19 @@ def test_any_lines_are_an_answer_or_an_error(lines: list[str]) -> None:
     assert isinstance(read(*lines), Answer)
 
 
+def test_bytes_may_come_as_they_like_and_a_line_ends_where_http_says() -> None:
+    text = "sea\u2028s\u00e4\u0085"
+    event = '{"choices": [{"delta": {"content": "%s"}}]}' % text
+    reply = StreamedReply({})
+    for byte in f"data: {event}\r\n\r\ndata: [DONE]\n".encode():
+        reply.feed(bytes([byte]), 0.0)
+    assert (reply.answer(99.0).text, reply.answer(99.0).error) == (text, "")
+
+
 def test_an_answer_that_is_not_what_was_asked_for_is_marked() -> None:
     reply = StreamedReply({"X-Penstock-Trimmed": "messages=3, tokens=812"})
     assert reply.marks == {Mark.TRIMMED}
-    reply.line(": x-penstock-degraded: queue_deadline", 0.0)
+    reply.feed(b": x-penstock-degraded: queue_deadline\n", 0.0)
     assert reply.marks == {Mark.TRIMMED, Mark.DEGRADED}
 
 

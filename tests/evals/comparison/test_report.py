@@ -78,6 +78,7 @@ def test_gates_share_the_error_rate_and_what_is_shown_has_its_own() -> None:
     held = rules()
     gate, shown = held.gates[0], held.checks[-1]
     assert held.log_limit(gate) > held.log_limit(shown)
+    assert len(rules(judge=True).gates) == len(held.gates) + 1
     assert rules(gates=["error"]).log_limit(gate) == pytest.approx(held.log_limit(shown))
 
 

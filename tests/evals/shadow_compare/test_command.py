@@ -144,6 +144,15 @@ def test_an_endpoint_of_many_models_has_to_be_told_which(tmp_path: Path) -> None
     assert "serves mini, maxi: say which" in done.output
 
 
+def test_adapters_beside_the_only_deployment_have_to_be_asked_for_by_name(
+    fakes: tuple[FakeGateway, FakeGateway], tmp_path: Path
+) -> None:
+    fakes[0].speakers = {"mini": saying(None, echo), "mini:pirate": saying(None, echo)}
+    done = run(fakes, tmp_path, questions=60)
+    assert done.exit_code == 0, done.output
+    assert {each["model"] for each in fakes[0].asked} == {"mini"}
+
+
 def test_lines_of_one_session_count_once_and_a_session_is_a_text(
     fakes: tuple[FakeGateway, FakeGateway], tmp_path: Path
 ) -> None:

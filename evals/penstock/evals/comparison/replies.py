@@ -55,8 +55,8 @@ class _Growing:
 
 
 class StreamedReply:
-    """A streamed reply while it is read: `line` takes each line with the seconds since the request
-    was sent, `answer` what it came to."""
+    """A streamed reply while it is read: `feed` takes bytes as they come, with the seconds since
+    the request was sent; `answer` is what they came to."""
 
     def __init__(self, headers: Mapping[str, str]) -> None:
         self._headers = {name.lower(): value for name, value in headers.items()}
@@ -64,6 +64,7 @@ class StreamedReply:
         self._usage: Mapping[str, Any] = {}
         self._error = ""
         self._done = False
+        self._rest = b""
         self._first: float | None = None
         self._last: float | None = None
 
@@ -72,8 +73,13 @@ class StreamedReply:
         """What the head says of how it was answered."""
         return frozenset(mark for name, mark in MARKS.items() if name in self._headers)
 
-    def line(self, line: str, at: float) -> None:
-        """One line of the event stream."""
+    def feed(self, data: bytes, at: float) -> None:
+        """The next bytes. Lines end at \\n alone: JSON may hold Unicode's other ends of lines."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._line(line.decode(errors="replace"), at)
+
+    def _line(self, line: str, at: float) -> None:
         if line.startswith(": x-penstock-"):  # what a head that went out early could not say
             name, _, value = line.removeprefix(": ").partition(":")
             self._headers[name] = value.strip()

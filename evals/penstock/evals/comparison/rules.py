@@ -18,7 +18,6 @@ from penstock.evals.comparison.checks import (
     finish_reason,
     guardrails,
     json_validity,
-    judge,
     language,
     latency,
     length_ratio,
@@ -29,6 +28,7 @@ from penstock.evals.comparison.checks import (
     tokens,
     tool_calls,
 )
+from penstock.evals.comparison.checks.judge import judged
 from penstock.evals.comparison.pair import Mark, Pair
 from penstock.evals.comparison.patterns import REFUSALS, compiled
 
@@ -81,7 +81,7 @@ def _far(name: str, words: str, measure: Measure, *, gate: bool = False, needs: 
 
 
 def checks(
-    refusals: Collection[re.Pattern[str]], guarded: Mapping[str, re.Pattern[str]]
+    refusals: Collection[re.Pattern[str]], guarded: Mapping[str, re.Pattern[str]], *, judge: bool
 ) -> tuple[Check, ...]:
     """All checks with their defaults, in the order of reports."""
     refused = partial(refusal.refusal, patterns=tuple(refusals))
@@ -100,7 +100,7 @@ def checks(
         _time("ttft", "time to first token", latency.ttft),
         _time("tpot", "time between tokens", latency.tpot),
         _time("total", "time of the whole answer", latency.total),
-        Check("judge", "the judge likes it less", judge.judged, _SAME, False, needs="a judge"),
+        Check("judge", "liked less by a judge", judged, _SAME, gate=judge, needs="a judge"),
         _far("semantic", "other meaning", semantic.other_meaning, needs="an embedding deployment"),
         _far("language", "other language", language.other_language, needs="texts of 40 letters"),
         _far("similarity", "other words", similarity.unlike),
@@ -140,11 +140,15 @@ def rules(
     guarded: Mapping[str, str] | None = None,
     alpha: float = 0.05,
     counted: Collection[Mark] = (),
+    *,
+    judge: bool = False,
 ) -> Rules:
-    """The defaults, with other margins, gates, or patterns beside those of personal data. Raises
-    `BadCheck`."""
+    """The defaults, with other margins, gates, or patterns beside those of personal data; where
+    there is a judge, it is a gate too. Raises `BadCheck`."""
     patterns = {name: compiled(each) for name, each in (guarded or {}).items()}
-    found = checks([compiled(each) for each in refusals], {**guardrails.PERSONAL, **patterns})
+    found = checks(
+        [compiled(each) for each in refusals], {**guardrails.PERSONAL, **patterns}, judge=judge
+    )
     known = [each.name for each in found]
     for name in (*(margins or {}), *(gates or ())):
         if name not in known:

@@ -123,17 +123,19 @@ def ask(dataset: Sequence[Line], asking: Asking) -> list[Pair]:
 
 
 def only_model(url: str, key: str) -> str:
-    """The model that an endpoint serves. Raises `EvalError` where there is not one."""
+    """The model that an endpoint serves, adapters aside. Raises `EvalError` where there is not
+    one."""
     try:
         headers = {"authorization": f"Bearer {key}"} if key else {}
         reply = httpx.get(f"{url}/v1/models", headers=headers, timeout=30, trust_env=False)
         names = [str(each["id"]) for each in reply.json()["data"]]
     except (httpx.HTTPError, ValueError, LookupError, TypeError) as error:
         raise EvalError(f"{url}/v1/models does not tell its models: {error!r}") from error
-    if len(names) != 1:
-        told = ", ".join(names) or "none"
+    deployments = [each for each in names if ":" not in each]
+    if len(deployments) != 1:
+        told = ", ".join(names) or "no model"
         raise EvalError(f"{url} serves {told}: say which by --primary-model and --candidate-model")
-    return names[0]
+    return deployments[0]
 
 
 def _orders(count: int, asking: Asking) -> Iterator[tuple[int, list[Arm]]]:
@@ -173,8 +175,8 @@ async def _read(reply: httpx.Response, endpoint: Endpoint, began: float) -> Got:
         refused = frozenset([Mark.REFUSED]) if reply.status_code == 429 else frozenset()
         return Answer(error=told), refused
     streamed = StreamedReply(reply.headers)
-    async for line in reply.aiter_lines():
-        streamed.line(line, time.perf_counter() - began)
+    async for data in reply.aiter_bytes():
+        streamed.feed(data, time.perf_counter() - began)
     return streamed.answer(time.perf_counter() - began), streamed.marks
 
 
