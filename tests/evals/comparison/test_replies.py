@@ -101,7 +101,7 @@ def test_any_lines_are_an_answer_or_an_error(lines: list[str]) -> None:
 
 def test_bytes_may_come_as_they_like_and_a_line_ends_where_http_says() -> None:
     text = "sea\u2028s\u00e4\u0085"
-    event = '{"choices": [{"delta": {"content": "%s"}}]}' % text
+    event = json.dumps({"choices": [{"delta": {"content": text}}]}, ensure_ascii=False)
     reply = StreamedReply({})
     for byte in f"data: {event}\r\n\r\ndata: [DONE]\n".encode():
         reply.feed(bytes([byte]), 0.0)
