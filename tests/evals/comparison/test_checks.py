@@ -50,6 +50,7 @@ SAID = [
     ("json", pair(said("Hi"), said("{}"), asked=JSON), 1.0),
     ("json", pair(said("{}"), said('{"a": 1}'), asked=SCHEMA), 1.0),
     ("json", pair(said("NaN"), said("{"), asked=JSON), 0.0),
+    ("json", pair(said("3"), said("{}"), asked=JSON), 1.0),
     ("json", pair(said("x"), asked=Asked(json=True, schema={"type": 3})), None),
     ("tool_arguments", pair(called("time", "{}")), None),
     ("tool_arguments", pair(called("weather", "{}"), SAME, asked=TOOLS), 1.0),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, ValuesView
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -40,6 +41,20 @@ def validator(schema: object) -> Callable[[str], bool]:
     return valid
 
 
+def strangers_validator(schema: Mapping[str, Any]) -> Callable[[str], bool] | None:
+    """That of a schema that came with a request; None where nobody could check it, which is no
+    model's fault."""
+    return _kept(json.dumps(schema, sort_keys=True))
+
+
+@lru_cache(maxsize=256)  # a service asks for the same few schemas again and again
+def _kept(schema: str) -> Callable[[str], bool] | None:
+    try:
+        return validator(json.loads(schema))
+    except BadCheck:
+        return None
+
+
 def _check_references(schema: Mapping[str, Any]) -> None:
     resolver = Registry().resolver_with_root(DRAFT202012.create_resource(schema))
     if any("$id" in each for each in _objects(schema) if each is not schema):
@@ -69,4 +84,4 @@ def _no_constant(name: str) -> object:
     raise ValueError(f"{name} is no JSON")
 
 
-__all__ = ["validator"]
+__all__ = ["strangers_validator", "validator"]

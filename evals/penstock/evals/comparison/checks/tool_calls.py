@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 
-from penstock.evals.comparison.bad_check import BadCheck
 from penstock.evals.comparison.checks.between import beyond_self, harm
 from penstock.evals.comparison.pair import Answer, Call, Pair
-from penstock.evals.comparison.schemas import validator
+from penstock.evals.comparison.schemas import strangers_validator
 
 
 def valid_arguments(pair: Pair) -> float | None:
@@ -35,10 +34,8 @@ def _valid(call: Call, pair: Pair) -> bool:
     schema = pair.asked.tools.get(call.name)
     if schema is None:
         return False
-    try:
-        return validator({"type": "object", **schema})(call.arguments)
-    except BadCheck:
-        return True  # the tool's own schema is wrong, which is no model's fault
+    valid = strangers_validator({"type": "object", **schema})
+    return valid is None or valid(call.arguments)
 
 
 def _other_tools(one: Answer, other: Answer) -> float:
