@@ -46,13 +46,15 @@ def run(
 def test_like_answers_are_equal_and_the_reports_are_written(
     fakes: tuple[FakeGateway, FakeGateway], tmp_path: Path
 ) -> None:
-    files = ("--json", str(tmp_path / "r.json"), "--markdown", str(tmp_path / "r.md"))
+    names = {"json": "r.json", "markdown": "r.md", "html": "r.html"}
+    files = [word for kind, name in names.items() for word in (f"--{kind}", str(tmp_path / name))]
     done = run(fakes, tmp_path, *files, "--self", "500", "--api-key", "psk_1")
     assert done.exit_code == 0, done.output
     told = json.loads((tmp_path / "r.json").read_text())
     assert (told["verdict"], told["pairs"]) == ("equal", 120)
     assert 30 < told["self_pairs"] < 90
     assert (tmp_path / "r.md").read_text().startswith("## Equal: maxi at ")
+    assert "<h1>Equal: maxi at " in (tmp_path / "r.html").read_text()
     primary, candidate = fakes
     assert len(candidate.asked) == 121
     assert len(primary.asked) == 121 + told["self_pairs"]
@@ -100,7 +102,7 @@ def test_a_limit_of_the_caller_is_no_error_of_the_candidate(
     fakes[1].speakers = {"maxi": lambda prompt: Said(status=429)}
     done = run(fakes, tmp_path, questions=60)
     assert done.exit_code == 4, done.output
-    assert "left out, refused: 60" in done.output
+    assert "Left out, refused: 60." in done.output
 
 
 def test_candidate_and_control_are_asked_before_the_primary_in_either_order(

@@ -14,11 +14,10 @@ from penstock.evals.adapter_regression.comparison import Outcome
 from penstock.evals.adapter_regression.document import Run
 from penstock.evals.adapter_regression.figures import as_written, counted
 from penstock.evals.adapter_regression.page_answers import losses, others
-from penstock.evals.adapter_regression.page_style import STYLE
 from penstock.evals.adapter_regression.scores import Answer
 from penstock.evals.adapter_regression.verdict import Finding, Result
+from penstock.evals.comparison.page_shell import whole_page
 
-POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _MARKS: Final = {
     Result.PASS: "pass",
     Result.FAIL: "fail",
@@ -28,27 +27,10 @@ _MARKS: Final = {
 
 def as_page(run: Run) -> str:
     """The whole page."""
-    title = escape(sentences.headline(run))
     body = "\n".join(
         [*_head(run), *_thresholds(run), *_figures(run), *losses(run), *others(run), *_how(run)]
     )
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="content-security-policy" content="{escape(POLICY)}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{title}</title>
-<style>{STYLE}</style>
-</head>
-<body>
-<main>
-{body}
-</main>
-</body>
-</html>
-"""
+    return whole_page(sentences.headline(run), body)
 
 
 def _head(run: Run) -> Iterable[str]:
@@ -176,4 +158,4 @@ def _how(run: Run) -> Iterable[str]:
     )
 
 
-__all__ = ["POLICY", "as_page"]
+__all__ = ["as_page"]

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from html import escape
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from penstock.evals.adapter_regression.figures import as_written
 from penstock.evals.adapter_regression.intervals import Interval
 from penstock.evals.adapter_regression.thresholds import Bound
+from penstock.evals.comparison.svg import WIDTH, Place, box, dot, grid, line, linear, svg, text
 
-WIDTH: Final = 720
 _LEFT: Final = 176  # where names stand
 _RIGHT: Final = 24
 _ROW: Final = 34
 _MOST_DOTS: Final = 400
 _LONGEST_NAME: Final = 22
-
-Place = Callable[[float], float]
 
 
 def outcomes(counts: Mapping[str, int]) -> str:
@@ -29,11 +26,11 @@ def outcomes(counts: Mapping[str, int]) -> str:
         if not count:
             continue
         width = WIDTH * count / total
-        parts.append(_box(at, 4, width - 2, 36, name))
+        parts.append(box(at, 4, width - 2, 36, name))
         if width > 14 * len(str(count)):
-            parts.append(_text(at + width / 2, 28, str(count), "inside"))
+            parts.append(text(at + width / 2, 28, str(count), "inside"))
         at += width
-    return _svg(44, parts, ", ".join(f"{count} {name}" for name, count in counts.items()))
+    return svg(44, parts, ", ".join(f"{count} {name}" for name, count in counts.items()))
 
 
 def threshold(found: Interval | None, limit: float, bound: Bound, unit: str) -> str:
@@ -43,25 +40,25 @@ def threshold(found: Interval | None, limit: float, bound: Bound, unit: str) -> 
     place = _scale(figures, unit, 8, width - 8)
     allowed = (8.0, place(limit)) if bound is Bound.MOST else (place(limit), width - 8.0)
     parts = [
-        _line(8, 24, width - 8, 24, "axis"),
-        _box(allowed[0], 17, max(0.0, allowed[1] - allowed[0]), 14, "allowed"),
-        _line(place(limit), 12, place(limit), 36, "limit"),
-        _text(place(limit), 9, f"limit {as_written(limit, unit)}", "small", _anchor(place, limit)),
+        line(8, 24, width - 8, 24, "axis"),
+        box(allowed[0], 17, max(0.0, allowed[1] - allowed[0]), 14, "allowed"),
+        line(place(limit), 12, place(limit), 36, "limit"),
+        text(place(limit), 9, f"limit {as_written(limit, unit)}", "small", _anchor(place, limit)),
     ]
     if found is not None:
         if found.low < found.high:
-            parts.append(_line(place(found.low), 24, place(found.high), 24, "interval"))
+            parts.append(line(place(found.low), 24, place(found.high), 24, "interval"))
         parts += [
             f'<circle class="dot" cx="{place(found.value):.1f}" cy="24" r="5"/>',
         ]
-    return _svg(height, parts, "", width)
+    return svg(height, parts, "", width)
 
 
 def dumbbells(rows: Mapping[str, tuple[Interval, Interval]], names: tuple[str, str]) -> str:
     """For each check, how often candidate and baseline meet it."""
-    place = _linear(0, 1, _LEFT, WIDTH - _RIGHT)
+    place = linear(0, 1, _LEFT, WIDTH - _RIGHT)
     height = _ROW * len(rows) + 28
-    parts = [_grid(place, each, height, f"{each:.0%}") for each in (0, 0.25, 0.5, 0.75, 1)]
+    parts = [grid(place, each, height, f"{each:.0%}") for each in (0, 0.25, 0.5, 0.75, 1)]
     for number, (name, (candidate, baseline)) in enumerate(rows.items()):
         y = _ROW * number + 20
         tips = [
@@ -70,11 +67,11 @@ def dumbbells(rows: Mapping[str, tuple[Interval, Interval]], names: tuple[str, s
         ]
         parts += [
             _name(y, name),
-            _line(place(baseline.value), y, place(candidate.value), y, "axis"),
-            _dot(place(baseline.value), y, 8, "baseline", tips[1]),
-            _dot(place(candidate.value), y, 5, "candidate", tips[0]),
+            line(place(baseline.value), y, place(candidate.value), y, "axis"),
+            dot(place(baseline.value), y, 8, "baseline", tips[1]),
+            dot(place(candidate.value), y, 5, "candidate", tips[0]),
         ]
-    return _svg(height, parts, "share of answers that meet each check")
+    return svg(height, parts, "share of answers that meet each check")
 
 
 def differences(values: Sequence[float]) -> str:
@@ -84,26 +81,26 @@ def differences(values: Sequence[float]) -> str:
     middle, reach = 80.0, 62.0
     step = (WIDTH - _LEFT - _RIGHT) / max(len(ordered), 1)
     parts = [
-        _text(_LEFT - 16, middle - reach + 4, f"+{top:.2f}", "small", "end"),
-        _text(_LEFT - 16, middle + 4, "tie", "small", "end"),
-        _text(_LEFT - 16, middle + reach + 4, f"-{top:.2f}", "small", "end"),
+        text(_LEFT - 16, middle - reach + 4, f"+{top:.2f}", "small", "end"),
+        text(_LEFT - 16, middle + 4, "tie", "small", "end"),
+        text(_LEFT - 16, middle + reach + 4, f"-{top:.2f}", "small", "end"),
     ]
     for number, value in enumerate(ordered):
         size = abs(value) / top * reach
         y = middle - size if value > 0 else middle
         kind = "win" if value > 0 else "loss"
-        parts.append(_box(_LEFT + step * number, y, max(step - 1, 0.5), size, kind))
-    parts.append(_line(_LEFT, middle, WIDTH - _RIGHT, middle, "axis"))
-    return _svg(160, parts, "difference of scores, prompt by prompt")
+        parts.append(box(_LEFT + step * number, y, max(step - 1, 0.5), size, kind))
+    parts.append(line(_LEFT, middle, WIDTH - _RIGHT, middle, "axis"))
+    return svg(160, parts, "difference of scores, prompt by prompt")
 
 
 def strips(rows: Mapping[str, Sequence[float]], classes: Sequence[str], unit: str) -> str:
     """For each version, a dot an answer, and a line at the half of them."""
     top = _round_up(max([value for values in rows.values() for value in values], default=1))
-    place = _linear(0, top, _LEFT, WIDTH - _RIGHT)
+    place = linear(0, top, _LEFT, WIDTH - _RIGHT)
     height = 44 * len(rows) + 30
     ticks = [top * part / 4 for part in range(5)]
-    parts = [_grid(place, each, height, f"{each:g} {unit}") for each in ticks]
+    parts = [grid(place, each, height, f"{each:g} {unit}") for each in ticks]
     for number, ((name, values), kind) in enumerate(zip(rows.items(), classes, strict=True)):
         y = 44 * number + 26
         ordered = sorted(values)
@@ -116,60 +113,22 @@ def strips(rows: Mapping[str, Sequence[float]], classes: Sequence[str], unit: st
         ]
         if ordered:
             half = place(ordered[len(ordered) // 2])
-            parts.append(_line(half, y - 16, half, y + 16, "half"))
-    return _svg(height, parts, f"{unit} of each answer")
-
-
-def _svg(height: float, parts: Sequence[str], told: str, width: int = WIDTH) -> str:
-    label = f'role="img" aria-label="{escape(told)}"' if told else 'aria-hidden="true"'
-    return (
-        f'<svg viewBox="0 0 {width} {height:g}" width="{width}" {label}>'
-        + "".join(parts)
-        + "</svg>"
-    )
-
-
-def _box(x: float, y: float, width: float, height: float, kind: str) -> str:
-    size = f'x="{x:.1f}" y="{y:.1f}" width="{max(width, 0.5):.1f}" height="{height:.1f}"'
-    return f'<rect class="{kind}" {size}/>'
-
-
-def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
-    return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
-
-
-def _dot(x: float, y: float, radius: float, kind: str, tip: str) -> str:
-    place = f'cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}"'
-    return f'<circle class="{kind}" {place}><title>{escape(tip)}</title></circle>'
-
-
-def _text(x: float, y: float, text: str, kind: str, anchor: str = "middle") -> str:
-    place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"'
-    return f'<text class="{kind}" {place}>{escape(text)}</text>'
+            parts.append(line(half, y - 16, half, y + 16, "half"))
+    return svg(height, parts, f"{unit} of each answer")
 
 
 def _name(y: float, name: str) -> str:
     cut = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."
-    return _text(_LEFT - 16, y + 4, cut, "name", "end")
-
-
-def _grid(place: Place, value: float, height: float, text: str) -> str:
-    x = place(value)
-    return _line(x, 4, x, height - 20, "grid") + _text(x, height - 5, text, "small")
-
-
-def _linear(low: float, high: float, left: float, right: float) -> Place:
-    span = high - low or 1.0
-    return lambda value: left + (min(max(value, low), high) - low) / span * (right - left)
+    return text(_LEFT - 16, y + 4, cut, "name", "end")
 
 
 def _scale(figures: Sequence[float], unit: str, left: float, right: float) -> Place:
     if unit == "share":
-        return _linear(0, 1, left, right)
+        return linear(0, 1, left, right)
     if unit == "times":
-        return _linear(0, max([2.0, *figures]) * 1.1, left, right)
+        return linear(0, max([2.0, *figures]) * 1.1, left, right)
     reach = max(abs(figure) for figure in figures) * 1.1 or 1.0
-    return _linear(-reach if min(figures) < 0 else 0, reach, left, right)
+    return linear(-reach if min(figures) < 0 else 0, reach, left, right)
 
 
 def _anchor(place: Place, value: float) -> str:
@@ -184,4 +143,4 @@ def _round_up(value: float) -> float:
     return float(next(step * size for step in (1, 2, 4, 8, 10) if step * size >= value))
 
 
-__all__ = ["WIDTH", "differences", "dumbbells", "outcomes", "strips", "threshold"]
+__all__ = ["differences", "dumbbells", "outcomes", "strips", "threshold"]

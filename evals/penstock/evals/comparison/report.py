@@ -29,6 +29,10 @@ class Finding:
     difference: float | None  # their mean; None: it could never be made
     of_all: float | None  # the mean of all pairs, later ones of a session too
     missing: int | None  # pairs until it is decided, as it looks; None: decided, or too few to tell
+    histogram: tuple[int, ...]  # of the counted differences, from -1 to 1
+    path: tuple[tuple[int, float, float], ...]
+    """At so many sessions, how much of the way to the limit the bets on worse and on equal had
+    come."""
 
     @property
     def made(self) -> bool:
@@ -75,6 +79,17 @@ class Report:
         return (*(told or ["No pair could be compared."]), *unmade)
 
 
+def summary(report: Report) -> tuple[str, ...]:
+    """Sentences: what was counted, what was not, and who answered."""
+    return (
+        f"{report.pairs:,} pairs, of which {report.counted:,} count (the first of each session "
+        f"that can be compared), {report.again:,} of these with the primary asked again.",
+        f"An equal candidate is ever called worse with a chance of at most {report.alpha:.0%}.",
+        *(f"Left out, {mark}: {count:,}." for mark, count in report.left_out.items()),
+        *(f"Answered by {who}: {count:,}." for who, count in report.made_by.items()),
+    )
+
+
 def report(tally: Tally, primary: str, candidate: str) -> Report:
     """What has been counted so far comes to. A gate that no pair could be held to does not hold the
     verdict up, and is told of."""
@@ -107,6 +122,8 @@ def _finding(tally: Tally, n: int, check: Check, found: Codes, log_limit: float)
         float(estimate(state)) if state[0] else None,
         float(total / seen) if seen else None,
         missing(state, check, log_limit) if verdict is Verdict.UNDECIDED else None,
+        tuple(tally.histogram[:, n].tolist()),
+        tuple((e.counted, e.worse[n] / log_limit, e.equal[n] / log_limit) for e in tally.path),
     )
 
 
@@ -141,23 +158,25 @@ def _finding_as_dict(finding: Finding) -> dict[str, Any]:
         "difference": finding.difference,
         "difference_of_all": finding.of_all,
         "pairs_missing": finding.missing,
+        "histogram": list(finding.histogram),
+        "path": [list(each) for each in finding.path],
         "needs": None if finding.made else check.needs,
     }
+
+
+def headline(report: Report) -> str:
+    """The verdict in a line."""
+    return f"{report.verdict.name.capitalize()}: {report.candidate} beside {report.primary}"
 
 
 def as_markdown(report: Report) -> str:
     """The verdict, its reasons, and each check."""
     lines = [
-        f"## {report.verdict.name.capitalize()}: {cell(report.candidate)} beside "
-        f"{cell(report.primary)}",
+        f"## {cell(headline(report))}",
         "",
         *(f"- {each}" for each in report.reasons),
         "",
-        f"{report.pairs:,} pairs, of which {report.counted:,} count (the first of each session "
-        f"that can be compared), {report.again:,} of these with the primary asked again. "
-        f"An equal candidate is ever called worse with a chance of at most {report.alpha:.0%}.",
-        *(f"- left out, {mark}: {count:,}" for mark, count in report.left_out.items()),
-        *(f"- answered by {cell(who)}: {count:,}" for who, count in report.made_by.items()),
+        *(f"- {cell(each)}" for each in summary(report)),
         "",
         "| check | is | margin | candidate | pairs | verdict |",
         "|---|---|---:|---:|---:|---|",
@@ -169,18 +188,19 @@ def as_markdown(report: Report) -> str:
 def _row(finding: Finding) -> str:
     check = finding.check
     cells = (
-        *(check.name, "gate" if check.gate else "shown", _written(check.margin, check.unit)),
-        "-" if finding.difference is None else _written(finding.difference, check.unit),
-        *(f"{finding.pairs:,}", _told(finding)),
+        *(check.name, "gate" if check.gate else "shown", written(check.margin, check.unit)),
+        "-" if finding.difference is None else written(finding.difference, check.unit),
+        *(f"{finding.pairs:,}", told(finding)),
     )
     return f"| {' | '.join(cells)} |"
 
 
-def _told(finding: Finding) -> str:
+def told(finding: Finding) -> str:
+    """A check's verdict, or what it waits for."""
     if not finding.made:
         return f"not made: needs {finding.check.needs}"
-    told = finding.verdict.name.lower()
-    return told if finding.verdict is not Verdict.UNDECIDED else f"{told}: {_still(finding)}"
+    verdict = finding.verdict.name.lower()
+    return verdict if finding.verdict else f"{verdict}: {_still(finding)}"
 
 
 def _still(finding: Finding) -> str:
@@ -191,18 +211,30 @@ def _still(finding: Finding) -> str:
 
 def _sentence(finding: Finding) -> str:
     check = finding.check
-    seen = "-" if finding.difference is None else _written(finding.difference, check.unit)
+    seen = "-" if finding.difference is None else written(finding.difference, check.unit)
     told = f"{check.name} ({check.words}): {seen} over {finding.pairs:,} pairs, margin "
-    told += f"{_written(check.margin, check.unit)}: {finding.verdict.name.lower()}"
+    told += f"{written(check.margin, check.unit)}: {finding.verdict.name.lower()}"
     if finding.verdict is Verdict.UNDECIDED:
         told += f", {_still(finding)}"
     return f"{told}."
 
 
-def _written(difference: float, unit: Unit) -> str:
+def written(difference: float, unit: Unit) -> str:
+    """A difference as people read it."""
     if unit is Unit.RATIO:
         return f"x{times(difference):.2f}"
     return f"{difference:+.3f}" if unit is Unit.DISTANCE else f"{difference:+.1%}"
 
 
-__all__ = ["FORMAT", "Finding", "Report", "as_dict", "as_markdown", "report"]
+__all__ = [
+    "FORMAT",
+    "Finding",
+    "Report",
+    "as_dict",
+    "as_markdown",
+    "headline",
+    "report",
+    "summary",
+    "told",
+    "written",
+]

@@ -8,13 +8,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 
 from penstock.evals.comparison.betting import FIELDS, Floats, begun, step
 from penstock.evals.comparison.pair import Answer, Pair
 from penstock.evals.comparison.rules import Rules
+
+BINS: Final = 21
+"""Of the differences that were counted, from -1 to 1."""
+STRIDE: Final = 1.1
+"""The path is kept at so many times more sessions each: a hundred steps to ten thousand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Where the log capitals of all checks stood."""
+
+    counted: int
+    worse: tuple[float, ...]
+    equal: tuple[float, ...]
 
 
 class Tally:
@@ -25,6 +40,8 @@ class Tally:
         self.rules = rules
         self.evidence: Floats = begun(len(rules.checks))
         self.seen: Floats = np.zeros((2, len(rules.checks)))  # pairs and sums, of all pairs
+        self.histogram = np.zeros((BINS, len(rules.checks)), dtype=np.int64)  # of what counts
+        self.path: list[Step] = []
         self.pairs = 0
         self.counted = 0  # sessions
         self.again = 0  # counted ones of the self arm
@@ -50,6 +67,11 @@ class Tally:
         self.again += pair.again is not None
         margins = [each.margin for each in self.rules.checks]
         self.evidence = step(self.evidence, differences, margins)
+        bins = np.rint((differences[said] + 1) / 2 * (BINS - 1)).astype(int)
+        self.histogram[bins, np.flatnonzero(said)] += 1
+        if self.counted >= (self.path[-1].counted * STRIDE if self.path else 1):
+            capitals = self.evidence[3:5].tolist()
+            self.path.append(Step(self.counted, tuple(capitals[0]), tuple(capitals[1])))
 
     def as_dict(self) -> dict[str, Any]:
         """All of it, for JSON."""
@@ -59,6 +81,7 @@ class Tally:
                     "margin": each.margin,
                     **dict(zip(FIELDS, self.evidence[:, n].tolist(), strict=True)),
                     "seen": self.seen[:, n].tolist(),
+                    "histogram": self.histogram[:, n].tolist(),
                 }
                 for n, each in enumerate(self.rules.checks)
             },
@@ -67,6 +90,7 @@ class Tally:
             "again": self.again,
             "left_out": dict(self.left_out),
             "made_by": dict(self.made_by),
+            "path": [[each.counted, each.worse, each.equal] for each in self.path],
             "sessions": sorted(self._sessions),
         }
 
@@ -82,8 +106,10 @@ class Tally:
             stored = told["checks"][each.name]
             tally.evidence[:, n] = [stored[name] for name in FIELDS]
             tally.seen[:, n] = stored["seen"]
+            tally.histogram[:, n] = stored["histogram"]
         tally.pairs, tally.counted, tally.again = told["pairs"], told["counted"], told["again"]
         tally.left_out, tally.made_by = Counter(told["left_out"]), Counter(told["made_by"])
+        tally.path = [Step(n, tuple(worse), tuple(equal)) for n, worse, equal in told["path"]]
         tally._sessions = set(told["sessions"])
         return tally
 

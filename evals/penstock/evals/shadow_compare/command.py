@@ -13,6 +13,7 @@ from penstock.evals.comparison import plan as plans
 from penstock.evals.comparison import simulation
 from penstock.evals.comparison.bad_check import BadCheck
 from penstock.evals.comparison.betting import Verdict
+from penstock.evals.comparison.page import as_page
 from penstock.evals.comparison.report import Report, as_dict, as_markdown, report
 from penstock.evals.comparison.rules import Rules, rules
 from penstock.evals.comparison.tally import Tally
@@ -53,6 +54,7 @@ def shadow_compare(
     alpha: Alpha = 0.05,
     json_file: Annotated[Path | None, typer.Option("--json", help="File for the report.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="File for the report.")] = None,
+    html: Annotated[Path | None, typer.Option(help="File for the report, with plots.")] = None,
     api_key: Annotated[
         str, typer.Option(envvar="PENSTOCK_API_KEY", help="The primary's key, if it wants one.")
     ] = "",
@@ -75,6 +77,7 @@ def shadow_compare(
         found = compare(questions, asking, held)
         _write(json_file, json.dumps(as_dict(found), indent=1) + "\n")
         _write(markdown, as_markdown(found))
+        _write(html, as_page(found))
     except EvalError as error:
         typer.echo(f"penstock evals: {error}", err=True)
         raise typer.Exit(1) from error

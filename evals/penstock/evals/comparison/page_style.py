@@ -48,6 +48,8 @@ svg .axis { stroke: var(--dim); stroke-width: 1.5; } svg .grid { stroke: var(--l
 svg .allowed { fill: #2fa36b; opacity: .4; } svg .limit { stroke: var(--text); stroke-width: 2; }
 svg .interval { stroke: var(--text); stroke-width: 5; stroke-linecap: round; opacity: .55; }
 svg .dot { fill: var(--text); }
+svg polyline { fill: none; stroke-width: 2; }
+svg polyline.loss { fill: none; stroke: #c62a2f; } svg polyline.win { fill: none; stroke: #18794e; }
 svg .half { stroke: var(--text); stroke-width: 3; }
 svg .win { fill: #18794e; } svg .loss { fill: #c62a2f; } svg .tie { fill: #687076; }
 svg .uncompared { fill: #8a5a00; }
