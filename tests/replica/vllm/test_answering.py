@@ -64,7 +64,9 @@ async def say(send: Send, body: bytes = EVENT) -> None:
 
 def produce(tap: CallTap, ids: list[int], finish: str | None = None) -> None:
     """One output of the engine, as the engine client would feed it."""
-    part = SimpleNamespace(index=0, token_ids=ids, finish_reason=finish, stop_reason=None)
+    part = SimpleNamespace(
+        index=0, token_ids=ids, finish_reason=finish, stop_reason=None, logprobs=None
+    )
     tap.saw(
         0,
         SimpleNamespace(prompt_token_ids=[1, 2], num_cached_tokens=0, metrics=None, outputs=[part]),

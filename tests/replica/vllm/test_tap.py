@@ -22,7 +22,9 @@ def _output(*parts: Any, prompt: int | None = 5, cached: int | None = 3) -> Any:
 
 
 def _part(ids: list[int], finish: str | None = None, stop: Any = None, index: int = 0) -> Any:
-    return SimpleNamespace(index=index, token_ids=ids, finish_reason=finish, stop_reason=stop)
+    return SimpleNamespace(
+        index=index, token_ids=ids, finish_reason=finish, stop_reason=stop, logprobs=None
+    )
 
 
 def _tap(*, token_groups: bool = True) -> CallTap:

@@ -38,6 +38,7 @@ from penstock.replica.vllm.controls import NotOffered, take_over
 from penstock.replica.vllm.fail_fast import stop_at_first_errors
 from penstock.replica.vllm.handlers import keep_errors
 from penstock.replica.vllm.limits import Capacity
+from penstock.replica.vllm.logprobs import build_aside, write_aside
 from penstock.replica.vllm.models import CallModels, call_models
 from penstock.replica.vllm.reading import ReadAside, prepare
 from penstock.replica.vllm.tap import CURRENT, CallTap
@@ -91,6 +92,8 @@ async def make_app(llm: TappedLLM, args: Namespace, aside: Aside) -> Made:
     makers = prepare(app.routes, paths)
     turns = tokenize_in_turns(llm.renderer)
     trim_conversations(llm.renderer)
+    llm.aside = aside
+    build_aside(app.state, aside)
     capacity = _capacity(llm)
     if "/v1/messages" in served and not capacity.reasons:
         log.info("`thinking` of /v1/messages is left out: the model has no reasoning_parser")
@@ -177,7 +180,9 @@ def _controlled(
             # vLLM's handlers would make it an answer like any other error's.
             tap.lost = errors.oom_contained()
             raise
-        return answer if mend is None else mend(answer, tap)
+        answer = answer if mend is None else mend(answer, tap)
+        await write_aside(answer, tap, aside)
+        return answer
 
     return controlled
 

@@ -101,6 +101,8 @@ class Exchange:
     async def _send(self, message: Message) -> None:
         if message["type"] == "http.response.body":
             body = message.get("body")
+            if body and self._tap.written:
+                body, self._tap.written = self._tap.written, b""
             # Runs for every token of every stream.
             if (
                 body

@@ -17,16 +17,19 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager
 from functools import cached_property, partial
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 from uuid import uuid4
 
 from vllm.exceptions import VLLMValidationError
 from vllm.pooling_params import PoolingParams
+from vllm.sampling_params import RequestOutputKind
 from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
-from penstock.replica.engine import Death, EngineError
-from penstock.replica.vllm import budgets, errors, exceptions
+from penstock.replica.engine import Death, EngineError, Failed
+from penstock.replica.vllm import budgets, errors, exceptions, limits
+from penstock.replica.vllm.aside import Aside
+from penstock.replica.vllm.logprobs import PutOff
 from penstock.replica.vllm.tap import CURRENT, CallTap
 from penstock.replica.vllm.turns import Line
 
@@ -52,6 +55,9 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
 
     death: Callable[[], Death]
     """Says why the engine is dead."""
+
+    aside: Aside
+    """Where large answers are made."""
 
     fault: BaseException | None = None
     """What ended the taking of the engine's outputs, where it was not the engine's death."""
@@ -82,7 +88,11 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
         def seen(request: Any, *args: Any, **more: Any) -> None:
             add(request, *args, **more)
             if (tap := CURRENT.get()) is not None:
-                tap.entered(processor.request_states[request.request_id])
+                state = processor.request_states[request.request_id]
+                many = tap.logprobs > limits.MAX_ON_LOOP
+                if many and request.sampling_params.prompt_logprobs is not None:
+                    PutOff(state.logprobs_processor)
+                tap.entered(state)
 
         processor.add_request = seen
 
@@ -98,6 +108,7 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
         tap = CURRENT.get()
         if tap is not None:
             _keep_to_budget(tap, prompt, sampling_params)
+            self._keep_to_logprobs(tap, prompt, sampling_params)
         ask = partial(super().generate, prompt, sampling_params, request_id, **more)
         if tap is None:
             outputs: Outputs = ask(priority=_ranked(priority))
@@ -107,6 +118,19 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
         tapped = self._tapped(tap, request_id, ask, priority, partial(tap.saw, first))
         turns = first // _AT_ONCE
         return tap.opened(self._later(turns, tapped) if turns else tapped)
+
+    def _keep_to_logprobs(self, tap: CallTap, prompt: Any, sampling_params: Any) -> None:
+        """Refuses prompts, of each token of which too many log probabilities are to be told."""
+        wanted = sampling_params.prompt_logprobs
+        if wanted is None:
+            return
+        each = 1 + (wanted if wanted >= 0 else self.model_config.get_vocab_size())
+        tap.logprobs += each * _tokens(prompt) * sampling_params.n
+        streamed = sampling_params.output_kind is RequestOutputKind.DELTA
+        most = limits.MAX_ON_LOOP if streamed else limits.MAX_LOGPROBS
+        if tap.logprobs > most:
+            field = "prompt_logprobs" if b"prompt_logprobs" in tap.call.body else "logprobs"
+            _refuse(tap, errors.too_many_logprobs(tap.logprobs, most, field))
 
     def encode(
         self,
@@ -154,6 +178,8 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
                     async for output in outputs:
                         line.reached(place)
                         saw(output)
+                        if isinstance(late := getattr(output, "prompt_logprobs", None), PutOff):
+                            await self.aside.surely(late.make)
                         yield output
                 except (EngineDeadError, EngineGenerateError) as error:
                     await self._lose(tap, request_id, error)
@@ -188,11 +214,18 @@ def _ranked(priority: int, place: int = 0) -> int:
 
 
 def _keep_to_budget(tap: CallTap, prompt: Any, sampling_params: Any) -> None:
-    tokens = len(prompt.get("prompt_token_ids") or ()) if isinstance(prompt, dict) else 0
-    if failed := budgets.prompt_refusal(tap.call, tokens):
-        tap.refused = failed
-        raise VLLMValidationError(failed.message, parameter=failed.param)
+    if failed := budgets.prompt_refusal(tap.call, _tokens(prompt)):
+        _refuse(tap, failed)
     budgets.cut(sampling_params, tap.call)
+
+
+def _tokens(prompt: Any) -> int:
+    return len(prompt.get("prompt_token_ids") or ()) if isinstance(prompt, dict) else 0
+
+
+def _refuse(tap: CallTap, failed: Failed) -> NoReturn:
+    tap.refused = failed
+    raise VLLMValidationError(failed.message, parameter=failed.param)
 
 
 async def pooled(llm: TappedLLM, text: str, task: str, *, priority: int) -> int:

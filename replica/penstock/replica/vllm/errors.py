@@ -92,6 +92,16 @@ def too_many_numbers(numbers: int, most: int) -> Failed:
     return client_error(400, "invalid_value", message, "input")
 
 
+def too_many_logprobs(logprobs: int, most: int, field: str) -> Failed:
+    """The answer would hold more log probabilities than one may. `field`: what asks for them."""
+    message = (
+        f"{field} asks for {logprobs} log probabilities in one answer, those of each token and of "
+        f"its alternatives counted, at most {most} are possible; ask for fewer alternatives, fewer "
+        "choices, or fewer or shorter prompts at once."
+    )
+    return client_error(400, "invalid_value", message, field)
+
+
 def token_budget_exceeded(message: str, field: str) -> Failed:
     """The request wants more tokens than the gateway allows."""
     return client_error(400, "token_budget_exceeded", message, field)
@@ -148,6 +158,7 @@ __all__ = [
     "overloaded",
     "token_budget_exceeded",
     "too_late",
+    "too_many_logprobs",
     "too_many_numbers",
     "unexplained",
     "unknown_adapter",

@@ -33,6 +33,14 @@ MAX_NUMBERS: Final = 1 << 20
 MAX_PACKED: Final = 1 << 22
 """The same as base64."""
 
+MAX_LOGPROBS: Final = 100_000
+"""Log probabilities of one answer, those of its prompts included: a second beside the loop, and 20
+MB. As many as twenty alternatives of 4,700 tokens."""
+
+MAX_ON_LOOP: Final = 1_000
+"""The same of what can be made only on the loop, at some 20 us each: what a stream tells of its
+prompt."""
+
 MAX_TOKEN_ID: Final = 2**32 - 1
 """What tokenizers have room for."""
 
@@ -126,7 +134,9 @@ def _check_tokens(tokens: list[int]) -> None:
 
 __all__ = [
     "MAX_INPUTS",
+    "MAX_LOGPROBS",
     "MAX_NUMBERS",
+    "MAX_ON_LOOP",
     "MAX_PACKED",
     "MAX_PADDED",
     "MAX_TOKENIZED",

@@ -15,6 +15,7 @@ from typing import Any, Final, NoReturn
 
 from penstock.replica.engine import Call, Failed, Finished, Head, TokenGroup, Usage
 from penstock.replica.vllm import errors
+from penstock.replica.vllm.limits import MAX_LOGPROBS
 from penstock.replica.vllm.turns import Owner, Room
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,8 @@ class CallTap:
     how many messages went, and how many tokens the prompt has fewer for it.
     `echoed`: fields of the request that its answer repeats, where vLLM's does not.
     `when_aboard`: called when the engine gets something of the call.
+    `logprobs`: how many log probabilities the answer will hold in one piece, as far as is known.
+    `written`: the answer's JSON, where it was made ahead.
     `most_numbers`: how many pooled numbers the answer may hold; none: it holds few of them.
     """
 
@@ -50,6 +53,8 @@ class CallTap:
         self.pinned: frozenset[int] = frozenset()
         self.trimmed = (0, 0)
         self.most_numbers: int | None = None
+        self.logprobs = 0
+        self.written = b""
         self.echoed: dict[str, Any] = {}
         self._wants_groups = call.token_groups
         self._groups: list[TokenGroup] = []
@@ -134,8 +139,16 @@ class CallTap:
             self._completion_tokens += len(part.token_ids)
             if part.finish_reason is not None:
                 self._saw_end(first + part.index, part.finish_reason, output)
+                self._count_logprobs(part)
             if self._wants_groups:
                 self._groups.append(_group_of(first + part.index, part))
+
+    def _count_logprobs(self, last: Any) -> None:
+        """Of an answer that is not streamed, a choice's only output has all; of a stream, few."""
+        self.logprobs += sum(map(len, last.logprobs or ()))
+        if self.logprobs > MAX_LOGPROBS:
+            field = "logprobs" if self.call.path == "/v1/completions" else "top_logprobs"
+            self._lose(errors.too_many_logprobs(self.logprobs, MAX_LOGPROBS, field))
 
     def saw_pooled(self, choice: int, output: Any) -> None:
         """The only output of a request that pools, and that `begin` answered with `choice`."""
