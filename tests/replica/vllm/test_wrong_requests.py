@@ -3,6 +3,8 @@ engine. The cases, and how to make them anew, are in `golden.py`."""
 
 from __future__ import annotations
 
+import io
+import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from typing import Any
@@ -46,6 +48,24 @@ async def test_the_replica_says_what_is_kept(pair: tuple[str, VllmEngine, golden
     kind, engine, _ = pair
     said = {case["name"]: await golden.ours(engine, case) for case in _of(kind)}
     assert said == {case["name"]: case["penstock"] for case in _of(kind)}
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_clients_mistakes_leave_nothing_in_the_log(
+    pair: tuple[str, VllmEngine, golden.Stock], caplog: pytest.LogCaptureFixture
+) -> None:
+    kind, engine, _ = pair
+    (handler,) = logging.getLogger("vllm").handlers
+    assert isinstance(handler, logging.StreamHandler)
+    told, before = io.StringIO(), handler.stream
+    handler.setStream(told)
+    try:
+        for case in _of(kind):
+            if case["penstock"]["status"] < 500:
+                await golden.ours(engine, case)
+                assert (case["name"], told.getvalue(), caplog.text) == (case["name"], "", "")
+    finally:
+        handler.setStream(before)
 
 
 @pytest.mark.asyncio(loop_scope="session")

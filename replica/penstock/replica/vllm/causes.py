@@ -83,7 +83,9 @@ def log_config(level: str, errors: Path | None = None) -> dict[str, Any]:
     handlers: dict[str, Any] = {
         "stderr": {"class": "logging.StreamHandler", "formatter": "json", "level": level}
     }
-    if errors:
+    if errors is None:
+        handlers["stderr"]["filters"] = ["calls"]
+    else:
         handlers["errors"] = {
             "class": "logging.handlers.RotatingFileHandler",
             "formatter": "json",
@@ -97,6 +99,7 @@ def log_config(level: str, errors: Path | None = None) -> dict[str, Any]:
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"json": formatter},
+        "filters": {"calls": {"()": "penstock.replica.vllm.call_logs.WithoutClientsWords"}},
         "handlers": handlers,
         "loggers": {"vllm": logger},
     }

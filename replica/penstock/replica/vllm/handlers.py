@@ -18,9 +18,10 @@ from typing import Any, Final
 
 from fastapi import FastAPI, Request, Response
 
+from penstock.replica.engine import Failed
 from penstock.replica.vllm import exceptions
 from penstock.replica.vllm.asgi import App, Message
-from penstock.replica.vllm.tap import CURRENT
+from penstock.replica.vllm.tap import CURRENT, CallTap
 
 log = logging.getLogger(__name__)
 
@@ -53,12 +54,17 @@ def note(error: BaseException) -> None:
     tap = CURRENT.get()
     if tap is None or tap.refused is not None:
         return
+    tap.refused = failure(error, tap)
+    if tap.refused.fault != "client":
+        log.error("call %s: an error inside vLLM", tap.call.request_id, exc_info=error)
+
+
+def failure(error: BaseException, tap: CallTap) -> Failed:
+    """What an exception in a call means; of one whose request the engine lost, what that meant."""
     call = tap.call
-    tap.refused = exceptions.failed(
+    return tap.lost or exceptions.failed(
         error, call.path, call.body, reading=not tap.parsed, begun=tap.head_known()
     )
-    if tap.refused.fault != "client":
-        log.error("call %s: an error inside vLLM", call.request_id, exc_info=error)
 
 
 async def _handle(request: Request, error: Exception) -> Response:

@@ -1,0 +1,32 @@
+"""What vLLM's loggers may say of a call: nothing that its client wrote.
+
+vLLM logs what it refuses with the traceback, and so with words of the request: 3 KB for a wrong
+grammar. A client's mistake is told to the client alone. What is nobody else's but ours stays whole.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from penstock.replica.vllm.tap import CURRENT
+
+
+class WithoutClientsWords(logging.Filter):
+    """For handlers in the replica's process. Of records that are made for a call, those of a
+    client's mistake go nowhere; others that tell of no exception go without their values."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Called where the record is made, in the call's own context."""
+        tap = CURRENT.get()
+        if tap is None:
+            return True
+        error = record.exc_info[1] if record.exc_info else None
+        if error is None:
+            record.args = ()
+            return True
+        from penstock.replica.vllm.handlers import failure
+
+        return failure(error, tap).fault != "client"
+
+
+__all__ = ["WithoutClientsWords"]
