@@ -37,6 +37,7 @@ settings = HeadSettings(
     rpc=rpc,
     run_gateway=False,
     timings=timings,
+    existing_store="--existing-store" in more,
     take_over="--take-over" in more,
     head_metrics="" if "--head-metrics" not in more else more[more.index("--head-metrics") + 1],
 )

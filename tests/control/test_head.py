@@ -203,6 +203,25 @@ async def test_a_second_head_on_the_same_directory_is_refused(head: HeadProcess)
     assert f"belongs to a running head (pid {head.process.pid})" in line
 
 
+@pytest.mark.parametrize(
+    ("left", "flags"),
+    [(["head.json"], []), ([], ["--existing-store"])],
+    ids=["a head has served from it", "somebody says so"],
+)
+def test_a_data_directory_that_lost_its_store_begins_no_other_cluster(
+    tmp_path: Path, left: list[str], flags: list[str]
+) -> None:
+    for name in left:
+        (tmp_path / name).write_text("{}")
+    argv = [sys.executable, "-c", START, str(tmp_path), "127.0.0.1:0", "127.0.0.1:0", *flags]
+    ended = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+    assert ended.returncode == 1
+    (line,) = ended.stderr.splitlines()
+    assert f"{tmp_path} holds no penstock.db" in line
+    assert "mounted" in line
+    assert [each.name for each in tmp_path.iterdir()] == left
+
+
 @pytest.mark.parametrize("flag", ["--admin", "--rpc"])
 def test_a_taken_port_is_one_clear_line_and_exit_code_1(tmp_path: Path, flag: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -65,6 +65,20 @@ def announce(data_dir: Path, addresses: Mapping[str, str]) -> None:
         log.warning("%s is not written, where this head serves stands nowhere: %s", path, error)
 
 
+def check_store(data_dir: Path, *, existed: bool) -> None:
+    """Raises `CannotStart` where the directory had a store and has none: an empty one would begin
+    another cluster. `existed`: somebody says that it had one."""
+    served = data_dir / "head.json"
+    if store_path(data_dir).exists() or not (existed or served.exists()):
+        return
+    why = "its store was there before" if existed else "a head has served from it"
+    leave = "leave --existing-store out" if existed else f"remove {served}"
+    raise CannotStart(
+        f"the data directory {data_dir} holds no {store_path(data_dir).name}, though {why}: see "
+        f"whether its disk is mounted, or run `penstock restore`; to begin with nothing, {leave}"
+    )
+
+
 def announced(data_dir: Path, name: str) -> str:
     """The address that the last head on this directory announced; empty where none did."""
     with suppress(OSError, ValueError, AttributeError):

@@ -29,6 +29,7 @@ from penstock.control.cluster_security import (
 )
 from penstock.control.data_dir import (
     announce,
+    check_store,
     cluster_token_path,
     logs_path,
     owned,
@@ -82,6 +83,7 @@ async def run_head(settings: HeadSettings) -> int:
     """Runs the head until SIGTERM or SIGINT; returns the process's exit code."""
     configure_logs("head", settings.log_level)
     try:
+        check_store(settings.data_dir, existed=settings.existing_store)
         async with _built(settings) as head:
             await _run(head, settings)
     except CannotStart as error:

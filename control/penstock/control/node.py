@@ -133,7 +133,8 @@ async def _run(
         async with HeadClient(settings.head, dialer) as head, asyncio.TaskGroup() as tasks:
             replicas = ReplicaTable(dependencies, tasks)
             adapters = _adapters(settings, head, replicas, tasks)
-            watch = TokenWatch(_token_file(settings), security.token, stop.begin_again)
+            token = _token_file(settings)
+            watch = TokenWatch(token, security.token, stop.begin_again, allegiance.trouble)
             who = _identity(settings, address)
             agent = Agent(who, head, replicas, resources.read, allegiance, changed, watch.refused)
             # Before serving: a replica that announces itself is to be known already.

@@ -171,6 +171,7 @@ class HeadSettings:
     allow_hosts: tuple[str, ...] = ()
     cors_origins: tuple[str, ...] = ()  # of web pages that may call the gateway; "*": any
     timings: HeadTimings = HeadTimings()
+    existing_store: bool = False  # none is made where there is none
     take_over: bool = False  # go on with this store, whatever nodes and gateways know
 
     def __post_init__(self) -> None:

@@ -105,3 +105,14 @@ async def test_the_agent_tells_heads_whose_it_is_also_after_a_restart(
     node.start()
     await until(lambda: len(head.registrations) == 2)
     assert head.registrations[1].stamp == stamped("ours", 1, 5)
+
+
+def test_an_agent_whose_data_directory_is_gone_stays_with_its_head(tmp_path: Path) -> None:
+    allegiance = Allegiance(tmp_path / "stamp")
+    assert allegiance.trouble() == ""
+    allegiance.accept(OURS)
+    assert allegiance.trouble() == ""
+    (tmp_path / "stamp").unlink()
+    assert "mounted" in allegiance.trouble()
+    with pytest.raises(ForeignHead):
+        allegiance.accept(Stamp("other", 9, 99))

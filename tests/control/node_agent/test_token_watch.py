@@ -13,7 +13,8 @@ class Watched:
     def __init__(self, path: Path, in_use: str = "") -> None:
         self.taken = 0
         self.path = path
-        self.watch = TokenWatch(path, in_use, self._take)
+        self.trouble = ""
+        self.watch = TokenWatch(path, in_use, self._take, lambda: self.trouble)
 
     def _take(self) -> None:
         self.taken += 1
@@ -53,3 +54,11 @@ def test_a_token_that_others_can_read_is_left_until_it_is_private(tmp_path: Path
     watched.put("abc")
     watched.watch.refused()
     assert watched.taken == 1
+
+
+def test_an_agent_in_trouble_takes_nothing_up_and_says_why(tmp_path: Path) -> None:
+    watched = Watched(tmp_path / "cluster.token", in_use="old")
+    watched.put("new")
+    watched.trouble = "the data directory is gone"
+    assert watched.watch.refused() == "the data directory is gone"
+    assert watched.taken == 0

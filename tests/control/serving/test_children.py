@@ -63,6 +63,18 @@ async def test_a_child_that_worked_is_started_again_when_it_dies(tmp_path: Path)
     assert told == ["the head was killed by SIGKILL: started again"]
 
 
+async def test_a_head_that_worked_is_started_again_only_on_the_store_that_it_had(
+    tmp_path: Path,
+) -> None:
+    launcher, clock = FakeLauncher(), ManualClock()
+    head = Child("head", ["head"], tmp_path / "log", launcher, clock, print, ("--existing-store",))
+    await head.start()
+    head.proven()
+    await head.start()
+    first, second = (process.argv for process in launcher.started)
+    assert second == [*first, "--existing-store"]
+
+
 async def test_a_head_that_is_started_again_does_not_take_over_again(
     tmp_path: Path,
 ) -> None:

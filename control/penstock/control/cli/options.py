@@ -201,6 +201,15 @@ AdapterCacheGib = Annotated[
         " beyond it, what no replica here uses goes.",
     ),
 ]
+ExistingStore = Annotated[
+    bool,
+    typer.Option(
+        "--existing-store",
+        envvar="PENSTOCK_EXISTING_STORE",
+        help="Do not start where --data-dir holds no store, as when its disk is not mounted. For"
+        " all starts but the first.",
+    ),
+]
 TakeOver = Annotated[
     bool,
     typer.Option(

@@ -22,6 +22,7 @@ from penstock.control.cli.options import (
     ClusterTokenFile,
     CorsOrigins,
     DataDir,
+    ExistingStore,
     LogKeepDays,
     LogKeepGib,
     LogLevel,
@@ -131,6 +132,7 @@ def head(
     client_addresses: ClientAddresses = True,
     cors_origin: CorsOrigins = None,
     deep_check_every: DeepCheckEvery = DEEP_SECONDS,
+    existing_store: ExistingStore = False,
     take_over: TakeOver = False,
     with_parent: WithParent = 0,
 ) -> None:
@@ -167,6 +169,7 @@ def head(
             client_addresses=client_addresses,
             cors_origins=tuple(cors_origin or ()),
             timings=HeadTimings(deep_check_every=timedelta(seconds=deep_check_every)),
+            existing_store=existing_store,
             take_over=take_over,
         )
         finish(asyncio.run(run_head(settings)))

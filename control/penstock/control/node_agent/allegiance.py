@@ -55,6 +55,15 @@ class Allegiance:
             cluster_id=stamp.cluster_id, epoch=stamp.epoch, revision=stamp.revision
         )
 
+    def trouble(self) -> str:
+        """Why this agent would not know any more whose it is if it began again; empty: it would."""
+        if not self._accepted or self._path.exists():
+            return ""
+        return (
+            f"{self._path} is gone, so that this node would obey any head: see whether the disk of"
+            " its data directory is mounted"
+        )
+
     def accept(self, offered: Stamp) -> None:
         """Takes an order's stamp. Raises `ForeignHead`, and the order is to be refused."""
         if why := refusal(self._accepted, offered):

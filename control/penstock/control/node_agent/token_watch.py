@@ -16,13 +16,21 @@ from penstock.control.secrets_files import read_secret
 class TokenWatch:
     """Compares the token in use with what its file holds now.
 
-    `take_up` is called once the file holds another one: the agent begins again with it.
+    `take_up` is called once the file holds another one: the agent begins again with it, unless it
+    is in `trouble` that keeps it from that.
     """
 
-    def __init__(self, path: Path, in_use: str, take_up: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        in_use: str,
+        take_up: Callable[[], None],
+        trouble: Callable[[], str],
+    ) -> None:
         self._path = path
         self._in_use = in_use
         self._take_up = take_up
+        self._trouble = trouble
 
     def refused(self) -> str:
         """The head refused this agent: what follows from that, in one line for the log."""
@@ -30,6 +38,8 @@ class TokenWatch:
             found = read_secret(self._path) if self._path.exists() else ""
         except SecretUnusable as error:
             return str(error)
+        if why := self._trouble():
+            return why
         if found and found != self._in_use:
             self._take_up()
             return f"what lies in {self._path} by now is taken up as the cluster token"

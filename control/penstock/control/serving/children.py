@@ -33,6 +33,7 @@ POLICY = RestartPolicy(
 # Words of a child's command line that tell whose it is: see `leftover_mark`.
 PARENT_FLAG = "--with-parent"
 TAKE_OVER = "--take-over"
+EXISTING_STORE = "--existing-store"
 
 
 class Child:
@@ -46,8 +47,11 @@ class Child:
         launcher: Launcher,
         clock: Clock,
         tell: Callable[[str], None],
+        again: tuple[str, ...] = (),
     ) -> None:
+        """`again`: further words of its command line once it was seen working."""
         self.name = name
+        self._again = again
         self.log_path = log_path
         self._argv = argv
         self._launcher = launcher
@@ -72,6 +76,7 @@ class Child:
     def proven(self) -> None:
         """It was seen working: from now on its end is an accident, and it is started again."""
         self._proven = True
+        self._argv = [*self._argv, *self._again]
 
     async def keep_running(self) -> None:
         """Runs until cancelled. Raises `CannotStart` if the process ends before it has worked."""

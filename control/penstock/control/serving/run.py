@@ -26,7 +26,13 @@ from penstock.control.outside.gateway_client import GatewayClient
 from penstock.control.outside.machine import DirectoryLock
 from penstock.control.outside.processes import ProcessLauncher, RunningProcess
 from penstock.control.serving import checks
-from penstock.control.serving.children import Child, head_command, leftover_mark, node_command
+from penstock.control.serving.children import (
+    EXISTING_STORE,
+    Child,
+    head_command,
+    leftover_mark,
+    node_command,
+)
 from penstock.control.serving.display import Display
 from penstock.control.serving.options import ServeOptions
 from penstock.control.serving.session import Session
@@ -67,7 +73,7 @@ class _Serving:
         self._options = options
         self._display = display
         self._launcher = ProcessLauncher()
-        self._head = self._child("head", head_command(options))
+        self._head = self._child("head", head_command(options), EXISTING_STORE)
         self._node = self._child("node agent", node_command(options))
         self._stop = asyncio.Event()
 
@@ -125,9 +131,10 @@ class _Serving:
 
     # ---- processes
 
-    def _child(self, name: str, argv: list[str]) -> Child:
+    def _child(self, name: str, argv: list[str], *again: str) -> Child:
         log_path = logs_path(self._options.data_dir) / f"{name.replace(' ', '-')}.log"
-        return Child(name, argv, log_path, self._launcher, SystemClock(), self._display.event)
+        tell = self._display.event
+        return Child(name, argv, log_path, self._launcher, SystemClock(), tell, again)
 
     def _asked_to_stop(self) -> None:
         if self._stop.is_set():  # the second time: at once
