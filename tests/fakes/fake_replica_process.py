@@ -2,6 +2,7 @@
 
 It takes the command line of `python -m penstock.replica` and behaves as its engine args say:
 
+    says=TEXT        writes a line to its log before it loads
     load_ms=N        ready after N milliseconds (0)
     exit_code=N      says "penstock-replica: error: the fake exits with N" instead of becoming ready
     silent_while=F   does not answer Health while the file F exists
@@ -126,6 +127,7 @@ async def serve(options: argparse.Namespace, behaviour: dict[str, str]) -> int:
         except grpc.aio.AioRpcError as error:
             sys.stderr.write(f"penstock-replica: error: cannot register: {error.details()}\n")
             return 73
+        sys.stderr.write(f"{behaviour.get('says', '')}\n")
         await asyncio.sleep(int(behaviour.get("load_ms", 0)) / 1000)
         if code := int(behaviour.get("exit_code", 0)):
             sys.stderr.write(f"penstock-replica: error: the fake exits with {code}\n")

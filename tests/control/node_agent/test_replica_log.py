@@ -35,5 +35,24 @@ def test_ordinary_lines_are_no_error(log: Path, text: str) -> None:
     assert replica_log.last_error(log) == ""
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"level": "error", "message": "x"}\npenstock-replica: error: no model\n', "no model"),
+        (
+            '{"level": "error", "message": "no core", "exc_info": "Traceback\\nKeyError: 1"}\n'
+            '{"level": "info", "message": "loading"}\n',
+            "no core KeyError: 1",
+        ),
+        ('{"level": "info", "message": "loading the model"}\nrubbish\n[1]\n', "loading the model"),
+        ("rubbish\n", ""),
+        ("", ""),
+    ],
+)
+def test_what_one_said_last_that_others_ended(log: Path, text: str, words: str) -> None:
+    log.write_text(text)
+    assert replica_log.last_words(log) == words
+
+
 def test_no_log_is_no_error(log: Path) -> None:
     assert replica_log.last_error(log) == ""

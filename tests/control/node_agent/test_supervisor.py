@@ -165,6 +165,17 @@ async def test_a_replica_that_never_gets_ready_is_started_anew(tmp_path: Path) -
     await head.stop()
 
 
+async def test_what_a_replica_said_before_it_was_killed_stands_beside_the_limit(
+    node: Node,
+) -> None:
+    said = '{"level": "error", "message": "the device is lost"}'
+    await node.start_replica("r-1", f"says={said}", "load_ms=60000", start_limit_ms=1000)
+    status = await node.becomes("r-1", lambda it: it.restarts >= 1)
+    assert status.last_error == (
+        "did not become ready within 1 s; it said last: the device is lost"
+    )
+
+
 async def test_a_loading_replica_is_not_restarted_by_pings(node: Node) -> None:
     await node.start_replica("r-1", "load_ms=2500")  # longer than a ready one may be silent
     status = await node.ready("r-1")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from penstock.control.log_files import tail
@@ -11,6 +13,7 @@ ERROR_PREFIX = "penstock-replica: error: "
 # How Python ends a traceback: "ValueError: ..." or "package.module.SomeError: ...".
 EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit)(: |$)")
 LONGEST_ERROR = 500  # characters
+BAD = frozenset(("warning", "error", "critical"))
 
 
 def last_error(path: Path) -> str:
@@ -26,3 +29,26 @@ def last_error(path: Path) -> str:
     if lines and EXCEPTION.match(lines[-1]):
         return lines[-1][:LONGEST_ERROR]
     return ""
+
+
+def last_words(path: Path) -> str:
+    """What a process said last that was ended by others, in one line: why it cannot go on, else
+    what was bad, else what it was at; empty if it said nothing."""
+    if said := last_error(path):
+        return said
+    records = list(_records(tail(path, 1000)))
+    bad = [record for record in records if record.get("level") in BAD]
+    for record in (bad or records)[-1:]:
+        traceback = str(record.get("exc_info", "")).splitlines()
+        return " ".join([str(record.get("message", "")), *traceback[-1:]])[:LONGEST_ERROR]
+    return ""
+
+
+def _records(lines: Iterable[str]) -> Iterable[dict[str, object]]:
+    for line in lines:
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(record, dict):
+            yield record

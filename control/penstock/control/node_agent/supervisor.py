@@ -332,10 +332,12 @@ class ReplicaSupervisor:
 
     def _explain(self, exit_code: int | None) -> str:
         verdict, self._verdict = self._verdict, ""
-        if verdict:
-            return verdict
-        said = "" if self._unlogged else replica_log.last_error(self._log_path)
-        return said or describe(exit_code)
+        if self._unlogged:
+            return verdict or describe(exit_code)
+        if verdict and not self._renewing:
+            said = replica_log.last_words(self._log_path)
+            return f"{verdict}; it said last: {said}" if said else verdict
+        return verdict or replica_log.last_error(self._log_path) or describe(exit_code)
 
     def _was_ready_for(self) -> timedelta:
         if self._ready_at is None:
