@@ -129,7 +129,7 @@ async def _run(
             timings=timings,
         )
         resources = NodeResourcesReader(read_resources, open_devices())
-        allegiance = Allegiance(settings.data_dir / "node-agent.stamp")
+        allegiance = Allegiance(settings.data_dir / "node-agent.stamp", SystemClock().monotonic)
         async with HeadClient(settings.head, dialer) as head, asyncio.TaskGroup() as tasks:
             replicas = ReplicaTable(dependencies, tasks)
             adapters = _adapters(settings, head, replicas, tasks)

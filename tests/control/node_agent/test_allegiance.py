@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.control.errors import ForeignHead
-from penstock.control.node_agent.allegiance import Allegiance, refusal
+from penstock.control.node_agent.allegiance import UNDER_WAY, Allegiance, refusal
 from penstock.control.state.stamp import Stamp
 from penstock.v1 import common_pb2, nodes_pb2
 from tests.control.node_agent.harness import FakeHead, Node, running, until
@@ -45,15 +45,51 @@ def test_what_is_accepted_never_goes_back(offers: list[Stamp]) -> None:
 def test_orders_of_another_or_an_older_head_are_refused_with_what_to_do(
     tmp_path: Path, offered: Stamp
 ) -> None:
-    allegiance = Allegiance(tmp_path / "stamp")
+    clock = _Clock()
+    allegiance = Allegiance(tmp_path / "stamp", clock)
     allegiance.accept(OURS)
+    clock.at += UNDER_WAY
     with pytest.raises(ForeignHead, match="--take-over"):
         allegiance.accept(offered)
-    assert Allegiance(tmp_path / "stamp").stamp == OURS
+    with pytest.raises(ForeignHead, match="--take-over"):
+        Allegiance(tmp_path / "stamp", clock).accept(offered)
+    assert Allegiance(tmp_path / "stamp", clock).stamp == OURS
+
+
+class _Clock:
+    """Seconds, moved by hand."""
+
+    at = 0.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+waits = st.floats(0, UNDER_WAY / 4)
+
+
+@given(st.lists(st.tuples(waits, st.integers(1, 9), waits), max_size=30))
+def test_what_one_head_sent_is_taken_in_whatever_order_it_comes(
+    tmp_path_factory: pytest.TempPathFactory, sent: list[tuple[float, int, float]]
+) -> None:
+    """Each message some time after the one before, after so many changes, and so long under way."""
+    at, revision, coming = 0.0, 10, []
+    for after, changes, under_way in sent:
+        at, revision = at + after, revision + changes
+        coming.append((at + under_way, Stamp("ours", 2, revision)))
+    clock = _Clock()
+    allegiance = Allegiance(tmp_path_factory.mktemp("agent") / "stamp", clock)
+    for clock.at, stamp in sorted(coming, key=lambda message: message[0]):
+        allegiance.accept(stamp)
+    assert allegiance.stamp == max((one for _, one in coming), key=_revision, default=Stamp())
+
+
+def _revision(stamp: Stamp) -> int:
+    return stamp.revision
 
 
 def test_a_head_that_took_over_is_obeyed_though_its_store_is_older(tmp_path: Path) -> None:
-    allegiance = Allegiance(tmp_path / "stamp")
+    allegiance = Allegiance(tmp_path / "stamp", _Clock())
     allegiance.accept(OURS)
     allegiance.accept(Stamp("ours", 3, 1))
     assert allegiance.stamp == Stamp("ours", 3, 1)
@@ -62,7 +98,7 @@ def test_a_head_that_took_over_is_obeyed_though_its_store_is_older(tmp_path: Pat
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"epoch": "x"}'])
 def test_a_file_that_cannot_be_read_leaves_the_agent_free(tmp_path: Path, content: str) -> None:
     (tmp_path / "stamp").write_text(content)
-    assert Allegiance(tmp_path / "stamp").stamp == Stamp()
+    assert Allegiance(tmp_path / "stamp", _Clock()).stamp == Stamp()
 
 
 def stamped(cluster: str, epoch: int, revision: int) -> common_pb2.ClusterStamp:
@@ -108,11 +144,13 @@ async def test_the_agent_tells_heads_whose_it_is_also_after_a_restart(
 
 
 def test_an_agent_whose_data_directory_is_gone_stays_with_its_head(tmp_path: Path) -> None:
-    allegiance = Allegiance(tmp_path / "stamp")
+    clock = _Clock()
+    allegiance = Allegiance(tmp_path / "stamp", clock)
     assert allegiance.trouble() == ""
     allegiance.accept(OURS)
     assert allegiance.trouble() == ""
     (tmp_path / "stamp").unlink()
+    clock.at += UNDER_WAY
     assert "mounted" in allegiance.trouble()
     with pytest.raises(ForeignHead):
         allegiance.accept(Stamp("other", 9, 99))

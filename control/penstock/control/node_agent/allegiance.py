@@ -2,6 +2,11 @@
 
 A head with another store, a restored backup or an old copy of the store does not know what runs
 here. It may ask for nothing until `penstock head --take-over` has raised its epoch.
+
+Orders and heartbeats' answers of one head are under way together, and overtake each other. So what
+is compared is the newest stamp that was accepted before any that may still be under way. A head
+whose store is behind by less than that is told the newest of all when this agent registers there,
+and holds still (`command.heard_stamp`).
 """
 
 from __future__ import annotations
@@ -9,6 +14,8 @@ from __future__ import annotations
 import json
 import logging
 import os
+from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 
 from penstock.control.errors import ForeignHead
@@ -18,9 +25,12 @@ from penstock.v1 import common_pb2
 
 log = logging.getLogger(__name__)
 
+UNDER_WAY = 30.0  # seconds, after which a head has given up an order that has not come
 
-def refusal(accepted: Stamp, offered: Stamp) -> str:
-    """Why an order with the stamp `offered` is not taken; empty: it is."""
+
+def refusal(accepted: Stamp, offered: Stamp, settled: Stamp | None = None) -> str:
+    """Why an order with the stamp `offered` is not taken; empty: it is. `settled`: the newest that
+    was accepted before any that may still be under way; None: nothing is."""
     if not accepted:
         return ""
     if not offered:
@@ -29,17 +39,22 @@ def refusal(accepted: Stamp, offered: Stamp) -> str:
         return "it is of another cluster"
     if offered.epoch < accepted.epoch:
         return "another head took over since"
-    if offered.epoch == accepted.epoch and offered.revision < accepted.revision:
+    at_least = accepted if settled is None else settled
+    if offered.epoch == at_least.epoch and offered.revision < at_least.revision:
         return "its store is older than what was heard of it before"
     return ""
 
 
 class Allegiance:
-    """The newest stamp that this agent has accepted, kept in a file of its data directory."""
+    """The newest stamp that this agent has accepted, kept in a file of its data directory. `now`:
+    seconds that only grow."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, now: Callable[[], float]) -> None:
         self._path = path
+        self._now = now
         self._accepted = _read(path)
+        self._settled = self._accepted  # the newest that nothing older can still follow
+        self._recent: deque[tuple[float, Stamp]] = deque()  # accepted since, and when
         self._told = ""  # the last refusal that was logged
 
     @property
@@ -66,15 +81,21 @@ class Allegiance:
 
     def accept(self, offered: Stamp) -> None:
         """Takes an order's stamp. Raises `ForeignHead`, and the order is to be refused."""
-        if why := refusal(self._accepted, offered):
+        self._settle()
+        if why := refusal(self._accepted, offered, self._settled):
             raise ForeignHead(
                 f"this order is refused, {why}: it comes from {offered or 'nobody'}, this node"
                 f" belongs to {self._accepted}; if that head is to own this node from now on,"
                 f" {START_ONCE}"
             )
-        if offered and offered != self._accepted:
+        if _order(offered) > _order(self._accepted):
             self._accepted = offered
+            self._recent.append((self._now(), offered))
             self._save()
+
+    def _settle(self) -> None:
+        while self._recent and self._recent[0][0] <= self._now() - UNDER_WAY:
+            self._settled = self._recent.popleft()[1]
 
     def learn(self, message: common_pb2.ClusterStamp) -> None:
         """Takes a reply's stamp, where it may: a foreign head's changes nothing."""
@@ -100,6 +121,10 @@ class Allegiance:
             os.replace(draft, self._path)
         except OSError as error:  # a full disk is no reason to refuse orders
             log.error("cannot remember whose orders were taken: %s", error)
+
+
+def _order(stamp: Stamp) -> tuple[int, int]:
+    return stamp.epoch, stamp.revision
 
 
 def _read(path: Path) -> Stamp:
