@@ -66,10 +66,14 @@ def test_a_fault_of_the_engine_stays_whole(log: Log, tap: CallTap) -> None:
     assert "device lost" in said
 
 
-def test_what_is_told_without_an_exception_is_told_without_values(log: Log, tap: CallTap) -> None:
-    log[0].warning("Chat template rejected the request: %s", "my secret role")
+def test_warnings_without_an_exception_go_nowhere_and_errors_without_values(
+    log: Log, tap: CallTap
+) -> None:
+    log[0].warning("Chat template rejected the request: my secret role")
+    log[0].error("The engine gave nothing for %s", "my secret role")
     said = log[1].getvalue()
-    assert "Chat template rejected the request" in said
+    assert "Chat template" not in said
+    assert "The engine gave nothing" in said
     assert "secret" not in said
 
 

@@ -64,7 +64,7 @@ async def _vllms_own(engine: VllmEngine, path: str, content: bytes) -> Any:
         return (await client.post(path, json=json.loads(content) | {"model": SERVED})).json()
 
 
-_OWN = ("id", "created", "created_at", "completed_at", "usage", "priority", "text")
+_OWN = ("id", "created", "created_at", "completed_at", "usage", "priority", "text", "store")
 
 
 def _flat(value: Any, path: str = "") -> dict[str, Any]:
@@ -109,7 +109,11 @@ async def test_an_answer_with_many_is_not_made_on_the_loop(
     ("path", "content", "field"),
     [
         (COMPLETIONS, {"prompt": [_ids(2500)] * 2, "prompt_logprobs": 20}, "prompt_logprobs"),
-        (COMPLETIONS, {"prompt": _ids(2500), "prompt_logprobs": 20, "n": 2}, "prompt_logprobs"),
+        (
+            COMPLETIONS,
+            {"prompt": _ids(2500), "prompt_logprobs": 20, "n": 2, "temperature": 1},
+            "prompt_logprobs",
+        ),
         (COMPLETIONS, {"prompt": [_ids(2500)] * 2, "echo": True, "logprobs": 20}, "logprobs"),
     ],
 )

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from penstock.replica.vllm.call_logs import WithoutClientsWords
 from penstock.replica.vllm.engine import VllmEngine
 from tests.replica.vllm import golden
 
@@ -55,7 +56,11 @@ async def test_a_clients_mistakes_leave_nothing_in_the_log(
     pair: tuple[str, VllmEngine, golden.Stock], caplog: pytest.LogCaptureFixture
 ) -> None:
     kind, engine, _ = pair
-    (handler,) = logging.getLogger("vllm").handlers
+    (handler,) = (
+        one
+        for one in logging.getLogger("vllm").handlers
+        if any(isinstance(each, WithoutClientsWords) for each in one.filters)
+    )
     assert isinstance(handler, logging.StreamHandler)
     told, before = io.StringIO(), handler.stream
     handler.setStream(told)

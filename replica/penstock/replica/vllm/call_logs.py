@@ -13,7 +13,8 @@ from penstock.replica.vllm.tap import CURRENT
 
 class WithoutClientsWords(logging.Filter):
     """For handlers in the replica's process. Of records that are made for a call, those of a
-    client's mistake go nowhere; others that tell of no exception go without their values."""
+    client's mistake go nowhere, nor do warnings that tell of no exception: vLLM has them of
+    requests that it refuses. Errors that tell of none go without their values."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Called where the record is made, in the call's own context."""
@@ -23,7 +24,7 @@ class WithoutClientsWords(logging.Filter):
         error = record.exc_info[1] if record.exc_info else None
         if error is None:
             record.args = ()
-            return True
+            return record.levelno >= logging.ERROR
         from penstock.replica.vllm.handlers import failure
 
         return failure(error, tap).fault != "client"
