@@ -7,8 +7,12 @@ grammar. A client's mistake is told to the client alone. What is nobody else's b
 from __future__ import annotations
 
 import logging
+from typing import Final
 
 from penstock.replica.vllm.tap import CURRENT
+
+
+_OF_PROMPTS: Final = "vllm.renderers."
 
 
 class WithoutClientsWords(logging.Filter):
@@ -20,7 +24,8 @@ class WithoutClientsWords(logging.Filter):
         """Called where the record is made, in the call's own context."""
         tap = CURRENT.get()
         if tap is None:
-            return True
+            # Prompts are made in a thread of vLLM's own, which knows no call.
+            return not record.name.startswith(_OF_PROMPTS) or record.levelno >= logging.ERROR
         error = record.exc_info[1] if record.exc_info else None
         if error is None:
             record.args = ()
