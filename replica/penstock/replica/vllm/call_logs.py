@@ -11,7 +11,6 @@ from typing import Final
 
 from penstock.replica.vllm.tap import CURRENT
 
-
 _OF_PROMPTS: Final = "vllm.renderers."
 
 
