@@ -67,8 +67,15 @@ def grammar(model: str, number: int) -> Rude:
     return Rude(CHAT, _json(model, fields))
 
 
+def sequences(model: str, number: int) -> Rude:
+    """Sixteen prompts in one call, with sixteen choices each."""
+    prompts = [_text(40, number + at) for at in range(16)]
+    fields = {"prompt": prompts, "n": 16, "temperature": 1, "max_tokens": 64, "ignore_eos": True}
+    return Rude(COMPLETIONS, _json(model, fields))
+
+
 KINDS: dict[str, Callable[[str, int], Rude]] = {
-    each.__name__: each for each in (large, tokenize, trim, half, grammar)
+    each.__name__: each for each in (large, tokenize, trim, half, grammar, sequences)
 }
 """By name."""
 
