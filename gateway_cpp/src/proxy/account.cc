@@ -78,7 +78,7 @@ std::optional<admission::Refusal> Account::reserve_money(admission::DayAsk ask) 
   if (!before_ || reserved_nanousd_ > 0) return std::nullopt;
   constexpr std::uint64_t kAll = std::numeric_limits<std::uint64_t>::max();
   ask.held = {.tokens = kAll, .nanousd = unspent()};
-  ask = within(std::move(ask), of_day_);
+  ask = within(ask, of_day_);
   grant(ask);
   const admission::DayAmount more = ask.with(of_day_.value_or(ask.least));
   if (more.nanousd == 0) return std::nullopt;
