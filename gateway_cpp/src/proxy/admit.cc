@@ -95,21 +95,21 @@ admission::DayAsk RequestFlow::day_ask(const Exchange& x) {
 
 // A limit of a day that is reached is not to be undone as one of a minute is. So what may come is
 // reserved, and not what will: what the client allows its answers; where it says nothing, some
-// times what answers have, and no answer gets more than was reserved for it.
+// times what answers have, and no answer of an own model gets more than was reserved for it.
 admission::DayAsk RequestFlow::day_ask(const Exchange& x,
                                        const routing::DeploymentRoute& deployment,
                                        const admission::TokenEstimate& told) {
   constexpr std::uint64_t kTimes = 4;
-  constexpr std::uint64_t kUnknownLength = 32'768;
+  constexpr std::uint64_t kUnknownLength = 4'096;  // what providers' models allow at least
   admission::DayAsk ask{.prompt = told.prompt, .prices = deployment.prices};
   ask.least = ask.most = told.completion;
   ask.is_fixed = x.request.max_tokens || x.ask.endpoint->limits[0].empty();
   if (x.request.max_tokens) ask.least = ask.most = told.asked;
   if (ask.is_fixed) return ask;
-  const auto longest =
-      deployment.max_model_len != 0 ? std::uint64_t{deployment.max_model_len} : kUnknownLength;
-  const std::uint64_t limit = deployment.limits.max_completion_tokens;
-  ask.most = told.choices * (limit != 0 ? std::min(limit, longest) : longest);
+  const bool is_known = deployment.max_model_len != 0 && !deployment.managed;
+  std::uint64_t longest = deployment.limits.max_completion_tokens;
+  if (longest == 0) longest = is_known ? deployment.max_model_len : kUnknownLength;
+  ask.most = told.choices * longest;
   ask.least = std::min(ask.most, kTimes * told.completion);
   return ask;
 }

@@ -208,12 +208,13 @@ uint32_t RequestFlow::adapter_wait_ms(const Exchange& x) {
   return static_cast<uint32_t>(std::max(left, milliseconds(1)).count());
 }
 
-// Of each choice, by the deployment's limit, and, where the client names none, by what is reserved
-// of limits of a day. 0: the model's.
+// Of each choice, by the deployment's limit, and, where the client names none and less than it may
+// have is left of a limit of a day, by what is reserved. 0: the model's, which a provider alone
+// knows: one that is told more than its model allows refuses the request.
 uint32_t RequestFlow::longest_answer(const Exchange& x) {
   const uint32_t limit = x.at.route.deployment->limits.max_completion_tokens;
   const auto answer = x.at.account->answer();
-  if (x.request.max_tokens || !answer) return limit;
+  if (x.request.max_tokens || !answer || *answer >= day_ask(x).most) return limit;
   constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
   const uint64_t most = limit != 0 ? limit : kMost;
   const uint64_t each = *answer / std::max<uint64_t>(x.request.answers(), 1);

@@ -86,6 +86,16 @@ async def test_of_eight_requests_at_once_under_a_budget_for_one_answer_one_is_le
     assert last.headers["x-should-retry"] == "false"
 
 
+@pytest.mark.parametrize(("budget", "told"), [(1_000_000, 0), (300, 300)])
+async def test_a_provider_is_told_a_limit_only_where_the_budget_nears_its_end(
+    start: Start, budget: int, told: int
+) -> None:
+    system = await with_cloud(start, hello, cloud(budget_tokens=budget), deployment())
+    assert (await system.ask(chat(model="cloud"))).status == 200
+    (call,) = system.replicas[1].calls
+    assert told - 30 <= call.request.max_completion_tokens <= told
+
+
 LADDER = deployment(ladders={"": ["fallback:cloud"]})
 CANARY = deployment(canary={"cloud": 1000})
 

@@ -75,8 +75,9 @@ class Child:
 
     def proven(self) -> None:
         """It was seen working: from now on its end is an accident, and it is started again."""
+        if not self._proven:
+            self._argv = [*self._argv, *self._again]
         self._proven = True
-        self._argv = [*self._argv, *self._again]
 
     async def keep_running(self) -> None:
         """Runs until cancelled. Raises `CannotStart` if the process ends before it has worked."""
