@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 if TYPE_CHECKING:
     from penstock.replica.adapter_table import AdapterTable
@@ -34,6 +34,10 @@ class Resume:
     events: int
     created: int
     cached_tokens: int
+
+
+BEFORE_ALL: Final = -(1 << 31)
+"""The priority of the replica's own requests, lower and so earlier than any client's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +330,7 @@ class Engine(Protocol):
 
 
 __all__ = [
+    "BEFORE_ALL",
     "AdapterSource",
     "Call",
     "CannotLoad",

@@ -15,14 +15,21 @@ from dataclasses import dataclass
 
 from penstock.replica.answers import events_of
 from penstock.replica.endings import EngineHung
-from penstock.replica.engine import Call, Engine, EngineError, EngineKind, Failed, Finished
+from penstock.replica.engine import (
+    BEFORE_ALL,
+    Call,
+    Engine,
+    EngineError,
+    EngineKind,
+    Failed,
+    Finished,
+)
 from penstock.replica.progress import Patience, Progress, Reading
 
 log = logging.getLogger(__name__)
 
 _DEEP_TIMEOUT = 10.0  # seconds
 _DEEP_TOKENS = 5
-_BEFORE_ALL = -(1 << 31)  # vLLM takes the lowest first
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +132,7 @@ class Health:
     async def _pool(self) -> _Failure | None:
         """Why there were no numbers, if there were none."""
         try:
-            numbers = await self._engine.pool("Hello", priority=_BEFORE_ALL)
+            numbers = await self._engine.pool("Hello", priority=BEFORE_ALL)
         except EngineError as error:
             return _Failure(str(error))
         return None if numbers else _Failure("the answer had no numbers")
@@ -140,7 +147,7 @@ class Health:
         }
         payload = json.dumps(body).encode()
         name = self._served_name
-        call = Call("health", "/v1/completions", payload, name, priority=_BEFORE_ALL)
+        call = Call("health", "/v1/completions", payload, name, priority=BEFORE_ALL)
         async with contextlib.aclosing(events_of(self._engine.answer, call)) as events:
             async for event in events:
                 if isinstance(event, Failed):

@@ -27,8 +27,18 @@ def _llm(error: Exception) -> tuple[Any, list[BaseException]]:
 
     llm: Any = TappedLLM.__new__(TappedLLM)
     llm.engine_core = SimpleNamespace(get_output_async=get_output_async)
-    processor = SimpleNamespace(propagate_error=told.append, add_request=told.append)
-    llm.output_processor = processor
+    llm.output_processor = SimpleNamespace(
+        propagate_error=told.append,
+        add_request=told.append,
+        process_outputs=told.append,
+        abort_requests=told.append,
+    )
+    scheduler = SimpleNamespace(
+        max_num_seqs=64, max_num_queued_reqs=None, max_num_queued_tokens=None
+    )
+    parallel = SimpleNamespace(data_parallel_size=1)
+    llm.vllm_config = SimpleNamespace(scheduler_config=scheduler, parallel_config=parallel)
+    llm.scheduler_config = scheduler
     llm.renderer = SimpleNamespace(mm_processor_cache=None)
     llm.log_stats, llm.logger_manager, llm.output_handler = False, None, None
     return llm, told
@@ -77,3 +87,37 @@ async def test_requests_aboard_are_told_that_the_engine_died_and_of_what() -> No
     assert tap.lost is not None
     assert (tap.lost.code, tap.lost.retryable) == ("engine_killed", False)
     assert "could not be taken: MemoryError" in tap.lost.message
+
+
+async def test_requests_that_wait_before_the_engine_hear_of_its_death_as_others_may_answer() -> (
+    None
+):
+    from vllm.v1.engine.exceptions import EngineDeadError
+
+    from penstock.replica.vllm.seats import Ticket
+    from penstock.replica.vllm.tap import CallTap
+    from tests.replica.vllm.talking import call
+
+    async def outputs() -> Any:
+        raise EngineDeadError
+        yield
+
+    llm, _ = _llm(EngineDeadError())
+    llm.death = lambda: Death("killed", killed=True)
+    tap = CallTap(call(b"", tenant="rude"))
+
+    async def held() -> None:
+        tapped = llm._tapped(tap, "r", lambda priority: outputs(), 0, print)
+        async for _ in llm._seated(tap, Ticket("rude", tap), tapped):
+            pass
+
+    async with llm.gate.passed(Ticket("rude", "running", wants=72)):
+        waiting = asyncio.ensure_future(held())
+        while not llm.gate.held()[0]:
+            await asyncio.sleep(0)
+        await _end(llm)
+        with pytest.raises(EngineDeadError):
+            await asyncio.wait_for(waiting, 10)
+    assert tap.lost is not None
+    assert (tap.lost.code, tap.lost.retryable) == ("engine_killed", True)
+    assert llm.gate.held() == (0, 0)

@@ -5,7 +5,8 @@ Touch points: `AsyncLLM.generate` (keyword arguments pass through), `AsyncLLM.ab
 `EngineGenerateError`, `errored`; that the task which takes the engine's outputs, started by
 `_run_output_handler`, ends for good by an exception that it gives to
 `output_processor.propagate_error`; that every request enters by `output_processor.add_request` and
-is then in `request_states`.
+is then in `request_states`, in the task that asks for its first output; that it leaves these in
+`process_outputs` or in `abort_requests`, which returns those that it has taken out.
 Imports vLLM: only after `environment.prepare`.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager
@@ -26,10 +28,12 @@ from vllm.sampling_params import RequestOutputKind
 from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
-from penstock.replica.engine import Death, EngineError, Failed
+from penstock.replica.engine import BEFORE_ALL, Death, EngineError, Failed
 from penstock.replica.vllm import budgets, errors, exceptions, limits
 from penstock.replica.vllm.aside import Aside
+from penstock.replica.vllm.gate import Gate
 from penstock.replica.vllm.logprobs import PutOff
+from penstock.replica.vllm.seats import Seats, Ticket
 from penstock.replica.vllm.tap import CURRENT, CallTap
 from penstock.replica.vllm.turns import Line
 
@@ -67,15 +71,24 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
         """Whose turn it is in the engine's queue, by priority."""
         return defaultdict(Line)
 
+    @cached_property
+    def gate(self) -> Gate:
+        """Who may be in the engine."""
+        config = self.vllm_config
+        engines = config.parallel_config.data_parallel_size
+        return Gate(Seats(config.scheduler_config.max_num_seqs * engines), time.monotonic)
+
     def _run_output_handler(self) -> None:
         if self.output_handler is None:
             self._see_what_enters()
+            self._see_what_leaves()
             propagate = self.output_processor.propagate_error
 
             def kept(error: BaseException) -> None:
                 if not isinstance(error, EngineDeadError):
                     self.fault = error
                 propagate(error)
+                self.gate.give_up()
 
             self.output_processor.propagate_error = kept
         super()._run_output_handler()
@@ -87,6 +100,7 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
 
         def seen(request: Any, *args: Any, **more: Any) -> None:
             add(request, *args, **more)
+            self.gate.entered(request.request_id)
             if (tap := CURRENT.get()) is not None:
                 state = processor.request_states[request.request_id]
                 many = tap.logprobs > limits.MAX_ON_LOOP
@@ -95,6 +109,24 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
                 tap.entered(state)
 
         processor.add_request = seen
+
+    def _see_what_leaves(self) -> None:
+        """Tells the gate which sequences the engine has no more."""
+        processor = self.output_processor
+        process, abort = processor.process_outputs, processor.abort_requests
+
+        def processed(outputs: Any, *args: Any, **more: Any) -> Any:
+            result = process(outputs, *args, **more)
+            names = (output.request_id for output in outputs)
+            self.gate.ended(name for name in names if name not in processor.request_states)
+            return result
+
+        def aborted(*args: Any, **more: Any) -> Any:
+            names = abort(*args, **more)
+            self.gate.ended(names)
+            return names
+
+        processor.process_outputs, processor.abort_requests = processed, aborted
 
     def generate(
         self,
@@ -115,9 +147,13 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
             return outputs
         constrained = sampling_params.structured_outputs is not None
         first = tap.begin(sampling_params.n, constrained=constrained)
-        tapped = self._tapped(tap, request_id, ask, priority, partial(tap.saw, first))
+        outputs = self._tapped(tap, request_id, ask, priority, partial(tap.saw, first))
+        if priority > BEFORE_ALL:
+            owner = (tap.call.tenant, tap)
+            ticket = Ticket(*owner, sampling_params.n, priority, _tokens(prompt))
+            outputs = self._seated(tap, ticket, outputs)
         turns = first // _AT_ONCE
-        return tap.opened(self._later(turns, tapped) if turns else tapped)
+        return tap.opened(self._later(turns, outputs) if turns else outputs)
 
     def _keep_to_logprobs(self, tap: CallTap, prompt: Any, sampling_params: Any) -> None:
         """Refuses prompts, of each token of which too many log probabilities are to be told."""
@@ -157,6 +193,15 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
         async with contextlib.aclosing(outputs):
             for _ in range(turns):
                 await asyncio.sleep(0)
+            async for output in outputs:
+                yield output
+
+    async def _seated(self, tap: CallTap, ticket: Ticket, outputs: Outputs) -> Outputs:
+        """The outputs, once the request may be in the engine."""
+        held, _ = self.gate.held()
+        self.check_admission(held + ticket.wants)  # as if those that wait were in its queue
+        async with self.gate.passed(ticket) as waited, contextlib.aclosing(outputs):
+            tap.held_us = round(waited * 1e6)
             async for output in outputs:
                 yield output
 

@@ -20,6 +20,7 @@ from penstock.replica.adapter_table import AdapterTable, load_named
 from penstock.replica.adapter_values import AdapterRoom, AdapterUnavailable, Code, Prepared
 from penstock.replica.answers import events_of
 from penstock.replica.engine import (
+    BEFORE_ALL,
     AdapterSource,
     Call,
     CannotLoad,
@@ -308,7 +309,8 @@ class VllmEngine:
             return
         for logprobs in (None, 1):
             body = {"prompt": "Hello", "max_tokens": 2, "temperature": 0, "logprobs": logprobs}
-            call = Call("warm-up", "/v1/completions", json.dumps(body).encode(), self._served_name)
+            content, name = json.dumps(body).encode(), self._served_name
+            call = Call("warm-up", "/v1/completions", content, name, priority=BEFORE_ALL)
             async for event in events_of(self.answer, call):
                 if isinstance(event, Failed):
                     raise CannotLoad(

@@ -19,11 +19,15 @@ from penstock.replica.engine import LoadFigures
 class Gauges(AggregateStatLoggerBase):  # type: ignore[misc]
     """Keeps the newest figures. vLLM says nothing while idle; its last word then has the zeros.
 
-    `changed` is called after each step. `requests`: vLLM's states of all that it has, by arrival.
+    `changed` is called after each step, and before it `stepped` with the seconds that it took,
+    where these are known. `requests`: vLLM's states of all that it has, by arrival. `held`: how
+    many sequences wait before the engine, and the tokens of their prompts.
     """
 
     def __init__(self, vllm_config: Any, engine_indexes: list[int]) -> None:
         self.changed: Callable[[], None] = _nobody_asks
+        self.stepped: Callable[[float], None] = _nobody_asks
+        self.held: Callable[[], tuple[int, int]] = _nobody_waits
         self.requests: Mapping[str, Any] = {}
         self._cache_config = vllm_config.cache_config
         self._steps: dict[int, tuple[int, int, float]] = dict.fromkeys(engine_indexes, (0, 0, 0.0))
@@ -67,13 +71,14 @@ class Gauges(AggregateStatLoggerBase):  # type: ignore[misc]
         """The sum over this replica's engines; KV usage of the fullest."""
         steps = self._steps.values()
         waiting = sum(step[1] for step in steps)
+        held, held_tokens = self.held()
         usage = max(step[2] for step in steps)
         # One of vLLM's blocks is never given to anybody.
         blocks = max((self._cache_config.num_gpu_blocks or 0) - 1, 0)
         return LoadFigures(
             running=sum(step[0] for step in steps),
-            waiting=waiting,
-            waiting_tokens=self._waiting_tokens(waiting),
+            waiting=waiting + held,
+            waiting_tokens=self._waiting_tokens(waiting) + held_tokens,
             kv_usage=usage,
             kv_blocks=blocks,
             kv_blocks_used=round(usage * blocks),
@@ -94,7 +99,11 @@ class Gauges(AggregateStatLoggerBase):  # type: ignore[misc]
             self._step_s = max(min(iteration_stats.inter_token_latencies_iter), 0.0)
         elif busy:
             self._step_s = now - self._last_step_at
+        else:
+            self._last_step_at = now
+            return
         self._last_step_at = now
+        self.stepped(self._step_s)
 
     def _waiting_tokens(self, waiting: int) -> int:
         """Prompt tokens of as many as wait: of those without a token the last to arrive, since
@@ -105,8 +114,12 @@ class Gauges(AggregateStatLoggerBase):  # type: ignore[misc]
         return sum(one.prompt_len for one in islice(without, waiting))
 
 
-def _nobody_asks() -> None:
+def _nobody_asks(*_: float) -> None:
     """Stands in until somebody wants to hear of steps."""
+
+
+def _nobody_waits() -> tuple[int, int]:
+    return 0, 0
 
 
 __all__ = ["Gauges"]

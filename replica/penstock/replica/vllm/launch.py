@@ -197,6 +197,7 @@ class Launcher:
         llm.death = self.death
         gauges = next(g for g in llm.logger_manager.stat_loggers if isinstance(g, Gauges))
         gauges.requests = llm.output_processor.request_states
+        gauges.stepped, gauges.held = llm.gate.stepped, llm.gate.held
         return llm, gauges
 
     def _exit_codes(self) -> list[int | None]:

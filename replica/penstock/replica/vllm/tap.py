@@ -36,6 +36,7 @@ class CallTap:
     `pinned`: messages that stay where the call is trimmed, as `marks.pinned` tells them. `trimmed`:
     how many messages went, and how many tokens the prompt has fewer for it.
     `echoed`: fields of the request that its answer repeats, where vLLM's does not.
+    `held_us`: how long its last request waited before the engine.
     `when_aboard`: called when the engine gets something of the call.
     `logprobs`: how many log probabilities the answer will hold in one piece, as far as is known.
     `written`: the answer's JSON, where it was made ahead.
@@ -54,6 +55,7 @@ class CallTap:
         self.trimmed = (0, 0)
         self.most_numbers: int | None = None
         self.logprobs = 0
+        self.held_us = 0
         self.written = b""
         self.echoed: dict[str, Any] = {}
         self._wants_groups = call.token_groups
@@ -214,7 +216,7 @@ class CallTap:
             content_type=content_type,
             prompt_tokens=sum(self._prompt_tokens.values()),
             cached_tokens=sum(self._cached.values()),
-            queue_wait_us=self._between("queued_ts", "scheduled_ts"),
+            queue_wait_us=self.held_us + self._between("queued_ts", "scheduled_ts"),
             trimmed_messages=self.trimmed[0],
             trimmed_tokens=self.trimmed[1],
         )
@@ -225,7 +227,7 @@ class CallTap:
             prompt_tokens=sum(self._prompt_tokens.values()),
             completion_tokens=self._completion_tokens,
             cached_tokens=sum(self._cached.values()),
-            queue_us=self._between("queued_ts", "scheduled_ts"),
+            queue_us=self.held_us + self._between("queued_ts", "scheduled_ts"),
             prefill_us=self._between("scheduled_ts", "first_token_ts"),
             decode_us=self._between("first_token_ts", "last_token_ts"),
             finish_reasons=tuple(self._reasons[i] for i in sorted(self._reasons)),
