@@ -6,7 +6,8 @@ Touch points: `AsyncLLM.generate` (keyword arguments pass through), `AsyncLLM.ab
 `_run_output_handler`, ends for good by an exception that it gives to
 `output_processor.propagate_error`; that every request enters by `output_processor.add_request` and
 is then in `request_states`, in the task that asks for its first output; that it leaves these in
-`process_outputs` or in `abort_requests`, which returns those that it has taken out.
+`process_outputs` or in `abort_requests`, which returns those that it has taken out;
+`check_admission`.
 Imports vLLM: only after `environment.prepare`.
 """
 

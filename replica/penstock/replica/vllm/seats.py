@@ -13,7 +13,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final
 
-from penstock.replica.vllm.limits import MAX_CHOICES
+from penstock.replica.vllm.environment import MAX_CHOICES
 
 _ABOUT_S: Final = 60.0
 """How long a tenant counts that has nothing here any more: who chats is back within that."""
