@@ -33,14 +33,14 @@
 #include "http/doors.h"
 #include "http/io_thread.h"
 #include "http/listen_socket.h"
+#include "http/shadows.h"
 #include "http/status_thread.h"
+#include "http/tls_keeping.h"
 #include "routing/route_table.h"
 #include "runtime/body_budget.h"
 #include "runtime/gateway_state.h"
 #include "runtime/side_threads.h"
 #include "tls/credentials.h"
-#include "tls/credentials_table.h"
-#include "tls/credentials_watch.h"
 
 namespace penstock {
 namespace {
@@ -72,19 +72,6 @@ std::string made_up_name() {
   return std::to_string(::getpid()) + "-" + std::to_string(random()) + std::to_string(random());
 }
 
-// What the port of the clients shows them, if it speaks TLS, and what keeps that fresh.
-struct Tls {
-  Tls(const base::GatewayConfig& config, std::shared_ptr<const tls::Credentials> credentials,
-      const base::Clock& clock, base::Log& log, runtime::SideThreads& aside)
-      : table(std::move(credentials)),
-        watch({config.tls_cert, config.tls_key}, table, clock, log),
-        port{table, aside} {}
-
-  tls::CredentialsTable table;
-  tls::CredentialsWatch watch;
-  const http::TlsPort port;
-};
-
 // Every object there is, in the order in which they are built; stopped in the reverse order.
 class Gateway {
  public:
@@ -110,6 +97,7 @@ class Gateway {
   void on_hangup();
   void fill_report(v1::GatewayReport& report);
   void note_signal(int signal);
+  void note_routes();  // that others are in force
   void limit_connections();
   void forget_metrics();  // of deployments that have left the routes
   base::Result<base::Address> serve_status();
@@ -136,9 +124,10 @@ class Gateway {
   uint64_t limited_for_ = 0;  // the generation of routes that max_connections was set for
   control_plane::SnapshotFile snapshot_file_;
   const control_plane::HeadChannel head_;
+  http::Shadows shadows_;
   control_plane::RouteSubscription subscription_;
   control_plane::ReportClient reports_;
-  std::optional<Tls> tls_;
+  std::optional<http::TlsKeeping> tls_;
   std::deque<http::IoThread> threads_;
   runtime::SideThreads aside_{1 + config_.threads / 4};
   std::unique_ptr<http::StatusThread> status_;
@@ -168,9 +157,10 @@ Gateway::Gateway(const base::GatewayConfig& config, const base::Address& address
       snapshot_file_(config_.data_dir, config_.id, log_),
       head_(
           control_plane::connect_to_head(config_.control, config_.cluster_token, config_.head_ca)),
+      shadows_(config_, instance_),
       subscription_(config_.id, head_, snapshot_file_,
                     {routes_, dispatchers_, tenants_, suspects_, without_keys(config_),
-                     [this] { reports_.hurry(); }},  // the head may wait for all of us
+                     [this] { note_routes(); }},
                     clock_, log_),
       reports_(
           config_.id, head_, clock_, [this](auto& report) { fill_report(report); },
@@ -197,6 +187,7 @@ std::string Gateway::listen() {
                                       .answers = answers_,
                                       .waiting = waiting_,
                                       .aside = aside_,
+                                      .shadows = shadows_,
                                       .subscription = [this] { return subscription_.state(); },
                                       .tls = tls_ ? &tls_->port : nullptr};
   for (unsigned i = 0; i < config_.threads; ++i) {
@@ -230,10 +221,17 @@ base::Result<base::Address> Gateway::serve_status() {
       .doors = status_doors_,
       .bodies = bodies_,
       .answers = answers_,
+      .shadows = shadows_,
       .subscription = [this] { return subscription_.state(); }};
   status_ = std::make_unique<http::StatusThread>(subject, socket);
   log_.info("status port", {{"address", address->text()}});
   return address;
+}
+
+// The head may wait for all of us.
+void Gateway::note_routes() {
+  shadows_.point_at(routes_.current()->comparer());
+  reports_.hurry();
 }
 
 void Gateway::limit_connections() {
@@ -253,6 +251,7 @@ void Gateway::forget_metrics() {
 }
 
 void Gateway::start() {
+  shadows_.client.start();
   subscription_.start();
   for (auto& thread : threads_) thread.start();
   reports_.start();
@@ -336,6 +335,7 @@ void Gateway::stop() {
   for (auto& thread : threads_) thread.join();
   reports_.stop();
   subscription_.stop();
+  shadows_.client.stop();
 }
 
 void Gateway::fill_report(v1::GatewayReport& report) {

@@ -95,6 +95,7 @@ def tenant(
     cache_salt: str = "",
     degrade_never: bool = False,
     fallbacks_listed: bool = False,
+    shadow_never: bool = False,
 ) -> v1.Tenant:
     """A tenant whose keys have the ids "k1", "k2" and so on; `limits` are fields of the message."""
     told = v1.Tenant(
@@ -113,6 +114,7 @@ def tenant(
         cache_salt=cache_salt,
         degrade_never=degrade_never,
         fallbacks_listed=fallbacks_listed,
+        shadow_never=shadow_never,
     )
     for field, value in (limits or {}).items():
         setattr(told, field, value)
@@ -174,6 +176,8 @@ class FakeControl(FakeServer, services.RoutesServicer):
         keys_required: bool = False,
         ended_keys: Iterable[str] = (),
         versions: Iterable[v1.AdapterVersion] | None = None,
+        shadows: Iterable[v1.ShadowRule] = (),
+        comparer_address: str = "",
     ) -> int:
         """A new snapshot; returns its version. Without `versions`: those that aliases name."""
         deployments = list(deployments)
@@ -191,6 +195,8 @@ class FakeControl(FakeServer, services.RoutesServicer):
                 keys_required=keys_required,
                 ended_keys=ended_keys,
                 adapters=versions,
+                shadows=shadows,
+                comparer_address=comparer_address,
             )
             self._changed.notify_all()
         return self._version

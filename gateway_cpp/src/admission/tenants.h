@@ -43,6 +43,7 @@ struct Tenant {
   bool degrade_never = false;
   // Its models hold for what stands in for another deployment, too. An older head does not say so.
   bool fallbacks_listed = false;
+  bool shadow_never = false;  // its requests are never repeated for our own sake
   std::vector<ApiKey> keys = {};
   bool operator==(const Tenant&) const = default;
 

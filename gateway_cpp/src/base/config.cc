@@ -238,6 +238,9 @@ std::span<const Flag> flags() {
        "bytes of a request body that come each second, over ten of them, or it is refused (1024); "
        "0: any",
        number(&C::body_least_rate, std::size_t{0}, kGiB)},
+      {"shadow-bytes", "N",
+       "bodies and answers kept at once for shadows, until both were answered (67108864)",
+       number(&C::shadow_bytes, std::size_t{0}, std::size_t{1} << 40U)},
       {"header-limit-bytes", "N", "largest request line and headers together (32768)",
        number(&C::header_limit_bytes, std::size_t{1024}, std::size_t{1U << 20U})},
       {"stream-credit-bytes", "N", "answer bytes held for a slow client (262144)",

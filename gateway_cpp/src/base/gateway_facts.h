@@ -28,14 +28,24 @@ struct TenantFacts {
   std::uint64_t cost_nanousd = 0;   // billionths of a US dollar
 };
 
+// What became of requests that one rule had repeated, since the start.
+struct ShadowFacts {
+  std::string rule;
+  std::string uid;
+  std::uint64_t under_way = 0;  // now
+  std::vector<std::pair<std::string_view, std::uint64_t>> outcomes = {};
+};
+
 struct GatewayFacts {
   std::uint64_t snapshot_version = 0;
   bool control_connected = false;
   bool draining = false;
   std::uint64_t request_bytes_held = 0;  // of bodies, until their answers are made
   std::uint64_t answer_bytes_held = 0;   // of whole answers, until they are sent
+  std::uint64_t shadow_bytes_held = 0;   // of what shadows were made of, until they are answered
   std::vector<DeploymentFacts> deployments = {};
   std::vector<TenantFacts> tenants = {};  // the label of its own is not decided yet
+  std::vector<ShadowFacts> shadows = {};
 };
 
 }  // namespace penstock::base

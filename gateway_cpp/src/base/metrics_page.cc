@@ -296,10 +296,26 @@ void add_tenants(Exposition& page, const std::vector<TenantFacts>& tenants) {
   }
 }
 
+void add_shadows(Exposition& page, const std::vector<ShadowFacts>& shadows) {
+  const auto label_of = [](const ShadowFacts& one) {
+    return label("rule", one.rule) + "," + label("uid", one.uid);
+  };
+  page.family("shadow_requests_total", "counter",
+              "Shadows of sampled requests, by rule and by what became of them.");
+  for (const ShadowFacts& one : shadows) {
+    for (const auto& [outcome, count] : one.outcomes) {
+      page.sample(label_of(one) + "," + label("outcome", outcome), count);
+    }
+  }
+  page.family("shadow_in_flight", "gauge", "Shadows that wait for a place or have one.");
+  for (const ShadowFacts& one : shadows) page.sample(label_of(one), one.under_way);
+}
+
 void add_facts(Exposition& page, const GatewayFacts& facts) {
   page.family("held_bytes", "gauge", "Bytes held of requests' bodies and of whole answers.");
   page.sample(label("of", "requests"), facts.request_bytes_held);
   page.sample(label("of", "answers"), facts.answer_bytes_held);
+  page.sample(label("of", "shadows"), facts.shadow_bytes_held);
   add_single(page, "snapshot_version", "gauge", "Version of the route snapshot in force.",
              facts.snapshot_version);
   add_single(page, "control_connected", "gauge", "1 while the stream of route snapshots is open.",
@@ -326,6 +342,7 @@ std::string metrics_page(const std::map<std::string, Metrics::Parts, std::less<>
   add_tenant_ends(page, shards);
   add_tenants(page, facts.tenants);
   add_shards(page, shards);
+  add_shadows(page, facts.shadows);
   add_facts(page, facts);
   return page.take();
 }

@@ -110,6 +110,25 @@ routing::DeploymentRoute deployment_from(const penstock::v1::DeploymentRoute& wi
   return deployment;
 }
 
+routing::ShadowRule shadow_from(const penstock::v1::ShadowRule& wire) {
+  return {.uid = wire.uid(),
+          .name = wire.name(),
+          .primary_alias = wire.primary_alias(),
+          .candidate = wire.candidate(),
+          .candidate_adapter = wire.candidate_adapter(),
+          .seed = wire.seed(),
+          .share_permille = wire.share_permille(),
+          .by_session = wire.by_session(),
+          .tenants = {wire.tenants().begin(), wire.tenants().end()},
+          .endpoints = {wire.endpoints().begin(), wire.endpoints().end()},
+          .max_concurrent = wire.max_concurrent(),
+          .max_per_minute = wire.max_per_minute(),
+          .self_permille = wire.self_permille(),
+          .cache_salt = wire.cache_salt(),
+          .nanousd_per_day = wire.nanousd_per_day(),
+          .budget_used_up = wire.budget_used_up()};
+}
+
 routing::ReplicaRoute replica_from(const penstock::v1::ReplicaRoute& wire) {
   return {.id = {wire.id()},
           .deployment = wire.deployment(),
@@ -130,6 +149,11 @@ routing::RouteSnapshot from_proto(const penstock::v1::RouteSnapshot& wire) {
   for (const auto& deployment : wire.deployments()) {
     snapshot.deployments.push_back(deployment_from(deployment));
   }
+  for (const auto& rule : wire.shadows()) {
+    const auto primary =
+        std::ranges::find(snapshot.deployments, rule.primary(), &routing::DeploymentRoute::name);
+    if (primary != snapshot.deployments.end()) primary->shadows.push_back(shadow_from(rule));
+  }
   for (const auto& replica : wire.replicas()) {
     snapshot.replicas.push_back(replica_from(replica));
   }
@@ -138,6 +162,7 @@ routing::RouteSnapshot from_proto(const penstock::v1::RouteSnapshot& wire) {
         {adapter.name(), adapter.digest(), adapter.base_family(), adapter.created()});
   }
   snapshot.ended_keys = {wire.ended_keys().begin(), wire.ended_keys().end()};
+  snapshot.comparer = wire.comparer_address();
   return snapshot;
 }
 

@@ -41,6 +41,7 @@ admission::Tenant tenant_from(const penstock::v1::Tenant& wire) {
                            .cache_salt = wire.cache_salt(),
                            .degrade_never = wire.degrade_never(),
                            .fallbacks_listed = wire.fallbacks_listed(),
+                           .shadow_never = wire.shadow_never(),
                            .keys = {}};
   for (const auto& key : wire.keys()) {
     admission::ApiKey out{.id = key.id(),

@@ -58,6 +58,7 @@ Outcome Dispatcher::admit(Turn& turn, const Ask& ask, const admission::Deploymen
   {
     const std::lock_guard lock(mutex_);
     wakers = hand_out();
+    make_room(wakers);
     outcome = place_or_turn(turn, ask, asked, waker);
   }
   wake(wakers);
@@ -109,19 +110,25 @@ void Dispatcher::answered_elsewhere(const Ask& ask) {
 
 bool Dispatcher::again(Turn& turn, const Ask& ask, std::vector<routing::ReplicaId> excluded,
                        const MakeWaker& waker) {
-  const std::lock_guard lock(mutex_);
-  Place place = reserve(ask, excluded);
-  if (place) {
-    charge(place, ask);
-    give(turn, std::move(place));
+  Wakers wakers;
+  const auto enter = [&] {
+    const std::lock_guard lock(mutex_);
+    Place place = reserve_before_shadows(ask, excluded, wakers);
+    if (place) {
+      charge(place, ask);
+      give(turn, std::move(place));
+      return true;
+    }
+    if (!ready_besides(excluded)) return false;
+    turn.excluded_ = std::move(excluded);
+    turn.retries_ = true;
+    enroll(turn, ask, waker);
+    retries_.push_back(&turn);
     return true;
-  }
-  if (!ready_besides(excluded)) return false;
-  turn.excluded_ = std::move(excluded);
-  turn.retries_ = true;
-  enroll(turn, ask, waker);
-  retries_.push_back(&turn);
-  return true;
+  };
+  const bool entered = enter();
+  wake(wakers);
+  return entered;
 }
 
 void Dispatcher::report(routing::Replica& replica, const routing::LoadReport& load) {
@@ -130,6 +137,7 @@ void Dispatcher::report(routing::Replica& replica, const routing::LoadReport& lo
     const std::lock_guard lock(mutex_);
     replicas_.report(replica, load, clock_.steady_now());
     wakers = hand_out();
+    if (!shadows_.empty()) leave_to_others(replica, wakers);
     tell_if_none_is_left(wakers);
   }
   wake(wakers);

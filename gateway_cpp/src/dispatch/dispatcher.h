@@ -25,6 +25,7 @@
 #include "admission/wait_slack.h"
 #include "base/availability.h"
 #include "base/clock.h"
+#include "dispatch/shadow_place.h"
 #include "dispatch/turn.h"
 #include "routing/replica_set.h"
 #include "routing/route_snapshot.h"
@@ -93,6 +94,11 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   bool again(Turn& turn, const Ask& ask, std::vector<routing::ReplicaId> excluded,
              const MakeWaker& waker);
 
+  // A place on another replica than these for what is repeated for our own sake. False: somebody
+  // waits, or none has room. It is given up, and the waker called, before a request has to wait.
+  bool place_shadow(ShadowPlace& place, const Ask& ask,
+                    std::span<const routing::ReplicaId> excluded, std::shared_ptr<Waker> waker);
+
   // ---- what becomes of replicas
 
   void report(routing::Replica& replica, const routing::LoadReport& load);
@@ -121,6 +127,7 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
 
  private:
   friend class Place;
+  friend class ShadowPlace;
   friend class Turn;
   using Wakers = std::vector<std::shared_ptr<Waker>>;
 
@@ -147,6 +154,13 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   bool ready_besides(std::span<const routing::ReplicaId> excluded) const;
   Wakers hand_out();
   void tell_if_none_is_left(Wakers& wakers);
+  static bool is_needed(const routing::Replica& replica);
+  void give_up(ShadowPlace& place, Wakers& wakers);
+  void make_room(Wakers& wakers);
+  Place reserve_before_shadows(const Ask& ask, std::span<const routing::ReplicaId> excluded,
+                               Wakers& wakers);
+  void leave_to_others(const routing::Replica& replica, Wakers& wakers);
+  void release(ShadowPlace& place);
   void release(Place& place);
   void leave(Turn& turn);
 
@@ -154,7 +168,8 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   mutable std::mutex mutex_;  // guards all below, and what turns in the queue have
   routing::ReplicaSet replicas_;
   admission::FairQueue queue_;
-  std::vector<Turn*> retries_;  // that wait for another replica than those they were sent to
+  std::vector<Turn*> retries_;         // that wait for another replica than those they were sent to
+  std::vector<ShadowPlace*> shadows_;  // that have a place each; none while anybody waits
   admission::WaitModel wait_;
   admission::WaitSlack slack_;
   admission::Appointments appointments_;  // of those that were refused for want of a place

@@ -26,10 +26,13 @@ IoThread::IoThread(const Shared& shared, unsigned index, int socket)
             {.index = index, .threads = shared.config.threads}, shared.dispatchers, metrics_,
             shared.log),
       pages_(shared.metrics, shared.state, routes_, dispatchers_, shared.usage, shared.subscription,
-             {shared.bodies, shared.answers}),
+             {shared.bodies, shared.answers}, shared.shadows),
+      shadows_({shared.clock, shared.log, shared.config, timers_, routes_, dispatchers_,
+                shared.usage, pool_, shared.shadows.book, shared.shadows.kept,
+                shared.shadows.client, io_.get_executor()}),
       flow_({shared.clock, shared.log, shared.config, metrics_, shared.state, shared.suspects,
              timers_, parser_, routes_, dispatchers_, shared.usage, pool_, shared.aside,
-             shared.answers, io_.get_executor()}),
+             shared.answers, io_.get_executor(), shadows_}),
       services_{shared.clock,  shared.log,   shared.config,
                 metrics_,      shared.state, shared.state.connections,
                 ids_,          pages_,       shared.doors,
@@ -65,6 +68,7 @@ void IoThread::join() {
   asio::post(io_, [this] {
     listener_.stop();
     sessions_.abort();
+    shadows_.stop();
     ticker_.stop();
     // After what the sessions still have to do.
     asio::post(io_, [this] { io_.stop(); });

@@ -20,10 +20,12 @@
 #include "http/request_id.h"
 #include "http/session.h"
 #include "http/session_group.h"
+#include "http/shadows.h"
 #include "http/status_pages.h"
 #include "http/waiting_sessions.h"
 #include "openai/request.h"
 #include "proxy/request_flow.h"
+#include "proxy/shadow_copies.h"
 #include "routing/route_table.h"
 #include "runtime/body_budget.h"
 #include "runtime/gateway_state.h"
@@ -55,6 +57,7 @@ class IoThread {
     runtime::BodyBudget& answers;
     WaitingRooms& waiting;
     runtime::SideThreads& aside;
+    Shadows& shadows;
     StatusPages::Subscription subscription;
     const TlsPort* tls;  // null: clients speak plain HTTP
   };
@@ -93,6 +96,7 @@ class IoThread {
   upstream::ReplicaPool pool_;
   RequestIds ids_;
   StatusPages pages_;
+  proxy::ShadowCopies shadows_;
   proxy::RequestFlow flow_;
   WaitingSessions waiting_{timers_};
   Services services_;

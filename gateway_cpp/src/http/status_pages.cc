@@ -96,14 +96,15 @@ void append_deployment(std::string& body, const routing::DeploymentRoute& route,
 StatusPages::StatusPages(const base::Metrics& metrics, const runtime::GatewayState& state,
                          routing::RouteReader& routes, dispatch::DispatchReader& dispatchers,
                          const admission::UsageBook& usage, Subscription subscription,
-                         const Budgets& budgets)
+                         const Budgets& budgets, const Shadows& shadows)
     : metrics_(metrics),
       state_(state),
       routes_(routes),
       dispatchers_(dispatchers),
       usage_(usage),
       subscription_(std::move(subscription)),
-      budgets_(budgets) {}
+      budgets_(budgets),
+      shadows_(shadows) {}
 
 PageText StatusPages::live() const { return {200, kJson, R"({"status":"live"})"}; }
 
@@ -191,6 +192,21 @@ base::DeploymentFacts StatusPages::facts_of(const routing::DeploymentRoute& rout
   return facts;
 }
 
+std::vector<base::ShadowFacts> StatusPages::shadow_facts() const {
+  std::vector<base::ShadowFacts> facts;
+  for (const admission::ShadowRow& row : shadows_.book.rows()) {
+    base::ShadowFacts& one = facts.emplace_back();
+    one.rule = row.name;
+    one.uid = row.uid;
+    one.under_way = row.under_way;
+    for (size_t i = 0; i < row.counts.size(); ++i) {
+      if (row.counts[i] == 0) continue;
+      one.outcomes.emplace_back(name(static_cast<admission::ShadowOutcome>(i)), row.counts[i]);
+    }
+  }
+  return facts;
+}
+
 PageText StatusPages::metrics() const {
   base::GatewayFacts facts;
   const auto routes = routes_.read();
@@ -199,11 +215,14 @@ PageText StatusPages::metrics() const {
   facts.draining = state_.draining.load(std::memory_order_relaxed);
   facts.request_bytes_held = budgets_.requests.held();
   facts.answer_bytes_held = budgets_.answers.held();
+  facts.shadow_bytes_held = shadows_.kept.held();
+  facts.shadows = shadow_facts();
   facts.deployments.reserve(routes->deployments().size());
   for (const auto& [name, route] : routes->deployments()) {
     facts.deployments.push_back(facts_of(*route));
   }
   for (auto& [tenant, cost] : usage_.by_tenant()) {
+    if (tenant == admission::kShadowTenant) continue;
     facts.tenants.push_back({.tenant = tenant,
                              .limited = cost.rejected,
                              .prompt_tokens = cost.prompt_tokens,

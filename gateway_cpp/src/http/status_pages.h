@@ -12,6 +12,7 @@
 #include "base/metrics.h"
 #include "control_plane/route_subscription.h"
 #include "dispatch/dispatchers.h"
+#include "http/shadows.h"
 #include "routing/route_table.h"
 #include "runtime/body_budget.h"
 #include "runtime/gateway_state.h"
@@ -37,7 +38,8 @@ class StatusPages {
 
   StatusPages(const base::Metrics& metrics, const runtime::GatewayState& state,
               routing::RouteReader& routes, dispatch::DispatchReader& dispatchers,
-              const admission::UsageBook& usage, Subscription subscription, const Budgets& budgets);
+              const admission::UsageBook& usage, Subscription subscription, const Budgets& budgets,
+              const Shadows& shadows);
 
   PageText live() const;
   // 503 with a reason while draining, without routes, and when no replica can be sent anything. The
@@ -66,6 +68,7 @@ class StatusPages {
   };
   std::optional<NotReady> why_not_ready(const routing::Routes& routes) const;
   base::DeploymentFacts facts_of(const routing::DeploymentRoute& route) const;
+  std::vector<base::ShadowFacts> shadow_facts() const;
   std::string routes_members(const routing::Routes& routes) const;
 
   const base::Metrics& metrics_;
@@ -75,6 +78,7 @@ class StatusPages {
   const admission::UsageBook& usage_;
   const Subscription subscription_;
   const Budgets budgets_;
+  const Shadows& shadows_;
 };
 
 }  // namespace penstock::http

@@ -18,7 +18,7 @@ StatusThread::StatusThread(const Subject& subject, int socket)
       routes_(subject.routes),
       dispatchers_(subject.dispatchers),
       pages_(subject.metrics, subject.state, routes_, dispatchers_, subject.usage,
-             subject.subscription, {subject.bodies, subject.answers}),
+             subject.subscription, {subject.bodies, subject.answers}, subject.shadows),
       max_connections_(kConnections),
       services_{subject.clock, subject.log, subject.config, shard_,        subject.state,
                 connections_,  ids_,        pages_,         subject.doors, subject.bodies,

@@ -42,6 +42,7 @@ class StatusThread {
     const Doors& doors;
     runtime::BodyBudget& bodies;
     const runtime::BodyBudget& answers;
+    const Shadows& shadows;
     StatusPages::Subscription subscription;
   };
 

@@ -25,6 +25,46 @@ admission::DayAmount budgets_of(const routing::DeploymentRoute& deployment) {
   return {deployment.budget_tokens, deployment.budget_nanousd};
 }
 
+// A limit of a day that is reached is not to be undone as one of a minute is. So what may come is
+// reserved, and not what will: what the client allows its answers; where it says nothing, some
+// times what answers have, and no answer of an own model gets more than was reserved for it.
+admission::DayAsk day_ask_of(const openai::Request& request, const openai::Endpoint& endpoint,
+                             const routing::DeploymentRoute& deployment,
+                             const admission::TokenEstimate& told) {
+  constexpr std::uint64_t kTimes = 4;
+  constexpr std::uint64_t kUnknownLength = 4'096;  // what providers' models allow at least
+  admission::DayAsk ask{.prompt = told.prompt, .prices = deployment.prices};
+  ask.least = ask.most = told.completion;
+  ask.is_fixed = request.max_tokens || endpoint.limits[0].empty();
+  if (request.max_tokens) ask.least = ask.most = told.asked;
+  if (ask.is_fixed) return ask;
+  const bool is_known = deployment.max_model_len != 0 && !deployment.managed;
+  std::uint64_t longest = deployment.limits.max_completion_tokens;
+  if (longest == 0) longest = is_known ? deployment.max_model_len : kUnknownLength;
+  ask.most = told.choices * longest;
+  ask.least = std::min(ask.most, kTimes * told.completion);
+  return ask;
+}
+
+uint32_t longest_answer(const routing::DeploymentRoute& deployment, const openai::Request& request,
+                        const Account& account, const admission::DayAsk& ask) {
+  const uint32_t limit = deployment.limits.max_completion_tokens;
+  const auto answer = account.answer();
+  if (request.max_tokens || !answer || *answer >= ask.most) return limit;
+  constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
+  const uint64_t most = limit != 0 ? limit : kMost;
+  const uint64_t each = *answer / std::max<uint64_t>(request.answers(), 1);
+  return static_cast<uint32_t>(std::clamp<uint64_t>(each, 1, most));
+}
+
+void set_prices(upstream::CallRequest& request, const routing::DeploymentRoute& deployment) {
+  if (!deployment.managed) return;
+  constexpr uint64_t kMillion = 1'000'000;
+  request.input_price = deployment.prices.nanousd(kMillion, 0, 0);
+  request.output_price = deployment.prices.nanousd(0, 0, kMillion);
+  request.cached_price = deployment.prices.nanousd(kMillion, kMillion, 0);
+}
+
 Account::Account(std::shared_ptr<Account> before)
     : clock_(before->clock_),
       book_(before->book_),

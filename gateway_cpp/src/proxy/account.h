@@ -4,6 +4,7 @@
 // thread only.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,12 +13,31 @@
 #include "admission/usage_book.h"
 #include "base/clock.h"
 #include "base/metrics.h"
+#include "openai/request.h"
 #include "routing/route_snapshot.h"
 #include "upstream/call.h"
+#include "upstream/call_request.h"
 
 namespace penstock::proxy {
 
+class Account;
+
 admission::DayAmount budgets_of(const routing::DeploymentRoute& deployment);
+
+// What a request may take of limits of a day at the deployment, which estimates it at `told`.
+admission::DayAsk day_ask_of(const openai::Request& request, const openai::Endpoint& endpoint,
+                             const routing::DeploymentRoute& deployment,
+                             const admission::TokenEstimate& told);
+
+// How many tokens each of its answers may have: by the deployment's limit, and, where the client
+// names none and less than it may have (`ask`) is left of a limit of a day, by what is reserved. 0:
+// the model's, which a provider alone knows: one that is told more than its model allows refuses the
+// request.
+uint32_t longest_answer(const routing::DeploymentRoute& deployment, const openai::Request& request,
+                        const Account& account, const admission::DayAsk& ask);
+
+// By which the replicas of a provider reckon.
+void set_prices(upstream::CallRequest& request, const routing::DeploymentRoute& deployment);
 
 class Account final : public upstream::Payer {
  public:

@@ -55,7 +55,7 @@ void RequestFlow::describe(Exchange& x) {
   x.wanted.adapter = x.record().adapter;
   const std::string_view session = session_name(x);
   x.wanted.session = session.empty() ? 0 : routing::hash_text(session);
-  const std::string& body = x.large ? x.large->bytes : x.ask.body;
+  const std::string& body = x.large ? *x.large->text : x.ask.body;
   x.wanted.key = x.at.account->caller().key_id;
   x.wanted.body = body;
   x.wanted.prefix.clear();
@@ -77,7 +77,7 @@ RequestFlow::Failed RequestFlow::admit_at_door(Exchange& x) {
 
 // What it will cost where it goes.
 void RequestFlow::appraise(Exchange& x) {
-  x.body_bytes = x.large ? x.large->bytes.size() : x.ask.body.size();
+  x.body_bytes = x.large ? x.large->text->size() : x.ask.body.size();
   const auto appraisal =
       x.at.dispatcher->appraise(x.body_bytes, x.request.max_tokens, x.request.answers());
   x.wanted.estimate = appraisal.estimate;
@@ -90,28 +90,7 @@ RequestFlow::Failed RequestFlow::admit_by_tenant(Exchange& x) {
 }
 
 admission::DayAsk RequestFlow::day_ask(const Exchange& x) {
-  return day_ask(x, *x.at.route.deployment, x.wanted.estimate);
-}
-
-// A limit of a day that is reached is not to be undone as one of a minute is. So what may come is
-// reserved, and not what will: what the client allows its answers; where it says nothing, some
-// times what answers have, and no answer of an own model gets more than was reserved for it.
-admission::DayAsk RequestFlow::day_ask(const Exchange& x,
-                                       const routing::DeploymentRoute& deployment,
-                                       const admission::TokenEstimate& told) {
-  constexpr std::uint64_t kTimes = 4;
-  constexpr std::uint64_t kUnknownLength = 4'096;  // what providers' models allow at least
-  admission::DayAsk ask{.prompt = told.prompt, .prices = deployment.prices};
-  ask.least = ask.most = told.completion;
-  ask.is_fixed = x.request.max_tokens || x.ask.endpoint->limits[0].empty();
-  if (x.request.max_tokens) ask.least = ask.most = told.asked;
-  if (ask.is_fixed) return ask;
-  const bool is_known = deployment.max_model_len != 0 && !deployment.managed;
-  std::uint64_t longest = deployment.limits.max_completion_tokens;
-  if (longest == 0) longest = is_known ? deployment.max_model_len : kUnknownLength;
-  ask.most = told.choices * longest;
-  ask.least = std::min(ask.most, kTimes * told.completion);
-  return ask;
+  return day_ask_of(x.request, *x.ask.endpoint, *x.at.route.deployment, x.wanted.estimate);
 }
 
 RequestFlow::Failed RequestFlow::admit_to_deployment(Exchange& x) {

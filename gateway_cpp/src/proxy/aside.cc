@@ -28,8 +28,7 @@ constexpr size_t kLook = 1024;
 
 // The request goes on when its body has been read, or ends at once when its client has left.
 Awaitable<RequestFlow::Failed> RequestFlow::parse_aside(Exchange& x) {
-  x.large = std::make_shared<LargeBody>(
-      LargeBody{.bytes = std::move(x.ask.body), .share = std::move(x.ask.share)});
+  x.large = std::make_shared<LargeBody>(std::move(x.ask.body), std::move(x.ask.share));
   x.opening.bytes = 0;  // it is hashed at the side, too
   x.job = BodyJob::reading(*x.ask.endpoint, x.large, parts_.config.body_elements);
   BodyJob::start(x.job, parts_.aside, parts_.io, x.reply.signal());

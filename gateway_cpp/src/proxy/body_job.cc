@@ -14,7 +14,7 @@ std::shared_ptr<BodyJob> BodyJob::reading(const openai::Endpoint& endpoint,
                                           const base::BodyElements& most) {
   const auto read = [&endpoint, most](BodyJob& job) {
     static thread_local openai::RequestParser parser;
-    job.request.emplace(parser.parse(endpoint, job.body_->bytes, most));
+    job.request.emplace(parser.parse(endpoint, *job.body_->text, most));
   };
   return std::shared_ptr<BodyJob>(new BodyJob(std::move(body), read));
 }
@@ -22,14 +22,14 @@ std::shared_ptr<BodyJob> BodyJob::reading(const openai::Endpoint& endpoint,
 std::shared_ptr<BodyJob> BodyJob::hashing(std::string deployment_uid, std::string_view path,
                                           std::shared_ptr<LargeBody> body) {
   const auto hash = [uid = std::move(deployment_uid), path](BodyJob& job) {
-    job.fingerprint = admission::fingerprint_of(uid, path, job.body_->bytes);
+    job.fingerprint = admission::fingerprint_of(uid, path, *job.body_->text);
   };
   return std::shared_ptr<BodyJob>(new BodyJob(std::move(body), hash));
 }
 
 void BodyJob::start(const std::shared_ptr<BodyJob>& job, runtime::SideThreads& threads,
                     const runtime::Executor& io, runtime::Signal& news) {
-  threads.add(job->body_->bytes.size(), [job, io, &news] {
+  threads.add(job->body_->text->size(), [job, io, &news] {
     job->run();
     // Left or not is looked at where it is decided.
     asio::post(io, [job, &news] {

@@ -26,11 +26,15 @@ namespace penstock::proxy {
 // Its share of the budget goes back when nobody holds it any more, be it the request, a side thread
 // or the way to a replica.
 struct LargeBody {
-  std::string bytes;
+  LargeBody(std::string body, runtime::BodyShare held)
+      : text(std::make_shared<std::string>(std::move(body))), share(std::move(held)) {}
+
+  // Who keeps it beyond the request holds no share.
+  const std::shared_ptr<std::string> text;
   runtime::BodyShare share;
 
   static upstream::SharedBody bytes_of(std::shared_ptr<LargeBody> body) {
-    const std::string* bytes = &body->bytes;
+    const std::string* bytes = body->text.get();
     return {std::move(body), bytes};
   }
 };

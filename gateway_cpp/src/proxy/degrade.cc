@@ -48,7 +48,7 @@ Awaitable<void> RequestFlow::judge(Exchange& x) {
 
 // The ladder is that of the deployment that was named, as it was then.
 bool RequestFlow::begin_descent(Exchange& x, const base::Error& no) {
-  const routing::Route& asked = x.asked ? *x.asked : x.at.route;
+  const routing::Route& asked = named(x);
   if (asked.deployment->ladders.empty() || !may_degrade(x)) return false;
   const auto reason = x.guilty ? std::optional(admission::DegradeReason::kEngineDead)
                                : admission::degrade_reason(no, x.ask.endpoint->prompt_field);
@@ -98,15 +98,14 @@ bool RequestFlow::is_better_off_elsewhere(Exchange& x) {
 
 bool RequestFlow::has_ladder(const Exchange& x) {
   if (x.descent) return true;
-  const routing::Route& asked = x.asked ? *x.asked : x.at.route;
-  return !asked.deployment->ladders.empty() && may_degrade(x);
+  return !named(x).deployment->ladders.empty() && may_degrade(x);
 }
 
 // Whether another deployment would take it where this one does not, for this reason.
 bool RequestFlow::has_rung(Exchange& x, admission::DegradeReason reason) {
   if (!has_ladder(x)) return false;
   const bool no_engine = x.suspect || x.guilty || (x.descent && x.descent->no_engine);
-  const routing::Route& asked = x.descent ? x.descent->asked : (x.asked ? *x.asked : x.at.route);
+  const routing::Route& asked = x.descent ? x.descent->asked : named(x);
   const auto takes_it = [&](const std::string& name) {
     if (name == x.record().deployment || was_left(x, name)) return false;
     const auto found = elsewhere(x, asked, name, Way::kRung, no_engine);
@@ -123,7 +122,7 @@ bool RequestFlow::has_budget(const Exchange& x, const Elsewhere& there) {
   if (!budgets_of(route)) return true;
   const auto told =
       there.dispatcher->appraise(x.body_bytes, x.request.max_tokens, x.request.answers()).estimate;
-  return x.at.account->has_budget(route, day_ask(x, route, told));
+  return x.at.account->has_budget(route, day_ask_of(x.request, *x.ask.endpoint, route, told));
 }
 
 // Its operator is told why; so is its client, but of no deployment that it may not name.

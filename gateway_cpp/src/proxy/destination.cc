@@ -116,6 +116,11 @@ void RequestFlow::take(Exchange& x, routing::Route route) {
   x.at.route = std::move(route);
 }
 
+// What it asked for, wherever it is, as long as it has taken no rung.
+const routing::Route& RequestFlow::named(const Exchange& x) {
+  return x.asked ? *x.asked : x.at.route;
+}
+
 // A share of the requests is another deployment's to answer, as long as it can.
 std::optional<RequestFlow::Elsewhere> RequestFlow::canary_of(const Exchange& x,
                                                              const routing::Route& named) {

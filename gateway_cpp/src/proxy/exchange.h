@@ -23,6 +23,7 @@
 #include "proxy/reply.h"
 #include "proxy/request_flow.h"
 #include "proxy/settle.h"
+#include "proxy/shadow_sample.h"
 #include "proxy/wake_up.h"
 #include "routing/route_table.h"
 #include "runtime/timer_wheel.h"
@@ -75,6 +76,7 @@ struct RequestFlow::Exchange {
         at(std::make_shared<Account>(parts.clock, parts.usage, ask.caller)),
         io(parts.io),
         queue_deadline(parts.timers, to.signal()),
+        clock(parts.clock),
         heartbeat(parts.timers, to.signal()),
         deadline(parts.timers, to.signal()),
         reply(to),
@@ -92,6 +94,7 @@ struct RequestFlow::Exchange {
   ~Exchange() {
     if (job) job->leave();
     if (waker) waker->leave();
+    if (shadow) end_sample();
   }
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
@@ -107,6 +110,10 @@ struct RequestFlow::Exchange {
     const Stop told = reply.stop();
     return told == Stop::kNo && key.ended ? Stop::kKeyRevoked : told;
   }
+  // It has settled: its shadows may begin.
+  void end_sample() noexcept;
+  void fill(ShadowSample& sample);
+  void describe(v1::ShadowAnswer& answer);
   // Only streams of chunks have room for it.
   bool wants_metadata() const {
     return ask.wants_metadata && ask.endpoint->dialect == openai::Dialect::kOpenAi;
@@ -147,13 +154,15 @@ struct RequestFlow::Exchange {
   admission::Aboard aboard;
   std::vector<Attempt> past;  // those that are over, in their order
   runtime::TimerWheel::Timer queue_deadline;
+  const base::Clock& clock;
 
   // What each event of a stream looks at lies together.
   runtime::TimerWheel::Timer heartbeat;
   runtime::TimerWheel::Timer deadline;  // of the first event, then of silence
   Reply& reply;
   Delivery delivery;
-  std::optional<Attempt> attempt;  // the one under way
+  std::unique_ptr<ShadowSample> shadow;  // null: it is not repeated
+  std::optional<Attempt> attempt;        // the one under way
 };
 
 }  // namespace penstock::proxy

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
-#include <limits>
 #include <utility>
 #include <variant>
 
@@ -50,6 +49,7 @@ Awaitable<void> RequestFlow::run(Ask ask, Reply& reply) {
     if (no) co_return co_await fail(x, *no);
     no = begin_admission(x);
     if (no) co_return co_await fail(x, *no);
+    if (!named(x).deployment->shadows.empty()) sample(x);
     // To a suspect no rung is open that has an engine: it may rather have to wait.
     if (x.at.dispatcher->turns_away() && has_ladder(x)) co_await judge(x);
     no = admit_to_deployment(x);
@@ -183,6 +183,7 @@ void RequestFlow::send(Exchange& x) {
   const auto now = x.settlement.enter(base::Phase::kOpen);
   note_waited(x, now);
   if (x.sent == base::SteadyTime{}) x.sent = now;
+  if (x.shadow) x.shadow->answer.begin_again();
   if (!x.settlement.is_open()) note_opening(x, now);
   x.attempt.emplace(x.place.replica());
   const Target& target = x.attempt->target;
@@ -208,45 +209,30 @@ uint32_t RequestFlow::adapter_wait_ms(const Exchange& x) {
   return static_cast<uint32_t>(std::max(left, milliseconds(1)).count());
 }
 
-// Of each choice, by the deployment's limit, and, where the client names none and less than it may
-// have is left of a limit of a day, by what is reserved. 0: the model's, which a provider alone
-// knows: one that is told more than its model allows refuses the request.
-uint32_t RequestFlow::longest_answer(const Exchange& x) {
-  const uint32_t limit = x.at.route.deployment->limits.max_completion_tokens;
-  const auto answer = x.at.account->answer();
-  if (x.request.max_tokens || !answer || *answer >= day_ask(x).most) return limit;
-  constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
-  const uint64_t most = limit != 0 ? limit : kMost;
-  const uint64_t each = *answer / std::max<uint64_t>(x.request.answers(), 1);
-  return static_cast<uint32_t>(std::clamp<uint64_t>(each, 1, most));
-}
-
 // All calls of a thread share one message to the replica, which must be text where it says so: the
 // id is ours, model and adapter are names of the routes, and the rest is checked here.
 upstream::CallRequest RequestFlow::call_request(const Exchange& x) {
   const std::string& adapter = x.settlement.record.adapter;
   const routing::DeploymentRoute& deployment = *x.at.route.deployment;
   const routing::Limits& limits = deployment.limits;
-  const routing::Prices prices = deployment.managed ? deployment.prices : routing::Prices{};
-  constexpr uint64_t kMillion = 1'000'000;
-  return {.request_id = x.ask.request_id,
-          .traceparent = x.ask.traceparent,
-          .method = "POST",
-          .path = x.ask.endpoint->path,
-          .body = x.ask.body,  // empty where it is large
-          .model = x.request.model,
-          .adapter = adapter,
-          .priority = engine_priority(x.wanted.priority),
-          .tenant_salt = x.at.account->caller().tenant->cache_salt,
-          .max_prompt_tokens = limits.max_prompt_tokens,
-          .max_completion_tokens = longest_answer(x),
-          .adapter_digest = x.at.route.digest(),
-          .adapter_wait_ms = adapter.empty() ? 0 : adapter_wait_ms(x),
-          .trim = trims(x),
-          .tenant = x.at.account->caller().tenant->id,
-          .input_price = prices.nanousd(kMillion, 0, 0),
-          .output_price = prices.nanousd(0, 0, kMillion),
-          .cached_price = prices.nanousd(kMillion, kMillion, 0)};
+  upstream::CallRequest request{
+      .request_id = x.ask.request_id,
+      .traceparent = x.ask.traceparent,
+      .method = "POST",
+      .path = x.ask.endpoint->path,
+      .body = x.ask.body,  // empty where it is large
+      .model = x.request.model,
+      .adapter = adapter,
+      .priority = engine_priority(x.wanted.priority),
+      .tenant_salt = x.at.account->caller().tenant->cache_salt,
+      .max_prompt_tokens = limits.max_prompt_tokens,
+      .max_completion_tokens = longest_answer(deployment, x.request, *x.at.account, day_ask(x)),
+      .adapter_digest = x.at.route.digest(),
+      .adapter_wait_ms = adapter.empty() ? 0 : adapter_wait_ms(x),
+      .trim = trims(x),
+      .tenant = x.at.account->caller().tenant->id};
+  set_prices(request, deployment);
+  return request;
 }
 
 // Waits until the replica answers or refuses; an error is one that no other replica can help with.

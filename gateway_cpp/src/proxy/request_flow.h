@@ -38,6 +38,8 @@
 
 namespace penstock::proxy {
 
+class ShadowCopies;
+
 // A request as it was read off the wire.
 struct Ask {
   std::string request_id;         // ours
@@ -74,6 +76,7 @@ class RequestFlow {
     runtime::SideThreads& aside;
     runtime::BodyBudget& answers;
     runtime::Executor io;  // of the flow's thread
+    ShadowCopies& shadows;
   };
 
   explicit RequestFlow(const Parts& parts) : parts_(parts) {}
@@ -127,7 +130,6 @@ class RequestFlow {
   static void note_waited(Exchange& x, base::SteadyTime now);
   static void note_tokens(Exchange& x, const upstream::Usage& seen);
   uint32_t adapter_wait_ms(const Exchange& x);
-  static uint32_t longest_answer(const Exchange& x);
   upstream::CallRequest call_request(const Exchange& x);
   void close_attempt(Exchange& x);
 
@@ -142,6 +144,7 @@ class RequestFlow {
   static void leave(Exchange& x, const base::Error& why);
   static bool was_left(const Exchange& x, const std::string& deployment);
   static void take(Exchange& x, routing::Route route);
+  static const routing::Route& named(const Exchange& x);
   std::optional<Elsewhere> canary_of(const Exchange& x, const routing::Route& named);
   std::variant<Elsewhere, routing::PassedOver> elsewhere(const Exchange& x,
                                                          const routing::Route& named,
@@ -160,8 +163,6 @@ class RequestFlow {
   Failed admit_at_door(Exchange& x);
   Failed admit_by_tenant(Exchange& x);
   static admission::DayAsk day_ask(const Exchange& x);
-  static admission::DayAsk day_ask(const Exchange& x, const routing::DeploymentRoute& deployment,
-                                   const admission::TokenEstimate& told);
   Failed admit_to_deployment(Exchange& x);
   Failed refused(Exchange& x, const admission::Refusal& refusal);
   void describe(Exchange& x);
@@ -193,6 +194,9 @@ class RequestFlow {
   static bool may_degrade(const Exchange& x);
   static bool trims(const Exchange& x);
   std::chrono::milliseconds within_deadline(const Exchange& x, std::chrono::milliseconds limit);
+
+  // What is kept of a request that is repeated for our own sake: sampling.cc
+  void sample(Exchange& x);
 
   // What suspects and large bodies take besides: aside.cc
   Awaitable<Failed> parse_aside(Exchange& x);

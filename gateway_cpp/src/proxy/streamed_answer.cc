@@ -141,6 +141,7 @@ Written RequestFlow::write_news(Exchange& x) {
 // be kept.
 bool RequestFlow::write_along(Exchange& x, const upstream::ChunkView& chunk) {
   if (!x.reply.write_along(chunk.body)) return false;
+  if (x.shadow) x.shadow->answer.keep(chunk.body);
   x.record().events += chunk.events;
   x.delivery.taken = chunk.body.size();
   x.delivery.end.note(chunk.body);
@@ -167,6 +168,7 @@ Piece RequestFlow::take_news(Exchange& x) {
   x.record().events += call.pending_events();
   call.take(x.delivery.payload);
   x.delivery.taken = x.delivery.payload.size();
+  if (x.shadow) x.shadow->answer.keep(x.delivery.payload.bytes());
   if (!x.delivery.held_end.empty())
     x.delivery.payload.append(std::exchange(x.delivery.held_end, {}));
   x.delivery.end.note(x.delivery.payload.bytes());

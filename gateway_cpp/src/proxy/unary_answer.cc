@@ -69,6 +69,7 @@ Awaitable<RequestFlow::Delivered> RequestFlow::unary(Exchange& x) {
 bool RequestFlow::take_all(Exchange& x, HeldAnswer& answer) {
   if (x.attempt->call->has_bytes()) {
     x.attempt->call->take(x.delivery.payload);
+    if (x.shadow) x.shadow->answer.keep(x.delivery.payload.bytes());
     answer.add(x.delivery.payload);
   }
   return answer.find_room();

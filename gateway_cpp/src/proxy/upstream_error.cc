@@ -1,5 +1,6 @@
 #include "proxy/upstream_error.h"
 
+#include <algorithm>
 #include <chrono>
 #include <string_view>
 
@@ -31,6 +32,10 @@ milliseconds usual_wait(std::string_view code) {
   return milliseconds(code == "adapter_load_timeout" ? 5000 : 0);
 }
 
+bool has_no_end(const std::string& finish_reason) {
+  return finish_reason.empty() || finish_reason == "error";
+}
+
 }  // namespace
 
 base::Error to_error(const v1::ErrorDetail& detail) {
@@ -46,6 +51,27 @@ base::Error to_error(const v1::ErrorDetail& detail) {
   const milliseconds told(detail.retry_after_ms());
   error.retry_after = told.count() > 0 ? told : usual_wait(error.code);
   return error;
+}
+
+std::optional<base::Error> fault_of(const upstream::Outcome& outcome, const std::string& wanted,
+                                    std::string_view digest) {
+  const std::string& used = outcome.adapter;
+  // Replicas that know no digests need not say what they used.
+  const bool untold = used.empty() && digest.empty();
+  if (!untold && used != wanted) {
+    return base::make_error(
+        base::Kind::kUpstreamFailed,
+        "The replica answered with " +
+            (used.empty() ? "no adapter" : "the adapter `" + used + "`") + " instead of " +
+            (wanted.empty() ? "the base model" : "`" + wanted + "`") + ". Send the request again.");
+  }
+  const auto& reasons = outcome.finish_reasons;
+  const auto bad = std::find_if(reasons.begin(), reasons.end(), has_no_end);
+  if (bad == reasons.end()) return std::nullopt;
+  return base::make_error(base::Kind::kUpstreamFailed,
+                          "The engine ended choice " + std::to_string(bad - reasons.begin()) +
+                              " with " + (bad->empty() ? "no finish reason" : "an error") +
+                              ". Send the request again.");
 }
 
 }  // namespace penstock::proxy

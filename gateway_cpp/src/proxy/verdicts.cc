@@ -16,10 +16,6 @@ using std::chrono::seconds;
 
 constexpr seconds kRestart{10};  // of an engine, where nobody knows better
 
-bool has_no_end(const std::string& finish_reason) {
-  return finish_reason.empty() || finish_reason == "error";
-}
-
 }  // namespace
 
 base::Error stop_error(Stop stop) {
@@ -111,25 +107,7 @@ milliseconds RequestFlow::back_in(const Exchange& x) {
 // Why an answer that has come to its end is not a whole one.
 RequestFlow::Failed RequestFlow::fault_of_end(const Exchange& x) {
   if (x.attempt->call->failed()) return failure_error(x);
-  const upstream::Outcome& outcome = x.attempt->call->outcome();
-  const std::string& wanted = x.settlement.record.adapter;
-  const std::string& used = outcome.adapter;
-  // Replicas that know no digests need not say what they used.
-  const bool untold = used.empty() && x.at.route.digest().empty();
-  if (!untold && used != wanted) {
-    return base::make_error(
-        base::Kind::kUpstreamFailed,
-        "The replica answered with " +
-            (used.empty() ? "no adapter" : "the adapter `" + used + "`") + " instead of " +
-            (wanted.empty() ? "the base model" : "`" + wanted + "`") + ". Send the request again.");
-  }
-  const auto& reasons = outcome.finish_reasons;
-  const auto bad = std::find_if(reasons.begin(), reasons.end(), has_no_end);
-  if (bad == reasons.end()) return std::nullopt;
-  return base::make_error(base::Kind::kUpstreamFailed,
-                          "The engine ended choice " + std::to_string(bad - reasons.begin()) +
-                              " with " + (bad->empty() ? "no finish reason" : "an error") +
-                              ". Send the request again.");
+  return fault_of(x.attempt->call->outcome(), x.settlement.record.adapter, x.at.route.digest());
 }
 
 // The replica let its time go by.

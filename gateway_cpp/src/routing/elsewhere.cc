@@ -19,6 +19,13 @@ bool keeps_adapter(const Route& named, const Route& there, std::string_view adap
   return !there.digest().empty() && (!names_version || there.digest() == named.digest());
 }
 
+// Of what the request needs besides its endpoint and adapter.
+std::optional<PassedOver> lacks(const Route& there, const Needs& needs) {
+  if (needs.tools && there.deployment->without_tools) return PassedOver::kNoTools;
+  if (needs.no_engine && !there.deployment->managed) return PassedOver::kHasEngine;
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string_view name(PassedOver why) {
@@ -36,8 +43,17 @@ std::variant<Route, PassedOver> route_elsewhere(const Routes& routes, const Rout
   if (!there || there->deployment->name != deployment) return PassedOver::kNoAdapter;
   if (refuses(*there, needs.endpoint)) return PassedOver::kNoEndpoint;
   if (!keeps_adapter(named, *there, adapter)) return PassedOver::kNoAdapter;
-  if (needs.tools && there->deployment->without_tools) return PassedOver::kNoTools;
-  if (needs.no_engine && !there->deployment->managed) return PassedOver::kHasEngine;
+  if (const auto why = lacks(*there, needs)) return *why;
+  return *there;
+}
+
+std::variant<Route, PassedOver> route_shadow(const Routes& routes, const std::string& deployment,
+                                             const std::string& adapter, const Needs& needs) {
+  const auto there = routes.resolve(adapter.empty() ? deployment : deployment + ":" + adapter);
+  if (!there && !routes.deployments().contains(deployment)) return PassedOver::kUnknown;
+  if (!there || there->deployment->name != deployment) return PassedOver::kNoAdapter;
+  if (refuses(*there, needs.endpoint)) return PassedOver::kNoEndpoint;
+  if (const auto why = lacks(*there, needs)) return *why;
   return *there;
 }
 

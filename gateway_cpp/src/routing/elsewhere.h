@@ -1,5 +1,5 @@
 // Where a request goes when another deployment than the one that it named is to answer it, be that
-// a canary or a fallback. Pure.
+// a canary, a fallback, or for our own sake. Pure.
 #pragma once
 
 #include <cstdint>
@@ -36,5 +36,10 @@ std::string_view name(PassedOver why);  // logs and refusals
 // the request was resolved to.
 std::variant<Route, PassedOver> route_elsewhere(const Routes& routes, const Route& named,
                                                 const std::string& deployment, const Needs& needs);
+
+// Where a shadow goes, and with which adapter ("name@version"; empty: none), or why not: `needs`
+// says what the request asks for, but for its model.
+std::variant<Route, PassedOver> route_shadow(const Routes& routes, const std::string& deployment,
+                                             const std::string& adapter, const Needs& needs);
 
 }  // namespace penstock::routing

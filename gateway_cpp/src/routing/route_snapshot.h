@@ -86,6 +86,28 @@ struct Ladder {
   bool operator==(const Ladder&) const = default;
 };
 
+// Requests of a deployment that are repeated elsewhere once they were answered, so that both
+// answers can be compared.
+struct ShadowRule {
+  std::string uid;  // tells namesakes apart
+  std::string name = {};
+  std::string primary_alias = {};      // of the deployment; empty: its base model
+  std::string candidate = {};          // deployment
+  std::string candidate_adapter = {};  // "name@version"; empty: its base model
+  std::uint64_t seed = 0;
+  std::uint32_t share_permille = 0;  // thousandths of requests, or of sessions
+  bool by_session = false;
+  std::vector<std::string> tenants = {};    // ids; empty: all
+  std::vector<std::string> endpoints = {};  // paths; empty: all
+  std::uint32_t max_concurrent = 0;         // shadows under way in this gateway
+  std::uint32_t max_per_minute = 0;         // that begin in this gateway; 0: any number
+  std::uint32_t self_permille = 0;  // of those that are sampled: the primary is asked again, too
+  std::string cache_salt = {};
+  std::uint64_t nanousd_per_day = 0;  // of all gateways together; 0: no limit
+  bool budget_used_up = false;
+  bool operator==(const ShadowRule&) const = default;
+};
+
 struct DeploymentRoute {
   std::string name;                 // "model" in requests
   std::string model;                // what the engine loaded
@@ -111,6 +133,7 @@ struct DeploymentRoute {
   std::uint64_t budget_tokens = 0;       // of a day, at all gateways together; 0: none
   std::uint64_t budget_nanousd = 0;      // likewise; billionths of a US dollar
   Prices prices = {};  // where it is managed its replicas reckon, and this is an estimate
+  std::vector<ShadowRule> shadows = {};  // of which it is the primary
   bool operator==(const DeploymentRoute&) const = default;
 };
 
@@ -136,6 +159,7 @@ struct RouteSnapshot {
   std::vector<ReplicaRoute> replicas;
   std::vector<AdapterVersion> adapters = {};  // all that may be named; none: an older head's, maybe
   std::vector<std::string> ended_keys = {};   // ids: what they have under way ends
+  std::string comparer = {};  // host:port of who compares shadows' answers; empty: nobody does
   bool operator==(const RouteSnapshot&) const = default;
 };
 

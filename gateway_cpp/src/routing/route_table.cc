@@ -62,7 +62,8 @@ Routes::Routes(const RouteSnapshot& snapshot)
       known_(true),
       versions_(snapshot.adapters),
       replicas_(snapshot.replicas.size()),
-      ended_keys_(snapshot.ended_keys.begin(), snapshot.ended_keys.end()) {
+      ended_keys_(snapshot.ended_keys.begin(), snapshot.ended_keys.end()),
+      comparer_(snapshot.comparer) {
   for (const DeploymentRoute& route : snapshot.deployments) {
     deployments_[route.name] = std::make_shared<const DeploymentRoute>(route);
   }

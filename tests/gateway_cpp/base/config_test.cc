@@ -171,6 +171,7 @@ TEST(Config, UsageNamesEveryFlagThatIsParsed) {
                            "--body-budget-bytes",
                            "--body-share-bytes",
                            "--body-least-rate",
+                           "--shadow-bytes",
                            "--body-messages",
                            "--body-parts",
                            "--body-tools",

@@ -201,7 +201,8 @@ TEST(MetricsPage, LeavesOutHistogramsThatObservedNothing) {
 TEST(MetricsPage, TellsHowDeploymentsStandThatAreAskedOrHaveSomethingToTell) {
   Metrics metrics;
   metrics.add_shard().deployment("asked")->settled(Outcome::kSucceeded, 200);
-  GatewayFacts facts{.request_bytes_held = 5, .answer_bytes_held = 6};
+  GatewayFacts facts{.request_bytes_held = 5, .answer_bytes_held = 6, .shadow_bytes_held = 7};
+  facts.shadows = {{.rule = "next", .uid = "u1", .under_way = 2, .outcomes = {{"paired", 3}}}};
   facts.deployments = {{.name = "asked"},
                        {.name = "silent"},
                        {.name = "waits", .queued = 2, .estimated_wait = milliseconds(1500)},
@@ -215,6 +216,10 @@ TEST(MetricsPage, TellsHowDeploymentsStandThatAreAskedOrHaveSomethingToTell) {
   EXPECT_EQ(page.find("silent"), std::string::npos);
   EXPECT_TRUE(has_line(page, R"(penstock_gateway_held_bytes{of="requests"} 5)"));
   EXPECT_TRUE(has_line(page, R"(penstock_gateway_held_bytes{of="answers"} 6)"));
+  EXPECT_TRUE(has_line(page, R"(penstock_gateway_held_bytes{of="shadows"} 7)"));
+  EXPECT_TRUE(has_line(
+      page, R"(penstock_gateway_shadow_requests_total{rule="next",uid="u1",outcome="paired"} 3)"));
+  EXPECT_TRUE(has_line(page, R"(penstock_gateway_shadow_in_flight{rule="next",uid="u1"} 2)"));
 }
 
 TEST(Metrics, CanBeReadWhileThreadsCount) {

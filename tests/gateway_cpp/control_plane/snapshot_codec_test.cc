@@ -53,6 +53,49 @@ TEST(SnapshotCodec, KeepsEveryFieldThatRoutingKnows) {
   EXPECT_EQ(from_proto(wire), expected);
 }
 
+TEST(SnapshotCodec, KeepsWhatIsRepeatedWithItsPrimary) {
+  auto wire = snapshot_of(1, "mini");
+  wire.set_comparer_address("127.0.0.1:9");
+  penstock::v1::ShadowRule& rule = *wire.add_shadows();
+  rule.set_uid("u1");
+  rule.set_name("next");
+  rule.set_primary("mini");
+  rule.set_primary_alias("pirate");
+  rule.set_candidate("big");
+  rule.set_candidate_adapter("pirate@2");
+  rule.set_seed(7);
+  rule.set_share_permille(8);
+  rule.set_by_session(true);
+  rule.add_tenants("acme");
+  rule.add_endpoints("/v1/completions");
+  rule.set_max_concurrent(9);
+  rule.set_max_per_minute(10);
+  rule.set_self_permille(11);
+  rule.set_cache_salt("salt");
+  rule.set_nanousd_per_day(12);
+  rule.set_budget_used_up(true);
+  wire.add_shadows()->set_primary("gone");
+  const auto snapshot = from_proto(wire);
+  EXPECT_EQ(snapshot.comparer, "127.0.0.1:9");
+  const std::vector<routing::ShadowRule> expected = {{.uid = "u1",
+                                                      .name = "next",
+                                                      .primary_alias = "pirate",
+                                                      .candidate = "big",
+                                                      .candidate_adapter = "pirate@2",
+                                                      .seed = 7,
+                                                      .share_permille = 8,
+                                                      .by_session = true,
+                                                      .tenants = {"acme"},
+                                                      .endpoints = {"/v1/completions"},
+                                                      .max_concurrent = 9,
+                                                      .max_per_minute = 10,
+                                                      .self_permille = 11,
+                                                      .cache_salt = "salt",
+                                                      .nanousd_per_day = 12,
+                                                      .budget_used_up = true}};
+  EXPECT_EQ(snapshot.deployments.at(0).shadows, expected);
+}
+
 TEST(SnapshotCodec, KeepsWhatAdaptersAreNamedBy) {
   penstock::v1::RouteSnapshot wire = snapshot_of(9, "mini");
   wire.mutable_deployments(0)->set_base_family("mini-family");

@@ -31,6 +31,7 @@ TEST(TenantCodec, KeepsEveryFieldThatAdmissionKnows) {
   wire.set_cache_salt("salt");
   wire.set_degrade_never(true);
   wire.set_fallbacks_listed(true);
+  wire.set_shadow_never(true);
   wire.set_share_permille(500);
   wire.set_max_streams_here(3);
   wire.set_tokens_per_day(1ULL << 40);
@@ -58,7 +59,8 @@ TEST(TenantCodec, KeepsEveryFieldThatAdmissionKnows) {
                              .priority = base::Priority::kHigh,
                              .cache_salt = "salt",
                              .degrade_never = true,
-                             .fallbacks_listed = true};
+                             .fallbacks_listed = true,
+                             .shadow_never = true};
   expected.keys.push_back({.id = "key-1", .expires_at = ms(99), .per_day = {5, 6}});
   expected.keys[0].sha256.fill('h');
   EXPECT_EQ(tenants_of(snapshot), std::vector{expected});

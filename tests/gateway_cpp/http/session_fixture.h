@@ -132,10 +132,14 @@ class SessionTest : public testing::Test {
   proxy::FakeUpstream upstream_;
   runtime::SideThreads aside_{1};
   runtime::BodyBudget answers_{64UL << 20U};
+  Shadows kept_{config_, "instance"};
+  proxy::ShadowCopies shadows_{{clock_, log_.log(), config_, timers_, routes_.routes(),
+                                routes_.dispatch(), usage_, upstream_, kept_.book, kept_.kept,
+                                kept_.client, loop_.io().get_executor()}};
   bool broken_ = false;  // the pages throw, as nothing should
   proxy::RequestFlow flow_{{clock_, log_.log(), config_, shard_, state_, suspects_, timers_,
                             parser_, routes_.routes(), routes_.dispatch(), usage_, upstream_,
-                            aside_, answers_, loop_.io().get_executor()}};
+                            aside_, answers_, loop_.io().get_executor(), shadows_}};
   RequestIds ids_;
   StatusPages pages_{metrics_,
                      state_,
@@ -146,7 +150,8 @@ class SessionTest : public testing::Test {
                        if (broken_) throw std::runtime_error("broken");
                        return control_plane::SubscriptionState();
                      },
-                     {answers_, answers_}};
+                     {answers_, answers_},
+                     kept_};
   MachineName machine_{"", full_machine_name};
   Doors doors_{config_, machine_};
   runtime::BodyBudget bodies_{64UL << 20U};

@@ -35,9 +35,11 @@ class StatusPagesTest : public testing::Test {
   dispatch::BelievedRoutes routes_{clock_};
   control_plane::SubscriptionState subscription_;
   admission::UsageBook usage_;
-  StatusPages pages_{metrics_,           state_, routes_.routes(),
-                     routes_.dispatch(), usage_, [this] { return subscription_; },
-                     {bodies_, bodies_}};
+  const base::GatewayConfig config_;
+  Shadows shadows_{config_, "instance"};
+  StatusPages pages_{metrics_,           state_,  routes_.routes(),
+                     routes_.dispatch(), usage_,  [this] { return subscription_; },
+                     {bodies_, bodies_}, shadows_};
 };
 
 TEST_F(StatusPagesTest, AreLiveWhateverHappens) {

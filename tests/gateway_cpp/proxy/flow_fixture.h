@@ -12,8 +12,10 @@
 #include "event_loop.h"
 #include "fake_reply.h"
 #include "fake_upstream.h"
+#include "kept_pairs.h"
 #include "log_capture.h"
 #include "proxy/request_flow.h"
+#include "proxy/shadow_copies.h"
 #include "routing/snapshots.h"
 
 namespace penstock::proxy {
@@ -147,9 +149,15 @@ class RequestFlowTest : public testing::Test {
   FakeUpstream upstream_;
   runtime::SideThreads aside_{1};
   runtime::BodyBudget answers_{1UL << 20U};
+  admission::ShadowBook shadow_book_;
+  runtime::BodyBudget shadow_bytes_{1UL << 20U};
+  KeptPairs pairs_;
+  ShadowCopies shadows_{{clock_, log_.log(), config_, timers_, routes_.routes(), routes_.dispatch(),
+                         usage_, upstream_, shadow_book_, shadow_bytes_, pairs_,
+                         loop_.io().get_executor()}};
   RequestFlow flow_{{clock_, log_.log(), config_, shard_, state_, suspects_, timers_, parser_,
                      routes_.routes(), routes_.dispatch(), usage_, upstream_, aside_, answers_,
-                     loop_.io().get_executor()}};
+                     loop_.io().get_executor(), shadows_}};
   FakeReply reply_;
   bool done_ = false;
 };

@@ -49,6 +49,25 @@ TEST_F(ElsewhereTest, ABaseModelIsAnsweredByAnyOther) {
   EXPECT_EQ(route->adapter(), "");
 }
 
+TEST_F(ElsewhereTest, AShadowGoesWithTheAdapterOfItsRule) {
+  const Routes routes({.version = 1,
+                       .deployments = {mini_, next_},
+                       .replicas = {},
+                       .adapters = {{"pirate@1", "digest 1", "mini-family", 0}}});
+  const auto went = [&](const std::string& deployment, const std::string& adapter, Needs needs) {
+    needs.endpoint = "/v1/chat/completions";
+    const auto there = route_shadow(routes, deployment, adapter, needs);
+    const auto* why = std::get_if<PassedOver>(&there);
+    if (why != nullptr) return std::string(name(*why));
+    const auto& route = std::get<Route>(there);
+    return route.deployment->name + "/" + std::string(route.adapter());
+  };
+  EXPECT_EQ(went("next", "", {}), "next/");
+  EXPECT_EQ(went("next", "pirate@1", {}), "next/pirate@1");
+  EXPECT_EQ(went("next", "pirate@9", {}), "no_adapter");
+  EXPECT_EQ(went("gone", "", {}), "unknown");
+}
+
 TEST_F(ElsewhereTest, NobodyGoesWhereNobodyIs) {
   to_ = "gone";
   EXPECT_FALSE(go("mini"));

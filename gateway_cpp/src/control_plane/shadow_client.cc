@@ -1,0 +1,227 @@
+#include "control_plane/shadow_client.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock::control_plane {
+namespace {
+
+using admission::ShadowOutcome;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kFirstBackoff{100};
+constexpr milliseconds kMostBackoff{1000};
+constexpr milliseconds kCountsInterval{1000};  // while there are no pairs
+constexpr std::size_t kBatchPairs = 64;
+constexpr std::size_t kBatchBytes = 1U << 20U;
+
+}  // namespace
+
+std::string find_comparer(const std::string& told, const std::string& control) {
+  if (!told.starts_with(':')) return told;
+  return control.empty() ? control : control.substr(0, control.rfind(':')) + told;
+}
+
+ShadowClient::ShadowClient(Teller teller, Connect connect, admission::ShadowBook& book)
+    : teller_(std::move(teller)), connect_(std::move(connect)), book_(book) {}
+
+ShadowClient::~ShadowClient() { stop(); }
+
+void ShadowClient::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+void ShadowClient::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    if (call_ != nullptr) call_->TryCancel();
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void ShadowClient::point_at(const std::string& address) {
+  const std::lock_guard lock(mutex_);
+  if (address == address_) return;
+  address_ = address;
+  is_there_.store(!address.empty(), std::memory_order_relaxed);
+  if (address.empty()) drop_all();
+  if (call_ != nullptr) call_->TryCancel();
+  changed_.notify_all();
+}
+
+void ShadowClient::drop_all() {
+  for (const Offered& one : offered_) book_.count(one.pair.rule(), {}, ShadowOutcome::kNoComparer);
+  for (const auto& sent : sent_) count_dropped(*sent);
+  ++dropped_;
+  offered_.clear();
+  sent_.clear();
+  pairs_ = bytes_ = 0;
+}
+
+void ShadowClient::count_dropped(const Sent& sent) {
+  for (const auto& pair : sent.batch.pairs()) {
+    book_.count(pair.rule(), {}, ShadowOutcome::kNoComparer);
+  }
+}
+
+void ShadowClient::offer(v1::ShadowPair pair, std::shared_ptr<const std::string> body) {
+  constexpr std::size_t kRest = 1024;  // what else there is to a pair, about
+  const std::size_t bytes = body->size() + pair.primary().body().size() +
+                            pair.candidate().body().size() + pair.again().body().size() + kRest;
+  const std::lock_guard lock(mutex_);
+  if (address_.empty()) return book_.count(pair.rule(), {}, ShadowOutcome::kNoComparer);
+  if (pairs_ >= kMostPairs || (pairs_ > 0 && bytes_ + bytes > kMostBytes)) {
+    return book_.count(pair.rule(), {}, ShadowOutcome::kOverload);
+  }
+  ++pairs_;
+  bytes_ += bytes;
+  offered_.push_back({std::move(pair), std::move(body), bytes});
+  changed_.notify_all();
+}
+
+void ShadowClient::run() {
+  milliseconds backoff = kFirstBackoff;
+  do {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return stopping_ || !address_.empty(); });
+      if (stopping_) return;
+    }
+    backoff = record_until_broken() ? kFirstBackoff : std::min(backoff * 2, kMostBackoff);
+  } while (wait(backoff));
+}
+
+// True if the comparer has counted anything.
+bool ShadowClient::record_until_broken() {
+  grpc::ClientContext context;
+  std::string address;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_ || address_.empty()) return false;
+    address = address_;
+    call_ = &context;
+    broken_ = heard_ = false;
+  }
+  const HeadChannel channel = connect_(address);
+  channel.authorize(context);
+  const auto stub = v1::Shadow::NewStub(channel.channel);
+  const auto stream = stub->Record(&context);
+  std::thread reader([this, &stream] { hear_all(*stream); });
+  write_all(*stream);
+  context.TryCancel();
+  reader.join();
+  stream->Finish();
+  const std::lock_guard lock(mutex_);
+  call_ = nullptr;
+  return heard_;
+}
+
+void ShadowClient::write_all(Stream& stream) {
+  if (!write_again(stream)) return;
+  Told told;
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait_for(lock, kCountsInterval,
+                        [this] { return stopping_ || broken_ || !offered_.empty(); });
+      if (stopping_ || broken_) return;
+    }
+    const auto next = next_batch(told);
+    if (next && !stream.Write(next->batch)) return;
+  }
+}
+
+// What the stream before had not acknowledged.
+bool ShadowClient::write_again(Stream& stream) {
+  std::deque<std::shared_ptr<const Sent>> again;
+  {
+    const std::lock_guard lock(mutex_);
+    again = sent_;
+  }
+  return std::ranges::all_of(again, [&](const auto& sent) { return stream.Write(sent->batch); });
+}
+
+// Null: there is nothing to tell. Bodies are copied without the lock: requests' threads may want
+// it.
+std::shared_ptr<const ShadowClient::Sent> ShadowClient::next_batch(Told& told) {
+  std::vector<Offered> taken;
+  std::uint64_t dropped = 0;
+  auto sent = std::make_shared<Sent>();
+  v1::ShadowBatch& batch = sent->batch;
+  add_counts(told, batch);
+  {
+    const std::lock_guard lock(mutex_);
+    dropped = dropped_;
+    while (!offered_.empty() && taken.size() < kBatchPairs && sent->bytes < kBatchBytes) {
+      sent->bytes += offered_.front().bytes;
+      taken.push_back(std::move(offered_.front()));
+      offered_.pop_front();
+    }
+    if (taken.empty() && batch.counts().empty()) return nullptr;
+    batch.set_number(++number_);
+  }
+  batch.set_gateway_id(teller_.gateway_id);
+  batch.set_instance(teller_.instance);
+  for (Offered& one : taken) {
+    one.pair.set_body(*one.body);
+    *batch.add_pairs() = std::move(one.pair);
+  }
+  if (!taken.empty()) keep(sent, dropped);
+  return sent;
+}
+
+// Until it is acknowledged, unless all was dropped meanwhile. What has no pairs need not be.
+void ShadowClient::keep(std::shared_ptr<const Sent> sent, std::uint64_t dropped) {
+  const std::lock_guard lock(mutex_);
+  if (dropped == dropped_) {
+    sent_.push_back(std::move(sent));
+  } else {
+    count_dropped(*sent);
+  }
+}
+
+void ShadowClient::add_counts(Told& told, v1::ShadowBatch& batch) const {
+  for (const admission::ShadowRow& row : book_.rows()) {
+    for (std::size_t i = 0; i < row.counts.size(); ++i) {
+      auto& before = told[{row.uid, i}];
+      if (before == row.counts[i]) continue;
+      before = row.counts[i];
+      v1::ShadowCount& count = *batch.add_counts();
+      count.set_rule(row.uid);
+      count.set_outcome(std::string(name(static_cast<ShadowOutcome>(i))));
+      count.set_count(row.counts[i]);
+    }
+  }
+}
+
+void ShadowClient::hear_all(Stream& stream) {
+  v1::ShadowRecorded recorded;
+  while (stream.Read(&recorded)) acknowledge(recorded.number());
+  const std::lock_guard lock(mutex_);
+  broken_ = true;
+  changed_.notify_all();
+}
+
+// They come in the order of their batches; one stands for those before it.
+void ShadowClient::acknowledge(std::uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  heard_ = true;
+  while (!sent_.empty() && sent_.front()->batch.number() <= number) {
+    const Sent& one = *sent_.front();
+    for (const auto& pair : one.batch.pairs()) {
+      book_.count(pair.rule(), {}, ShadowOutcome::kPaired);
+    }
+    pairs_ -= static_cast<std::size_t>(one.batch.pairs_size());
+    bytes_ -= one.bytes;
+    sent_.pop_front();
+  }
+}
+
+bool ShadowClient::wait(milliseconds duration) {
+  std::unique_lock lock(mutex_);
+  return !changed_.wait_for(lock, duration, [this] { return stopping_; });
+}
+
+}  // namespace penstock::control_plane

@@ -1,0 +1,90 @@
+// What is kept of a request that is repeated for our own sake, and handed on once it has settled.
+#include <chrono>
+#include <utility>
+
+#include "proxy/exchange.h"
+#include "proxy/request_flow.h"
+#include "proxy/shadow_copies.h"
+#include "routing/hashing.h"
+
+namespace penstock::proxy {
+
+// What its tenant's limits or the gateway's refuse is never sampled: nobody may have others' work
+// made by what he may not ask for.
+void RequestFlow::sample(Exchange& x) {
+  const admission::Caller& caller = x.at.account->caller();
+  const admission::ShadowAsk ask{.model = x.request.model,
+                                 .request_id = x.ask.request_id,
+                                 .session = session_name(x),
+                                 .tenant = caller.tenant->id,
+                                 .path = x.ask.endpoint->path};
+  x.shadow = parts_.shadows.sample({.ask = ask,
+                                    .named = named(x),
+                                    .tenant = caller.tenant,
+                                    .endpoint = *x.ask.endpoint,
+                                    .may_degrade = x.ask.may_degrade,
+                                    .has_tools = x.request.has_tools,
+                                    .body_bytes = x.body_bytes});
+  if (!x.shadow) return;
+  if (x.large) x.shadow->body = x.large->text;
+  x.shadow->pair.set_session(routing::hash_text(sticky_name(x)));
+}
+
+// What engines die of is not tried on others for our own sake.
+void RequestFlow::Exchange::end_sample() noexcept {
+  try {
+    if (guilty || suspect) return shadow->to.drop(*shadow);
+    fill(*shadow);
+    ShadowCopies& to = shadow->to;
+    to.begin(std::move(shadow));
+  } catch (...) {
+    shadow.reset();  // no memory is left: its client has its answer
+  }
+}
+
+void RequestFlow::Exchange::fill(ShadowSample& sample) {
+  using std::chrono::milliseconds;
+  if (!sample.body) sample.body = std::make_shared<std::string>(std::move(ask.body));
+  sample.request = std::move(request);
+  v1::ShadowPair& pair = sample.pair;
+  pair.set_request_id(ask.request_id);
+  const auto came = clock.wall_now() - settlement.age();
+  pair.set_at_ms(std::chrono::duration_cast<milliseconds>(came.time_since_epoch()).count());
+  pair.set_tenant(std::string(record().tenant));
+  pair.set_path(std::string(record().path));
+  describe(*pair.mutable_primary());
+  const RequestRecord& told = record();
+  if (told.outcome == base::Outcome::kCancelled) pair.add_marks("client_left");
+  if (told.outcome == base::Outcome::kRejected) pair.add_marks("refused");
+  if (!told.degraded.empty()) pair.add_marks("degraded");
+  if (!told.trimmed.empty()) pair.add_marks("trimmed");
+  if (told.attempts > 1 || !left.empty()) pair.add_marks("failed_over");
+  if (at.way == Way::kCanary) pair.add_marks("canary");
+}
+
+// Times are from the beginning of its admission on.
+void RequestFlow::Exchange::describe(v1::ShadowAnswer& answer) {
+  const RequestRecord& told = record();
+  const auto before = settlement.age(admitted);
+  answer.set_deployment(told.deployment);
+  answer.set_adapter(told.adapter);
+  answer.set_model_version(told.model_version);
+  answer.set_replica(told.replica);
+  answer.set_status(told.status);
+  answer.set_error_code(told.error_code);
+  answer.set_queue_us(microseconds_of(queue_wait));
+  if (told.ttft) answer.set_ttft_us(microseconds_of(*told.ttft - before));
+  answer.set_total_us(microseconds_of(settlement.age() - before));
+  answer.set_cut(shadow->answer.cut());
+  answer.set_body(shadow->answer.take());
+  upstream::Usage usage{.prompt_tokens = told.prompt_tokens,
+                        .completion_tokens = told.completion_tokens,
+                        .cached_tokens = told.cached_tokens};
+  if (attempt && attempt->call) {
+    answer.set_content_type(attempt->call->head().content_type);
+    usage = attempt->call->seen();
+  }
+  if (at.route.deployment) tell(usage, *at.route.deployment, *answer.mutable_usage());
+}
+
+}  // namespace penstock::proxy

@@ -1,0 +1,147 @@
+#include "control_plane/shadow_client.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "fake_comparer.h"
+
+namespace penstock::control_plane {
+namespace {
+
+using admission::ShadowOutcome;
+
+class ShadowClientTest : public testing::Test {
+ protected:
+  void offer(const std::string& id, size_t bytes = 10) {
+    v1::ShadowPair pair;
+    pair.set_rule("u1");
+    pair.set_request_id(id);
+    client_.offer(std::move(pair), std::make_shared<std::string>(bytes, 'x'));
+  }
+  std::uint64_t count(ShadowOutcome outcome) {
+    const auto rows = book_.rows();
+    return rows.empty() ? 0 : rows[0].counts[static_cast<size_t>(outcome)];
+  }
+  bool comes_to(ShadowOutcome outcome, std::uint64_t wanted) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (count(outcome) != wanted) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    return true;
+  }
+
+  admission::ShadowBook book_;
+  ShadowClient client_{
+      {"gw-1", "instance"},
+      [](const std::string& address) { return connect_to_head(address, "secret"); },
+      book_};
+};
+
+TEST_F(ShadowClientTest, HandsPairsOverAndCountsThoseThatWereCounted) {
+  FakeComparer comparer;
+  client_.start();
+  client_.point_at(comparer.address());
+  EXPECT_TRUE(client_.is_there());
+  offer("req_1");
+  ASSERT_TRUE(comes_to(ShadowOutcome::kPaired, 1));
+  client_.stop();
+  const v1::ShadowBatch& batch = comparer.batches.at(0);
+  EXPECT_EQ(batch.gateway_id(), "gw-1");
+  EXPECT_EQ(batch.instance(), "instance");
+  EXPECT_EQ(batch.number(), 1U);
+  ASSERT_EQ(batch.pairs_size(), 1);
+  EXPECT_EQ(batch.pairs(0).request_id(), "req_1");
+  EXPECT_EQ(batch.pairs(0).body(), std::string(10, 'x'));
+  EXPECT_EQ(comparer.authorization, "Bearer secret");
+}
+
+TEST_F(ShadowClientTest, DropsPairsWhereNobodyCompares) {
+  client_.start();
+  EXPECT_FALSE(client_.is_there());
+  offer("req_1");
+  EXPECT_EQ(count(ShadowOutcome::kNoComparer), 1U);
+}
+
+TEST_F(ShadowClientTest, SendsAgainWhatWasNotCounted) {
+  FakeComparer comparer(false);
+  client_.start();
+  client_.point_at(comparer.address());
+  offer("req_1");
+  ASSERT_TRUE(comparer.wait_for([&] { return comparer.pairs() == 1; }));
+  comparer.kill();
+  offer("req_2");
+  comparer.start_again();
+  ASSERT_TRUE(comes_to(ShadowOutcome::kPaired, 2));
+  client_.stop();
+  ASSERT_GE(comparer.pairs(), 3U);
+  EXPECT_EQ(comparer.batches.at(1).number(), comparer.batches.at(0).number());
+  EXPECT_EQ(comparer.batches.at(1).pairs(0).request_id(), "req_1");
+}
+
+TEST_F(ShadowClientTest, DropsWhatIsTooMuchForAComparerThatIsAway) {
+  client_.start();
+  client_.point_at("127.0.0.1:1");
+  for (size_t i = 0; i < ShadowClient::kMostPairs + 3; ++i) offer("req");
+  EXPECT_EQ(count(ShadowOutcome::kOverload), 3U);
+  client_.point_at("");
+  EXPECT_TRUE(comes_to(ShadowOutcome::kNoComparer, ShadowClient::kMostPairs));
+}
+
+TEST_F(ShadowClientTest, DropsWhatHasTooManyBytes) {
+  client_.start();
+  client_.point_at("127.0.0.1:1");
+  offer("req_1", ShadowClient::kMostBytes);  // one alone always goes
+  offer("req_2");
+  EXPECT_EQ(count(ShadowOutcome::kOverload), 1U);
+}
+
+TEST(FindComparer, PutsTheHeadsHostBeforeAPortAlone) {
+  EXPECT_EQ(find_comparer("10.0.0.2:9000", "10.0.0.1:8082"), "10.0.0.2:9000");
+  EXPECT_EQ(find_comparer(":9000", "10.0.0.1:8082"), "10.0.0.1:9000");
+  EXPECT_EQ(find_comparer(":9000", "[::1]:8082"), "[::1]:9000");
+  EXPECT_EQ(find_comparer(":9000", ""), "");
+  EXPECT_EQ(find_comparer("", "10.0.0.1:8082"), "");
+}
+
+TEST_F(ShadowClientTest, CountsTheBytesOfAllAnswers) {
+  client_.start();
+  client_.point_at("127.0.0.1:1");
+  const std::string third(ShadowClient::kMostBytes / 3, 'x');
+  v1::ShadowPair pair;
+  pair.set_rule("u1");
+  pair.mutable_primary()->set_body(third);
+  pair.mutable_candidate()->set_body(third);
+  pair.mutable_again()->set_body(third);
+  client_.offer(std::move(pair), std::make_shared<std::string>());
+  offer("req_2");
+  EXPECT_EQ(count(ShadowOutcome::kOverload), 1U);
+}
+
+TEST_F(ShadowClientTest, TellsItsCountsOnEachStream) {
+  FakeComparer comparer;
+  book_.count("u1", "next", ShadowOutcome::kPreempted);
+  client_.start();
+  client_.point_at(comparer.address());
+  const auto has_told = [&](size_t times) {
+    size_t told = 0;
+    for (const auto& batch : comparer.batches) {
+      for (const auto& each : batch.counts()) {
+        told += each.rule() == "u1" && each.outcome() == "preempted" && each.count() == 1 ? 1U : 0U;
+      }
+    }
+    return told == times;
+  };
+  ASSERT_TRUE(comparer.wait_for([&] { return has_told(1); }));
+  comparer.kill();
+  comparer.start_again();
+  ASSERT_TRUE(comparer.wait_for([&] { return has_told(2); }));
+}
+
+}  // namespace
+}  // namespace penstock::control_plane

@@ -1,0 +1,25 @@
+// Who compares answers, played by the test.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "control_plane/shadow_sink.h"
+
+namespace penstock::proxy {
+
+class KeptPairs final : public control_plane::ShadowSink {
+ public:
+  bool is_there() const override { return there; }
+  void offer(v1::ShadowPair pair, std::shared_ptr<const std::string> body) override {
+    pair.set_body(*body);
+    pairs.push_back(std::move(pair));
+  }
+
+  bool there = true;
+  std::vector<v1::ShadowPair> pairs;
+};
+
+}  // namespace penstock::proxy
