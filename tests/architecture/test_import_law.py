@@ -113,6 +113,11 @@ def test_a_pure_package_neither_waits_nor_speaks_to_anybody(package: str) -> Non
             "penstock.control.outside",
             "Only those who build a world know the outside",
         ),
+        (
+            "control.managers",
+            "penstock.evals.comparison",
+            "The comparer alone knows the comparison",
+        ),
     ],
 )
 def test_the_contracts_break_when_one_reaches_across(

@@ -15,6 +15,7 @@ from penstock.control.errors import CannotStart, DataDirInUse
 
 log = logging.getLogger(__name__)
 
+COMPARER = "comparer"  # as what it announces itself
 LEAST_ROOM = 1 << 20  # bytes; a disk with less takes no transaction for long
 
 
@@ -53,16 +54,16 @@ def _opened(path: Path) -> TextIO:
         return path.open()
 
 
-def announce(data_dir: Path, addresses: Mapping[str, str]) -> None:
-    """Writes head.json: the addresses that this head serves at, free ports filled in. Where nothing
-    can be written, what the last head wrote stands."""
-    path = data_dir / "head.json"
+def announce(data_dir: Path, addresses: Mapping[str, str], who: str = "head") -> None:
+    """Writes head.json: the addresses that this head serves at, free ports filled in; or that of
+    another process of its. Where nothing can be written, what the last one wrote stands."""
+    path = data_dir / f"{who}.json"
     scratch = path.with_suffix(".tmp")
     try:
         scratch.write_text(json.dumps({"pid": os.getpid(), **addresses}) + "\n")
         scratch.replace(path)
     except OSError as error:
-        log.warning("%s is not written, where this head serves stands nowhere: %s", path, error)
+        log.warning("%s is not written, where this %s serves stands nowhere: %s", path, who, error)
 
 
 def check_store(data_dir: Path, *, existed: bool) -> None:
@@ -100,6 +101,14 @@ def trouble(data_dir: Path) -> str:
     return ""
 
 
+def announced_by(data_dir: Path, who: str, pid: int) -> Mapping[str, str]:
+    """All that this process announced; empty where it has not yet."""
+    with suppress(OSError, ValueError, AttributeError):
+        found = json.loads((data_dir / f"{who}.json").read_text())
+        return found if found.get("pid") == pid else {}
+    return {}
+
+
 @contextmanager
 def _writing(data_dir: Path) -> Iterator[None]:
     try:
@@ -114,6 +123,11 @@ def _writing(data_dir: Path) -> Iterator[None]:
 def store_path(data_dir: Path) -> Path:
     """The store's file."""
     return data_dir / "penstock.db"
+
+
+def shadows_path(data_dir: Path) -> Path:
+    """What the comparer counted."""
+    return data_dir / "shadow.sqlite"
 
 
 def logs_path(data_dir: Path) -> Path:

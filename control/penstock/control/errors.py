@@ -3,9 +3,10 @@
 PenstockError (500)
  > InvalidInput (422)      > InvalidSpec, InvalidSetting, BadAdapter
  > NotFound (404)          > UnknownDeployment, UnknownNode, UnknownReplica, UnknownGateway,
-                           UnknownTenant, UnknownKey, UnknownAdapter, UnknownAlias
+                           UnknownTenant, UnknownKey, UnknownAdapter, UnknownAlias,
+                           UnknownShadow
  > Conflict (409)          > DeploymentExists, GatewayNotReplaced, TenantExists, AdapterTaken,
-                           AdapterInUse, NotPromoted, NotTestable
+                           AdapterInUse, NotPromoted, NotTestable, ShadowExists
  > PreconditionFailed (412) > RevisionMismatch
  > Refused                 > Unauthenticated (401), Forbidden (403), BodyTooSlow (408),
                            BodyTooLarge (413), UnsupportedMediaType (415), Misdirected (421)
@@ -111,6 +112,12 @@ class UnknownAlias(NotFound):
     kind = "unknown-alias"
 
 
+class UnknownShadow(NotFound):
+    """No shadow has this name."""
+
+    kind = "unknown-shadow"
+
+
 class Conflict(PenstockError):
     """What exists already stands in the way."""
 
@@ -128,6 +135,12 @@ class TenantExists(Conflict):
     """A tenant of this id exists."""
 
     kind = "tenant-exists"
+
+
+class ShadowExists(Conflict):
+    """A shadow of this name exists."""
+
+    kind = "shadow-exists"
 
 
 class AdapterTaken(Conflict):

@@ -40,6 +40,7 @@ from penstock.control.errors import CannotStart
 from penstock.control.head_adapters import HeadAdapters, head_adapters
 from penstock.control.head_admin import AdminSources, admin_server
 from penstock.control.head_gateway import gateway_manager
+from penstock.control.head_shadows import HeadShadows, head_shadows
 from penstock.control.managers.deployments import DeploymentManager
 from penstock.control.managers.gateway_reports import GatewayReports
 from penstock.control.managers.gateway_signs import GatewaySigns
@@ -110,6 +111,7 @@ class _Head:
     admin: AdminServer
     metrics: HeadMetrics
     watch: ProblemWatch
+    shadows: HeadShadows
 
 
 @asynccontextmanager
@@ -137,7 +139,9 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         )
         rpc_address = await _serve_rpc(settings, security, services, stack)
         gateway = gateway_manager(settings, rpc_address, keeper, signs, stack)
-        sources = AdminSources(traffic, spend, GrpcReplicaCaller(dialer), gateway, watch.now)
+        shadows = head_shadows(settings, keeper, timed, dialer, clock)
+        caller = GrpcReplicaCaller(dialer)
+        sources = AdminSources(traffic, spend, caller, shadows.comparer, gateway, watch.now)
         admin = await admin_server(
             settings, admin_listener, keeper, adapters, routes, store, clock, sources
         )
@@ -153,6 +157,7 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
             admin,
             metrics,
             watch,
+            shadows,
         )
 
 
@@ -283,6 +288,8 @@ async def _run(head: _Head, settings: HeadSettings) -> None:
                 keep_logs(logs_path(settings.data_dir), settings.logs, SystemClock())
             ),
             tasks.create_task(head.adapters.residence.run()),
+            tasks.create_task(head.shadows.comparer.run()),
+            tasks.create_task(head.shadows.limits.run()),
             tasks.create_task(_serve_metrics(head, settings)),
         ]
         log.info("head started", extra={"data_dir": str(settings.data_dir)})

@@ -12,6 +12,7 @@ from penstock.control.admin.app import admin_app
 from penstock.control.admin.hosts import bracketed
 from penstock.control.admin.server import AdminServer
 from penstock.control.admin.services import AdminServices
+from penstock.control.admin.shadow.api import Comparisons
 from penstock.control.data_dir import admin_token_path
 from penstock.control.head_adapters import HeadAdapters
 from penstock.control.managers.keeper import Keeper
@@ -37,6 +38,7 @@ class AdminSources:
     traffic: Traffic
     spend: SpendManager
     replicas: ReplicaCaller
+    comparisons: Comparisons
     gateways: GatewayManager | None
     problems: Callable[[], Sequence[Problem]]
 
@@ -65,6 +67,7 @@ async def admin_server(
         store,
         sources.spend,
         sources.replicas,
+        sources.comparisons,
         sources.gateways,
         sources.traffic,
         sources.problems,

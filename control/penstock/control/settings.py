@@ -155,6 +155,8 @@ class HeadSettings:
     open_gateway: bool = False
     client_addresses: bool = True  # in the gateway's log
     run_gateway: bool = True
+    # Of the process that compares shadows, on the host of --rpc; 0: any free one.
+    comparer_port: int = 0
     # What the local gateway shows its clients; None: it speaks plain HTTP.
     gateway_tls: GatewayTls | None = None
     gateway_id: str = GATEWAY_ID

@@ -16,7 +16,7 @@ from penstock.control.adapter_sources.base_models import MachineModels
 from penstock.control.adapter_sources.sources import MachineSources
 from penstock.control.admin.app import admin_app
 from penstock.control.admin.services import AdminServices
-from penstock.control.errors import PenstockError
+from penstock.control.errors import PenstockError, Unavailable
 from penstock.control.managers.adapter_library import AdapterLibrary
 from penstock.control.managers.adapters import AdapterManager
 from penstock.control.managers.keeper import Keeper
@@ -26,6 +26,7 @@ from penstock.control.managers.tokens import TokenManager
 from penstock.control.state.cluster import Cluster
 from penstock.control.state.prices import Prices
 from penstock.control.state.replica import ReplicaAddress
+from penstock.control.state.shadow.comparing import Account, Standing
 from penstock.control.state.tokens import Role
 from penstock.control.state.traffic import Traffic
 from penstock.control.state.trial import Outcome, Question
@@ -52,6 +53,7 @@ class Admin:
     services: AdminServices
     library: AdapterLibrary
     replicas: FakeReplicas
+    comparisons: FakeComparisons
 
     async def headers(self, role: Role) -> dict[str, str]:
         """Those of a caller with a new token of this role, whose name is the role's."""
@@ -80,6 +82,24 @@ class FakeReplicas:
         if isinstance(self.answer, PenstockError):
             raise self.answer
         return self.answer
+
+
+class FakeComparisons:
+    """`Comparisons` that say of each shadow what they were told; nothing so far."""
+
+    def __init__(self) -> None:
+        self.verdict, self.pairs = "undecided", 0
+        self.told: Account | None = None
+        self.pairs_a_day = -1.0  # that it was asked about last
+
+    def standing(self, uid: str) -> Standing:
+        return Standing(uid, self.verdict, self.pairs, 0)
+
+    async def account(self, uid: str, pairs_a_day: float) -> Account:
+        self.pairs_a_day = pairs_a_day
+        if self.told is None:
+            raise Unavailable("the comparer starts: ask again in some seconds")
+        return self.told
 
 
 def bearer(secret: str) -> dict[str, str]:
@@ -120,12 +140,13 @@ async def running_admin(*, hosts: tuple[str, ...] = ()) -> AsyncIterator[Admin]:
             store,
             SpendManager(keeper, store, clock),
             replicas := FakeReplicas(),
+            comparisons := FakeComparisons(),
             traffic=(traffic := Traffic()),
         )
         app = admin_app(services, "1.2.3", hosts=hosts)
         async with client_of(app) as client:
             made = (app, client, keeper, store, tokens, clock, traffic, contents, services)
-            yield Admin(*made, library, replicas)
+            yield Admin(*made, library, replicas, comparisons)
 
 
 def assert_problem(reply: httpx.Response, status: int, *words: str) -> None:

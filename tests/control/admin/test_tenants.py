@@ -33,6 +33,7 @@ FULL = {
     "priority": "high",
     "degrade": "never",
     "fallbacks": "allow",
+    "shadow": "never",
     "cache_salt": "salty",
 }
 

@@ -1,4 +1,4 @@
-"""What the README says to paste about ladders, providers and budgets, a real admin API takes."""
+"""What the README says to paste about deployments and shadows, a real admin API takes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.control.state.shadow.comparing import Account
 from tests.control.cli.conftest import AskedHead
 
 README = Path(__file__).parents[3] / "README.md"
@@ -32,6 +33,7 @@ def pasted(section: str) -> list[list[str]]:
             {"deploy", "test", "set", "scale", "status"},
         ),
         ("What it costs", {"spend", "set", "usage"}),
+        ("Is the new model worse?", {"shadow", "deploy"}),
     ],
 )
 def test_every_command_of_a_section_is_taken(
@@ -39,6 +41,7 @@ def test_every_command_of_a_section_is_taken(
 ) -> None:
     for name in KNOWN:
         asked_head.run("deploy", name, "--engine", "simulated", "--model", "m")
+    asked_head.admin.comparisons.told = Account("{}", "## Equal", "")
     commands = pasted(section)
     assert {command[0] for command in commands} == verbs
     for command in commands:

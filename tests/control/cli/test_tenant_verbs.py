@@ -49,7 +49,7 @@ def test_a_limit_that_does_not_exist_is_told_those_that_do(asked_head: AskedHead
     assert refused.exit_code != 0
     told = " ".join(refused.stderr.split())
     assert "max_stream: there is no such key; there are requests_per_minute, " in told
-    assert "max_streams, models, adapters, priority, degrade, fallbacks, cache_salt" in told
+    assert "max_streams, models, adapters, priority, degrade, fallbacks, shadow, cache_salt" in told
 
 
 def test_a_dry_run_changes_nothing(asked_head: AskedHead) -> None:

@@ -21,6 +21,7 @@ from penstock.control.admin.parameters import known_parameters
 from penstock.control.admin.problems import install_problems
 from penstock.control.admin.quarantine_api import quarantine_api
 from penstock.control.admin.services import AdminServices
+from penstock.control.admin.shadow.api import ShadowsApi
 from penstock.control.admin.spend_api import spend_api
 from penstock.control.admin.status_api import status_api
 from penstock.control.admin.tenants_api import TenantsApi
@@ -30,6 +31,7 @@ from penstock.control.admin.usage_api import usage_api
 from penstock.control.admin.version_api import live_api, version_api
 from penstock.control.managers.aliases import AliasManager
 from penstock.control.managers.quarantine import Quarantine
+from penstock.control.managers.shadow.shadows import ShadowManager
 from penstock.control.managers.tenants import TenantManager
 from penstock.control.managers.trials import TrialManager
 
@@ -80,6 +82,9 @@ def _resources(services: AdminServices, version: str) -> APIRouter:
     api.include_router(keys_api(tenants, services.clock))
     api.include_router(access_api(tenants))
     api.include_router(usage_api(services.store, tenants, services.clock))
+    shadows = ShadowManager(services.keeper, services.clock)
+    compared = ShadowsApi(shadows, services.comparisons, services.store, services.clock)
+    api.include_router(compared.router())
     api.include_router(audit_api(services.store))
     api.include_router(tokens_api(services.tokens))
     api.include_router(version_api(services, version))

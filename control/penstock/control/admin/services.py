@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.control.admin.gateways_api import GatewayReplacer
+from penstock.control.admin.shadow.api import Comparisons
 from penstock.control.managers.adapters import AdapterManager
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.routes import RouteManager
@@ -32,6 +33,7 @@ class AdminServices:
     store: Store  # read for the audit trail and usage alone
     spend: SpendManager
     replicas: ReplicaCaller
+    comparisons: Comparisons
     gateways: GatewayReplacer | None = None  # None: the head runs no gateway
     traffic: Traffic = field(default_factory=Traffic)
     problems: Callable[[], Sequence[Problem]] = tuple

@@ -18,6 +18,7 @@ from penstock.control.state.tenants import (
     Degrade,
     Fallbacks,
     Priority,
+    Shadowing,
     Tenant,
     TenantSpec,
 )
@@ -62,6 +63,7 @@ class TenantSpecModel(BaseModel):
         description="listed: `models` holds for fallbacks of ladders, and for canaries that are "
         "providers, too; allow: these may be any",
     )
+    shadow: Shadowing = Field(Shadowing.ALLOW, description="never: no shadow repeats its requests")
     cache_salt: Text | None = Field(
         None, description='null: its prefix caches are its own; "": shared with all who say so'
     )

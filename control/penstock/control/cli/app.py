@@ -17,6 +17,7 @@ from penstock.control.cli.processes import head, node
 from penstock.control.cli.quarantine import quarantine
 from penstock.control.cli.serve import HELP as SERVE_HELP
 from penstock.control.cli.serve import serve
+from penstock.control.cli.shadow.verbs import shadow
 from penstock.control.cli.status import status
 from penstock.control.cli.tenants import tenants
 from penstock.control.cli.tokens import tokens
@@ -64,6 +65,7 @@ for verb in (delete, drain, replace):
 app.add_typer(nodes, name="nodes", rich_help_panel="Changing")
 app.add_typer(adapters, name="adapters", rich_help_panel="Changing")
 app.add_typer(alias, name="alias", rich_help_panel="Changing")
+app.add_typer(shadow, name="shadow", rich_help_panel="Looking")
 app.add_typer(quarantine, name="quarantine", rich_help_panel="Changing")
 app.add_typer(tenants, name="tenants", rich_help_panel="Changing")
 app.add_typer(keys, name="keys", rich_help_panel="Changing")

@@ -73,6 +73,16 @@ GatewayTlsCert = Annotated[Path | None, typer.Option(envvar=GATEWAY_TLS_CERT, he
 GatewayTlsKey = Annotated[
     Path | None, typer.Option(envvar=GATEWAY_TLS_KEY, help="PEM file: its private key.")
 ]
+ComparerPort = Annotated[
+    int,
+    typer.Option(
+        envvar="PENSTOCK_COMPARER_PORT",
+        min=0,
+        max=65535,
+        help="Port, on the host of --rpc, where gateways hand over what shadows answered; 0: any "
+        "that is free.",
+    ),
+]
 NoGateway = Annotated[bool, typer.Option("--no-gateway", help="Run no gateway on this machine.")]
 DeepCheckEvery = Annotated[
     float,
@@ -118,6 +128,7 @@ def head(
     gateway_tls_cert: GatewayTlsCert = None,
     gateway_tls_key: GatewayTlsKey = None,
     no_gateway: NoGateway = False,
+    comparer_port: ComparerPort = 0,
     node_id: NodeId = THIS_MACHINE,
     zone: Zone = "",
     open_gateway: OpenGateway = False,
@@ -157,6 +168,7 @@ def head(
             gateway_binary=gateway_binary,
             gateway_threads=gateway_threads,
             run_gateway=not no_gateway,
+            comparer_port=comparer_port,
             node=node_id,
             zone=zone,
             gateway_tls=gateway_tls(gateway_tls_cert, gateway_tls_key, prefix="--gateway-"),

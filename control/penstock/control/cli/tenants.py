@@ -53,6 +53,7 @@ def create(
       priority=normal     or low, high: the highest that its requests may name
       degrade=allow       or never: what it asks for, or an error
       fallbacks=listed    models= holds for fallbacks and for providers as canaries, too; or allow
+      shadow=allow        or never: no shadow repeats its requests
       cache_salt=own      prefix caches of its own; empty: shared with all who say so
 
     \b

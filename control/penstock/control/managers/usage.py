@@ -145,11 +145,13 @@ class UsageManager:
             await self._shares.tell()
 
     def _is_hurried(self) -> bool:
-        tenancy = self._keeper.cluster.view().tenancy
+        view = self._keeper.cluster.view()
+        tenancy = view.tenancy
         return (
             self._spend.has_budgets
             or any(tenant.spec.has_day_limits for tenant in tenancy.tenants.values())
             or any(key.has_day_limits for key in tenancy.keys.values())
+            or any(each.spec.usd_per_day for each in view.shadows.named.values())
         )
 
     def _wait_again(self, waiting: Mapping[tuple[date, _Source], Counts]) -> None:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from penstock.adapters.alias import Target
 from penstock.adapters.shown import public_name
+from penstock.control.rpc.shadow_wire import shadow_rule
 from penstock.control.rpc.tenant_wire import tenant
 from penstock.control.rpc.wire import cluster_stamp, milliseconds, moment
 from penstock.control.state.availability import Availability
@@ -126,6 +127,8 @@ class RouteEncoder:
             keys_required=routes.keys_required,
             ended_keys=routes.ended_keys,
             adapters=[routes_pb2.AdapterVersion(**asdict(each)) for each in routes.adapters],
+            shadows=[shadow_rule(each) for each in routes.shadows],
+            comparer_address=routes.comparer_address,
         )
 
 

@@ -8,7 +8,7 @@ from penstock.control.state.snapshot import RouteSnapshot
 from penstock.control.state.spend import NANO
 from penstock.control.state.stream_shares import streams_of
 from penstock.control.state.tenancy import TenantRoute
-from penstock.control.state.tenants import ApiKey, Degrade, Fallbacks, Priority
+from penstock.control.state.tenants import ApiKey, Degrade, Fallbacks, Priority, Shadowing
 from penstock.v1 import routes_pb2
 
 _PRIORITIES = {
@@ -35,6 +35,7 @@ def tenant(route: TenantRoute) -> routes_pb2.Tenant:
         cache_salt=route.tenant.cache_salt,
         degrade_never=spec.degrade is Degrade.NEVER,
         fallbacks_listed=spec.fallbacks is Fallbacks.LISTED,
+        shadow_never=spec.shadow is Shadowing.NEVER,
         quota_used_up=route.quota_used_up,
         quota_resets_at_ms=route.quota_resets_at_ms,
     )

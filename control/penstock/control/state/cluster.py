@@ -14,6 +14,7 @@ from penstock.control.state.adapter_registry import AdapterRegistry
 from penstock.control.state.deployment import Departed, Deployment, DeploymentName
 from penstock.control.state.liveness import Liveness
 from penstock.control.state.replica import Node, NodeId, Replica, ReplicaId
+from penstock.control.state.shadow.shadows import Shadows
 from penstock.control.state.spend import Spending
 from penstock.control.state.suspects import Suspects
 from penstock.control.state.tenancy import Tenancy
@@ -114,6 +115,7 @@ class ClusterView:
     tenancy: Tenancy = field(default_factory=Tenancy)
     adapters: AdapterRegistry = field(default_factory=AdapterRegistry)
     spending: Spending = field(default_factory=Spending)
+    shadows: Shadows = field(default_factory=Shadows)
     published: Published = field(default_factory=Published)
     held: str = ""  # why this head holds still; empty: it is in command
     unreadable: tuple[str, ...] = ()  # documents of the store that this version cannot read
@@ -253,6 +255,7 @@ def everything(view: ClusterView) -> tuple[object, ...]:
         view.tenancy,
         view.adapters,
         view.spending,
+        view.shadows,
         view.published,
         view.held,
         view.unreadable,

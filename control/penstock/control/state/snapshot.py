@@ -20,6 +20,7 @@ from penstock.control.state.limits import Limits, Sharing
 from penstock.control.state.prices import Prices
 from penstock.control.state.replica import Replica, ReplicaId, ReplicaState
 from penstock.control.state.serving import serving
+from penstock.control.state.shadow.routes import ShadowRoute, shadow_routes
 from penstock.control.state.shares import Shares
 from penstock.control.state.spend import Budgets
 from penstock.control.state.stamp import Stamp
@@ -88,15 +89,20 @@ class Routes:
     keys_required: bool = False
     ended_keys: tuple[str, ...] = ()
     shares: Shares = field(default_factory=Shares)
+    shadows: tuple[ShadowRoute, ...] = ()
+    comparer_address: str = ""
 
     def with_tenancy_of(self, other: Routes) -> Routes:
-        """These, with the tenants and keys of others."""
+        """These, with the tenants and keys of others, and their shadows: one that was paused is to
+        repeat nothing more."""
         return replace(
             self,
             tenants=other.tenants,
             keys_required=other.keys_required,
             ended_keys=other.ended_keys,
             shares=other.shares,
+            shadows=other.shadows,
+            comparer_address=other.comparer_address,
         )
 
 
@@ -152,6 +158,8 @@ class MadeRoutes:
             keys_required=view.tenancy.access.keys_required,
             ended_keys=view.tenancy.access.ended_keys,
             shares=view.tenancy.shares,
+            shadows=shadow_routes(view),
+            comparer_address=view.shadows.compared.address,
         )
 
     def _deployment(self, view: ClusterView, deployment: Deployment) -> _Made:
@@ -186,6 +194,7 @@ def what_routes_follow_from(view: ClusterView) -> tuple[object, ...]:
         view.tenancy,
         view.adapters,
         view.spending,
+        view.shadows,
         view.held,
     )
 

@@ -50,6 +50,13 @@ class Fallbacks(StrEnum):
     ALLOW = "allow"
 
 
+class Shadowing(StrEnum):
+    """Whether a tenant's requests may be repeated elsewhere, to compare the answers."""
+
+    ALLOW = "allow"
+    NEVER = "never"
+
+
 @dataclass(frozen=True, slots=True)
 class TenantSpec:
     """What a tenant is held to, at all gateways together; 0: no limit. Raises InvalidInput."""
@@ -64,6 +71,7 @@ class TenantSpec:
     priority: Priority = Priority.NORMAL
     degrade: Degrade = Degrade.ALLOW
     fallbacks: Fallbacks = Fallbacks.LISTED
+    shadow: Shadowing = Shadowing.ALLOW
     cache_salt: str | None = None  # None: one of its own; empty: prefix caches are shared
 
     @property

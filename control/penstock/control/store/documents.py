@@ -37,6 +37,7 @@ from penstock.control.state.replica import (
     ReplicaState,
     ReplicaStatus,
 )
+from penstock.control.state.shadow.shadows import Shadows
 from penstock.control.state.shares import Shares
 from penstock.control.state.spend import Budgets
 from penstock.control.state.tenancy import Tenancy
@@ -49,6 +50,7 @@ from penstock.control.store.adapter_documents import (
     from_version,
     registry_of,
 )
+from penstock.control.store.shadow.documents import from_shadow, to_shadow
 from penstock.control.store.store import Change, Contents, Document, Key
 from penstock.control.store.tenant_documents import (
     ONE,
@@ -60,6 +62,8 @@ from penstock.control.store.tenant_documents import (
     to_shares,
     to_tenant,
 )
+
+SHADOW = "shadow"
 
 _Name = TypeVar("_Name")
 _Value = TypeVar("_Value")
@@ -74,6 +78,7 @@ def changes_between(old: ClusterView, new: ClusterView) -> list[Change]:
         *_kind_changes("departed", old.departed, new.departed, asdict),
         *_tenancy_changes(old.tenancy, new.tenancy),
         *_adapter_changes(old.adapters, new.adapters),
+        *_kind_changes(SHADOW, old.shadows.named, new.shadows.named, from_shadow),
     ]
 
 
@@ -142,6 +147,7 @@ def view_of(contents: Contents, now: datetime) -> ClusterView:
         departed={d.uid: d for d in departed},
         tenancy=tenancy,
         adapters=registry_of(read, broken),
+        shadows=Shadows({s.spec.name: s for s in read(SHADOW, to_shadow)}),
         unreadable=tuple(unreadable),
     )
 

@@ -13,6 +13,7 @@ from penstock.control.state.tenants import (
     Degrade,
     Fallbacks,
     Priority,
+    Shadowing,
     Tenant,
     TenantSpec,
 )
@@ -50,6 +51,7 @@ def to_tenant(document: Document) -> Tenant:
         priority=Priority(document["priority"]),
         degrade=Degrade(document["degrade"]),
         fallbacks=Fallbacks(document.get("fallbacks", "listed")),
+        shadow=Shadowing(document.get("shadow", "allow")),
         cache_salt=document["cache_salt"],
     )
     return Tenant(

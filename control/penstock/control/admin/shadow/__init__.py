@@ -1,0 +1,1 @@
+"""Shadows in the admin API."""

@@ -1,0 +1,106 @@
+"""Shadows: create, look, pause, resume, delete."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, timedelta
+from typing import Protocol
+
+from fastapi import APIRouter, Response, status
+
+from penstock.control.admin.auth import Operator, Viewer
+from penstock.control.admin.parameters import DryRun, Paged
+from penstock.control.admin.shadow.models import ShadowModel, ShadowReportModel, ShadowSpecModel
+from penstock.control.managers.shadow.shadows import ShadowManager
+from penstock.control.state.shadow.comparing import Account, Standing
+from penstock.control.state.shadow.shadows import Shadow
+from penstock.control.state.shadow.spec import MOST_PERMILLE
+from penstock.control.store.usage import UsageStore
+from penstock.control.supervision.clock import Clock
+
+
+class Comparisons(Protocol):
+    """What was compared."""
+
+    def standing(self, uid: str) -> Standing | None:
+        """How a shadow stands; None: nobody has said yet."""
+
+    async def account(self, uid: str, pairs_a_day: float) -> Account:
+        """All that is known of one. Raises `UnknownShadow` and `Unavailable`."""
+        ...
+
+
+class ShadowsApi:
+    """The handlers of /shadows; their docstrings are the API's documents."""
+
+    def __init__(
+        self, shadows: ShadowManager, comparisons: Comparisons, store: UsageStore, clock: Clock
+    ) -> None:
+        self._shadows = shadows
+        self._comparisons = comparisons
+        self._store = store
+        self._clock = clock
+
+    def router(self) -> APIRouter:
+        """The handlers on their paths."""
+        router = APIRouter(prefix="/shadows", tags=["shadows"])
+        router.get("")(self.list_shadows)
+        router.post("", status_code=status.HTTP_201_CREATED)(self.create_shadow)
+        router.get("/{name}")(self.get_shadow)
+        router.get("/{name}/report")(self.report_shadow)
+        router.post("/{name}/pause")(self.pause_shadow)
+        router.post("/{name}/resume")(self.resume_shadow)
+        router.delete("/{name}", status_code=status.HTTP_204_NO_CONTENT)(self.delete_shadow)
+        return router
+
+    async def list_shadows(self, _: Viewer, page: Paged) -> list[ShadowModel]:
+        """Shadows, by name."""
+        return [self._shown(each) for each in page.of(self._shadows.shadows.named)]
+
+    async def create_shadow(
+        self, body: ShadowSpecModel, caller: Operator, response: Response, dry_run: DryRun = False
+    ) -> ShadowModel:
+        """Begins to repeat requests of a deployment to another one, once they are answered, and to
+        compare the answers; 409 where the name is taken. Clients notice nothing of it."""
+        made = await self._shadows.create(body.to_spec(), caller.name, dry_run=dry_run)
+        response.headers["location"] = f"/admin/v1/shadows/{made.spec.name}"
+        return self._shown(made)
+
+    async def get_shadow(self, name: str, _: Viewer) -> ShadowModel:
+        """One shadow."""
+        return self._shown(self._shadows.shadows.shadow(name))
+
+    async def report_shadow(self, name: str, _: Viewer) -> ShadowReportModel:
+        """Whether the candidate is worse, check by check, with a known error rate however often one
+        looks; and how many pairs, and days of traffic, the margins take."""
+        shadow = self._shadows.shadows.shadow(name)
+        account = await self._comparisons.account(shadow.uid, await self._pairs_a_day(shadow))
+        return ShadowReportModel(
+            **self._shown(shadow).model_dump(),
+            report=json.loads(account.json),
+            markdown=account.markdown,
+            html=account.html,
+        )
+
+    async def pause_shadow(self, name: str, caller: Operator) -> ShadowModel:
+        """Repeats nothing until it is resumed; what was compared stays."""
+        return self._shown(await self._shadows.pause(name, caller.name))
+
+    async def resume_shadow(self, name: str, caller: Operator) -> ShadowModel:
+        """Goes on where it was paused; 409 for one that has ended."""
+        return self._shown(await self._shadows.resume(name, caller.name))
+
+    async def delete_shadow(self, name: str, caller: Operator) -> None:
+        """Ends a shadow; nothing of what it compared is kept."""
+        await self._shadows.delete(name, caller.name)
+
+    async def _pairs_a_day(self, shadow: Shadow) -> float:
+        """At most, by what the primary had today and yesterday."""
+        today, spec = self._clock.now().astimezone(UTC).date(), shadow.spec
+        primary = spec.primary.deployment
+        rows = await self._store.spent(today - timedelta(days=1), today, primary)
+        requests = max((row.spend.requests for row in rows), default=0)
+        return requests * spec.share_permille / MOST_PERMILLE
+
+    def _shown(self, shadow: Shadow) -> ShadowModel:
+        return ShadowModel.of(shadow, self._comparisons.standing(shadow.uid))

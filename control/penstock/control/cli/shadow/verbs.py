@@ -1,0 +1,224 @@
+"""`penstock shadow`: is another model worse? Asked of clients' own requests, unseen by them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import typer
+
+from penstock.control.admin.shadow.models import ShadowModel, ShadowSpecModel
+from penstock.control.cli.admin_calls import Head
+from penstock.control.cli.asking import asks_head, confirm, say_json, say_list
+from penstock.control.cli.options import AsJson, Yes
+from penstock.control.serving.settings_text import checked, pairs
+
+shadow = typer.Typer(
+    no_args_is_help=True,
+    help="Whether another model is worse: create, list, show, report, pause, resume, delete.",
+)
+
+COLUMNS = ("name", "primary", "candidate", "share", "state", "pairs", "verdict")
+LISTS = ("tenants", "endpoints", "checks")
+MARGIN, UNTIL = "margin.", "until."
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Of the shadow.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything and change nothing.")]
+
+
+@shadow.command()
+@asks_head("shadow create")
+def create(
+    head: Head,
+    name: Name,
+    primary: Annotated[
+        str, typer.Argument(metavar="PRIMARY", help="Deployment, or deployment:alias.")
+    ],
+    candidate: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[CANDIDATE]",
+            help="Deployment, or deployment:name@version. Default: the primary, an A/A run.",
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="As the list below has them."),
+    ] = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Repeat requests of a deployment to another one, once they are answered, and compare the
+    answers. Clients notice nothing: a repeated request gives way to theirs.
+
+    \b
+    Keys, with their defaults:
+      share_permille=100  of the requests, in thousandths
+      sample=request      or session: all requests of a conversation, or none
+      tenants=            names with commas between; empty: all but those with shadow=never
+      endpoints=          empty: /v1/chat/completions,/v1/completions
+      max_concurrent=4, max_per_minute=0  of each gateway; 0: any number
+      until.pairs=, until.at=  when it ends by itself: so many pairs, a time with its zone
+      checks=             that the verdict goes by; empty: the usual ones
+      margin.CHECK=       how much worse is too much, such as margin.error=0.02
+      self_permille=      of those repeated: the primary is asked again, too. 250, later 50
+      usd_per_day=0       what it may cost; a provider has to have a limit
+
+    \b
+    Examples:
+      penstock shadow create trust chat                  the model beside itself: must be equal
+      penstock shadow create smaller chat chat-int8 share_permille=200 until.pairs=3000
+    """
+    words = list(settings or ())
+    if candidate is not None and "=" in candidate:
+        words, candidate = [candidate, *words], None
+    named = {"name": name, "primary": primary, "candidate": candidate or primary}
+    wanted = {"share_permille": 100, **_settings(words), **named}
+    asked = checked(ShadowSpecModel, wanted).model_dump(mode="json", exclude_unset=True)
+    made = head.ask(lambda admin: admin.create_shadow(asked, dry_run=dry_run))
+    _say(made, "would be made" if dry_run else "is made", as_json=as_json)
+    if not (dry_run or as_json):
+        typer.echo(f"how many pairs its margins take: penstock shadow report {name}")
+
+
+@shadow.command("list")
+@asks_head("shadow list")
+def list_shadows(head: Head, as_json: AsJson = False) -> None:
+    """Show all shadows.
+
+    Example: penstock shadow list
+    """
+    found = head.ask(lambda admin: admin.shadows())
+    say_list("Shadows", COLUMNS, found, _row, as_json=as_json)
+
+
+@shadow.command("show")
+@asks_head("shadow show")
+def show_shadow(head: Head, name: Name, as_json: AsJson = False) -> None:
+    """Show one shadow with all its settings.
+
+    Example: penstock shadow show smaller
+    """
+    found = head.ask(lambda admin: admin.shadow(name))
+    if as_json:
+        say_json(found)
+        return
+    for key, value in found.model_dump(mode="json", exclude_none=True).items():
+        typer.echo(f"{key}: {_told(value)}")
+
+
+@shadow.command()
+@asks_head("shadow report")
+def report(
+    head: Head,
+    name: Name,
+    markdown: Annotated[bool, typer.Option("--markdown", help="As a document.")] = False,
+    html: Annotated[bool, typer.Option("--html", help="As a page with plots.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say whether the candidate is worse, and by which check. Look as often as you like: the error
+    rate holds all the same.
+
+    \b
+    Examples:
+      penstock shadow report smaller
+      penstock shadow report smaller --html > smaller.html
+    """
+    found = head.ask(lambda admin: admin.shadow_report(name))
+    if as_json:
+        typer.echo(json.dumps(found.report, indent=2))
+    elif markdown or html:
+        typer.echo(found.html if html else found.markdown)
+    else:
+        _say_report(found.report)
+
+
+@shadow.command()
+@asks_head("shadow pause")
+def pause(head: Head, name: Name, as_json: AsJson = False) -> None:
+    """Repeat nothing until it is resumed; what was compared stays.
+
+    Example: penstock shadow pause smaller
+    """
+    _say(head.ask(lambda admin: admin.pause_shadow(name)), "is paused", as_json=as_json)
+
+
+@shadow.command()
+@asks_head("shadow resume")
+def resume(head: Head, name: Name, as_json: AsJson = False) -> None:
+    """Go on with a shadow that was paused.
+
+    Example: penstock shadow resume smaller
+    """
+    _say(head.ask(lambda admin: admin.resume_shadow(name)), "goes on", as_json=as_json)
+
+
+@shadow.command()
+@asks_head("shadow delete")
+def delete(head: Head, name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
+    """End a shadow, and forget all that it compared.
+
+    At a terminal it asks first; elsewhere it takes --yes.
+
+    Example: penstock shadow delete smaller
+    """
+    if not yes:
+        known = head.ask(lambda admin: admin.shadow(name))
+        confirm(f"shadow {known.name} and its {known.pairs:,} pairs are forgotten")
+    head.ask(lambda admin: admin.delete_shadow(name))
+    typer.echo(json.dumps({"deleted": name}) if as_json else f"shadow {name} is deleted")
+
+
+def _settings(words: Iterable[str]) -> dict[str, Any]:
+    """What is named, as the admin API takes it. Raises `InvalidSetting`."""
+    asked: dict[str, Any] = {}
+    for name, text in pairs(words, "setting", "share_permille=100").items():
+        inner = next((part for part in (MARGIN, UNTIL) if name.startswith(part)), "")
+        field = {MARGIN: "margins", UNTIL: "until"}.get(inner, name)
+        if inner:
+            asked.setdefault(field, {})[name.removeprefix(inner)] = _value(text)
+        else:
+            asked[field] = _listed(text) if name in LISTS else _value(text)
+    return asked
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _say(found: ShadowModel, what: str, *, as_json: bool) -> None:
+    if as_json:
+        say_json(found)
+    else:
+        typer.echo(f"shadow {found.name} {what}: {found.candidate} beside {found.primary}")
+
+
+def _say_report(report: dict[str, Any]) -> None:
+    typer.echo(f"{report['verdict']}: {report['candidate']} beside {report['primary']}")
+    for reason in report["reasons"]:
+        typer.echo(f"  {reason}")
+    typer.echo(f"{report['pairs']:,} pairs, {report['sessions']:,} count")
+    for gate in report["plan"]:
+        takes = f"equal after about {gate['equal']:,} pairs ({gate['equal_days']:.1f} days)"
+        typer.echo(f"  {gate['name']} ({gate['noise']}): {takes}")
+    for outcome, count in sorted(report["outcomes"].items()):
+        typer.echo(f"  {outcome}: {count:,}")
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, list):
+        return ",".join(value)
+    return json.dumps(value) if isinstance(value, dict) else str(value)
+
+
+def _row(it: ShadowModel) -> tuple[str, ...]:
+    share, pairs = f"{it.share_permille / 10:g} %", f"{it.pairs:,}"
+    return (it.name, it.primary, it.candidate, share, it.state, pairs, it.verdict)

@@ -1,0 +1,72 @@
+"""The comparer's work: one thing at a time, in a thread beside that of its ports."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from penstock.control.comparer.ledger import Ledger
+from penstock.control.state.shadow.comparing import Account, Order, Standing
+from penstock.evals.comparison.page import as_page
+from penstock.evals.comparison.plan import Promise, plan
+from penstock.evals.comparison.plan import as_markdown as table
+from penstock.evals.comparison.report import as_dict, as_markdown
+from penstock.v1 import shadow_pb2
+
+_T = TypeVar("_T")
+
+
+class Comparer:
+    """What the services call; all of it is on disk when a call returns."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._free = asyncio.Lock()
+        self._told = asyncio.Event()  # of the shadows that there are
+
+    async def count(self, batch: shadow_pb2.ShadowBatch) -> None:
+        """Counts what a gateway tells. Before the head has said which shadows there are, pairs of
+        theirs would be nobody's: until then it waits."""
+        await self._told.wait()
+        await self._do(lambda: self._ledger.take(batch))
+
+    async def keep(self, orders: Sequence[Order], *, keep_others: bool) -> Sequence[Standing]:
+        """These are the shadows that there are; how each of them stands."""
+
+        def work() -> list[Standing]:
+            self._ledger.keep(orders, keep_others=keep_others)
+            return [self._standing(each.uid) for each in orders]
+
+        standings = await self._do(work)
+        self._told.set()
+        return standings
+
+    async def account(self, uid: str, pairs_a_day: float) -> Account:
+        """All that is known of one, and what its margins can show with so many pairs a day (0: not
+        known). Raises UnknownShadow."""
+        return await self._do(lambda: self._account(uid, pairs_a_day))
+
+    def _standing(self, uid: str) -> Standing:
+        found = self._ledger.report(uid)
+        return Standing(uid, found.verdict.name.lower(), found.counted, found.again)
+
+    def _account(self, uid: str, pairs_a_day: float) -> Account:
+        found, outcomes = self._ledger.report(uid), self._ledger.outcomes(uid)
+        promised = plan(self._ledger.tally(uid).rules, pairs_a_day) if pairs_a_day > 0 else []
+        told = {**as_dict(found), "outcomes": outcomes, "plan": list(map(_promise, promised))}
+        lines = [f"- sampled requests, {name}: {count:,}" for name, count in outcomes.items()]
+        if promised:
+            lines += ["", f"What it takes, at {pairs_a_day:,.0f} pairs a day:", "", table(promised)]
+        markdown = "\n".join([as_markdown(found), *lines, ""])
+        return Account(json.dumps(told), markdown, as_page(found))
+
+    async def _do(self, work: Callable[[], _T]) -> _T:
+        async with self._free:
+            return await asyncio.to_thread(work)
+
+
+def _promise(promise: Promise) -> dict[str, object]:
+    same = ("noise", "equal", "worse", "equal_days", "worse_days")
+    return {"name": promise.check.name, **{name: getattr(promise, name) for name in same}}

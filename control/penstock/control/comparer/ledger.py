@@ -1,0 +1,207 @@
+"""What was counted, in one SQLite file: each batch of a gateway once, all or nothing.
+
+A shadow's evidence is a few floats, stored in the same transaction as the number of the batch that
+it comes from. So a batch that is sent again, or a comparer that is killed, changes no verdict. Only
+numbers and hashes are kept: no prompt, no answer. One thread at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from penstock.control.comparer.answers import pair_of, session_of
+from penstock.control.errors import CannotStart, UnknownShadow
+from penstock.control.state.shadow.comparing import Order
+from penstock.evals.comparison.report import Report, report
+from penstock.evals.comparison.rules import Rules, rules
+from penstock.evals.comparison.tally import Tally
+from penstock.v1 import shadow_pb2
+
+log = logging.getLogger(__name__)
+
+# One process has it at a time; what is deleted is overwritten.
+_SETTINGS: Final = """
+PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA secure_delete=ON;
+"""
+_TABLES: Final = """
+CREATE TABLE IF NOT EXISTS shadows (uid TEXT PRIMARY KEY, state TEXT) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS sessions (
+    uid TEXT NOT NULL, session TEXT NOT NULL, PRIMARY KEY (uid, session)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS outcomes (
+    uid TEXT NOT NULL, gateway TEXT NOT NULL, instance TEXT NOT NULL, outcome TEXT NOT NULL,
+    count INTEGER NOT NULL, PRIMARY KEY (uid, gateway, instance, outcome)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS batches (
+    gateway TEXT NOT NULL, instance TEXT NOT NULL, number INTEGER NOT NULL,
+    PRIMARY KEY (gateway, instance, number)
+) WITHOUT ROWID;
+"""
+_OF_A_SHADOW: Final = ("shadows", "sessions", "outcomes")
+UNREADABLE: Final = "unreadable"
+"""The outcome of a pair that no check could read."""
+WINDOW: Final = 1000
+"""Batches of an instance whose numbers are kept: older ones were counted."""
+
+
+class Ledger:
+    """The file, opened."""
+
+    def __init__(self, path: Path) -> None:
+        """Opens or makes it. Raises `CannotStart`."""
+        self._path = path
+        self._orders: dict[str, Order] = {}
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            self._db = sqlite3.connect(
+                path, isolation_level=None, check_same_thread=False, timeout=0
+            )
+            self._db.executescript(_SETTINGS + _TABLES)
+            path.stat()  # the one before may have deleted it just now
+        except (OSError, sqlite3.Error) as error:
+            raise CannotStart(f"cannot open {path}: {error}: check its disk and rights") from error
+
+    def keep(self, orders: Iterable[Order], *, keep_others: bool) -> None:
+        """These are the shadows that there are; what is kept of others is deleted, unless those are
+        to be kept."""
+        self._orders = {each.uid: each for each in orders}
+        known = {uid for (uid,) in self._db.execute("SELECT uid FROM shadows")}
+        if new := self._orders.keys() - known:
+            with self._transaction():
+                self._db.executemany("INSERT INTO shadows (uid) VALUES (?)", ((u,) for u in new))
+        if not keep_others and (gone := known - self._orders.keys()):
+            self._forget(gone)
+
+    def take(self, batch: shadow_pb2.ShadowBatch) -> None:
+        """Counts a batch, unless it was counted. It is on disk when this returns."""
+        with self._transaction():
+            if self._is_new(batch.gateway_id, batch.instance, batch.number):
+                self._count_outcomes(batch)
+                for uid in dict.fromkeys(pair.rule for pair in batch.pairs):
+                    self._count_pairs(uid, [each for each in batch.pairs if each.rule == uid])
+
+    def tally(self, uid: str) -> Tally:
+        """What was counted of a shadow, without its sessions. Raises UnknownShadow."""
+        return self._tally(self._order(uid), ())
+
+    def report(self, uid: str) -> Report:
+        """What it comes to. Raises UnknownShadow."""
+        order = self._order(uid)
+        return report(self.tally(uid), order.primary, order.candidate)
+
+    def outcomes(self, uid: str) -> dict[str, int]:
+        """What became of the requests that were sampled, at all gateways."""
+        rows = self._db.execute(
+            "SELECT outcome, sum(count) FROM outcomes WHERE uid = ? GROUP BY outcome", (uid,)
+        )
+        return dict(rows.fetchall())
+
+    def close(self) -> None:
+        """Lets go of the file; one in which nothing is kept goes."""
+        if not self._db.execute("SELECT count(*) FROM shadows").fetchone()[0]:
+            self._db.execute("PRAGMA journal_mode=DELETE")  # no file beside it
+            self._path.unlink(missing_ok=True)
+        self._db.close()
+
+    def _order(self, uid: str) -> Order:
+        if found := self._orders.get(uid):
+            return found
+        raise UnknownShadow(f"the comparer knows no shadow {uid!r}: ask again in a second")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All of it or nothing."""
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._db.execute("COMMIT")
+        finally:
+            if self._db.in_transaction:  # a disk without room may have ended it
+                self._db.execute("ROLLBACK")
+
+    def _is_new(self, gateway: str, instance: str, number: int) -> bool:
+        """Whether a batch was never counted; notes that it is now."""
+        of = (gateway, instance)
+        last = "SELECT coalesce(max(number), 0) FROM batches WHERE gateway = ? AND instance = ?"
+        (highest,) = self._db.execute(last, of).fetchone()
+        if number <= highest - WINDOW:
+            return False
+        insert = "INSERT OR IGNORE INTO batches VALUES (?, ?, ?)"
+        if not self._db.execute(insert, (*of, number)).rowcount:
+            return False
+        # A gateway whose next instance speaks will not send anything of an earlier one again.
+        forget = "DELETE FROM batches WHERE gateway = ? AND (instance != ? OR number <= ?)"
+        self._db.execute(forget, (*of, max(highest, number) - WINDOW))
+        return True
+
+    def _count_outcomes(self, batch: shadow_pb2.ShadowBatch) -> None:
+        self._db.executemany(
+            "INSERT INTO outcomes VALUES (?, ?, ?, ?, ?)"
+            " ON CONFLICT DO UPDATE SET count = max(count, excluded.count)",
+            (
+                (each.rule, batch.gateway_id, batch.instance, each.outcome, each.count)
+                for each in batch.counts
+                if each.rule in self._orders
+            ),
+        )
+
+    def _count_pairs(self, uid: str, messages: Sequence[shadow_pb2.ShadowPair]) -> None:
+        order = self._orders.get(uid)
+        if order is None:
+            return  # deleted meanwhile
+        known = self._counted(uid, {session_of(each) for each in messages})
+        tally = self._tally(order, known)
+        for message in messages:
+            self._add(tally, message)
+        state = tally.as_dict()
+        new = set(state.pop("sessions")) - set(known)
+        self._db.executemany("INSERT INTO sessions VALUES (?, ?)", ((uid, each) for each in new))
+        self._db.execute("UPDATE shadows SET state = ? WHERE uid = ?", (json.dumps(state), uid))
+
+    def _add(self, tally: Tally, message: shadow_pb2.ShadowPair) -> None:
+        """Models and clients may write anything: what breaks a check is told of and left out, or
+        its gateway would send it again for ever."""
+        try:
+            tally.add(pair_of(message))
+        except Exception:
+            log.exception("a pair cannot be read", extra={"request_id": message.request_id})
+            self._db.execute(
+                "INSERT INTO outcomes VALUES (?, '', '', ?, 1)"
+                " ON CONFLICT DO UPDATE SET count = count + 1",
+                (message.rule, UNREADABLE),
+            )
+
+    def _counted(self, uid: str, sessions: Collection[str]) -> list[str]:
+        """Those of them that were counted before."""
+        find = "SELECT 1 FROM sessions WHERE uid = ? AND session = ?"
+        return [each for each in sessions if self._db.execute(find, (uid, each)).fetchone()]
+
+    def _tally(self, order: Order, sessions: Collection[str]) -> Tally:
+        """What was counted, knowing that these sessions were."""
+        row = self._db.execute("SELECT state FROM shadows WHERE uid = ?", (order.uid,)).fetchone()
+        fresh = Tally(_rules(order)).as_dict()
+        state = json.loads(row[0]) if row and row[0] else fresh
+        try:
+            return Tally.of(_rules(order), {**state, "sessions": sessions})
+        except (ValueError, LookupError):
+            log.warning(
+                "counted by the checks of another version: begun anew", extra={"uid": order.uid}
+            )
+            return Tally.of(_rules(order), {**fresh, "sessions": sessions})
+
+    def _forget(self, uids: Collection[str]) -> None:
+        with self._transaction():
+            for table in _OF_A_SHADOW:
+                self._db.executemany(f"DELETE FROM {table} WHERE uid = ?", ((u,) for u in uids))
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _rules(order: Order) -> Rules:
+    return rules(dict(order.margins), order.checks or None)

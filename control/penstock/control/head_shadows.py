@@ -1,0 +1,59 @@
+"""Composition of what compares shadows: the comparer's process, and what ends them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+
+from penstock.control.data_dir import COMPARER, announced_by, logs_path, shadows_path
+from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.shadow.comparer import ComparerCommand, ComparerManager
+from penstock.control.managers.shadow.limits import ShadowLimits
+from penstock.control.outside.clock import SystemClock
+from penstock.control.outside.comparer_client import GrpcComparerClient
+from penstock.control.outside.dialer import Dialer
+from penstock.control.outside.processes import ProcessLauncher
+from penstock.control.settings import HeadSettings, split_address
+from penstock.control.store.usage import UsageStore
+
+
+@dataclass(frozen=True, slots=True)
+class HeadShadows:
+    """What runs of it in a head."""
+
+    comparer: ComparerManager
+    limits: ShadowLimits
+
+
+def head_shadows(
+    settings: HeadSettings, keeper: Keeper, store: UsageStore, dialer: Dialer, clock: SystemClock
+) -> HeadShadows:
+    """All of it, idle."""
+    data_dir = settings.data_dir.absolute()
+    command = ComparerCommand(
+        argv=_argv(settings),
+        host="" if _host(settings) in ("0.0.0.0", "[::]", "::") else _host(settings),
+        log_path=logs_path(data_dir) / "comparer.log",
+        file=shadows_path(data_dir),
+        announced=lambda pid: announced_by(data_dir, COMPARER, pid),
+        dial=lambda address: GrpcComparerClient(address, dialer),
+    )
+    comparer = ComparerManager(command, ProcessLauncher(), keeper, clock)
+    return HeadShadows(comparer, ShadowLimits(keeper, store, comparer.standing, clock))
+
+
+def _argv(settings: HeadSettings) -> tuple[str, ...]:
+    argv = [sys.executable, "-m", "penstock.control.comparer"]
+    argv += ["--data-dir", str(settings.data_dir.absolute())]
+    argv += ["--listen", f"{_host(settings)}:{settings.comparer_port}"]
+    argv += ["--with-parent", str(os.getpid()), "--log-level", settings.log_level]
+    if settings.cluster_token_file is not None:
+        argv += ["--cluster-token-file", str(settings.cluster_token_file.absolute())]
+    for flag, file in (("--tls-cert", settings.tls.cert), ("--tls-key", settings.tls.key)):
+        argv += [flag, str(file.absolute())] if file else []
+    return tuple(argv)
+
+
+def _host(settings: HeadSettings) -> str:
+    return split_address(settings.rpc, flag="--rpc")[0]

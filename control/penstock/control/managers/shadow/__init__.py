@@ -1,0 +1,1 @@
+"""Shadows: made and ended, and the process that compares what they answer."""

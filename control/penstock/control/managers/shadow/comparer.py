@@ -1,0 +1,204 @@
+"""The comparer's process: started when the first shadow is, watched, told, started again.
+
+It ends with the head, and what it counted is on disk. Nobody waits for it: without it gateways drop
+pairs, and count them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Final, Protocol
+
+from penstock.control import log_files
+from penstock.control.errors import LaunchFailed, Unavailable
+from penstock.control.managers.changes import watching
+from penstock.control.managers.keeper import Keeper
+from penstock.control.state.cluster import ClusterView
+from penstock.control.state.shadow.comparing import Account, Order, Standing
+from penstock.control.state.shadow.shadows import Compared, has_enough_self
+from penstock.control.store.documents import SHADOW
+from penstock.control.supervision.clock import Clock
+from penstock.control.supervision.process import Launcher, Process
+from penstock.control.supervision.restart_policy import Ending, RestartPolicy, StartAgain, after_end
+from penstock.control.supervision.supervisor import supervise
+
+log = logging.getLogger(__name__)
+
+POLICY: Final = RestartPolicy(
+    first_delay=timedelta(milliseconds=100),
+    longest_delay=timedelta(seconds=5),
+    healthy_after=timedelta(seconds=10),
+)
+ASK_EVERY: Final = timedelta(seconds=1)
+LOOK_EVERY: Final = timedelta(milliseconds=50)  # for what a process that starts announces
+START_LIMIT: Final = timedelta(seconds=60)
+
+
+class ComparerClient(Protocol):
+    """The comparer, as the head asks it."""
+
+    async def keep(self, orders: Sequence[Order], *, keep_others: bool) -> Sequence[Standing]:
+        """These are the shadows that there are; how each stands. Raises `Unavailable`."""
+        ...
+
+    async def account(self, uid: str, pairs_a_day: float) -> Account:
+        """All that is known of one. Raises `UnknownShadow` and `Unavailable`."""
+        ...
+
+    async def close(self) -> None:
+        """Hangs up."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparerCommand:
+    """How it is run, and where it leaves what."""
+
+    argv: tuple[str, ...]
+    host: str  # where gateways find its port; empty: where they find the head's
+    log_path: Path
+    file: Path  # with what it counted
+    announced: Callable[[int], Mapping[str, str]]  # what the process of this pid says of itself
+    dial: Callable[[str], ComparerClient]
+
+
+class ComparerManager:
+    """Runs it, and puts into the view what it says."""
+
+    def __init__(
+        self,
+        command: ComparerCommand,
+        launcher: Launcher,
+        keeper: Keeper,
+        clock: Clock,
+    ) -> None:
+        self._command = command
+        self._launcher = launcher
+        self._keeper = keeper
+        self._clock = clock
+        self._client: ComparerClient | None = None
+        self._process: Process | None = None
+        self._standings: Mapping[str, Standing] = {}
+        self._failures = 0  # in a row
+        self._began = 0.0
+
+    async def run(self) -> None:
+        """Until cancelled: from when there is a shadow, or what one has left behind."""
+        with watching(self._keeper.cluster, _shadows) as changed:
+            while not (self._view.shadows.named or self._command.file.exists()):
+                await changed.wait()
+        try:
+            await supervise(self)
+        finally:
+            if self._process is not None:
+                self._process.terminate()
+
+    def standing(self, uid: str) -> Standing | None:
+        """How a shadow stood a second ago; None: nobody has said yet."""
+        return self._standings.get(uid)
+
+    async def account(self, uid: str, pairs_a_day: float) -> Account:
+        """All that is known of a shadow. Raises `UnknownShadow` and `Unavailable`."""
+        if self._client is None:
+            raise Unavailable("the comparer starts: ask again in some seconds")
+        return await self._client.account(uid, pairs_a_day)
+
+    # ---- the life that `supervise` lives through
+
+    async def start(self) -> Process:
+        """Starts the process."""
+        log_files.begin(self._command.log_path)
+        self._began = self._clock.monotonic()
+        self._process = await self._launcher.start(
+            self._command.argv, log_path=self._command.log_path
+        )
+        return self._process
+
+    async def accompany(self, process: Process) -> int | None:
+        """Talks with it until its end."""
+        async with asyncio.TaskGroup() as tasks:
+            talking = tasks.create_task(self._talk(process))
+            exit_code = await process.wait()
+            talking.cancel()
+        return exit_code
+
+    async def ended(self, exit_code: int | None, refusal: LaunchFailed | None) -> timedelta | None:
+        """Has gateways drop pairs until the next one is there."""
+        self._process = None
+        await self._note(lambda compared: replace(compared, address=""))
+        said = " ".join(log_files.tail(self._command.log_path, 1))
+        why = str(refusal or said)
+        log.error("the comparer ended", extra={"exit_code": exit_code, "why": why})
+        ran = timedelta(seconds=self._clock.monotonic() - self._began)
+        decision = after_end(POLICY, self._failures, Ending(exit_code, ran))
+        if not isinstance(
+            decision, StartAgain
+        ):  # the exit code of a replica; of ours it says nothing
+            return POLICY.longest_delay
+        self._failures = decision.failures
+        return decision.after
+
+    async def pause(self, duration: timedelta) -> bool:
+        """Waits before the next start."""
+        await self._clock.sleep(duration)
+        return True
+
+    # ---- what is said
+
+    async def _talk(self, process: Process) -> None:
+        """Tells it the shadows and hears how they stand, until it is silent for too long."""
+        try:
+            announced = await self._announced(process)
+            self._client = self._command.dial(announced["head"])
+            with watching(self._keeper.cluster, _shadows) as changed:
+                while True:
+                    await changed.wait(ASK_EVERY)
+                    await self._ask(self._client, f"{self._command.host}:{announced['gateways']}")
+        except (Unavailable, TimeoutError) as error:
+            log.error("the comparer is silent: killed", extra={"why": str(error)})
+            process.kill()
+        finally:
+            client, self._client = self._client, None
+            if client is not None:
+                await client.close()
+
+    async def _announced(self, process: Process) -> Mapping[str, str]:
+        async with asyncio.timeout(START_LIMIT.total_seconds()):
+            while not (found := self._command.announced(process.pid)):
+                await self._clock.sleep(LOOK_EVERY)
+        return found
+
+    async def _ask(self, client: ComparerClient, address: str) -> None:
+        view = self._view
+        if view.held:
+            return  # its store may be the wrong one: what it does not know is not to be deleted
+        orders = [Order.of(shadow) for shadow in view.shadows.named.values()]
+        unread = any(each.startswith(f"{SHADOW} ") for each in view.unreadable)
+        standings = await client.keep(orders, keep_others=unread)
+        self._standings = {each.uid: each for each in standings}
+        known = frozenset(self._standings)
+        enough = frozenset(s.uid for s in standings if has_enough_self(s.self_pairs))
+        await self._note(
+            lambda compared: replace(compared, address=address, known=known, enough_self=enough)
+        )
+
+    async def _note(self, change: Callable[[Compared], Compared]) -> None:
+        def step(view: ClusterView) -> ClusterView:
+            compared = change(view.shadows.compared)
+            if compared == view.shadows.compared:
+                return view
+            return replace(view, shadows=replace(view.shadows, compared=compared))
+
+        await self._keeper.observe(step, "what the comparer says")
+
+    @property
+    def _view(self) -> ClusterView:
+        return self._keeper.cluster.view()
+
+
+def _shadows(view: ClusterView) -> tuple[object, ...]:
+    return (view.shadows.named, view.held)

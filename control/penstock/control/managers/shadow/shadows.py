@@ -1,0 +1,78 @@
+"""Shadows: made, paused, resumed, deleted."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
+
+from penstock.control.errors import Conflict, InvalidInput
+from penstock.control.managers.keeper import Keeper
+from penstock.control.state.cluster import ClusterView
+from penstock.control.state.shadow.naming import check_named
+from penstock.control.state.shadow.shadows import Shadow, Shadows
+from penstock.control.state.shadow.spec import ShadowSpec
+from penstock.control.store.store import Author
+from penstock.control.supervision.clock import Clock
+
+
+class ShadowManager:
+    """Changes the view through the keeper, so that every gateway is told at once. All raise
+    `StoreUnavailable` and `HoldsStill`; with `dry_run` everything is checked, and nothing changed.
+    """
+
+    def __init__(self, keeper: Keeper, clock: Clock) -> None:
+        self._keeper = keeper
+        self._clock = clock
+
+    @property
+    def shadows(self) -> Shadows:
+        """All that there are."""
+        return self._keeper.cluster.view().shadows
+
+    async def create(self, spec: ShadowSpec, who: str, *, dry_run: bool = False) -> Shadow:
+        """Begins to repeat requests. Raises `InvalidInput`, `ShadowExists` and `Conflict`."""
+        now = self._clock.now()
+        if spec.until.at and spec.until.at <= now:
+            raise InvalidInput(f"until.at is {spec.until.at.isoformat()}, which is past")
+        made = Shadow(spec, secrets.token_hex(16), secrets.randbits(63), now)
+
+        def step(view: ClusterView) -> ClusterView:
+            check_named(view, spec)
+            return replace(view, shadows=view.shadows.with_new(made))
+
+        if dry_run:
+            step(self._keeper.cluster.view())
+        else:
+            await self._keeper.desire(step, Author(who, f"create shadow {spec.name}"))
+        return made
+
+    async def pause(self, name: str, who: str) -> Shadow:
+        """Repeats nothing until it is resumed; what was compared stays. Raises `UnknownShadow`."""
+        author = Author(who, f"pause shadow {name}")
+        return await self._change(name, author, lambda shadow: replace(shadow, paused=True))
+
+    async def resume(self, name: str, who: str) -> Shadow:
+        """Goes on where it was paused. Raises `UnknownShadow`, and `Conflict` for one that has
+        ended."""
+
+        def step(shadow: Shadow) -> Shadow:
+            if shadow.ended:
+                raise Conflict(f"shadow {name!r} has ended ({shadow.ended}): create another one")
+            return replace(shadow, paused=False)
+
+        return await self._change(name, Author(who, f"resume shadow {name}"), step)
+
+    async def delete(self, name: str, who: str) -> None:
+        """Ends it and forgets all that it compared. Raises `UnknownShadow`."""
+        await self._keeper.desire(
+            lambda view: replace(view, shadows=view.shadows.without(name)),
+            Author(who, f"delete shadow {name}"),
+        )
+
+    async def _change(self, name: str, author: Author, step: Callable[[Shadow], Shadow]) -> Shadow:
+        def on_view(view: ClusterView) -> ClusterView:
+            changed = step(view.shadows.shadow(name))
+            return replace(view, shadows=view.shadows.having(changed))
+
+        return (await self._keeper.desire(on_view, author)).shadows.shadow(name)

@@ -1,0 +1,47 @@
+"""Shadows in the admin REST API, as a client sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.control.admin.shadow.models import ShadowModel, ShadowReportModel
+from penstock.control.outside.admin_transport import AdminTransport, quote
+
+
+class ShadowClient(AdminTransport):
+    """The calls about shadows."""
+
+    async def shadows(self) -> list[ShadowModel]:
+        """Every shadow."""
+        return await self.pages_of("shadows", ShadowModel, lambda it: it.name)
+
+    async def shadow(self, name: str) -> ShadowModel:
+        """One shadow."""
+        return self.read(await self.call("GET", _path(name)), ShadowModel)
+
+    async def shadow_report(self, name: str) -> ShadowReportModel:
+        """One with each check."""
+        return self.read(await self.call("GET", f"{_path(name)}/report"), ShadowReportModel)
+
+    async def create_shadow(self, asked: Mapping[str, Any], *, dry_run: bool) -> ShadowModel:
+        """Begins to repeat requests."""
+        params = {"dry_run": "true"} if dry_run else {}
+        reply = await self.call("POST", "/shadows", json=dict(asked), params=params)
+        return self.read(reply, ShadowModel)
+
+    async def pause_shadow(self, name: str) -> ShadowModel:
+        """Repeats nothing until it is resumed."""
+        return self.read(await self.call("POST", f"{_path(name)}/pause"), ShadowModel)
+
+    async def resume_shadow(self, name: str) -> ShadowModel:
+        """Goes on."""
+        return self.read(await self.call("POST", f"{_path(name)}/resume"), ShadowModel)
+
+    async def delete_shadow(self, name: str) -> None:
+        """Ends it, and forgets what it compared."""
+        await self.call("DELETE", _path(name))
+
+
+def _path(name: str) -> str:
+    return f"/shadows/{quote(name)}"

@@ -1,0 +1,56 @@
+"""Comparer: is told of shadows by the head, and tells how they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import grpc
+
+from penstock.control.errors import UnknownShadow
+from penstock.control.rpc.shadow_wire import order
+from penstock.control.state.shadow.comparing import Account, Order, Standing
+from penstock.v1 import comparer_pb2, comparer_pb2_grpc, shadow_pb2
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class Comparing(Protocol):
+    """Who compares."""
+
+    async def count(self, batch: shadow_pb2.ShadowBatch) -> None:
+        """Counts what a gateway tells; it is on disk when this returns."""
+
+    async def keep(self, orders: Sequence[Order], *, keep_others: bool) -> Sequence[Standing]:
+        """These are the shadows that there are; how each of them stands."""
+        ...
+
+    async def account(self, uid: str, pairs_a_day: float) -> Account:
+        """All that is known of one. Raises UnknownShadow."""
+        ...
+
+
+class ComparerService(comparer_pb2_grpc.ComparerServicer):
+    """comparer.proto, service Comparer."""
+
+    def __init__(self, comparing: Comparing) -> None:
+        self._comparing = comparing
+
+    async def Keep(
+        self, request: comparer_pb2.ComparerOrders, context: Context
+    ) -> comparer_pb2.ComparerStandings:
+        """Takes the shadows that there are."""
+        orders = [order(each) for each in request.shadows]
+        found = await self._comparing.keep(orders, keep_others=request.keep_others)
+        shadows = [comparer_pb2.ShadowStanding(**each._asdict()) for each in found]
+        return comparer_pb2.ComparerStandings(shadows=shadows)
+
+    async def Report(
+        self, request: comparer_pb2.ShadowReportRequest, context: Context
+    ) -> comparer_pb2.ShadowReport:
+        """Tells all of one."""
+        try:
+            found = await self._comparing.account(request.uid, request.pairs_a_day)
+        except UnknownShadow as error:
+            await context.abort(grpc.StatusCode.NOT_FOUND, str(error))
+        return comparer_pb2.ShadowReport(**found._asdict())

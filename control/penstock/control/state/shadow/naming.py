@@ -1,0 +1,59 @@
+"""Whether what a shadow names is there, and fits. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from penstock.adapters.adapter import AdapterRef, BadAdapterRef
+from penstock.adapters.alias import BadAlias, Target, check_target
+from penstock.control.errors import InvalidInput, NotFound
+from penstock.control.state.adapter_bases import check_taken
+from penstock.control.state.cluster import ClusterView
+from penstock.control.state.deployment import Deployment
+from penstock.control.state.shadow.spec import ShadowSpec
+from penstock.control.state.tenants import Shadowing
+
+
+def check_named(view: ClusterView, spec: ShadowSpec) -> None:
+    """Raises InvalidInput for what nobody could repeat, or not without a limit to its cost."""
+    with _field("primary", spec.primary):
+        primary = view.deployment(spec.primary.deployment)
+        if spec.primary.alias:
+            view.adapters.alias(spec.primary.deployment, spec.primary.alias)
+    with _field("candidate", spec.candidate):
+        candidate = view.deployment(spec.candidate.deployment)
+        if spec.candidate.adapter:
+            _check_adapter(view, candidate, spec.candidate.adapter)
+    for name in spec.tenants:
+        with _field("tenants", name):
+            if view.tenancy.tenant(name).spec.shadow is Shadowing.NEVER:
+                raise InvalidInput("this tenant's requests are never repeated (shadow=never)")
+    _check_costs(spec, candidate, "")
+    if spec.self_permille != 0:
+        _check_costs(spec, primary, ", or self_permille 0 not to ask it again")
+
+
+def _check_adapter(view: ClusterView, deployment: Deployment, adapter: str) -> None:
+    try:
+        target = Target.of(AdapterRef.parse(adapter))
+        check_target(target, view.adapters.versions, deployment.spec.template.family)
+    except (BadAdapterRef, BadAlias) as error:
+        raise InvalidInput(str(error)) from None
+    check_taken(view, deployment, target)
+
+
+def _check_costs(spec: ShadowSpec, asked: Deployment, otherwise: str) -> None:
+    if asked.spec.template.is_managed and not spec.usd_per_day:
+        raise InvalidInput(
+            f"{asked.spec.name} is a provider, which costs money: say usd_per_day{otherwise}"
+        )
+
+
+@contextmanager
+def _field(what: str, value: object) -> Iterator[None]:
+    """Says which field named what is not there."""
+    try:
+        yield
+    except (NotFound, InvalidInput) as error:
+        raise InvalidInput(f"{what} is {str(value)!r}: {error}") from None

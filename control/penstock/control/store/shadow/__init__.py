@@ -1,0 +1,1 @@
+"""Shadows in the store: what was asked for, never what was answered."""

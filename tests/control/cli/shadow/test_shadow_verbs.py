@@ -1,0 +1,116 @@
+"""`penstock shadow`, against a real admin API."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from penstock.control.cli.app import app
+from penstock.control.state.shadow.comparing import Account
+from tests.control.cli.conftest import AskedHead
+
+VERBS = ("create", "list", "show", "report", "pause", "resume", "delete")
+REPORT = {
+    "verdict": "worse",
+    "primary": "chat",
+    "candidate": "small",
+    "reasons": ["error (no whole answer): +100.0% over 160 pairs, margin +1.0%: worse."],
+    "pairs": 1600,
+    "sessions": 160,
+    "plan": [{"name": "error", "noise": "2 %", "equal": 815, "equal_days": 1.63}],
+    "outcomes": {"preempted": 12, "paired": 1600},
+}
+
+
+@pytest.fixture
+def head(asked_head: AskedHead) -> AskedHead:
+    for name in ("chat", "small"):
+        asked_head.run("deploy", name, "--engine", "simulated", "--model", "m")
+    return asked_head
+
+
+def test_a_shadow_is_made_shown_listed_and_deleted(head: AskedHead) -> None:
+    made = head.run(
+        *("shadow", "create", "smaller", "chat", "small", "share-permille=200", "until.pairs=3000"),
+        *("until.at=2030-01-02T03:04:05Z", "margin.error=0.02", "checks=error,json", "--json"),
+    )
+    assert made.exit_code == 0, made.stderr
+    told = json.loads(made.stdout)
+    assert (told["share_permille"], told["margins"]) == (200, {"error": 0.02})
+    assert told["until"] == {"pairs": 3000, "at": "2030-01-02T03:04:05Z"}
+    shown = head.run("shadow", "show", "smaller").stdout
+    assert "checks: error,json\n" in shown
+    assert json.loads(head.run("shadow", "list", "--json").stdout) == [told]
+    assert "20 %" in head.run("shadow", "list").stdout
+    assert head.run("shadow", "pause", "smaller").stdout.startswith("shadow smaller is paused")
+    assert head.run("shadow", "resume", "smaller").stdout.startswith("shadow smaller goes on")
+    deleted = head.run("shadow", "delete", "smaller", "--yes")
+    assert deleted.stdout == "shadow smaller is deleted\n"
+    assert "no shadow 'smaller'" in head.run("shadow", "show", "smaller").stderr
+
+
+def test_an_aa_run_is_one_line(head: AskedHead) -> None:
+    made = head.run("shadow", "create", "trust", "chat")
+    assert made.stdout.startswith("shadow trust is made: chat beside chat\n")
+    assert "penstock shadow report trust" in made.stdout
+    made = head.run("shadow", "create", "more", "chat", "share_permille=500", "--json")
+    told = json.loads(made.stdout)
+    assert (told["candidate"], told["share_permille"]) == ("chat", 500)
+
+
+def test_a_dry_run_changes_nothing(head: AskedHead) -> None:
+    assert "would be made" in head.run("shadow", "create", "s", "chat", "--dry-run").stdout
+    assert json.loads(head.run("shadow", "list", "--json").stdout) == []
+
+
+def test_a_report_is_words_markdown_or_json(head: AskedHead) -> None:
+    head.run("shadow", "create", "smaller", "chat", "small")
+    waits = head.run("shadow", "report", "smaller")
+    assert waits.exit_code == 1
+    assert "the comparer starts" in waits.stderr
+    head.admin.comparisons.told = Account(json.dumps(REPORT), "## Worse", "<h1>")
+    lines = head.run("shadow", "report", "smaller").stdout.splitlines()
+    assert lines[0] == "worse: small beside chat"
+    assert lines[1].strip() == REPORT["reasons"][0]  # type: ignore[index]
+    assert lines[2:4] == [
+        "1,600 pairs, 160 count",
+        "  error (2 %): equal after about 815 pairs (1.6 days)",
+    ]
+    assert lines[4:] == ["  paired: 1,600", "  preempted: 12"]
+    assert head.run("shadow", "report", "smaller", "--markdown").stdout == "## Worse\n"
+    assert head.run("shadow", "report", "smaller", "--html").stdout == "<h1>\n"
+    assert json.loads(head.run("shadow", "report", "smaller", "--json").stdout) == REPORT
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("create", "s", "nobody"), "primary is 'nobody'"),
+        (("create", "s", "chat", "small", "oops"), "setting 'oops': it must be key=value"),
+        (("create", "s", "chat", "oops=1"), "oops: there is no such key; there are name, "),
+        (("create", "s", "chat", "share_permille=many"), "share_permille: "),
+        (("create", "s", "chat", "margin.taste=0.1"), "margins has 'taste'"),
+        (("create", "s", "chat", "until.pears=1"), "until.pears"),
+        (("report", "nobody"), "no shadow 'nobody'"),
+        (("delete", "nobody"), "no shadow 'nobody'"),
+    ],
+)
+def test_what_goes_wrong_is_one_line(
+    head: AskedHead, arguments: tuple[str, ...], words: str
+) -> None:
+    reply = head.run("shadow", *arguments)
+    assert reply.exit_code == 1
+    (line,) = reply.stderr.splitlines()
+    assert ": error: " in line
+    assert words in line
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help_with_an_example(verb: str) -> None:
+    runner = CliRunner(env={"COLUMNS": "120", "NO_COLOR": "1", "TERM": "dumb"})
+    reply = runner.invoke(app, ["shadow", verb, "-h"])
+    assert reply.exit_code == 0
+    assert f"penstock shadow {verb}" in reply.output
+    assert "Example" in reply.output

@@ -1,0 +1,66 @@
+"""The comparer counts for shadows that it was told of, and tells how they stand."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.control.comparer.comparer import Comparer
+from penstock.control.comparer.ledger import Ledger
+from penstock.control.errors import UnknownShadow
+from penstock.control.state.shadow.comparing import Order
+from tests.fakes.shadow_batches import RULE, answer, batch, pair
+
+ORDER = Order(RULE, "chat", "small")
+
+
+@pytest.fixture
+def comparer(tmp_path: Path) -> Iterator[Comparer]:
+    ledger = Ledger(tmp_path / "shadow.sqlite")
+    yield Comparer(ledger)
+    ledger.close()
+
+
+async def test_pairs_that_come_before_the_shadows_are_known_wait_for_them(
+    comparer: Comparer,
+) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        counting = tasks.create_task(comparer.count(batch(1, [pair(1)])))
+        await asyncio.sleep(0)
+        assert await comparer.keep([ORDER], keep_others=False) == [(RULE, "undecided", 0, 0)]
+        await counting
+    assert await comparer.keep([ORDER], keep_others=False) == [(RULE, "undecided", 1, 0)]
+
+
+async def test_an_account_has_the_verdict_each_check_and_what_became_of_requests(
+    comparer: Comparer,
+) -> None:
+    await comparer.keep([ORDER], keep_others=False)
+    bad = answer("no", status=500)
+    pairs = [pair(number, candidate=bad, again=answer()) for number in range(100)]
+    await comparer.count(batch(1, pairs, outcomes={"paired": 100, "preempted": 3}))
+    (standing,) = await comparer.keep([ORDER], keep_others=False)
+    assert standing == (RULE, "worse", 100, 100)
+    account = await comparer.account(RULE, 0)
+    told = json.loads(account.json)
+    assert (told["verdict"], told["primary"], told["candidate"]) == ("worse", "chat", "small")
+    assert told["outcomes"] == {"paired": 100, "preempted": 3}
+    assert {"error", "ttft", "length"} <= {check["name"] for check in told["checks"]}
+    assert "Worse: small beside chat" in account.markdown
+    assert "<h1>Worse: small beside chat</h1>" in account.html
+    assert "- sampled requests, preempted: 3" in account.markdown
+    with pytest.raises(UnknownShadow, match="other"):
+        await comparer.account("other", 0)
+
+
+async def test_it_says_what_margins_take_with_the_traffic_that_there_is(comparer: Comparer) -> None:
+    await comparer.keep([ORDER], keep_others=False)
+    account = await comparer.account(RULE, 500)
+    first = json.loads(account.json)["plan"][0]
+    assert first["name"] == "error"
+    assert first["equal_days"] == first["equal"] / 500
+    assert "What it takes, at 500 pairs a day" in account.markdown

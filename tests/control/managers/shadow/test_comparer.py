@@ -1,0 +1,175 @@
+"""The comparer is started when it is needed, told, watched, and started again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from penstock.control.errors import Unavailable
+from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.shadow.comparer import ComparerCommand, ComparerManager
+from penstock.control.state.cluster import Cluster, ClusterView
+from penstock.control.state.shadow.comparing import Account, Order, Standing
+from penstock.control.state.shadow.shadows import Compared, Shadow
+from penstock.control.state.shadow.spec import Candidate, Primary, ShadowSpec
+from penstock.control.store.store import Author
+from tests.fakes.control_clock import ManualClock
+from tests.fakes.control_launcher import FakeLauncher, FakeProcess
+from tests.fakes.control_store import MemoryStore
+from tests.fakes.control_values import NOON
+from tests.fakes.control_waiting import eventually
+
+SPEC = ShadowSpec("s", Primary("chat"), Candidate("small"), 100)
+SHADOW = Shadow(SPEC, "u1", 7, NOON)
+
+
+class FakeComparer:
+    """A comparer that says what it was told to, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.kept: list[tuple[list[str], bool]] = []
+        self.pairs = 0
+        self.silent = False
+        self.closed = 0
+
+    async def keep(self, orders: Sequence[Order], *, keep_others: bool) -> list[Standing]:
+        if self.silent:
+            raise Unavailable("the comparer does not answer: DEADLINE_EXCEEDED")
+        self.kept.append(([each.uid for each in orders], keep_others))
+        return [Standing(each.uid, "undecided", self.pairs, self.pairs) for each in orders]
+
+    async def account(self, uid: str, pairs_a_day: float) -> Account:
+        return Account("{}", uid, "")
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+class World:
+    """A comparer's manager and everything around it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.file = directory / "shadow.sqlite"
+        self.launcher, self.clock, self.comparer = FakeLauncher(), ManualClock(), FakeComparer()
+        self.keeper = Keeper(Cluster(), MemoryStore(), self.clock)
+        command = ComparerCommand(
+            argv=("comparer",),
+            host="",
+            log_path=directory / "comparer.log",
+            file=self.file,
+            announced=lambda pid: {"gateways": str(9000 + pid), "head": f"127.0.0.1:{pid}"},
+            dial=lambda address: self.comparer,
+        )
+        self.manager = ComparerManager(command, self.launcher, self.keeper, self.clock)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        async with asyncio.TaskGroup() as tasks:
+            task = tasks.create_task(self.manager.run())
+            yield
+            task.cancel()
+
+    async def desire(self, **named: Shadow) -> None:
+        def step(view: ClusterView) -> ClusterView:
+            return replace(view, shadows=replace(view.shadows, named=named))
+
+        await self.keeper.desire(step, Author("test", "shadows"))
+
+    @property
+    def compared(self) -> Compared:
+        return self.keeper.cluster.view().shadows.compared
+
+    @property
+    def process(self) -> FakeProcess:
+        return self.launcher.started[-1]
+
+    async def is_told_of(self, process: FakeProcess) -> bool:
+        """Whether gateways are told where that one listens."""
+        return self.compared.address == f":{9000 + process.pid}"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+async def test_it_is_started_with_the_first_shadow_and_told_of_it(world: World) -> None:
+    async with world.running():
+        await world.desire(s=SHADOW)
+        await eventually(lambda: _true(world.compared.known == {"u1"}), "it knows the shadow")
+        assert world.comparer.kept[-1] == (["u1"], False)
+        assert await world.is_told_of(world.process)
+        assert world.manager.standing("u1") == ("u1", "undecided", 0, 0)
+        assert (await world.manager.account("u1", 9.0)).markdown == "u1"
+        await world.desire()
+        await eventually(lambda: _true(world.comparer.kept[-1] == ([], False)), "it is told")
+    assert world.process.signals == ["TERM"]
+
+
+async def test_what_a_shadow_has_left_behind_is_reason_enough(world: World) -> None:
+    world.file.touch()
+    async with world.running():
+        await eventually(lambda: _true(bool(world.comparer.kept)), "it is told that none is left")
+    assert world.comparer.kept[0] == ([], False)
+
+
+async def test_one_that_died_is_followed_by_another_and_gateways_drop_meanwhile(
+    world: World,
+) -> None:
+    await world.desire(s=SHADOW)
+    async with world.running():
+        await eventually(lambda: _true(bool(world.compared.address)), "it works")
+        first = world.process
+        first.end(-9)
+        await eventually(lambda: _true(not world.compared.address), "gateways are told")
+        assert world.compared.known == {"u1"}
+        with pytest.raises(Unavailable, match="ask again"):
+            await world.manager.account("u1", 9.0)
+        await eventually(lambda: _true(world.clock.sleepers > 0), "it waits")
+        world.clock.advance_to_next()
+        await eventually(lambda: world.is_told_of(world.process), "another one works")
+        assert world.process is not first
+
+
+async def test_one_that_says_nothing_is_killed(world: World) -> None:
+    await world.desire(s=SHADOW)
+    async with world.running():
+        await eventually(lambda: _true(bool(world.compared.address)), "it works")
+        world.comparer.silent = True
+        await eventually(lambda: _true("KILL" in world.process.signals), "it is killed")
+        assert world.comparer.closed == 1
+
+
+async def test_many_pairs_of_the_self_arm_are_noted(world: World) -> None:
+    world.comparer.pairs = 500
+    await world.desire(s=SHADOW)
+    async with world.running():
+        await eventually(lambda: _true(world.compared.enough_self == {"u1"}), "they are noted")
+
+
+async def test_a_head_that_cannot_read_all_shadows_has_none_forgotten(world: World) -> None:
+    await world.keeper.observe(
+        lambda view: replace(view, unreadable=("shadow 'lost': KeyError: 'uid'",)), "test"
+    )
+    await world.desire(s=SHADOW)
+    async with world.running():
+        await eventually(lambda: _true(bool(world.comparer.kept)), "it is told")
+    assert world.comparer.kept[0] == (["u1"], True)
+
+
+async def test_a_head_that_holds_still_tells_nothing(world: World) -> None:
+    await world.desire(s=SHADOW)
+    await world.keeper.observe(lambda view: replace(view, held="it is behind"), "test")
+    async with world.running():
+        await eventually(lambda: _true(bool(world.launcher.started)), "it is started")
+        await asyncio.sleep(0)
+    assert world.comparer.kept == []
+
+
+async def _true(found: bool) -> bool:
+    return found
