@@ -15,6 +15,20 @@ constexpr milliseconds kCountsInterval{1000};  // while there are no pairs
 constexpr std::size_t kBatchPairs = 64;
 constexpr std::size_t kBatchBytes = 1U << 20U;
 
+// The comparer has looked at a batch and ended the stream for it. All else may be well once it is
+// back.
+bool is_refusal(const grpc::Status& status) {
+  switch (status.error_code()) {
+    case grpc::StatusCode::INVALID_ARGUMENT:
+    case grpc::StatusCode::RESOURCE_EXHAUSTED:
+    case grpc::StatusCode::INTERNAL:
+    case grpc::StatusCode::UNKNOWN:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 std::string find_comparer(const std::string& told, const std::string& control) {
@@ -58,6 +72,15 @@ void ShadowClient::drop_all() {
   offered_.clear();
   sent_.clear();
   pairs_ = bytes_ = 0;
+  has_room_.store(true, std::memory_order_relaxed);
+}
+
+void ShadowClient::forget_first() {
+  const Sent& one = *sent_.front();
+  pairs_ -= static_cast<std::size_t>(one.batch.pairs_size());
+  bytes_ -= one.bytes;
+  sent_.pop_front();
+  has_room_.store(true, std::memory_order_relaxed);
 }
 
 void ShadowClient::count_dropped(const Sent& sent) {
@@ -72,7 +95,8 @@ void ShadowClient::offer(v1::ShadowPair pair, std::shared_ptr<const std::string>
                             pair.candidate().body().size() + pair.again().body().size() + kRest;
   const std::lock_guard lock(mutex_);
   if (address_.empty()) return book_.count(pair.rule(), {}, ShadowOutcome::kNoComparer);
-  if (pairs_ >= kMostPairs || (pairs_ > 0 && bytes_ + bytes > kMostBytes)) {
+  if (pairs_ >= kMostPairs || bytes_ + bytes > kMostBytes) {
+    has_room_.store(pairs_ == 0, std::memory_order_relaxed);
     return book_.count(pair.rule(), {}, ShadowOutcome::kOverload);
   }
   ++pairs_;
@@ -112,10 +136,19 @@ bool ShadowClient::record_until_broken() {
   write_all(*stream);
   context.TryCancel();
   reader.join();
-  stream->Finish();
+  return note_end(stream->Finish());
+}
+
+bool ShadowClient::note_end(const grpc::Status& status) {
   const std::lock_guard lock(mutex_);
   call_ = nullptr;
-  return heard_;
+  if (heard_) refused_ = 0;
+  if (heard_ || sent_.empty() || !is_refusal(status)) return heard_;
+  if (++refused_ < kMostRefusals) return false;
+  refused_ = 0;
+  count_dropped(*sent_.front());
+  forget_first();
+  return false;
 }
 
 void ShadowClient::write_all(Stream& stream) {
@@ -209,13 +242,10 @@ void ShadowClient::acknowledge(std::uint64_t number) {
   const std::lock_guard lock(mutex_);
   heard_ = true;
   while (!sent_.empty() && sent_.front()->batch.number() <= number) {
-    const Sent& one = *sent_.front();
-    for (const auto& pair : one.batch.pairs()) {
+    for (const auto& pair : sent_.front()->batch.pairs()) {
       book_.count(pair.rule(), {}, ShadowOutcome::kPaired);
     }
-    pairs_ -= static_cast<std::size_t>(one.batch.pairs_size());
-    bytes_ -= one.bytes;
-    sent_.pop_front();
+    forget_first();
   }
 }
 

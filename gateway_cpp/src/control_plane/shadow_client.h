@@ -1,6 +1,7 @@
 // Hands pairs of answers over to who compares them: Shadow.Record on a thread of its own, renewed
 // with backoff (100 ms to 1 s), and one that reads what was counted. What is not acknowledged is
-// kept, and comes again on a new stream; beyond kMostPairs or kMostBytes of it pairs are dropped.
+// kept, and comes again on a new stream; beyond kMostPairs or kMostBytes of it pairs are dropped,
+// and so is a batch that the comparer refuses time and again: no other would ever come after it.
 // Owned by main.
 #pragma once
 
@@ -36,6 +37,7 @@ class ShadowClient final : public ShadowSink {
  public:
   static constexpr std::size_t kMostPairs = 1024;
   static constexpr std::size_t kMostBytes = 32U << 20U;
+  static constexpr unsigned kMostRefusals = 3;  // of one batch
 
   // Who says what is told, and which of its processes.
   struct Teller {
@@ -56,6 +58,7 @@ class ShadowClient final : public ShadowSink {
   void point_at(const std::string& address);
 
   bool is_there() const override { return is_there_.load(std::memory_order_relaxed); }
+  bool has_room() const override { return has_room_.load(std::memory_order_relaxed); }
   void offer(v1::ShadowPair pair, std::shared_ptr<const std::string> body) override;
 
  private:
@@ -82,12 +85,15 @@ class ShadowClient final : public ShadowSink {
   void hear_all(Stream& stream);
   void acknowledge(std::uint64_t number);
   void drop_all();
+  void forget_first();
+  bool note_end(const grpc::Status& status);
   bool wait(std::chrono::milliseconds duration);  // false if stopping
 
   const Teller teller_;
   const Connect connect_;
   admission::ShadowBook& book_;
   std::atomic<bool> is_there_{false};
+  std::atomic<bool> has_room_{true};  // false from a pair that was dropped until others have gone
 
   std::mutex mutex_;  // guards all below
   std::condition_variable changed_;
@@ -101,6 +107,7 @@ class ShadowClient final : public ShadowSink {
   std::uint64_t number_ = 0;   // of the last batch
   std::uint64_t dropped_ = 0;  // times that all was
   bool heard_ = false;         // on the stream
+  unsigned refused_ = 0;       // times, since anything was heard
   grpc::ClientContext* call_ = nullptr;
   std::thread thread_;
 };

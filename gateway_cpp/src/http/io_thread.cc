@@ -28,7 +28,7 @@ IoThread::IoThread(const Shared& shared, unsigned index, int socket)
       pages_(shared.metrics, shared.state, routes_, dispatchers_, shared.usage, shared.subscription,
              {shared.bodies, shared.answers}, shared.shadows),
       shadows_({shared.clock, shared.log, shared.config, timers_, routes_, dispatchers_,
-                shared.usage, pool_, shared.shadows.book, shared.shadows.kept,
+                shared.usage, pool_, shared.suspects, shared.shadows.book, shared.shadows.kept,
                 shared.shadows.client, io_.get_executor()}),
       flow_({shared.clock, shared.log, shared.config, metrics_, shared.state, shared.suspects,
              timers_, parser_, routes_, dispatchers_, shared.usage, pool_, shared.aside,

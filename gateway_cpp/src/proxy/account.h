@@ -31,8 +31,8 @@ admission::DayAsk day_ask_of(const openai::Request& request, const openai::Endpo
 
 // How many tokens each of its answers may have: by the deployment's limit, and, where the client
 // names none and less than it may have (`ask`) is left of a limit of a day, by what is reserved. 0:
-// the model's, which a provider alone knows: one that is told more than its model allows refuses the
-// request.
+// the model's, which a provider alone knows: one that is told more than its model allows refuses
+// the request.
 uint32_t longest_answer(const routing::DeploymentRoute& deployment, const openai::Request& request,
                         const Account& account, const admission::DayAsk& ask);
 

@@ -16,10 +16,9 @@ ShadowCopies::ShadowCopies(const Parts& parts) : parts_(parts) {}
 
 ShadowCopies::~ShadowCopies() = default;
 
-std::variant<routing::Route, ShadowOutcome> ShadowCopies::way_of(const routing::ShadowRule& rule,
-                                                                 const admission::Tenant& tenant,
-                                                                 bool may_degrade,
-                                                                 const routing::Needs& needs) {
+std::variant<routing::Route, ShadowOutcome> ShadowCopies::way_of(
+    const routing::ShadowRule& rule, const admission::Tenant& tenant, bool may_degrade,
+    const routing::Needs& needs) const {
   if (tenant.shadow_never) return ShadowOutcome::kNotAllowed;
   auto there =
       routing::route_shadow(*parts_.routes.read(), rule.candidate, rule.candidate_adapter, needs);
@@ -31,24 +30,24 @@ std::variant<routing::Route, ShadowOutcome> ShadowCopies::way_of(const routing::
   return std::move(*route);
 }
 
+std::optional<ShadowOutcome> ShadowCopies::stands_against(const routing::ShadowRule& rule,
+                                                          const ShadowLook& look) const {
+  const auto way = way_of(rule, *look.tenant, look.may_degrade,
+                          {.endpoint = look.endpoint.path, .tools = look.has_tools});
+  if (const auto* why = std::get_if<ShadowOutcome>(&way)) return *why;
+  if (!parts_.sink.is_there()) return ShadowOutcome::kNoComparer;
+  return parts_.sink.has_room() ? std::nullopt : std::optional(ShadowOutcome::kOverload);
+}
+
 std::unique_ptr<ShadowSample> ShadowCopies::sample(const ShadowLook& look) {
   std::unique_ptr<ShadowSample> sample;
   for (const routing::ShadowRule& rule : look.named.deployment->shadows) {
     if (!admission::is_sampled(rule, look.named.deployment->name, look.ask)) continue;
-    const auto count = [&](ShadowOutcome why) { parts_.book.count(rule.uid, rule.name, why); };
-    const auto way = way_of(rule, *look.tenant, look.may_degrade,
-                            {.endpoint = look.endpoint.path, .tools = look.has_tools});
-    if (const auto* why = std::get_if<ShadowOutcome>(&way)) {
-      count(*why);
-      continue;
-    }
-    if (!parts_.sink.is_there()) {
-      count(ShadowOutcome::kNoComparer);
-      continue;
-    }
-    if (!sample) sample = std::make_unique<ShadowSample>(*this, parts_.budget);
-    if (!sample->body_share.grow_to(look.body_bytes)) {
-      count(ShadowOutcome::kBodyBudget);
+    auto why = stands_against(rule, look);
+    if (!why && !sample) sample = std::make_unique<ShadowSample>(*this, parts_.budget);
+    if (!why && !sample->body_share.grow_to(look.body_bytes)) why = ShadowOutcome::kBodyBudget;
+    if (why) {
+      parts_.book.count(rule.uid, rule.name, *why);
       continue;
     }
     sample->rules.push_back(
@@ -68,10 +67,26 @@ void ShadowCopies::drop(const ShadowSample& sample) {
   }
 }
 
+// The rule as it is by now, with which requests of before may go on as well; null: it has ended, or
+// is paused.
+std::shared_ptr<const routing::ShadowRule> ShadowCopies::still(const ShadowSample& sample,
+                                                               const std::string& uid) const {
+  const auto& deployments = parts_.routes.read()->deployments();
+  const auto primary = deployments.find(sample.named.deployment->name);
+  if (primary == deployments.end()) return nullptr;
+  const auto& rules = primary->second->shadows;
+  const auto found = std::ranges::find(rules, uid, &routing::ShadowRule::uid);
+  if (found == rules.end()) return nullptr;
+  return {primary->second, &*found};
+}
+
 // Both copies are there before the first one starts: it may end at once.
 void ShadowCopies::begin(std::unique_ptr<ShadowSample> made) {
   const std::shared_ptr<const ShadowSample> sample(std::move(made));
-  for (const auto& [rule, again] : sample->rules) {
+  for (const auto& [before, again] : sample->rules) {
+    const auto rule = still(*sample, before->uid);
+    if (!rule) parts_.book.count(before->uid, before->name, ShadowOutcome::kNotComparable);
+    if (!rule) continue;
     const auto pair = std::make_shared<OpenPair>(sample, rule, parts_.book, parts_.sink);
     ShadowCopy* const candidate = make(pair, ShadowArm::kCandidate);
     if (candidate == nullptr) continue;

@@ -10,6 +10,7 @@
 
 #include "admission/shadow_book.h"
 #include "admission/shadow_class.h"
+#include "admission/suspects.h"
 #include "admission/usage_book.h"
 #include "base/clock.h"
 #include "base/config.h"
@@ -52,6 +53,7 @@ class ShadowCopies {
     dispatch::DispatchReader& dispatchers;
     admission::UsageBook& usage;
     upstream::Upstream& upstream;
+    admission::Suspects& suspects;
     admission::ShadowBook& book;
     runtime::BodyBudget& budget;  // of bodies and answers that are kept
     control_plane::ShadowSink& sink;
@@ -67,7 +69,7 @@ class ShadowCopies {
   std::unique_ptr<ShadowSample> sample(const ShadowLook& look);
   // The request has settled.
   void begin(std::unique_ptr<ShadowSample> sample);
-  // It may be what engines die of.
+  // It may be what engines die of: nothing is repeated.
   void drop(const ShadowSample& sample);
   // All end, and none begins.
   void stop();
@@ -77,9 +79,13 @@ class ShadowCopies {
   std::variant<routing::Route, admission::ShadowOutcome> way_of(const routing::ShadowRule& rule,
                                                                 const admission::Tenant& tenant,
                                                                 bool may_degrade,
-                                                                const routing::Needs& needs);
+                                                                const routing::Needs& needs) const;
 
  private:
+  std::optional<admission::ShadowOutcome> stands_against(const routing::ShadowRule& rule,
+                                                         const ShadowLook& look) const;
+  std::shared_ptr<const routing::ShadowRule> still(const ShadowSample& sample,
+                                                   const std::string& uid) const;
   ShadowCopy* make(const std::shared_ptr<OpenPair>& pair, ShadowArm arm);
   void start(ShadowCopy* copy);
   void end(ShadowCopy* copy, const std::exception_ptr& broken);

@@ -93,10 +93,38 @@ ShadowCopy::Gone ShadowCopy::enter() {
     route_ = std::get<routing::Route>(std::move(way));
   }
   dispatcher_ = parts_.dispatchers.of(*route_.deployment);
-  if (!dispatcher_) return ShadowOutcome::kNotComparable;
+  if (!dispatcher_ || is_suspect()) return ShadowOutcome::kNotComparable;
   wanted_.adapter = route_.adapter();
   if (route_.deployment->budget_used_up || !reserve()) return ShadowOutcome::kBudget;
   return std::nullopt;
+}
+
+// An engine there may die of it, which nobody wants to know. A large body is not hashed for that:
+// it would take the time of the others of its thread.
+bool ShadowCopy::is_suspect() const {
+  if (parts_.suspects.empty() || route_.deployment->managed) return false;
+  if (sample_.body->size() > upstream::kLargeBodyBytes) return true;
+  const auto standing = parts_.suspects.judge(fingerprint(), parts_.clock.wall_now());
+  return !standing || *standing != admission::Standing::kClear;
+}
+
+admission::Fingerprint ShadowCopy::fingerprint() const {
+  return admission::fingerprint_of(route_.deployment->uid, sample_.endpoint->path, *sample_.body);
+}
+
+// Nobody's request, nor a shadow of it, is to take another engine with it unawares.
+void ShadowCopy::suspect() const {
+  const routing::DeploymentRoute& deployment = *route_.deployment;
+  parts_.log.warning(
+      "a shadow was aboard an engine that died",
+      {{"request_id", request_id_}, {"deployment", deployment.name}, {"replica_id", replica_id_}});
+  parts_.suspects.died({.fingerprint = fingerprint(),
+                        .deployment = deployment.name,
+                        .deployment_uid = deployment.uid,
+                        .path = std::string(sample_.endpoint->path),
+                        .deaths = failover_.deaths(),
+                        .until = {}},
+                       parts_.clock.wall_now());
 }
 
 // Of the rule's money of the day, and of the budgets of the deployment.
@@ -197,9 +225,12 @@ void ShadowCopy::take_news() {
 
 // As a client's request is, before its first byte.
 bool ShadowCopy::is_tried_again() {
-  if (stopped_ || !call_->failed() || first_ != base::SteadyTime{}) return false;
-  const Next next = failover_.after(call_->failure(), !route_.deployment->managed);
-  if (next == Next::kGiveUp || !dispatcher_->is_ready_besides(failover_.tried())) return false;
+  if (stopped_ || !call_->failed()) return false;
+  const bool has_engine = !route_.deployment->managed;
+  const Next next = failover_.after(call_->failure(), has_engine);
+  if (has_engine && engine_died_with(call_->failure())) suspect();
+  if (next == Next::kGiveUp || first_ != base::SteadyTime{}) return false;
+  if (!dispatcher_->is_ready_besides(failover_.tried())) return false;
   place_.release();
   return true;
 }

@@ -40,6 +40,9 @@ class ShadowCopy {
   runtime::Awaitable<Gone> repeat();
   Gone enter();
   bool reserve();
+  bool is_suspect() const;
+  admission::Fingerprint fingerprint() const;
+  void suspect() const;
   runtime::Awaitable<Gone> find_place();
   Gone absent();
   void open();

@@ -41,6 +41,8 @@ class FakeComparer final : public v1::Shadow::Service {
     return changed_.wait_for(lock, std::chrono::seconds(20), condition);
   }
 
+  std::string refuses;  // the request whose pair it cannot take; set before it is served
+
   // Read them inside wait_for, or after the client has stopped.
   std::vector<v1::ShadowBatch> batches;
   std::string authorization;  // of the last stream
@@ -69,6 +71,9 @@ class FakeComparer final : public v1::Shadow::Service {
     v1::ShadowBatch batch;
     while (stream->Read(&batch)) {
       const std::lock_guard lock(mutex_);
+      if (batch.pairs_size() > 0 && batch.pairs(0).request_id() == refuses) {
+        return {grpc::StatusCode::INTERNAL, "it cannot be read"};
+      }
       if (token != metadata.end()) authorization.assign(token->second.data(), token->second.size());
       batches.push_back(batch);
       changed_.notify_all();

@@ -96,9 +96,38 @@ TEST_F(ShadowClientTest, DropsWhatIsTooMuchForAComparerThatIsAway) {
 TEST_F(ShadowClientTest, DropsWhatHasTooManyBytes) {
   client_.start();
   client_.point_at("127.0.0.1:1");
-  offer("req_1", ShadowClient::kMostBytes);  // one alone always goes
-  offer("req_2");
+  offer("req_1", ShadowClient::kMostBytes);  // with what else there is to it
   EXPECT_EQ(count(ShadowOutcome::kOverload), 1U);
+  EXPECT_TRUE(client_.has_room());
+  offer("req_2", ShadowClient::kMostBytes / 2);
+  offer("req_3", ShadowClient::kMostBytes / 2);
+  EXPECT_EQ(count(ShadowOutcome::kOverload), 2U);
+}
+
+TEST_F(ShadowClientTest, SaysThatItHasNoRoomUntilPairsHaveGone) {
+  FakeComparer comparer;
+  comparer.kill();
+  client_.start();
+  client_.point_at(comparer.address());
+  EXPECT_TRUE(client_.has_room());
+  for (size_t i = 0; i <= ShadowClient::kMostPairs; ++i) offer("req");
+  EXPECT_FALSE(client_.has_room());
+  comparer.start_again();
+  ASSERT_TRUE(comes_to(ShadowOutcome::kPaired, ShadowClient::kMostPairs));
+  EXPECT_TRUE(client_.has_room());
+}
+
+TEST_F(ShadowClientTest, DropsABatchThatIsRefusedTimeAndAgain) {
+  FakeComparer comparer;
+  comparer.refuses = "req_1";
+  client_.start();
+  client_.point_at(comparer.address());
+  offer("req_1");
+  ASSERT_TRUE(comes_to(ShadowOutcome::kNoComparer, 1));
+  offer("req_2");
+  ASSERT_TRUE(comes_to(ShadowOutcome::kPaired, 1));
+  client_.stop();
+  EXPECT_EQ(comparer.pairs(), 1U);
 }
 
 TEST(FindComparer, PutsTheHeadsHostBeforeAPortAlone) {
@@ -112,14 +141,14 @@ TEST(FindComparer, PutsTheHeadsHostBeforeAPortAlone) {
 TEST_F(ShadowClientTest, CountsTheBytesOfAllAnswers) {
   client_.start();
   client_.point_at("127.0.0.1:1");
-  const std::string third(ShadowClient::kMostBytes / 3, 'x');
+  const std::string third(ShadowClient::kMostBytes / 3 - 1024, 'x');
   v1::ShadowPair pair;
   pair.set_rule("u1");
   pair.mutable_primary()->set_body(third);
   pair.mutable_candidate()->set_body(third);
   pair.mutable_again()->set_body(third);
   client_.offer(std::move(pair), std::make_shared<std::string>());
-  offer("req_2");
+  offer("req_2", 4096);
   EXPECT_EQ(count(ShadowOutcome::kOverload), 1U);
 }
 

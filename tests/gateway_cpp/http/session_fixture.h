@@ -134,8 +134,8 @@ class SessionTest : public testing::Test {
   runtime::BodyBudget answers_{64UL << 20U};
   Shadows kept_{config_, "instance"};
   proxy::ShadowCopies shadows_{{clock_, log_.log(), config_, timers_, routes_.routes(),
-                                routes_.dispatch(), usage_, upstream_, kept_.book, kept_.kept,
-                                kept_.client, loop_.io().get_executor()}};
+                                routes_.dispatch(), usage_, upstream_, suspects_, kept_.book,
+                                kept_.kept, kept_.client, loop_.io().get_executor()}};
   bool broken_ = false;  // the pages throw, as nothing should
   proxy::RequestFlow flow_{{clock_, log_.log(), config_, shard_, state_, suspects_, timers_,
                             parser_, routes_.routes(), routes_.dispatch(), usage_, upstream_,

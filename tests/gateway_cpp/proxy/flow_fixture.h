@@ -153,7 +153,7 @@ class RequestFlowTest : public testing::Test {
   runtime::BodyBudget shadow_bytes_{1UL << 20U};
   KeptPairs pairs_;
   ShadowCopies shadows_{{clock_, log_.log(), config_, timers_, routes_.routes(), routes_.dispatch(),
-                         usage_, upstream_, shadow_book_, shadow_bytes_, pairs_,
+                         usage_, upstream_, suspects_, shadow_book_, shadow_bytes_, pairs_,
                          loop_.io().get_executor()}};
   RequestFlow flow_{{clock_, log_.log(), config_, shard_, state_, suspects_, timers_, parser_,
                      routes_.routes(), routes_.dispatch(), usage_, upstream_, aside_, answers_,

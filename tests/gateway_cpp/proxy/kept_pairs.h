@@ -13,12 +13,14 @@ namespace penstock::proxy {
 class KeptPairs final : public control_plane::ShadowSink {
  public:
   bool is_there() const override { return there; }
+  bool has_room() const override { return room; }
   void offer(v1::ShadowPair pair, std::shared_ptr<const std::string> body) override {
     pair.set_body(*body);
     pairs.push_back(std::move(pair));
   }
 
   bool there = true;
+  bool room = true;
   std::vector<v1::ShadowPair> pairs;
 };
 

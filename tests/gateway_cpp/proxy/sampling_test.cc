@@ -68,6 +68,31 @@ TEST_F(SamplingTest, AsksNobodyWhereNobodyCompares) {
   EXPECT_EQ(count(ShadowOutcome::kNoComparer), 1U);
 }
 
+TEST_F(SamplingTest, AsksNobodyWhileTheComparerIsBehind) {
+  pairs_.room = false;
+  EXPECT_EQ(calls_for(), 1U);
+  EXPECT_EQ(count(ShadowOutcome::kOverload), 1U);
+}
+
+TEST_F(SamplingTest, RepeatsNothingOnceTheRuleHasEnded) {
+  ask(kUnary);
+  routes_.replace({.version = ++version_,
+                   .deployments = {routing::deployment("mini"), next_},
+                   .replicas = {routing::replica("r1", "mini"), routing::replica("r2", "next")}});
+  answer(0, "{}");
+  EXPECT_EQ(upstream_.calls.size(), 1U);
+  EXPECT_EQ(count(ShadowOutcome::kNotComparable), 1U);
+}
+
+TEST_F(SamplingTest, GoesByTheRuleAsItIsOnceTheClientWasAnswered) {
+  ask(kUnary);
+  rule_.budget_used_up = true;
+  publish();
+  answer(0, "{}");
+  EXPECT_EQ(upstream_.calls.size(), 1U);
+  EXPECT_EQ(count(ShadowOutcome::kBudget), 1U);
+}
+
 TEST_F(SamplingTest, KeepsNoBodyThatThereIsNoRoomFor) {
   runtime::BodyShare taken(shadow_bytes_);
   ASSERT_TRUE(taken.grow_to(shadow_bytes_.total()));

@@ -214,6 +214,40 @@ TEST_F(ShadowTest, TellsOfStreamsThatBreak) {
   EXPECT_EQ(pair().candidate().body(), "data: {}\n\n");
 }
 
+TEST_F(ShadowTest, ComparesADeploymentWithItself) {
+  rule_.candidate = "mini";
+  rule_.self_permille = 1000;
+  limits_.max_ongoing = 2;
+  publish();
+  ask(kUnary);
+  answer(0, "{}");
+  ASSERT_EQ(upstream_.calls.size(), 3U);
+  ask_as(other_, kUnary);  // whose own shadows wait until there is a place
+  EXPECT_TRUE(call(2).cancelled);
+  answer(1, "once more");
+  answer(3, "{}");
+  EXPECT_EQ(other_.status, 200U);
+  EXPECT_EQ(pair().candidate().body(), "once more");
+  EXPECT_EQ(pair().candidate().deployment(), "mini");
+  EXPECT_FALSE(pair().has_again());
+  EXPECT_EQ(upstream_.calls.size(), 6U);
+}
+
+TEST_F(ShadowTest, TakesNoSecondEngineWithIt) {
+  ask(kUnary);
+  answer(0, "{}");
+  call(1).fail(503, "engine_dead", v1::FAULT_UPSTREAM, v1::RETRY_NEVER);
+  loop_.poll();
+  ASSERT_EQ(pairs_.pairs.size(), 1U);
+  EXPECT_EQ(pair().candidate().error_code(), "engine_dead");
+  EXPECT_FALSE(suspects_.empty());
+  ask_as(other_, kUnary);  // the primary has an engine of its own
+  answer(2, "{}");
+  EXPECT_EQ(other_.status, 200U);
+  EXPECT_EQ(upstream_.calls.size(), 3U);
+  EXPECT_EQ(count(ShadowOutcome::kNotComparable), 1U);
+}
+
 TEST_F(ShadowTest, TellsOfACandidateThatIsNotThere) {
   next_state_ = routing::ReplicaState::kDraining;
   publish();
