@@ -88,8 +88,11 @@ TEST(ShadowClass, KeepsToTheTenantsAndEndpointsOfTheRule) {
 }
 
 TEST(ShadowClass, ShowsAProviderOnlyWhatItsTenantLetsItSee) {
-  const routing::DeploymentRoute ours{.name = "next"};
-  const routing::DeploymentRoute theirs{.name = "cloud", .managed = true};
+  routing::DeploymentRoute ours;
+  ours.name = "next";
+  routing::DeploymentRoute theirs;
+  theirs.name = "cloud";
+  theirs.managed = true;
   const Tenant open{.id = "open"};
   const Tenant strict{.id = "strict", .degrade_never = true};
   const Tenant listed{.id = "listed", .models = {"mini"}};
