@@ -123,8 +123,8 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         security = _security(settings)
         dialer = Dialer(security)
         check_free(*split_address(settings.rpc, flag="--rpc"), flag="--rpc")
-        admin_listener = listen(*split_address(settings.admin, flag="--admin"), flag="--admin")
-        stack.callback(admin_listener.close)
+        bound = listen(*split_address(settings.admin, flag="--admin"), flag="--admin")
+        stack.callback(bound.close)
         store = await _store(settings, stack)
         signs, traffic = GatewaySigns(clock), Traffic()
         timed, keeper, routes, metrics, watch = _observed(settings, store, clock, traffic)
@@ -133,19 +133,15 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         adapters = await head_adapters(settings, keeper, placement, clock, stack)
         health = _health(settings, keeper, clock, dialer, stack)
         usage, spend = await _usage(keeper, timed, clock, stack)
-        services = (
-            RoutesService(routes, GatewayReports(keeper, signs, clock, traffic), usage),
-            _nodes(settings, keeper, health, adapters),
-        )
+        heard = GatewayReports(keeper, signs, clock, traffic)
+        services = (RoutesService(routes, heard, usage), _nodes(settings, keeper, health, adapters))
         rpc_address = await _serve_rpc(settings, security, services, stack)
         gateway = gateway_manager(settings, rpc_address, keeper, signs, stack)
         shadows = head_shadows(settings, keeper, timed, dialer, clock)
         caller = GrpcReplicaCaller(dialer)
         sources = AdminSources(traffic, spend, caller, shadows.comparer, gateway, watch.now)
-        admin = await admin_server(
-            settings, admin_listener, keeper, adapters, routes, store, clock, sources
-        )
-        announce(settings.data_dir, _addresses(settings, admin_listener, rpc_address))
+        admin = await admin_server(settings, bound, keeper, adapters, routes, store, clock, sources)
+        announce(settings.data_dir, _addresses(settings, bound, rpc_address))
         yield _Head(
             keeper,
             adapters,
