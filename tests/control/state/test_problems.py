@@ -12,6 +12,8 @@ from penstock.control.state.deployment import created
 from penstock.control.state.liveness import HeardNode, Liveness
 from penstock.control.state.problems import HeadHealth, Problem, ProblemKind, problems, shortened
 from penstock.control.state.replica import Evidence, NodeState, ReplicaState, Resources
+from penstock.control.state.shadow.shadows import Compared, Shadow, Shadows
+from penstock.control.state.shadow.spec import Candidate, Primary, ShadowSpec
 from penstock.control.state.status import status_of
 from tests.fakes.control_values import MINI, NOON, SECOND, UID, node, replica, spec
 
@@ -126,3 +128,21 @@ def test_a_take_over_that_is_under_way_is_told_instead_of_how_to_begin_it() -> N
 def test_a_node_that_stopped_for_good_with_nothing_on_it_is_a_lost_one() -> None:
     view = GOOD.without_replica(replica("a").id).with_node(node(state=NodeState.LOST))
     assert one(view).kind is ProblemKind.NODE_SILENT
+
+
+def test_a_comparer_that_does_not_run_is_told_with_its_words() -> None:
+    compared = Compared(trouble="has ended, and is started again: exit code -9")
+    problem = one(replace(GOOD, shadows=Shadows({}, compared)))
+    assert (problem.kind, problem.subject) == (ProblemKind.COMPARER, "comparer")
+    assert problem.text.startswith("has ended, and is started again: exit code -9; until it runs")
+
+
+def test_a_shadow_whose_deployment_is_gone_is_told_unless_somebody_stopped_it() -> None:
+    asked = ShadowSpec("s", Primary(MINI), Candidate("gone"), 100)
+    shadow = Shadow(asked, UID, 7, NOON)
+    problem = one(replace(GOOD, shadows=Shadows({"s": shadow})))
+    assert (problem.kind, problem.subject) == (ProblemKind.SHADOW, "shadow s")
+    assert "repeats nothing: candidate is 'gone': no deployment 'gone'" in problem.text
+    assert "`penstock shadow delete s`" in problem.text
+    for stopped in (replace(shadow, paused=True), replace(shadow, ended="it is past")):
+        assert found(replace(GOOD, shadows=Shadows({"s": stopped}))) == ()

@@ -15,6 +15,7 @@ from penstock.control.state.deployment import Deployment
 from penstock.control.state.liveness import Liveness
 from penstock.control.state.replica import LIVE, Node, NodeIntent, NodeState, ReplicaState
 from penstock.control.state.serving import is_current
+from penstock.control.state.shadow.condition import missing
 from penstock.control.state.status import DeploymentPhase, status_of
 
 # Heartbeats come each second: of a node that is not heard for longer, all that is shown is old.
@@ -37,6 +38,8 @@ class ProblemKind(StrEnum):
     GATEWAY = "gateway"
     DEPLOYMENT_FAILED = "deployment_failed"
     UPDATE_FAILED = "update_failed"
+    COMPARER = "comparer"
+    SHADOW = "shadow"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,7 @@ def problems(
         ),
         *_of_gateways(view),
         *(each for _, it in sorted(view.deployments.items()) for each in _of_deployment(view, it)),
+        *_of_shadows(view),
     )
 
 
@@ -135,6 +139,18 @@ def _of_gateways(view: ClusterView) -> Iterator[Problem]:
         elif gateway.state is GatewayState.READY and gateway.last_error:
             text = shortened(gateway.last_error)
             yield Problem(ProblemKind.GATEWAY, f"gateway {gateway.id}", text)
+
+
+def _of_shadows(view: ClusterView) -> Iterator[Problem]:
+    if trouble := view.shadows.compared.trouble:
+        text = shortened(f"{trouble}; until it runs, gateways drop what shadows were answered")
+        yield Problem(ProblemKind.COMPARER, "comparer", text)
+    for name, shadow in sorted(view.shadows.named.items()):
+        if not (shadow.paused or shadow.ended) and (why := missing(view, shadow)):
+            text = (
+                f"repeats nothing: {why}; `penstock shadow delete {name}` if it is not to come back"
+            )
+            yield Problem(ProblemKind.SHADOW, f"shadow {name}", text)
 
 
 def _of_deployment(view: ClusterView, deployment: Deployment) -> Iterator[Problem]:

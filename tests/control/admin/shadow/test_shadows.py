@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from penstock.control.state.cluster import ClusterView
 from penstock.control.state.shadow.comparing import Account
+from penstock.control.state.shadow.shadows import Compared
 from penstock.control.state.snapshot import routes_of
 from penstock.control.state.tokens import Role
 from penstock.control.state.usage import Counts, Reading, UsageKey
@@ -56,16 +59,33 @@ async def test_a_shadow_is_made_listed_paused_resumed_and_deleted(admin: Admin) 
     assert {name: made[name] for name in ASKED} == ASKED
     assert made["until"] == {"pairs": 500, "at": "2030-01-02T03:04:05Z"}
     assert (made["margins"], made["checks"]) == ({"error": 0.02}, ["error", "json"])
-    assert (made["state"], made["verdict"], made["pairs"]) == ("running", "undecided", 0)
+    assert (made["state"], made["verdict"], made["pairs"]) == ("waiting", "undecided", 0)
+    assert made["message"] == "the comparer starts"
     assert (made["record"], made["max_concurrent"], made["usd_per_day"]) == ("none", 2, 1.5)
     assert (await admin.client.get(SHADOWS)).json() == [made]
     assert (await admin.client.get(SMALLER)).json() == made
     assert (await admin.client.post(f"{SMALLER}/pause")).json()["state"] == "paused"
-    assert (await admin.client.post(f"{SMALLER}/resume")).json()["state"] == "running"
+    assert (await admin.client.post(f"{SMALLER}/resume")).json()["state"] == "waiting"
     assert (await admin.client.delete(SMALLER)).status_code == 204
     assert_problem(await admin.client.get(SMALLER), 404, "no shadow 'smaller'")
     trail = [entry.what for entry in await admin.store.audit(4)]
     assert trail == [f"{what} shadow smaller" for what in ("delete", "resume", "pause", "create")]
+
+
+async def test_one_whose_deployment_is_deleted_says_so(admin: Admin) -> None:
+    made = await create(admin)
+    await admin.keeper.observe(lambda view: _compared(view, made["uid"]), "test")
+    assert (await admin.client.get(SMALLER)).json()["state"] == "running"
+    assert (await admin.client.delete(f"{API}/deployments/small")).status_code < 300
+    shown = (await admin.client.get(SMALLER)).json()
+    assert shown["state"] == "waiting"
+    assert shown["message"].startswith("candidate is 'small': no deployment 'small'")
+
+
+def _compared(view: ClusterView, uid: str) -> ClusterView:
+    """With a comparer that knows this shadow."""
+    compared = Compared(":9000", known=frozenset({uid}))
+    return replace(view, shadows=replace(view.shadows, compared=compared))
 
 
 async def test_an_aa_run_is_three_fields(admin: Admin) -> None:

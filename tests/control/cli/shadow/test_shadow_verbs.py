@@ -73,12 +73,12 @@ def test_a_report_is_words_markdown_or_json(head: AskedHead) -> None:
     head.admin.comparisons.told = Account(json.dumps(REPORT), "## Worse", "<h1>")
     lines = head.run("shadow", "report", "smaller").stdout.splitlines()
     assert lines[0] == "worse: small beside chat"
-    assert lines[1].strip() == REPORT["reasons"][0]  # type: ignore[index]
-    assert lines[2:4] == [
+    assert lines[1:3] == ["  waiting: the comparer starts", f"  {REPORT['reasons'][0]}"]  # type: ignore[index]
+    assert lines[3:5] == [
         "1,600 pairs, 160 count",
         "  error (2 %): equal after about 815 pairs (1.6 days)",
     ]
-    assert lines[4:] == ["  paired: 1,600", "  preempted: 12"]
+    assert lines[5:] == ["  paired: 1,600", "  preempted: 12"]
     assert head.run("shadow", "report", "smaller", "--markdown").stdout == "## Worse\n"
     assert head.run("shadow", "report", "smaller", "--html").stdout == "<h1>\n"
     assert json.loads(head.run("shadow", "report", "smaller", "--json").stdout) == REPORT

@@ -54,13 +54,13 @@ class World:
     """A comparer's manager and everything around it."""
 
     def __init__(self, directory: Path) -> None:
-        self.file = directory / "shadow.sqlite"
+        self.file, self.log_path = directory / "shadow.sqlite", directory / "comparer.log"
         self.launcher, self.clock, self.comparer = FakeLauncher(), ManualClock(), FakeComparer()
         self.keeper = Keeper(Cluster(), MemoryStore(), self.clock)
         command = ComparerCommand(
             argv=("comparer",),
             host="",
-            log_path=directory / "comparer.log",
+            log_path=self.log_path,
             file=self.file,
             announced=lambda pid: {"gateways": str(9000 + pid), "head": f"127.0.0.1:{pid}"},
             dial=lambda address: self.comparer,
@@ -128,12 +128,24 @@ async def test_one_that_died_is_followed_by_another_and_gateways_drop_meanwhile(
         first.end(-9)
         await eventually(lambda: _true(not world.compared.address), "gateways are told")
         assert world.compared.known == {"u1"}
+        assert world.compared.trouble == "has ended, and is started again: exit code -9"
         with pytest.raises(Unavailable, match="ask again"):
             await world.manager.account("u1", 9.0)
         await eventually(lambda: _true(world.clock.sleepers > 0), "it waits")
         world.clock.advance_to_next()
         await eventually(lambda: world.is_told_of(world.process), "another one works")
         assert world.process is not first
+        assert world.compared.trouble == ""
+
+
+async def test_why_one_cannot_start_is_what_it_said(world: World) -> None:
+    await world.desire(s=SHADOW)
+    async with world.running():
+        await eventually(lambda: _true(bool(world.compared.address)), "it works")
+        world.log_path.write_text("comparer: error: cannot open shadow.sqlite: no room\n")
+        world.process.end(1)
+        await eventually(lambda: _true(bool(world.compared.trouble)), "it is noted")
+        assert world.compared.trouble.endswith("again: cannot open shadow.sqlite: no room")
 
 
 async def test_one_that_says_nothing_is_killed(world: World) -> None:
@@ -143,6 +155,8 @@ async def test_one_that_says_nothing_is_killed(world: World) -> None:
         world.comparer.silent = True
         await eventually(lambda: _true("KILL" in world.process.signals), "it is killed")
         assert world.comparer.closed == 1
+        world.process.end(-9)
+        await eventually(lambda: _true("DEADLINE" in world.compared.trouble), "it is noted")
 
 
 async def test_many_pairs_of_the_self_arm_are_noted(world: World) -> None:

@@ -103,4 +103,5 @@ class ShadowsApi:
         return requests * spec.share_permille / MOST_PERMILLE
 
     def _shown(self, shadow: Shadow) -> ShadowModel:
-        return ShadowModel.of(shadow, self._comparisons.standing(shadow.uid))
+        standing = self._comparisons.standing(shadow.uid)
+        return ShadowModel.of(shadow, self._shadows.condition(shadow), standing)

@@ -10,6 +10,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictInt, mod
 
 from penstock.control.admin.fields import Dollars, Text, one_of
 from penstock.control.state.shadow.comparing import Standing
+from penstock.control.state.shadow.condition import Condition, ShadowState
 from penstock.control.state.shadow.shadows import Shadow
 from penstock.control.state.shadow.spec import (
     CHECKS,
@@ -106,15 +107,15 @@ class ShadowModel(ShadowSpecModel):
     """A shadow: what it says, and how it stands."""
 
     uid: str = Field(description="tells it from deleted namesakes")
-    state: str = one_of("running", "paused", "ended")
-    ended: str = Field(description="why it ended by itself; empty: it has not")
+    state: str = one_of(*ShadowState)
+    message: str = Field(description="why it waits, or has ended by itself; empty: it does neither")
     verdict: str = one_of("better", "equal", "worse", "undecided")
     pairs: int = Field(description="that count: one a session")
     self_pairs: int = Field(description="of these, with the primary asked again")
     created_at: datetime
 
     @classmethod
-    def of(cls, shadow: Shadow, standing: Standing | None) -> ShadowModel:
+    def of(cls, shadow: Shadow, condition: Condition, standing: Standing | None) -> ShadowModel:
         """A shadow as the API shows it."""
         spec, until = shadow.spec, shadow.spec.until
         stands = standing or Standing(shadow.uid, "undecided", 0, 0)
@@ -123,11 +124,11 @@ class ShadowModel(ShadowSpecModel):
             "candidate": str(spec.candidate),
             "until": {"pairs": until.pairs or None, "at": until.at} if until != Until() else None,
             "margins": dict(spec.margins),
-            "state": _state(shadow),
-            "ended": shadow.ended,
             "created_at": shadow.created_at,
         }
-        return cls.model_validate({**asdict(spec), **own, **stands._asdict()})
+        return cls.model_validate(
+            {**asdict(spec), **own, **condition._asdict(), **stands._asdict()}
+        )
 
 
 class ShadowReportModel(ShadowModel):
@@ -139,7 +140,3 @@ class ShadowReportModel(ShadowModel):
     )
     markdown: str = Field(description="the same for people")
     html: str = Field(description="a page, with distributions and the verdicts' way there")
-
-
-def _state(shadow: Shadow) -> str:
-    return "ended" if shadow.ended else "paused" if shadow.paused else "running"

@@ -8,10 +8,15 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.control.admin.shadow.models import ShadowModel, ShadowSpecModel
+from penstock.control.admin.shadow.models import (
+    ShadowModel,
+    ShadowReportModel,
+    ShadowSpecModel,
+)
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, confirm, say_json, say_list
 from penstock.control.cli.options import AsJson, Yes
+from penstock.control.cli.tables import notes, show
 from penstock.control.serving.settings_text import checked, pairs
 
 shadow = typer.Typer(
@@ -91,6 +96,8 @@ def list_shadows(head: Head, as_json: AsJson = False) -> None:
     """
     found = head.ask(lambda admin: admin.shadows())
     say_list("Shadows", COLUMNS, found, _row, as_json=as_json)
+    if not as_json:
+        show(*notes((it.name, it.message) for it in found))
 
 
 @shadow.command("show")
@@ -131,7 +138,7 @@ def report(
     elif markdown or html:
         typer.echo(found.html if html else found.markdown)
     else:
-        _say_report(found.report)
+        _say_report(found)
 
 
 @shadow.command()
@@ -201,8 +208,11 @@ def _say(found: ShadowModel, what: str, *, as_json: bool) -> None:
         typer.echo(f"shadow {found.name} {what}: {found.candidate} beside {found.primary}")
 
 
-def _say_report(report: dict[str, Any]) -> None:
+def _say_report(found: ShadowReportModel) -> None:
+    report = found.report
     typer.echo(f"{report['verdict']}: {report['candidate']} beside {report['primary']}")
+    if found.message:
+        typer.echo(f"  {found.state}: {found.message}")
     for reason in report["reasons"]:
         typer.echo(f"  {reason}")
     typer.echo(f"{report['pairs']:,} pairs, {report['sessions']:,} count")

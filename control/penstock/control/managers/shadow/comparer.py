@@ -37,6 +37,8 @@ POLICY: Final = RestartPolicy(
 ASK_EVERY: Final = timedelta(seconds=1)
 LOOK_EVERY: Final = timedelta(milliseconds=50)  # for what a process that starts announces
 START_LIMIT: Final = timedelta(seconds=60)
+SAYS: Final = "comparer: error: "
+"""Before its last words, where it cannot start."""
 
 
 class ComparerClient(Protocol):
@@ -84,6 +86,7 @@ class ComparerManager:
         self._process: Process | None = None
         self._standings: Mapping[str, Standing] = {}
         self._failures = 0  # in a row
+        self._silence = ""  # why the last one was killed; empty: it was not
         self._began = 0.0
 
     async def run(self) -> None:
@@ -129,9 +132,9 @@ class ComparerManager:
     async def ended(self, exit_code: int | None, refusal: LaunchFailed | None) -> timedelta | None:
         """Has gateways drop pairs until the next one is there."""
         self._process = None
-        await self._note(lambda compared: replace(compared, address=""))
-        said = " ".join(log_files.tail(self._command.log_path, 1))
-        why = str(refusal or said)
+        why = self._why(exit_code, refusal)
+        trouble = f"has ended, and is started again: {why}"
+        await self._note(lambda compared: replace(compared, address="", trouble=trouble))
         log.error("the comparer ended", extra={"exit_code": exit_code, "why": why})
         ran = timedelta(seconds=self._clock.monotonic() - self._began)
         decision = after_end(POLICY, self._failures, Ending(exit_code, ran))
@@ -141,6 +144,12 @@ class ComparerManager:
             return POLICY.longest_delay
         self._failures = decision.failures
         return decision.after
+
+    def _why(self, exit_code: int | None, refusal: LaunchFailed | None) -> str:
+        silence, self._silence = self._silence, ""
+        said = "".join(log_files.tail(self._command.log_path, 1))
+        own = said.removeprefix(SAYS) if said.startswith(SAYS) else ""
+        return str(refusal or silence or own or f"exit code {exit_code}")
 
     async def pause(self, duration: timedelta) -> bool:
         """Waits before the next start."""
@@ -159,7 +168,8 @@ class ComparerManager:
                     await changed.wait(ASK_EVERY)
                     await self._ask(self._client, f"{self._command.host}:{announced['gateways']}")
         except (Unavailable, TimeoutError) as error:
-            log.error("the comparer is silent: killed", extra={"why": str(error)})
+            self._silence = str(error) or f"it said nothing for {START_LIMIT.seconds} s"
+            log.error("the comparer is silent: killed", extra={"why": self._silence})
             process.kill()
         finally:
             client, self._client = self._client, None
@@ -183,7 +193,9 @@ class ComparerManager:
         known = frozenset(self._standings)
         enough = frozenset(s.uid for s in standings if has_enough_self(s.self_pairs))
         await self._note(
-            lambda compared: replace(compared, address=address, known=known, enough_self=enough)
+            lambda compared: replace(
+                compared, address=address, known=known, enough_self=enough, trouble=""
+            )
         )
 
     async def _note(self, change: Callable[[Compared], Compared]) -> None:

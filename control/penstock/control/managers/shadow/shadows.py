@@ -9,6 +9,7 @@ from dataclasses import replace
 from penstock.control.errors import Conflict, InvalidInput
 from penstock.control.managers.keeper import Keeper
 from penstock.control.state.cluster import ClusterView
+from penstock.control.state.shadow.condition import Condition, condition_of
 from penstock.control.state.shadow.naming import check_named
 from penstock.control.state.shadow.shadows import Shadow, Shadows
 from penstock.control.state.shadow.spec import ShadowSpec
@@ -29,6 +30,10 @@ class ShadowManager:
     def shadows(self) -> Shadows:
         """All that there are."""
         return self._keeper.cluster.view().shadows
+
+    def condition(self, shadow: Shadow) -> Condition:
+        """How this one is."""
+        return condition_of(self._keeper.cluster.view(), shadow)
 
     async def create(self, spec: ShadowSpec, who: str, *, dry_run: bool = False) -> Shadow:
         """Begins to repeat requests. Raises `InvalidInput`, `ShadowExists` and `Conflict`."""

@@ -17,6 +17,18 @@ from penstock.control.state.tenants import Shadowing
 
 def check_named(view: ClusterView, spec: ShadowSpec) -> None:
     """Raises InvalidInput for what nobody could repeat, or not without a limit to its cost."""
+    primary, candidate = check_ends(view, spec)
+    for name in spec.tenants:
+        with _field("tenants", name):
+            if view.tenancy.tenant(name).spec.shadow is Shadowing.NEVER:
+                raise InvalidInput("this tenant's requests are never repeated (shadow=never)")
+    _check_costs(spec, candidate, "")
+    if spec.self_permille != 0:
+        _check_costs(spec, primary, ", or self_permille 0 not to ask it again")
+
+
+def check_ends(view: ClusterView, spec: ShadowSpec) -> tuple[Deployment, Deployment]:
+    """Primary and candidate; raises InvalidInput where one lacks what is named, or is not there."""
     with _field("primary", spec.primary):
         primary = view.deployment(spec.primary.deployment)
         if spec.primary.alias:
@@ -25,13 +37,7 @@ def check_named(view: ClusterView, spec: ShadowSpec) -> None:
         candidate = view.deployment(spec.candidate.deployment)
         if spec.candidate.adapter:
             _check_adapter(view, candidate, spec.candidate.adapter)
-    for name in spec.tenants:
-        with _field("tenants", name):
-            if view.tenancy.tenant(name).spec.shadow is Shadowing.NEVER:
-                raise InvalidInput("this tenant's requests are never repeated (shadow=never)")
-    _check_costs(spec, candidate, "")
-    if spec.self_permille != 0:
-        _check_costs(spec, primary, ", or self_permille 0 not to ask it again")
+    return primary, candidate
 
 
 def _check_adapter(view: ClusterView, deployment: Deployment, adapter: str) -> None:
