@@ -45,7 +45,7 @@ def test_the_page_shows_every_check_and_runs_nothing(count: int) -> None:
     assert not {"src", "href", "onload", "onclick"} & found.names
     assert "&lt;script&gt;alert" in page
     for check in rules().checks:
-        assert f"<td>{check.name}" in page
+        assert f'<div class="name">{check.name}<' in page
 
 
 def test_a_check_that_was_made_has_two_plots_and_one_that_was_not_has_none() -> None:

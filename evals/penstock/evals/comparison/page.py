@@ -10,7 +10,8 @@ from penstock.evals.comparison.page_shell import whole_page
 from penstock.evals.comparison.report import Finding, Report, headline, summary, told, written
 from penstock.evals.comparison.svg import box, line, linear, path, svg, text
 
-_WIDTH, _HEIGHT = 260, 64
+_WIDTH, _HEIGHT = 240, 84
+_FLOOR = 64  # of the plots; what stands below are words
 _KINDS = {
     Verdict.EQUAL: "pass",
     Verdict.BETTER: "pass",
@@ -27,12 +28,12 @@ def as_page(report: Report) -> str:
         f"<ul>{reasons}</ul></header>",
         *(f'<p class="note">{escape(each)}</p>' for each in summary(report)),
         "<h2>Gates</h2>",
-        '<p class="note">Left: how often each difference came, right of the middle where the '
-        "candidate is worse; the strokes are no difference and the margin. Right: how far the bets "
-        "on worse (red) and on equal (green) have come to the line above which they decide.</p>",
-        *_table([each for each in report.findings if each.check.gate]),
+        '<p class="note">First plot: how often each difference came, red where the candidate is '
+        "worse; the stroke is the margin. Second: how far the bets on worse (red) and on equal "
+        "(green) have come to the black line, above which they decide.</p>",
+        *_rows([each for each in report.findings if each.check.gate]),
         "<h2>Shown</h2>",
-        *_table([each for each in report.findings if not each.check.gate]),
+        *_rows([each for each in report.findings if not each.check.gate]),
     ]
     return whole_page(headline(report), "\n".join(body))
 
@@ -40,45 +41,48 @@ def as_page(report: Report) -> str:
 def distribution(finding: Finding) -> str:
     """How often each difference came; the tallest is cut where one dwarfs all others."""
     place = linear(-1, 1, 8, _WIDTH - 8)
+    middle = len(finding.histogram) // 2
     most = max(sorted(finding.histogram)[-2:][0] * 2, 1)
     width = (_WIDTH - 16) / max(len(finding.histogram), 1)
-    parts = []
+    parts = [line(8, _FLOOR, _WIDTH - 8, _FLOOR, "grid")]
     for number, count in enumerate(finding.histogram):
-        size = min(count / most, 1.0) * (_HEIGHT - 12)
-        kind = "tie" if number == len(finding.histogram) // 2 else "loss" if number > 10 else "win"
+        size = min(count / most, 1.0) * (_FLOOR - 12)
+        kind = "tie" if number == middle else "loss" if number > middle else "win"
         if count:
-            parts.append(box(8 + number * width, _HEIGHT - size, width - 1, max(size, 1.5), kind))
-    parts += [
-        line(place(each), 4, place(each), _HEIGHT, "axis") for each in (0, finding.check.margin)
-    ]
+            parts.append(box(8 + number * width, _FLOOR - size, width - 1, max(size, 2), kind))
+    parts.append(line(place(finding.check.margin), 4, place(finding.check.margin), _FLOOR, "axis"))
+    parts.append(text(8, _HEIGHT - 6, "better", "small", "start"))
+    parts.append(text(_WIDTH - 8, _HEIGHT - 6, "worse", "small", "end"))
     return svg(_HEIGHT, parts, f"differences of {finding.check.name}", _WIDTH)
 
 
 def course(finding: Finding) -> str:
     """How the bets went, session by session."""
     last = finding.path[-1][0] if finding.path else 1
-    across, up = linear(0, last, 8, _WIDTH - 8), linear(-0.5, 1.5, _HEIGHT, 4)
+    across, up = linear(0, last, 8, _WIDTH - 8), linear(-0.5, 1.5, _FLOOR, 4)
     parts = [line(8, up(1), _WIDTH - 8, up(1), "limit"), line(8, up(0), _WIDTH - 8, up(0), "grid")]
-    parts.append(text(_WIDTH - 8, _HEIGHT - 2, f"{last:,} sessions", "small", "end"))
     for number, kind in ((1, "loss"), (2, "win")):
         parts.append(path([(across(each[0]), up(each[number])) for each in finding.path], kind))
+    parts.append(text(_WIDTH - 8, _HEIGHT - 6, f"{last:,} sessions", "small", "end"))
     return svg(_HEIGHT, parts, f"the course of {finding.check.name}", _WIDTH)
 
 
-def _table(findings: Iterable[Finding]) -> Iterable[str]:
-    yield '<table class="thresholds"><tbody>'
+def _rows(findings: Iterable[Finding]) -> Iterable[str]:
+    yield '<div class="findings">'
     for each in findings:
         check, kind = each.check, _KINDS[each.verdict] if each.made else "tie"
+        verdict, _, more = told(each).partition(": ")
         seen = "-" if each.difference is None else written(each.difference, check.unit)
-        plots = (distribution(each), course(each)) if each.made else ("", "")
+        plots = f"{distribution(each)}{course(each)}" if each.made else ""
         yield (
-            f"<tr><td>{escape(check.name)}<div class=note>{escape(check.words)}, margin "
-            f"{written(check.margin, check.unit)}</div></td>"
-            f'<td class="figure">{seen}<div class=note>{each.pairs:,} pairs</div></td>'
-            f'<td class="plot">{plots[0]}</td><td class="plot">{plots[1]}</td>'
-            f'<td><span class="mark {kind}">{escape(told(each))}</span></td></tr>'
+            f'<section><div class="name">{escape(check.name)}<div class="note">'
+            f"{escape(check.words)}, margin {written(check.margin, check.unit)}</div></div>"
+            f'<div class="figure">{seen}<div class="note">{each.pairs:,} pairs</div></div>'
+            f'<div class="plots">{plots}</div>'
+            f'<div><span class="mark {kind}">{escape(verdict)}</span>'
+            f'<div class="note">{escape(more)}</div></div></section>'
         )
-    yield "</tbody></table>"
+    yield "</div>"
 
 
 __all__ = ["as_page", "course", "distribution"]

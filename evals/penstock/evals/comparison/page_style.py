@@ -82,6 +82,16 @@ svg circle.baseline.faint { fill: var(--baseline); stroke: none; }
 .met { color: var(--good); } .missed, .error { color: var(--bad); } .part { color: var(--dim); }
 .cut { color: var(--dim); font-style: italic; }
 details { margin: 8px 0; } summary { cursor: pointer; padding: 4px 0; }
+.findings section { display: grid; gap: 4px 16px; align-items: center; padding: 8px 0;
+  grid-template-columns: minmax(0, 3fr) 90px 400px minmax(0, 3fr);
+  border-bottom: 1px solid var(--line); break-inside: avoid; }
+.findings .name { overflow-wrap: anywhere; }
+.plots { display: grid; grid-template-columns: 1fr 1fr; gap: 10px; }
+@media (max-width: 820px) {
+  .findings section { grid-template-columns: minmax(0, 1fr) auto; }
+  .findings .plots { grid-column: 1 / -1; order: 4; }
+  .findings .figure { text-align: right; }
+}
 @media (max-width: 640px) {
   .thresholds tr { display: grid; grid-template-columns: 1fr auto auto; align-items: center;
     border-bottom: 1px solid var(--line); padding: 8px 0; }

@@ -40,8 +40,8 @@ class Promise:
 
 
 def plan(rules: Rules, pairs_a_day: float) -> list[Promise]:
-    """Each gate at each noise. For a gate of what few requests ask for (JSON, tools), the pairs are
-    those that ask."""
+    """Each gate at each noise; where no traffic is known, an infinite one takes no days. For a gate
+    of what few requests ask for (JSON, tools), the pairs are those that ask."""
     return [
         _promise(each, noise, equal, worse, pairs_a_day, rules.log_limit(each))
         for each in rules.gates
@@ -93,11 +93,15 @@ def as_markdown(promises: Iterable[Promise]) -> str:
     for each in promises:
         cells = (
             *(each.check.name, f"{each.check.margin:g}", each.noise),
-            *(f"{each.equal:,}", f"{each.equal_days:.1f}"),
-            *(f"{each.worse:,}", f"{each.worse_days:.1f}"),
+            *(f"{each.equal:,}", _days(each.equal_days)),
+            *(f"{each.worse:,}", _days(each.worse_days)),
         )
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _days(days: float) -> str:
+    return f"{days:.1f}" if days else "-"  # without traffic there are none
 
 
 def _promise(
