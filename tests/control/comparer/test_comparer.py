@@ -63,4 +63,24 @@ async def test_it_says_what_margins_take_with_the_traffic_that_there_is(comparer
     first = json.loads(account.json)["plan"][0]
     assert first["name"] == "error"
     assert first["equal_days"] == first["equal"] / 500
-    assert "What it takes, at 500 pairs a day" in account.markdown
+    assert first["margin"] == 0.01
+    assert "What it takes, at 500 sessions a day" in account.markdown
+
+
+async def test_without_traffic_it_says_how_many_pairs_margins_take_and_no_days(
+    comparer: Comparer,
+) -> None:
+    await comparer.keep([ORDER], keep_others=False)
+    account = await comparer.account(RULE, 0)
+    first = json.loads(account.json)["plan"][0]
+    assert (first["equal"] > 100, first["equal_days"], first["worse_days"]) == (True, None, None)
+    assert "What it takes:" in account.markdown
+
+
+async def test_days_are_reckoned_by_sessions_once_it_is_known_how_many_pairs_each_has(
+    comparer: Comparer,
+) -> None:
+    await comparer.keep([ORDER], keep_others=False)
+    await comparer.count(batch(1, [pair(number, session=number // 2) for number in range(200)]))
+    account = await comparer.account(RULE, 500)
+    assert "at 250 sessions a day" in account.markdown

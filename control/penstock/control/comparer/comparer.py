@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from penstock.control.comparer.ledger import Ledger
 from penstock.control.state.shadow.comparing import Account, Order, Standing
 from penstock.evals.comparison.page import as_page
 from penstock.evals.comparison.plan import Promise, plan
 from penstock.evals.comparison.plan import as_markdown as table
-from penstock.evals.comparison.report import as_dict, as_markdown
+from penstock.evals.comparison.report import Report, as_dict, as_markdown
 from penstock.v1 import shadow_pb2
 
 _T = TypeVar("_T")
+ENOUGH: Final = 50
+"""Sessions from which on their share of the pairs tells something."""
 
 
 class Comparer:
@@ -54,11 +57,13 @@ class Comparer:
 
     def _account(self, uid: str, pairs_a_day: float) -> Account:
         found, outcomes = self._ledger.report(uid), self._ledger.outcomes(uid)
-        promised = plan(self._ledger.tally(uid).rules, pairs_a_day) if pairs_a_day > 0 else []
-        told = {**as_dict(found), "outcomes": outcomes, "plan": list(map(_promise, promised))}
+        a_day = pairs_a_day * _counting(found) or math.inf
+        promised = plan(self._ledger.tally(uid).rules, a_day)
+        plans = [_promise(each, with_days=not math.isinf(a_day)) for each in promised]
+        told = {**as_dict(found), "outcomes": outcomes, "plan": plans}
         lines = [f"- sampled requests, {name}: {count:,}" for name, count in outcomes.items()]
-        if promised:
-            lines += ["", f"What it takes, at {pairs_a_day:,.0f} pairs a day:", "", table(promised)]
+        known = "" if math.isinf(a_day) else f", at {a_day:,.0f} sessions a day"
+        lines += ["", f"What it takes{known}:", "", table(promised)]
         markdown = "\n".join([as_markdown(found), *lines, ""])
         return Account(json.dumps(told), markdown, as_page(found))
 
@@ -67,6 +72,19 @@ class Comparer:
             return await asyncio.to_thread(work)
 
 
-def _promise(promise: Promise) -> dict[str, object]:
-    same = ("noise", "equal", "worse", "equal_days", "worse_days")
-    return {"name": promise.check.name, **{name: getattr(promise, name) for name in same}}
+def _counting(found: Report) -> float:
+    """The share of pairs that are the first of their session; until there are some, all."""
+    return found.counted / found.pairs if found.counted >= ENOUGH else 1.0
+
+
+def _promise(promise: Promise, *, with_days: bool) -> dict[str, object]:
+    days = (promise.equal_days, promise.worse_days) if with_days else (None, None)
+    return {
+        "name": promise.check.name,
+        "margin": promise.check.margin,
+        "noise": promise.noise,
+        "equal": promise.equal,
+        "worse": promise.worse,
+        "equal_days": days[0],
+        "worse_days": days[1],
+    }

@@ -183,13 +183,15 @@ async def test_a_report_waits_for_the_comparer(admin: Admin) -> None:
 async def test_a_report_reckons_with_the_busier_of_two_days(admin: Admin) -> None:
     await create(admin)
     today = admin.clock.now().date()
-    for days, instance, requests in ((0, "i", 100), (1, "j", 4000), (2, "k", 9000)):
+    busy = ((0, "i", 100), (1, "j", 4000), (2, "k", 9000))
+    for days, instance, requests in busy:
         reading = Reading(
             today - timedelta(days=days), instance, UsageKey("", "", "chat", ""), Counts(requests)
         )
         await admin.store.record([reading])
-    await admin.client.get(f"{SMALLER}/report")
-    assert admin.comparisons.pairs_a_day == 800
+    admin.comparisons.told = Account("{}", "", "")
+    told = (await admin.client.get(f"{SMALLER}/report")).json()
+    assert told["pairs_a_day"] == admin.comparisons.pairs_a_day == 800
 
 
 async def test_a_viewer_looks_and_changes_nothing(admin: Admin) -> None:

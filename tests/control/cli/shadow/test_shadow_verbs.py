@@ -19,7 +19,15 @@ REPORT = {
     "reasons": ["error (no whole answer): +100.0% over 160 pairs, margin +1.0%: worse."],
     "pairs": 1600,
     "sessions": 160,
-    "plan": [{"name": "error", "noise": "2 %", "equal": 815, "equal_days": 1.63}],
+    "plan": [
+        {"name": name, "margin": margin, "noise": noise, "equal": equal, "worse": equal // 2}
+        | {"equal_days": equal / 500, "worse_days": equal / 1000}
+        for name, margin, noise, equal in (
+            ("error", 0.01, "0.5% differ", 550),
+            ("error", 0.01, "30.0% differ", 10_000_000),
+            ("json", 0.02, "0.5% differ", 400),
+        )
+    ],
     "outcomes": {"preempted": 12, "paired": 1600},
 }
 
@@ -60,6 +68,18 @@ def test_an_aa_run_is_one_line(head: AskedHead) -> None:
     assert (told["candidate"], told["share_permille"]) == ("chat", 500)
 
 
+def test_what_margins_can_show_is_said_with_the_shadow(head: AskedHead) -> None:
+    head.admin.comparisons.told = Account(json.dumps(REPORT), "", "")
+    lines = head.run("shadow", "create", "smaller", "chat", "small").stdout.splitlines()
+    assert lines[1].startswith("its primary had no traffic today or yesterday")
+    assert lines[2:4] == [
+        "  error (margin 0.01): equal after 550 to never (1.1 to 20,000 days);"
+        " worse by twice that after 275 to 5,000,000 (0.6 to 10,000 days)",
+        "  json (margin 0.02): equal after 400 (0.8 days);"
+        " worse by twice that after 200 (0.4 days)",
+    ]
+
+
 def test_a_dry_run_changes_nothing(head: AskedHead) -> None:
     assert "would be made" in head.run("shadow", "create", "s", "chat", "--dry-run").stdout
     assert json.loads(head.run("shadow", "list", "--json").stdout) == []
@@ -74,11 +94,8 @@ def test_a_report_is_words_markdown_or_json(head: AskedHead) -> None:
     lines = head.run("shadow", "report", "smaller").stdout.splitlines()
     assert lines[0] == "worse: small beside chat"
     assert lines[1:3] == ["  waiting: the comparer starts", f"  {REPORT['reasons'][0]}"]  # type: ignore[index]
-    assert lines[3:5] == [
-        "1,600 pairs, 160 count",
-        "  error (2 %): equal after about 815 pairs (1.6 days)",
-    ]
-    assert lines[5:] == ["  paired: 1,600", "  preempted: 12"]
+    assert lines[3] == "1,600 pairs, 160 count"
+    assert lines[4:] == ["  paired: 1,600", "  preempted: 12"]
     assert head.run("shadow", "report", "smaller", "--markdown").stdout == "## Worse\n"
     assert head.run("shadow", "report", "smaller", "--html").stdout == "<h1>\n"
     assert json.loads(head.run("shadow", "report", "smaller", "--json").stdout) == REPORT

@@ -14,7 +14,6 @@ from penstock.control.admin.shadow.models import ShadowModel, ShadowReportModel,
 from penstock.control.managers.shadow.shadows import ShadowManager
 from penstock.control.state.shadow.comparing import Account, Standing
 from penstock.control.state.shadow.shadows import Shadow
-from penstock.control.state.shadow.spec import MOST_PERMILLE
 from penstock.control.store.usage import UsageStore
 from penstock.control.supervision.clock import Clock
 
@@ -74,9 +73,11 @@ class ShadowsApi:
         """Whether the candidate is worse, check by check, with a known error rate however often one
         looks; and how many pairs, and days of traffic, the margins take."""
         shadow = self._shadows.shadows.shadow(name)
-        account = await self._comparisons.account(shadow.uid, await self._pairs_a_day(shadow))
+        pairs_a_day = await self._pairs_a_day(shadow)
+        account = await self._comparisons.account(shadow.uid, pairs_a_day)
         return ShadowReportModel(
             **self._shown(shadow).model_dump(),
+            pairs_a_day=pairs_a_day,
             report=json.loads(account.json),
             markdown=account.markdown,
             html=account.html,
@@ -96,11 +97,9 @@ class ShadowsApi:
 
     async def _pairs_a_day(self, shadow: Shadow) -> float:
         """At most, by what the primary had today and yesterday."""
-        today, spec = self._clock.now().astimezone(UTC).date(), shadow.spec
-        primary = spec.primary.deployment
-        rows = await self._store.spent(today - timedelta(days=1), today, primary)
-        requests = max((row.spend.requests for row in rows), default=0)
-        return requests * spec.share_permille / MOST_PERMILLE
+        today = self._clock.now().astimezone(UTC).date()
+        rows = await self._store.usage(today - timedelta(days=1), today)
+        return self._shadows.pairs_a_day(shadow.spec, rows)
 
     def _shown(self, shadow: Shadow) -> ShadowModel:
         standing = self._comparisons.standing(shadow.uid)

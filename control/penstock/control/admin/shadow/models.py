@@ -134,6 +134,9 @@ class ShadowModel(ShadowSpecModel):
 class ShadowReportModel(ShadowModel):
     """A shadow with each check."""
 
+    pairs_a_day: float = Field(
+        description="that its primary's traffic gives at most, by the busier of today and yesterday"
+    )
     report: dict[str, Any] = Field(
         description="verdict, reasons, pairs, each check with its counts, and what became of the "
         "requests that were sampled"

@@ -16,7 +16,9 @@ from penstock.control.admin.shadow.models import (
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, confirm, say_json, say_list
 from penstock.control.cli.options import AsJson, Yes
+from penstock.control.cli.shadow.promises import beforehand
 from penstock.control.cli.tables import notes, show
+from penstock.control.errors import PenstockError
 from penstock.control.serving.settings_text import checked, pairs
 
 shadow = typer.Typer(
@@ -84,7 +86,7 @@ def create(
     made = head.ask(lambda admin: admin.create_shadow(asked, dry_run=dry_run))
     _say(made, "would be made" if dry_run else "is made", as_json=as_json)
     if not (dry_run or as_json):
-        typer.echo(f"how many pairs its margins take: penstock shadow report {name}")
+        _say_beforehand(head, name)
 
 
 @shadow.command("list")
@@ -208,6 +210,18 @@ def _say(found: ShadowModel, what: str, *, as_json: bool) -> None:
         typer.echo(f"shadow {found.name} {what}: {found.candidate} beside {found.primary}")
 
 
+def _say_beforehand(head: Head, name: str) -> None:
+    """What its margins can show. It is made: where the comparer is not there yet, that is no
+    failure."""
+    try:
+        found = head.ask(lambda admin: admin.shadow_report(name))
+    except PenstockError as error:
+        typer.echo(f"what its margins can show: penstock shadow report {name} ({error})")
+        return
+    for line in beforehand(found):
+        typer.echo(line)
+
+
 def _say_report(found: ShadowReportModel) -> None:
     report = found.report
     typer.echo(f"{report['verdict']}: {report['candidate']} beside {report['primary']}")
@@ -216,9 +230,6 @@ def _say_report(found: ShadowReportModel) -> None:
     for reason in report["reasons"]:
         typer.echo(f"  {reason}")
     typer.echo(f"{report['pairs']:,} pairs, {report['sessions']:,} count")
-    for gate in report["plan"]:
-        takes = f"equal after about {gate['equal']:,} pairs ({gate['equal_days']:.1f} days)"
-        typer.echo(f"  {gate['name']} ({gate['noise']}): {takes}")
     for outcome, count in sorted(report["outcomes"].items()):
         typer.echo(f"  {outcome}: {count:,}")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -37,6 +38,7 @@ POLICY: Final = RestartPolicy(
 ASK_EVERY: Final = timedelta(seconds=1)
 LOOK_EVERY: Final = timedelta(milliseconds=50)  # for what a process that starts announces
 START_LIMIT: Final = timedelta(seconds=60)
+PATIENCE: Final = timedelta(seconds=10)  # of who asks for an account while it starts
 SAYS: Final = "comparer: error: "
 """Before its last words, where it cannot start."""
 
@@ -105,10 +107,19 @@ class ComparerManager:
         return self._standings.get(uid)
 
     async def account(self, uid: str, pairs_a_day: float) -> Account:
-        """All that is known of a shadow. Raises `UnknownShadow` and `Unavailable`."""
+        """All that is known of a shadow, once the comparer has started that begins with the first
+        one. Raises `UnknownShadow` and `Unavailable`."""
+        with suppress(TimeoutError), watching(self._keeper.cluster, _compared) as changed:
+            async with asyncio.timeout(PATIENCE.total_seconds()):
+                while not (self._knows(uid) or self._view.shadows.compared.trouble):
+                    await changed.wait()
         if self._client is None:
-            raise Unavailable("the comparer starts: ask again in some seconds")
+            what = self._view.shadows.compared.trouble or "starts"
+            raise Unavailable(f"the comparer {what}: ask again in some seconds")
         return await self._client.account(uid, pairs_a_day)
+
+    def _knows(self, uid: str) -> bool:
+        return self._client is not None and uid in self._view.shadows.compared.known
 
     # ---- the life that `supervise` lives through
 
@@ -160,19 +171,20 @@ class ComparerManager:
 
     async def _talk(self, process: Process) -> None:
         """Tells it the shadows and hears how they stand, until it is silent for too long."""
+        client: ComparerClient | None = None
         try:
             announced = await self._announced(process)
-            self._client = self._command.dial(announced["head"])
+            client = self._command.dial(announced["head"])
             with watching(self._keeper.cluster, _shadows) as changed:
                 while True:
                     await changed.wait(ASK_EVERY)
-                    await self._ask(self._client, f"{self._command.host}:{announced['gateways']}")
+                    await self._ask(client, f"{self._command.host}:{announced['gateways']}")
         except (Unavailable, TimeoutError) as error:
             self._silence = str(error) or f"it said nothing for {START_LIMIT.seconds} s"
             log.error("the comparer is silent: killed", extra={"why": self._silence})
             process.kill()
         finally:
-            client, self._client = self._client, None
+            self._client = None
             if client is not None:
                 await client.close()
 
@@ -189,6 +201,7 @@ class ComparerManager:
         orders = [Order.of(shadow) for shadow in view.shadows.named.values()]
         unread = any(each.startswith(f"{SHADOW} ") for each in view.unreadable)
         standings = await client.keep(orders, keep_others=unread)
+        self._client = client  # before, it would not know what it is asked about
         self._standings = {each.uid: each for each in standings}
         known = frozenset(self._standings)
         enough = frozenset(s.uid for s in standings if has_enough_self(s.self_pairs))
@@ -210,6 +223,10 @@ class ComparerManager:
     @property
     def _view(self) -> ClusterView:
         return self._keeper.cluster.view()
+
+
+def _compared(view: ClusterView) -> tuple[object, ...]:
+    return (view.shadows.compared,)
 
 
 def _shadows(view: ClusterView) -> tuple[object, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from penstock.control.errors import Conflict, InvalidInput
@@ -13,6 +13,8 @@ from penstock.control.state.shadow.condition import Condition, condition_of
 from penstock.control.state.shadow.naming import check_named
 from penstock.control.state.shadow.shadows import Shadow, Shadows
 from penstock.control.state.shadow.spec import ShadowSpec
+from penstock.control.state.shadow.traffic import pairs_a_day
+from penstock.control.state.usage import UsageRow
 from penstock.control.store.store import Author
 from penstock.control.supervision.clock import Clock
 
@@ -34,6 +36,10 @@ class ShadowManager:
     def condition(self, shadow: Shadow) -> Condition:
         """How this one is."""
         return condition_of(self._keeper.cluster.view(), shadow)
+
+    def pairs_a_day(self, spec: ShadowSpec, rows: Iterable[UsageRow]) -> float:
+        """That these days' traffic gives at most."""
+        return pairs_a_day(self._keeper.cluster.view(), spec, rows)
 
     async def create(self, spec: ShadowSpec, who: str, *, dry_run: bool = False) -> Shadow:
         """Begins to repeat requests. Raises `InvalidInput`, `ShadowExists` and `Conflict`."""
