@@ -11,7 +11,7 @@ from penstock.control.cli.app import app
 from penstock.control.state.shadow.comparing import Account
 from tests.control.cli.conftest import AskedHead
 
-VERBS = ("create", "list", "show", "report", "pause", "resume", "delete")
+VERBS = ("create", "list", "show", "report", "export", "pause", "resume", "delete")
 REPORT = {
     "verdict": "worse",
     "primary": "chat",
@@ -29,6 +29,7 @@ REPORT = {
         )
     ],
     "outcomes": {"preempted": 12, "paired": 1600},
+    "checks": [{"name": "error", "verdict": "worse", "pairs": 160}],
 }
 
 
@@ -99,6 +100,20 @@ def test_a_report_is_words_markdown_or_json(head: AskedHead) -> None:
     assert head.run("shadow", "report", "smaller", "--markdown").stdout == "## Worse\n"
     assert head.run("shadow", "report", "smaller", "--html").stdout == "<h1>\n"
     assert json.loads(head.run("shadow", "report", "smaller", "--json").stdout) == REPORT
+
+
+def test_what_was_counted_is_exported_as_json_lines(head: AskedHead) -> None:
+    head.run("shadow", "create", "smaller", "chat", "small")
+    head.admin.comparisons.told = Account(json.dumps(REPORT), "", "")
+    lines = head.run("shadow", "export", "smaller").stdout.splitlines()
+    first, *others = map(json.loads, lines)
+    assert (first["kind"], first["name"], first["verdict"]) == ("shadow", "smaller", "worse")
+    assert (first["share_permille"], first["sessions"]) == (100, 160)
+    assert others == [
+        {"kind": "check", "shadow": "smaller", "name": "error", "verdict": "worse", "pairs": 160},
+        {"kind": "outcome", "shadow": "smaller", "outcome": "paired", "count": 1600},
+        {"kind": "outcome", "shadow": "smaller", "outcome": "preempted", "count": 12},
+    ]
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,12 @@ def beforehand(found: ShadowReportModel) -> Iterator[str]:
     """One line for each gate, from the least noise that is usual to the most."""
     if found.pairs_a_day:
         traffic = f"at most {found.pairs_a_day:,.0f} sessions a day"
-        yield f"by the traffic of today and yesterday, {traffic}; typical sessions, by noise:"
+        yield f"by the traffic of today and yesterday, {traffic}; sessions that each gate takes:"
     else:
-        yield "its primary had no traffic today or yesterday; typical sessions, by noise:"
+        yield "its primary had no traffic today or yesterday; sessions that each gate takes:"
     for name, rows in groupby(found.report["plan"], lambda row: row["name"]):
         yield _line(name, list(rows))
-    yield "a gate that few requests ask for (JSON, tools) takes so many of those"
+    yield "from little that differs by chance to much; of JSON and tools, those that ask for them"
 
 
 def _line(name: str, rows: Sequence[dict[str, Any]]) -> str:

@@ -16,6 +16,7 @@ from penstock.control.admin.shadow.models import (
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, confirm, say_json, say_list
 from penstock.control.cli.options import AsJson, Yes
+from penstock.control.cli.shadow.exporting import as_lines
 from penstock.control.cli.shadow.promises import beforehand
 from penstock.control.cli.tables import notes, show
 from penstock.control.errors import PenstockError
@@ -23,7 +24,7 @@ from penstock.control.serving.settings_text import checked, pairs
 
 shadow = typer.Typer(
     no_args_is_help=True,
-    help="Whether another model is worse: create, list, show, report, pause, resume, delete.",
+    help="Is another model worse? create, list, show, report, export, pause, resume, delete.",
 )
 
 COLUMNS = ("name", "primary", "candidate", "share", "state", "pairs", "verdict")
@@ -141,6 +142,18 @@ def report(
         typer.echo(found.html if html else found.markdown)
     else:
         _say_report(found)
+
+
+@shadow.command()
+@asks_head("shadow export")
+def export(head: Head, name: Name) -> None:
+    """Print what was counted as JSON Lines: the shadow with its verdict, each check, what became of
+    the requests. No prompt and no answer is in it.
+
+    Example: penstock shadow export smaller > smaller.jsonl
+    """
+    for line in as_lines(head.ask(lambda admin: admin.shadow_report(name))):
+        typer.echo(line)
 
 
 @shadow.command()

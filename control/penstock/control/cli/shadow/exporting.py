@@ -1,0 +1,27 @@
+"""What a shadow counted, as JSON Lines: for a table elsewhere, or for keeping beside a decision."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+from penstock.control.admin.shadow.models import ShadowReportModel
+
+APART: Final = ("checks", "outcomes", "plan")
+"""Lists of a report that have lines of their own, or say nothing that was counted."""
+
+
+def as_lines(found: ShadowReportModel) -> Iterator[str]:
+    """First what the shadow is and its verdict, then each check, then what became of requests."""
+    settings = found.model_dump(mode="json", exclude={"report", "markdown", "html"})
+    counted = {name: value for name, value in found.report.items() if name not in APART}
+    yield _line("shadow", {**settings, **counted})
+    for each in found.report["checks"]:
+        yield _line("check", {"shadow": found.name, **each})
+    for outcome, count in sorted(found.report["outcomes"].items()):
+        yield _line("outcome", {"shadow": found.name, "outcome": outcome, "count": count})
+
+
+def _line(kind: str, said: dict[str, Any]) -> str:
+    return json.dumps({"kind": kind, **said})
