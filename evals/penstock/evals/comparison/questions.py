@@ -53,7 +53,7 @@ def read(
         if not line.strip():
             continue
         try:
-            told = _object(line, (*FIELDS, *fields))
+            told = object_of(line, (*FIELDS, *fields))
             question = _question(told, number)
             found.append(line_of(question, told))
             _count_once(question, number, seen)
@@ -73,10 +73,11 @@ def _count_once(question: Question, number: int, seen: dict[str, int]) -> None:
         seen[key] = number
 
 
-def _object(line: bytes, fields: Collection[str]) -> dict[str, Any]:
+def object_of(line: bytes, fields: Collection[str]) -> dict[str, Any]:
+    """A line's object, of these fields, which can be written again. Raises `WrongLine`."""
     try:
         told = json.loads(line)
-        json.dumps(told, ensure_ascii=False).encode()
+        json.dumps(told, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeError as error:
         raise WrongLine("is no UTF-8, or holds half a surrogate pair") from error
     except (ValueError, RecursionError) as error:
@@ -131,4 +132,4 @@ def _request(told: object) -> Mapping[str, Any]:
     return told
 
 
-__all__ = ["FIELDS", "BadDataset", "Question", "WrongLine", "read"]
+__all__ = ["FIELDS", "BadDataset", "Question", "WrongLine", "object_of", "read"]

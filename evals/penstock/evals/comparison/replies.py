@@ -54,6 +54,19 @@ class _Growing:
         )
 
 
+class Lines:
+    """Bytes as they come, line by line. Lines end at \\n alone: JSON may hold Unicode's other ends
+    of lines."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def of(self, data: bytes) -> list[str]:
+        """The lines that these bytes end."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        return [line.decode(errors="replace") for line in lines]
+
+
 class StreamedReply:
     """A streamed reply while it is read: `feed` takes bytes as they come, with the seconds since
     the request was sent; `answer` is what they came to."""
@@ -64,7 +77,7 @@ class StreamedReply:
         self._usage: Mapping[str, Any] = {}
         self._error = ""
         self._done = False
-        self._rest = b""
+        self._lines = Lines()
         self._first: float | None = None
         self._last: float | None = None
 
@@ -74,10 +87,9 @@ class StreamedReply:
         return frozenset(mark for name, mark in MARKS.items() if name in self._headers)
 
     def feed(self, data: bytes, at: float) -> None:
-        """The next bytes. Lines end at \\n alone: JSON may hold Unicode's other ends of lines."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            self._line(line.decode(errors="replace"), at)
+        """The next bytes."""
+        for line in self._lines.of(data):
+            self._line(line, at)
 
     def _line(self, line: str, at: float) -> None:
         if line.startswith(": x-penstock-"):  # what a head that went out early could not say
@@ -138,4 +150,4 @@ def _count(told: Mapping[str, Any], name: str) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-__all__ = ["HOPELESS", "VERSION_HEADER", "StreamedReply", "error_of"]
+__all__ = ["HOPELESS", "VERSION_HEADER", "Lines", "StreamedReply", "error_of"]

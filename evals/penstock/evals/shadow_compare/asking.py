@@ -7,8 +7,7 @@ and the primary's own answer comes last: so both find like caches, whether they 
 from __future__ import annotations
 
 import random
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -19,11 +18,15 @@ from penstock.evals.client import CHAT_PATH
 from penstock.evals.closed_loop import run_clients
 from penstock.evals.comparison.pair import Answer, Asked, Mark, Pair
 from penstock.evals.comparison.questions import Question, WrongLine, read
+from penstock.evals.comparison.recording import Recorded
 from penstock.evals.comparison.replies import HOPELESS, StreamedReply, error_of
+from penstock.evals.endpoint import Endpoint, Posted, post, served_models
 from penstock.evals.errors import EvalError
 
 _OTHERS_FIELDS = ("reference", "checks")
 """What adapter-regression goes by in the same datasets, and this does not."""
+
+_RUNS_OWN = ("model", "messages", "stream", "stream_options")
 
 
 class Arm(Enum):
@@ -36,27 +39,11 @@ class Arm(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a dataset."""
+    """One line of a dataset, or one request of a recording."""
 
     question: Question
     session: str  # lines of one session count once
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Who is asked, for which model, with which key."""
-
-    url: str
-    model: str
-    key: str = field(default="", repr=False)
-
-    def headers(self) -> dict[str, str]:
-        """With the key, if there is one."""
-        return {"authorization": f"Bearer {self.key}"} if self.key else {}
-
-    def __str__(self) -> str:
-        """As reports name it."""
-        return f"{self.model} at {self.url}"
+    recorded: bool = False  # asked as it was, without the run's settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +64,11 @@ class Asking:
         """Who answers for that arm."""
         return self.candidate if arm is Arm.CANDIDATE else self.primary
 
-    def body(self, question: Question, arm: Arm) -> dict[str, Any]:
+    def body(self, line: Line, arm: Arm) -> dict[str, Any]:
         """The chat request."""
         own = {"temperature": self.temperature, "max_tokens": self.max_tokens, "seed": self.seed}
-        streamed = {"stream": True, "stream_options": {"include_usage": True}}
-        return {**question.body(self.endpoint(arm).model, **own), **streamed}
+        told = line.question.body(self.endpoint(arm).model, **({} if line.recorded else own))
+        return {**told, "stream": True, "stream_options": {"include_usage": True}}
 
 
 def lines(data: bytes) -> list[Line]:
@@ -96,6 +83,19 @@ def lines(data: bytes) -> list[Line]:
     return read(data, ("session", *_OTHERS_FIELDS), line)
 
 
+def recorded_lines(requests: Iterable[Recorded]) -> list[Line]:
+    """The chats of a recording, in its order."""
+    return [
+        Line(Question(each.id, tuple(each.body["messages"]), _request(each)), each.session, True)
+        for each in requests
+        if each.path == CHAT_PATH and isinstance(each.body.get("messages"), list)
+    ]
+
+
+def _request(recorded: Recorded) -> dict[str, Any]:
+    return {name: value for name, value in recorded.body.items() if name not in _RUNS_OWN}
+
+
 def ask(dataset: Sequence[Line], asking: Asking) -> list[Pair]:
     """The pairs, in the dataset's order. What fails is an answer with an error. Raises `EvalError`
     where nothing can be answered."""
@@ -104,8 +104,7 @@ def ask(dataset: Sequence[Line], asking: Asking) -> list[Pair]:
 
     async def client(http: httpx.AsyncClient, number: int) -> None:
         for index, order in work:
-            question = dataset[index].question
-            got = {arm: await _ask(http, question, arm, asking) for arm in order}
+            got = {arm: await _ask(http, dataset[index], arm, asking) for arm in order}
             found[index] = _pair(dataset[index], got, asking)
             asking.progress(len(found), len(dataset))
 
@@ -113,7 +112,7 @@ def ask(dataset: Sequence[Line], asking: Asking) -> list[Pair]:
     # an adapter's loading, which is no latency of its answers.
     async def first(http: httpx.AsyncClient, number: int) -> None:
         for arm in (Arm.PRIMARY, Arm.CANDIDATE):
-            answer, _ = await _ask(http, dataset[0].question, arm, asking)
+            answer, _ = await _ask(http, dataset[0], arm, asking)
             if answer.error.startswith("no answer"):
                 raise EvalError(f"{asking.endpoint(arm).url}: {answer.error}: is it there?")
 
@@ -125,12 +124,7 @@ def ask(dataset: Sequence[Line], asking: Asking) -> list[Pair]:
 def only_model(url: str, key: str) -> str:
     """The model that an endpoint serves, adapters aside. Raises `EvalError` where there is not
     one."""
-    try:
-        headers = {"authorization": f"Bearer {key}"} if key else {}
-        reply = httpx.get(f"{url}/v1/models", headers=headers, timeout=30, trust_env=False)
-        names = [str(each["id"]) for each in reply.json()["data"]]
-    except (httpx.HTTPError, ValueError, LookupError, TypeError) as error:
-        raise EvalError(f"{url}/v1/models does not tell its models: {error!r}") from error
+    names = served_models(url, key)
     deployments = [each for each in names if ":" not in each]
     if len(deployments) != 1:
         told = ", ".join(names) or "no model"
@@ -151,33 +145,22 @@ def _orders(count: int, asking: Asking) -> Iterator[tuple[int, list[Arm]]]:
 Got = tuple[Answer, frozenset[Mark]]
 
 
-async def _ask(http: httpx.AsyncClient, question: Question, arm: Arm, asking: Asking) -> Got:
+async def _ask(http: httpx.AsyncClient, line: Line, arm: Arm, asking: Asking) -> Got:
     endpoint = asking.endpoint(arm)
-    began = time.perf_counter()
-    try:
-        async with http.stream(
-            "POST",
-            endpoint.url + CHAT_PATH,
-            json=asking.body(question, arm),
-            headers=endpoint.headers(),
-            timeout=asking.timeout_s,
-        ) as reply:
-            return await _read(reply, endpoint, began)
-    except httpx.HTTPError as error:
-        return Answer(error=f"no answer: {error!r}"[:300]), frozenset()
+    body = asking.body(line, arm)
+    done = await post(http, endpoint, CHAT_PATH, body, StreamedReply, timeout_s=asking.timeout_s)
+    if done.error or done.reply is None:
+        return _without_answer(done, endpoint)
+    return done.reply.answer(done.seconds), done.reply.marks
 
 
-async def _read(reply: httpx.Response, endpoint: Endpoint, began: float) -> Got:
-    if reply.status_code != 200:
-        told = f"{reply.status_code} {error_of((await reply.aread()).decode(errors='replace'))}"
-        if reply.status_code in HOPELESS:
-            raise EvalError(f"{endpoint}: {told}")
-        refused = frozenset([Mark.REFUSED]) if reply.status_code == 429 else frozenset()
-        return Answer(error=told), refused
-    streamed = StreamedReply(reply.headers)
-    async for data in reply.aiter_bytes():
-        streamed.feed(data, time.perf_counter() - began)
-    return streamed.answer(time.perf_counter() - began), streamed.marks
+def _without_answer(done: Posted[StreamedReply], endpoint: Endpoint) -> Got:
+    if done.error:
+        return Answer(error=done.error), frozenset()
+    told = f"{done.status} {error_of(done.body.decode(errors='replace'))}"
+    if done.status in HOPELESS:
+        raise EvalError(f"{endpoint}: {told}")
+    return Answer(error=told), frozenset([Mark.REFUSED] if done.status == 429 else [])
 
 
 def _pair(line: Line, got: Mapping[Arm, Got], asking: Asking) -> Pair:
@@ -187,10 +170,10 @@ def _pair(line: Line, got: Mapping[Arm, Got], asking: Asking) -> Pair:
         primary=got[Arm.PRIMARY][0],
         candidate=got[Arm.CANDIDATE][0],
         again=again and again[0],
-        asked=Asked.of(asking.body(line.question, Arm.PRIMARY)),
+        asked=Asked.of(asking.body(line, Arm.PRIMARY)),
         session=line.session,
         marks=frozenset().union(*(marks for _, marks in got.values())),
     )
 
 
-__all__ = ["Arm", "Asking", "Endpoint", "Line", "ask", "lines", "only_model"]
+__all__ = ["Arm", "Asking", "Line", "ask", "lines", "only_model", "recorded_lines"]

@@ -17,8 +17,17 @@ from penstock.evals.comparison.page import as_page
 from penstock.evals.comparison.report import Report, as_dict, as_markdown, report
 from penstock.evals.comparison.rules import Rules, rules
 from penstock.evals.comparison.tally import Tally
+from penstock.evals.endpoint import Endpoint, at_url
 from penstock.evals.errors import EvalError
-from penstock.evals.shadow_compare.asking import Asking, Endpoint, Line, ask, lines, only_model
+from penstock.evals.recording import Recording
+from penstock.evals.shadow_compare.asking import (
+    Asking,
+    Line,
+    ask,
+    lines,
+    only_model,
+    recorded_lines,
+)
 
 EXIT_CODES: Final = {
     Verdict.EQUAL: 0,
@@ -40,7 +49,10 @@ Alpha = Annotated[float, typer.Option(help="Chance of ever calling an equal cand
 def shadow_compare(
     primary: Annotated[str, typer.Option(help="Address of what serves today.")],
     candidate: Annotated[str, typer.Option(help="Address of what is to be compared with it.")],
-    dataset: Annotated[Path, typer.Option(help="Questions: JSON Lines.")],
+    dataset: Annotated[Path | None, typer.Option(help="Questions: JSON Lines.")] = None,
+    recording: Annotated[
+        Path | None, typer.Option(help="Instead of it: the chats of a recording, as they were.")
+    ] = None,
     primary_model: Annotated[str, typer.Option(help="Default: the only one there.")] = "",
     candidate_model: Annotated[str, typer.Option(help="Default: the only one there.")] = "",
     self_permille: Annotated[
@@ -68,7 +80,7 @@ def shadow_compare(
     """Whether one endpoint answers worse than another: equal, better, worse, or undecided."""
     try:
         held = _rules(margin, gate, guardrail, alpha)
-        questions = lines(_read(dataset))
+        questions = _questions(dataset, recording)
         asking = Asking(
             _endpoint(primary, primary_model, api_key),
             _endpoint(candidate, candidate_model, candidate_api_key or api_key),
@@ -146,8 +158,23 @@ def _named(told: list[str] | None, option: str, read: Callable[[str], Value]) ->
     return found
 
 
+def _questions(dataset: Path | None, path: Path | None) -> list[Line]:
+    if (dataset is None) == (path is None):
+        raise EvalError("name either a --dataset or a --recording")
+    if dataset is not None:
+        return lines(_read(dataset))
+    assert path is not None
+    with Recording(path) as recording:
+        found = recorded_lines(recording.requests())
+    if not found:
+        raise EvalError(f"{path}: the recording holds no chat")
+    if others := len(recording) - len(found):
+        typer.echo(f"{others} requests of the recording are no chats: left out", err=True)
+    return found
+
+
 def _endpoint(url: str, model: str, key: str) -> Endpoint:
-    url = url.rstrip("/").removesuffix("/v1")
+    url = at_url(url)
     return Endpoint(url, model or only_model(url, key), key)
 
 

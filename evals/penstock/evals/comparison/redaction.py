@@ -1,0 +1,173 @@
+"""Takes personal data and secrets out of requests before they are kept: rules that ship, and the
+operator's. Pure but for the clock that bounds how long the operator's patterns may look.
+
+What is found becomes its rule's name in brackets. Texts are looked at one by one, keys and whole
+numbers of a body too. Token ids are left as they are: who must not keep prompts records no such.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, Final
+
+import regex
+
+from penstock.evals.comparison.bad_check import BadCheck
+from penstock.evals.comparison.secrets import SHIPPED, Span
+
+LONGEST_PATTERN: Final = 500
+MOST_PATTERNS: Final = 64
+MOST_REPEATS: Final = 10_000
+"""The counts of a pattern, multiplied: a pattern is written out that often when it is compiled."""
+WITHHELD: Final = "withheld: its patterns took too long"
+
+_COUNTS: Final = re.compile(r"\{(\d*),?(\d*)\}")
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,59}")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What is taken out."""
+
+    shipped: tuple[str, ...] = tuple(SHIPPED)  # by name
+    own: Mapping[str, Any] = field(default_factory=dict)  # the operator's, compiled
+    seconds: float = 1.0  # that the operator's patterns may look at one body
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every rule's name, as a recording's header has them."""
+        return (*self.own, *self.shipped)
+
+
+@dataclass(frozen=True, slots=True)
+class Redacted:
+    """A body without what was found, and how often each rule found something."""
+
+    body: Any
+    found: Mapping[str, int]
+
+
+def rules(
+    own: Mapping[str, str] | None = None,
+    without: Collection[str] = (),
+    seconds: float = 1.0,
+) -> Rules:
+    """Rules of the operator's words: patterns by name, and shipped rules to do without. Raises
+    `BadCheck`."""
+    for name in without:
+        if name not in SHIPPED:
+            raise BadCheck(f"there is no rule {name!r}: there are {', '.join(SHIPPED)}")
+    if len(own or ()) > MOST_PATTERNS:
+        raise BadCheck(f"there are more than {MOST_PATTERNS} patterns")
+    compiled = {name: _compiled(name, told) for name, told in (own or {}).items()}
+    return Rules(tuple(name for name in SHIPPED if name not in without), compiled, seconds)
+
+
+def redact(body: Any, held: Rules, now: Callable[[], float] = time.perf_counter) -> Redacted:
+    """A JSON value without what the rules find; the value itself stays as it is. A request's
+    `model` is kept. Where the operator's patterns run out of time, what is left of its texts is
+    withheld."""
+    work = _Work(held, now() + held.seconds, now)
+    kept = {"model": body["model"]} if isinstance(body, dict) and "model" in body else {}
+    changed = work.value(body)
+    return Redacted({**changed, **kept} if kept else changed, dict(work.found))
+
+
+def _compiled(name: str, told: object) -> Any:
+    if not _NAME.fullmatch(name) or name in SHIPPED:
+        raise BadCheck(f"{name!r} is no name for a pattern, or a shipped rule's")
+    if not isinstance(told, str) or not 0 < len(told) <= LONGEST_PATTERN:
+        raise BadCheck(f"{name}: must be a regular expression of 1 to {LONGEST_PATTERN} characters")
+    counts = [max(int(count or 0) for count in found) or 1 for found in _COUNTS.findall(told)]
+    if prod(counts) > MOST_REPEATS:
+        raise BadCheck(f"{name}: its counts come to more than {MOST_REPEATS:,}, multiplied")
+    try:
+        pattern = regex.compile(told)
+        if pattern.search("", timeout=1.0):
+            raise BadCheck(f"{name}: {told!r} finds the empty text: it would be found everywhere")
+    except (regex.error, ValueError, OverflowError, RecursionError, TimeoutError) as error:
+        if isinstance(error, BadCheck):
+            raise
+        raise BadCheck(f"{name}: {told!r} is no regular expression: {error}") from error
+    return pattern
+
+
+@dataclass(slots=True)
+class _Work:
+    held: Rules
+    until: float
+    now: Callable[[], float]
+    found: Counter[str] = field(default_factory=Counter)
+    late: bool = False
+
+    def value(self, value: Any) -> Any:
+        """Without recursion: bodies nest as deep as they like."""
+        top = [value]
+        left: list[tuple[Any, Any]] = [(top, 0)]
+        while left:
+            holder, key = left.pop()
+            holder[key] = changed = self._changed(holder[key])
+            if isinstance(changed, dict):
+                left.extend((changed, each) for each in changed)
+            elif isinstance(changed, list):
+                left.extend((changed, each) for each in range(len(changed)))
+        return top[0]
+
+    def _changed(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, list):
+            return list(value)
+        if isinstance(value, dict):
+            return self._renamed(value)
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**6:
+            return value if self._text(str(value)) == str(value) else f"[{self._last(value)}]"
+        return value
+
+    def _renamed(self, value: Mapping[str, Any]) -> dict[str, Any]:
+        renamed: dict[str, Any] = {}
+        for key, each in value.items():
+            name = self._text(key)
+            while name in renamed:  # two that look alike now
+                name = f"{name} {len(renamed)}"
+            renamed[name] = each
+        return renamed
+
+    def _text(self, text: str) -> str:
+        for name, pattern in self.held.own.items():
+            text = self._without(text, name, self._own(pattern, text))
+        for name in self.held.shipped:
+            text = self._without(text, name, SHIPPED[name](text))
+        return f"[{WITHHELD}]" if self.late and text else text
+
+    def _own(self, pattern: Any, text: str) -> list[Span]:
+        left = self.until - self.now()
+        if self.late or left <= 0:
+            self.late = True
+            return []
+        try:
+            return [found.span() for found in pattern.finditer(text, timeout=left)]
+        except (TimeoutError, MemoryError):
+            self.late = True
+            return []
+
+    def _without(self, text: str, name: str, spans: Iterable[Span]) -> str:
+        parts, end = [], 0
+        for start, stop in spans:
+            if start < end or stop == start:
+                continue
+            self.found[name] += 1
+            parts += [text[end:start], f"[{name}]"]
+            end = stop
+        return "".join([*parts, text[end:]]) if parts else text
+
+    def _last(self, value: int) -> str:
+        return self._text(str(value)).strip("-[]")
+
+
+__all__ = ["Redacted", "Rules", "redact", "rules"]
