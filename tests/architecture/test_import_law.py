@@ -41,7 +41,7 @@ PURE = {
     "penstock.control.state": ("penstock.control.errors", "penstock.adapters"),
     "penstock.evals.comparison": (
         *("penstock.evals.errors", "jsonschema", "referencing"),
-        *("numpy", "py3langid", "rapidfuzz"),
+        *("numpy", "py3langid", "rapidfuzz", "regex"),
     ),
 }
 

@@ -27,7 +27,8 @@ class Recording:
         except EvalError as error:
             self._stream.close()
             raise BadRecording(f"{path}: {error}") from error
-        del self._places[limit:]
+        if limit is not None:
+            del self._places[limit:]
 
     def __enter__(self) -> Self:
         """Itself."""

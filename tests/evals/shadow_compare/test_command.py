@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 
 from penstock.evals.main import app
 from tests.evals.fake_gateway import FakeGateway, Said, Speaker, fake_gateway, saying
+from tests.evals.recordings import chat, written
 
 GATES = ("error", "finish_length", "empty")
 COARSE = [f"--{name}" for each in GATES for name in (f"gate={each}", f"margin={each}=0.2")]
@@ -182,3 +183,38 @@ def test_a_simulation_prints_its_table() -> None:
     done = CliRunner().invoke(app, ["shadow-simulation", "--shadows", "2", "--pairs", "5"])
     assert done.exit_code == 0, done.output
     assert done.output.startswith("| pairs that differ |")
+
+
+def test_a_recording_is_asked_in_its_order_as_it_was_and_its_sessions_count_once(
+    fakes: tuple[FakeGateway, FakeGateway], tmp_path: Path
+) -> None:
+    body = {"model": "old", "messages": [{"role": "user", "content": "x"}], "top_p": 0.5, "n": 1}
+    requests = [chat(n, at=float(-n), session=f"s-{n // 4}") for n in range(40)]
+    other = chat(90, path="/v1/embeddings", body={"input": "x"})
+    file = written(tmp_path / "r.jsonl", *requests, chat(41, at=-90.0, body=body), other)
+    out = tmp_path / "r.json"
+    urls = ("--primary", fakes[0].url, "--candidate", fakes[1].url, "--self", "0")
+    more = ("--recording", str(file), "--json", str(out), "--concurrency", "1")
+    done = CliRunner().invoke(app, ["shadow-compare", *urls, *COARSE, *more])
+    assert done.exit_code == 4, done.output
+    told = json.loads(out.read_text())
+    assert (told["pairs"], told["sessions"]) == (41, 11)
+    assert "1 requests of the recording are no chats" in done.output
+    streamed = {"stream": True, "stream_options": {"include_usage": True}}
+    assert fakes[1].asked[1] == {**body, "model": "maxi", **streamed}
+    said = [each["messages"][0]["content"] for each in fakes[1].asked[2:]]
+    assert said == [f"Hi {n}" for n in reversed(range(40))]
+
+
+@pytest.mark.parametrize("both", [True, False])
+def test_either_a_dataset_or_a_recording_is_named(
+    fakes: tuple[FakeGateway, FakeGateway], tmp_path: Path, both: bool
+) -> None:
+    file = str(written(tmp_path / "r.jsonl", chat(1, path="/classify")))
+    named = ["--dataset", file, "--recording", file] if both else []
+    command = ["shadow-compare", "--primary", fakes[0].url, "--candidate", fakes[1].url]
+    assert "name either a --dataset or a --recording" in (
+        CliRunner().invoke(app, [*command, *named]).output
+    )
+    no_chat = CliRunner().invoke(app, [*command, "--recording", file])
+    assert "the recording holds no chat" in no_chat.output

@@ -15,6 +15,7 @@ from penstock.control.cli.fleet import drain, nodes, replace
 from penstock.control.cli.keys import keys
 from penstock.control.cli.processes import head, node
 from penstock.control.cli.quarantine import quarantine
+from penstock.control.cli.replaying import replay
 from penstock.control.cli.serve import HELP as SERVE_HELP
 from penstock.control.cli.serve import serve
 from penstock.control.cli.shadow.verbs import shadow
@@ -56,6 +57,7 @@ app.command(rich_help_panel="Looking")(status)
 app.command(rich_help_panel="Looking")(usage)
 app.command(rich_help_panel="Looking")(spend)
 app.command("test", rich_help_panel="Looking")(try_out)
+app.command(rich_help_panel="Looking")(replay)
 app.command(rich_help_panel="Changing")(deploy)
 # "-1" is a number that is too small, and no option.
 app.command(rich_help_panel="Changing", context_settings={"ignore_unknown_options": True})(scale)

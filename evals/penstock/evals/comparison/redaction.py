@@ -1,5 +1,5 @@
 """Takes personal data and secrets out of requests before they are kept: rules that ship, and the
-operator's. Pure but for the clock that bounds how long the operator's patterns may look.
+operator's. Pure: the clock that bounds how long the operator's patterns may look is the caller's.
 
 What is found becomes its rule's name in brackets. Texts are looked at one by one, keys and whole
 numbers of a body too. Token ids are left as they are: who must not keep prompts records no such.
@@ -8,7 +8,6 @@ numbers of a body too. Token ids are left as they are: who must not keep prompts
 from __future__ import annotations
 
 import re
-import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -68,7 +67,7 @@ def rules(
     return Rules(tuple(name for name in SHIPPED if name not in without), compiled, seconds)
 
 
-def redact(body: Any, held: Rules, now: Callable[[], float] = time.perf_counter) -> Redacted:
+def redact(body: Any, held: Rules, now: Callable[[], float]) -> Redacted:
     """A JSON value without what the rules find; the value itself stays as it is. A request's
     `model` is kept. Where the operator's patterns run out of time, what is left of its texts is
     withheld."""
@@ -126,7 +125,8 @@ class _Work:
         if isinstance(value, dict):
             return self._renamed(value)
         if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**6:
-            return value if self._text(str(value)) == str(value) else f"[{self._last(value)}]"
+            text = self._text(str(value))
+            return value if text == str(value) else text
         return value
 
     def _renamed(self, value: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,9 +165,6 @@ class _Work:
             parts += [text[end:start], f"[{name}]"]
             end = stop
         return "".join([*parts, text[end:]]) if parts else text
-
-    def _last(self, value: int) -> str:
-        return self._text(str(value)).strip("-[]")
 
 
 __all__ = ["Redacted", "Rules", "redact", "rules"]
