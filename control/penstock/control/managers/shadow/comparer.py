@@ -38,7 +38,7 @@ POLICY: Final = RestartPolicy(
 ASK_EVERY: Final = timedelta(seconds=1)
 LOOK_EVERY: Final = timedelta(milliseconds=50)  # for what a process that starts announces
 START_LIMIT: Final = timedelta(seconds=60)
-PATIENCE: Final = timedelta(seconds=10)  # of who asks for an account while it starts
+PATIENCE: Final = timedelta(seconds=5)  # of who asks for an account while it starts
 SAYS: Final = "comparer: error: "
 """Before its last words, where it cannot start."""
 
