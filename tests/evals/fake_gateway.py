@@ -53,12 +53,17 @@ def saying(adapter: str | None, speech: Callable[[str], str]) -> Speaker:
 def fake_gateway(speakers: Mapping[str, Speaker]) -> Iterator[FakeGateway]:
     """Serves on a free port."""
     fake = FakeGateway(speakers=speakers)
-    server = _Server(fake)
-    fake.url = f"http://127.0.0.1:{server.server_port}"
+    with served(_Server(fake)) as fake.url:
+        yield fake
+
+
+@contextmanager
+def served(server: ThreadingHTTPServer) -> Iterator[str]:
+    """Lets a server run; gives its address."""
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
-        yield fake
+        yield f"http://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         thread.join()
@@ -177,5 +182,6 @@ __all__ = [
     "Said",
     "fake_gateway",
     "saying",
+    "served",
     "streamed",
 ]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.evals.comparison.recording import Header, Recorded, header_line, request_line
+from tests.evals.fake_gateway import served
 
 BEGAN = datetime(2026, 1, 31, 12, tzinfo=UTC)
 CHAT = "/v1/chat/completions"
@@ -49,16 +50,8 @@ class Endpoint:
 def endpoint(replies: dict[str, tuple[int, str, bytes]], wait_for: int = 0) -> Iterator[Endpoint]:
     """Serves on a free port."""
     found = Endpoint(replies, wait_for)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(found))
-    found.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with served(ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(found))) as found.url:
         yield found
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def _handler_of(found: Endpoint) -> type[BaseHTTPRequestHandler]:
