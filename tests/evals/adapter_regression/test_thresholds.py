@@ -6,13 +6,8 @@ from typing import Any
 
 import pytest
 
-from penstock.evals.adapter_regression.thresholds import (
-    DEFAULTS,
-    BadThresholds,
-    from_toml,
-    from_word,
-    thresholds,
-)
+from penstock.evals.adapter_regression.thresholds import DEFAULTS, thresholds
+from penstock.evals.comparison.declared import BadThresholds, from_toml, from_word
 
 
 def test_what_is_declared_holds_and_the_rest_has_defaults() -> None:

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.evals.adapter_regression.comparison import Comparison, compare
-from penstock.evals.adapter_regression.thresholds import LIMITS, Bound, thresholds
-from penstock.evals.adapter_regression.verdict import Result, judge
+from penstock.evals.adapter_regression.thresholds import LIMITS, thresholds
+from penstock.evals.adapter_regression.verdict import judge
+from penstock.evals.comparison.gate import Bound, Result
 from tests.evals.adapter_regression.examples import bad, good, greetings, none, paired, run_of
 
 SLOW = settings(deadline=None, max_examples=25)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 
@@ -20,17 +18,12 @@ from penstock.evals.adapter_regression.evidence import Registered, Registry
 from penstock.evals.adapter_regression.markdown import as_markdown
 from penstock.evals.adapter_regression.page import as_page
 from penstock.evals.adapter_regression.scores import scored
-from penstock.evals.adapter_regression.thresholds import (
-    Thresholds,
-    from_toml,
-    from_word,
-    thresholds,
-)
-from penstock.evals.adapter_regression.verdict import Result, judge
+from penstock.evals.adapter_regression.thresholds import Thresholds, thresholds
+from penstock.evals.adapter_regression.verdict import judge
+from penstock.evals.comparison.gate import EXIT_CODES
 from penstock.evals.errors import EvalError
-
-EXIT_CODES: Final = {Result.PASS: 0, Result.FAIL: 3, Result.INCONCLUSIVE: 4}
-"""1 is a run that could not be made, 2 a command line that is wrong."""
+from penstock.evals.files import declared as declared_by
+from penstock.evals.files import read, write_reports
 
 
 def adapter_regression(
@@ -63,8 +56,8 @@ def adapter_regression(
     """Whether an adapter version answers worse than another: pass, fail, or not enough to tell."""
     try:
         versions = _versions(deployment, candidate, baseline)
-        declared = thresholds(_declared(threshold or []))
-        prompts = datasets.parse(_read(dataset), declared.refusals)
+        declared = thresholds(declared_by(threshold or []))
+        prompts = datasets.parse(read(dataset), declared.refusals)
         declared.check(prompts.kinds, references=any(p.references for p in prompts.prompts))
         target = _target(versions[0], admin, token_file) if store else None
         asking = Asking(
@@ -72,7 +65,7 @@ def adapter_regression(
         )
         run = measure(versions, prompts, dataset.name, declared, asking)
         report = as_dict(run)
-        write(run, report, out)
+        write_reports(out, report, as_markdown(run), as_page(run))
         if target is not None:
             _store(versions[0], target, report)
     except EvalError as error:
@@ -107,17 +100,6 @@ def measure(
     return Run(at, *versions, dataset, name, asking, declared, comparison, verdict)
 
 
-def write(run: Run, report: dict[str, Any], out: Path) -> None:
-    """Writes the three reports. Raises `EvalError`."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "report.json").write_text(json.dumps(report, indent=1) + "\n")
-        (out / "report.md").write_text(as_markdown(run), encoding="utf-8")
-        (out / "report.html").write_text(as_page(run), encoding="utf-8")
-    except OSError as error:
-        raise EvalError(f"the reports cannot be written to {out}: {error}") from error
-
-
 def _versions(deployment: str, candidate: str, baseline: str) -> tuple[Version, Version]:
     of, to = Version.parse(deployment, candidate), Version.parse(deployment, baseline)
     if of.ref is None:
@@ -127,20 +109,10 @@ def _versions(deployment: str, candidate: str, baseline: str) -> tuple[Version, 
     return of, to
 
 
-def _declared(told: Sequence[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for each in told:
-        if "=" in each and not Path(each).exists():
-            found |= from_word(each)
-        else:
-            found |= from_toml(_read(Path(each)).decode(errors="replace"))
-    return found
-
-
 def _target(version: Version, admin: str, token_file: Path | None) -> tuple[Registry, Registered]:
     if token_file is None or version.ref is None:
         raise EvalError("--store needs --token-file: a token that may change adapters")
-    registry = Registry(admin, _read(token_file).decode(errors="replace").strip())
+    registry = Registry(admin, read(token_file).decode(errors="replace").strip())
     return registry, registry.registered(version.ref)
 
 
@@ -151,16 +123,9 @@ def _store(version: Version, target: tuple[Registry, Registered], report: dict[s
         typer.echo(f"Stored with {version.ref} at {registry.url}.", err=True)
 
 
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise EvalError(f"{path} cannot be read: {error.strerror}") from error
-
-
 def _tell(done: int, of: int) -> None:
     if done == of or done % max(1, of // 10) == 0:
         typer.echo(f"{done} of {of} prompts asked", err=True)
 
 
-__all__ = ["EXIT_CODES", "adapter_regression", "measure", "write"]
+__all__ = ["adapter_regression", "measure"]

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from penstock.evals.adapter_regression.dataset import Prompt
-from penstock.evals.adapter_regression.intervals import (
+from penstock.evals.adapter_regression.scores import Scored
+from penstock.evals.comparison.intervals import (
     Interval,
     chance_of,
     mean_ratio,
     mean_within,
     share,
 )
-from penstock.evals.adapter_regression.scores import Scored
 
 
 class Outcome(StrEnum):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -10,10 +9,10 @@ from typing import Any, Final
 from penstock.evals.adapter_regression.asking import Asking, Version
 from penstock.evals.adapter_regression.comparison import Comparison, Pair, Side
 from penstock.evals.adapter_regression.dataset import Dataset
-from penstock.evals.adapter_regression.intervals import Interval
 from penstock.evals.adapter_regression.scores import Scored
 from penstock.evals.adapter_regression.thresholds import Thresholds
-from penstock.evals.adapter_regression.verdict import Finding, Verdict
+from penstock.evals.comparison.gate import Verdict
+from penstock.evals.comparison.intervals import as_dict as interval
 
 FORMAT: Final = "penstock-adapter-regression/1"
 
@@ -47,11 +46,7 @@ def as_dict(run: Run) -> dict[str, Any]:
             "prompts": len(run.dataset.prompts),
         },
         "settings": _settings(run),
-        "verdict": {
-            "result": str(run.verdict.result),
-            "reasons": list(run.verdict.reasons),
-            "thresholds": [_finding(each) for each in run.verdict.findings],
-        },
+        "verdict": run.verdict.as_dict(),
         "comparison": _comparison(run.comparison),
         "prompts": [_pair(each) for each in run.comparison.pairs],
     }
@@ -65,11 +60,11 @@ def _version(version: Version) -> dict[str, Any]:
 def _side(side: Side) -> dict[str, Any]:
     return {
         "asked": side.asked,
-        "errors": _interval(side.errors),
-        "score": _interval(side.score),
-        "checks": {kind: _interval(found) for kind, found in side.checks.items()},
-        "similarity": _interval(side.similarity),
-        "refusals": _interval(side.refusals),
+        "errors": interval(side.errors),
+        "score": interval(side.score),
+        "checks": {kind: interval(found) for kind, found in side.checks.items()},
+        "similarity": interval(side.similarity),
+        "refusals": interval(side.refusals),
         "cut_off": side.cut_off,
         "latency_p50_ms": _rounded(side.latency_p50_ms),
         "latency_p95_ms": _rounded(side.latency_p95_ms),
@@ -91,18 +86,6 @@ def _settings(run: Run) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "key": finding.key,
-        "limit": finding.limit,
-        "bound": str(finding.bound),
-        "declared": finding.declared,
-        "found": _interval(finding.found),
-        "result": str(finding.result),
-        "reason": finding.reason,
-    }
-
-
 def _comparison(found: Comparison) -> dict[str, Any]:
     return {
         "compared": found.compared,
@@ -110,11 +93,11 @@ def _comparison(found: Comparison) -> dict[str, Any]:
         "losses": found.losses,
         "ties": found.ties,
         "not_compared": len(found.pairs) - found.compared,
-        "loss_rate": _interval(found.loss_share),
-        "win_rate": _interval(found.win_share),
+        "loss_rate": interval(found.loss_share),
+        "win_rate": interval(found.win_share),
         "sign_test_p": _rounded(found.chance),
-        "score_diff": _interval(found.difference),
-        "latency_ratio": _interval(found.latency_ratio),
+        "score_diff": interval(found.difference),
+        "latency_ratio": interval(found.latency_ratio),
     }
 
 
@@ -140,12 +123,6 @@ def _scored(scored: Scored) -> dict[str, Any]:
         "similarity": _rounded(scored.similarity),
         "refused": scored.refused,
     }
-
-
-def _interval(interval: Interval | None) -> Mapping[str, Any] | None:
-    if interval is None:
-        return None
-    return {key: _rounded(value) for key, value in asdict(interval).items()}
 
 
 def _rounded(value: float | None) -> float | None:

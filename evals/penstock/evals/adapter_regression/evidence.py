@@ -11,7 +11,7 @@ from urllib.parse import quote
 import httpx
 
 from penstock.adapters.adapter import AdapterRef
-from penstock.evals.adapter_regression.verdict import Result
+from penstock.evals.comparison.gate import Result
 from penstock.evals.errors import EvalError
 
 KIND: Final = "adapter-regression"

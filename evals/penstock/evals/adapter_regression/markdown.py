@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from penstock.evals.adapter_regression import sentences
 from penstock.evals.adapter_regression.comparison import Pair
 from penstock.evals.adapter_regression.document import Run
-from penstock.evals.adapter_regression.figures import as_written, between, counted
-from penstock.evals.adapter_regression.verdict import Finding
+from penstock.evals.comparison.figures import counted
+from penstock.evals.comparison.gate_report import markdown_table
 from penstock.evals.comparison.text import cell, fenced
 
 MOST_LOSSES = 5
@@ -24,9 +24,7 @@ def as_markdown(run: Run) -> str:
         f"{counted(len(run.dataset.prompts), 'prompt')} of {cell(run.dataset_name)} (SHA-256 "
         f"{run.dataset.sha256[:12]}), {run.at:%Y-%m-%d %H:%M} UTC, seed {run.asking.seed}.",
         "",
-        "| held to | limit | measured | for all such prompts | |",
-        "|---|---:|---:|---|---|",
-        *(_threshold(each) for each in run.verdict.findings),
+        *markdown_table(run.verdict.findings),
         "",
         *(f"- {each}." for each in _findings(run)),
     ]
@@ -42,15 +40,6 @@ def _findings(run: Run) -> tuple[str, ...]:
         sentences.lengths(run),
         sentences.spread(run),
     )
-
-
-def _threshold(finding: Finding) -> str:
-    limit = f"at {finding.bound} {as_written(finding.limit, finding.unit)}"
-    measured, lies = "-", "-"
-    if finding.found is not None:
-        measured = as_written(finding.found.value, finding.unit)
-        lies = between(finding.found, finding.unit) if finding.certain else "-"
-    return f"| {finding.words} | {limit} | {measured} | {lies} | {finding.result.upper()} |"
 
 
 def _losses(run: Run) -> Iterable[str]:

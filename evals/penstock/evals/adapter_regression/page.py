@@ -7,22 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from html import escape
-from typing import Final
 
-from penstock.evals.adapter_regression import plots, sentences
+from penstock.evals.adapter_regression import sentences
 from penstock.evals.adapter_regression.comparison import Outcome
 from penstock.evals.adapter_regression.document import Run
-from penstock.evals.adapter_regression.figures import as_written, counted
 from penstock.evals.adapter_regression.page_answers import losses, others
 from penstock.evals.adapter_regression.scores import Answer
-from penstock.evals.adapter_regression.verdict import Finding, Result
+from penstock.evals.comparison import plots
+from penstock.evals.comparison.figures import counted
+from penstock.evals.comparison.gate_report import figure, header, page_table
 from penstock.evals.comparison.page_shell import whole_page
-
-_MARKS: Final = {
-    Result.PASS: "pass",
-    Result.FAIL: "fail",
-    Result.INCONCLUSIVE: "not enough to tell",
-}
 
 
 def as_page(run: Run) -> str:
@@ -34,11 +28,7 @@ def as_page(run: Run) -> str:
 
 
 def _head(run: Run) -> Iterable[str]:
-    result = run.verdict.result
-    yield f'<header class="{result}"><h1>{escape(sentences.headline(run))}</h1>'
-    if result is not Result.PASS:
-        yield f"<ul>{''.join(f'<li>{escape(each)}</li>' for each in run.verdict.reasons)}</ul>"
-    yield "</header>"
+    yield from header(run.verdict.result, sentences.headline(run), run.verdict.reasons)
     yield (
         f'<p class="facts">Asked: <b class="candidate">{escape(run.candidate.model)}</b> (the '
         f'candidate) and <b class="baseline">{escape(run.baseline.model)}</b> (the baseline), '
@@ -49,27 +39,7 @@ def _head(run: Run) -> Iterable[str]:
 
 def _thresholds(run: Run) -> Iterable[str]:
     yield "<h2>What it was held to</h2>"
-    yield (
-        '<p class="note">The dot is what was measured, the thick line where the figure lies for '
-        f"all prompts of this kind ({run.thresholds.confidence:.0%} sure). A threshold is met "
-        "when dot and line are in the green; a line that crosses the limit asks for more "
-        "prompts.</p>"
-    )
-    yield '<table class="thresholds"><tbody>'
-    yield from (_threshold(each) for each in run.verdict.findings)
-    yield "</tbody></table>"
-
-
-def _threshold(finding: Finding) -> str:
-    plot = plots.threshold(finding.found, finding.limit, finding.bound, finding.unit)
-    measured = "-" if finding.found is None else as_written(finding.found.value, finding.unit)
-    origin = "" if finding.declared else " (default)"
-    words = finding.words[0].upper() + finding.words[1:]
-    return (
-        f'<tr><td>{escape(words)}<br><span class="note">{escape(finding.key)}{origin}</span></td>'
-        f'<td class="figure">{measured}</td><td class="plot">{plot}</td>'
-        f'<td><span class="mark {finding.result}">{_MARKS[finding.result]}</span></td></tr>'
-    )
+    yield from page_table(run.verdict.findings, run.thresholds.confidence)
 
 
 def _figures(run: Run) -> Iterable[str]:
@@ -77,9 +47,9 @@ def _figures(run: Run) -> Iterable[str]:
     counts = {"win": found.wins, "tie": found.ties, "loss": found.losses}
     if left := len(found.pairs) - found.compared:
         counts["uncompared"] = left
-    yield _figure(sentences.outcomes(run), plots.outcomes(counts), _legend(counts, run))
+    yield figure(sentences.outcomes(run), plots.outcomes(counts), _legend(counts, run))
     compared = [p.difference for p in found.pairs if p.outcome is not Outcome.NOT_COMPARED]
-    yield _figure(
+    yield figure(
         sentences.scores(run),
         plots.differences(compared),
         f"A bar a prompt, sorted: up, {escape(names[0])} scored higher; down, lower. "
@@ -87,22 +57,17 @@ def _figures(run: Run) -> Iterable[str]:
     )
     of, to = found.candidate.checks, found.baseline.checks
     rows = {sentences.LABELS[kind]: (of[kind], to[kind]) for kind in of if kind in to}
-    yield _figure(sentences.checks(run), plots.dumbbells(rows, names), _both(run))
-    yield _figure(
+    yield figure(sentences.checks(run), plots.dumbbells(rows, names), _both(run))
+    yield figure(
         sentences.latency(run),
         plots.strips(_by_side(run, _latency), ("candidate", "baseline"), "ms"),
         f"A dot is an answer, the line their median. {_both(run)}",
     )
-    yield _figure(
+    yield figure(
         sentences.lengths(run),
         plots.strips(_by_side(run, _words), ("candidate", "baseline"), "words"),
         f"A dot is an answer, the line their median. {_both(run)}",
     )
-
-
-def _figure(title: str, plot: str, note: str) -> str:
-    caption = f'<figcaption class="note">{note}</figcaption>'
-    return f"<h2>{escape(title)}</h2><figure>{plot}{caption}</figure>"
 
 
 def _legend(counts: dict[str, int], run: Run) -> str:
@@ -123,11 +88,11 @@ def _both(run: Run) -> str:
     )
 
 
-def _by_side(run: Run, figure: Callable[[Answer], float]) -> dict[str, list[float]]:
+def _by_side(run: Run, of: Callable[[Answer], float]) -> dict[str, list[float]]:
     pairs = run.comparison.pairs
     return {
-        str(run.candidate): [figure(p.candidate.answer) for p in pairs if not p.candidate.failed],
-        str(run.baseline): [figure(p.baseline.answer) for p in pairs if not p.baseline.failed],
+        str(run.candidate): [of(p.candidate.answer) for p in pairs if not p.candidate.failed],
+        str(run.baseline): [of(p.baseline.answer) for p in pairs if not p.baseline.failed],
     }
 
 

@@ -12,8 +12,8 @@ from typing import Final
 from penstock.evals.adapter_regression import sentences
 from penstock.evals.adapter_regression.comparison import Outcome, Pair
 from penstock.evals.adapter_regression.document import Run
-from penstock.evals.adapter_regression.figures import counted
 from penstock.evals.adapter_regression.scores import Scored
+from penstock.evals.comparison.figures import counted
 from penstock.evals.comparison.text import differences, printable
 
 MOST_LOSSES: Final = 10

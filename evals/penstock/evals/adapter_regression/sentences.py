@@ -7,8 +7,8 @@ from typing import Final
 
 from penstock.evals.adapter_regression.comparison import Comparison, Outcome, Pair
 from penstock.evals.adapter_regression.document import Run
-from penstock.evals.adapter_regression.figures import as_written, between, counted
-from penstock.evals.adapter_regression.verdict import Result
+from penstock.evals.comparison.figures import as_written, between, counted
+from penstock.evals.comparison.gate import Result
 
 LABELS: Final[Mapping[str, str]] = {
     "exact": "same as reference",

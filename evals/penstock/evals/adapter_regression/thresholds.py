@@ -3,54 +3,17 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any, Final
 
-from penstock.evals.adapter_regression.comparison import Comparison
-from penstock.evals.adapter_regression.intervals import Interval
 from penstock.evals.comparison.bad_check import BadCheck
+from penstock.evals.comparison.declared import BadThresholds, number
+from penstock.evals.comparison.gate import Bound, Limit
 from penstock.evals.comparison.patterns import REFUSALS, compiled
-from penstock.evals.errors import EvalError
 
 FEWEST_PROMPTS: Final = 10
 """Below it no threshold of `min_prompts` may go: so few prompts say nothing of others."""
-
-
-class Bound(StrEnum):
-    """Which side of its limit a figure has to be on."""
-
-    LEAST = "least"
-    MOST = "most"
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """One figure that can be held to a limit."""
-
-    key: str
-    words: str  # what the figure is, in a sentence: "share of prompts lost"
-    bound: Bound
-    within: tuple[float, float]  # what a limit may be
-    check: str = ""  # the kind of check that measures it; empty: every dataset does
-    certain: bool = True  # held by the end of its interval, not by what was measured
-    unit: str = "share"
-
-    def find(self, comparison: Comparison) -> Interval | None:
-        """The figure in a comparison; None where nothing measured it."""
-        named = {
-            "max_loss_rate": comparison.loss_share,
-            "min_win_rate": comparison.win_share,
-            "min_score_diff": comparison.difference,
-            "min_score": comparison.candidate.score,
-            "min_similarity": comparison.candidate.similarity,
-            "max_refusal_rate": comparison.candidate.refusals,
-            "max_error_rate": comparison.candidate.errors,
-            "max_latency_ratio": comparison.latency_ratio,
-        }
-        return comparison.candidate.checks.get(self.check) if self.check else named[self.key]
 
 
 def _met(key: str, kind: str, words: str) -> Limit:
@@ -97,10 +60,6 @@ _SETTINGS: Final[Mapping[str, tuple[float, float]]] = {
 }
 
 
-class BadThresholds(EvalError):
-    """Thresholds that cannot be used: which, and what they must be."""
-
-
 @dataclass(frozen=True, slots=True)
 class Thresholds:
     """What a run is judged by."""
@@ -123,23 +82,6 @@ class Thresholds:
             raise BadThresholds("min_similarity: no prompt of the dataset has a reference")
 
 
-def from_toml(text: str) -> dict[str, Any]:
-    """What a file declares. Raises `BadThresholds`."""
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise BadThresholds(f"the thresholds' file is no TOML: {error}") from error
-
-
-def from_word(word: str) -> dict[str, Any]:
-    """What `key=value` declares. Raises `BadThresholds`."""
-    key, _, value = word.partition("=")
-    try:
-        return {key.strip(): float(value)}
-    except ValueError:
-        raise BadThresholds(f"{key.strip()}: {value!r} is no number") from None
-
-
 def thresholds(told: Mapping[str, Any]) -> Thresholds:
     """What was declared, with defaults for the rest. Raises `BadThresholds`."""
     told = dict(told)
@@ -158,12 +100,7 @@ def _number(key: str, value: object) -> float:
     if key not in _KNOWN and key not in _SETTINGS:
         known = ", ".join([*_KNOWN, *_SETTINGS, "refusal_patterns"])
         raise BadThresholds(f"there is no threshold {key!r}: there are {known}")
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise BadThresholds(f"{key} is {value!r}: it must be a number")
-    least, most = _KNOWN[key].within if key in _KNOWN else _SETTINGS[key]
-    if not least <= value <= most:
-        raise BadThresholds(f"{key} is {value:g}: it must lie between {least:g} and {most:g}")
-    return float(value)
+    return number(key, value, _KNOWN[key].within if key in _KNOWN else _SETTINGS[key])
 
 
 def _refusals(told: object) -> tuple[re.Pattern[str], ...]:
@@ -179,11 +116,6 @@ __all__ = [
     "DEFAULTS",
     "FEWEST_PROMPTS",
     "LIMITS",
-    "BadThresholds",
-    "Bound",
-    "Limit",
     "Thresholds",
-    "from_toml",
-    "from_word",
     "thresholds",
 ]

@@ -19,6 +19,7 @@ from penstock.evals.comparison.rules import Rules, rules
 from penstock.evals.comparison.tally import Tally
 from penstock.evals.endpoint import Endpoint, at_url
 from penstock.evals.errors import EvalError
+from penstock.evals.files import read
 from penstock.evals.recording import Recording
 from penstock.evals.shadow_compare.asking import (
     Asking,
@@ -162,7 +163,7 @@ def _questions(dataset: Path | None, path: Path | None) -> list[Line]:
     if (dataset is None) == (path is None):
         raise EvalError("name either a --dataset or a --recording")
     if dataset is not None:
-        return lines(_read(dataset))
+        return lines(read(dataset))
     assert path is not None
     with Recording(path) as recording:
         found = recorded_lines(recording.requests())
@@ -176,13 +177,6 @@ def _questions(dataset: Path | None, path: Path | None) -> list[Line]:
 def _endpoint(url: str, model: str, key: str) -> Endpoint:
     url = at_url(url)
     return Endpoint(url, model or only_model(url, key), key)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise EvalError(f"{path} cannot be read: {error.strerror}") from error
 
 
 def _write(path: Path | None, text: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.evals.adapter_regression.intervals import Interval
+from penstock.evals.comparison.intervals import Interval
 
 
 def as_written(value: float, unit: str) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import asdict, dataclass
+from typing import Any, Final
 
 import numpy
 from scipy import stats
@@ -22,6 +22,13 @@ class Interval:
     value: float
     high: float
     count: int  # what it was measured on
+
+
+def as_dict(interval: Interval | None) -> dict[str, Any] | None:
+    """For JSON; None stays None."""
+    if interval is None:
+        return None
+    return {key: round(value, 6) for key, value in asdict(interval).items()}
 
 
 def share(hits: int, count: int, confidence: float) -> Interval | None:
@@ -83,4 +90,4 @@ def _bootstrap(values: Sequence[float], confidence: float, seed: int) -> tuple[f
     return float(found.low), float(found.high)
 
 
-__all__ = ["Interval", "chance_of", "mean_ratio", "mean_within", "share"]
+__all__ = ["Interval", "as_dict", "chance_of", "mean_ratio", "mean_within", "share"]

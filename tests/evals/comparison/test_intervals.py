@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.evals.adapter_regression.intervals import (
+from penstock.evals.comparison.intervals import (
     Interval,
     chance_of,
     mean_ratio,

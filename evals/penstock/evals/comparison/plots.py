@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from penstock.evals.adapter_regression.figures import as_written
-from penstock.evals.adapter_regression.intervals import Interval
-from penstock.evals.adapter_regression.thresholds import Bound
+from penstock.evals.comparison.figures import as_written
+from penstock.evals.comparison.gate import Bound
+from penstock.evals.comparison.intervals import Interval
 from penstock.evals.comparison.svg import WIDTH, Place, box, dot, grid, line, linear, svg, text
 
 _LEFT: Final = 176  # where names stand
