@@ -31,6 +31,9 @@ class Said:
 Speaker = Callable[[str], Said]
 """From the last message to the answer."""
 
+Scorer = Callable[[list[int]], list[float]]
+"""From tokens to how likely each is, as natural logarithms."""
+
 
 @dataclass(slots=True)
 class FakeGateway:
@@ -38,7 +41,10 @@ class FakeGateway:
 
     url: str = ""
     speakers: Mapping[str, Speaker] = field(default_factory=dict)  # by model
-    asked: list[dict[str, Any]] = field(default_factory=list)
+    scorers: Mapping[str, Scorer] = field(default_factory=dict)  # by model
+    letters: int = 0  # what a letter's token is more than its code point
+    asked: list[dict[str, Any]] = field(default_factory=list)  # to chat
+    scored: list[dict[str, Any]] = field(default_factory=list)
     keys: set[str | None] = field(default_factory=set)
     evidence: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     evidence_status: int = 200
@@ -92,6 +98,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         asked = self._body()
+        if self.path == "/tokenize":
+            self._reply(200, json.dumps({"tokens": self._tokens(asked)}).encode())
+            return
+        if self.path == "/v1/completions":
+            self._score(asked)
+            return
         self.fake.asked.append(asked)
         self.fake.keys.add(self.headers.get("authorization"))
         speaker = self.fake.speakers.get(asked["model"])
@@ -108,6 +120,23 @@ class _Handler(BaseHTTPRequestHandler):
             self._reply(200, streamed(said), extra, "text/event-stream")
         else:
             self._reply(200, json.dumps(_completion(said)).encode(), extra)
+
+    def _tokens(self, asked: Mapping[str, Any]) -> list[int]:
+        """A letter is a token, and a chat is its last message with a mark at each end."""
+        text = asked["prompt"] if "prompt" in asked else f"<{asked['messages'][-1]['content']}>"
+        return [ord(letter) + self.fake.letters for letter in text]
+
+    def _score(self, asked: dict[str, Any]) -> None:
+        self.fake.scored.append(asked)
+        scorer = self.fake.scorers.get(asked["model"])
+        if scorer is None:
+            self._error(400, "no_logprobs", "this model tells no log probabilities")
+            return
+        tokens = asked["prompt"]
+        told = zip(tokens, scorer(tokens), strict=True)
+        entries: list[Any] = [{str(token): {"logprob": log}} for token, log in told]
+        choice = {"index": 0, "text": "", "prompt_logprobs": [None, *entries[1:]]}
+        self._reply(200, json.dumps({"choices": [choice]}).encode())
 
     def do_GET(self) -> None:
         if self.path == "/v1/models":
@@ -180,6 +209,7 @@ __all__ = [
     "TOKEN",
     "FakeGateway",
     "Said",
+    "Scorer",
     "fake_gateway",
     "saying",
     "served",

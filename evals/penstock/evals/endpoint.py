@@ -20,6 +20,13 @@ class Endpoint:
     model: str
     key: str = field(default="", repr=False)
 
+    @classmethod
+    def of(cls, url: str, model: str, key: str) -> Endpoint:
+        """What was told on a command line; with no model, the only one there. Raises
+        `EvalError`."""
+        url = at_url(url)
+        return cls(url, model or only_model(url, key), key)
+
     def headers(self) -> dict[str, str]:
         """With the key, if there is one."""
         return {"authorization": f"Bearer {self.key}"} if self.key else {}
@@ -103,4 +110,15 @@ def served_models(url: str, key: str) -> list[str]:
         raise EvalError(f"{url}/v1/models does not tell its models: {error!r}") from error
 
 
-__all__ = ["Endpoint", "Growing", "Posted", "at_url", "post", "served_models"]
+def only_model(url: str, key: str) -> str:
+    """The model that an endpoint serves, adapters aside. Raises `EvalError` where there is not
+    one."""
+    names = served_models(url, key)
+    deployments = [each for each in names if ":" not in each]
+    if len(deployments) != 1:
+        told = ", ".join(names) or "no model"
+        raise EvalError(f"{url} serves {told}: say which by --primary-model and --candidate-model")
+    return deployments[0]
+
+
+__all__ = ["Endpoint", "Growing", "Posted", "at_url", "only_model", "post", "served_models"]

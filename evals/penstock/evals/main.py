@@ -25,6 +25,7 @@ from penstock.evals.errors import EvalError
 from penstock.evals.first_token import measure
 from penstock.evals.load_bench import BenchOptions, LoadBench, ScenarioResult
 from penstock.evals.native import NativePrograms
+from penstock.evals.quantization_regression.command import quantization_regression
 from penstock.evals.replay.command import replay
 from penstock.evals.scenarios import SCENARIOS
 from penstock.evals.shadow_compare.command import (
@@ -168,6 +169,7 @@ def rude_clients(
 
 
 app.command()(adapter_regression)
+app.command()(quantization_regression)
 app.command()(replay)
 app.command()(shadow_compare)
 app.command()(shadow_plan)

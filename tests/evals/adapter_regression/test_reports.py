@@ -15,8 +15,8 @@ import penstock.evals.adapter_regression as package
 from penstock.evals.adapter_regression.document import Run, as_dict
 from penstock.evals.adapter_regression.markdown import as_markdown
 from penstock.evals.adapter_regression.page import as_page
-from penstock.evals.adapter_regression.page_answers import LONGEST, shown
 from penstock.evals.adapter_regression.scores import Answer
+from penstock.evals.comparison.page_texts import LONGEST, shown
 from penstock.evals.comparison.text import cell, fenced
 from tests.evals.adapter_regression.examples import bad, dataset, good, greetings, none, run_of
 

@@ -1,6 +1,6 @@
 """The page's answers: losses side by side, then all prompts. Pure.
 
-Whatever a model or a dataset said passes through `shown`: printable, escaped, cut.
+Whatever a model or a dataset said passes through `page_texts`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,10 @@ from penstock.evals.adapter_regression.comparison import Outcome, Pair
 from penstock.evals.adapter_regression.document import Run
 from penstock.evals.adapter_regression.scores import Scored
 from penstock.evals.comparison.figures import counted
-from penstock.evals.comparison.text import differences, printable
+from penstock.evals.comparison.page_texts import answers, asked, shown
 
 MOST_LOSSES: Final = 10
 MOST_PROMPTS: Final = 300
-LONGEST: Final = 3000
-"""Characters of one text that the page shows; the JSON has all."""
 
 _TITLES: Final = {
     Outcome.WIN: "Won",
@@ -28,13 +26,6 @@ _TITLES: Final = {
     Outcome.NOT_COMPARED: "Not compared",
 }
 _MARKS: Final = {True: ("met", "\u2713"), False: ("missed", "\u2717")}
-
-
-def shown(text: str, most: int = LONGEST) -> str:
-    """A stranger's text for the page."""
-    rest = len(text) - most
-    cut = escape(printable(text[:most]))
-    return f'{cut}<span class="cut"> [{rest:,} more characters]</span>' if rest > 0 else cut
 
 
 def losses(run: Run) -> Iterable[str]:
@@ -81,9 +72,7 @@ def _side_by_side(pair: Pair, run: Run) -> Iterable[str]:
         f'<h3><span class="mark {_outcome_class(pair)}">{pair.outcome}</span> '
         f"{escape(pair.prompt.id)}</h3>"
     )
-    for message in pair.prompt.messages:
-        role = "" if message["role"] == "user" else f"{message['role']}: "
-        yield f'<p class="asked"><span class="note">{role}</span>{shown(message["content"])}</p>'
+    yield from asked(pair.prompt.messages)
     if pair.prompt.references:
         texts = " <i>or</i> ".join(shown(each) for each in pair.prompt.references)
         yield f'<p class="reference"><span class="note">Reference:</span> {texts}</p>'
@@ -116,22 +105,11 @@ def _check(name: str, value: float) -> str:
 
 def _marked(baseline: Scored, candidate: Scored) -> tuple[str, str]:
     old, new = baseline.answer.text, candidate.answer.text
-    if baseline.failed or candidate.failed or max(len(old), len(new)) > LONGEST:
-        return _answer(shown(old)), _answer(shown(new))
-    before, after = differences(old, new)
-    return _answer(_pieces(before)), _answer(_pieces(after))
-
-
-def _pieces(pieces: Iterable[tuple[str, bool]]) -> str:
-    return "".join(f"<mark>{shown(text)}</mark>" if mark else shown(text) for text, mark in pieces)
-
-
-def _answer(html: str) -> str:
-    return f'<div class="answer" dir="auto">{html or "<i>an empty answer</i>"}</div>'
+    return answers(old, new, marked=not (baseline.failed or candidate.failed))
 
 
 def _outcome_class(pair: Pair) -> str:
     return "uncompared" if pair.outcome is Outcome.NOT_COMPARED else str(pair.outcome)
 
 
-__all__ = ["LONGEST", "losses", "others", "shown"]
+__all__ = ["losses", "others"]

@@ -57,6 +57,8 @@ class Answer:
     model: str = ""  # deployment and revision, as the answer names what made it
     adapter: str = ""  # name@version
     embedding: Sequence[float] | None = None  # of `text`, where an embedding deployment was asked
+    logprobs: Sequence[float] | None = None  # natural, as who answered gives them to the primary's
+    # text, token by token
 
     @property
     def text(self) -> str:

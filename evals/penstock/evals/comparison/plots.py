@@ -123,7 +123,7 @@ def _name(y: float, name: str) -> str:
 
 
 def _scale(figures: Sequence[float], unit: str, left: float, right: float) -> Place:
-    if unit == "share":
+    if unit == "share" and min(figures) >= 0:
         return linear(0, 1, left, right)
     if unit == "times":
         return linear(0, max([2.0, *figures]) * 1.1, left, right)

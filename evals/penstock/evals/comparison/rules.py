@@ -23,6 +23,7 @@ from penstock.evals.comparison.checks import (
     length_ratio,
     match,
     refusal,
+    scores,
     semantic,
     similarity,
     tokens,
@@ -63,6 +64,7 @@ class Check:
 
 SELF: Final = "the primary asked again (a self arm)"
 _TOOLS: Final = "a request with tools"
+_TEXT: Final = "a text of the primary's that both can score"
 _TIME: Final = 0.07  # ten per cent
 _SAME: Final = 0.05
 
@@ -81,9 +83,14 @@ def _far(name: str, words: str, measure: Measure, *, gate: bool = False, needs: 
 
 
 def checks(
-    refusals: Collection[re.Pattern[str]], guarded: Mapping[str, re.Pattern[str]], *, judge: bool
+    refusals: Collection[re.Pattern[str]],
+    guarded: Mapping[str, re.Pattern[str]],
+    *,
+    judge: bool,
+    scored: bool = False,
 ) -> tuple[Check, ...]:
-    """All checks with their defaults, in the order of reports."""
+    """All checks with their defaults, in the order of reports; those of scores where there are
+    any."""
     refused = partial(refusal.refusal, patterns=tuple(refusals))
     guard = partial(guardrails.guardrail, patterns=guarded)
     json, tools = json_validity.valid_json, tool_calls.valid_arguments
@@ -110,7 +117,14 @@ def checks(
         _ratio("length", "length", length_ratio.length, "two texts"),
         _ratio("tokens", "tokens", tokens.tokens, "answers that count their tokens"),
         _ratio("cost", "cost", cost.cost, "answers with a price"),
+        *(_of_scores() if scored else ()),
     )
+
+
+def _of_scores() -> tuple[Check, ...]:
+    perplexity = _ratio("perplexity", "perplexity of the primary's text", scores.perplexity, _TEXT)
+    far = _far("logprobs", "log probabilities of the primary's text", scores.logprobs, needs=_TEXT)
+    return perplexity, far
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +156,17 @@ def rules(
     counted: Collection[Mark] = (),
     *,
     judge: bool = False,
+    scored: bool = False,
 ) -> Rules:
     """The defaults, with other margins, gates, or patterns beside those of personal data; where
-    there is a judge, it is a gate too. Raises `BadCheck`."""
+    there is a judge, it is a gate too, and where the primary's text is scored, checks go by that.
+    Raises `BadCheck`."""
     patterns = {name: compiled(each) for name, each in (guarded or {}).items()}
     found = checks(
-        [compiled(each) for each in refusals], {**guardrails.PERSONAL, **patterns}, judge=judge
+        [compiled(each) for each in refusals],
+        {**guardrails.PERSONAL, **patterns},
+        judge=judge,
+        scored=scored,
     )
     known = [each.name for each in found]
     for name in (*(margins or {}), *(gates or ())):

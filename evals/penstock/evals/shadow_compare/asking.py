@@ -7,10 +7,11 @@ and the primary's own answer comes last: so both find like caches, whether they 
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 import httpx
 
@@ -20,10 +21,13 @@ from penstock.evals.comparison.pair import Answer, Asked, Mark, Pair
 from penstock.evals.comparison.questions import Question, WrongLine, read
 from penstock.evals.comparison.recording import Recorded
 from penstock.evals.comparison.replies import HOPELESS, StreamedReply, error_of
-from penstock.evals.endpoint import Endpoint, Posted, post, served_models
+from penstock.evals.endpoint import Endpoint, Posted, post
 from penstock.evals.errors import EvalError
 
-_OTHERS_FIELDS = ("reference", "checks")
+ALL: Final = "all"
+"""The slice that every line is in."""
+_SLICE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+_OTHERS_FIELDS: Final = ("reference", "checks")
 """What adapter-regression goes by in the same datasets, and this does not."""
 
 _RUNS_OWN = ("model", "messages", "stream", "stream_options")
@@ -42,7 +46,8 @@ class Line:
     """One line of a dataset, or one request of a recording."""
 
     question: Question
-    session: str  # lines of one session count once
+    session: str = ""  # lines of one session count once
+    slice: str = ""  # what quantization-regression holds to a gate of its own
     recorded: bool = False  # asked as it was, without the run's settings
 
 
@@ -75,25 +80,33 @@ def lines(data: bytes) -> list[Line]:
     """Reads the bytes of a dataset. Raises `BadDataset`."""
 
     def line(question: Question, told: Mapping[str, Any]) -> Line:
-        session = told.get("session", "")
+        session, part = told.get("session", ""), told.get("slice", "")
         if not isinstance(session, str):
             raise WrongLine("session: must be a text")
-        return Line(question, session)
+        if not isinstance(part, str) or (part and not _SLICE.fullmatch(part)) or part == ALL:
+            raise WrongLine(f"slice: must be a text of letters, digits, _ and -, and not {ALL!r}")
+        return Line(question, session, part)
 
-    return read(data, ("session", *_OTHERS_FIELDS), line)
+    return read(data, ("session", "slice", *_OTHERS_FIELDS), line)
 
 
 def recorded_lines(requests: Iterable[Recorded]) -> list[Line]:
     """The chats of a recording, in its order."""
     return [
-        Line(Question(each.id, tuple(each.body["messages"]), _request(each)), each.session, True)
+        Line(
+            Question(each.id, tuple(each.body["messages"]), _request(each)),
+            each.session,
+            recorded=True,
+        )
         for each in requests
         if each.path == CHAT_PATH and isinstance(each.body.get("messages"), list)
     ]
 
 
-def _request(recorded: Recorded) -> dict[str, Any]:
-    return {name: value for name, value in recorded.body.items() if name not in _RUNS_OWN}
+def _question(recorded: Recorded) -> Question:
+    body = recorded.body
+    own = {name: value for name, value in body.items() if name not in _RUNS_OWN}
+    return Question(recorded.id, tuple(body["messages"]), own)
 
 
 def ask(dataset: Sequence[Line], asking: Asking) -> list[Pair]:
@@ -119,17 +132,6 @@ def ask(dataset: Sequence[Line], asking: Asking) -> list[Pair]:
     run_clients(asking.primary.url, 1, first)
     run_clients(asking.primary.url, min(asking.concurrency, len(dataset)), client)
     return [found[number] for number in range(len(dataset))]
-
-
-def only_model(url: str, key: str) -> str:
-    """The model that an endpoint serves, adapters aside. Raises `EvalError` where there is not
-    one."""
-    names = served_models(url, key)
-    deployments = [each for each in names if ":" not in each]
-    if len(deployments) != 1:
-        told = ", ".join(names) or "no model"
-        raise EvalError(f"{url} serves {told}: say which by --primary-model and --candidate-model")
-    return deployments[0]
 
 
 def _orders(count: int, asking: Asking) -> Iterator[tuple[int, list[Arm]]]:
@@ -176,4 +178,4 @@ def _pair(line: Line, got: Mapping[Arm, Got], asking: Asking) -> Pair:
     )
 
 
-__all__ = ["Arm", "Asking", "Line", "ask", "lines", "only_model", "recorded_lines"]
+__all__ = ["ALL", "Arm", "Asking", "Line", "ask", "lines", "recorded_lines"]

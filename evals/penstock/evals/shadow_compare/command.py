@@ -17,18 +17,11 @@ from penstock.evals.comparison.page import as_page
 from penstock.evals.comparison.report import Report, as_dict, as_markdown, report
 from penstock.evals.comparison.rules import Rules, rules
 from penstock.evals.comparison.tally import Tally
-from penstock.evals.endpoint import Endpoint, at_url
+from penstock.evals.endpoint import Endpoint
 from penstock.evals.errors import EvalError
 from penstock.evals.files import read
 from penstock.evals.recording import Recording
-from penstock.evals.shadow_compare.asking import (
-    Asking,
-    Line,
-    ask,
-    lines,
-    only_model,
-    recorded_lines,
-)
+from penstock.evals.shadow_compare.asking import Asking, Line, ask, lines, recorded_lines
 
 EXIT_CODES: Final = {
     Verdict.EQUAL: 0,
@@ -83,8 +76,8 @@ def shadow_compare(
         held = _rules(margin, gate, guardrail, alpha)
         questions = _questions(dataset, recording)
         asking = Asking(
-            _endpoint(primary, primary_model, api_key),
-            _endpoint(candidate, candidate_model, candidate_api_key or api_key),
+            Endpoint.of(primary, primary_model, api_key),
+            Endpoint.of(candidate, candidate_model, candidate_api_key or api_key),
             *(self_permille, concurrency, seed, max_tokens, temperature, timeout, _tell),
         )
         found = compare(questions, asking, held)
@@ -172,11 +165,6 @@ def _questions(dataset: Path | None, path: Path | None) -> list[Line]:
     if others := len(recording) - len(found):
         typer.echo(f"{others} requests of the recording are no chats: left out", err=True)
     return found
-
-
-def _endpoint(url: str, model: str, key: str) -> Endpoint:
-    url = at_url(url)
-    return Endpoint(url, model or only_model(url, key), key)
 
 
 def _write(path: Path | None, text: str) -> None:

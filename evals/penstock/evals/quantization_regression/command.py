@@ -1,0 +1,89 @@
+"""`evals quantization-regression`: asks, scores, judges, writes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.evals.comparison.gate import EXIT_CODES
+from penstock.evals.endpoint import Endpoint
+from penstock.evals.errors import EvalError
+from penstock.evals.files import declared, read, write_reports
+from penstock.evals.quantization_regression.document import Run, as_dict
+from penstock.evals.quantization_regression.markdown import as_markdown
+from penstock.evals.quantization_regression.page import as_page
+from penstock.evals.quantization_regression.scoring import score
+from penstock.evals.quantization_regression.thresholds import Held, thresholds
+from penstock.evals.quantization_regression.verdict import judge
+from penstock.evals.shadow_compare.asking import Asking, Line, ask, lines
+
+
+def quantization_regression(
+    primary: Annotated[str, typer.Option(help="Address of what serves the base.")],
+    dataset: Annotated[Path, typer.Option(help="Prompts, and their slices: JSON Lines.")],
+    candidate: Annotated[
+        str, typer.Option(help="Address of what serves it quantised; default: the primary's.")
+    ] = "",
+    primary_model: Annotated[str, typer.Option(help="Default: the only one there.")] = "",
+    candidate_model: Annotated[str, typer.Option(help="Default: the only one there.")] = "",
+    threshold: Annotated[
+        list[str] | None,
+        typer.Option("--thresholds", help="A TOML file, or key=value; may be repeated."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for report.json, .md and .html.")] = Path(
+        "build/quantization-regression"
+    ),
+    self_permille: Annotated[
+        int, typer.Option("--self", min=0, max=1000, help="Of the prompts: the primary again.")
+    ] = 1000,
+    api_key: Annotated[
+        str, typer.Option(envvar="PENSTOCK_API_KEY", help="The primary's key, if it wants one.")
+    ] = "",
+    candidate_api_key: Annotated[str, typer.Option(help="The candidate's; else the same.")] = "",
+    concurrency: Annotated[int, typer.Option(min=1, help="Prompts asked at a time.")] = 4,
+    seed: Annotated[int, typer.Option(help="Of the orders, the intervals and the sampling.")] = 0,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Of each answer.")] = 256,
+    temperature: Annotated[float, typer.Option(min=0, help="Of the sampling.")] = 0.0,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds for one answer.")] = 120.0,
+) -> None:
+    """Whether a quantised deployment is worse than its base: pass, fail, or not enough to tell."""
+    try:
+        held = thresholds(declared(threshold or []))
+        data = read(dataset)
+        prompts = lines(data)
+        held.check({each.slice for each in prompts})
+        asking = Asking(
+            Endpoint.of(primary, primary_model, api_key),
+            Endpoint.of(candidate or primary, candidate_model, candidate_api_key or api_key),
+            *(self_permille, concurrency, seed, max_tokens, temperature, timeout, _tell),
+        )
+        run = measure(prompts, dataset.name, hashlib.sha256(data).hexdigest(), held, asking)
+        write_reports(out, as_dict(run), as_markdown(run), as_page(run))
+    except EvalError as error:
+        typer.echo(f"penstock evals: {error}", err=True)
+        raise typer.Exit(1) from error
+    typer.echo(as_markdown(run))
+    typer.echo(f"{out / 'report.html'} shows it.", err=True)
+    raise typer.Exit(EXIT_CODES[run.outcome.result])
+
+
+def measure(prompts: Sequence[Line], name: str, sha256: str, held: Held, asking: Asking) -> Run:
+    """Asks both everything, has the primary's texts scored, and judges. Raises `EvalError`."""
+    if (asking.primary.url, asking.primary.model) == (asking.candidate.url, asking.candidate.model):
+        raise EvalError(f"primary and candidate are both {asking.primary}: nothing to compare")
+    pairs = score(prompts, ask(prompts, asking), asking)
+    outcome = judge(prompts, pairs, held, asking.seed)
+    return Run(datetime.now(UTC), asking, tuple(prompts), name, sha256, tuple(pairs), held, outcome)
+
+
+def _tell(done: int, of: int) -> None:
+    if done == of or done % max(1, of // 10) == 0:
+        typer.echo(f"{done} of {of} prompts asked", err=True)
+
+
+__all__ = ["measure", "quantization_regression"]
