@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -14,7 +15,10 @@ from penstock.evals.comparison.pair import Answer, Asked, Choice, Judged, Pair
 from penstock.evals.comparison.rules import rules
 from tests.evals.comparison.examples import TOOLS, called, failed, pair, said
 
-CHECKS = {each.name: each for each in rules(guarded={"codename": r"(?i)\bproject x\b"}).checks}
+CHECKS = {
+    each.name: each
+    for each in rules(guarded={"codename": r"(?i)\bproject x\b"}, scored=True).checks
+}
 JSON = Asked(json=True)
 SCHEMA = Asked(json=True, schema={"type": "object", "required": ["a"]})
 GERMAN = "Der Fluss ist sehr lang und fliesst durch viele alte Städte bis in das Meer."
@@ -34,7 +38,23 @@ def timed(candidate: float, again: float | None, primary: float = 0.001) -> Pair
     return pair(one, said(ttft=primary, tpot=primary, total=primary), times[0])
 
 
+def scored(candidate: list[float] | None, again: list[float] | None = None) -> Pair:
+    """A pair whose primary's text has two tokens, one surer than the other."""
+    control = None if again is None else said(logprobs=again)
+    return pair(said(logprobs=candidate), said(logprobs=[-0.5, -1.5]), control)
+
+
 SAID = [
+    ("perplexity", scored([-0.5 - math.log(2), -1.5 - math.log(2)]), 0.5),
+    ("perplexity", scored([-1.5, -0.5]), 0.0),
+    ("perplexity", scored([-50.0, -50.0]), 1.0),
+    ("perplexity", scored(None), None),
+    ("perplexity", scored([]), None),
+    ("logprobs", scored([-0.7, -1.3], [-0.5, -1.5]), 0.2),
+    ("logprobs", scored([-0.7, -1.3], [-0.7, -1.3]), 0.0),
+    ("logprobs", scored([-50.0, -50.0], [-0.5, -1.5]), 1.0),
+    ("logprobs", scored([-0.7], [-0.5, -1.5]), None),
+    ("logprobs", scored([-0.7, -1.3]), None),
     ("error", pair(failed()), 1.0),
     ("error", pair(SAME, failed()), -1.0),
     ("error", pair(failed(), failed()), 0.0),
@@ -93,7 +113,8 @@ SAID = [
 def test_a_check_says_by_how_much_the_candidate_is_worse(
     check: str, given_pair: Pair, expected: float | None
 ) -> None:
-    assert CHECKS[check].measure(given_pair) == expected
+    measured = CHECKS[check].measure(given_pair)
+    assert measured == (expected if expected is None else pytest.approx(expected))
 
 
 def test_every_check_is_among_the_examples() -> None:

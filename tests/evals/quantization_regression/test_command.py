@@ -52,7 +52,7 @@ def run(
 ) -> Result:
     """Runs the command; `more` goes last and wins."""
     data = folder / "questions.jsonl"
-    data.write_text("".join(json.dumps(each) + "\n" for each in dataset or rows(120)))
+    data.write_text("".join(json.dumps(each) + "\n" for each in dataset or rows(110)))
     told = {"primary": fake.url, "dataset": data, "out": folder / "out"}
     options = [word for name, value in told.items() for word in (f"--{name}", str(value))]
     return CliRunner().invoke(app, ["quantization-regression", *options, *MODELS, *more])
@@ -131,21 +131,18 @@ def test_each_slice_has_a_gate_of_its_own(fake: FakeGateway, tmp_path: Path) -> 
 
     fake.speakers = {**fake.speakers, "mini-int8": half}
     held = tmp_path / "held.toml"
-    held.write_text("max_refusal = 0.7\n[slices.language]\nmax_refusal = 0.05\n")
+    held.write_text(
+        "max_refusal = 0.7\nmax_perplexity = 1.2\n[slices.safety]\nmax_refusal = 0.05\n"
+    )
     done = run(
         *(fake, tmp_path, "--thresholds", str(held)),
-        dataset=rows(240, "language", "safety"),  # each second prompt is of safety
+        dataset=rows(124, "language", "safety"),  # each second prompt is of safety
     )
     assert done.exit_code == 3, done.output
     told = report(tmp_path)
     results = {each["name"]: each["verdict"]["result"] for each in told["slices"]}
     assert results == {"all": "pass", "language": "pass", "safety": "fail"}
     assert "misses thresholds of safety" in done.output
-    lenient = run(
-        *(fake, tmp_path, "--thresholds", str(held), "--thresholds", "safety.max_refusal=1"),
-        dataset=rows(240, "language", "safety"),
-    )
-    assert lenient.exit_code == 0, lenient.output
 
 
 def test_few_prompts_of_a_slice_are_not_enough_to_tell(fake: FakeGateway, tmp_path: Path) -> None:
@@ -163,7 +160,7 @@ def test_texts_that_could_not_be_scored_are_in_the_way_of_a_pass(
     fake.scorers = {"mini": likely(-0.5), "mini-int8": forgetful}
     done = run(fake, tmp_path, "--thresholds", "max_unscored_rate=0.2")
     assert done.exit_code == 4, done.output
-    assert "99% of the primary's 120 texts could not be scored" in done.output
+    assert "99% of the primary's 110 texts could not be scored" in done.output
 
 
 @pytest.mark.parametrize(

@@ -122,8 +122,8 @@ def checks(
 
 
 def _of_scores() -> tuple[Check, ...]:
-    perplexity = _ratio("perplexity", "perplexity of the primary's text", scores.perplexity, _TEXT)
-    far = _far("logprobs", "log probabilities of the primary's text", scores.logprobs, needs=_TEXT)
+    perplexity = _ratio("perplexity", "of the primary's text", scores.perplexity, _TEXT)
+    far = _far("logprobs", "nats a token of the primary's text", scores.logprobs, needs=_TEXT)
     return perplexity, far
 
 

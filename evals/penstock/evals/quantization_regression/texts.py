@@ -76,14 +76,12 @@ def logprobs_from(told: Any, tokens: Tokens) -> tuple[float, ...]:
     """The natural log probabilities of the answer's tokens. Raises `NotScored`."""
     try:
         entries: Sequence[Any] = told["choices"][0]["prompt_logprobs"]
-        if len(entries) != len(tokens.together):
-            raise NotScored(
-                f"scores of {len(entries)} tokens, and {len(tokens.together)} were sent"
-            )
-        behind = zip(tokens.answer, entries[len(tokens.prompt) :], strict=True)
-        return tuple(max(float(each[str(token)]["logprob"]), _LEAST) for token, each in behind)
-    except (LookupError, TypeError, AttributeError) as error:
-        raise NotScored(f"no prompt_logprobs: {error!r}") from error
+        behind = zip(tokens.together, entries, strict=True)
+        answer = list(behind)[len(tokens.prompt) :]
+        told_of = [float(entry[str(token)]["logprob"]) for token, entry in answer]
+        return tuple(max(each, _LEAST) for each in told_of)
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        raise NotScored(f"no prompt_logprobs of the tokens that were sent: {error!r}") from error
 
 
 __all__ = [

@@ -35,8 +35,8 @@ LIMITS: Final = tuple(map(_limit, CHECKS))
 DEFAULTS: Final[Mapping[str, float]] = {
     **{f"max_{each.name}": 0.05 for each in CHECKS if each.gate and each.unit is Unit.SHARE},
     "max_tool_names": 0.1,
-    "max_perplexity": 1.1,
-    "max_logprobs": 0.1,
+    "max_perplexity": 1.05,
+    "max_logprobs": 0.05,
 }
 """Limits that hold unless others are declared."""
 

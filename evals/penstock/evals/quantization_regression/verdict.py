@@ -50,6 +50,11 @@ class Outcome:
     @property
     def reasons(self) -> tuple[str, ...]:
         """Sentences: what decided it, each with its slice."""
+        if self.result is Result.PASS:
+            return tuple(
+                f"{each.name}: meets all {len(each.verdict.findings)} thresholds."
+                for each in self.slices
+            )
         decisive = [each for each in self.slices if each.verdict.result is self.result]
         return tuple(f"{e.name}: {reason}" for e in decisive for reason in e.verdict.reasons)
 
