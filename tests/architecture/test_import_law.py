@@ -34,6 +34,7 @@ ONLY_IN = {
     ),
     "py3langid": ("penstock.evals.comparison.checks.language",),
     "prometheus_client": ("penstock.control.metrics", "penstock.replica.vllm.metrics"),
+    "scipy": ("penstock.evals.comparison.intervals",),
     "typer": ("penstock.control.cli", "penstock.control.main", "penstock.evals"),
 }
 # pure package -> what else than the pure parts of the standard library it may know
@@ -41,7 +42,7 @@ PURE = {
     "penstock.control.state": ("penstock.control.errors", "penstock.adapters"),
     "penstock.evals.comparison": (
         *("penstock.evals.errors", "jsonschema", "referencing"),
-        *("numpy", "py3langid", "rapidfuzz", "regex"),
+        *("numpy", "py3langid", "rapidfuzz", "regex", "scipy"),
     ),
 }
 

@@ -132,7 +132,8 @@ def test_each_slice_has_a_gate_of_its_own(fake: FakeGateway, tmp_path: Path) -> 
     fake.speakers = {**fake.speakers, "mini-int8": half}
     held = tmp_path / "held.toml"
     held.write_text(
-        "max_refusal = 0.7\nmax_perplexity = 1.2\n[slices.safety]\nmax_refusal = 0.05\n"
+        "max_refusal = 0.7\nmax_perplexity = 1.2\nmax_logprobs = 0.2\n"
+        "[slices.safety]\nmax_refusal = 0.05\n"
     )
     done = run(
         *(fake, tmp_path, "--thresholds", str(held)),

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from penstock.evals import options
 from penstock.evals.adapter_regression import dataset as datasets
 from penstock.evals.adapter_regression import evidence as evidences
 from penstock.evals.adapter_regression.asking import Asking, Version, ask_both
@@ -31,22 +32,17 @@ def adapter_regression(
     candidate: Annotated[str, typer.Option(help="The version in question: name@version.")],
     baseline: Annotated[str, typer.Option(help="What it is compared with: name@version, or base.")],
     dataset: Annotated[Path, typer.Option(help="Prompts and checks: JSON Lines.")],
-    threshold: Annotated[
-        list[str] | None,
-        typer.Option("--thresholds", help="A TOML file, or key=value; may be repeated."),
-    ] = None,
+    threshold: options.Thresholds = None,
     gateway: Annotated[str, typer.Option(help="The gateway's address.")] = "http://127.0.0.1:8080",
     out: Annotated[Path, typer.Option(help="Folder for report.json, .md and .html.")] = Path(
         "build/adapter-regression"
     ),
-    api_key: Annotated[
-        str, typer.Option(envvar="PENSTOCK_API_KEY", help="A tenant's key, if there are any.")
-    ] = "",
-    concurrency: Annotated[int, typer.Option(min=1, help="Prompts asked at a time.")] = 4,
-    seed: Annotated[int, typer.Option(help="Of the orders, the intervals and the sampling.")] = 0,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Of each answer.")] = 256,
-    temperature: Annotated[float, typer.Option(min=0, help="Of the sampling.")] = 0.0,
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds for one answer.")] = 120.0,
+    api_key: options.ApiKey = "",
+    concurrency: options.Concurrency = 4,
+    seed: options.Seed = 0,
+    max_tokens: options.MaxTokens = 256,
+    temperature: options.Temperature = 0.0,
+    timeout: options.Timeout = 120.0,
     store: Annotated[
         bool, typer.Option("--store", help="Store the report with the candidate.")
     ] = False,
@@ -61,7 +57,14 @@ def adapter_regression(
         declared.check(prompts.kinds, references=any(p.references for p in prompts.prompts))
         target = _target(versions[0], admin, token_file) if store else None
         asking = Asking(
-            gateway.rstrip("/"), api_key, concurrency, seed, max_tokens, temperature, timeout, _tell
+            gateway.rstrip("/"),
+            api_key,
+            concurrency,
+            seed,
+            max_tokens,
+            temperature,
+            timeout,
+            options.tell,
         )
         run = measure(versions, prompts, dataset.name, declared, asking)
         report = as_dict(run)
@@ -121,11 +124,6 @@ def _store(version: Version, target: tuple[Registry, Registered], report: dict[s
     if version.ref is not None:
         registry.store(version.ref, evidences.evidence(report, registered))
         typer.echo(f"Stored with {version.ref} at {registry.url}.", err=True)
-
-
-def _tell(done: int, of: int) -> None:
-    if done == of or done % max(1, of // 10) == 0:
-        typer.echo(f"{done} of {of} prompts asked", err=True)
 
 
 __all__ = ["adapter_regression", "measure"]

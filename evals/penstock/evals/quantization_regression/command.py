@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from penstock.evals import options
 from penstock.evals.comparison.gate import EXIT_CODES
 from penstock.evals.endpoint import Endpoint
 from penstock.evals.errors import EvalError
@@ -29,27 +30,20 @@ def quantization_regression(
     candidate: Annotated[
         str, typer.Option(help="Address of what serves it quantised; default: the primary's.")
     ] = "",
-    primary_model: Annotated[str, typer.Option(help="Default: the only one there.")] = "",
-    candidate_model: Annotated[str, typer.Option(help="Default: the only one there.")] = "",
-    threshold: Annotated[
-        list[str] | None,
-        typer.Option("--thresholds", help="A TOML file, or key=value; may be repeated."),
-    ] = None,
+    primary_model: options.PrimaryModel = "",
+    candidate_model: options.CandidateModel = "",
+    threshold: options.Thresholds = None,
     out: Annotated[Path, typer.Option(help="Folder for report.json, .md and .html.")] = Path(
         "build/quantization-regression"
     ),
-    self_permille: Annotated[
-        int, typer.Option("--self", min=0, max=1000, help="Of the prompts: the primary again.")
-    ] = 1000,
-    api_key: Annotated[
-        str, typer.Option(envvar="PENSTOCK_API_KEY", help="The primary's key, if it wants one.")
-    ] = "",
-    candidate_api_key: Annotated[str, typer.Option(help="The candidate's; else the same.")] = "",
-    concurrency: Annotated[int, typer.Option(min=1, help="Prompts asked at a time.")] = 4,
-    seed: Annotated[int, typer.Option(help="Of the orders, the intervals and the sampling.")] = 0,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Of each answer.")] = 256,
-    temperature: Annotated[float, typer.Option(min=0, help="Of the sampling.")] = 0.0,
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds for one answer.")] = 120.0,
+    self_permille: options.SelfPermille = 1000,
+    api_key: options.ApiKey = "",
+    candidate_api_key: options.CandidateKey = "",
+    concurrency: options.Concurrency = 4,
+    seed: options.Seed = 0,
+    max_tokens: options.MaxTokens = 256,
+    temperature: options.Temperature = 0.0,
+    timeout: options.Timeout = 120.0,
 ) -> None:
     """Whether a quantised deployment is worse than its base: pass, fail, or not enough to tell."""
     try:
@@ -60,7 +54,7 @@ def quantization_regression(
         asking = Asking(
             Endpoint.of(primary, primary_model, api_key),
             Endpoint.of(candidate or primary, candidate_model, candidate_api_key or api_key),
-            *(self_permille, concurrency, seed, max_tokens, temperature, timeout, _tell),
+            *(self_permille, concurrency, seed, max_tokens, temperature, timeout, options.tell),
         )
         run = measure(prompts, dataset.name, hashlib.sha256(data).hexdigest(), held, asking)
         write_reports(out, as_dict(run), as_markdown(run), as_page(run))
@@ -79,11 +73,6 @@ def measure(prompts: Sequence[Line], name: str, sha256: str, held: Held, asking:
     pairs = score(prompts, ask(prompts, asking), asking)
     outcome = judge(prompts, pairs, held, asking.seed)
     return Run(datetime.now(UTC), asking, tuple(prompts), name, sha256, tuple(pairs), held, outcome)
-
-
-def _tell(done: int, of: int) -> None:
-    if done == of or done % max(1, of // 10) == 0:
-        typer.echo(f"{done} of {of} prompts asked", err=True)
 
 
 __all__ = ["measure", "quantization_regression"]

@@ -93,11 +93,7 @@ def lines(data: bytes) -> list[Line]:
 def recorded_lines(requests: Iterable[Recorded]) -> list[Line]:
     """The chats of a recording, in its order."""
     return [
-        Line(
-            Question(each.id, tuple(each.body["messages"]), _request(each)),
-            each.session,
-            recorded=True,
-        )
+        Line(_question(each), each.session, recorded=True)
         for each in requests
         if each.path == CHAT_PATH and isinstance(each.body.get("messages"), list)
     ]

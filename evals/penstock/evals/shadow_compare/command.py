@@ -9,6 +9,7 @@ from typing import Annotated, Final, TypeVar
 
 import typer
 
+from penstock.evals import options
 from penstock.evals.comparison import plan as plans
 from penstock.evals.comparison import simulation
 from penstock.evals.comparison.bad_check import BadCheck
@@ -47,11 +48,9 @@ def shadow_compare(
     recording: Annotated[
         Path | None, typer.Option(help="Instead of it: the chats of a recording, as they were.")
     ] = None,
-    primary_model: Annotated[str, typer.Option(help="Default: the only one there.")] = "",
-    candidate_model: Annotated[str, typer.Option(help="Default: the only one there.")] = "",
-    self_permille: Annotated[
-        int, typer.Option("--self", min=0, max=1000, help="Of the questions: the primary again.")
-    ] = 1000,
+    primary_model: options.PrimaryModel = "",
+    candidate_model: options.CandidateModel = "",
+    self_permille: options.SelfPermille = 1000,
     margin: Margins = None,
     gate: Gates = None,
     guardrail: Annotated[
@@ -61,15 +60,13 @@ def shadow_compare(
     json_file: Annotated[Path | None, typer.Option("--json", help="File for the report.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="File for the report.")] = None,
     html: Annotated[Path | None, typer.Option(help="File for the report, with plots.")] = None,
-    api_key: Annotated[
-        str, typer.Option(envvar="PENSTOCK_API_KEY", help="The primary's key, if it wants one.")
-    ] = "",
-    candidate_api_key: Annotated[str, typer.Option(help="The candidate's; else the same.")] = "",
-    concurrency: Annotated[int, typer.Option(min=1, help="Questions asked at a time.")] = 4,
-    seed: Annotated[int, typer.Option(help="Of the orders and the sampling.")] = 0,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Of each answer.")] = 256,
-    temperature: Annotated[float, typer.Option(min=0, help="Of the sampling.")] = 0.0,
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds for one answer.")] = 120.0,
+    api_key: options.ApiKey = "",
+    candidate_api_key: options.CandidateKey = "",
+    concurrency: options.Concurrency = 4,
+    seed: options.Seed = 0,
+    max_tokens: options.MaxTokens = 256,
+    temperature: options.Temperature = 0.0,
+    timeout: options.Timeout = 120.0,
 ) -> None:
     """Whether one endpoint answers worse than another: equal, better, worse, or undecided."""
     try:
@@ -78,7 +75,7 @@ def shadow_compare(
         asking = Asking(
             Endpoint.of(primary, primary_model, api_key),
             Endpoint.of(candidate, candidate_model, candidate_api_key or api_key),
-            *(self_permille, concurrency, seed, max_tokens, temperature, timeout, _tell),
+            *(self_permille, concurrency, seed, max_tokens, temperature, timeout, options.tell),
         )
         found = compare(questions, asking, held)
         _write(json_file, json.dumps(as_dict(found), indent=1) + "\n")
@@ -173,11 +170,6 @@ def _write(path: Path | None, text: str) -> None:
             path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise EvalError(f"{path} cannot be written: {error.strerror}") from error
-
-
-def _tell(done: int, of: int) -> None:
-    if done == of or done % max(1, of // 10) == 0:
-        typer.echo(f"{done} of {of} questions asked", err=True)
 
 
 __all__ = ["EXIT_CODES", "compare", "shadow_compare", "shadow_plan", "shadow_simulation"]
