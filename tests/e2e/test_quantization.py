@@ -56,7 +56,8 @@ def test_int8_passes_in_every_slice_and_with_a_broken_layer_fails_in_every_slice
         deployed(real, name, int8_model(folder / f"{name}-model", broken_layer=broken))
         code, report = compared(real, name, folder)
         for part in report["slices"]:
-            _log.warning("%s %s %s", name, part["name"], part["perplexity"])
+            missed = [e["key"] for e in part["verdict"]["thresholds"] if e["result"] == "fail"]
+            _log.warning("%s, %s: %s, misses %s", name, part["name"], part["perplexity"], missed)
         results = {each["name"]: each["verdict"]["result"] for each in report["slices"]}
         found[name] = (code, results)
         real.change("DELETE", f"deployments/{name}")

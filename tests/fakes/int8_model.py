@@ -35,6 +35,7 @@ def int8_model(directory: Path, *, broken_layer: int | None = None) -> Path:
     """Writes the model. Of a broken layer all scales are twice what they should be. Returns the
     directory."""
     source = shipped("penstock-mini")
+    assert source is not None
     shutil.copytree(source, directory)
     tensors: dict[str, torch.Tensor] = {}
     for name, weight in load_file(source / _WEIGHTS).items():

@@ -42,7 +42,7 @@ def _overview(run: Run) -> Iterable[str]:
     for each in run.outcome.slices:
         told = escape(" ".join(sentences.of_slice(each)))
         yield (
-            f"<tr><td>{escape(each.name)}</td><td>{told}</td>"
+            f"<tr><th>{escape(each.name)}</th><td>{told}</td>"
             f"<td>{marked(each.verdict.result)}</td></tr>"
         )
     yield "</tbody></table>"
