@@ -13,12 +13,13 @@ import pytest
 from penstock.evals.comparison.gate import Result
 from penstock.evals.comparison.pair import Answer, Mark, Pair
 from penstock.evals.comparison.questions import Question
+from penstock.evals.endpoint import Endpoint
 from penstock.evals.quantization_regression.document import Run, as_dict
 from penstock.evals.quantization_regression.markdown import as_markdown
 from penstock.evals.quantization_regression.page import as_page
 from penstock.evals.quantization_regression.thresholds import Held, thresholds
 from penstock.evals.quantization_regression.verdict import judge
-from penstock.evals.shadow_compare.asking import Asking, Endpoint, Line
+from penstock.evals.shadow_compare.asking import Asking, Line
 from tests.evals.comparison.examples import failed, said
 
 HOSTILE = "</div></section><script>alert(1)</script><img src=x onerror=alert(2)> \u202e ````\n# no"

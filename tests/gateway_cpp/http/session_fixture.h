@@ -18,6 +18,7 @@
 #include "http/waiting_sessions.h"
 #include "log_capture.h"
 #include "proxy/fake_upstream.h"
+#include "proxy/shadow_copies.h"
 #include "routing/snapshots.h"
 
 namespace penstock::http {
