@@ -76,7 +76,13 @@ def served(server: ThreadingHTTPServer) -> Iterator[str]:
         server.server_close()
 
 
-class _Server(ThreadingHTTPServer):
+class CrowdedServer(ThreadingHTTPServer):
+    """One that many may connect to at once: the kernel drops what its short queue does not hold."""
+
+    request_queue_size = 256
+
+
+class _Server(CrowdedServer):
     def __init__(self, fake: FakeGateway) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.fake = fake
@@ -207,6 +213,7 @@ __all__ = [
     "FAMILY",
     "KEY",
     "TOKEN",
+    "CrowdedServer",
     "FakeGateway",
     "Said",
     "Scorer",

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 from penstock.evals.comparison.recording import Header, Recorded, header_line, request_line
-from tests.evals.fake_gateway import served
+from tests.evals.fake_gateway import CrowdedServer, served
 
 BEGAN = datetime(2026, 1, 31, 12, tzinfo=UTC)
 CHAT = "/v1/chat/completions"
@@ -50,7 +50,7 @@ class Endpoint:
 def endpoint(replies: dict[str, tuple[int, str, bytes]], wait_for: int = 0) -> Iterator[Endpoint]:
     """Serves on a free port."""
     found = Endpoint(replies, wait_for)
-    with served(ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(found))) as found.url:
+    with served(CrowdedServer(("127.0.0.1", 0), _handler_of(found))) as found.url:
         yield found
 
 
