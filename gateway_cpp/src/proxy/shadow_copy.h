@@ -31,7 +31,7 @@ class ShadowCopy {
   // It ends without a word.
   void stop();
   // That it belongs to.
-  const std::shared_ptr<OpenPair>& pair() const { return pair_; }
+  std::shared_ptr<OpenPair> pair() const { return pair_; }
 
  private:
   // Why there is no answer; nothing: there is one, be it an error.
