@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 import httpx
@@ -43,11 +43,21 @@ class Flow:
     """What the clients have seen so far."""
 
     ended: list[Ended] = field(default_factory=list)
+    begun: int = 0  # streams whose answer has begun and not ended
     over: bool = False
 
     def whole_since(self, moment: float, port: int) -> int:
         """How many that began since then ended well there."""
         return sum(e.port == port and e.began > moment and e.how == WHOLE for e in self.ended)
+
+    @contextmanager
+    def stream(self) -> Iterator[None]:
+        """One is under way until the block ends."""
+        self.begun += 1
+        try:
+            yield
+        finally:
+            self.begun -= 1
 
 
 @asynccontextmanager
@@ -71,7 +81,8 @@ async def _keep_asking(flow: Flow, port: int, body: dict[str, object], *, keeps:
         async with httpx.AsyncClient(timeout=PATIENCE) as client:
             while not flow.over:
                 began = time.monotonic()
-                how = await _ask(client, f"http://127.0.0.1:{port}/v1/chat/completions", body)
+                url = f"http://127.0.0.1:{port}/v1/chat/completions"
+                how = await _ask(flow, client, url, body)
                 end = time.monotonic()
                 flow.ended.append(Ended(port, bool(body["stream"]), began, end, how))
                 await asyncio.sleep(0.05)
@@ -79,12 +90,13 @@ async def _keep_asking(flow: Flow, port: int, body: dict[str, object], *, keeps:
                     break
 
 
-async def _ask(client: httpx.AsyncClient, url: str, body: dict[str, object]) -> str:
+async def _ask(flow: Flow, client: httpx.AsyncClient, url: str, body: dict[str, object]) -> str:
     try:
         async with client.stream("POST", url, json=body) as reply:
             if reply.status_code != 200 or not body["stream"]:
                 return _verdict(reply, await reply.aread())
-            return await _last_word(reply)
+            with flow.stream():
+                return await _last_word(reply)
     except httpx.TimeoutException:
         return HUNG
     except httpx.ConnectError:

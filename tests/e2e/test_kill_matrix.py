@@ -21,7 +21,7 @@ import psutil
 import pytest
 
 from tests.e2e.fleet import Fleet, fleet_of
-from tests.e2e.flow import WHOLE, Ended, Flow, flowing
+from tests.e2e.flow import STREAMING, WHOLE, Ended, Flow, flowing
 from tests.e2e.kill_matrix import CELLS, STOPPED, Cell, table
 from tests.e2e.streams import until
 from tests.e2e.system import System, eventually, running
@@ -97,6 +97,7 @@ async def _holds(cell: Cell, fleet: Fleet) -> None:
     model, tokens = ("penstock-mini", 200) if cell.who.startswith(COMPUTED) else ("sim", 20)
     async with flowing(fleet.ports, model, max_tokens=tokens, ignore_eos=True) as flow:
         await asyncio.sleep(2)
+        await until(lambda: flow.begun >= STREAMING, within=60, what="streams under way")
         at = time.monotonic()
         await _strike(victim, cell.signal)
         await asyncio.to_thread(_as_before, fleet, cell, before)

@@ -17,6 +17,7 @@ _VALUES = [
     "scheduling_policy",
     "worker_extension_cls",
     "max_num_seqs",
+    "runner",
     "max_num_batched_tokens",
     "max_model_len",
     "kv_cache_memory_bytes",
@@ -38,6 +39,7 @@ OPTIONS = (
     }
 )
 CPU = Circumstances(cpu=True)
+WRITES = Circumstances(cpu=True, writes=True)
 CUDA = Circumstances(cpu=False)
 
 
@@ -115,6 +117,18 @@ def test_what_a_model_brings_gives_way_to_what_the_deployment_says() -> None:
 def test_a_very_long_context_is_cut_to_what_a_cpus_cache_holds() -> None:
     assert "--max-model-len=8192" in _line(Circumstances(cpu=True, longest=131072))
     assert not [w for w in _line(Circumstances(cpu=True, longest=4096)) if "len" in w]
+
+
+def test_steps_are_short_on_a_cpu_where_a_prompt_can_take_several() -> None:
+    def tokens(circumstances: Circumstances, **settings: str) -> list[str]:
+        return [w for w in _line(circumstances, **settings) if "batched" in w]
+
+    assert tokens(WRITES) == ["--max-num-batched-tokens=512"]
+    assert tokens(WRITES, max_num_seqs="1024") == ["--max-num-batched-tokens=1024"]
+    assert tokens(WRITES, max_num_batched_tokens="4096") == ["--max-num-batched-tokens=4096"]
+    assert not tokens(WRITES, runner="pooling")
+    assert not tokens(CPU)
+    assert not tokens(Circumstances(cpu=False, writes=True))
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,11 @@ def test_a_whole_model_is_found(model: Path) -> None:
     assert checks.longest_context(place) == 4096
 
 
+@pytest.mark.parametrize(("name", "writes"), [("penstock-mini", True), ("penstock-embed", False)])
+def test_a_models_config_says_whether_it_writes_text(name: str, writes: bool) -> None:
+    assert checks.writes_text(checks.find_model(name)) is writes
+
+
 def test_a_name_that_is_no_directory_is_left_to_the_hub() -> None:
     place = checks.find_model("someone/some-model")
     assert (place.directory, place.argument) == (None, "someone/some-model")

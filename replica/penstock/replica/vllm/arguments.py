@@ -94,6 +94,9 @@ _LORA_RANK: Final = 16  # where nobody says
 _KIB: Final = 1 << 10
 _GIB: Final = 1 << 30
 _CPU_MODEL_LEN: Final = 8192
+_CPU_STEP_TOKENS: Final = 512
+"""Of prompts in one step: streams are silent while a step takes, some 50 us a token for a small
+model on two cores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +122,15 @@ class OwnSettings:
 class Circumstances:
     """What the defaults depend on. `longest`: tokens that the model's config allows, 0 unknown.
 
-    `brought`: what a model that comes with Penstock is run with.
+    `writes`: whether it surely writes text, so that a prompt may take several steps. `brought`:
+    what a model that comes with Penstock is run with.
     """
 
     cpu: bool
     adapter_slots: int = 0  # adapters at once; 0: none, unless the settings have enable_lora
     adapter_rank: int = 0  # the largest of theirs; 0: not said
     longest: int = 0
+    writes: bool = False
     brought: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -191,9 +196,12 @@ def _cpu_defaults(
     chosen = {
         "enforce_eager": "true",
         "max_num_seqs": "256",
-        "max_num_batched_tokens": "2048",
         "kv_cache_memory_bytes": str(own.kv_cache_bytes),
     }
+    if circumstances.writes and given.get("runner", "auto") != "pooling":
+        sequences = given.get("max_num_seqs", "")
+        least = int(sequences) if sequences.isdecimal() else 0
+        chosen["max_num_batched_tokens"] = str(max(_CPU_STEP_TOKENS, least))
     if circumstances.longest > _CPU_MODEL_LEN:
         chosen["max_model_len"] = str(_CPU_MODEL_LEN)
     if all(given.get(f"{way}_parallel_size", "1") == "1" for way in ("tensor", "pipeline")):

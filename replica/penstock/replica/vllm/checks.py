@@ -21,6 +21,7 @@ TESTED_VLLM: Final = "0.32."
 
 _TOKENIZERS: Final = ("tokenizer.json", "tokenizer.model", "vocab.json", "tekken.json", "vocab.txt")
 _WEIGHTS: Final = ("*.safetensors", "*.bin", "*.pt", "*.gguf")
+_WRITERS: Final = ("ForCausalLM", "LMHeadModel")
 _HUB_ID: Final = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _ENGINE_BYTES: Final = 1536 << 20
 _SMALL_BYTES: Final = 256 << 20
@@ -68,6 +69,15 @@ def longest_context(place: ModelPlace) -> int:
         "max_position_embeddings", 0
     )
     return longest if isinstance(longest, int) else 0
+
+
+def writes_text(place: ModelPlace) -> bool:
+    """Whether the model's config says that it writes text and reads nothing else. A setting may
+    have it embed all the same."""
+    if place.directory is None:
+        return False
+    kinds = read_json(place.directory / "config.json", place.name).get("architectures")
+    return isinstance(kinds, list) and any(str(kind).endswith(_WRITERS) for kind in kinds)
 
 
 def weight_files(directory: Path) -> list[Path]:
@@ -176,4 +186,5 @@ __all__ = [
     "longest_context",
     "read_json",
     "weight_files",
+    "writes_text",
 ]

@@ -167,9 +167,13 @@ class Launcher:
         order = self._order
         parser = make_arg_parser(FlexibleArgumentParser(prog="vllm"))
         parser.error = _refuse
-        longest, brought = checks.longest_context(order.place), shipped_args(order.place.name)
         circumstances = Circumstances(
-            cpu, order.adapter_slots, order.adapter_rank, longest, brought
+            cpu,
+            order.adapter_slots,
+            order.adapter_rank,
+            checks.longest_context(order.place),
+            checks.writes_text(order.place),
+            shipped_args(order.place.name),
         )
         words = command_line(order.engine_args, options_of(parser), circumstances)
         fixed = ["--model", order.place.argument, "--served-model-name", order.served_name]
