@@ -18,6 +18,7 @@ import typer
 from penstock.evals import machine, report, scenarios
 from penstock.evals import prefix_routing as prefixes
 from penstock.evals import rude_bench as rude
+from penstock.evals import shadow_latency as shadows
 from penstock.evals import wait_estimate as waits
 from penstock.evals.adapter_regression.command import adapter_regression
 from penstock.evals.bench_plan import Scenario
@@ -35,6 +36,7 @@ from penstock.evals.shadow_compare.command import (
 )
 
 CHECKOUT = Path(__file__).resolve().parents[3]
+NATIVE = CHECKOUT / "build" / "evals"
 NGINX_PLACES = ("nginx", "/usr/sbin/nginx", "/usr/local/sbin/nginx")
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
@@ -59,9 +61,7 @@ def bench(
     out: Annotated[
         Path, typer.Option(help="Folder for bench.json, bench.md and the logs.")
     ] = CHECKOUT / "build" / "bench",
-    native: Annotated[Path, typer.Option(help="Build folder of evals/native.")] = CHECKOUT
-    / "build"
-    / "evals",
+    native: Annotated[Path, typer.Option(help="Build folder of evals/native.")] = NATIVE,
     serve: Annotated[
         str, typer.Option(help="Command that takes the options of `penstock serve`.")
     ] = "",
@@ -166,6 +166,27 @@ def rude_clients(
         results = rude.measure(command, kind or rude.CHOICES, seconds, folder, _progress)
     _keep(folder, [asdict(each) for each in results], rude.as_markdown(results))
     raise typer.Exit(1 if strict and not all(each.passed for each in results) else 0)
+
+
+@app.command()
+def shadow_latency(
+    rounds: Annotated[int, typer.Option(min=2, help="Each of a window without and one with.")] = 20,
+    window: Annotated[float, typer.Option(min=1, help="Seconds of one measurement.")] = 6,
+    out: Out = BENCH_OUT,
+    native: Annotated[Path, typer.Option(help="Build folder of evals/native.")] = NATIVE,
+    serve: Serve = "",
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit code 1 when the goal is missed.")
+    ] = False,
+) -> None:
+    """What a shadow of all requests costs clients' waits, on the simulated engine."""
+    with _told_in_a_line():
+        folder = _emptied(out, "shadow-latency")
+        programs = NativePrograms(native)
+        command = _serve_command(serve)
+        found = shadows.measure(command, programs, rounds, window, folder, _progress)
+    _keep(folder, shadows.as_dict(found), shadows.as_markdown(found))
+    raise typer.Exit(1 if strict and not found.passed else 0)
 
 
 app.command()(adapter_regression)
