@@ -43,7 +43,8 @@ std::optional<std::uint64_t> whole_number(std::string_view token) {
   constexpr double kMost = 9e15;  // of what a double counts one by one
   double number = 0;
   const auto real = std::from_chars(token.data(), end, number);
-  if (real.ec != std::errc() || real.ptr != end || number < 0 || number > kMost)
+  const bool is_read = real.ec == std::errc() && real.ptr == end;
+  if (!is_read || !(number >= 0 && number <= kMost))  // "nan" compares with nothing
     return std::nullopt;
   count = static_cast<std::uint64_t>(number);
   return static_cast<double>(count) == number ? std::optional(count) : std::nullopt;
@@ -185,10 +186,12 @@ class Reader {
       return simdjson::SUCCESS;
     }
     if (const auto error = pass_over(value)) return error;
-    // Engines take a number in a string as well, and judge it.
-    if (type != json_type::number) return simdjson::SUCCESS;
+    if (type != json_type::number && type != json_type::string) return simdjson::SUCCESS;
     const std::string_view token = scalar_token(value);
-    out = whole_number(token);
+    // Engines take a number in a string as well: so it counts, and what is none here is refused,
+    // since an engine may still read one in it.
+    const bool is_text = type == json_type::string;
+    out = whole_number(is_text ? token.substr(1, token.size() - 2) : token);
     if (out && *out >= least) return simdjson::SUCCESS;
     error_ =
         base::make_error(Kind::kInvalidValue,

@@ -157,7 +157,9 @@ TEST(Request, ARequestMayNameNoModel) {
 TEST(Request, TakesTheNumbersThatEnginesTake) {
   EXPECT_EQ(parse(chat(R"("max_tokens":3.0)"))->max_tokens, 3U);
   EXPECT_EQ(parse(chat(R"("max_tokens":1e2)"))->max_tokens, 100U);
-  EXPECT_TRUE(parse(chat(R"("max_tokens":"10","n":"2")")).has_value()) << "the engine judges it";
+  const auto texts = parse(chat(R"("max_tokens":"10","n":"2")"));
+  EXPECT_EQ(texts->max_tokens, 10U) << "engines take numbers in strings, too";
+  EXPECT_EQ(texts->choices, 2U);
 }
 
 TEST(Request, SaysThatSomethingFollowsTheBody) {
@@ -202,6 +204,11 @@ INSTANTIATE_TEST_SUITE_P(
             "invalid_type", "stream_options.include_usage"},
         Bad{R"({"model":"m","messages":[{}],"max_tokens":{}})", "invalid_type", "max_tokens"},
         Bad{R"({"model":"m","messages":[{}],"max_tokens":-1})", "invalid_value", "max_tokens"},
+        Bad{R"({"model":"m","messages":[{}],"max_tokens":""})", "invalid_value", "max_tokens"},
+        Bad{R"({"model":"m","messages":[{}],"n":" 16 "})", "invalid_value", "n"},
+        Bad{R"({"model":"m","messages":[{}],"n":"1\u0036"})", "invalid_value", "n"},
+        Bad{R"({"model":"m","messages":[{}],"n":"1_6"})", "invalid_value", "n"},
+        Bad{R"({"model":"m","messages":[{}],"n":"nan"})", "invalid_value", "n"},
         Bad{R"({"model":"m","messages":[{}],"max_tokens":1.5})", "invalid_value", "max_tokens"},
         Bad{R"({"model":"m","messages":[{}],"max_tokens":99999999999999999999999})",
             "invalid_value", "max_tokens"},
