@@ -130,7 +130,7 @@ async def test_a_name_is_given_once(admin: Admin) -> None:
         ({"checks": ["judge"]}, "checks has 'judge', which needs a judge: this version asks none"),
         ({"margins": {"semantic": 0.1}}, "margins has 'semantic', which needs an embedding"),
         ({"margins": {"error": 1}}, "margins.error is 1: it must lie between 0 and 1"),
-        ({"record": "full"}, "record: Input should be 'none'"),
+        ({"record": "all"}, "record: Input should be 'none', 'redacted' or 'full'"),
         ({"until": {}}, "say pairs, at, or both"),
         ({"until": {"at": "2020-01-01T00:00:00Z"}}, "until.at is 2020-01-01T00:00:00+00:00, which"),
         ({"name": "No"}, "name is 'No'"),
