@@ -200,3 +200,14 @@ async def test_a_viewer_looks_and_changes_nothing(admin: Admin) -> None:
     await create(admin)
     assert (await admin.client.get(SMALLER, headers=headers)).status_code == 200
     assert_problem(await admin.client.delete(SMALLER, headers=headers), 403)
+
+
+async def test_what_is_recorded_is_shown_to_operators_alone(admin: Admin) -> None:
+    made = await create(admin, record="redacted")
+    assert made["record"] == "redacted"
+    admin.comparisons.told = Account("{}", "", "")
+    await admin.client.get(f"{SMALLER}/report")
+    assert admin.comparisons.with_texts
+    viewer = await admin.headers(Role.VIEWER)
+    await admin.client.get(f"{SMALLER}/report", headers=viewer)
+    assert not admin.comparisons.with_texts
