@@ -4,9 +4,9 @@ PenstockError (500)
  > InvalidInput (422)      > InvalidSpec, InvalidSetting, BadAdapter
  > NotFound (404)          > UnknownDeployment, UnknownNode, UnknownReplica, UnknownGateway,
                            UnknownTenant, UnknownKey, UnknownAdapter, UnknownAlias,
-                           UnknownShadow
+                           UnknownShadow, UnknownRecording
  > Conflict (409)          > DeploymentExists, GatewayNotReplaced, TenantExists, AdapterTaken,
-                           AdapterInUse, NotPromoted, NotTestable, ShadowExists
+                           AdapterInUse, NotPromoted, NotTestable, ShadowExists, RecordingExists
  > PreconditionFailed (412) > RevisionMismatch
  > Refused                 > Unauthenticated (401), Forbidden (403), BodyTooSlow (408),
                            BodyTooLarge (413), UnsupportedMediaType (415), Misdirected (421)
@@ -118,6 +118,12 @@ class UnknownShadow(NotFound):
     kind = "unknown-shadow"
 
 
+class UnknownRecording(NotFound):
+    """No recording has this name."""
+
+    kind = "unknown-recording"
+
+
 class Conflict(PenstockError):
     """What exists already stands in the way."""
 
@@ -141,6 +147,12 @@ class ShadowExists(Conflict):
     """A shadow of this name exists."""
 
     kind = "shadow-exists"
+
+
+class RecordingExists(Conflict):
+    """A recording of this name exists."""
+
+    kind = "recording-exists"
 
 
 class AdapterTaken(Conflict):

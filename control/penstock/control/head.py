@@ -139,7 +139,8 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         gateway = gateway_manager(settings, rpc_address, keeper, signs, stack)
         shadows = head_shadows(settings, keeper, timed, dialer, clock)
         caller = GrpcReplicaCaller(dialer)
-        sources = AdminSources(traffic, spend, caller, shadows.comparer, gateway, watch.now)
+        compared = (shadows.comparer, shadows.comparer)  # shadows, and recordings
+        sources = AdminSources(traffic, spend, caller, *compared, gateway, watch.now)
         admin = await admin_server(settings, bound, keeper, adapters, routes, store, clock, sources)
         announce(settings.data_dir, _addresses(settings, bound, rpc_address))
         yield _Head(
@@ -286,6 +287,7 @@ async def _run(head: _Head, settings: HeadSettings) -> None:
             tasks.create_task(head.adapters.residence.run()),
             tasks.create_task(head.shadows.comparer.run()),
             tasks.create_task(head.shadows.limits.run()),
+            tasks.create_task(head.shadows.recording_limits.run()),
             tasks.create_task(_serve_metrics(head, settings)),
         ]
         log.info("head started", extra={"data_dir": str(settings.data_dir)})

@@ -10,6 +10,7 @@ from importlib import metadata
 
 from penstock.control.admin.app import admin_app
 from penstock.control.admin.hosts import bracketed
+from penstock.control.admin.recording.api import Recorded
 from penstock.control.admin.server import AdminServer
 from penstock.control.admin.services import AdminServices
 from penstock.control.admin.shadow.api import Comparisons
@@ -39,6 +40,7 @@ class AdminSources:
     spend: SpendManager
     replicas: ReplicaCaller
     comparisons: Comparisons
+    recorded: Recorded
     gateways: GatewayManager | None
     problems: Callable[[], Sequence[Problem]]
 
@@ -68,6 +70,7 @@ async def admin_server(
         sources.spend,
         sources.replicas,
         sources.comparisons,
+        sources.recorded,
         sources.gateways,
         sources.traffic,
         sources.problems,

@@ -46,14 +46,18 @@ def make_secrets_dir(path: Path) -> None:
 
 def read_secret(path: Path) -> str:
     """The file's text without the whitespace around it. Raises `SecretUnusable`."""
-    with _explained(path, "read"), path.open("rb") as file:
-        facts = os.fstat(file.fileno())
-        _check_private(path, facts)
-        text = file.read(LONGEST + 1)
+    text = read_private(path)
     secret = text.decode("ascii", "replace").strip()
     if not secret or not secret.isprintable() or not secret.isascii() or len(text) > LONGEST:
         raise SecretUnusable(f"{path} holds no secret: one line of printable ASCII is expected")
     return secret
+
+
+def read_private(path: Path) -> bytes:
+    """What a file begins with that its owner alone can read. Raises `SecretUnusable`."""
+    with _explained(path, "read"), path.open("rb") as file:
+        _check_private(path, os.fstat(file.fileno()))
+        return file.read(LONGEST + 1)
 
 
 def _make(path: Path, secret: str) -> None:
@@ -99,4 +103,4 @@ def _explained(path: Path, done: str) -> Iterator[None]:
         ) from error
 
 
-__all__ = ["made_or_read", "make_secrets_dir", "read_secret", "write_secret"]
+__all__ = ["made_or_read", "make_secrets_dir", "read_private", "read_secret", "write_secret"]

@@ -99,6 +99,27 @@ LOGS = LogRetention()
 
 
 @dataclass(frozen=True, slots=True)
+class RecordKeeping:
+    """How prompts and answers are kept, where shadows and recordings have any."""
+
+    days: float = 30.0
+    gib: float = 1.0  # of all of them together; beyond it the oldest go
+    key_file: Path | None = None  # that they are encrypted under; None: they are not
+    redaction: Path | None = None  # what is taken out of them, beside what always is
+
+    def __post_init__(self) -> None:
+        for flag, value in (("--record-keep-days", self.days), ("--record-keep-gib", self.gib)):
+            if not 0 <= value < MOST_KEPT:
+                raise InvalidSetting(
+                    f"{flag} is {value:g}: it must be 0, to keep nothing, or more, and less than "
+                    f"{MOST_KEPT:,}"
+                )
+
+
+RECORDS = RecordKeeping()
+
+
+@dataclass(frozen=True, slots=True)
 class TlsFiles:
     """PEM files. With certificate and key a process serves TLS, with a CA it dials with TLS."""
 
@@ -157,6 +178,7 @@ class HeadSettings:
     run_gateway: bool = True
     # Of the process that compares shadows, on the host of --rpc; 0: any free one.
     comparer_port: int = 0
+    records: RecordKeeping = RECORDS
     # What the local gateway shows its clients; None: it speaks plain HTTP.
     gateway_tls: GatewayTls | None = None
     gateway_id: str = GATEWAY_ID

@@ -32,9 +32,12 @@ std::variant<routing::Route, ShadowOutcome> ShadowCopies::way_of(
 
 std::optional<ShadowOutcome> ShadowCopies::stands_against(const routing::ShadowRule& rule,
                                                           const ShadowLook& look) const {
-  const auto way = way_of(rule, *look.tenant, look.may_degrade,
-                          {.endpoint = look.endpoint.path, .tools = look.has_tools});
-  if (const auto* why = std::get_if<ShadowOutcome>(&way)) return *why;
+  if (look.tenant->shadow_never) return ShadowOutcome::kNotAllowed;
+  if (!rule.is_recording()) {
+    const auto way = way_of(rule, *look.tenant, look.may_degrade,
+                            {.endpoint = look.endpoint.path, .tools = look.has_tools});
+    if (const auto* why = std::get_if<ShadowOutcome>(&way)) return *why;
+  }
   if (!parts_.sink.is_there()) return ShadowOutcome::kNoComparer;
   return parts_.sink.has_room() ? std::nullopt : std::optional(ShadowOutcome::kOverload);
 }
@@ -87,6 +90,10 @@ void ShadowCopies::begin(std::unique_ptr<ShadowSample> made) {
     const auto rule = still(*sample, before->uid);
     if (!rule) parts_.book.count(before->uid, before->name, ShadowOutcome::kNotComparable);
     if (!rule) continue;
+    if (rule->is_recording()) {
+      record(*sample, *rule);
+      continue;
+    }
     const auto pair = std::make_shared<OpenPair>(sample, rule, parts_.book, parts_.sink);
     ShadowCopy* const candidate = make(pair, ShadowArm::kCandidate);
     if (candidate == nullptr) continue;
@@ -94,6 +101,12 @@ void ShadowCopies::begin(std::unique_ptr<ShadowSample> made) {
     start(candidate);
     if (self != nullptr) start(self);
   }
+}
+
+void ShadowCopies::record(const ShadowSample& sample, const routing::ShadowRule& rule) {
+  v1::ShadowPair pair = sample.pair;
+  pair.set_rule(rule.uid);
+  parts_.sink.offer(std::move(pair), sample.body);
 }
 
 // Null: none may begin.

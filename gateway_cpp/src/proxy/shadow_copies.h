@@ -86,6 +86,8 @@ class ShadowCopies {
                                                          const ShadowLook& look) const;
   std::shared_ptr<const routing::ShadowRule> still(const ShadowSample& sample,
                                                    const std::string& uid) const;
+  // Nobody is asked: the request and its answer are all there is to be handed over.
+  void record(const ShadowSample& sample, const routing::ShadowRule& rule);
   ShadowCopy* make(const std::shared_ptr<OpenPair>& pair, ShadowArm arm);
   void start(ShadowCopy* copy);
   void end(ShadowCopy* copy, const std::exception_ptr& broken);

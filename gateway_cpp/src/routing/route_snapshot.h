@@ -87,12 +87,12 @@ struct Ladder {
 };
 
 // Requests of a deployment that are repeated elsewhere once they were answered, so that both
-// answers can be compared.
+// answers can be compared; or that are recorded, where there is no candidate.
 struct ShadowRule {
   std::string uid;  // tells namesakes apart
   std::string name = {};
   std::string primary_alias = {};      // of the deployment; empty: its base model
-  std::string candidate = {};          // deployment
+  std::string candidate = {};          // deployment; empty: nobody is asked
   std::string candidate_adapter = {};  // "name@version"; empty: its base model
   std::uint64_t seed = 0;
   std::uint32_t share_permille = 0;  // thousandths of requests, or of sessions
@@ -105,6 +105,8 @@ struct ShadowRule {
   std::string cache_salt = {};
   std::uint64_t nanousd_per_day = 0;  // of all gateways together; 0: no limit
   bool budget_used_up = false;
+
+  bool is_recording() const { return candidate.empty(); }
   bool operator==(const ShadowRule&) const = default;
 };
 

@@ -25,6 +25,7 @@ from penstock.control.managers.spend import SpendManager
 from penstock.control.managers.tokens import TokenManager
 from penstock.control.state.cluster import Cluster
 from penstock.control.state.prices import Prices
+from penstock.control.state.recording.recorded import RecordingStanding
 from penstock.control.state.replica import ReplicaAddress
 from penstock.control.state.shadow.comparing import Account, Standing
 from penstock.control.state.tokens import Role
@@ -54,6 +55,7 @@ class Admin:
     library: AdapterLibrary
     replicas: FakeReplicas
     comparisons: FakeComparisons
+    recorded: FakeRecorded
 
     async def headers(self, role: Role) -> dict[str, str]:
         """Those of a caller with a new token of this role, whose name is the role's."""
@@ -91,15 +93,33 @@ class FakeComparisons:
         self.verdict, self.pairs = "undecided", 0
         self.told: Account | None = None
         self.pairs_a_day = -1.0  # that it was asked about last
+        self.with_texts = False  # likewise
 
     def standing(self, uid: str) -> Standing:
         return Standing(uid, self.verdict, self.pairs, 0)
 
-    async def account(self, uid: str, pairs_a_day: float) -> Account:
-        self.pairs_a_day = pairs_a_day
+    async def account(self, uid: str, pairs_a_day: float, *, with_texts: bool) -> Account:
+        self.pairs_a_day, self.with_texts = pairs_a_day, with_texts
         if self.told is None:
             raise Unavailable("the comparer starts: ask again in some seconds")
         return self.told
+
+
+class FakeRecorded:
+    """`Recorded` that says of each recording what it was told; nothing so far."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.parts: list[bytes] | None = None
+
+    def recorded(self, uid: str) -> RecordingStanding:
+        return RecordingStanding(uid, self.requests, 0, self.requests, 0, {})
+
+    async def recording(self, uid: str) -> AsyncIterator[bytes]:
+        if self.parts is None:
+            raise Unavailable("the comparer starts: ask again in some seconds")
+        for part in self.parts:
+            yield part
 
 
 def bearer(secret: str) -> dict[str, str]:
@@ -141,12 +161,13 @@ async def running_admin(*, hosts: tuple[str, ...] = ()) -> AsyncIterator[Admin]:
             SpendManager(keeper, store, clock),
             replicas := FakeReplicas(),
             comparisons := FakeComparisons(),
+            recorded := FakeRecorded(),
             traffic=(traffic := Traffic()),
         )
         app = admin_app(services, "1.2.3", hosts=hosts)
         async with client_of(app) as client:
             made = (app, client, keeper, store, tokens, clock, traffic, contents, services)
-            yield Admin(*made, library, replicas, comparisons)
+            yield Admin(*made, library, replicas, comparisons, recorded)
 
 
 def assert_problem(reply: httpx.Response, status: int, *words: str) -> None:

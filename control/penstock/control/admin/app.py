@@ -20,6 +20,7 @@ from penstock.control.admin.nodes_api import nodes_api
 from penstock.control.admin.parameters import known_parameters
 from penstock.control.admin.problems import install_problems
 from penstock.control.admin.quarantine_api import quarantine_api
+from penstock.control.admin.recording.api import RecordingsApi
 from penstock.control.admin.services import AdminServices
 from penstock.control.admin.shadow.api import ShadowsApi
 from penstock.control.admin.spend_api import spend_api
@@ -31,6 +32,7 @@ from penstock.control.admin.usage_api import usage_api
 from penstock.control.admin.version_api import live_api, version_api
 from penstock.control.managers.aliases import AliasManager
 from penstock.control.managers.quarantine import Quarantine
+from penstock.control.managers.recording.recordings import RecordingManager
 from penstock.control.managers.shadow.shadows import ShadowManager
 from penstock.control.managers.tenants import TenantManager
 from penstock.control.managers.trials import TrialManager
@@ -85,6 +87,8 @@ def _resources(services: AdminServices, version: str) -> APIRouter:
     shadows = ShadowManager(services.keeper, services.clock)
     compared = ShadowsApi(shadows, services.comparisons, services.store, services.clock)
     api.include_router(compared.router())
+    recordings = RecordingManager(services.keeper, services.clock)
+    api.include_router(RecordingsApi(recordings, services.recorded).router())
     api.include_router(audit_api(services.store))
     api.include_router(tokens_api(services.tokens))
     api.include_router(version_api(services, version))

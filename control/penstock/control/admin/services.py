@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.control.admin.gateways_api import GatewayReplacer
+from penstock.control.admin.recording.api import Recorded
 from penstock.control.admin.shadow.api import Comparisons
 from penstock.control.managers.adapters import AdapterManager
 from penstock.control.managers.keeper import Keeper
@@ -34,6 +35,7 @@ class AdminServices:
     spend: SpendManager
     replicas: ReplicaCaller
     comparisons: Comparisons
+    recorded: Recorded
     gateways: GatewayReplacer | None = None  # None: the head runs no gateway
     traffic: Traffic = field(default_factory=Traffic)
     problems: Callable[[], Sequence[Problem]] = tuple

@@ -15,6 +15,7 @@ from penstock.control.cli.fleet import drain, nodes, replace
 from penstock.control.cli.keys import keys
 from penstock.control.cli.processes import head, node
 from penstock.control.cli.quarantine import quarantine
+from penstock.control.cli.recording.verbs import record
 from penstock.control.cli.replaying import replay
 from penstock.control.cli.serve import HELP as SERVE_HELP
 from penstock.control.cli.serve import serve
@@ -68,6 +69,7 @@ app.add_typer(nodes, name="nodes", rich_help_panel="Changing")
 app.add_typer(adapters, name="adapters", rich_help_panel="Changing")
 app.add_typer(alias, name="alias", rich_help_panel="Changing")
 app.add_typer(shadow, name="shadow", rich_help_panel="Looking")
+app.add_typer(record, name="record", rich_help_panel="Looking")
 app.add_typer(quarantine, name="quarantine", rich_help_panel="Changing")
 app.add_typer(tenants, name="tenants", rich_help_panel="Changing")
 app.add_typer(keys, name="keys", rich_help_panel="Changing")

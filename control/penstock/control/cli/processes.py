@@ -52,11 +52,13 @@ from penstock.control.settings import (
     GATEWAY_ADDRESS,
     LOGS,
     METRICS_ADDRESS,
+    RECORDS,
     RPC_ADDRESS,
     HeadSettings,
     HeadTimings,
     LogRetention,
     NodeSettings,
+    RecordKeeping,
     TlsFiles,
     gateway_tls,
     split_hosts,
@@ -81,6 +83,37 @@ ComparerPort = Annotated[
         max=65535,
         help="Port, on the host of --rpc, where gateways hand over what shadows answered; 0: any "
         "that is free.",
+    ),
+]
+RecordKeepDays = Annotated[
+    float,
+    typer.Option(
+        envvar="PENSTOCK_RECORD_KEEP_DAYS",
+        metavar="DAYS",
+        help="How long prompts and answers are kept that shadows and recordings record.",
+    ),
+]
+RecordKeepGib = Annotated[
+    float,
+    typer.Option(
+        envvar="PENSTOCK_RECORD_KEEP_GIB",
+        metavar="GIB",
+        help="How much these may take together; beyond it the oldest go.",
+    ),
+]
+RecordKeyFile = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="PENSTOCK_RECORD_KEY_FILE",
+        help="File of mode 0600 with 32 bytes, or these as base64: these are encrypted under it.",
+    ),
+]
+Redaction = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="PENSTOCK_REDACTION",
+        help='JSON file with what is taken out of them besides: {"keys": ["password"], '
+        '"patterns": {"ticket": "TCK-\\d+"}}.',
     ),
 ]
 NoGateway = Annotated[bool, typer.Option("--no-gateway", help="Run no gateway on this machine.")]
@@ -129,6 +162,10 @@ def head(
     gateway_tls_key: GatewayTlsKey = None,
     no_gateway: NoGateway = False,
     comparer_port: ComparerPort = 0,
+    record_keep_days: RecordKeepDays = RECORDS.days,
+    record_keep_gib: RecordKeepGib = RECORDS.gib,
+    record_key_file: RecordKeyFile = None,
+    redaction: Redaction = None,
     node_id: NodeId = THIS_MACHINE,
     zone: Zone = "",
     open_gateway: OpenGateway = False,
@@ -169,6 +206,7 @@ def head(
             gateway_threads=gateway_threads,
             run_gateway=not no_gateway,
             comparer_port=comparer_port,
+            records=RecordKeeping(record_keep_days, record_keep_gib, record_key_file, redaction),
             node=node_id,
             zone=zone,
             gateway_tls=gateway_tls(gateway_tls_cert, gateway_tls_key, prefix="--gateway-"),

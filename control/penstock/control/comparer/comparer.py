@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from typing import Final, TypeVar
 
 from penstock.control.comparer.ledger import Ledger
+from penstock.control.state.recording.recorded import RecordingOrder, RecordingStanding
 from penstock.control.state.shadow.comparing import Account, Order, Standing
 from penstock.evals.comparison.page import as_page
 from penstock.evals.comparison.plan import Promise, plan
@@ -35,28 +37,49 @@ class Comparer:
         await self._told.wait()
         await self._do(lambda: self._ledger.take(batch))
 
-    async def keep(self, orders: Sequence[Order], *, keep_others: bool) -> Sequence[Standing]:
-        """These are the shadows that there are; how each of them stands."""
+    async def keep(
+        self,
+        orders: Sequence[Order],
+        recordings: Sequence[RecordingOrder] = (),
+        *,
+        keep_others: bool,
+    ) -> Sequence[Standing]:
+        """These are the shadows and recordings that there are; how each shadow stands."""
 
         def work() -> list[Standing]:
-            self._ledger.keep(orders, keep_others=keep_others)
+            self._ledger.keep(orders, recordings, keep_others=keep_others)
             return [self._standing(each.uid) for each in orders]
 
         standings = await self._do(work)
         self._told.set()
         return standings
 
-    async def account(self, uid: str, pairs_a_day: float) -> Account:
+    async def recorded(self) -> Sequence[RecordingStanding]:
+        """How each recording stands."""
+        held = self._ledger.recordings
+        return await self._do(lambda: [held.standing(uid) for uid in sorted(held.uids)])
+
+    async def recording(self, uid: str) -> AsyncIterator[bytes]:
+        """A recording as a file, some lines at a time. Raises UnknownRecording."""
+        held = self._ledger.recordings
+        yield await self._do(lambda: held.head(uid))
+        last = 0
+        while (part := await self._do(partial(held.part, uid, last))) is not None:
+            last = part.last
+            yield b"".join(part.texts)
+
+    async def account(self, uid: str, pairs_a_day: float, *, with_texts: bool = False) -> Account:
         """All that is known of one, and what its margins can show with so many pairs a day (0: not
-        known). Raises UnknownShadow."""
-        return await self._do(lambda: self._account(uid, pairs_a_day))
+        known). `with_texts`: of prompts and answers, too. Raises UnknownShadow."""
+        return await self._do(lambda: self._account(uid, pairs_a_day, with_texts=with_texts))
 
     def _standing(self, uid: str) -> Standing:
         found = self._ledger.report(uid)
         return Standing(uid, found.verdict.name.lower(), found.counted, found.again)
 
-    def _account(self, uid: str, pairs_a_day: float) -> Account:
-        found, outcomes = self._ledger.report(uid), self._ledger.outcomes(uid)
+    def _account(self, uid: str, pairs_a_day: float, *, with_texts: bool) -> Account:
+        found = self._ledger.report(uid, with_texts=with_texts)
+        outcomes = self._ledger.outcomes(uid)
         a_day = pairs_a_day * _counting(found) or math.inf
         promised = plan(self._ledger.tally(uid).rules, a_day)
         plans = [_promise(each, with_days=not math.isinf(a_day)) for each in promised]

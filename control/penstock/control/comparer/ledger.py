@@ -1,8 +1,9 @@
 """What was counted, in one SQLite file: each batch of a gateway once, all or nothing.
 
 A shadow's evidence is a few floats, stored in the same transaction as the number of the batch that
-it comes from. So a batch that is sent again, or a comparer that is killed, changes no verdict. Only
-numbers and hashes are kept: no prompt, no answer. One thread at a time.
+it comes from. So a batch that is sent again, or a comparer that is killed, changes no verdict.
+Numbers and hashes are kept, and prompts and answers where that was asked for: `records` has these,
+in the same file and the same transactions. One thread at a time.
 """
 
 from __future__ import annotations
@@ -11,14 +12,23 @@ import json
 import logging
 import os
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from penstock.control.comparer.answers import pair_of, session_of
+from penstock.control.comparer.keeping import Keeping
+from penstock.control.comparer.recorder import NotKept
+from penstock.control.comparer.recordings import Recordings
+from penstock.control.comparer.records import OF_A_UID, TABLES, Records
+from penstock.control.comparer.worst_pairs import kept_of
 from penstock.control.errors import CannotStart, UnknownShadow
+from penstock.control.state.recording.recorded import RecordingOrder
 from penstock.control.state.shadow.comparing import Order
+from penstock.control.state.shadow.spec import Record
+from penstock.evals.comparison.pair import Pair
 from penstock.evals.comparison.report import Report, report
 from penstock.evals.comparison.rules import Rules, rules
 from penstock.evals.comparison.tally import Tally
@@ -44,7 +54,7 @@ CREATE TABLE IF NOT EXISTS batches (
     PRIMARY KEY (gateway, instance, number)
 ) WITHOUT ROWID;
 """
-_OF_A_SHADOW: Final = ("shadows", "sessions", "outcomes")
+_OF_A_SHADOW: Final = ("shadows", "sessions", "outcomes", *OF_A_UID)
 UNREADABLE: Final = "unreadable"
 """The outcome of a pair that no check could read."""
 WINDOW: Final = 1000
@@ -54,47 +64,72 @@ WINDOW: Final = 1000
 class Ledger:
     """The file, opened."""
 
-    def __init__(self, path: Path) -> None:
-        """Opens or makes it. Raises `CannotStart`."""
+    def __init__(self, path: Path, keeping: Keeping | None = None) -> None:
+        """Opens or makes it. `keeping`: how texts are kept. Raises `CannotStart`."""
         self._path = path
+        self._keeping = keeping or Keeping()
         self._orders: dict[str, Order] = {}
         try:
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
             self._db = sqlite3.connect(
                 path, isolation_level=None, check_same_thread=False, timeout=0
             )
-            self._db.executescript(_SETTINGS + _TABLES)
+            self._db.executescript(_SETTINGS + _TABLES + TABLES)
             path.stat()  # the one before may have deleted it just now
         except (OSError, sqlite3.Error) as error:
             raise CannotStart(f"cannot open {path}: {error}: check its disk and rights") from error
 
-    def keep(self, orders: Iterable[Order], *, keep_others: bool) -> None:
-        """These are the shadows that there are; what is kept of others is deleted, unless those are
-        to be kept."""
+        self._records = Records(self._db, self._keeping.vault, self._keeping.bounds)
+        self.recordings = Recordings(self._records, self._keeping)
+
+    def keep(
+        self,
+        orders: Iterable[Order],
+        recordings: Iterable[RecordingOrder] = (),
+        *,
+        keep_others: bool,
+    ) -> None:
+        """These are the shadows and the recordings that there are; what is kept of others is
+        deleted, unless those are to be kept. Texts that are too old go in any case."""
         self._orders = {each.uid: each for each in orders}
+        self.recordings.keep(recordings)
+        named = self._orders.keys() | self.recordings.uids
         known = {uid for (uid,) in self._db.execute("SELECT uid FROM shadows")}
-        if new := self._orders.keys() - known:
-            with self._transaction():
-                self._db.executemany("INSERT INTO shadows (uid) VALUES (?)", ((u,) for u in new))
-        if not keep_others and (gone := known - self._orders.keys()):
+        ended = [each.uid for each in self._orders.values() if each.ended]
+        with self._transaction():
+            new = ((uid,) for uid in named - known)
+            self._db.executemany("INSERT INTO shadows (uid) VALUES (?)", new)
+            # Nothing of theirs will be counted that could have been counted before.
+            self._db.executemany("DELETE FROM sessions WHERE uid = ?", ((u,) for u in ended))
+            trimmed = self._records.trim(self._keeping.clock.now())
+        if not keep_others and (gone := known - named):
             self._forget(gone)
+        elif trimmed:
+            self._overwrite()
 
     def take(self, batch: shadow_pb2.ShadowBatch) -> None:
         """Counts a batch, unless it was counted. It is on disk when this returns."""
+        self._keeping.recorder.begin()
         with self._transaction():
             if self._is_new(batch.gateway_id, batch.instance, batch.number):
                 self._count_outcomes(batch)
                 for uid in dict.fromkeys(pair.rule for pair in batch.pairs):
                     self._count_pairs(uid, [each for each in batch.pairs if each.rule == uid])
+                self._records.trim(self._keeping.clock.now())
 
     def tally(self, uid: str) -> Tally:
         """What was counted of a shadow, without its sessions. Raises UnknownShadow."""
         return self._tally(self._order(uid), ())
 
-    def report(self, uid: str) -> Report:
-        """What it comes to. Raises UnknownShadow."""
+    def report(self, uid: str, *, with_texts: bool = False) -> Report:
+        """What it comes to; `with_texts`: with the worst of the pairs that are kept. Raises
+        UnknownShadow."""
         order = self._order(uid)
-        return report(self.tally(uid), order.primary, order.candidate)
+        found = report(self.tally(uid), order.primary, order.candidate)
+        if not with_texts or order.record is Record.NONE:
+            return found
+        gates = [each.check.name for each in found.findings if each.check.gate]
+        return replace(found, kept=kept_of(self._records, uid, gates))
 
     def outcomes(self, uid: str) -> dict[str, int]:
         """What became of the requests that were sampled, at all gateways."""
@@ -148,28 +183,32 @@ class Ledger:
             (
                 (each.rule, batch.gateway_id, batch.instance, each.outcome, each.count)
                 for each in batch.counts
-                if each.rule in self._orders
+                if each.rule in self._orders or each.rule in self.recordings.uids
             ),
         )
 
     def _count_pairs(self, uid: str, messages: Sequence[shadow_pb2.ShadowPair]) -> None:
+        if uid in self.recordings.uids:
+            return self.recordings.add(uid, messages)
         order = self._orders.get(uid)
-        if order is None:
-            return  # deleted meanwhile
+        if order is None or order.ended:
+            return None  # deleted meanwhile, or its sessions are forgotten
         known = self._counted(uid, {session_of(each) for each in messages})
         tally = self._tally(order, known)
         for message in messages:
-            self._add(tally, message)
+            self._add(tally, message, order)
         state = tally.as_dict()
         new = set(state.pop("sessions")) - set(known)
         self._db.executemany("INSERT INTO sessions VALUES (?, ?)", ((uid, each) for each in new))
         self._db.execute("UPDATE shadows SET state = ? WHERE uid = ?", (json.dumps(state), uid))
+        return None
 
-    def _add(self, tally: Tally, message: shadow_pb2.ShadowPair) -> None:
+    def _add(self, tally: Tally, message: shadow_pb2.ShadowPair, order: Order) -> None:
         """Models and clients may write anything: what breaks a check is told of and left out, or
         its gateway would send it again for ever."""
         try:
-            tally.add(pair_of(message))
+            pair = pair_of(message)
+            differences = tally.add(pair)
         except Exception:
             log.exception("a pair cannot be read", extra={"request_id": message.request_id})
             self._db.execute(
@@ -177,6 +216,27 @@ class Ledger:
                 " ON CONFLICT DO UPDATE SET count = count + 1",
                 (message.rule, UNREADABLE),
             )
+            return
+        if differences is not None and order.record is not Record.NONE:
+            gates = {each.name for each in tally.rules.gates}
+            worse = {name: by for name, by in differences.items() if name in gates}
+            self._record(message, pair, order, worse)
+
+    def _record(
+        self,
+        message: shadow_pb2.ShadowPair,
+        pair: Pair,
+        order: Order,
+        worse: Mapping[str, float],
+    ) -> None:
+        try:
+            text = self._keeping.text_of(
+                lambda recorder: recorder.pair(message, pair, order.record)
+            )
+        except NotKept as why:
+            self._records.leave_out(order.uid, str(why))
+        else:
+            self._records.add(order.uid, text, worse, self._keeping.clock.now())
 
     def _counted(self, uid: str, sessions: Collection[str]) -> list[str]:
         """Those of them that were counted before."""
@@ -200,6 +260,10 @@ class Ledger:
         with self._transaction():
             for table in _OF_A_SHADOW:
                 self._db.executemany(f"DELETE FROM {table} WHERE uid = ?", ((u,) for u in uids))
+        self._overwrite()
+
+    def _overwrite(self) -> None:
+        """Leaves nothing in the file beside it, either."""
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 

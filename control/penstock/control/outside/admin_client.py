@@ -22,6 +22,7 @@ from penstock.control.admin.version_api import VersionModel
 from penstock.control.errors import NotFound
 from penstock.control.outside.adapter_client import AdapterClient
 from penstock.control.outside.admin_transport import quote, token_in
+from penstock.control.outside.recording_client import RecordingClient
 from penstock.control.outside.shadow_client import ShadowClient
 from penstock.control.outside.tenant_client import TenantClient
 from penstock.control.state.tokens import Role
@@ -32,7 +33,7 @@ REPLACE_TIMEOUT = timedelta(seconds=45)
 TEST_TIMEOUT = timedelta(seconds=100)
 
 
-class AdminClient(TenantClient, AdapterClient, ShadowClient):
+class AdminClient(TenantClient, AdapterClient, ShadowClient, RecordingClient):
     """Every resource of the API; how calls fail, `AdminTransport` says."""
 
     async def version(self) -> VersionModel:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -110,14 +110,33 @@ class AdminTransport:
     async def call(self, method: str, path: str, **more: Any) -> httpx.Response:
         """An answer that is a success."""
         reply = await self._request(method, path, **more)
+        self._check(reply)
+        return reply
+
+    async def download(self, path: str) -> AsyncIterator[bytes]:
+        """A long answer, part by part: it is nowhere whole."""
+        reply = await self._request("GET", path, stream=True)
+        try:
+            if not reply.is_success:
+                await reply.aread()
+            self._check(reply)
+            async for part in reply.aiter_bytes():
+                yield part
+        except httpx.HTTPError as error:
+            raise Unavailable(f"the head at {self.url} broke off: {_reason(error)}") from error
+        finally:
+            await reply.aclose()
+
+    def _check(self, reply: httpx.Response) -> None:
         if reply.is_success:
-            return reply
+            return
         try:
             detail = str(reply.json()["detail"])
         except (ValueError, KeyError, TypeError):
+            asked = f"{reply.request.method} {reply.request.url.path}"
             raise Unavailable(
                 f"what answers at {self.url} is not a Penstock head: it says {reply.status_code} "
-                f"to {method} {reply.request.url.path}; name the head's address with --admin"
+                f"to {asked}; name the head's address with --admin"
             ) from None
         if reply.status_code == httpx.codes.UNAUTHORIZED:
             raise Unauthenticated(f"the head at {self.url} does not take this token: {detail}")
@@ -127,7 +146,9 @@ class AdminTransport:
             raise InvalidInput(detail)
         raise Unavailable(f"the head at {self.url} answers {reply.status_code}: {detail}")
 
-    async def _request(self, method: str, path: str, **more: Any) -> httpx.Response:
+    async def _request(
+        self, method: str, path: str, *, stream: bool = False, **more: Any
+    ) -> httpx.Response:
         """Asks without a token where there is none: first of all one wants to know of the head."""
         missing, headers = None, dict(more.pop("headers", {}))
         try:
@@ -135,10 +156,12 @@ class AdminTransport:
         except Unavailable as error:
             missing = error
         try:
-            reply = await self._http.request(method, path, headers=headers, **more)
+            request = self._http.build_request(method, path, headers=headers, **more)
+            reply = await self._http.send(request, stream=stream)
         except (httpx.HTTPError, UnicodeError) as error:
             raise NoHeadAnswers(f"no head answers at {self.url}: {_reason(error)}") from error
         if missing and reply.status_code == httpx.codes.UNAUTHORIZED:
+            await reply.aclose()
             raise missing
         return reply
 

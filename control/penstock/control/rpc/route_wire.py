@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from penstock.adapters.alias import Target
 from penstock.adapters.shown import public_name
+from penstock.control.rpc.recording_wire import recording_rule
 from penstock.control.rpc.shadow_wire import shadow_rule
 from penstock.control.rpc.tenant_wire import tenant
 from penstock.control.rpc.wire import cluster_stamp, milliseconds, moment
@@ -127,7 +128,10 @@ class RouteEncoder:
             keys_required=routes.keys_required,
             ended_keys=routes.ended_keys,
             adapters=[routes_pb2.AdapterVersion(**asdict(each)) for each in routes.adapters],
-            shadows=[shadow_rule(each) for each in routes.shadows],
+            shadows=[
+                *map(shadow_rule, routes.shadows),
+                *map(recording_rule, routes.recordings),
+            ],
             comparer_address=routes.comparer_address,
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.control.state.shadow.comparing import Order
 from penstock.control.state.shadow.routes import ShadowRoute
-from penstock.control.state.shadow.spec import Sample
+from penstock.control.state.shadow.spec import Record, Sample
 from penstock.control.state.spend import NANO
 from penstock.v1 import comparer_pb2, routes_pb2
 
@@ -41,6 +41,8 @@ def order(message: comparer_pb2.ShadowOrder) -> Order:
         message.candidate,
         tuple(message.checks),
         tuple(sorted(message.margins.items())),
+        ended=message.ended,
+        record=Record(message.record or Record.NONE.value),
     )
 
 
@@ -52,4 +54,6 @@ def order_message(value: Order) -> comparer_pb2.ShadowOrder:
         candidate=value.candidate,
         checks=value.checks,
         margins=dict(value.margins),
+        ended=value.ended,
+        record=value.record.value,
     )

@@ -13,6 +13,7 @@ from penstock.control.errors import UnknownDeployment
 from penstock.control.state.adapter_registry import AdapterRegistry
 from penstock.control.state.deployment import Departed, Deployment, DeploymentName
 from penstock.control.state.liveness import Liveness
+from penstock.control.state.recording.recordings import Recordings
 from penstock.control.state.replica import Node, NodeId, Replica, ReplicaId
 from penstock.control.state.shadow.shadows import Shadows
 from penstock.control.state.spend import Spending
@@ -116,6 +117,7 @@ class ClusterView:
     adapters: AdapterRegistry = field(default_factory=AdapterRegistry)
     spending: Spending = field(default_factory=Spending)
     shadows: Shadows = field(default_factory=Shadows)
+    recordings: Recordings = field(default_factory=Recordings)
     published: Published = field(default_factory=Published)
     held: str = ""  # why this head holds still; empty: it is in command
     unreadable: tuple[str, ...] = ()  # documents of the store that this version cannot read
@@ -256,6 +258,7 @@ def everything(view: ClusterView) -> tuple[object, ...]:
         view.adapters,
         view.spending,
         view.shadows,
+        view.recordings,
         view.published,
         view.held,
         view.unreadable,

@@ -18,6 +18,7 @@ from penstock.control.state.degrading import Context, Degrading
 from penstock.control.state.deployment import Deployment, DeploymentName
 from penstock.control.state.limits import Limits, Sharing
 from penstock.control.state.prices import Prices
+from penstock.control.state.recording.orders import RecordingRoute, recording_routes
 from penstock.control.state.replica import Replica, ReplicaId, ReplicaState
 from penstock.control.state.serving import serving
 from penstock.control.state.shadow.routes import ShadowRoute, shadow_routes
@@ -90,6 +91,7 @@ class Routes:
     ended_keys: tuple[str, ...] = ()
     shares: Shares = field(default_factory=Shares)
     shadows: tuple[ShadowRoute, ...] = ()
+    recordings: tuple[RecordingRoute, ...] = ()
     comparer_address: str = ""
 
     def with_tenancy_of(self, other: Routes) -> Routes:
@@ -102,6 +104,7 @@ class Routes:
             ended_keys=other.ended_keys,
             shares=other.shares,
             shadows=other.shadows,
+            recordings=other.recordings,
             comparer_address=other.comparer_address,
         )
 
@@ -159,6 +162,7 @@ class MadeRoutes:
             ended_keys=view.tenancy.access.ended_keys,
             shares=view.tenancy.shares,
             shadows=shadow_routes(view),
+            recordings=recording_routes(view),
             comparer_address=view.shadows.compared.address,
         )
 
@@ -195,6 +199,7 @@ def what_routes_follow_from(view: ClusterView) -> tuple[object, ...]:
         view.adapters,
         view.spending,
         view.shadows,
+        view.recordings,
         view.held,
     )
 

@@ -26,6 +26,7 @@ from penstock.control.state.deployment import (
 )
 from penstock.control.state.limits import Canary, Limits, SelectionPolicy, Sharing
 from penstock.control.state.prices import Prices
+from penstock.control.state.recording.recordings import Recordings
 from penstock.control.state.replica import (
     FailedAdapter,
     Node,
@@ -50,6 +51,7 @@ from penstock.control.store.adapter_documents import (
     from_version,
     registry_of,
 )
+from penstock.control.store.recording.documents import from_recording, to_recording
 from penstock.control.store.shadow.documents import from_shadow, to_shadow
 from penstock.control.store.store import Change, Contents, Document, Key
 from penstock.control.store.tenant_documents import (
@@ -64,6 +66,7 @@ from penstock.control.store.tenant_documents import (
 )
 
 SHADOW = "shadow"
+RECORDING = "recording"
 
 _Name = TypeVar("_Name")
 _Value = TypeVar("_Value")
@@ -79,6 +82,7 @@ def changes_between(old: ClusterView, new: ClusterView) -> list[Change]:
         *_tenancy_changes(old.tenancy, new.tenancy),
         *_adapter_changes(old.adapters, new.adapters),
         *_kind_changes(SHADOW, old.shadows.named, new.shadows.named, from_shadow),
+        *_kind_changes(RECORDING, old.recordings.named, new.recordings.named, from_recording),
     ]
 
 
@@ -148,6 +152,7 @@ def view_of(contents: Contents, now: datetime) -> ClusterView:
         tenancy=tenancy,
         adapters=registry_of(read, broken),
         shadows=Shadows({s.spec.name: s for s in read(SHADOW, to_shadow)}),
+        recordings=Recordings({r.spec.name: r for r in read(RECORDING, to_recording)}),
         unreadable=tuple(unreadable),
     )
 

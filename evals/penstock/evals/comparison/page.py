@@ -9,6 +9,7 @@ from penstock.evals.comparison.betting import Verdict
 from penstock.evals.comparison.page_shell import whole_page
 from penstock.evals.comparison.report import Finding, Report, headline, summary, told, written
 from penstock.evals.comparison.svg import box, line, linear, path, svg, text
+from penstock.evals.comparison.worst import as_html
 
 _WIDTH, _HEIGHT = 240, 84
 _FLOOR = 64  # of the plots; what stands below are words
@@ -34,6 +35,7 @@ def as_page(report: Report) -> str:
         *_rows([each for each in report.findings if each.check.gate]),
         "<h2>Shown</h2>",
         *_rows([each for each in report.findings if not each.check.gate]),
+        *(as_html(report.kept) if report.kept else ()),
     ]
     return whole_page(headline(report), "\n".join(body))
 

@@ -2,11 +2,14 @@
 operator's. Pure: the clock that bounds how long the operator's patterns may look is the caller's.
 
 What is found becomes its rule's name in brackets. Texts are looked at one by one, keys and whole
-numbers of a body too. Token ids are left as they are: who must not keep prompts records no such.
+numbers of a body too. What stands under a key that the operator names is taken out whole, in JSON
+within a text as well, such as a tool's arguments. Token ids are left as they are: who must not keep
+prompts records no such.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -21,9 +24,12 @@ from penstock.evals.comparison.secrets import SHIPPED, Span
 
 LONGEST_PATTERN: Final = 500
 MOST_PATTERNS: Final = 64
+MOST_KEYS: Final = 1000
+LONGEST_KEY: Final = 200
 MOST_REPEATS: Final = 10_000
 """The counts of a pattern, multiplied: a pattern is written out that often when it is compiled."""
 WITHHELD: Final = "withheld: its patterns took too long"
+TOO_DEEP: Final = "withheld: it nests too deeply"
 
 _COUNTS: Final = re.compile(r"\{(\d*),?(\d*)\}")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,59}")
@@ -36,11 +42,12 @@ class Rules:
     shipped: tuple[str, ...] = tuple(SHIPPED)  # by name
     own: Mapping[str, Any] = field(default_factory=dict)  # the operator's, compiled
     seconds: float = 1.0  # that the operator's patterns may look at one body
+    keys: frozenset[str] = frozenset()  # whose values are taken out whatever they are, case folded
 
     @property
     def names(self) -> tuple[str, ...]:
         """Every rule's name, as a recording's header has them."""
-        return (*self.own, *self.shipped)
+        return (*(_key_rule(each) for each in sorted(self.keys)), *self.own, *self.shipped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +62,18 @@ def rules(
     own: Mapping[str, str] | None = None,
     without: Collection[str] = (),
     seconds: float = 1.0,
+    keys: Collection[str] = (),
 ) -> Rules:
-    """Rules of the operator's words: patterns by name, and shipped rules to do without. Raises
-    `BadCheck`."""
+    """Rules of the operator's words: patterns by name, shipped rules to do without, and keys whose
+    values are always taken out. Raises `BadCheck`."""
     for name in without:
         if name not in SHIPPED:
             raise BadCheck(f"there is no rule {name!r}: there are {', '.join(SHIPPED)}")
     if len(own or ()) > MOST_PATTERNS:
         raise BadCheck(f"there are more than {MOST_PATTERNS} patterns")
     compiled = {name: _compiled(name, told) for name, told in (own or {}).items()}
-    return Rules(tuple(name for name in SHIPPED if name not in without), compiled, seconds)
+    shipped = tuple(name for name in SHIPPED if name not in without)
+    return Rules(shipped, compiled, seconds, _folded(keys))
 
 
 def redact(body: Any, held: Rules, now: Callable[[], float]) -> Redacted:
@@ -75,6 +84,19 @@ def redact(body: Any, held: Rules, now: Callable[[], float]) -> Redacted:
     kept = {"model": body["model"]} if isinstance(body, dict) and "model" in body else {}
     changed = work.value(body)
     return Redacted({**changed, **kept} if kept else changed, dict(work.found))
+
+
+def _folded(keys: Collection[str]) -> frozenset[str]:
+    if len(keys) > MOST_KEYS:
+        raise BadCheck(f"there are more than {MOST_KEYS:,} keys")
+    for key in keys:
+        if not 0 < len(key) <= LONGEST_KEY:
+            raise BadCheck(f"{key[:LONGEST_KEY]!r} is no key: 1 to {LONGEST_KEY} characters")
+    return frozenset(key.casefold() for key in keys)
+
+
+def _key_rule(key: str) -> str:
+    return f"key {key}"
 
 
 def _compiled(name: str, told: object) -> Any:
@@ -135,10 +157,30 @@ class _Work:
             name = self._text(key)
             while name in renamed:  # two that look alike now
                 name = f"{name} {len(renamed)}"
-            renamed[name] = each
+            renamed[name] = self._unless_taken(key, each)
         return renamed
 
+    def _unless_taken(self, key: str, value: Any) -> Any:
+        if (folded := key.casefold()) not in self.held.keys:
+            return value
+        self.found[_key_rule(folded)] += 1
+        return f"[{_key_rule(folded)}]"
+
+    def _within(self, text: str) -> str:
+        """A text that is JSON, without what stands under the keys."""
+        if not self.held.keys or text.lstrip()[:1] not in ("{", "["):
+            return text
+        try:
+            told = json.loads(text)
+            kept = self.value(told)
+            return text if kept == told else json.dumps(kept, ensure_ascii=False)
+        except ValueError:
+            return text
+        except RecursionError:
+            return f"[{TOO_DEEP}]"
+
     def _text(self, text: str) -> str:
+        text = self._within(text)
         for name, pattern in self.held.own.items():
             text = self._without(text, name, self._own(pattern, text))
         for name in self.held.shipped:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +15,9 @@ from penstock.evals.comparison.plan import missing
 from penstock.evals.comparison.rules import Check, Unit
 from penstock.evals.comparison.tally import Tally
 from penstock.evals.comparison.text import cell
+from penstock.evals.comparison.worst import Kept
+from penstock.evals.comparison.worst import as_dict as kept_as_dict
+from penstock.evals.comparison.worst import as_markdown as kept_as_markdown
 
 FORMAT: Final = "penstock-shadow/1"
 
@@ -54,6 +57,19 @@ class Report:
     left_out: Mapping[str, int]
     made_by: Mapping[str, int]
     alpha: float
+    versions: Mapping[str, int] = field(default_factory=dict)  # of whole answers: "candidate x@1"
+    kept: Kept | None = None  # None: no texts are
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """Sentences: who answered as several versions, which the verdict speaks of together."""
+        arms = [each.partition(" ")[0] for each, count in self.versions.items() if count]
+        return tuple(
+            f"The {arm} changed meanwhile: {arms.count(arm)} versions of it answered, and the "
+            "verdict speaks of them together."
+            for arm in dict.fromkeys(arms)
+            if arms.count(arm) > 1
+        )
 
     @property
     def missing(self) -> int | None:
@@ -76,7 +92,7 @@ class Report:
             for e in gates
             if not e.made
         ]
-        return (*(told or ["No pair could be compared."]), *unmade)
+        return (*(told or ["No pair could be compared."]), *self.changes, *unmade)
 
 
 def summary(report: Report) -> tuple[str, ...]:
@@ -109,6 +125,7 @@ def report(tally: Tally, primary: str, candidate: str) -> Report:
         dict(tally.left_out),
         dict(tally.made_by),
         rules.alpha,
+        dict(tally.versions),
     )
 
 
@@ -142,7 +159,9 @@ def as_dict(report: Report) -> dict[str, Any]:
         "self_pairs": report.again,
         "left_out": dict(report.left_out),
         "made_by": dict(report.made_by),
+        "versions": dict(report.versions),
         "checks": [_finding_as_dict(each) for each in report.findings],
+        "records": None if report.kept is None else kept_as_dict(report.kept),
     }
 
 
@@ -181,6 +200,7 @@ def as_markdown(report: Report) -> str:
         "| check | is | margin | candidate | pairs | verdict |",
         "|---|---|---:|---:|---:|---|",
         *(_row(each) for each in report.findings),
+        *([kept_as_markdown(report.kept)] if report.kept else []),
     ]
     return "\n".join(lines) + "\n"
 

@@ -47,21 +47,23 @@ class Tally:
         self.again = 0  # counted ones of the self arm
         self.left_out: Counter[str] = Counter()  # pairs, by mark
         self.made_by: Counter[str] = Counter()  # pairs, by who answered: "candidate mini@1"
+        self.versions: Counter[str] = Counter()  # the same, of whole answers
         self._sessions: set[str] = set()
 
-    def add(self, pair: Pair) -> None:
-        """Counts a pair."""
+    def add(self, pair: Pair) -> dict[str, float] | None:
+        """Counts a pair. What it says, by check; None: it does not count."""
         self.pairs += 1
         if left_out := pair.marks - self.rules.counted:
             self.left_out.update(str(each) for each in left_out)
-            return
+            return None
         for arm, answer in (("primary", pair.primary), ("candidate", pair.candidate)):
             self.made_by[f"{arm} {_maker(answer)}"] += 1
+            self.versions[f"{arm} {_maker(answer)}"] += not answer.failed
         differences = np.array([_number(each.measure(pair)) for each in self.rules.checks])
         said = ~np.isnan(differences)
         self.seen += np.stack([said, np.where(said, differences, 0)])
         if pair.session and pair.session in self._sessions:
-            return
+            return None
         self._sessions.update([pair.session] if pair.session else [])
         self.counted += 1
         self.again += pair.again is not None
@@ -72,6 +74,8 @@ class Tally:
         if self.counted >= (self.path[-1].counted * STRIDE if self.path else 1):
             capitals = self.evidence[3:5].tolist()
             self.path.append(Step(self.counted, tuple(capitals[0]), tuple(capitals[1])))
+        names = (each.name for each in self.rules.checks)
+        return {n: float(d) for n, d, made in zip(names, differences, said, strict=True) if made}
 
     def as_dict(self) -> dict[str, Any]:
         """All of it, for JSON."""
@@ -90,6 +94,7 @@ class Tally:
             "again": self.again,
             "left_out": dict(self.left_out),
             "made_by": dict(self.made_by),
+            "versions": dict(self.versions),
             "path": [[each.counted, each.worse, each.equal] for each in self.path],
             "sessions": sorted(self._sessions),
         }
@@ -109,6 +114,7 @@ class Tally:
             tally.histogram[:, n] = stored["histogram"]
         tally.pairs, tally.counted, tally.again = told["pairs"], told["counted"], told["again"]
         tally.left_out, tally.made_by = Counter(told["left_out"]), Counter(told["made_by"])
+        tally.versions = Counter(told.get("versions", {}))  # older tallies had none
         tally.path = [Step(n, tuple(worse), tuple(equal)) for n, worse, equal in told["path"]]
         tally._sessions = set(told["sessions"])
         return tally

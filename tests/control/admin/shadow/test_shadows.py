@@ -130,7 +130,7 @@ async def test_a_name_is_given_once(admin: Admin) -> None:
         ({"checks": ["judge"]}, "checks has 'judge', which needs a judge: this version asks none"),
         ({"margins": {"semantic": 0.1}}, "margins has 'semantic', which needs an embedding"),
         ({"margins": {"error": 1}}, "margins.error is 1: it must lie between 0 and 1"),
-        ({"record": "full"}, "record: Input should be 'none'"),
+        ({"record": "all"}, "record: Input should be 'none', 'redacted' or 'full'"),
         ({"until": {}}, "say pairs, at, or both"),
         ({"until": {"at": "2020-01-01T00:00:00Z"}}, "until.at is 2020-01-01T00:00:00+00:00, which"),
         ({"name": "No"}, "name is 'No'"),
@@ -200,3 +200,14 @@ async def test_a_viewer_looks_and_changes_nothing(admin: Admin) -> None:
     await create(admin)
     assert (await admin.client.get(SMALLER, headers=headers)).status_code == 200
     assert_problem(await admin.client.delete(SMALLER, headers=headers), 403)
+
+
+async def test_what_is_recorded_is_shown_to_operators_alone(admin: Admin) -> None:
+    made = await create(admin, record="redacted")
+    assert made["record"] == "redacted"
+    admin.comparisons.told = Account("{}", "", "")
+    await admin.client.get(f"{SMALLER}/report")
+    assert admin.comparisons.with_texts
+    viewer = await admin.headers(Role.VIEWER)
+    await admin.client.get(f"{SMALLER}/report", headers=viewer)
+    assert not admin.comparisons.with_texts

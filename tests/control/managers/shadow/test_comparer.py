@@ -14,7 +14,8 @@ from penstock.control.errors import Unavailable
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.shadow.comparer import ComparerCommand, ComparerManager
 from penstock.control.state.cluster import Cluster, ClusterView
-from penstock.control.state.shadow.comparing import Account, Order, Standing
+from penstock.control.state.recording.recorded import RecordingOrder, RecordingStanding
+from penstock.control.state.shadow.comparing import Account, Order, Standing, Standings
 from penstock.control.state.shadow.shadows import Compared, Shadow
 from penstock.control.state.shadow.spec import Candidate, Primary, ShadowSpec
 from penstock.control.store.store import Author
@@ -37,14 +38,26 @@ class FakeComparer:
         self.silent = False
         self.closed = 0
 
-    async def keep(self, orders: Sequence[Order], *, keep_others: bool) -> list[Standing]:
+    async def keep(
+        self,
+        orders: Sequence[Order],
+        recordings: Sequence[RecordingOrder],
+        *,
+        keep_others: bool,
+    ) -> Standings:
         if self.silent:
             raise Unavailable("the comparer does not answer: DEADLINE_EXCEEDED")
         self.kept.append(([each.uid for each in orders], keep_others))
-        return [Standing(each.uid, "undecided", self.pairs, self.pairs) for each in orders]
+        return Standings(
+            [Standing(each.uid, "undecided", self.pairs, self.pairs) for each in orders],
+            [RecordingStanding(each.uid, self.pairs, 0, 0, 0, {}) for each in recordings],
+        )
 
-    async def account(self, uid: str, pairs_a_day: float) -> Account:
+    async def account(self, uid: str, pairs_a_day: float, *, with_texts: bool) -> Account:
         return Account("{}", uid, "")
+
+    async def recording(self, uid: str) -> AsyncIterator[bytes]:
+        yield uid.encode()
 
     async def close(self) -> None:
         self.closed += 1

@@ -8,7 +8,7 @@ from penstock.control.rpc.shadow_wire import order, order_message, shadow_rule
 from penstock.control.state.shadow.comparing import Order
 from penstock.control.state.shadow.routes import ShadowRoute
 from penstock.control.state.shadow.shadows import Shadow
-from penstock.control.state.shadow.spec import Candidate, Primary, Sample, ShadowSpec
+from penstock.control.state.shadow.spec import Candidate, Primary, Record, Sample, ShadowSpec
 from tests.fakes.control_values import NOON
 
 SPEC = ShadowSpec(
@@ -22,6 +22,7 @@ SPEC = ShadowSpec(
     checks=("error",),
     margins=(("error", 0.1),),
     usd_per_day=0.5,
+    record=Record.REDACTED,
 )
 SHADOW = Shadow(SPEC, "u1", 2**63 - 1, NOON)
 
@@ -43,4 +44,5 @@ def test_its_prefix_caches_are_its_own() -> None:
 
 
 def test_an_order_comes_to_the_comparer_as_it_was() -> None:
-    assert order(order_message(Order.of(SHADOW))) == Order.of(SHADOW)
+    for shadow in (SHADOW, replace(SHADOW, ended="500 pairs are counted")):
+        assert order(order_message(Order.of(shadow))) == Order.of(shadow)

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.control.state.shadow.shadows import Shadow
-from penstock.control.state.shadow.spec import CHECKS, Candidate, Primary, Sample, ShadowSpec, Until
+from penstock.control.state.shadow.spec import (
+    CHECKS,
+    Candidate,
+    Primary,
+    Record,
+    Sample,
+    ShadowSpec,
+    Until,
+)
 from penstock.control.store.shadow.documents import from_shadow, to_shadow
 from tests.fakes.control_values import NOON
 
@@ -30,6 +38,7 @@ SPECS = st.builds(
     ),
     self_permille=st.none() | st.integers(0, 1000),
     usd_per_day=st.floats(0, 1000),
+    record=st.sampled_from(Record),
 )
 
 

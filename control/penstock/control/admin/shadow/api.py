@@ -14,6 +14,7 @@ from penstock.control.admin.shadow.models import ShadowModel, ShadowReportModel,
 from penstock.control.managers.shadow.shadows import ShadowManager
 from penstock.control.state.shadow.comparing import Account, Standing
 from penstock.control.state.shadow.shadows import Shadow
+from penstock.control.state.tokens import Role
 from penstock.control.store.usage import UsageStore
 from penstock.control.supervision.clock import Clock
 
@@ -24,7 +25,7 @@ class Comparisons(Protocol):
     def standing(self, uid: str) -> Standing | None:
         """How a shadow stands; None: nobody has said yet."""
 
-    async def account(self, uid: str, pairs_a_day: float) -> Account:
+    async def account(self, uid: str, pairs_a_day: float, *, with_texts: bool) -> Account:
         """All that is known of one. Raises `UnknownShadow` and `Unavailable`."""
         ...
 
@@ -69,12 +70,14 @@ class ShadowsApi:
         """One shadow."""
         return self._shown(self._shadows.shadows.shadow(name))
 
-    async def report_shadow(self, name: str, _: Viewer) -> ShadowReportModel:
+    async def report_shadow(self, name: str, caller: Viewer) -> ShadowReportModel:
         """Whether the candidate is worse, check by check, with a known error rate however often one
-        looks; and how many pairs, and days of traffic, the margins take."""
+        looks; and how many pairs, and days of traffic, the margins take. Who has role operator sees
+        the worst pairs too, where the shadow records any."""
         shadow = self._shadows.shadows.shadow(name)
         pairs_a_day = await self._pairs_a_day(shadow)
-        account = await self._comparisons.account(shadow.uid, pairs_a_day)
+        reads = caller.role.includes(Role.OPERATOR)
+        account = await self._comparisons.account(shadow.uid, pairs_a_day, with_texts=reads)
         return ShadowReportModel(
             **self._shown(shadow).model_dump(),
             pairs_a_day=pairs_a_day,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictInt, model_validator
 
@@ -16,6 +16,7 @@ from penstock.control.state.shadow.spec import (
     CHECKS,
     ENDPOINTS,
     MOST_PAIRS,
+    Record,
     Sample,
     ShadowSpec,
     Until,
@@ -69,8 +70,11 @@ class ShadowSpecModel(BaseModel):
     max_concurrent: StrictInt = Field(4, ge=1, description="repeated at a time, by each gateway")
     max_per_minute: StrictInt = Field(0, ge=0, description="likewise; 0: any number")
     until: UntilModel | None = Field(None, description="null: until it is deleted")
-    record: Literal["none"] = Field(
-        "none", description="of prompts and answers: none is kept, numbers alone"
+    record: Record = Field(
+        Record.NONE,
+        description="of prompts and answers of pairs that count, for the report's worst pairs, "
+        "which operators see. none: numbers alone are kept; redacted: without personal data and "
+        "secrets; full: as they are",
     )
     checks: Texts = Field(
         default_factory=list,
@@ -100,7 +104,7 @@ class ShadowSpecModel(BaseModel):
             "until": Until(until.pairs or 0, until.at) if until else Until(),
             "margins": tuple(sorted(self.margins.items())),
         }
-        return ShadowSpec(**(self.model_dump(exclude={"record"}) | lists | own))
+        return ShadowSpec(**(self.model_dump() | lists | own))
 
 
 class ShadowModel(ShadowSpecModel):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
@@ -15,12 +14,13 @@ from penstock.control.admin.shadow.models import (
 )
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, confirm, say_json, say_list
+from penstock.control.cli.named_settings import named_settings
 from penstock.control.cli.options import AsJson, Yes
 from penstock.control.cli.shadow.exporting import as_lines
 from penstock.control.cli.shadow.promises import beforehand
 from penstock.control.cli.tables import notes, show
 from penstock.control.errors import PenstockError
-from penstock.control.serving.settings_text import checked, pairs
+from penstock.control.serving.settings_text import checked
 
 shadow = typer.Typer(
     no_args_is_help=True,
@@ -29,7 +29,7 @@ shadow = typer.Typer(
 
 COLUMNS = ("name", "primary", "candidate", "share", "state", "pairs", "verdict")
 LISTS = ("tenants", "endpoints", "checks")
-MARGIN, UNTIL = "margin.", "until."
+INNER = {"margin.": "margins", "until.": "until"}
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Of the shadow.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything and change nothing.")]
@@ -72,6 +72,7 @@ def create(
       margin.CHECK=       how much worse is too much, such as margin.error=0.02
       self_permille=      of those repeated: the primary is asked again, too. 250, later 50
       usd_per_day=0       what it may cost; a provider has to have a limit
+      record=none         of prompts and answers: redacted, or full, for the report's worst pairs
 
     \b
     Examples:
@@ -82,7 +83,7 @@ def create(
     if candidate is not None and "=" in candidate:
         words, candidate = [candidate, *words], None
     named = {"name": name, "primary": primary, "candidate": candidate or primary}
-    wanted = {"share_permille": 100, **_settings(words), **named}
+    wanted = {"share_permille": 100, **named_settings(words, LISTS, INNER), **named}
     asked = checked(ShadowSpecModel, wanted).model_dump(mode="json", exclude_unset=True)
     made = head.ask(lambda admin: admin.create_shadow(asked, dry_run=dry_run))
     _say(made, "would be made" if dry_run else "is made", as_json=as_json)
@@ -190,30 +191,6 @@ def delete(head: Head, name: Name, yes: Yes = False, as_json: AsJson = False) ->
         confirm(f"shadow {known.name} and its {known.pairs:,} pairs are forgotten")
     head.ask(lambda admin: admin.delete_shadow(name))
     typer.echo(json.dumps({"deleted": name}) if as_json else f"shadow {name} is deleted")
-
-
-def _settings(words: Iterable[str]) -> dict[str, Any]:
-    """What is named, as the admin API takes it. Raises `InvalidSetting`."""
-    asked: dict[str, Any] = {}
-    for name, text in pairs(words, "setting", "share_permille=100").items():
-        inner = next((part for part in (MARGIN, UNTIL) if name.startswith(part)), "")
-        field = {MARGIN: "margins", UNTIL: "until"}.get(inner, name)
-        if inner:
-            asked.setdefault(field, {})[name.removeprefix(inner)] = _value(text)
-        else:
-            asked[field] = _listed(text) if name in LISTS else _value(text)
-    return asked
-
-
-def _listed(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def _say(found: ShadowModel, what: str, *, as_json: bool) -> None:

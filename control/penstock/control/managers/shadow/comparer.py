@@ -1,4 +1,4 @@
-"""The comparer's process: started when the first shadow is, watched, told, started again.
+"""The comparer's process: started with the first shadow or recording, watched, told, started again.
 
 It ends with the head, and what it counted is on disk. Nobody waits for it: without it gateways drop
 pairs, and count them.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -20,9 +20,11 @@ from penstock.control.errors import LaunchFailed, Unavailable
 from penstock.control.managers.changes import watching
 from penstock.control.managers.keeper import Keeper
 from penstock.control.state.cluster import ClusterView
-from penstock.control.state.shadow.comparing import Account, Order, Standing
+from penstock.control.state.recording.orders import order_of
+from penstock.control.state.recording.recorded import RecordingOrder, RecordingStanding
+from penstock.control.state.shadow.comparing import Account, Order, Standing, Standings
 from penstock.control.state.shadow.shadows import Compared, has_enough_self
-from penstock.control.store.documents import SHADOW
+from penstock.control.store.documents import RECORDING, SHADOW
 from penstock.control.supervision.clock import Clock
 from penstock.control.supervision.process import Launcher, Process
 from penstock.control.supervision.restart_policy import Ending, RestartPolicy, StartAgain, after_end
@@ -39,6 +41,7 @@ ASK_EVERY: Final = timedelta(seconds=1)
 LOOK_EVERY: Final = timedelta(milliseconds=50)  # for what a process that starts announces
 START_LIMIT: Final = timedelta(seconds=60)
 PATIENCE: Final = timedelta(seconds=5)  # of who asks for an account while it starts
+_KINDS: Final = (f"{SHADOW} ", f"{RECORDING} ")
 SAYS: Final = "comparer: error: "
 """Before its last words, where it cannot start."""
 
@@ -46,12 +49,23 @@ SAYS: Final = "comparer: error: "
 class ComparerClient(Protocol):
     """The comparer, as the head asks it."""
 
-    async def keep(self, orders: Sequence[Order], *, keep_others: bool) -> Sequence[Standing]:
-        """These are the shadows that there are; how each stands. Raises `Unavailable`."""
+    async def keep(
+        self,
+        orders: Sequence[Order],
+        recordings: Sequence[RecordingOrder],
+        *,
+        keep_others: bool,
+    ) -> Standings:
+        """These are the shadows and recordings that there are; how each stands. Raises
+        `Unavailable`."""
         ...
 
-    async def account(self, uid: str, pairs_a_day: float) -> Account:
+    async def account(self, uid: str, pairs_a_day: float, *, with_texts: bool) -> Account:
         """All that is known of one. Raises `UnknownShadow` and `Unavailable`."""
+        ...
+
+    def recording(self, uid: str) -> AsyncIterator[bytes]:
+        """A recording as a file. Raises `UnknownRecording` and `Unavailable`."""
         ...
 
     async def close(self) -> None:
@@ -87,14 +101,16 @@ class ComparerManager:
         self._client: ComparerClient | None = None
         self._process: Process | None = None
         self._standings: Mapping[str, Standing] = {}
+        self._recorded: Mapping[str, RecordingStanding] = {}
         self._failures = 0  # in a row
         self._silence = ""  # why the last one was killed; empty: it was not
         self._began = 0.0
 
     async def run(self) -> None:
-        """Until cancelled: from when there is a shadow, or what one has left behind."""
+        """Until cancelled: from when there is a shadow or a recording, or what one has left
+        behind."""
         with watching(self._keeper.cluster, _shadows) as changed:
-            while not (self._view.shadows.named or self._command.file.exists()):
+            while not (_is_needed(self._view) or self._command.file.exists()):
                 await changed.wait()
         try:
             await supervise(self)
@@ -106,9 +122,22 @@ class ComparerManager:
         """How a shadow stood a second ago; None: nobody has said yet."""
         return self._standings.get(uid)
 
-    async def account(self, uid: str, pairs_a_day: float) -> Account:
-        """All that is known of a shadow, once the comparer has started that begins with the first
-        one. Raises `UnknownShadow` and `Unavailable`."""
+    def recorded(self, uid: str) -> RecordingStanding | None:
+        """How a recording stood a second ago; None: nobody has said yet."""
+        return self._recorded.get(uid)
+
+    async def account(self, uid: str, pairs_a_day: float, *, with_texts: bool = False) -> Account:
+        """All that is known of a shadow. Raises `UnknownShadow` and `Unavailable`."""
+        return await (await self._there(uid)).account(uid, pairs_a_day, with_texts=with_texts)
+
+    async def recording(self, uid: str) -> AsyncIterator[bytes]:
+        """A recording as a file. Raises `UnknownRecording` and `Unavailable`."""
+        async for lines in (await self._there(uid)).recording(uid):
+            yield lines
+
+    async def _there(self, uid: str) -> ComparerClient:
+        """The comparer, once it has started that begins with the first one. Raises
+        `Unavailable`."""
         with suppress(TimeoutError), watching(self._keeper.cluster, _compared) as changed:
             async with asyncio.timeout(PATIENCE.total_seconds()):
                 while not (self._knows(uid) or self._view.shadows.compared.trouble):
@@ -116,7 +145,7 @@ class ComparerManager:
         if self._client is None:
             what = self._view.shadows.compared.trouble or "starts"
             raise Unavailable(f"the comparer {what}: ask again in some seconds")
-        return await self._client.account(uid, pairs_a_day)
+        return self._client
 
     def _knows(self, uid: str) -> bool:
         return self._client is not None and uid in self._view.shadows.compared.known
@@ -199,12 +228,14 @@ class ComparerManager:
         if view.held:
             return  # its store may be the wrong one: what it does not know is not to be deleted
         orders = [Order.of(shadow) for shadow in view.shadows.named.values()]
-        unread = any(each.startswith(f"{SHADOW} ") for each in view.unreadable)
-        standings = await client.keep(orders, keep_others=unread)
+        recordings = [order_of(each) for each in view.recordings.named.values()]
+        unread = any(each.startswith(_KINDS) for each in view.unreadable)
+        found = await client.keep(orders, recordings, keep_others=unread)
         self._client = client  # before, it would not know what it is asked about
-        self._standings = {each.uid: each for each in standings}
-        known = frozenset(self._standings)
-        enough = frozenset(s.uid for s in standings if has_enough_self(s.self_pairs))
+        self._standings = {each.uid: each for each in found.shadows}
+        self._recorded = {each.uid: each for each in found.recordings}
+        known = frozenset((*self._standings, *self._recorded))
+        enough = frozenset(s.uid for s in found.shadows if has_enough_self(s.self_pairs))
         await self._note(
             lambda compared: replace(
                 compared, address=address, known=known, enough_self=enough, trouble=""
@@ -230,4 +261,8 @@ def _compared(view: ClusterView) -> tuple[object, ...]:
 
 
 def _shadows(view: ClusterView) -> tuple[object, ...]:
-    return (view.shadows.named, view.held)
+    return (view.shadows.named, view.recordings.named, view.held)
+
+
+def _is_needed(view: ClusterView) -> bool:
+    return bool(view.shadows.named or view.recordings.named)

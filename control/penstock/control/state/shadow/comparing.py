@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from penstock.control.state.recording.recorded import RecordingStanding
 from penstock.control.state.shadow.shadows import Shadow
+from penstock.control.state.shadow.spec import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +20,22 @@ class Order:
     candidate: str
     checks: tuple[str, ...] = ()  # that the verdict goes by; empty: the usual ones
     margins: tuple[tuple[str, float], ...] = ()  # by check
+    ended: bool = False  # nothing more of it counts
+    record: Record = Record.NONE
 
     @classmethod
     def of(cls, shadow: Shadow) -> Order:
         """What is to be known of this one."""
         spec = shadow.spec
-        return cls(shadow.uid, str(spec.primary), str(spec.candidate), spec.checks, spec.margins)
+        return cls(
+            shadow.uid,
+            str(spec.primary),
+            str(spec.candidate),
+            spec.checks,
+            spec.margins,
+            ended=bool(shadow.ended),
+            record=spec.record,
+        )
 
 
 class Standing(NamedTuple):
@@ -32,6 +45,13 @@ class Standing(NamedTuple):
     verdict: str  # better, equal, worse, undecided
     pairs: int  # that are counted: one a session
     self_pairs: int  # of these, with the primary asked again
+
+
+class Standings(NamedTuple):
+    """How all of them stand."""
+
+    shadows: Sequence[Standing]
+    recordings: Sequence[RecordingStanding] = ()
 
 
 class Account(NamedTuple):

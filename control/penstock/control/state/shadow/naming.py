@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from penstock.adapters.adapter import AdapterRef, BadAdapterRef
@@ -11,17 +11,14 @@ from penstock.control.errors import InvalidInput, NotFound
 from penstock.control.state.adapter_bases import check_taken
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.deployment import Deployment
-from penstock.control.state.shadow.spec import ShadowSpec
+from penstock.control.state.shadow.spec import Primary, ShadowSpec
 from penstock.control.state.tenants import Shadowing
 
 
 def check_named(view: ClusterView, spec: ShadowSpec) -> None:
     """Raises InvalidInput for what nobody could repeat, or not without a limit to its cost."""
     primary, candidate = check_ends(view, spec)
-    for name in spec.tenants:
-        with _field("tenants", name):
-            if view.tenancy.tenant(name).spec.shadow is Shadowing.NEVER:
-                raise InvalidInput("this tenant's requests are never repeated (shadow=never)")
+    check_tenants(view, spec.tenants)
     _check_costs(spec, candidate, "")
     if spec.self_permille != 0:
         _check_costs(spec, primary, ", or self_permille 0 not to ask it again")
@@ -29,15 +26,31 @@ def check_named(view: ClusterView, spec: ShadowSpec) -> None:
 
 def check_ends(view: ClusterView, spec: ShadowSpec) -> tuple[Deployment, Deployment]:
     """Primary and candidate; raises InvalidInput where one lacks what is named, or is not there."""
-    with _field("primary", spec.primary):
-        primary = view.deployment(spec.primary.deployment)
-        if spec.primary.alias:
-            view.adapters.alias(spec.primary.deployment, spec.primary.alias)
+    primary = check_primary(view, spec.primary)
     with _field("candidate", spec.candidate):
         candidate = view.deployment(spec.candidate.deployment)
         if spec.candidate.adapter:
             _check_adapter(view, candidate, spec.candidate.adapter)
     return primary, candidate
+
+
+def check_primary(view: ClusterView, named: Primary) -> Deployment:
+    """The deployment; raises InvalidInput where it or its alias is not there."""
+    with _field("primary", named):
+        primary = view.deployment(named.deployment)
+        if named.alias:
+            view.adapters.alias(named.deployment, named.alias)
+    return primary
+
+
+def check_tenants(view: ClusterView, names: Iterable[str]) -> None:
+    """Raises InvalidInput for those that are not there, or do not allow it."""
+    for name in names:
+        with _field("tenants", name):
+            if view.tenancy.tenant(name).spec.shadow is Shadowing.NEVER:
+                raise InvalidInput(
+                    "this tenant's requests are never repeated and never recorded (shadow=never)"
+                )
 
 
 def _check_adapter(view: ClusterView, deployment: Deployment, adapter: str) -> None:

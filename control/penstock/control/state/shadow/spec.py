@@ -98,22 +98,19 @@ class ShadowSpec:
     margins: tuple[tuple[str, float], ...] = ()  # by check, sorted
     self_permille: int | None = None  # None: MANY_SELF, then FEW_SELF
     usd_per_day: float = 0.0  # of all gateways together; 0: no limit
+    record: Record = Record.NONE  # of prompts and answers of pairs that count
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
-            raise InvalidInput(
-                f"name is {self.name!r}: it must be 1 to 63 of a-z, 0-9, '.', '_' and '-', "
-                "beginning and ending with a letter or digit"
-            )
-        _within("share_permille", self.share_permille, 1, MOST_PERMILLE)
-        _within("max_concurrent", self.max_concurrent, 1, MOST_CONCURRENT)
-        _within("max_per_minute", self.max_per_minute, 0, MOST_PER_MINUTE)
-        _within("self_permille", self.self_permille or 0, 0, MOST_PERMILLE)
-        _within("until.pairs", self.until.pairs, 0, MOST_PAIRS)
-        _within("usd_per_day", self.usd_per_day, 0, MOST_USD)
-        _once("tenants", self.tenants)
-        _once("endpoints", self.endpoints)
-        _once("checks", self.checks)
+        check_name(self.name)
+        check_within("share_permille", self.share_permille, 1, MOST_PERMILLE)
+        check_within("max_concurrent", self.max_concurrent, 1, MOST_CONCURRENT)
+        check_within("max_per_minute", self.max_per_minute, 0, MOST_PER_MINUTE)
+        check_within("self_permille", self.self_permille or 0, 0, MOST_PERMILLE)
+        check_within("until.pairs", self.until.pairs, 0, MOST_PAIRS)
+        check_within("usd_per_day", self.usd_per_day, 0, MOST_USD)
+        check_once("tenants", self.tenants)
+        check_once("endpoints", self.endpoints)
+        check_once("checks", self.checks)
         for path in self.endpoints:
             if path not in ENDPOINTS:
                 there = ", ".join(ENDPOINTS)
@@ -152,12 +149,23 @@ def parsed_candidate(text: str) -> Candidate:
     return Candidate(deployment, adapter)
 
 
-def _within(name: str, value: float, least: int, most: int) -> None:
+def check_name(name: str) -> None:
+    """Raises InvalidInput for what no shadow and no recording may be called."""
+    if not _NAME.fullmatch(name):
+        raise InvalidInput(
+            f"name is {name!r}: it must be 1 to 63 of a-z, 0-9, '.', '_' and '-', "
+            "beginning and ending with a letter or digit"
+        )
+
+
+def check_within(name: str, value: float, least: int, most: int) -> None:
+    """Raises InvalidInput for a number that is too small or too large."""
     if not (math.isfinite(value) and least <= value <= most):
         raise InvalidInput(f"{name} is {value}: it must be {least} to {most}")
 
 
-def _once(what: str, names: tuple[str, ...]) -> None:
+def check_once(what: str, names: tuple[str, ...]) -> None:
+    """Raises InvalidInput for a list that names something twice."""
     for name in names:
         if names.count(name) > 1:
             raise InvalidInput(f"{what} has {name!r} twice: keep one")

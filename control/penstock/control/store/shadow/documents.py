@@ -6,6 +6,7 @@ from datetime import datetime
 
 from penstock.control.state.shadow.shadows import Shadow
 from penstock.control.state.shadow.spec import (
+    Record,
     Sample,
     ShadowSpec,
     Until,
@@ -34,6 +35,7 @@ def from_shadow(shadow: Shadow) -> Document:
         "margins": dict(spec.margins),
         "self_permille": spec.self_permille,
         "usd_per_day": spec.usd_per_day,
+        "record": spec.record.value,
         "uid": shadow.uid,
         "seed": shadow.seed,
         "created_at": shadow.created_at.isoformat(),
@@ -60,6 +62,7 @@ def to_shadow(document: Document) -> Shadow:
         margins=tuple(sorted(document["margins"].items())),
         self_permille=document["self_permille"],
         usd_per_day=document["usd_per_day"],
+        record=Record(document.get("record", "none")),  # older heads wrote none
     )
     return Shadow(
         spec,

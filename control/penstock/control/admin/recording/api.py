@@ -1,0 +1,93 @@
+"""Recordings: start, look, stop, fetch, delete."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final, Protocol
+
+from fastapi import APIRouter, Response, status
+from fastapi.responses import StreamingResponse
+
+from penstock.control.admin.auth import Operator, Viewer
+from penstock.control.admin.parameters import DryRun, Paged
+from penstock.control.admin.recording.models import RecordingModel, RecordingSpecModel
+from penstock.control.managers.recording.recordings import RecordingManager
+from penstock.control.state.recording.recorded import RecordingStanding
+from penstock.control.state.recording.recordings import Recording
+
+JSON_LINES: Final = "application/jsonl"
+
+
+class Recorded(Protocol):
+    """What was recorded."""
+
+    def recorded(self, uid: str) -> RecordingStanding | None:
+        """How a recording stands; None: nobody has said yet."""
+
+    def recording(self, uid: str) -> AsyncIterator[bytes]:
+        """A recording as a file. Raises `UnknownRecording` and `Unavailable`."""
+        ...
+
+
+class RecordingsApi:
+    """The handlers of /recordings; their docstrings are the API's documents."""
+
+    def __init__(self, recordings: RecordingManager, recorded: Recorded) -> None:
+        self._recordings = recordings
+        self._recorded = recorded
+
+    def router(self) -> APIRouter:
+        """The handlers on their paths."""
+        router = APIRouter(prefix="/recordings", tags=["recordings"])
+        router.get("")(self.list_recordings)
+        router.post("", status_code=status.HTTP_201_CREATED)(self.start_recording)
+        router.get("/{name}")(self.get_recording)
+        router.post("/{name}/stop")(self.stop_recording)
+        router.get("/{name}/file", response_class=StreamingResponse)(self.read_recording)
+        router.delete("/{name}", status_code=status.HTTP_204_NO_CONTENT)(self.delete_recording)
+        return router
+
+    async def list_recordings(self, _: Viewer, page: Paged) -> list[RecordingModel]:
+        """Recordings, by name."""
+        return [self._shown(each) for each in page.of(self._recordings.recordings.named)]
+
+    async def start_recording(
+        self,
+        body: RecordingSpecModel,
+        caller: Operator,
+        response: Response,
+        dry_run: DryRun = False,
+    ) -> RecordingModel:
+        """Begins to keep requests of a deployment, with when they came and how they were answered;
+        409 where the name is taken. Clients notice nothing of it."""
+        made = await self._recordings.start(body.to_spec(), caller.name, dry_run=dry_run)
+        response.headers["location"] = f"/admin/v1/recordings/{made.spec.name}"
+        return self._shown(made)
+
+    async def get_recording(self, name: str, _: Viewer) -> RecordingModel:
+        """One recording."""
+        return self._shown(self._recordings.recordings.recording(name))
+
+    async def stop_recording(self, name: str, caller: Operator) -> RecordingModel:
+        """Records nothing more; what was recorded stays."""
+        return self._shown(await self._recordings.stop(name, caller.name))
+
+    async def read_recording(self, name: str, _: Operator) -> StreamingResponse:
+        """What was recorded, as JSON Lines: what `penstock replay` reads."""
+        lines = self._recorded.recording(self._recordings.recordings.recording(name).uid)
+        first = await anext(lines)  # so that what goes wrong is told as an error
+        return StreamingResponse(_after(first, lines), media_type=JSON_LINES)
+
+    async def delete_recording(self, name: str, caller: Operator) -> None:
+        """Ends a recording; nothing of what it recorded is kept."""
+        await self._recordings.delete(name, caller.name)
+
+    def _shown(self, recording: Recording) -> RecordingModel:
+        message = self._recordings.message(recording)
+        return RecordingModel.of(recording, message, self._recorded.recorded(recording.uid))
+
+
+async def _after(first: bytes, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for each in lines:
+        yield each

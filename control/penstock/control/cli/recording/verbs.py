@@ -1,0 +1,161 @@
+"""`penstock record`: clients' requests as a file, which can be sent once more."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from penstock.control.admin.recording.models import RecordingModel, RecordingSpecModel
+from penstock.control.cli.admin_calls import Head
+from penstock.control.cli.asking import asks_head, confirm, say_json, say_list
+from penstock.control.cli.named_settings import named_settings
+from penstock.control.cli.options import AsJson, Yes
+from penstock.control.cli.tables import notes, show
+from penstock.control.outside.admin_client import AdminClient
+from penstock.control.serving.settings_text import checked
+
+record = typer.Typer(
+    no_args_is_help=True,
+    help="Keep clients' requests as a file that can be replayed: start, stop, list, show, export, "
+    "delete.",
+)
+
+COLUMNS = ("name", "primary", "share", "record", "state", "requests")
+LISTS = ("tenants", "endpoints")
+INNER = {"until.": "until"}
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Of the recording.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything and change nothing.")]
+
+
+@record.command()
+@asks_head("record start")
+def start(
+    head: Head,
+    name: Name,
+    primary: Annotated[
+        str, typer.Argument(metavar="DEPLOYMENT", help="Or deployment:alias: whose requests.")
+    ],
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="As the list below has them."),
+    ] = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Keep requests of a deployment, with when they came and how they were answered, until there
+    are enough. Tenants with shadow=never are left out.
+
+    \b
+    Keys, with their defaults:
+      share_permille=100    of the requests, in thousandths
+      sample=request        or session: all requests of a conversation, or none
+      tenants=, endpoints=  names with commas between; empty: all
+      until.requests=10000, until.mib=256, until.at=  when it ends by itself, whichever is first
+      record=redacted       without personal data and secrets; or full: as clients sent them
+
+    \b
+    Examples:
+      penstock record start monday chat share_permille=1000 until.requests=500
+      penstock record export monday > monday.jsonl
+      penstock replay monday.jsonl --speed 2
+    """
+    named = {"name": name, "primary": primary}
+    wanted = {**named_settings(settings or (), LISTS, INNER), **named}
+    asked = checked(RecordingSpecModel, wanted).model_dump(mode="json", exclude_unset=True)
+    made = head.ask(lambda admin: admin.start_recording(asked, dry_run=dry_run))
+    _say(made, "would be started" if dry_run else "is started", as_json=as_json)
+
+
+@record.command()
+@asks_head("record stop")
+def stop(head: Head, name: Name, as_json: AsJson = False) -> None:
+    """Record nothing more; what was recorded stays.
+
+    Example: penstock record stop monday
+    """
+    _say(head.ask(lambda admin: admin.stop_recording(name)), "is stopped", as_json=as_json)
+
+
+@record.command("list")
+@asks_head("record list")
+def list_recordings(head: Head, as_json: AsJson = False) -> None:
+    """Show all recordings.
+
+    Example: penstock record list
+    """
+    found = head.ask(lambda admin: admin.recordings())
+    say_list("Recordings", COLUMNS, found, _row, as_json=as_json)
+    if not as_json:
+        show(*notes((it.name, it.message) for it in found))
+
+
+@record.command("show")
+@asks_head("record show")
+def show_recording(head: Head, name: Name, as_json: AsJson = False) -> None:
+    """Show one recording with all its settings.
+
+    Example: penstock record show monday
+    """
+    found = head.ask(lambda admin: admin.recording(name))
+    if as_json:
+        say_json(found)
+        return
+    for key, value in found.model_dump(mode="json", exclude_none=True).items():
+        typer.echo(f"{key}: {_told(value)}")
+
+
+@record.command()
+@asks_head("record export")
+def export(head: Head, name: Name) -> None:
+    """Print what was recorded as JSON Lines: what `penstock replay` and `shadow-compare
+    --recording` read. It holds what clients asked: keep it accordingly.
+
+    Example: penstock record export monday > monday.jsonl
+    """
+    head.ask(lambda admin: _write(admin, name))
+
+
+@record.command()
+@asks_head("record delete")
+def delete(head: Head, name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
+    """End a recording, and forget all that it recorded.
+
+    At a terminal it asks first; elsewhere it takes --yes.
+
+    Example: penstock record delete monday
+    """
+    if not yes:
+        known = head.ask(lambda admin: admin.recording(name))
+        confirm(f"recording {known.name} and its {known.kept:,} requests are forgotten")
+    head.ask(lambda admin: admin.delete_recording(name))
+    typer.echo(json.dumps({"deleted": name}) if as_json else f"recording {name} is deleted")
+
+
+async def _write(admin: AdminClient, name: str) -> None:
+    out = typer.get_binary_stream("stdout")
+    async for part in admin.recording_file(name):
+        out.write(part)
+    out.flush()
+
+
+def _say(found: RecordingModel, what: str, *, as_json: bool) -> None:
+    if as_json:
+        say_json(found)
+    else:
+        typer.echo(
+            f"recording {found.name} {what}: {found.record.value} requests of {found.primary}"
+        )
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, list):
+        return ",".join(value)
+    return json.dumps(value) if isinstance(value, dict) else str(value)
+
+
+def _row(it: RecordingModel) -> tuple[str, ...]:
+    share = f"{it.share_permille / 10:g} %"
+    return (it.name, it.primary, share, it.record.value, it.state, f"{it.requests:,}")

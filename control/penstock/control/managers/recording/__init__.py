@@ -1,0 +1,1 @@
+"""Recordings: changed, and ended when they have enough."""

@@ -1,0 +1,1 @@
+"""Recordings in the store: what was asked for, never what was recorded."""
