@@ -40,7 +40,8 @@ class ShadowClientTest : public testing::Test {
   ShadowClient client_{
       {"gw-1", "instance"},
       [](const std::string& address) { return connect_to_head(address, "secret"); },
-      book_};
+      book_,
+      [](const v1::ShadowQuestion&) {}};
 };
 
 TEST_F(ShadowClientTest, HandsPairsOverAndCountsThoseThatWereCounted) {

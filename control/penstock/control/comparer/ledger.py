@@ -11,14 +11,15 @@ import json
 import logging
 import os
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from penstock.control.comparer.answers import pair_of, session_of
 from penstock.control.errors import CannotStart, UnknownShadow
 from penstock.control.state.shadow.comparing import Order
+from penstock.evals.comparison.pair import Pair
 from penstock.evals.comparison.report import Report, report
 from penstock.evals.comparison.rules import Rules, rules
 from penstock.evals.comparison.tally import Tally
@@ -51,6 +52,14 @@ WINDOW: Final = 1000
 """Batches of an instance whose numbers are kept: older ones were counted."""
 
 
+class Counted(NamedTuple):
+    """A pair that is evidence, of a shadow that may ask others about it."""
+
+    order: Order
+    message: shadow_pb2.ShadowPair
+    pair: Pair
+
+
 class Ledger:
     """The file, opened."""
 
@@ -79,13 +88,31 @@ class Ledger:
         if not keep_others and (gone := known - self._orders.keys()):
             self._forget(gone)
 
-    def take(self, batch: shadow_pb2.ShadowBatch) -> None:
-        """Counts a batch, unless it was counted. It is on disk when this returns."""
+    def take(self, batch: shadow_pb2.ShadowBatch) -> list[Counted]:
+        """Counts a batch, unless it was counted; those of its pairs that others are to be asked
+        about. It is on disk when this returns."""
+        counted: list[Counted] = []
         with self._transaction():
             if self._is_new(batch.gateway_id, batch.instance, batch.number):
                 self._count_outcomes(batch)
                 for uid in dict.fromkeys(pair.rule for pair in batch.pairs):
-                    self._count_pairs(uid, [each for each in batch.pairs if each.rule == uid])
+                    pairs = [each for each in batch.pairs if each.rule == uid]
+                    counted += self._count_pairs(uid, pairs)
+        return counted
+
+    def add_later(self, uid: str, pair: Pair, checks: Collection[str]) -> None:
+        """Counts what these checks say by now of a pair that is evidence."""
+        if order := self._orders.get(uid):
+            with self._transaction():
+                tally = self._tally(order, ())
+                tally.add_later(pair, checks)
+                self._store(uid, tally)
+
+    def add_outcomes(self, uid: str, outcomes: Mapping[str, int]) -> None:
+        """Counts what became of pairs here."""
+        if uid in self._orders and outcomes:
+            with self._transaction():
+                self._note(uid, outcomes)
 
     def tally(self, uid: str) -> Tally:
         """What was counted of a shadow, without its sessions. Raises UnknownShadow."""
@@ -152,31 +179,45 @@ class Ledger:
             ),
         )
 
-    def _count_pairs(self, uid: str, messages: Sequence[shadow_pb2.ShadowPair]) -> None:
+    def _count_pairs(
+        self, uid: str, messages: Sequence[shadow_pb2.ShadowPair]
+    ) -> Iterator[Counted]:
         order = self._orders.get(uid)
         if order is None:
             return  # deleted meanwhile
         known = self._counted(uid, {session_of(each) for each in messages})
         tally = self._tally(order, known)
         for message in messages:
-            self._add(tally, message)
-        state = tally.as_dict()
-        new = set(state.pop("sessions")) - set(known)
+            pair = self._add(tally, message)
+            if pair is not None and order.asks:
+                yield Counted(order, message, pair)
+        new = self._store(uid, tally) - set(known)
         self._db.executemany("INSERT INTO sessions VALUES (?, ?)", ((uid, each) for each in new))
-        self._db.execute("UPDATE shadows SET state = ? WHERE uid = ?", (json.dumps(state), uid))
 
-    def _add(self, tally: Tally, message: shadow_pb2.ShadowPair) -> None:
-        """Models and clients may write anything: what breaks a check is told of and left out, or
-        its gateway would send it again for ever."""
+    def _store(self, uid: str, tally: Tally) -> set[str]:
+        """Its sessions lie elsewhere: those that it knows."""
+        state = tally.as_dict()
+        sessions = set(state.pop("sessions"))
+        self._db.execute("UPDATE shadows SET state = ? WHERE uid = ?", (json.dumps(state), uid))
+        return sessions
+
+    def _add(self, tally: Tally, message: shadow_pb2.ShadowPair) -> Pair | None:
+        """The pair, where it is evidence. Models and clients may write anything: what breaks a
+        check is told of and left out, or its gateway would send it again for ever."""
         try:
-            tally.add(pair_of(message))
+            pair = pair_of(message)
+            return pair if tally.add(pair) else None
         except Exception:
             log.exception("a pair cannot be read", extra={"request_id": message.request_id})
-            self._db.execute(
-                "INSERT INTO outcomes VALUES (?, '', '', ?, 1)"
-                " ON CONFLICT DO UPDATE SET count = count + 1",
-                (message.rule, UNREADABLE),
-            )
+            self._note(message.rule, {UNREADABLE: 1})
+            return None
+
+    def _note(self, uid: str, outcomes: Mapping[str, int]) -> None:
+        self._db.executemany(
+            "INSERT INTO outcomes VALUES (?, '', '', ?, ?)"
+            " ON CONFLICT DO UPDATE SET count = count + excluded.count",
+            ((uid, outcome, count) for outcome, count in outcomes.items()),
+        )
 
     def _counted(self, uid: str, sessions: Collection[str]) -> list[str]:
         """Those of them that were counted before."""
@@ -204,4 +245,4 @@ class Ledger:
 
 
 def _rules(order: Order) -> Rules:
-    return rules(dict(order.margins), order.checks or None)
+    return rules(dict(order.margins), order.checks or None, judge=bool(order.judge))

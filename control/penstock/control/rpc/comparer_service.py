@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import grpc
 
 from penstock.control.errors import UnknownShadow
+from penstock.control.rpc.shadow_service import Ask
 from penstock.control.rpc.shadow_wire import order
 from penstock.control.state.shadow.comparing import Account, Order, Standing
 from penstock.v1 import comparer_pb2, comparer_pb2_grpc, shadow_pb2
@@ -18,8 +19,9 @@ Context = grpc.aio.ServicerContext[Any, Any]
 class Comparing(Protocol):
     """Who compares."""
 
-    async def count(self, batch: shadow_pb2.ShadowBatch) -> None:
-        """Counts what a gateway tells; it is on disk when this returns."""
+    async def count(self, batch: shadow_pb2.ShadowBatch, ask: Ask) -> None:
+        """Counts what a gateway tells; it is on disk when this returns. What else is to be known
+        of its pairs the gateway is to `ask`, later."""
 
     async def keep(self, orders: Sequence[Order], *, keep_others: bool) -> Sequence[Standing]:
         """These are the shadows that there are; how each of them stands."""

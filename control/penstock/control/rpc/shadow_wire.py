@@ -30,6 +30,8 @@ def shadow_rule(route: ShadowRoute) -> routes_pb2.ShadowRule:
         cache_salt=shadow.cache_salt,
         nanousd_per_day=round(spec.usd_per_day * NANO),
         budget_used_up=route.budget_used_up,
+        embedder=spec.embedder,
+        judge=spec.judge,
     )
 
 
@@ -41,6 +43,8 @@ def order(message: comparer_pb2.ShadowOrder) -> Order:
         message.candidate,
         tuple(message.checks),
         tuple(sorted(message.margins.items())),
+        message.embedder,
+        message.judge,
     )
 
 
@@ -52,4 +56,6 @@ def order_message(value: Order) -> comparer_pb2.ShadowOrder:
         candidate=value.candidate,
         checks=value.checks,
         margins=dict(value.margins),
+        embedder=value.embedder,
+        judge=value.judge,
     )

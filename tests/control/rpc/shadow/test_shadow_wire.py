@@ -22,6 +22,8 @@ SPEC = ShadowSpec(
     checks=("error",),
     margins=(("error", 0.1),),
     usd_per_day=0.5,
+    embedder="embed",
+    judge="big",
 )
 SHADOW = Shadow(SPEC, "u1", 2**63 - 1, NOON)
 
@@ -34,6 +36,7 @@ def test_a_rule_says_all_that_a_gateway_has_to_know() -> None:
     assert (rule.share_permille, rule.by_session, rule.self_permille) == (125, True, 50)
     assert (list(rule.tenants), list(rule.endpoints)) == (["acme"], ["/v1/completions"])
     assert (rule.max_concurrent, rule.max_per_minute) == (4, 60)
+    assert (rule.embedder, rule.judge) == ("embed", "big")
     assert (rule.nanousd_per_day, rule.budget_used_up) == (500_000_000, True)
 
 

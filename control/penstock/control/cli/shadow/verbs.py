@@ -72,6 +72,8 @@ def create(
       margin.CHECK=       how much worse is too much, such as margin.error=0.02
       self_permille=      of those repeated: the primary is asked again, too. 250, later 50
       usd_per_day=0       what it may cost; a provider has to have a limit
+      embedder=           deployment that is asked what answers mean: the check semantic
+      judge=              deployment that is asked which answer is better: the check judge
 
     \b
     Examples:

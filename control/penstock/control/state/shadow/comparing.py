@@ -17,12 +17,22 @@ class Order:
     candidate: str
     checks: tuple[str, ...] = ()  # that the verdict goes by; empty: the usual ones
     margins: tuple[tuple[str, float], ...] = ()  # by check
+    embedder: str = ""  # deployment that is asked what texts mean; empty: none
+    judge: str = ""  # deployment that is asked which answer is better; empty: none
 
     @classmethod
     def of(cls, shadow: Shadow) -> Order:
         """What is to be known of this one."""
         spec = shadow.spec
-        return cls(shadow.uid, str(spec.primary), str(spec.candidate), spec.checks, spec.margins)
+        ends = (str(spec.primary), str(spec.candidate))
+        return cls(
+            shadow.uid, *ends, spec.checks, spec.margins, embedder=spec.embedder, judge=spec.judge
+        )
+
+    @property
+    def asks(self) -> bool:
+        """Whether others are asked about its pairs."""
+        return bool(self.embedder or self.judge)
 
 
 class Standing(NamedTuple):

@@ -34,6 +34,7 @@ def from_shadow(shadow: Shadow) -> Document:
         "margins": dict(spec.margins),
         "self_permille": spec.self_permille,
         "usd_per_day": spec.usd_per_day,
+        **dict(spec.asked),
         "uid": shadow.uid,
         "seed": shadow.seed,
         "created_at": shadow.created_at.isoformat(),
@@ -60,6 +61,8 @@ def to_shadow(document: Document) -> Shadow:
         margins=tuple(sorted(document["margins"].items())),
         self_permille=document["self_permille"],
         usd_per_day=document["usd_per_day"],
+        embedder=document.get("embedder", ""),
+        judge=document.get("judge", ""),
     )
     return Shadow(
         spec,
