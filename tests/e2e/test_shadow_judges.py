@@ -41,7 +41,7 @@ def judged(folder: Path) -> Iterator[Judged]:
             "engine": "openai",
             "model": "gpt-fake",
             "engine_args": {"base_url": cloud.url, "api_key_file": KEY_FILE, "retries": "0"},
-            "input_usd_per_million": 1.0,
+            "usd_per_million_input": 1.0,
         }
         system.change("PUT", "deployments/cloud", provided)
         eventually(lambda: len(system.replicas()) == 3, within=60, what="all serve")
@@ -84,9 +84,7 @@ def test_a_judge_and_an_embedder_are_asked_through_the_gateway_for_the_rule(
 
 def _is_paid_by_the_rule(system: System, uid: str) -> None:
     def rows() -> list[dict[str, Any]]:
-        usage = system.admin("usage")
-        found = usage["rows"] if isinstance(usage, dict) else usage
-        return [each for each in found if each["deployment"] == "cloud"]
+        return [row for row in system.admin("usage")["rows"] if row["model"] == "cloud"]
 
     found = eventually(rows, within=10, what="usage of the judge")
     assert {(each["tenant"], each["key_id"]) for each in found} == {("_shadow", uid)}

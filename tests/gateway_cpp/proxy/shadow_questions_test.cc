@@ -81,8 +81,9 @@ TEST_F(ShadowQuestionsTest, AsksTheJudgeAsNobodyBehindEverybody) {
 TEST_F(ShadowQuestionsTest, ChargesTheRule) {
   put(question());
   answer(0, "FIRST");
-  ASSERT_EQ(usage_.totals().size(), 1U);
-  const auto& row = usage_.totals()[0];
+  const auto totals = usage_.totals();
+  ASSERT_EQ(totals.size(), 1U);
+  const auto& row = totals[0];
   EXPECT_EQ(row.key.tenant, "_shadow");
   EXPECT_EQ(row.key.key_id, "u1");
   EXPECT_EQ(row.key.deployment, "next");
