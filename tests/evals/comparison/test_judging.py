@@ -92,6 +92,13 @@ def test_whatever_was_asked_is_shown_as_text(body: Any, request_shown: str) -> N
     assert shown_of(said("one"), said("two"), body).request == request_shown
 
 
+def test_half_a_character_is_replaced_so_that_the_question_can_be_written() -> None:
+    called = Answer(choices=(Choice(calls=(Call("look", "\ud800"),)),))
+    body = {"messages": [{"role": "user", "content": "\udfff"}]}
+    asked = question("big", shown_of(called, said("two"), body), candidate_first=False)
+    assert "look(\ufffd)" in asked["messages"][1]["content"].encode().decode()
+
+
 @given(st.text())
 def test_whatever_a_judge_says_is_a_verdict_or_none(reply: str) -> None:
     assert verdict(reply, candidate_first=True) in (None, *Judged)

@@ -30,6 +30,8 @@ def test_each_text_is_asked_for_once_and_found_for_all_who_said_it() -> None:
         {"data": [{"index": 0, "embedding": [1.0]}, {"index": 1, "embedding": "AAAA"}]},
         {"data": [{"index": 0, "embedding": [1.0]}, {"index": 1, "embedding": [True]}]},
         {"data": [{"index": 0, "embedding": [1.0]}, {"index": 1, "embedding": []}]},
+        {"data": [{"index": 0, "embedding": [1.0]}, {"index": 1, "embedding": [10**400]}]},
+        {"data": [{"index": 0, "embedding": [1.0]}, {"index": 1, "embedding": [float("nan")]}]},
     ],
 )
 def test_a_reply_that_lacks_a_text_says_nothing(reply: Any) -> None:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from penstock.control.comparer.ledger import Ledger
-from penstock.control.comparer.questions import Found, Questions
+from penstock.control.comparer.questions import Found, Questions, Subject
 from penstock.control.rpc.shadow_service import Ask
 from penstock.control.state.shadow.comparing import Account, Order, Standing
 from penstock.evals.comparison.page import as_page
@@ -43,8 +43,9 @@ class Comparer:
         the head has said which shadows there are, pairs of theirs would be nobody's: until then it
         waits."""
         await self._told.wait()
+        take = self._ledger.take
         missed: dict[str, Counter[str]] = {}
-        for each in await self._do(lambda: self._ledger.take(batch)):
+        for each in await self._do(lambda: [Subject.of(counted) for counted in take(batch)]):
             if outcomes := self._questions.offer(each, ask):
                 missed.setdefault(each.order.uid, Counter()).update(outcomes)
         for uid, counts in missed.items():

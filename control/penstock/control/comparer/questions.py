@@ -88,9 +88,8 @@ class Questions:
         self._waiting: Counter[str] = Counter()  # and asked about, by shadow
         self._places: dict[str, asyncio.Semaphore] = {}
 
-    def offer(self, counted: Counted, ask: Ask) -> tuple[str, ...]:
+    def offer(self, subject: Subject, ask: Ask) -> tuple[str, ...]:
         """Asks about a pair when it is its turn; the outcomes, where there are too many."""
-        subject = Subject.of(counted)
         whom, uid = subject.asks(), subject.order.uid
         if not whom:
             return ()

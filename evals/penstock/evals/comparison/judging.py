@@ -111,7 +111,7 @@ def _said(answer: Answer) -> str:
     """An answer as one text, with what it refused and called."""
     refused = [each.refusal for each in answer.choices if each.refusal]
     calls = [f"[calls {call.name}({call.arguments})]" for call in answer.calls]
-    return "\n".join([*filter(None, [answer.text]), *refused, *calls])
+    return whole("\n".join([*filter(None, [answer.text]), *refused, *calls]))
 
 
 __all__ = ["MOST_LETTERS", "MOST_TOKENS", "RUBRIC", "Shown", "question", "verdict"]

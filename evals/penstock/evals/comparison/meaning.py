@@ -12,6 +12,7 @@ from penstock.evals.comparison.text import cut
 MOST_LETTERS: Final = 1_500
 """Of each text: models that embed read some hundred tokens. What is longer loses its middle."""
 _ANY: Final = (1.0,)
+_MOST: Final = 1e30
 
 
 def texts_of_pair(pair: Pair) -> tuple[str, ...]:
@@ -56,8 +57,12 @@ def same_place(texts: Sequence[str]) -> tuple[Sequence[float], ...]:
 def _place(told: object) -> Sequence[float]:
     """Empty: it is none."""
     numbers = told if isinstance(told, list) else []
-    whole = all(isinstance(each, int | float) and not isinstance(each, bool) for each in numbers)
-    return numbers if whole else ()
+    return numbers if all(map(_is_number, numbers)) else ()
+
+
+def _is_number(told: object) -> bool:
+    """One that can be reckoned with: JSON may hold any, and what is no number."""
+    return isinstance(told, int | float) and not isinstance(told, bool) and -_MOST < told < _MOST
 
 
 __all__ = ["MOST_LETTERS", "are_alike", "places", "question", "same_place", "texts_of_pair"]
