@@ -95,6 +95,7 @@ def test_of_http_those_alone_know_the_proxy_who_serve_requests_and_none_for_its_
         ("session.h", "proxy/request_flow.h"),  # hands requests to it
         ("io_thread.h", "proxy/request_flow.h"),  # puts the two together
         ("io_thread.h", "proxy/shadow_copies.h"),  # owns those of its thread
+        ("io_thread.h", "proxy/shadow_questions.h"),  # likewise
         ("io_thread.h", "upstream/replica_pool.h"),
     }
 

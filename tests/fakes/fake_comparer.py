@@ -21,6 +21,8 @@ class FakeComparer(FakeServer, services.ShadowServicer):
         self.pairs: list[v1.ShadowPair] = []  # each once, however often it came
         self.counts: dict[tuple[str, str], int] = {}  # by rule and outcome
         self.authorizations: list[str] = []  # of each stream
+        self.questions: list[v1.ShadowQuestion] = []  # asked with the next batch that has pairs
+        self.replies: list[v1.ShadowReply] = []
         self.counting = asyncio.Event()  # while it is not set, nothing is acknowledged
         self.counting.set()
         self._seen: set[tuple[str, int]] = set()
@@ -36,9 +38,15 @@ class FakeComparer(FakeServer, services.ShadowServicer):
         """Takes batches, and acknowledges each."""
         self.authorizations.append(authorization_of(context))
         async for batch in request_iterator:
+            self.replies.extend(batch.replies)
+            if not batch.number:
+                continue
             if (batch.instance, batch.number) not in self._seen:
                 self.pairs.extend(batch.pairs)
             self._seen.add((batch.instance, batch.number))
             self.counts |= {(c.rule, c.outcome): c.count for c in batch.counts}
             await self.counting.wait()
             yield v1.ShadowRecorded(number=batch.number)
+            if batch.pairs and self.questions:
+                asked, self.questions = self.questions, []
+                yield v1.ShadowRecorded(questions=asked)

@@ -49,6 +49,20 @@ void ShadowBook::end(const routing::ShadowRule& rule) {
   --entry(rule.uid, rule.name).row.under_way;
 }
 
+std::optional<ShadowOutcome> ShadowBook::begin_question(const routing::ShadowRule& rule) {
+  const std::lock_guard lock(mutex_);
+  Entry& one = entry(rule.uid, rule.name);
+  if (rule.budget_used_up) return ShadowOutcome::kBudget;
+  if (one.questions >= kMostQuestions) return ShadowOutcome::kConcurrency;
+  ++one.questions;
+  return std::nullopt;
+}
+
+void ShadowBook::end_question(const routing::ShadowRule& rule) {
+  const std::lock_guard lock(mutex_);
+  --entry(rule.uid, rule.name).questions;
+}
+
 void ShadowBook::count(std::string_view uid, std::string_view name, ShadowOutcome outcome) {
   const std::lock_guard lock(mutex_);
   ++entry(uid, name).row.counts[static_cast<std::size_t>(outcome)];

@@ -42,6 +42,10 @@ class ShadowBook {
   // One more is under way from now on, until end(); or why it may not be.
   std::optional<ShadowOutcome> begin(const routing::ShadowRule& rule, base::SteadyTime now);
   void end(const routing::ShadowRule& rule);
+  // The same of a question about the rule's pairs; so many may be under way besides those.
+  static constexpr std::uint32_t kMostQuestions = 4;
+  std::optional<ShadowOutcome> begin_question(const routing::ShadowRule& rule);
+  void end_question(const routing::ShadowRule& rule);
   void count(std::string_view uid, std::string_view name, ShadowOutcome outcome);
   std::vector<ShadowRow> rows() const;  // sorted by uid
 
@@ -53,6 +57,7 @@ class ShadowBook {
     ShadowRow row;
     base::SteadyTime minute{};  // when it began
     std::uint32_t begun = 0;    // in that minute
+    std::uint32_t questions = 0;
   };
   Entry& entry(std::string_view uid, std::string_view name);
 

@@ -113,6 +113,13 @@ std::variant<Caller, KeyFault> Tenants::find_without_key(std::string_view presen
   return Caller{without_key_.tenant, {}, without_key_.meter, {}};
 }
 
+std::shared_ptr<const Tenant> Tenants::of_id(std::string_view id) const {
+  if (id.empty()) return without_key_.tenant;
+  const auto has_id = [id](const Entry& entry) { return entry.tenant->id == id; };
+  const auto found = std::ranges::find_if(entries_, has_id);
+  return found == entries_.end() ? nullptr : found->tenant;
+}
+
 std::vector<TenantStreams> Tenants::limited_streams() const {
   std::vector<TenantStreams> found;
   for (const Entry& entry : entries_) {

@@ -94,6 +94,8 @@ class Tenants {
   std::variant<Caller, KeyFault> find(const KeyHash& hash, base::WallTime now) const;
   // For a key that means nothing; empty: none was presented.
   std::variant<Caller, KeyFault> find_without_key(std::string_view presented = {}) const;
+  // Null: there is none of that id. Empty: whoever comes without a key. Looks at all of them.
+  std::shared_ptr<const Tenant> of_id(std::string_view id) const;
   // Whether there is any key.
   bool knows_any() const { return !known_.empty(); }
   // Of tenants with a limit of them that have any.

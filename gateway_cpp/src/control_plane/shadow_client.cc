@@ -36,8 +36,8 @@ std::string find_comparer(const std::string& told, const std::string& control) {
   return control.empty() ? control : control.substr(0, control.rfind(':')) + told;
 }
 
-ShadowClient::ShadowClient(Teller teller, Connect connect, admission::ShadowBook& book)
-    : teller_(std::move(teller)), connect_(std::move(connect)), book_(book) {}
+ShadowClient::ShadowClient(Teller teller, Connect connect, admission::ShadowBook& book, Ask ask)
+    : teller_(std::move(teller)), connect_(std::move(connect)), book_(book), ask_(std::move(ask)) {}
 
 ShadowClient::~ShadowClient() { stop(); }
 
@@ -127,6 +127,8 @@ bool ShadowClient::record_until_broken() {
     address = address_;
     call_ = &context;
     broken_ = heard_ = false;
+    asked_.clear();
+    replies_.clear();
   }
   const HeadChannel channel = connect_(address);
   channel.authorize(context);
@@ -156,10 +158,12 @@ void ShadowClient::write_all(Stream& stream) {
   for (;;) {
     {
       std::unique_lock lock(mutex_);
-      changed_.wait_for(lock, kCountsInterval,
-                        [this] { return stopping_ || broken_ || !offered_.empty(); });
+      changed_.wait_for(lock, kCountsInterval, [this] {
+        return stopping_ || broken_ || !offered_.empty() || !replies_.empty();
+      });
       if (stopping_ || broken_) return;
     }
+    if (!write_replies(stream)) return;
     const auto next = next_batch(told);
     if (next && !stream.Write(next->batch)) return;
   }
@@ -173,6 +177,22 @@ bool ShadowClient::write_again(Stream& stream) {
     again = sent_;
   }
   return std::ranges::all_of(again, [&](const auto& sent) { return stream.Write(sent->batch); });
+}
+
+// Nobody counts them: one that is lost is a check that one pair goes without.
+bool ShadowClient::write_replies(Stream& stream) {
+  std::vector<v1::ShadowReply> replies;
+  {
+    const std::lock_guard lock(mutex_);
+    replies.swap(replies_);
+  }
+  return std::ranges::all_of(replies, [&](v1::ShadowReply& reply) {
+    v1::ShadowBatch batch;
+    batch.set_gateway_id(teller_.gateway_id);
+    batch.set_instance(teller_.instance);
+    *batch.add_replies() = std::move(reply);
+    return stream.Write(batch);
+  });
 }
 
 // Null: there is nothing to tell. Bodies are copied without the lock: requests' threads may want
@@ -230,9 +250,35 @@ void ShadowClient::add_counts(Told& told, v1::ShadowBatch& batch) const {
 
 void ShadowClient::hear_all(Stream& stream) {
   v1::ShadowRecorded recorded;
-  while (stream.Read(&recorded)) acknowledge(recorded.number());
+  while (stream.Read(&recorded)) {
+    if (recorded.number() > 0) acknowledge(recorded.number());
+    for (auto& question : *recorded.mutable_questions()) take(std::move(question));
+  }
   const std::lock_guard lock(mutex_);
   broken_ = true;
+  changed_.notify_all();
+}
+
+void ShadowClient::take(v1::ShadowQuestion question) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (asked_.size() < kMostQuestions) {
+      asked_.insert(question.id());
+    } else {
+      v1::ShadowReply& reply = replies_.emplace_back();
+      reply.set_id(question.id());
+      reply.set_outcome(std::string(name(ShadowOutcome::kOverload)));
+      return changed_.notify_all();
+    }
+  }
+  ask_(std::move(question));
+}
+
+// To a question of a stream that has ended nobody waits for a reply.
+void ShadowClient::reply(v1::ShadowReply reply) {
+  const std::lock_guard lock(mutex_);
+  if (asked_.erase(reply.id()) == 0) return;
+  replies_.push_back(std::move(reply));
   changed_.notify_all();
 }
 

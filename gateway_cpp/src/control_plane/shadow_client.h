@@ -2,7 +2,8 @@
 // with backoff (100 ms to 1 s), and one that reads what was counted. What is not acknowledged is
 // kept, and comes again on a new stream; beyond kMostPairs or kMostBytes of it pairs are dropped,
 // and so is a batch that the comparer refuses time and again: no other would ever come after it.
-// Owned by main.
+// The comparer's questions go to whoever asks them; what these came to goes back on the stream that
+// they came on, or nowhere. Owned by main.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -17,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -37,7 +39,8 @@ class ShadowClient final : public ShadowSink {
  public:
   static constexpr std::size_t kMostPairs = 1024;
   static constexpr std::size_t kMostBytes = 32U << 20U;
-  static constexpr unsigned kMostRefusals = 3;  // of one batch
+  static constexpr unsigned kMostRefusals = 3;       // of one batch
+  static constexpr std::size_t kMostQuestions = 64;  // of a stream, without a reply
 
   // Who says what is told, and which of its processes.
   struct Teller {
@@ -47,7 +50,10 @@ class ShadowClient final : public ShadowSink {
   // How to reach the comparer at an address.
   using Connect = std::function<HeadChannel(const std::string& address)>;
 
-  ShadowClient(Teller teller, Connect connect, admission::ShadowBook& book);
+  // Who asks a question, and calls reply() for it; never waits.
+  using Ask = std::function<void(v1::ShadowQuestion question)>;
+
+  ShadowClient(Teller teller, Connect connect, admission::ShadowBook& book, Ask ask);
   ShadowClient(const ShadowClient&) = delete;
   ShadowClient& operator=(const ShadowClient&) = delete;
   ~ShadowClient() override;
@@ -60,6 +66,7 @@ class ShadowClient final : public ShadowSink {
   bool is_there() const override { return is_there_.load(std::memory_order_relaxed); }
   bool has_room() const override { return has_room_.load(std::memory_order_relaxed); }
   void offer(v1::ShadowPair pair, std::shared_ptr<const std::string> body) override;
+  void reply(v1::ShadowReply reply) override;
 
  private:
   using Stream = grpc::ClientReaderWriter<v1::ShadowBatch, v1::ShadowRecorded>;
@@ -77,12 +84,14 @@ class ShadowClient final : public ShadowSink {
   void run();
   bool record_until_broken();
   void write_all(Stream& stream);
+  bool write_replies(Stream& stream);
   bool write_again(Stream& stream);
   std::shared_ptr<const Sent> next_batch(Told& told);
   void keep(std::shared_ptr<const Sent> sent, std::uint64_t dropped);
   void count_dropped(const Sent& sent);
   void add_counts(Told& told, v1::ShadowBatch& batch) const;
   void hear_all(Stream& stream);
+  void take(v1::ShadowQuestion question);
   void acknowledge(std::uint64_t number);
   void drop_all();
   void forget_first();
@@ -92,6 +101,7 @@ class ShadowClient final : public ShadowSink {
   const Teller teller_;
   const Connect connect_;
   admission::ShadowBook& book_;
+  const Ask ask_;
   std::atomic<bool> is_there_{false};
   std::atomic<bool> has_room_{true};  // false from a pair that was dropped until others have gone
 
@@ -102,6 +112,8 @@ class ShadowClient final : public ShadowSink {
   std::string address_;
   std::deque<Offered> offered_;
   std::deque<std::shared_ptr<const Sent>> sent_;  // and not acknowledged, by number
+  std::set<std::string> asked_;                   // questions of the stream, without a reply
+  std::vector<v1::ShadowReply> replies_;          // to be written
   std::size_t pairs_ = 0;                         // of both
   std::size_t bytes_ = 0;
   std::uint64_t number_ = 0;   // of the last batch

@@ -17,6 +17,8 @@ class ShadowSink {
   virtual bool has_room() const = 0;
   // Counts the pair, now or once it is taken over. `body`: its request's.
   virtual void offer(v1::ShadowPair pair, std::shared_ptr<const std::string> body) = 0;
+  // What a question of its own came to.
+  virtual void reply(v1::ShadowReply reply) = 0;
 };
 
 }  // namespace penstock::control_plane

@@ -126,7 +126,9 @@ routing::ShadowRule shadow_from(const penstock::v1::ShadowRule& wire) {
           .self_permille = wire.self_permille(),
           .cache_salt = wire.cache_salt(),
           .nanousd_per_day = wire.nanousd_per_day(),
-          .budget_used_up = wire.budget_used_up()};
+          .budget_used_up = wire.budget_used_up(),
+          .embedder = wire.embedder(),
+          .judge = wire.judge()};
 }
 
 routing::ReplicaRoute replica_from(const penstock::v1::ReplicaRoute& wire) {

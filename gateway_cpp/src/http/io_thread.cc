@@ -30,6 +30,7 @@ IoThread::IoThread(const Shared& shared, unsigned index, int socket)
       shadows_({shared.clock, shared.log, shared.config, timers_, routes_, dispatchers_,
                 shared.usage, pool_, shared.suspects, shared.shadows.book, shared.shadows.kept,
                 shared.shadows.client, io_.get_executor()}),
+      questions_(shadows_.parts(), shared.tenants, parser_),
       flow_({shared.clock, shared.log, shared.config, metrics_, shared.state, shared.suspects,
              timers_, parser_, routes_, dispatchers_, shared.usage, pool_, shared.aside,
              shared.answers, io_.get_executor(), shadows_}),
@@ -42,6 +43,12 @@ IoThread::IoThread(const Shared& shared, unsigned index, int socket)
       listener_(io_, socket, shared.state.max_connections, sessions_, services_,
                 {readiness_, timers_, sends_}, shared.log) {
   shared.waiting.add(io_, waiting_);
+  shared.shadows.threads.add([this](v1::ShadowQuestion question) { ask(std::move(question)); });
+}
+
+// From whatever thread.
+void IoThread::ask(v1::ShadowQuestion question) {
+  asio::post(io_, [this, question = std::move(question)] { questions_.ask(question); });
 }
 
 IoThread::~IoThread() { join(); }
@@ -69,6 +76,7 @@ void IoThread::join() {
     listener_.stop();
     sessions_.abort();
     shadows_.stop();
+    questions_.stop();
     ticker_.stop();
     // After what the sessions still have to do.
     asio::post(io_, [this] { io_.stop(); });

@@ -26,6 +26,7 @@
 #include "openai/request.h"
 #include "proxy/request_flow.h"
 #include "proxy/shadow_copies.h"
+#include "proxy/shadow_questions.h"
 #include "routing/route_table.h"
 #include "runtime/body_budget.h"
 #include "runtime/gateway_state.h"
@@ -78,6 +79,7 @@ class IoThread {
 
  private:
   std::chrono::milliseconds tick();
+  void ask(v1::ShadowQuestion question);
 
   const base::Clock& clock_;
   asio::io_context io_{1};
@@ -97,6 +99,7 @@ class IoThread {
   RequestIds ids_;
   StatusPages pages_;
   proxy::ShadowCopies shadows_;
+  proxy::ShadowQuestions questions_;
   proxy::RequestFlow flow_;
   WaitingSessions waiting_{timers_};
   Services services_;

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "admission/shadow_book.h"
 #include "base/config.h"
@@ -11,6 +13,23 @@
 #include "runtime/body_budget.h"
 
 namespace penstock::http {
+
+// Which I/O thread asks what the comparer wants to know: each in its turn.
+class AskingThreads {
+ public:
+  using Ask = control_plane::ShadowClient::Ask;  // never waits, and outlives the questions
+
+  // Before the first question.
+  void add(Ask ask) { threads_.push_back(std::move(ask)); }
+  // The comparer's reader alone.
+  void ask(v1::ShadowQuestion question) {
+    if (!threads_.empty()) threads_[next_++ % threads_.size()](std::move(question));
+  }
+
+ private:
+  std::vector<Ask> threads_;
+  size_t next_ = 0;
+};
 
 struct Shadows {
   // `config` outlives it. `instance`: tells this process from those before it.
@@ -22,7 +41,7 @@ struct Shadows {
             [&config](const std::string& address) {
               return control_plane::connect_to_head(address, config.cluster_token, config.head_ca);
             },
-            book) {}
+            book, [this](v1::ShadowQuestion question) { threads.ask(std::move(question)); }) {}
 
   // As routes name the comparer.
   void point_at(const std::string& told) {
@@ -32,6 +51,7 @@ struct Shadows {
   const std::string control;  // host:port of the head
   admission::ShadowBook book;
   runtime::BodyBudget kept;  // bodies and answers
+  AskingThreads threads;
   control_plane::ShadowClient client;
 };
 

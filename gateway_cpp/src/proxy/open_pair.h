@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "admission/shadow_book.h"
@@ -31,9 +32,14 @@ class OpenPair {
 
   const ShadowSample& sample() const { return *sample_; }
   const routing::ShadowRule& rule() const { return *rule_; }
+  std::shared_ptr<const routing::ShadowRule> shared_rule() const { return rule_; }
 
   // One more copy, until end().
   void begin() { ++copies_; }
+  // The primary is asked again once the candidate has answered: there was no room for both.
+  void owe_again() { owes_again_ = true; }
+  // Whether that is due now; said once.
+  bool is_again_due() { return candidate_ && std::exchange(owes_again_, false); }
   // `kept`: what its bytes hold of the budget for that.
   void answer(ShadowArm arm, v1::ShadowAnswer answer, KeptAnswer kept);
   // It came to nothing, which is the outcome of the request where the candidate's did.
@@ -50,6 +56,7 @@ class OpenPair {
   control_plane::ShadowSink& sink_;
   size_t copies_ = 0;
   bool is_void_ = false;
+  bool owes_again_ = false;
   std::optional<v1::ShadowAnswer> candidate_;
   std::optional<v1::ShadowAnswer> again_;
   std::vector<KeptAnswer> kept_;

@@ -52,6 +52,7 @@ void RequestFlow::Exchange::fill(ShadowSample& sample) {
   pair.set_at_ms(std::chrono::duration_cast<milliseconds>(came.time_since_epoch()).count());
   pair.set_tenant(std::string(record().tenant));
   pair.set_path(std::string(record().path));
+  pair.set_confined(!sample.may_degrade);
   describe(*pair.mutable_primary());
   const RequestRecord& told = record();
   if (told.outcome == base::Outcome::kCancelled) pair.add_marks("client_left");

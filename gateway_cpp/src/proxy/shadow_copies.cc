@@ -16,26 +16,13 @@ ShadowCopies::ShadowCopies(const Parts& parts) : parts_(parts) {}
 
 ShadowCopies::~ShadowCopies() = default;
 
-std::variant<routing::Route, ShadowOutcome> ShadowCopies::way_of(
-    const routing::ShadowRule& rule, const admission::Tenant& tenant, bool may_degrade,
-    const routing::Needs& needs) const {
-  if (tenant.shadow_never) return ShadowOutcome::kNotAllowed;
-  auto there =
-      routing::route_shadow(*parts_.routes.read(), rule.candidate, rule.candidate_adapter, needs);
-  auto* route = std::get_if<routing::Route>(&there);
-  if (route == nullptr) return ShadowOutcome::kNotComparable;
-  if (admission::is_kept_from(tenant, may_degrade, *route->deployment)) {
-    return ShadowOutcome::kNotAllowed;
-  }
-  return std::move(*route);
-}
-
 std::optional<ShadowOutcome> ShadowCopies::stands_against(const routing::ShadowRule& rule,
                                                           const ShadowLook& look) const {
   if (look.tenant->shadow_never) return ShadowOutcome::kNotAllowed;
   if (!rule.is_recording()) {
-    const auto way = way_of(rule, *look.tenant, look.may_degrade,
-                            {.endpoint = look.endpoint.path, .tools = look.has_tools});
+    const auto way = shadow_way(*parts_.routes.read(), rule.candidate, rule.candidate_adapter,
+                                {*look.tenant, look.may_degrade},
+                                {.endpoint = look.endpoint.path, .tools = look.has_tools});
     if (const auto* why = std::get_if<ShadowOutcome>(&way)) return *why;
   }
   if (!parts_.sink.is_there()) return ShadowOutcome::kNoComparer;
@@ -83,8 +70,8 @@ std::shared_ptr<const routing::ShadowRule> ShadowCopies::still(const ShadowSampl
   return {primary->second, &*found};
 }
 
-// Both copies are there before the first one starts: it may end at once.
 void ShadowCopies::begin(std::unique_ptr<ShadowSample> made) {
+  if (stopped_) return;
   const std::shared_ptr<const ShadowSample> sample(std::move(made));
   for (const auto& [before, again] : sample->rules) {
     const auto rule = still(*sample, before->uid);
@@ -92,14 +79,9 @@ void ShadowCopies::begin(std::unique_ptr<ShadowSample> made) {
     if (!rule) continue;
     if (rule->is_recording()) {
       record(*sample, *rule);
-      continue;
+    } else {
+      begin(std::make_shared<OpenPair>(sample, rule, parts_.book, parts_.sink), again);
     }
-    const auto pair = std::make_shared<OpenPair>(sample, rule, parts_.book, parts_.sink);
-    ShadowCopy* const candidate = make(pair, ShadowArm::kCandidate);
-    if (candidate == nullptr) continue;
-    ShadowCopy* const self = again ? make(pair, ShadowArm::kSelf) : nullptr;
-    start(candidate);
-    if (self != nullptr) start(self);
   }
 }
 
@@ -109,14 +91,25 @@ void ShadowCopies::record(const ShadowSample& sample, const routing::ShadowRule&
   parts_.sink.offer(std::move(pair), sample.body);
 }
 
-// Null: none may begin.
-ShadowCopy* ShadowCopies::make(const std::shared_ptr<OpenPair>& pair, ShadowArm arm) {
-  if (stopped_) return nullptr;
-  if (const auto why = parts_.book.begin(pair->rule(), parts_.clock.steady_now())) {
-    pair->lack(arm, *why);
-    return nullptr;
+// Both copies are there before the first one starts: it may end at once.
+void ShadowCopies::begin(const std::shared_ptr<OpenPair>& pair, bool again) {
+  const auto candidate = make(pair, ShadowArm::kCandidate);
+  if (const auto* why = std::get_if<ShadowOutcome>(&candidate)) {
+    return pair->lack(ShadowArm::kCandidate, *why);
   }
-  auto made = std::make_unique<ShadowCopy>(parts_, *this, pair, arm);
+  std::variant<ShadowCopy*, ShadowOutcome> self = ShadowOutcome::kNotComparable;
+  if (again) self = make(pair, ShadowArm::kSelf);
+  const auto* const lack = std::get_if<ShadowOutcome>(&self);
+  if (lack != nullptr && *lack == ShadowOutcome::kConcurrency) pair->owe_again();
+  start(std::get<ShadowCopy*>(candidate));
+  if (auto* const* copy = std::get_if<ShadowCopy*>(&self)) start(*copy);
+}
+
+// Or why none may begin.
+std::variant<ShadowCopy*, ShadowOutcome> ShadowCopies::make(const std::shared_ptr<OpenPair>& pair,
+                                                            ShadowArm arm) {
+  if (const auto why = parts_.book.begin(pair->rule(), parts_.clock.steady_now())) return *why;
+  auto made = std::make_unique<ShadowCopy>(parts_, pair, arm);
   ShadowCopy* const copy = made.get();
   copies_.emplace(copy, std::move(made));
   pair->begin();
@@ -128,19 +121,27 @@ void ShadowCopies::start(ShadowCopy* copy) {
                         [this, copy](const std::exception_ptr& broken) { end(copy, broken); });
 }
 
-// Where the candidate came to nothing, nobody needs what the primary answers again.
 void ShadowCopies::end(ShadowCopy* copy, const std::exception_ptr& broken) {
   try {
     const std::shared_ptr<OpenPair> pair = copy->pair();
     copies_.erase(copy);
+    if (!stopped_ && pair->is_again_due()) go_on(pair);
     pair->end();
     const auto is_other = [&pair](const auto& each) { return each.second->pair() == pair; };
     const auto other = std::ranges::find_if(copies_, is_other);
+    // Nobody needs what the primary answers again where the candidate came to nothing.
     if (pair->is_void() && other != copies_.end()) other->second->stop();
     if (broken) std::rethrow_exception(broken);
   } catch (const std::exception& error) {
     parts_.log.error("a shadow ended by an exception", {{"error", error.what()}});
   }
+}
+
+// The candidate has answered, and its place among those under way is free. Who is faster may have
+// it: the pair goes without then.
+void ShadowCopies::go_on(const std::shared_ptr<OpenPair>& pair) {
+  const auto self = make(pair, ShadowArm::kSelf);
+  if (auto* const* copy = std::get_if<ShadowCopy*>(&self)) start(*copy);
 }
 
 // Copies end while they are told.

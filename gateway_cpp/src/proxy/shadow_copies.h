@@ -5,26 +5,15 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <variant>
 
 #include "admission/shadow_book.h"
 #include "admission/shadow_class.h"
-#include "admission/suspects.h"
-#include "admission/usage_book.h"
-#include "base/clock.h"
-#include "base/config.h"
-#include "base/log.h"
-#include "control_plane/shadow_sink.h"
-#include "dispatch/dispatchers.h"
 #include "proxy/open_pair.h"
+#include "proxy/shadow_call.h"
 #include "proxy/shadow_sample.h"
-#include "routing/elsewhere.h"
-#include "routing/route_table.h"
-#include "runtime/awaitable.h"
-#include "runtime/body_budget.h"
-#include "runtime/timer_wheel.h"
-#include "upstream/upstream.h"
 
 namespace penstock::proxy {
 
@@ -43,22 +32,7 @@ struct ShadowLook {
 
 class ShadowCopies {
  public:
-  // All outlive the copies.
-  struct Parts {
-    const base::Clock& clock;
-    base::Log& log;
-    const base::GatewayConfig& config;
-    runtime::TimerWheel& timers;
-    routing::RouteReader& routes;
-    dispatch::DispatchReader& dispatchers;
-    admission::UsageBook& usage;
-    upstream::Upstream& upstream;
-    admission::Suspects& suspects;
-    admission::ShadowBook& book;
-    runtime::BodyBudget& budget;  // of bodies and answers that are kept
-    control_plane::ShadowSink& sink;
-    runtime::Executor io;  // of the thread
-  };
+  using Parts = ShadowParts;  // which outlive the copies
 
   explicit ShadowCopies(const Parts& parts);
   ShadowCopies(const ShadowCopies&) = delete;
@@ -74,12 +48,7 @@ class ShadowCopies {
   // All end, and none begins.
   void stop();
   size_t size() const { return copies_.size(); }
-
-  // Where the rule has it answered, or why not.
-  std::variant<routing::Route, admission::ShadowOutcome> way_of(const routing::ShadowRule& rule,
-                                                                const admission::Tenant& tenant,
-                                                                bool may_degrade,
-                                                                const routing::Needs& needs) const;
+  const Parts& parts() const { return parts_; }
 
  private:
   std::optional<admission::ShadowOutcome> stands_against(const routing::ShadowRule& rule,
@@ -88,9 +57,12 @@ class ShadowCopies {
                                                    const std::string& uid) const;
   // Nobody is asked: the request and its answer are all there is to be handed over.
   void record(const ShadowSample& sample, const routing::ShadowRule& rule);
-  ShadowCopy* make(const std::shared_ptr<OpenPair>& pair, ShadowArm arm);
+  void begin(const std::shared_ptr<OpenPair>& pair, bool again);
+  std::variant<ShadowCopy*, admission::ShadowOutcome> make(const std::shared_ptr<OpenPair>& pair,
+                                                           ShadowArm arm);
   void start(ShadowCopy* copy);
   void end(ShadowCopy* copy, const std::exception_ptr& broken);
+  void go_on(const std::shared_ptr<OpenPair>& pair);
 
   const Parts parts_;
   bool stopped_ = false;

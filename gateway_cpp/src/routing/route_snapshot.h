@@ -105,6 +105,8 @@ struct ShadowRule {
   std::string cache_salt = {};
   std::uint64_t nanousd_per_day = 0;  // of all gateways together; 0: no limit
   bool budget_used_up = false;
+  std::string embedder = {};  // deployment that may be asked about its pairs; empty: none
+  std::string judge = {};     // likewise
 
   bool is_recording() const { return candidate.empty(); }
   bool operator==(const ShadowRule&) const = default;

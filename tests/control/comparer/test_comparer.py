@@ -13,6 +13,7 @@ from penstock.control.comparer.comparer import Comparer
 from penstock.control.comparer.ledger import Ledger
 from penstock.control.errors import UnknownShadow
 from penstock.control.state.shadow.comparing import Order
+from tests.control.comparer.asked import nobody
 from tests.fakes.shadow_batches import RULE, answer, batch, pair
 
 ORDER = Order(RULE, "chat", "small")
@@ -29,7 +30,7 @@ async def test_pairs_that_come_before_the_shadows_are_known_wait_for_them(
     comparer: Comparer,
 ) -> None:
     async with asyncio.TaskGroup() as tasks:
-        counting = tasks.create_task(comparer.count(batch(1, [pair(1)])))
+        counting = tasks.create_task(comparer.count(batch(1, [pair(1)]), nobody))
         await asyncio.sleep(0)
         assert await comparer.keep([ORDER], keep_others=False) == [(RULE, "undecided", 0, 0)]
         await counting
@@ -42,7 +43,7 @@ async def test_an_account_has_the_verdict_each_check_and_what_became_of_requests
     await comparer.keep([ORDER], keep_others=False)
     bad = answer("no", status=500)
     pairs = [pair(number, candidate=bad, again=answer()) for number in range(100)]
-    await comparer.count(batch(1, pairs, outcomes={"paired": 100, "preempted": 3}))
+    await comparer.count(batch(1, pairs, outcomes={"paired": 100, "preempted": 3}), nobody)
     (standing,) = await comparer.keep([ORDER], keep_others=False)
     assert standing == (RULE, "worse", 100, 100)
     account = await comparer.account(RULE, 0)
@@ -81,6 +82,8 @@ async def test_days_are_reckoned_by_sessions_once_it_is_known_how_many_pairs_eac
     comparer: Comparer,
 ) -> None:
     await comparer.keep([ORDER], keep_others=False)
-    await comparer.count(batch(1, [pair(number, session=number // 2) for number in range(200)]))
+    await comparer.count(
+        batch(1, [pair(number, session=number // 2) for number in range(200)]), nobody
+    )
     account = await comparer.account(RULE, 500)
     assert "at 250 sessions a day" in account.markdown

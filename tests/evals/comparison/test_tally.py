@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.evals.comparison.pair import Mark, Pair
+from penstock.evals.comparison.pair import Judged, Mark, Pair
 from penstock.evals.comparison.report import as_dict, report
 from penstock.evals.comparison.rules import rules
 from penstock.evals.comparison.tally import Tally
@@ -49,6 +50,24 @@ def test_later_pairs_of_a_session_are_shown_and_decide_nothing() -> None:
     turns = [pair(said(), session="s-1")] + [pair(failed(), session="s-1")] * 3
     (error, *_) = report(tallied(turns), "a", "b").findings
     assert (error.difference, error.of_all) == (0.0, 0.75)
+
+
+def test_what_a_judge_says_later_counts_as_if_it_had_said_it_at_once() -> None:
+    verdicts = (Judged.PRIMARY, Judged.NEITHER)
+    at_once, later = Tally(rules(judge=True)), Tally(rules(judge=True))
+    assert at_once.add(replace(pair(said()), judged=verdicts))
+    assert later.add(pair(said()))
+    later.add_later(replace(pair(failed()), judged=verdicts), ["judge"])
+    told, others = at_once.as_dict(), later.as_dict()
+    assert told["checks"] == others["checks"]
+    assert told["counted"] == others["counted"] == 1
+
+
+def test_it_says_of_a_pair_whether_it_is_evidence() -> None:
+    tally = Tally(rules())
+    assert not tally.add(pair(said(), session="s-1", marks=[Mark.CLIENT_LEFT]))
+    assert tally.add(pair(said(), session="s-1"))
+    assert not tally.add(pair(said(), session="s-1"))
 
 
 def test_a_mark_that_the_rules_count_is_counted() -> None:

@@ -37,9 +37,20 @@ TEST_F(ShadowBookTest, LetsSoManyBeginInAMinute) {
   EXPECT_EQ(begin(), std::nullopt);
 }
 
+TEST_F(ShadowBookTest, LetsSoManyQuestionsBeUnderWayBesides) {
+  for (std::uint32_t i = 0; i < ShadowBook::kMostQuestions; ++i) {
+    EXPECT_EQ(book_.begin_question(rule_), std::nullopt);
+  }
+  EXPECT_EQ(book_.begin_question(rule_), ShadowOutcome::kConcurrency);
+  EXPECT_EQ(begin(), std::nullopt);
+  book_.end_question(rule_);
+  EXPECT_EQ(book_.begin_question(rule_), std::nullopt);
+}
+
 TEST_F(ShadowBookTest, LetsNoneBeginOfARuleWithoutMoney) {
   rule_.budget_used_up = true;
   EXPECT_EQ(begin(), ShadowOutcome::kBudget);
+  EXPECT_EQ(book_.begin_question(rule_), ShadowOutcome::kBudget);
 }
 
 TEST_F(ShadowBookTest, CountsRulesBeyondTheMostAsOne) {

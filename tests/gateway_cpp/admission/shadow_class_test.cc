@@ -59,6 +59,21 @@ TEST(ShadowClass, SamplesWholeSessions) {
   EXPECT_FALSE(is_sampled(rule, "mini", ask_of("req_2", "conversation")));
 }
 
+TEST(ShadowClass, DrawsASessionsSelfArmForAllOfItsRequests) {
+  auto rule = rule_of(1000, 42);
+  rule.by_session = true;
+  rule.self_permille = 500;
+  int again = 0;
+  for (int i = 0; i < 100; ++i) {
+    const std::string session = "conversation_" + std::to_string(i);
+    const bool first = is_asked_again(rule, ask_of("req_1", session));
+    EXPECT_EQ(is_asked_again(rule, ask_of("req_2", session)), first);
+    again += first ? 1 : 0;
+  }
+  EXPECT_GT(again, 20);
+  EXPECT_LT(again, 80);
+}
+
 TEST(ShadowClass, KeepsToTheNameThatTheRuleIsFor) {
   auto base = rule_of(1000);
   auto alias = rule_of(1000);

@@ -54,6 +54,13 @@ TEST_F(Keys, BeforeAnyIsMadeEverybodyMayCall) {
       caller("").meter->reserve(1'000'000, base::SteadyTime{}, kNow)));
 }
 
+TEST_F(Keys, ATenantIsFoundByItsId) {
+  table_.replace({tenant("acme", {"sk-1"})}, true, kNever);
+  EXPECT_EQ(table_.current()->of_id("acme"), caller("sk-1").tenant);
+  EXPECT_EQ(table_.current()->of_id("other"), nullptr);
+  EXPECT_EQ(table_.current()->of_id("")->id, "");
+}
+
 TEST_F(Keys, AKeyNamesItsTenant) {
   table_.replace({tenant("acme", {"sk-1", "sk-2"}), tenant("other", {"sk-3"})}, true, kNever);
   EXPECT_EQ(caller("sk-2").tenant->id, "acme");

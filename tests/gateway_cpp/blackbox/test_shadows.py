@@ -7,6 +7,7 @@ import json
 import pytest
 
 from penstock.v1 import common_pb2 as common
+from penstock.v1 import shadow_pb2 as shadow
 from tests.fakes.fake_control import deployment, tenant
 from tests.fakes.fake_replica import FakeCall, refuse, unary_chat
 from tests.fakes.shadow_share import is_asked_again, is_sampled
@@ -61,6 +62,29 @@ async def test_a_shadow_is_asked_for_nobody_with_a_salt_of_its_own(start: Start)
             assert (call.request.traceparent, call.request.tenant) == ("", "")
             assert call.request.priority > 100
             assert call.request.request_id != client.request.request_id
+
+
+async def test_what_the_comparer_asks_is_asked_of_the_rules_judge_alone(start: Start) -> None:
+    async with shadowed(start, told=rule(judge="next")) as made:
+        body = json.dumps({**CHAT, "model": "next"}).encode()
+        made.comparer.questions = [
+            shadow.ShadowQuestion(
+                id=name, rule=UID, deployment=name, path="/v1/chat/completions", body=body
+            )
+            for name in ("next", "mini")
+        ]
+        await made.system.ask(chat())
+        await made.pairs(1)
+        await until(lambda: len(made.comparer.replies) == 2, "both are replied to")
+        told = {each.id: each for each in made.comparer.replies}
+        assert told["mini"].outcome == "not_allowed"
+        assert (told["next"].outcome, told["next"].answer.status) == ("", 200)
+        assert told["next"].answer.deployment == "next"
+        candidate, question = made.next.calls
+        assert question.request.body == body
+        assert question.request.tenant_salt == "salt:asked"
+        assert question.request.priority == candidate.request.priority
+        await made.counted("paired", 1)
 
 
 async def test_what_is_sampled_can_be_told_from_the_seed(start: Start) -> None:

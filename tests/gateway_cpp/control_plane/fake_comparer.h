@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -41,6 +42,7 @@ class FakeComparer final : public v1::Shadow::Service {
     return changed_.wait_for(lock, std::chrono::seconds(20), condition);
   }
 
+  std::vector<std::string> questions;  // ids, of which each batch with pairs brings all; likewise
   std::string refuses;  // the request whose pair it cannot take; set before it is served
 
   // Read them inside wait_for, or after the client has stopped.
@@ -50,6 +52,14 @@ class FakeComparer final : public v1::Shadow::Service {
     size_t pairs = 0;
     for (const auto& batch : batches) pairs += static_cast<size_t>(batch.pairs_size());
     return pairs;
+  }
+  // By the id of the question.
+  std::map<std::string, v1::ShadowReply> replies() const {
+    std::map<std::string, v1::ShadowReply> found;
+    for (const auto& batch : batches) {
+      for (const auto& reply : batch.replies()) found[reply.id()] = reply;
+    }
+    return found;
   }
 
  private:
@@ -79,9 +89,17 @@ class FakeComparer final : public v1::Shadow::Service {
       changed_.notify_all();
       v1::ShadowRecorded recorded;
       recorded.set_number(batch.number());
+      if (batch.number() == 0) continue;
       if (counts_) stream->Write(recorded);
+      if (batch.pairs_size() > 0 && !questions.empty()) stream->Write(asking());
     }
     return grpc::Status::OK;
+  }
+
+  v1::ShadowRecorded asking() const {
+    v1::ShadowRecorded message;
+    for (const auto& id : questions) message.add_questions()->set_id(id);
+    return message;
   }
 
   std::mutex mutex_;

@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "fake_comparer.h"
 
@@ -36,11 +37,24 @@ class ShadowClientTest : public testing::Test {
     return true;
   }
 
+  static v1::ShadowReply reply_to(const std::string& id) {
+    v1::ShadowReply reply;
+    reply.set_id(id);
+    reply.mutable_answer()->set_body("FIRST");
+    return reply;
+  }
+
   admission::ShadowBook book_;
+  bool answers_ = true;
+  std::vector<std::string> asked_;  // read it once a reply has come, or the client has stopped
   ShadowClient client_{
       {"gw-1", "instance"},
       [](const std::string& address) { return connect_to_head(address, "secret"); },
-      book_};
+      book_,
+      [this](v1::ShadowQuestion question) {
+        asked_.push_back(question.id());
+        if (answers_ && question.id() != "slow") client_.reply(reply_to(question.id()));
+      }};
 };
 
 TEST_F(ShadowClientTest, HandsPairsOverAndCountsThoseThatWereCounted) {
@@ -128,6 +142,55 @@ TEST_F(ShadowClientTest, DropsABatchThatIsRefusedTimeAndAgain) {
   ASSERT_TRUE(comes_to(ShadowOutcome::kPaired, 1));
   client_.stop();
   EXPECT_EQ(comparer.pairs(), 1U);
+}
+
+TEST_F(ShadowClientTest, HasQuestionsAskedAndReplies) {
+  FakeComparer comparer;
+  comparer.questions = {"q1", "q2"};
+  client_.start();
+  client_.point_at(comparer.address());
+  offer("req_1");
+  ASSERT_TRUE(comparer.wait_for([&] { return comparer.replies().size() == 2; }));
+  client_.stop();
+  EXPECT_EQ(asked_, (std::vector<std::string>{"q1", "q2"}));
+  EXPECT_EQ(comparer.replies().at("q2").answer().body(), "FIRST");
+  EXPECT_EQ(comparer.replies().at("q2").outcome(), "");
+  EXPECT_EQ(count(ShadowOutcome::kPaired), 1U);
+}
+
+TEST_F(ShadowClientTest, RepliesToNoQuestionOfAStreamThatHasEnded) {
+  FakeComparer comparer;
+  comparer.questions = {"slow", "q1"};
+  client_.start();
+  client_.point_at(comparer.address());
+  offer("req_1");
+  ASSERT_TRUE(comparer.wait_for([&] { return comparer.replies().contains("q1"); }));
+  comparer.kill();
+  comparer.questions = {"q2"};
+  comparer.start_again();
+  offer("req_2");
+  ASSERT_TRUE(comparer.wait_for([&] { return comparer.replies().contains("q2"); }));
+  client_.reply(reply_to("slow"));
+  offer("req_3");
+  ASSERT_TRUE(comes_to(ShadowOutcome::kPaired, 3));
+  client_.stop();
+  EXPECT_FALSE(comparer.replies().contains("slow"));
+}
+
+TEST_F(ShadowClientTest, TakesNoMoreQuestionsThanItMay) {
+  FakeComparer comparer;
+  for (size_t i = 0; i < ShadowClient::kMostQuestions; ++i) {
+    comparer.questions.push_back("slow" + std::to_string(i));
+  }
+  comparer.questions.push_back("q1");
+  answers_ = false;
+  client_.start();
+  client_.point_at(comparer.address());
+  offer("req_1");
+  ASSERT_TRUE(comparer.wait_for([&] { return comparer.replies().contains("q1"); }));
+  client_.stop();
+  EXPECT_EQ(comparer.replies().at("q1").outcome(), "overload");
+  EXPECT_EQ(asked_.size(), ShadowClient::kMostQuestions);
 }
 
 TEST(FindComparer, PutsTheHeadsHostBeforeAPortAlone) {

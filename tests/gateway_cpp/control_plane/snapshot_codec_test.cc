@@ -74,6 +74,8 @@ TEST(SnapshotCodec, KeepsWhatIsRepeatedWithItsPrimary) {
   rule.set_cache_salt("salt");
   rule.set_nanousd_per_day(12);
   rule.set_budget_used_up(true);
+  rule.set_embedder("embed");
+  rule.set_judge("huge");
   wire.add_shadows()->set_primary("gone");
   const auto snapshot = from_proto(wire);
   EXPECT_EQ(snapshot.comparer, "127.0.0.1:9");
@@ -92,7 +94,9 @@ TEST(SnapshotCodec, KeepsWhatIsRepeatedWithItsPrimary) {
                                                       .self_permille = 11,
                                                       .cache_salt = "salt",
                                                       .nanousd_per_day = 12,
-                                                      .budget_used_up = true}};
+                                                      .budget_used_up = true,
+                                                      .embedder = "embed",
+                                                      .judge = "huge"}};
   EXPECT_EQ(snapshot.deployments.at(0).shadows, expected);
 }
 

@@ -16,6 +16,7 @@
 #include "log_capture.h"
 #include "proxy/request_flow.h"
 #include "proxy/shadow_copies.h"
+#include "proxy/shadow_questions.h"
 #include "routing/snapshots.h"
 
 namespace penstock::proxy {
@@ -155,6 +156,7 @@ class RequestFlowTest : public testing::Test {
   ShadowCopies shadows_{{clock_, log_.log(), config_, timers_, routes_.routes(), routes_.dispatch(),
                          usage_, upstream_, suspects_, shadow_book_, shadow_bytes_, pairs_,
                          loop_.io().get_executor()}};
+  ShadowQuestions questions_{shadows_.parts(), tenants_, parser_};
   RequestFlow flow_{{clock_, log_.log(), config_, shard_, state_, suspects_, timers_, parser_,
                      routes_.routes(), routes_.dispatch(), usage_, upstream_, aside_, answers_,
                      loop_.io().get_executor(), shadows_}};

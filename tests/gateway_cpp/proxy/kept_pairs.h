@@ -18,10 +18,12 @@ class KeptPairs final : public control_plane::ShadowSink {
     pair.set_body(*body);
     pairs.push_back(std::move(pair));
   }
+  void reply(v1::ShadowReply reply) override { replies.push_back(std::move(reply)); }
 
   bool there = true;
   bool room = true;
   std::vector<v1::ShadowPair> pairs;
+  std::vector<v1::ShadowReply> replies;
 };
 
 }  // namespace penstock::proxy

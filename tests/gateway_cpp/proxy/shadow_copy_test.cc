@@ -135,7 +135,7 @@ TEST_F(ShadowTest, AsksThePrimaryNoMoreWhereTheCandidateCameToNothing) {
   EXPECT_EQ(shadows_.size(), 0U);
 }
 
-TEST_F(ShadowTest, CountsARequestOnceOfWhichOneCopyMayBegin) {
+TEST_F(ShadowTest, AsksThePrimaryAgainAfterTheCandidateWhereOneCopyMayBeUnderWay) {
   rule_.self_permille = 1000;
   rule_.max_concurrent = 1;
   publish();
@@ -143,9 +143,40 @@ TEST_F(ShadowTest, CountsARequestOnceOfWhichOneCopyMayBegin) {
   answer(0, "{}");
   ASSERT_EQ(upstream_.calls.size(), 2U);
   answer(1, "next");
+  EXPECT_TRUE(pairs_.pairs.empty());
+  ASSERT_EQ(upstream_.calls.size(), 3U);
+  EXPECT_EQ(call(2).replica, "r1");
+  answer(2, "again");
+  ASSERT_EQ(pairs_.pairs.size(), 1U);
+  EXPECT_EQ(pair().candidate().body(), "next");
+  EXPECT_EQ(pair().again().body(), "again");
+  EXPECT_EQ(count(ShadowOutcome::kConcurrency), 0U);
+  EXPECT_EQ(shadows_.size(), 0U);
+}
+
+TEST_F(ShadowTest, AsksThePrimaryNoMoreWhereTheCandidateThatWentFirstCameToNothing) {
+  rule_.self_permille = 1000;
+  rule_.max_concurrent = 1;
+  next_.limits.max_ongoing = 1;
+  publish();
+  ask(kUnary);
+  answer(0, "{}");
+  ask_as(other_, R"({"model":"next","messages":[{}]})");
+  EXPECT_EQ(upstream_.calls.size(), 3U);
+  EXPECT_EQ(count(ShadowOutcome::kPreempted), 1U);
+  EXPECT_EQ(shadows_.size(), 0U);
+}
+
+TEST_F(ShadowTest, GoesWithoutThePrimarysSecondAnswerWhereAnotherRequestIsFaster) {
+  rule_.self_permille = 1000;
+  rule_.max_per_minute = 1;
+  rule_.max_concurrent = 1;
+  publish();
+  ask(kUnary);
+  answer(0, "{}");
+  answer(1, "next");
   ASSERT_EQ(pairs_.pairs.size(), 1U);
   EXPECT_FALSE(pair().has_again());
-  EXPECT_EQ(count(ShadowOutcome::kConcurrency), 0U);
 }
 
 TEST_F(ShadowTest, IsGivenUpAtOnceWhenAClientNeedsThePlace) {

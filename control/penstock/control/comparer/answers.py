@@ -42,7 +42,7 @@ def pair_of(message: shadow_pb2.ShadowPair) -> Pair:
         primary=answer_of(message.primary),
         candidate=answer_of(message.candidate),
         again=answer_of(message.again) if message.HasField("again") else None,
-        asked=Asked.of(_object(message.body)),
+        asked=Asked.of(object_of(message.body)),
         session=session_of(message),
         marks=frozenset(marks),
     )
@@ -75,7 +75,7 @@ def _read(message: shadow_pb2.ShadowAnswer, *, streamed: bool) -> Answer:
         text = message.body.decode("utf-8", "replace")
         return Answer(error=f"{message.status} {error_of(text)}")
     reply = StreamedReply({})
-    for line in _stream(message.body) if streamed else (_event(_object(message.body)), _DONE):
+    for line in _stream(message.body) if streamed else (_event(object_of(message.body)), _DONE):
         reply.feed(line, 0.0)
     return reply.answer(0.0)
 
@@ -84,7 +84,7 @@ def _stream(body: bytes) -> Iterator[bytes]:
     """Lines of whichever endpoint's stream as those of a chat's."""
     for line in body.split(b"\n"):
         foreign = line.startswith(_DATA) and b'"delta"' not in line
-        told = _object(line.removeprefix(_DATA)) if foreign else {}
+        told = object_of(line.removeprefix(_DATA)) if foreign else {}
         yield _event(told) if "choices" in told else line + b"\n"
 
 
@@ -127,7 +127,8 @@ def _tpot(message: shadow_pb2.ShadowAnswer) -> float | None:
     return _MICRO * (message.total_us - message.ttft_us) / later
 
 
-def _object(body: bytes) -> Mapping[str, Any]:
+def object_of(body: bytes) -> Mapping[str, Any]:
+    """The JSON object that it is, or an empty one."""
     try:
         told = json.loads(body)
     except (ValueError, RecursionError):

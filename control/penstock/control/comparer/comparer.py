@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
 from penstock.control.comparer.ledger import Ledger
+from penstock.control.comparer.questions import Found, Questions, Subject
+from penstock.control.rpc.shadow_service import Ask
 from penstock.control.state.recording.recorded import RecordingOrder, RecordingStanding
 from penstock.control.state.shadow.comparing import Account, Order, Standing
 from penstock.evals.comparison.page import as_page
@@ -30,12 +33,24 @@ class Comparer:
         self._ledger = ledger
         self._free = asyncio.Lock()
         self._told = asyncio.Event()  # of the shadows that there are
+        self._questions = Questions(self._add_later)
 
-    async def count(self, batch: shadow_pb2.ShadowBatch) -> None:
-        """Counts what a gateway tells. Before the head has said which shadows there are, pairs of
-        theirs would be nobody's: until then it waits."""
+    async def run(self) -> None:
+        """Asks others about pairs that were counted, until cancelled."""
+        await self._questions.run()
+
+    async def count(self, batch: shadow_pb2.ShadowBatch, ask: Ask) -> None:
+        """Counts what a gateway tells, which is to `ask` what else has to be known of it. Before
+        the head has said which shadows there are, pairs of theirs would be nobody's: until then it
+        waits."""
         await self._told.wait()
-        await self._do(lambda: self._ledger.take(batch))
+        take = self._ledger.take
+        missed: dict[str, Counter[str]] = {}
+        for each in await self._do(lambda: [Subject.of(counted) for counted in take(batch)]):
+            if outcomes := self._questions.offer(each, ask):
+                missed.setdefault(each.order.uid, Counter()).update(outcomes)
+        for uid, counts in missed.items():
+            await self._do(partial(self._ledger.add_outcomes, uid, counts))
 
     async def keep(
         self,
@@ -72,6 +87,14 @@ class Comparer:
         """All that is known of one, and what its margins can show with so many pairs a day (0: not
         known). `with_texts`: of prompts and answers, too. Raises UnknownShadow."""
         return await self._do(lambda: self._account(uid, pairs_a_day, with_texts=with_texts))
+
+    async def _add_later(self, found: Found) -> None:
+        def work() -> None:
+            if found.checks:
+                self._ledger.add_later(found.uid, found.pair, found.checks)
+            self._ledger.add_outcomes(found.uid, found.missed)
+
+        await self._do(work)
 
     def _standing(self, uid: str) -> Standing:
         found = self._ledger.report(uid)

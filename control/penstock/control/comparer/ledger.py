@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from penstock.control.comparer.answers import pair_of, session_of
 from penstock.control.comparer.keeping import Keeping
@@ -59,6 +59,14 @@ UNREADABLE: Final = "unreadable"
 """The outcome of a pair that no check could read."""
 WINDOW: Final = 1000
 """Batches of an instance whose numbers are kept: older ones were counted."""
+
+
+class Counted(NamedTuple):
+    """A pair that is evidence, of a shadow that may ask others about it."""
+
+    order: Order
+    message: shadow_pb2.ShadowPair
+    pair: Pair
 
 
 class Ledger:
@@ -107,15 +115,33 @@ class Ledger:
         elif trimmed:
             self._overwrite()
 
-    def take(self, batch: shadow_pb2.ShadowBatch) -> None:
-        """Counts a batch, unless it was counted. It is on disk when this returns."""
+    def take(self, batch: shadow_pb2.ShadowBatch) -> list[Counted]:
+        """Counts a batch, unless it was counted; those of its pairs that others are to be asked
+        about. It is on disk when this returns."""
+        counted: list[Counted] = []
         self._keeping.recorder.begin()
         with self._transaction():
             if self._is_new(batch.gateway_id, batch.instance, batch.number):
                 self._count_outcomes(batch)
                 for uid in dict.fromkeys(pair.rule for pair in batch.pairs):
-                    self._count_pairs(uid, [each for each in batch.pairs if each.rule == uid])
+                    pairs = [each for each in batch.pairs if each.rule == uid]
+                    counted += self._count_pairs(uid, pairs)
                 self._records.trim(self._keeping.clock.now())
+        return counted
+
+    def add_later(self, uid: str, pair: Pair, checks: Collection[str]) -> None:
+        """Counts what these checks say by now of a pair that is evidence."""
+        if order := self._orders.get(uid):
+            with self._transaction():
+                tally = self._tally(order, ())
+                tally.add_later(pair, checks)
+                self._store(uid, tally)
+
+    def add_outcomes(self, uid: str, outcomes: Mapping[str, int]) -> None:
+        """Counts what became of pairs here."""
+        if uid in self._orders and outcomes:
+            with self._transaction():
+                self._note(uid, outcomes)
 
     def tally(self, uid: str) -> Tally:
         """What was counted of a shadow, without its sessions. Raises UnknownShadow."""
@@ -187,7 +213,9 @@ class Ledger:
             ),
         )
 
-    def _count_pairs(self, uid: str, messages: Sequence[shadow_pb2.ShadowPair]) -> None:
+    def _count_pairs(
+        self, uid: str, messages: Sequence[shadow_pb2.ShadowPair]
+    ) -> Iterator[Counted]:
         if uid in self.recordings.uids:
             return self.recordings.add(uid, messages)
         order = self._orders.get(uid)
@@ -196,31 +224,37 @@ class Ledger:
         known = self._counted(uid, {session_of(each) for each in messages})
         tally = self._tally(order, known)
         for message in messages:
-            self._add(tally, message, order)
-        state = tally.as_dict()
-        new = set(state.pop("sessions")) - set(known)
+            pair = self._add(tally, message, order)
+            if pair is not None and order.asks:
+                yield Counted(order, message, pair)
+        new = self._store(uid, tally) - set(known)
         self._db.executemany("INSERT INTO sessions VALUES (?, ?)", ((uid, each) for each in new))
-        self._db.execute("UPDATE shadows SET state = ? WHERE uid = ?", (json.dumps(state), uid))
         return None
 
-    def _add(self, tally: Tally, message: shadow_pb2.ShadowPair, order: Order) -> None:
-        """Models and clients may write anything: what breaks a check is told of and left out, or
-        its gateway would send it again for ever."""
+    def _store(self, uid: str, tally: Tally) -> set[str]:
+        """Its sessions lie elsewhere: those that it knows."""
+        state = tally.as_dict()
+        sessions = set(state.pop("sessions"))
+        self._db.execute("UPDATE shadows SET state = ? WHERE uid = ?", (json.dumps(state), uid))
+        return sessions
+
+    def _add(self, tally: Tally, message: shadow_pb2.ShadowPair, order: Order) -> Pair | None:
+        """The pair, where it is evidence. Models and clients may write anything: what breaks a
+        check is told of and left out, or its gateway would send it again for ever."""
         try:
             pair = pair_of(message)
             differences = tally.add(pair)
         except Exception:
             log.exception("a pair cannot be read", extra={"request_id": message.request_id})
-            self._db.execute(
-                "INSERT INTO outcomes VALUES (?, '', '', ?, 1)"
-                " ON CONFLICT DO UPDATE SET count = count + 1",
-                (message.rule, UNREADABLE),
-            )
-            return
-        if differences is not None and order.record is not Record.NONE:
+            self._note(message.rule, {UNREADABLE: 1})
+            return None
+        if differences is None:
+            return None
+        if order.record is not Record.NONE:
             gates = {each.name for each in tally.rules.gates}
             worse = {name: by for name, by in differences.items() if name in gates}
             self._record(message, pair, order, worse)
+        return pair
 
     def _record(
         self,
@@ -237,6 +271,13 @@ class Ledger:
             self._records.leave_out(order.uid, str(why))
         else:
             self._records.add(order.uid, text, worse, self._keeping.clock.now())
+
+    def _note(self, uid: str, outcomes: Mapping[str, int]) -> None:
+        self._db.executemany(
+            "INSERT INTO outcomes VALUES (?, '', '', ?, ?)"
+            " ON CONFLICT DO UPDATE SET count = count + excluded.count",
+            ((uid, outcome, count) for outcome, count in outcomes.items()),
+        )
 
     def _counted(self, uid: str, sessions: Collection[str]) -> list[str]:
         """Those of them that were counted before."""
@@ -268,4 +309,4 @@ class Ledger:
 
 
 def _rules(order: Order) -> Rules:
-    return rules(dict(order.margins), order.checks or None)
+    return rules(dict(order.margins), order.checks or None, judge=bool(order.judge))

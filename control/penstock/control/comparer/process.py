@@ -57,8 +57,11 @@ async def run_comparer(settings: ComparerSettings) -> None:
         server, ports = await serve_comparer(settings.listen, comparer, security)
         announce(settings.data_dir, ports._asdict(), COMPARER)
         log.info("comparer started", extra={"port": ports.gateways})
-        await stop.wait()
-        await server.stop(GRACE_SECONDS)
+        async with asyncio.TaskGroup() as tasks:
+            asking = tasks.create_task(comparer.run())
+            await stop.wait()
+            await server.stop(GRACE_SECONDS)
+            asking.cancel()
     finally:
         ledger.close()
 

@@ -9,6 +9,7 @@ import grpc
 
 from penstock.control.errors import UnknownRecording, UnknownShadow
 from penstock.control.rpc.recording_wire import recording_order
+from penstock.control.rpc.shadow_service import Ask
 from penstock.control.rpc.shadow_wire import order
 from penstock.control.state.recording.recorded import RecordingOrder, RecordingStanding
 from penstock.control.state.shadow.comparing import Account, Order, Standing
@@ -20,8 +21,9 @@ Context = grpc.aio.ServicerContext[Any, Any]
 class Comparing(Protocol):
     """Who compares."""
 
-    async def count(self, batch: shadow_pb2.ShadowBatch) -> None:
-        """Counts what a gateway tells; it is on disk when this returns."""
+    async def count(self, batch: shadow_pb2.ShadowBatch, ask: Ask) -> None:
+        """Counts what a gateway tells; it is on disk when this returns. What else is to be known
+        of its pairs the gateway is to `ask`, later."""
 
     async def keep(
         self,

@@ -30,6 +30,8 @@ def shadow_rule(route: ShadowRoute) -> routes_pb2.ShadowRule:
         cache_salt=shadow.cache_salt,
         nanousd_per_day=round(spec.usd_per_day * NANO),
         budget_used_up=route.budget_used_up,
+        embedder=spec.embedder,
+        judge=spec.judge,
     )
 
 
@@ -41,6 +43,8 @@ def order(message: comparer_pb2.ShadowOrder) -> Order:
         message.candidate,
         tuple(message.checks),
         tuple(sorted(message.margins.items())),
+        embedder=message.embedder,
+        judge=message.judge,
         ended=message.ended,
         record=Record(message.record or Record.NONE.value),
     )
@@ -56,4 +60,6 @@ def order_message(value: Order) -> comparer_pb2.ShadowOrder:
         margins=dict(value.margins),
         ended=value.ended,
         record=value.record.value,
+        embedder=value.embedder,
+        judge=value.judge,
     )

@@ -107,7 +107,7 @@ def checks(
         _time("ttft", "time to first token", latency.ttft),
         _time("tpot", "time between tokens", latency.tpot),
         _time("total", "time of the whole answer", latency.total),
-        Check("judge", "liked less by a judge", judged, _SAME, gate=judge, needs="a judge"),
+        Check("judge", "liked less by a judge", judged, _SAME, gate=judge, needs="a judge's word"),
         _far("semantic", "other meaning", semantic.other_meaning, needs="an embedding deployment"),
         _far("language", "other language", language.other_language, needs="texts of 40 letters"),
         _far("similarity", "other words", similarity.unlike),

@@ -7,7 +7,7 @@ as if nothing had been.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -51,7 +51,8 @@ class Tally:
         self._sessions: set[str] = set()
 
     def add(self, pair: Pair) -> dict[str, float] | None:
-        """Counts a pair. What it says, by check; None: it does not count."""
+        """Counts a pair. What it says, by check, where it is evidence: the first of its session
+        that can be compared. None: it is none."""
         self.pairs += 1
         if left_out := pair.marks - self.rules.counted:
             self.left_out.update(str(each) for each in left_out)
@@ -60,22 +61,40 @@ class Tally:
             self.made_by[f"{arm} {_maker(answer)}"] += 1
             self.versions[f"{arm} {_maker(answer)}"] += not answer.failed
         differences = np.array([_number(each.measure(pair)) for each in self.rules.checks])
-        said = ~np.isnan(differences)
-        self.seen += np.stack([said, np.where(said, differences, 0)])
+        self._see(differences)
         if pair.session and pair.session in self._sessions:
             return None
         self._sessions.update([pair.session] if pair.session else [])
         self.counted += 1
         self.again += pair.again is not None
-        margins = [each.margin for each in self.rules.checks]
-        self.evidence = step(self.evidence, differences, margins)
-        bins = np.rint((differences[said] + 1) / 2 * (BINS - 1)).astype(int)
-        self.histogram[bins, np.flatnonzero(said)] += 1
+        self._weigh(differences)
         if self.counted >= (self.path[-1].counted * STRIDE if self.path else 1):
             capitals = self.evidence[3:5].tolist()
             self.path.append(Step(self.counted, tuple(capitals[0]), tuple(capitals[1])))
         names = (each.name for each in self.rules.checks)
-        return {n: float(d) for n, d, made in zip(names, differences, said, strict=True) if made}
+        told = zip(names, differences.tolist(), strict=True)
+        return {name: by for name, by in told if not np.isnan(by)}
+
+    def add_later(self, pair: Pair, names: Collection[str]) -> None:
+        """Counts what these checks say of a pair that is evidence, and which they could say
+        nothing of when it was added: others had to be asked first."""
+        found = [
+            _number(each.measure(pair) if each.name in names else None)
+            for each in self.rules.checks
+        ]
+        self._see(np.array(found))
+        self._weigh(np.array(found))
+
+    def _see(self, differences: Floats) -> None:
+        said = ~np.isnan(differences)
+        self.seen += np.stack([said, np.where(said, differences, 0)])
+
+    def _weigh(self, differences: Floats) -> None:
+        margins = [each.margin for each in self.rules.checks]
+        self.evidence = step(self.evidence, differences, margins)
+        said = ~np.isnan(differences)
+        bins = np.rint((differences[said] + 1) / 2 * (BINS - 1)).astype(int)
+        self.histogram[bins, np.flatnonzero(said)] += 1
 
     def as_dict(self) -> dict[str, Any]:
         """All of it, for JSON."""

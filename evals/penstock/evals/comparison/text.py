@@ -14,6 +14,7 @@ _RUNS: Final = re.compile(r"\s+|\w+|[^\w\s]")
 _SHOWN: Final = frozenset("\n\t\u200c\u200d")
 LONGEST: Final = 600
 """Characters of a text that is quoted."""
+_GAP: Final = "\n[...]\n"
 _UNSEEN: Final = ("Cc", "Cf", "Cs")
 
 
@@ -21,6 +22,14 @@ def whole(text: str) -> str:
     """The text with what is no character (half a surrogate pair) replaced, so that it can be
     written."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def cut(text: str, most: int) -> str:
+    """The text, of whose middle as much is left out as it has too many characters."""
+    if len(text) <= most:
+        return text
+    half = (most - len(_GAP)) // 2
+    return f"{text[:half]}{_GAP}{text[-half:]}"
 
 
 def printable(text: str) -> str:
@@ -79,4 +88,4 @@ def cell(text: str) -> str:
     return re.sub(r"([\\`*_\[\]<>|#~])", r"\\\1", printable(text).replace("\n", " "))
 
 
-__all__ = ["cell", "differences", "fenced", "printable", "similarity", "whole", "words"]
+__all__ = ["cell", "cut", "differences", "fenced", "printable", "similarity", "whole", "words"]

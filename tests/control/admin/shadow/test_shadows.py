@@ -93,6 +93,22 @@ async def test_an_aa_run_is_three_fields(admin: Admin) -> None:
     assert (made["sample"], made["until"], made["self_permille"]) == ("request", None, None)
 
 
+async def test_a_judge_and_an_embedding_deployment_are_asked_where_they_are_named(
+    admin: Admin,
+) -> None:
+    made = await create(
+        admin,
+        judge="cloud",
+        embedder="small",
+        usd_per_day=1.0,
+        checks=["error", "judge"],
+        margins={"semantic": 0.1},
+    )
+    assert (made["judge"], made["embedder"]) == ("cloud", "small")
+    assert (await admin.client.get(SMALLER)).json() == made
+    assert (await create(admin, name="plain"))["judge"] == ""
+
+
 async def test_a_dry_run_makes_nothing(admin: Admin) -> None:
     reply = await admin.client.post(SHADOWS, params={"dry_run": "true"}, json=ASKED)
     assert reply.status_code == 201
@@ -127,14 +143,17 @@ async def test_a_name_is_given_once(admin: Admin) -> None:
         ({"endpoints": ["/v1/embeddings"]}, "endpoints has '/v1/embeddings', which cannot be"),
         ({"checks": ["error", "error"]}, "checks has 'error' twice"),
         ({"checks": ["taste"]}, "checks has 'taste': there are error, "),
-        ({"checks": ["judge"]}, "checks has 'judge', which needs a judge: this version asks none"),
-        ({"margins": {"semantic": 0.1}}, "margins has 'semantic', which needs an embedding"),
+        ({"checks": ["judge"]}, "checks has 'judge', which asks a deployment: name it as judge"),
+        ({"margins": {"semantic": 0.1}}, "which asks a deployment: name it as embedder"),
+        ({"judge": "nobody"}, "judge is 'nobody': no deployment 'nobody'"),
+        ({"embedder": "chat:pirate"}, "embedder is 'chat:pirate': no deployment"),
+        ({"judge": "cloud"}, "cloud is a provider, which costs money: say usd_per_day"),
         ({"margins": {"error": 1}}, "margins.error is 1: it must lie between 0 and 1"),
         ({"record": "all"}, "record: Input should be 'none', 'redacted' or 'full'"),
         ({"until": {}}, "say pairs, at, or both"),
         ({"until": {"at": "2020-01-01T00:00:00Z"}}, "until.at is 2020-01-01T00:00:00+00:00, which"),
         ({"name": "No"}, "name is 'No'"),
-        ({"judge": "chat"}, "judge: Extra inputs are not permitted"),
+        ({"judges": "chat"}, "judges: Extra inputs are not permitted"),
     ],
 )
 async def test_what_cannot_be_is_refused_with_what_is_wrong(

@@ -23,6 +23,8 @@ SPEC = ShadowSpec(
     margins=(("error", 0.1),),
     usd_per_day=0.5,
     record=Record.REDACTED,
+    embedder="embed",
+    judge="big",
 )
 SHADOW = Shadow(SPEC, "u1", 2**63 - 1, NOON)
 
@@ -35,6 +37,7 @@ def test_a_rule_says_all_that_a_gateway_has_to_know() -> None:
     assert (rule.share_permille, rule.by_session, rule.self_permille) == (125, True, 50)
     assert (list(rule.tenants), list(rule.endpoints)) == (["acme"], ["/v1/completions"])
     assert (rule.max_concurrent, rule.max_per_minute) == (4, 60)
+    assert (rule.embedder, rule.judge) == ("embed", "big")
     assert (rule.nanousd_per_day, rule.budget_used_up) == (500_000_000, True)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from penstock.control.state.deployment import DeploymentName
 from penstock.control.state.shadow.condition import condition_of
+from penstock.control.state.shadow.routes import shadow_routes
 from penstock.control.state.shadow.shadows import Compared
 from tests.control.state.shadow.test_routes import KNOWN, UID, shadow, view
 
@@ -31,6 +32,14 @@ def test_one_whose_deployment_is_deleted_waits_for_another_of_that_name(
     state, message = condition_of(gone, shadow())
     assert state == "waiting"
     assert message.startswith(f"{end} is {name!r}: no deployment {name!r}")
+
+
+def test_one_whose_judge_is_deleted_waits_for_another_of_that_name() -> None:
+    judged = shadow(judge="big")
+    state, message = condition_of(view(judged), judged)
+    assert state == "waiting"
+    assert message.startswith("judge is 'big': no deployment 'big'")
+    assert shadow_routes(view(judged)) == ()
 
 
 @pytest.mark.parametrize(

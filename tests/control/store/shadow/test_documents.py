@@ -39,6 +39,8 @@ SPECS = st.builds(
     self_permille=st.none() | st.integers(0, 1000),
     usd_per_day=st.floats(0, 1000),
     record=st.sampled_from(Record),
+    embedder=st.sampled_from(["", "embed"]),
+    judge=st.sampled_from(["", "big"]),
 )
 
 

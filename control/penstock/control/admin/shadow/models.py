@@ -79,7 +79,7 @@ class ShadowSpecModel(BaseModel):
     checks: Texts = Field(
         default_factory=list,
         description="that the verdict goes by; empty: the usual ones. The others are shown. There "
-        f"are {', '.join(CHECKS)}",
+        f"are {', '.join(CHECKS)}; with an embedder semantic, with a judge judge",
     )
     margins: dict[str, float] = Field(
         default_factory=dict,
@@ -92,6 +92,18 @@ class ShadowSpecModel(BaseModel):
     )
     usd_per_day: Dollars = Field(
         0.0, description="what it may cost; 0: no limit, which a provider has to have"
+    )
+    embedder: Text = Field(
+        "",
+        description="deployment that is asked what answers mean, for the check semantic, which is "
+        "shown; empty: none is. A provider is asked only what a provider may answer",
+        examples=["penstock-embed"],
+    )
+    judge: Text = Field(
+        "",
+        description="deployment that is asked which of two answers is better, in both orders, for "
+        "the check judge, which the verdict goes by; empty: none is. A provider likewise",
+        examples=["big-model"],
     )
 
     def to_spec(self) -> ShadowSpec:

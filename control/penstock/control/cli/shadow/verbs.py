@@ -73,6 +73,8 @@ def create(
       self_permille=      of those repeated: the primary is asked again, too. 250, later 50
       usd_per_day=0       what it may cost; a provider has to have a limit
       record=none         of prompts and answers: redacted, or full, for the report's worst pairs
+      embedder=           deployment that is asked what answers mean: the check semantic
+      judge=              deployment that is asked which answer is better: the check judge
 
     \b
     Examples:

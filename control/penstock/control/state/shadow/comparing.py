@@ -20,6 +20,8 @@ class Order:
     candidate: str
     checks: tuple[str, ...] = ()  # that the verdict goes by; empty: the usual ones
     margins: tuple[tuple[str, float], ...] = ()  # by check
+    embedder: str = ""  # deployment that is asked what texts mean; empty: none
+    judge: str = ""  # deployment that is asked which answer is better; empty: none
     ended: bool = False  # nothing more of it counts
     record: Record = Record.NONE
 
@@ -33,9 +35,16 @@ class Order:
             str(spec.candidate),
             spec.checks,
             spec.margins,
+            spec.embedder,
+            spec.judge,
             ended=bool(shadow.ended),
             record=spec.record,
         )
+
+    @property
+    def asks(self) -> bool:
+        """Whether others are asked about its pairs."""
+        return bool(self.embedder or self.judge)
 
 
 class Standing(NamedTuple):

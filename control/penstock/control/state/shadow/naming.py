@@ -19,7 +19,8 @@ def check_named(view: ClusterView, spec: ShadowSpec) -> None:
     """Raises InvalidInput for what nobody could repeat, or not without a limit to its cost."""
     primary, candidate = check_ends(view, spec)
     check_tenants(view, spec.tenants)
-    _check_costs(spec, candidate, "")
+    for asked in (candidate, *_asked(view, spec)):
+        _check_costs(spec, asked, "")
     if spec.self_permille != 0:
         _check_costs(spec, primary, ", or self_permille 0 not to ask it again")
 
@@ -31,6 +32,7 @@ def check_ends(view: ClusterView, spec: ShadowSpec) -> tuple[Deployment, Deploym
         candidate = view.deployment(spec.candidate.deployment)
         if spec.candidate.adapter:
             _check_adapter(view, candidate, spec.candidate.adapter)
+    _asked(view, spec)
     return primary, candidate
 
 
@@ -51,6 +53,15 @@ def check_tenants(view: ClusterView, names: Iterable[str]) -> None:
                 raise InvalidInput(
                     "this tenant's requests are never repeated and never recorded (shadow=never)"
                 )
+
+
+def _asked(view: ClusterView, spec: ShadowSpec) -> list[Deployment]:
+    """Who is asked about its pairs."""
+    found = []
+    for field, name in spec.asked:
+        with _field(field, name):
+            found.append(view.deployment(name))
+    return found
 
 
 def _check_adapter(view: ClusterView, deployment: Deployment, adapter: str) -> None:

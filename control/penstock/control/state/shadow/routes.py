@@ -31,7 +31,8 @@ def _routes(view: ClusterView) -> Iterator[ShadowRoute]:
     for _, shadow in sorted(view.shadows.named.items()):
         spec = shadow.spec
         idle = shadow.paused or shadow.ended or shadow.uid not in compared.known
-        named = {spec.primary.deployment, spec.candidate.deployment}
+        asked = {name for _, name in spec.asked}
+        named = {spec.primary.deployment, spec.candidate.deployment, *asked}
         if idle or not named <= view.deployments.keys():
             continue
         usual = FEW_SELF if shadow.uid in compared.enough_self else MANY_SELF

@@ -27,8 +27,8 @@ CHECKS: Final = (
     *("tool_calls", "length", "tokens", "cost"),
 )
 """What the comparer can check (a test holds this against what it knows)."""
-UNASKED: Final = {"semantic": "an embedding deployment", "judge": "a judge"}
-"""What it could check if it asked questions of its own, which it does not."""
+ASKED: Final = {"semantic": "embedder", "judge": "judge"}
+"""What it can check where a deployment is named to be asked, by the field that names it."""
 
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
 
@@ -99,6 +99,8 @@ class ShadowSpec:
     self_permille: int | None = None  # None: MANY_SELF, then FEW_SELF
     usd_per_day: float = 0.0  # of all gateways together; 0: no limit
     record: Record = Record.NONE  # of prompts and answers of pairs that count
+    embedder: str = ""  # deployment that is asked what answers mean; empty: none
+    judge: str = ""  # deployment that is asked which answer is better; empty: none
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -116,19 +118,24 @@ class ShadowSpec:
                 there = ", ".join(ENDPOINTS)
                 raise InvalidInput(f"endpoints has {path!r}, which cannot be compared: {there} can")
         for name in self.checks:
-            check_check("checks", name)
+            self._check_check("checks", name)
         for name, margin in self.margins:
-            check_check("margins", name)
+            self._check_check("margins", name)
             if not 0 < margin < 1:
                 raise InvalidInput(f"margins.{name} is {margin:g}: it must lie between 0 and 1")
 
+    def _check_check(self, where: str, name: str) -> None:
+        """Raises InvalidInput for a check that nobody makes."""
+        if name not in (*CHECKS, *ASKED):
+            raise InvalidInput(f"{where} has {name!r}: there are {', '.join((*CHECKS, *ASKED))}")
+        if (field := ASKED.get(name)) and not getattr(self, field):
+            raise InvalidInput(f"{where} has {name!r}, which asks a deployment: name it as {field}")
 
-def check_check(where: str, name: str) -> None:
-    """Raises InvalidInput for a check that nobody makes."""
-    if needs := UNASKED.get(name):
-        raise InvalidInput(f"{where} has {name!r}, which needs {needs}: this version asks none")
-    if name not in CHECKS:
-        raise InvalidInput(f"{where} has {name!r}: there are {', '.join(CHECKS)}")
+    @property
+    def asked(self) -> tuple[tuple[str, str], ...]:
+        """Who is asked about pairs, by the field that names it."""
+        named = (("embedder", self.embedder), ("judge", self.judge))
+        return tuple((field, name) for field, name in named if name)
 
 
 def parsed_primary(text: str) -> Primary:

@@ -36,6 +36,7 @@ def from_shadow(shadow: Shadow) -> Document:
         "self_permille": spec.self_permille,
         "usd_per_day": spec.usd_per_day,
         "record": spec.record.value,
+        **dict(spec.asked),
         "uid": shadow.uid,
         "seed": shadow.seed,
         "created_at": shadow.created_at.isoformat(),
@@ -63,6 +64,8 @@ def to_shadow(document: Document) -> Shadow:
         self_permille=document["self_permille"],
         usd_per_day=document["usd_per_day"],
         record=Record(document.get("record", "none")),  # older heads wrote none
+        embedder=document.get("embedder", ""),
+        judge=document.get("judge", ""),
     )
     return Shadow(
         spec,
