@@ -1,4 +1,4 @@
-"""How prompts and answers are kept is said at the head's start: what is wrong is said there, too."""
+"""How prompts and answers are kept is said when the head starts, and so is what is wrong with it."""
 
 from __future__ import annotations
 
