@@ -1,4 +1,4 @@
-"""How prompts and answers are kept is said when the head starts, and so is what is wrong with it."""
+"""How prompts and answers are kept is said when the head starts; so is what is wrong with that."""
 
 from __future__ import annotations
 
