@@ -15,6 +15,7 @@ from penstock.control.comparer.vault import Vault
 from penstock.control.state.recording.recorded import RecordingOrder
 from penstock.control.state.shadow.comparing import Order
 from penstock.control.state.shadow.spec import Record
+from penstock.evals.comparison.redaction import rules
 from penstock.evals.comparison.report import as_dict
 from penstock.v1 import shadow_pb2
 from tests.fakes.control_clock import ManualClock
@@ -150,9 +151,10 @@ def test_sessions_of_a_shadow_that_has_ended_are_forgotten_and_nothing_counts_an
 
 def test_what_is_too_large_counts_and_is_not_kept(tmp_path: Path) -> None:
     ledger = opened(tmp_path)
-    ledger.take(batch(1, [asked(1, "x" * (5 << 20))]))
-    assert (ledger.tally(RULE).counted, told(ledger)["pairs"]) == (1, 0)
-    assert told(ledger)["left_out"] == {"too large": 1}
+    long = pair(2, primary=answer("x" * (1 << 20)))
+    ledger.take(batch(1, [asked(1, "x" * (1 << 20)), long]))
+    assert (ledger.tally(RULE).counted, told(ledger)["pairs"]) == (2, 0)
+    assert told(ledger)["left_out"] == {"too large": 2}
     ledger.close()
 
 
@@ -299,4 +301,26 @@ def test_what_is_no_json_is_left_out_and_counted(tmp_path: Path) -> None:
     ledger.keep([], [RECORDING], keep_others=False)
     ledger.take(batch(1, [request(1, body=b"[1"), request(2, body=b"[1]")]))
     assert ledger.recordings.standing("rec-1").left_out == {"unreadable": 2}
+    ledger.close()
+
+
+def test_the_file_names_the_rules_that_all_of_it_was_held_to(tmp_path: Path) -> None:
+    def begun(*keys: str) -> Ledger:
+        ledger = Ledger(tmp_path / "shadow.sqlite", Keeping(held=rules(keys=keys)))
+        ledger.keep([], [RECORDING], keep_others=False)
+        return ledger
+
+    def named(ledger: Ledger) -> set[str]:
+        found = {str(each) for each in lines(ledger)[0]["redacted"]}  # type: ignore[attr-defined]
+        return found & {"key a", "key b", "IBAN"}
+
+    ledger = begun("a")
+    assert named(ledger) == {"key a", "IBAN"}
+    ledger.take(batch(1, [request(1)]))
+    ledger.close()
+    ledger = begun("a", "b")
+    assert named(ledger) == {"key a", "IBAN"}
+    ledger.close()
+    ledger = begun("b")
+    assert named(ledger) == {"IBAN"}
     ledger.close()

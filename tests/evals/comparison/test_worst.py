@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 
 from penstock.evals.comparison.page import as_page
@@ -18,7 +19,7 @@ from tests.evals.comparison.examples import called, failed, pair, said
 SCRIPT = '<script>alert("1")</script>'
 
 
-def told(body: dict[str, object], candidate: Answer) -> Said:
+def told(body: Mapping[str, object], candidate: Answer) -> Said:
     return Said.of(json.loads(json.dumps(as_dict(body, pair(candidate)))))
 
 

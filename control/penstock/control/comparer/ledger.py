@@ -109,6 +109,7 @@ class Ledger:
             self._db.executemany("INSERT INTO shadows (uid) VALUES (?)", new)
             # Nothing of theirs will be counted that could have been counted before.
             self._db.executemany("DELETE FROM sessions WHERE uid = ?", ((u,) for u in ended))
+            self.recordings.note_rules()
             trimmed = self._records.trim(self._keeping.clock.now())
         if not keep_others and (gone := known - named):
             self._forget(gone)

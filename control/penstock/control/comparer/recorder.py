@@ -21,8 +21,9 @@ from penstock.evals.comparison.recording import Answered, BadRecording, Recorded
 from penstock.evals.comparison.redaction import Rules, redact, rules
 from penstock.v1 import shadow_pb2
 
-LONGEST: Final = 4 << 20
-"""Bytes of a request and its answers: more is not kept, since it takes too long to look through."""
+LONGEST: Final = 1 << 20
+"""Characters of a request, or of a pair's texts: more takes too long to look through, a second or
+more for each million."""
 SECONDS: Final = 2.0
 """That the pairs of one batch may take: whoever asks how shadows stand waits for it."""
 _MILLI: Final = 1000
@@ -48,8 +49,10 @@ class Recorder:
 
     def pair(self, message: shadow_pb2.ShadowPair, pair: Pair, how: Record) -> bytes:
         """A pair's texts. Raises `NotKept`."""
-        body = self._body(message)
-        return json.dumps(self._redacted(as_dict(body, pair), how)).encode()
+        told = as_dict(self._body(message), pair)
+        if len(json.dumps(told, ensure_ascii=False)) > LONGEST:
+            raise NotKept("too large")
+        return json.dumps(self._redacted(told, how)).encode()
 
     def request(self, message: shadow_pb2.ShadowPair, began_ms: int, how: Record) -> bytes:
         """A request as a line of a recording. Raises `NotKept`."""
@@ -78,7 +81,7 @@ class Recorder:
     def _body(self, message: shadow_pb2.ShadowPair) -> dict[str, Any]:
         if self.now() > self._until:
             raise NotKept("no time")
-        if message.ByteSize() > LONGEST:
+        if len(message.body) > LONGEST:
             raise NotKept("too large")
         try:
             body = json.loads(message.body)

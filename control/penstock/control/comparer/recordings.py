@@ -34,6 +34,12 @@ class Recordings:
         """These are the recordings that there are."""
         self._orders = {each.uid: each for each in orders}
 
+    def note_rules(self) -> None:
+        """What is recorded from now on is held to the rules that there are now."""
+        for order in self._orders.values():
+            if not order.ended and order.record is not Record.FULL:
+                self._records.narrow(order.uid, self._keeping.held.names)
+
     def add(self, uid: str, messages: Sequence[shadow_pb2.ShadowPair]) -> None:
         """Keeps requests, until it has as many as it may."""
         order = self._orders[uid]
@@ -70,8 +76,7 @@ class Recordings:
                 f"the comparer knows no recording {uid!r}: ask again in a second"
             )
         began = datetime.fromtimestamp(order.began_ms / 1000, UTC)
-        redacted = () if order.record is Record.FULL else self._keeping.held.names
-        return header_line(Header(began, redacted))
+        return header_line(Header(began, self._records.redacted(uid)))
 
     def part(self, uid: str, after: int) -> Part | None:
         """Lines of it behind this number; None: there are no more."""

@@ -33,6 +33,9 @@ CREATE TABLE IF NOT EXISTS held (
 CREATE TABLE IF NOT EXISTS unkept (
     uid TEXT NOT NULL, why TEXT NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (uid, why)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS redacted (
+    uid TEXT NOT NULL, rule TEXT NOT NULL, place INTEGER NOT NULL, PRIMARY KEY (uid, rule)
+) WITHOUT ROWID;
 CREATE TRIGGER IF NOT EXISTS record_comes AFTER INSERT ON records BEGIN
     INSERT OR IGNORE INTO held (uid) VALUES (new.uid);
     UPDATE held SET ever = ever + 1, ever_bytes = ever_bytes + new.bytes,
@@ -43,7 +46,7 @@ CREATE TRIGGER IF NOT EXISTS record_goes AFTER DELETE ON records BEGIN
     DELETE FROM worse WHERE number = old.number;
 END;
 """
-OF_A_UID: Final = ("records", "worse", "held", "unkept")
+OF_A_UID: Final = ("records", "worse", "held", "unkept", "redacted")
 A_PART: Final = 1 << 20
 """Bytes of texts that are read at a time, and the last one's."""
 _LOOK: Final = 100
@@ -146,6 +149,22 @@ class Records:
         other = "SELECT count(*) FROM records WHERE uid = ? AND key_id NOT IN (?, ?)"
         (unreadable,) = self._db.execute(other, (uid, PLAIN, self.vault.key_id)).fetchone()
         return Held(*self.ever(uid), unreadable)
+
+    def redacted(self, uid: str) -> tuple[str, ...]:
+        """The rules that all of its texts were held to."""
+        find = "SELECT rule FROM redacted WHERE uid = ? ORDER BY place"
+        return tuple(rule for (rule,) in self._db.execute(find, (uid,)))
+
+    def narrow(self, uid: str, names: Sequence[str]) -> None:
+        """From now on its texts are held to these rules: those that earlier ones were not held to
+        are not to be told of all."""
+        known = self.redacted(uid)
+        if gone := set(known) - set(names):
+            drop = "DELETE FROM redacted WHERE uid = ? AND rule = ?"
+            self._db.executemany(drop, ((uid, each) for each in gone))
+        if not known and not self.ever(uid).ever:
+            insert = "INSERT INTO redacted VALUES (?, ?, ?)"
+            self._db.executemany(insert, ((uid, name, n) for n, name in enumerate(names)))
 
     def left_out(self, uid: str) -> dict[str, int]:
         """What was not kept of one, by why."""

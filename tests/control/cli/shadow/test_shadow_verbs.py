@@ -30,6 +30,7 @@ REPORT = {
     ],
     "outcomes": {"preempted": 12, "paired": 1600},
     "checks": [{"name": "error", "verdict": "worse", "pairs": 160}],
+    "records": {"pairs": 1, "worst": [{"gate": "error", "asked": "heliotrope?"}]},
 }
 
 
@@ -109,6 +110,7 @@ def test_what_was_counted_is_exported_as_json_lines(head: AskedHead) -> None:
     first, *others = map(json.loads, lines)
     assert (first["kind"], first["name"], first["verdict"]) == ("shadow", "smaller", "worse")
     assert (first["share_permille"], first["sessions"]) == (100, 160)
+    assert "heliotrope" not in str(lines)
     assert others == [
         {"kind": "check", "shadow": "smaller", "name": "error", "verdict": "worse", "pairs": 160},
         {"kind": "outcome", "shadow": "smaller", "outcome": "paired", "count": 1600},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from fastapi import APIRouter, Response, status
 from fastapi.responses import StreamingResponse
@@ -16,6 +16,12 @@ from penstock.control.state.recording.recorded import RecordingStanding
 from penstock.control.state.recording.recordings import Recording
 
 JSON_LINES: Final = "application/jsonl"
+FILE: Final[dict[int | str, dict[str, Any]]] = {
+    status.HTTP_200_OK: {
+        "description": "The recording: a header, then a request a line",
+        "content": {JSON_LINES: {"schema": {"type": "string"}}},
+    }
+}
 
 
 class Recorded(Protocol):
@@ -43,7 +49,9 @@ class RecordingsApi:
         router.post("", status_code=status.HTTP_201_CREATED)(self.start_recording)
         router.get("/{name}")(self.get_recording)
         router.post("/{name}/stop")(self.stop_recording)
-        router.get("/{name}/file", response_class=StreamingResponse)(self.read_recording)
+        router.get("/{name}/file", response_class=StreamingResponse, responses=FILE)(
+            self.read_recording
+        )
         router.delete("/{name}", status_code=status.HTTP_204_NO_CONTENT)(self.delete_recording)
         return router
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from penstock.control.admin.shadow.models import ShadowReportModel
 
-APART: Final = ("checks", "outcomes", "plan")
-"""Lists of a report that have lines of their own, or say nothing that was counted."""
+APART: Final = ("checks", "outcomes", "plan", "records")
+"""Of a report what has lines of its own, says nothing that was counted, or quotes what was said."""
 
 
 def as_lines(found: ShadowReportModel) -> Iterator[str]:
