@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import sqlite3
+import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -204,4 +205,5 @@ class Ledger:
 
 
 def _rules(order: Order) -> Rules:
-    return rules(dict(order.margins), order.checks or None)
+    guarded = dict(order.guardrails)
+    return rules(dict(order.margins), order.checks or None, guarded=guarded, now=time.monotonic)

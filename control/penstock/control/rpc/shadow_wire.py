@@ -41,6 +41,7 @@ def order(message: comparer_pb2.ShadowOrder) -> Order:
         message.candidate,
         tuple(message.checks),
         tuple(sorted(message.margins.items())),
+        guardrails=tuple(sorted(message.guardrails.items())),
     )
 
 
@@ -52,4 +53,5 @@ def order_message(value: Order) -> comparer_pb2.ShadowOrder:
         candidate=value.candidate,
         checks=value.checks,
         margins=dict(value.margins),
+        guardrails=dict(value.guardrails),
     )

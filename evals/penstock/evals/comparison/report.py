@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -54,6 +54,7 @@ class Report:
     left_out: Mapping[str, int]
     made_by: Mapping[str, int]
     alpha: float
+    hits: Mapping[str, int] = field(default_factory=dict)  # of guardrails, by whose and which
 
     @property
     def missing(self) -> int | None:
@@ -87,6 +88,7 @@ def summary(report: Report) -> tuple[str, ...]:
         f"An equal candidate is ever called worse with a chance of at most {report.alpha:.0%}.",
         *(f"Left out, {mark}: {count:,}." for mark, count in report.left_out.items()),
         *(f"Answered by {who}: {count:,}." for who, count in report.made_by.items()),
+        *(f"Held by answers, {what}: {count:,}." for what, count in report.hits.items()),
     )
 
 
@@ -109,6 +111,7 @@ def report(tally: Tally, primary: str, candidate: str) -> Report:
         dict(tally.left_out),
         dict(tally.made_by),
         rules.alpha,
+        dict(sorted(tally.hits.items())),
     )
 
 
@@ -142,6 +145,7 @@ def as_dict(report: Report) -> dict[str, Any]:
         "self_pairs": report.again,
         "left_out": dict(report.left_out),
         "made_by": dict(report.made_by),
+        "guardrail_hits": dict(report.hits),
         "checks": [_finding_as_dict(each) for each in report.findings],
     }
 

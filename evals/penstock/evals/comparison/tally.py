@@ -47,6 +47,7 @@ class Tally:
         self.again = 0  # counted ones of the self arm
         self.left_out: Counter[str] = Counter()  # pairs, by mark
         self.made_by: Counter[str] = Counter()  # pairs, by who answered: "candidate mini@1"
+        self.hits: Counter[str] = Counter()  # pairs, by what no answer may hold: "candidate: IBAN"
         self._sessions: set[str] = set()
 
     def add(self, pair: Pair) -> None:
@@ -57,6 +58,7 @@ class Tally:
             return
         for arm, answer in (("primary", pair.primary), ("candidate", pair.candidate)):
             self.made_by[f"{arm} {_maker(answer)}"] += 1
+        self.hits.update(self.rules.guard.seen(pair).named)
         differences = np.array([_number(each.measure(pair)) for each in self.rules.checks])
         said = ~np.isnan(differences)
         self.seen += np.stack([said, np.where(said, differences, 0)])
@@ -90,6 +92,7 @@ class Tally:
             "again": self.again,
             "left_out": dict(self.left_out),
             "made_by": dict(self.made_by),
+            "hits": dict(self.hits),
             "path": [[each.counted, each.worse, each.equal] for each in self.path],
             "sessions": sorted(self._sessions),
         }
@@ -109,6 +112,7 @@ class Tally:
             tally.histogram[:, n] = stored["histogram"]
         tally.pairs, tally.counted, tally.again = told["pairs"], told["counted"], told["again"]
         tally.left_out, tally.made_by = Counter(told["left_out"]), Counter(told["made_by"])
+        tally.hits = Counter(told.get("hits", {}))  # older versions counted none
         tally.path = [Step(n, tuple(worse), tuple(equal)) for n, worse, equal in told["path"]]
         tally._sessions = set(told["sessions"])
         return tally

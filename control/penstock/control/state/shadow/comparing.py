@@ -17,12 +17,14 @@ class Order:
     candidate: str
     checks: tuple[str, ...] = ()  # that the verdict goes by; empty: the usual ones
     margins: tuple[tuple[str, float], ...] = ()  # by check
+    guardrails: tuple[tuple[str, str], ...] = ()  # patterns by name
 
     @classmethod
     def of(cls, shadow: Shadow) -> Order:
         """What is to be known of this one."""
         spec = shadow.spec
-        return cls(shadow.uid, str(spec.primary), str(spec.candidate), spec.checks, spec.margins)
+        ends = str(spec.primary), str(spec.candidate)
+        return cls(shadow.uid, *ends, spec.checks, spec.margins, spec.guardrails)
 
 
 class Standing(NamedTuple):
