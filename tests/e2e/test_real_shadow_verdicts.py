@@ -103,4 +103,4 @@ async def test_a_candidate_whose_engine_is_killed_is_worse_by_errors_and_no_clie
 ) -> None:
     spec = {"primary": MODEL, "candidate": slow}
     async with signalled(real, slow, signal.SIGKILL):
-        assert_worse(await judged(real, "killed", spec, questions()), "error")
+        assert_worse(await judged(real, "killed", spec, questions(), within=600), "error")
