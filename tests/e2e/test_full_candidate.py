@@ -87,4 +87,4 @@ async def test_its_clients_are_answered_as_soon_as_without_a_shadow(
     told = (clients, PLACES, math.expm1(low), math.expm1(high), means, outcomes)
     _log.warning("%d clients, %d places: longer by %.4f to %.4f of it; waits, ms: %s; %s", *told)
     assert outcomes.get("candidate_busy", 0) + outcomes.get("preempted", 0) > 0
-    assert high < 0.03
+    assert high < 0.05
