@@ -21,6 +21,7 @@ ONLY_IN = {
     "boto3": ("penstock.control.adapter_sources.s3", _BEDROCK),
     "botocore": ("penstock.control.adapter_sources.s3", _BEDROCK),
     "urllib3": ("penstock.control.adapter_sources.s3", _BEDROCK),
+    "mlflow": ("penstock.evals.mlflow_runs",),
     # vLLM's answers are made of its types.
     "openai": ("penstock.replica.providers.openai_client", "penstock.replica.vllm"),
     "python_multipart": ("penstock.control.adapter_sources.multipart_parts",),
@@ -39,7 +40,7 @@ ONLY_IN = {
 }
 # pure package -> what else than the pure parts of the standard library it may know
 PURE = {
-    "penstock.control.state": ("penstock.control.errors", "penstock.adapters"),
+    "penstock.control.state": ("penstock.control.errors", "penstock.adapters", "regex"),
     "penstock.evals.comparison": (
         *("penstock.evals.errors", "jsonschema", "referencing"),
         *("numpy", "py3langid", "rapidfuzz", "regex", "scipy"),

@@ -21,7 +21,12 @@ def main() -> None:
             if sys.stdout is not None:  # as where a process is started without one
                 sys.stdout.flush()
     except BrokenPipeError:
-        os._exit(1)
+        os._exit(UNWRITTEN)  # who reads it has had enough, and knows that
+    except SystemExit as error:
+        # What the library of the command line makes of a pipe that is broken.
+        if isinstance(error.__context__, BrokenPipeError):
+            os._exit(UNWRITTEN)
+        raise
     except OSError as error:
         told = f"penstock: error: the output cannot be written ({error.strerror})"
         sys.stderr.write(f"{told}; what was asked for may be done all the same\n")

@@ -30,6 +30,7 @@ from penstock.evals.quantization_regression.command import quantization_regressi
 from penstock.evals.replay.command import replay
 from penstock.evals.scenarios import SCENARIOS
 from penstock.evals.shadow_compare.command import (
+    log_to_mlflow,
     shadow_compare,
     shadow_plan,
     shadow_simulation,
@@ -194,6 +195,7 @@ app.command()(quantization_regression)
 app.command()(replay)
 app.command()(shadow_compare)
 app.command()(shadow_plan)
+app.command(hidden=True)(log_to_mlflow)
 app.command()(shadow_simulation)
 
 

@@ -25,6 +25,11 @@ MaxTokens = Annotated[int, typer.Option(min=1, help="Of each answer.")]
 Temperature = Annotated[float, typer.Option(min=0, help="Of the sampling.")]
 Timeout = Annotated[float, typer.Option(min=1, help="Seconds for one answer.")]
 
+Mlflow = Annotated[
+    str, typer.Option(metavar="URI", help="Leave it as a run there, too; wants penstock[mlflow].")
+]
+Experiment = Annotated[str, typer.Option(help="Of MLflow; made where there is none.")]
+
 
 def tell(done: int, of: int) -> None:
     """How far it has come, ten times a run."""
@@ -37,7 +42,9 @@ __all__ = [
     "CandidateKey",
     "CandidateModel",
     "Concurrency",
+    "Experiment",
     "MaxTokens",
+    "Mlflow",
     "PrimaryModel",
     "Seed",
     "SelfPermille",

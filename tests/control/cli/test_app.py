@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from importlib import metadata
@@ -154,3 +155,17 @@ def test_output_that_cannot_be_written_is_one_line_and_an_exit_code_of_its_own(
     assert done.returncode == 3
     assert done.stderr.startswith("penstock: error: the output cannot be written (No space left")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("args", [["--version"], ["status", "--help"]])
+def test_output_that_nobody_reads_any_more_has_the_same_exit_code_and_no_words(
+    args: list[str],
+) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w") as broken:
+        done = subprocess.run(
+            [sys.executable, "-m", "penstock.control.main", *args],
+            stdout=broken, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (3, "")

@@ -13,6 +13,7 @@ from penstock.control.comparer.comparer import Comparer
 from penstock.control.comparer.ledger import Ledger
 from penstock.control.errors import UnknownShadow
 from penstock.control.state.shadow.comparing import Order
+from penstock.evals.comparison.checks.guardrails import TOO_SLOW
 from tests.control.comparer.asked import nobody
 from tests.fakes.shadow_batches import RULE, answer, batch, pair
 
@@ -56,6 +57,19 @@ async def test_an_account_has_the_verdict_each_check_and_what_became_of_requests
     assert "- sampled requests, preempted: 3" in account.markdown
     with pytest.raises(UnknownShadow, match="other"):
         await comparer.account("other", 0)
+
+
+async def test_an_operators_pattern_decides_and_one_that_never_ends_holds_up_nobody(
+    comparer: Comparer,
+) -> None:
+    patterns = (("codename", "(?i)project x"), ("nested", "(a|aa)+$"))
+    await comparer.keep([Order(RULE, "chat", "small", guardrails=patterns)], keep_others=False)
+    quick = [pair(n, candidate=answer("Project X")) for n in range(60)]
+    slow = [pair(n, candidate=answer("a" * 10_000 + "b")) for n in range(60, 64)]
+    await comparer.count(batch(1, [*quick, *slow]))
+    told = json.loads((await comparer.account(RULE, 0)).json)
+    assert told["verdict"] == "worse"
+    assert told["guardrail_hits"] == {"candidate: codename": 60, TOO_SLOW: 4}
 
 
 async def test_it_says_what_margins_take_with_the_traffic_that_there_is(comparer: Comparer) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.evals.comparison.checks.between import longer, times
-from penstock.evals.comparison.checks.guardrails import PERSONAL, hits
+from penstock.evals.comparison.checks.guardrails import TOO_SLOW, Guard, Seen
 from penstock.evals.comparison.pair import Answer, Asked, Choice, Judged, Pair
 from penstock.evals.comparison.rules import rules
 from tests.evals.comparison.examples import TOOLS, called, failed, pair, said
@@ -178,7 +178,25 @@ def test_a_ratio_is_read_as_it_was_written(ratio: float) -> None:
     ],
 )
 def test_personal_data_is_what_its_own_digits_bear_out(text: str, kinds: list[str]) -> None:
-    assert hits(said(text), PERSONAL) == kinds
+    assert Guard().seen(pair(said(text))) == Seen(candidate=tuple(kinds))
+
+
+def test_an_operators_pattern_that_takes_too_long_says_nothing_and_holds_nobody_up() -> None:
+    guard = Guard.of({"nested": r"(a|aa)+$"})
+    slow = pair(said("a" * 10_000 + "b"))
+    assert guard.guardrail(slow) is None
+    assert list(guard.seen(slow).named) == [TOO_SLOW]
+    assert guard.guardrail(pair(said("baa"))) == 1.0
+
+
+def test_each_answer_of_a_pair_counts_with_the_names_of_all_that_it_holds() -> None:
+    guard = Guard.of({"codename": r"(?i)\bproject x\b"})
+    seen = guard.seen(pair(said("Project X: ann@example.org"), said("project x")))
+    assert list(seen.named) == [
+        "primary: codename",
+        "candidate: e-mail address",
+        "candidate: codename",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.evals.comparison.pair import Judged, Mark, Pair
-from penstock.evals.comparison.report import as_dict, report
+from penstock.evals.comparison.report import as_dict, as_markdown, report
 from penstock.evals.comparison.rules import rules
 from penstock.evals.comparison.tally import Tally
 from tests.evals.comparison.examples import failed, pair, said
 
 PAIRS = st.builds(
     pair,
-    st.sampled_from([said(), said("x", "length"), failed(), said(model="mini@2")]),
+    st.sampled_from(
+        [said(), said("x", "length"), failed(), said(model="mini@2"), said("ann@example.org")]
+    ),
     again=st.sampled_from([None, said()]),
     session=st.sampled_from(["", "s-1", "s-2", "s-3"]),
     marks=st.sampled_from([[], [Mark.CLIENT_LEFT], [Mark.TRIMMED]]),
@@ -81,6 +83,15 @@ def test_a_stored_tally_goes_on_as_if_nothing_had_been(first: list[Pair], then: 
     stored = json.loads(json.dumps(tallied(first).as_dict()))
     again = tallied(then, Tally.of(rules(), stored))
     assert again.as_dict() == tallied([*first, *then]).as_dict()
+
+
+def test_what_answers_hold_is_told_by_whose_and_which() -> None:
+    guarded = Tally(rules(guarded={"codename": "(?i)project x"}))
+    tallied([pair(said("Project X"), said("ann@example.org"))] * 2 + [pair(said())], guarded)
+    found = report(guarded, "a", "b")
+    hits = {"candidate: codename": 2, "primary: e-mail address": 2}
+    assert as_dict(found)["guardrail_hits"] == hits
+    assert "- Held by answers, candidate: codename: 2." in as_markdown(found)
 
 
 def test_evidence_for_one_margin_is_none_for_another() -> None:

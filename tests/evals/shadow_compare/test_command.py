@@ -128,6 +128,7 @@ def test_candidate_and_control_are_asked_before_the_primary_in_either_order(
         (("--candidate", "http://127.0.0.1:9"), "does not tell its models"),
         (("--candidate", "http://127.0.0.1:9", "--candidate-model", "m"), "is it there?"),
         (("--candidate-model", "other"), "404 model_not_found"),
+        (("--mlflow", "sqlite:///x.db"), "pip install 'penstock[mlflow]'"),
         (("--json", "/no/such/folder/r.json"), "cannot be written"),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +17,7 @@ from penstock.control.cli.options import AdminTokenFile, AdminUrl, DataDir, TlsC
 from penstock.control.cli.outcome import explained
 from penstock.control.cli.tables import listing, show
 from penstock.control.errors import InvalidSetting
+from penstock.control.outside.admin_client import AdminClient
 from penstock.control.settings import DATA_DIR
 
 M = TypeVar("M", bound=BaseModel)
@@ -55,6 +56,24 @@ def confirm(what: str) -> None:
     if not sys.stdin.isatty():
         raise InvalidSetting(f"{what}: where there is no terminal to ask at, say --yes")
     typer.confirm(f"{what}. Go on?", abort=True)
+
+
+def delete_named(
+    head: Head,
+    name: str,
+    what: str,
+    loss: Callable[[], str],
+    delete: Callable[[AdminClient], Awaitable[None]],
+    *,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Deletes one, `what` as people call it; unless it is meant anyway, asks first, with what is
+    lost. Raises `PenstockError`."""
+    if not yes:
+        confirm(loss())
+    head.ask(delete)
+    typer.echo(json.dumps({"deleted": name}) if as_json else f"{what} is deleted")
 
 
 def say_json(model: BaseModel) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Annotated, Any
 
@@ -11,7 +10,7 @@ from pydantic import BaseModel
 
 from penstock.control.admin.tenant_models import TenantModel, TenantSpecModel
 from penstock.control.cli.admin_calls import Head
-from penstock.control.cli.asking import asks_head, confirm, say_json, say_list
+from penstock.control.cli.asking import asks_head, delete_named, say_json, say_list
 from penstock.control.cli.options import AsJson, Yes
 from penstock.control.serving.settings_text import checked, pairs
 
@@ -121,11 +120,21 @@ def delete(head: Head, tenant: TenantId, yes: Yes = False, as_json: AsJson = Fal
 
     Example: penstock tenants delete acme
     """
-    if not yes:
+
+    def loss() -> str:
         known = head.ask(lambda admin: admin.tenant(tenant))
-        confirm(f"tenant {known.id} is deleted, its keys ({known.keys}) are refused from then on")
-    head.ask(lambda admin: admin.delete_tenant(tenant))
-    typer.echo(json.dumps({"deleted": tenant}) if as_json else f"tenant {tenant} is deleted")
+        return f"tenant {known.id} is deleted, its keys ({known.keys}) are refused from then on"
+
+    what = f"tenant {tenant}"
+    delete_named(
+        head,
+        tenant,
+        what,
+        loss,
+        lambda admin: admin.delete_tenant(tenant),
+        yes=yes,
+        as_json=as_json,
+    )
 
 
 def _say(tenant: TenantModel, what: str, *, as_json: bool) -> None:

@@ -16,8 +16,8 @@ from penstock.control.rpc.shadow_service import Ask
 from penstock.control.state.recording.recorded import RecordingOrder, RecordingStanding
 from penstock.control.state.shadow.comparing import Account, Order, Standing
 from penstock.evals.comparison.page import as_page
-from penstock.evals.comparison.plan import Promise, plan
 from penstock.evals.comparison.plan import as_markdown as table
+from penstock.evals.comparison.plan import as_rows, plan
 from penstock.evals.comparison.report import Report, as_dict, as_markdown
 from penstock.v1 import shadow_pb2
 
@@ -105,8 +105,7 @@ class Comparer:
         outcomes = self._ledger.outcomes(uid)
         a_day = pairs_a_day * _counting(found) or math.inf
         promised = plan(self._ledger.tally(uid).rules, a_day)
-        plans = [_promise(each, with_days=not math.isinf(a_day)) for each in promised]
-        told = {**as_dict(found), "outcomes": outcomes, "plan": plans}
+        told = {**as_dict(found), "outcomes": outcomes, "plan": as_rows(promised)}
         lines = [f"- sampled requests, {name}: {count:,}" for name, count in outcomes.items()]
         known = "" if math.isinf(a_day) else f", at {a_day:,.0f} sessions a day"
         lines += ["", f"What it takes{known}:", "", table(promised)]
@@ -121,16 +120,3 @@ class Comparer:
 def _counting(found: Report) -> float:
     """The share of pairs that are the first of their session; until there are some, all."""
     return found.counted / found.pairs if found.counted >= ENOUGH else 1.0
-
-
-def _promise(promise: Promise, *, with_days: bool) -> dict[str, object]:
-    days = (promise.equal_days, promise.worse_days) if with_days else (None, None)
-    return {
-        "name": promise.check.name,
-        "margin": promise.check.margin,
-        "noise": promise.noise,
-        "equal": promise.equal,
-        "worse": promise.worse,
-        "equal_days": days[0],
-        "worse_days": days[1],
-    }

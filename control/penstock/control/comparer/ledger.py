@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import sqlite3
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -310,4 +311,10 @@ class Ledger:
 
 
 def _rules(order: Order) -> Rules:
-    return rules(dict(order.margins), order.checks or None, judge=bool(order.judge))
+    return rules(
+        dict(order.margins),
+        order.checks or None,
+        guarded=dict(order.guardrails),
+        now=time.monotonic,
+        judge=bool(order.judge),
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.control.admin.shadow.models import ShadowModel, ShadowReportModel
+from penstock.control.admin.shadow.models import ShadowMadeModel, ShadowModel, ShadowReportModel
 from penstock.control.outside.admin_transport import AdminTransport, quote
 
 
@@ -24,11 +24,11 @@ class ShadowClient(AdminTransport):
         """One with each check."""
         return self.read(await self.call("GET", f"{_path(name)}/report"), ShadowReportModel)
 
-    async def create_shadow(self, asked: Mapping[str, Any], *, dry_run: bool) -> ShadowModel:
+    async def create_shadow(self, asked: Mapping[str, Any], *, dry_run: bool) -> ShadowMadeModel:
         """Begins to repeat requests."""
         params = {"dry_run": "true"} if dry_run else {}
         reply = await self.call("POST", "/shadows", json=dict(asked), params=params)
-        return self.read(reply, ShadowModel)
+        return self.read(reply, ShadowMadeModel)
 
     async def pause_shadow(self, name: str) -> ShadowModel:
         """Repeats nothing until it is resumed."""

@@ -47,6 +47,7 @@ def order(message: comparer_pb2.ShadowOrder) -> Order:
         judge=message.judge,
         ended=message.ended,
         record=Record(message.record or Record.NONE.value),
+        guardrails=tuple(sorted(message.guardrails.items())),
     )
 
 
@@ -62,4 +63,5 @@ def order_message(value: Order) -> comparer_pb2.ShadowOrder:
         record=value.record.value,
         embedder=value.embedder,
         judge=value.judge,
+        guardrails=dict(value.guardrails),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -84,6 +84,22 @@ def with_self_arm(pairs: int) -> int:
     return math.ceil(early / SELF_SHARE + (pairs - early) / SELF_SHARE_AFTER)
 
 
+def as_rows(promises: Iterable[Promise]) -> list[dict[str, Any]]:
+    """For JSON; days that nobody knows, of an infinite traffic, are null."""
+    return [
+        {
+            "name": each.check.name,
+            "margin": each.check.margin,
+            "noise": each.noise,
+            "equal": each.equal,
+            "worse": each.worse,
+            "equal_days": each.equal_days or None,
+            "worse_days": each.worse_days or None,
+        }
+        for each in promises
+    ]
+
+
 def as_markdown(promises: Iterable[Promise]) -> str:
     """The table."""
     lines = [
@@ -133,4 +149,4 @@ def _growth(gap: float, variance: float, bound: float) -> float:
     return share * gap - share * share * (variance + gap * gap) / 2
 
 
-__all__ = ["Promise", "as_markdown", "missing", "pairs_needed", "plan", "with_self_arm"]
+__all__ = ["Promise", "as_markdown", "as_rows", "missing", "pairs_needed", "plan", "with_self_arm"]

@@ -10,29 +10,20 @@ prompts records no such.
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any, Final
 
-import regex
-
 from penstock.evals.comparison.bad_check import BadCheck
+from penstock.evals.comparison.own_patterns import own_pattern
 from penstock.evals.comparison.secrets import SHIPPED, Span
 
-LONGEST_PATTERN: Final = 500
 MOST_PATTERNS: Final = 64
 MOST_KEYS: Final = 1000
 LONGEST_KEY: Final = 200
-MOST_REPEATS: Final = 10_000
-"""The counts of a pattern, multiplied: a pattern is written out that often when it is compiled."""
 WITHHELD: Final = "withheld: its patterns took too long"
 TOO_DEEP: Final = "withheld: it nests too deeply"
-
-_COUNTS: Final = re.compile(r"\{(\d*),?(\d*)\}")
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,59}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +62,7 @@ def rules(
             raise BadCheck(f"there is no rule {name!r}: there are {', '.join(SHIPPED)}")
     if len(own or ()) > MOST_PATTERNS:
         raise BadCheck(f"there are more than {MOST_PATTERNS} patterns")
-    compiled = {name: _compiled(name, told) for name, told in (own or {}).items()}
+    compiled = {name: own_pattern(name, told, SHIPPED) for name, told in (own or {}).items()}
     shipped = tuple(name for name in SHIPPED if name not in without)
     return Rules(shipped, compiled, seconds, _folded(keys))
 
@@ -97,25 +88,6 @@ def _folded(keys: Collection[str]) -> frozenset[str]:
 
 def _key_rule(key: str) -> str:
     return f"key {key}"
-
-
-def _compiled(name: str, told: object) -> Any:
-    if not _NAME.fullmatch(name) or name in SHIPPED:
-        raise BadCheck(f"{name!r} is no name for a pattern, or a shipped rule's")
-    if not isinstance(told, str) or not 0 < len(told) <= LONGEST_PATTERN:
-        raise BadCheck(f"{name}: must be a regular expression of 1 to {LONGEST_PATTERN} characters")
-    counts = [max(int(count or 0) for count in found) or 1 for found in _COUNTS.findall(told)]
-    if prod(counts) > MOST_REPEATS:
-        raise BadCheck(f"{name}: its counts come to more than {MOST_REPEATS:,}, multiplied")
-    try:
-        pattern = regex.compile(told)
-        if pattern.search("", timeout=1.0):
-            raise BadCheck(f"{name}: {told!r} finds the empty text: it would be found everywhere")
-    except (regex.error, ValueError, OverflowError, RecursionError, TimeoutError) as error:
-        if isinstance(error, BadCheck):
-            raise
-        raise BadCheck(f"{name}: {told!r} is no regular expression: {error}") from error
-    return pattern
 
 
 @dataclass(slots=True)

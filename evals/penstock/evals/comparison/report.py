@@ -57,6 +57,7 @@ class Report:
     left_out: Mapping[str, int]
     made_by: Mapping[str, int]
     alpha: float
+    hits: Mapping[str, int] = field(default_factory=dict)  # of guardrails, by whose and which
     versions: Mapping[str, int] = field(default_factory=dict)  # of whole answers: "candidate x@1"
     kept: Kept | None = None  # None: no texts are
 
@@ -103,6 +104,7 @@ def summary(report: Report) -> tuple[str, ...]:
         f"An equal candidate is ever called worse with a chance of at most {report.alpha:.0%}.",
         *(f"Left out, {mark}: {count:,}." for mark, count in report.left_out.items()),
         *(f"Answered by {who}: {count:,}." for who, count in report.made_by.items()),
+        *(f"Held by answers, {what}: {count:,}." for what, count in report.hits.items()),
     )
 
 
@@ -125,6 +127,7 @@ def report(tally: Tally, primary: str, candidate: str) -> Report:
         dict(tally.left_out),
         dict(tally.made_by),
         rules.alpha,
+        dict(sorted(tally.hits.items())),
         dict(tally.versions),
     )
 
@@ -160,6 +163,7 @@ def as_dict(report: Report) -> dict[str, Any]:
         "left_out": dict(report.left_out),
         "made_by": dict(report.made_by),
         "versions": dict(report.versions),
+        "guardrail_hits": dict(report.hits),
         "checks": [_finding_as_dict(each) for each in report.findings],
         "records": None if report.kept is None else kept_as_dict(report.kept),
     }

@@ -16,7 +16,6 @@ from penstock.evals.comparison.checks import (
     emptiness,
     errors,
     finish_reason,
-    guardrails,
     json_validity,
     language,
     latency,
@@ -29,6 +28,7 @@ from penstock.evals.comparison.checks import (
     tokens,
     tool_calls,
 )
+from penstock.evals.comparison.checks.guardrails import Guard
 from penstock.evals.comparison.checks.judge import judged
 from penstock.evals.comparison.pair import Mark, Pair
 from penstock.evals.comparison.patterns import REFUSALS, compiled
@@ -84,7 +84,7 @@ def _far(name: str, words: str, measure: Measure, *, gate: bool = False, needs: 
 
 def checks(
     refusals: Collection[re.Pattern[str]],
-    guarded: Mapping[str, re.Pattern[str]],
+    guard: Guard,
     *,
     judge: bool,
     scored: bool = False,
@@ -92,7 +92,6 @@ def checks(
     """All checks with their defaults, in the order of reports; those of scores where there are
     any."""
     refused = partial(refusal.refusal, patterns=tuple(refusals))
-    guard = partial(guardrails.guardrail, patterns=guarded)
     json, tools = json_validity.valid_json, tool_calls.valid_arguments
     asks_json = "a request that asks for JSON"
     return (
@@ -103,7 +102,7 @@ def checks(
         Check("json", "no JSON, or not of its schema", json, 0.01, gate=True, needs=asks_json),
         Check("tool_arguments", "arguments no tool takes", tools, 0.01, gate=True, needs=_TOOLS),
         _far("tool_names", "other tools", tool_calls.same_tools, gate=True, needs=_TOOLS),
-        Check("guardrails", "holds what it must not", guard, 0.005, gate=True),
+        Check("guardrails", "holds what it must not", guard.guardrail, 0.005, gate=True),
         _time("ttft", "time to first token", latency.ttft),
         _time("tpot", "time between tokens", latency.tpot),
         _time("total", "time of the whole answer", latency.total),
@@ -136,6 +135,7 @@ class Rules:
     counted: frozenset[Mark] = field(
         default_factory=frozenset
     )  # marks whose pairs count all the same
+    guard: Guard = field(default_factory=Guard, compare=False)  # of the check "guardrails"
 
     @property
     def gates(self) -> tuple[Check, ...]:
@@ -157,17 +157,13 @@ def rules(
     *,
     judge: bool = False,
     scored: bool = False,
+    now: Callable[[], float] | None = None,
 ) -> Rules:
-    """The defaults, with other margins, gates, or patterns beside those of personal data; where
-    there is a judge, it is a gate too, and where the primary's text is scored, checks go by that.
-    Raises `BadCheck`."""
-    patterns = {name: compiled(each) for name, each in (guarded or {}).items()}
-    found = checks(
-        [compiled(each) for each in refusals],
-        {**guardrails.PERSONAL, **patterns},
-        judge=judge,
-        scored=scored,
-    )
+    """The defaults, with other margins, gates, or patterns beside those of personal data, whose
+    time `now` takes; where there is a judge, it is a gate too, and where the primary's text is
+    scored, checks go by that. Raises `BadCheck`."""
+    guard = Guard.of(guarded or {}, now)
+    found = checks([compiled(each) for each in refusals], guard, judge=judge, scored=scored)
     known = [each.name for each in found]
     for name in (*(margins or {}), *(gates or ())):
         if name not in known:
@@ -188,6 +184,7 @@ def rules(
         ),
         alpha,
         frozenset(counted),
+        guard,
     )
 
 

@@ -48,6 +48,7 @@ class Tally:
         self.left_out: Counter[str] = Counter()  # pairs, by mark
         self.made_by: Counter[str] = Counter()  # pairs, by who answered: "candidate mini@1"
         self.versions: Counter[str] = Counter()  # the same, of whole answers
+        self.hits: Counter[str] = Counter()  # pairs, by what no answer may hold: "candidate: IBAN"
         self._sessions: set[str] = set()
 
     def add(self, pair: Pair) -> dict[str, float] | None:
@@ -60,6 +61,7 @@ class Tally:
         for arm, answer in (("primary", pair.primary), ("candidate", pair.candidate)):
             self.made_by[f"{arm} {_maker(answer)}"] += 1
             self.versions[f"{arm} {_maker(answer)}"] += not answer.failed
+        self.hits.update(self.rules.guard.seen(pair).named)
         differences = np.array([_number(each.measure(pair)) for each in self.rules.checks])
         self._see(differences)
         if pair.session and pair.session in self._sessions:
@@ -114,6 +116,7 @@ class Tally:
             "left_out": dict(self.left_out),
             "made_by": dict(self.made_by),
             "versions": dict(self.versions),
+            "hits": dict(self.hits),
             "path": [[each.counted, each.worse, each.equal] for each in self.path],
             "sessions": sorted(self._sessions),
         }
@@ -134,6 +137,7 @@ class Tally:
         tally.pairs, tally.counted, tally.again = told["pairs"], told["counted"], told["again"]
         tally.left_out, tally.made_by = Counter(told["left_out"]), Counter(told["made_by"])
         tally.versions = Counter(told.get("versions", {}))  # older tallies had none
+        tally.hits = Counter(told.get("hits", {}))  # older versions counted none
         tally.path = [Step(n, tuple(worse), tuple(equal)) for n, worse, equal in told["path"]]
         tally._sessions = set(told["sessions"])
         return tally

@@ -12,7 +12,6 @@ import typer
 
 from penstock.evals import options
 from penstock.evals.comparison.gate import EXIT_CODES
-from penstock.evals.endpoint import Endpoint
 from penstock.evals.errors import EvalError
 from penstock.evals.files import declared, read, write_reports
 from penstock.evals.quantization_regression.document import Run, as_dict
@@ -22,28 +21,21 @@ from penstock.evals.quantization_regression.scoring import score
 from penstock.evals.quantization_regression.thresholds import Held, thresholds
 from penstock.evals.quantization_regression.verdict import judge
 from penstock.evals.shadow_compare.asking import Asking, Line, ask, lines
+from penstock.evals.shadow_compare.both import Both, asks_both
 
 
+@asks_both
 def quantization_regression(
+    both: Both,
     primary: Annotated[str, typer.Option(help="Address of what serves the base.")],
     dataset: Annotated[Path, typer.Option(help="Prompts, and their slices: JSON Lines.")],
     candidate: Annotated[
         str, typer.Option(help="Address of what serves it quantised; default: the primary's.")
     ] = "",
-    primary_model: options.PrimaryModel = "",
-    candidate_model: options.CandidateModel = "",
     threshold: options.Thresholds = None,
     out: Annotated[Path, typer.Option(help="Folder for report.json, .md and .html.")] = Path(
         "build/quantization-regression"
     ),
-    self_permille: options.SelfPermille = 1000,
-    api_key: options.ApiKey = "",
-    candidate_api_key: options.CandidateKey = "",
-    concurrency: options.Concurrency = 4,
-    seed: options.Seed = 0,
-    max_tokens: options.MaxTokens = 256,
-    temperature: options.Temperature = 0.0,
-    timeout: options.Timeout = 120.0,
 ) -> None:
     """Whether a quantised deployment is worse than its base: pass, fail, or not enough to tell."""
     try:
@@ -51,11 +43,7 @@ def quantization_regression(
         data = read(dataset)
         prompts = lines(data)
         held.check({each.slice for each in prompts})
-        asking = Asking(
-            Endpoint.of(primary, primary_model, api_key),
-            Endpoint.of(candidate or primary, candidate_model, candidate_api_key or api_key),
-            *(self_permille, concurrency, seed, max_tokens, temperature, timeout, options.tell),
-        )
+        asking = both.asking(primary, candidate or primary)
         run = measure(prompts, dataset.name, hashlib.sha256(data).hexdigest(), held, asking)
         write_reports(out, as_dict(run), as_markdown(run), as_page(run))
     except EvalError as error:

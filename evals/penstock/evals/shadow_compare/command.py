@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
+import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Final, TypeVar
@@ -18,11 +21,12 @@ from penstock.evals.comparison.page import as_page
 from penstock.evals.comparison.report import Report, as_dict, as_markdown, report
 from penstock.evals.comparison.rules import Rules, rules
 from penstock.evals.comparison.tally import Tally
-from penstock.evals.endpoint import Endpoint
 from penstock.evals.errors import EvalError
 from penstock.evals.files import read
+from penstock.evals.mlflow_runs import EXPERIMENT, Told, check_installed, log_run
 from penstock.evals.recording import Recording
 from penstock.evals.shadow_compare.asking import Asking, Line, ask, lines, recorded_lines
+from penstock.evals.shadow_compare.both import Both, asks_both
 
 EXIT_CODES: Final = {
     Verdict.EQUAL: 0,
@@ -41,16 +45,15 @@ Gates = Annotated[
 Alpha = Annotated[float, typer.Option(help="Chance of ever calling an equal candidate worse.")]
 
 
+@asks_both
 def shadow_compare(
+    both: Both,
     primary: Annotated[str, typer.Option(help="Address of what serves today.")],
     candidate: Annotated[str, typer.Option(help="Address of what is to be compared with it.")],
     dataset: Annotated[Path | None, typer.Option(help="Questions: JSON Lines.")] = None,
     recording: Annotated[
         Path | None, typer.Option(help="Instead of it: the chats of a recording, as they were.")
     ] = None,
-    primary_model: options.PrimaryModel = "",
-    candidate_model: options.CandidateModel = "",
-    self_permille: options.SelfPermille = 1000,
     margin: Margins = None,
     gate: Gates = None,
     guardrail: Annotated[
@@ -60,27 +63,22 @@ def shadow_compare(
     json_file: Annotated[Path | None, typer.Option("--json", help="File for the report.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="File for the report.")] = None,
     html: Annotated[Path | None, typer.Option(help="File for the report, with plots.")] = None,
-    api_key: options.ApiKey = "",
-    candidate_api_key: options.CandidateKey = "",
-    concurrency: options.Concurrency = 4,
-    seed: options.Seed = 0,
-    max_tokens: options.MaxTokens = 256,
-    temperature: options.Temperature = 0.0,
-    timeout: options.Timeout = 120.0,
+    mlflow: options.Mlflow = "",
+    experiment: options.Experiment = EXPERIMENT,
 ) -> None:
     """Whether one endpoint answers worse than another: equal, better, worse, or undecided."""
     try:
         held = _rules(margin, gate, guardrail, alpha)
+        if mlflow:
+            check_installed()
         questions = _questions(dataset, recording)
-        asking = Asking(
-            Endpoint.of(primary, primary_model, api_key),
-            Endpoint.of(candidate, candidate_model, candidate_api_key or api_key),
-            *(self_permille, concurrency, seed, max_tokens, temperature, timeout, options.tell),
-        )
+        asking = both.asking(primary, candidate)
         found = compare(questions, asking, held)
         _write(json_file, json.dumps(as_dict(found), indent=1) + "\n")
         _write(markdown, as_markdown(found))
         _write(html, as_page(found))
+        if mlflow:
+            log_run(mlflow, experiment, _told(found, asking))
     except EvalError as error:
         typer.echo(f"penstock evals: {error}", err=True)
         raise typer.Exit(1) from error
@@ -96,15 +94,42 @@ def compare(questions: Sequence[Line], asking: Asking, held: Rules) -> Report:
     return report(tally, str(asking.primary), str(asking.candidate))
 
 
+def _told(found: Report, asking: Asking) -> Told:
+    settings = {
+        "self_permille": asking.self_permille,
+        "max_tokens": asking.max_tokens,
+        "temperature": asking.temperature,
+        "seed": asking.seed,
+    }
+    name = f"{found.candidate} beside {found.primary}"
+    return Told(name, as_dict(found), as_markdown(found), as_page(found), settings)
+
+
+def log_to_mlflow() -> None:
+    """What `penstock shadow export --mlflow` hands over as JSON, as a run."""
+    handed = json.load(sys.stdin)
+    try:
+        run = log_run(handed["uri"], handed["experiment"], Told(**handed["told"]))
+    except EvalError as error:
+        typer.echo(f"penstock evals: {error}", err=True)
+        raise typer.Exit(1) from error
+    typer.echo(run)
+
+
 def shadow_plan(
-    pairs_a_day: Annotated[float, typer.Option(min=1, help="Sessions that will be compared.")],
+    pairs_a_day: Annotated[
+        float, typer.Option(min=0, help="Sessions that will be compared; 0: nobody knows.")
+    ],
     margin: Margins = None,
     gate: Gates = None,
     alpha: Alpha = 0.05,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
 ) -> None:
     """What margins can show with so many pairs a day, before any is compared."""
     try:
-        typer.echo(plans.as_markdown(plans.plan(_rules(margin, gate, None, alpha), pairs_a_day)))
+        promised = plans.plan(_rules(margin, gate, None, alpha), pairs_a_day or math.inf)
+        rows = plans.as_rows(promised)
+        typer.echo(json.dumps(rows) if as_json else plans.as_markdown(promised))
     except EvalError as error:
         typer.echo(f"penstock evals: {error}", err=True)
         raise typer.Exit(1) from error
@@ -130,6 +155,7 @@ def _rules(
             gates=gates,
             guarded=_named(guarded, "--guardrail", str),
             alpha=alpha,
+            now=time.monotonic,
         )
     except BadCheck as bad:
         raise EvalError(str(bad)) from bad
@@ -172,4 +198,11 @@ def _write(path: Path | None, text: str) -> None:
         raise EvalError(f"{path} cannot be written: {error.strerror}") from error
 
 
-__all__ = ["EXIT_CODES", "compare", "shadow_compare", "shadow_plan", "shadow_simulation"]
+__all__ = [
+    "EXIT_CODES",
+    "compare",
+    "log_to_mlflow",
+    "shadow_compare",
+    "shadow_plan",
+    "shadow_simulation",
+]

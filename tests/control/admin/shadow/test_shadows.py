@@ -62,6 +62,7 @@ async def test_a_shadow_is_made_listed_paused_resumed_and_deleted(admin: Admin) 
     assert (made["state"], made["verdict"], made["pairs"]) == ("waiting", "undecided", 0)
     assert made["message"] == "the comparer starts"
     assert (made["record"], made["max_concurrent"], made["usd_per_day"]) == ("none", 2, 1.5)
+    assert made.pop("pairs_a_day") == 0
     assert (await admin.client.get(SHADOWS)).json() == [made]
     assert (await admin.client.get(SMALLER)).json() == made
     assert (await admin.client.post(f"{SMALLER}/pause")).json()["state"] == "paused"

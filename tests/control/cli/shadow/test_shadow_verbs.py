@@ -45,11 +45,14 @@ def test_a_shadow_is_made_shown_listed_and_deleted(head: AskedHead) -> None:
     made = head.run(
         *("shadow", "create", "smaller", "chat", "small", "share-permille=200", "until.pairs=3000"),
         *("until.at=2030-01-02T03:04:05Z", "margin.error=0.02", "checks=error,json", "--json"),
+        "guardrail.code-name=(?i)x=y",
     )
     assert made.exit_code == 0, made.stderr
     told = json.loads(made.stdout)
     assert (told["share_permille"], told["margins"]) == (200, {"error": 0.02})
     assert told["until"] == {"pairs": 3000, "at": "2030-01-02T03:04:05Z"}
+    assert told["guardrails"] == {"code-name": "(?i)x=y"}
+    del told["pairs_a_day"]
     shown = head.run("shadow", "show", "smaller").stdout
     assert "checks: error,json\n" in shown
     assert json.loads(head.run("shadow", "list", "--json").stdout) == [told]
@@ -82,8 +85,14 @@ def test_what_margins_can_show_is_said_with_the_shadow(head: AskedHead) -> None:
     ]
 
 
-def test_a_dry_run_changes_nothing(head: AskedHead) -> None:
-    assert "would be made" in head.run("shadow", "create", "s", "chat", "--dry-run").stdout
+@pytest.mark.processes
+def test_a_dry_run_says_what_its_margins_can_show_and_changes_nothing(head: AskedHead) -> None:
+    words = ("checks=error", "margin.error=0.02", "--dry-run")
+    lines = head.run("shadow", "create", "s", "chat", *words).stdout.splitlines()
+    assert lines[0] == "shadow s would be made: chat beside chat"
+    assert lines[1].startswith("its primary had no traffic today or yesterday")
+    assert lines[2].startswith("  error (margin 0.02): equal after ")
+    assert len(lines) == 4
     assert json.loads(head.run("shadow", "list", "--json").stdout) == []
 
 
@@ -118,15 +127,30 @@ def test_what_was_counted_is_exported_as_json_lines(head: AskedHead) -> None:
     ]
 
 
+@pytest.mark.processes
+def test_an_export_to_mlflow_names_the_extra_where_that_is_not_installed(head: AskedHead) -> None:
+    head.run("shadow", "create", "smaller", "chat", "small")
+    head.admin.comparisons.told = Account(json.dumps(REPORT), "", "")
+    reply = head.run("shadow", "export", "smaller", "--mlflow", "sqlite:///runs.db")
+    assert reply.exit_code == 1
+    (line,) = reply.stderr.splitlines()
+    assert "error: MLflow is not installed: pip install 'penstock[mlflow]'" in line
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("create", "s", "nobody"), "primary is 'nobody'"),
         (("create", "s", "chat", "small", "oops"), "setting 'oops': it must be key=value"),
-        (("create", "s", "chat", "oops=1"), "oops: there is no such key; there are name, "),
+        (
+            ("create", "s", "chat", "oops=1"),
+            "oops: there is no such key; there are share_permille, sample, ",
+        ),
         (("create", "s", "chat", "share_permille=many"), "share_permille: "),
         (("create", "s", "chat", "margin.taste=0.1"), "margins has 'taste'"),
+        (("create", "s", "chat", "until=1"), "margin.CHECK, guardrail.NAME"),
         (("create", "s", "chat", "until.pears=1"), "until.pears"),
+        (("create", "s", "chat", "guardrail.code-name=("), "guardrails.code-name is '('"),
         (("report", "nobody"), "no shadow 'nobody'"),
         (("delete", "nobody"), "no shadow 'nobody'"),
     ],

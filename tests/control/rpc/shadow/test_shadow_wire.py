@@ -21,6 +21,7 @@ SPEC = ShadowSpec(
     max_per_minute=60,
     checks=("error",),
     margins=(("error", 0.1),),
+    guardrails=(("codename", "project [xy]"),),
     usd_per_day=0.5,
     record=Record.REDACTED,
     embedder="embed",

@@ -36,6 +36,7 @@ SPECS = st.builds(
     margins=st.dictionaries(st.sampled_from(CHECKS), st.floats(0.001, 0.9)).map(
         lambda told: tuple(sorted(told.items()))
     ),
+    guardrails=st.sampled_from([(), (("codename", "project [xy]"),)]),
     self_permille=st.none() | st.integers(0, 1000),
     usd_per_day=st.floats(0, 1000),
     record=st.sampled_from(Record),

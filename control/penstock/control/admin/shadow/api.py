@@ -10,7 +10,12 @@ from fastapi import APIRouter, Response, status
 
 from penstock.control.admin.auth import Operator, Viewer
 from penstock.control.admin.parameters import DryRun, Paged
-from penstock.control.admin.shadow.models import ShadowModel, ShadowReportModel, ShadowSpecModel
+from penstock.control.admin.shadow.models import (
+    ShadowMadeModel,
+    ShadowModel,
+    ShadowReportModel,
+    ShadowSpecModel,
+)
 from penstock.control.managers.shadow.shadows import ShadowManager
 from penstock.control.state.shadow.comparing import Account, Standing
 from penstock.control.state.shadow.shadows import Shadow
@@ -59,12 +64,13 @@ class ShadowsApi:
 
     async def create_shadow(
         self, body: ShadowSpecModel, caller: Operator, response: Response, dry_run: DryRun = False
-    ) -> ShadowModel:
+    ) -> ShadowMadeModel:
         """Begins to repeat requests of a deployment to another one, once they are answered, and to
         compare the answers; 409 where the name is taken. Clients notice nothing of it."""
         made = await self._shadows.create(body.to_spec(), caller.name, dry_run=dry_run)
         response.headers["location"] = f"/admin/v1/shadows/{made.spec.name}"
-        return self._shown(made)
+        pairs_a_day = await self._pairs_a_day(made)
+        return ShadowMadeModel(**self._shown(made).model_dump(), pairs_a_day=pairs_a_day)
 
     async def get_shadow(self, name: str, _: Viewer) -> ShadowModel:
         """One shadow."""

@@ -85,6 +85,11 @@ class ShadowSpecModel(BaseModel):
         default_factory=dict,
         description="by check: how much worse is too much, where it is not the usual one",
     )
+    guardrails: dict[str, str] = Field(
+        default_factory=dict,
+        description="regular expressions that no answer may hold, by name, beside those of personal"
+        " data: what the check guardrails looks for",
+    )
     self_permille: Annotated[StrictInt, Field(ge=0, le=1000)] | None = Field(
         None,
         description="of those that are repeated, in thousandths: the primary is asked again, too. "
@@ -115,6 +120,7 @@ class ShadowSpecModel(BaseModel):
             "candidate": parsed_candidate(self.candidate),
             "until": Until(until.pairs or 0, until.at) if until else Until(),
             "margins": tuple(sorted(self.margins.items())),
+            "guardrails": tuple(sorted(self.guardrails.items())),
         }
         return ShadowSpec(**(self.model_dump() | lists | own))
 
@@ -140,6 +146,7 @@ class ShadowModel(ShadowSpecModel):
             "candidate": str(spec.candidate),
             "until": {"pairs": until.pairs or None, "at": until.at} if until != Until() else None,
             "margins": dict(spec.margins),
+            "guardrails": dict(spec.guardrails),
             "created_at": shadow.created_at,
         }
         return cls.model_validate(
@@ -147,12 +154,17 @@ class ShadowModel(ShadowSpecModel):
         )
 
 
-class ShadowReportModel(ShadowModel):
-    """A shadow with each check."""
+class ShadowMadeModel(ShadowModel):
+    """A shadow, and how much there is for it to compare."""
 
     pairs_a_day: float = Field(
         description="that its primary's traffic gives at most, by the busier of today and yesterday"
     )
+
+
+class ShadowReportModel(ShadowMadeModel):
+    """A shadow with each check."""
+
     report: dict[str, Any] = Field(
         description="verdict, reasons, pairs, each check with its counts, and what became of the "
         "requests that were sampled"

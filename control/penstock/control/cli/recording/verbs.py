@@ -10,7 +10,7 @@ import typer
 from penstock.control.admin.recording.models import RecordingModel, RecordingSpecModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, confirm, say_json, say_list
-from penstock.control.cli.named_settings import named_settings
+from penstock.control.cli.named_settings import Vocabulary, named_settings
 from penstock.control.cli.options import AsJson, Yes
 from penstock.control.cli.tables import notes, show
 from penstock.control.outside.admin_client import AdminClient
@@ -23,8 +23,15 @@ record = typer.Typer(
 )
 
 COLUMNS = ("name", "primary", "share", "record", "state", "requests")
-LISTS = ("tenants", "endpoints")
-INNER = {"until.": "until"}
+_APART = ("name", "primary", "until")
+KNOWN = Vocabulary(
+    keys=(
+        *(key for key in RecordingSpecModel.model_fields if key not in _APART),
+        *("until.requests", "until.mib", "until.at"),
+    ),
+    lists=("tenants", "endpoints"),
+    inner={"until.": "until"},
+)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Of the recording.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything and change nothing.")]
@@ -63,7 +70,7 @@ def start(
       penstock replay monday.jsonl --speed 2
     """
     named = {"name": name, "primary": primary}
-    wanted = {**named_settings(settings or (), LISTS, INNER), **named}
+    wanted = {**named_settings(settings or (), KNOWN), **named}
     asked = checked(RecordingSpecModel, wanted).model_dump(mode="json", exclude_unset=True)
     made = head.ask(lambda admin: admin.start_recording(asked, dry_run=dry_run))
     _say(made, "would be started" if dry_run else "is started", as_json=as_json)

@@ -2,35 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, Final
 
-from penstock.control.admin.shadow.models import ShadowReportModel
+from penstock.control.admin.shadow.models import ShadowMadeModel
+from penstock.control.errors import Unavailable
 
+PROGRAM: Final = (sys.executable, "-m", "penstock.evals.main", "shadow-plan")
 ENDLESS = 10_000_000  # pairs: as good as never
 
 
-def beforehand(found: ShadowReportModel) -> Iterator[str]:
+Rows = Sequence[Mapping[str, Any]]
+
+
+def planned(made: ShadowMadeModel) -> Rows:
+    """What margins take, where there is no comparer yet to say it: by the evals' program. Raises
+    `Unavailable`."""
+    words = [*PROGRAM, f"--pairs-a-day={made.pairs_a_day}", "--json"]
+    words += [f"--margin={name}={margin}" for name, margin in made.margins.items()]
+    words += [f"--gate={name}" for name in made.checks]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Unavailable(f"what margins can show is not known: {done.stderr.strip()}")
+    rows: Rows = json.loads(done.stdout)
+    return rows
+
+
+def beforehand(pairs_a_day: float, plan: Rows) -> Iterator[str]:
     """One line for each gate, from the least noise that is usual to the most."""
-    if found.pairs_a_day:
-        traffic = f"at most {found.pairs_a_day:,.0f} sessions a day"
+    if pairs_a_day:
+        traffic = f"at most {pairs_a_day:,.0f} sessions a day"
         yield f"by the traffic of today and yesterday, {traffic}; sessions that each gate takes:"
     else:
         yield "its primary had no traffic today or yesterday; sessions that each gate takes:"
-    for name, rows in groupby(found.report["plan"], lambda row: row["name"]):
+    for name, rows in groupby(plan, lambda row: row["name"]):
         yield _line(name, list(rows))
     yield "from little that differs by chance to much; of JSON and tools, those that ask for them"
 
 
-def _line(name: str, rows: Sequence[dict[str, Any]]) -> str:
+def _line(name: str, rows: Rows) -> str:
     quiet, loud = rows[0], rows[-1]
     equal = f"equal after {_range(quiet, loud, 'equal')}"
     worse = f"worse by twice that after {_range(quiet, loud, 'worse')}"
     return f"  {name} (margin {quiet['margin']:g}): {equal}; {worse}"
 
 
-def _range(quiet: dict[str, Any], loud: dict[str, Any], which: str) -> str:
+def _range(quiet: Mapping[str, Any], loud: Mapping[str, Any], which: str) -> str:
     days = _span(_days(quiet[f"{which}_days"]), _days(loud[f"{which}_days"]))
     told = f" ({days} days)" if days else ""
     return f"{_span(_pairs(quiet[which]), _pairs(loud[which]))}{told}"

@@ -8,16 +8,17 @@ from typing import Annotated, Any
 import typer
 
 from penstock.control.admin.shadow.models import (
+    ShadowMadeModel,
     ShadowModel,
     ShadowReportModel,
     ShadowSpecModel,
 )
 from penstock.control.cli.admin_calls import Head
-from penstock.control.cli.asking import asks_head, confirm, say_json, say_list
-from penstock.control.cli.named_settings import named_settings
+from penstock.control.cli.asking import asks_head, delete_named, say_json, say_list
+from penstock.control.cli.named_settings import Vocabulary, named_settings
 from penstock.control.cli.options import AsJson, Yes
-from penstock.control.cli.shadow.exporting import as_lines
-from penstock.control.cli.shadow.promises import beforehand
+from penstock.control.cli.shadow.exporting import EXPERIMENT, as_lines, to_mlflow
+from penstock.control.cli.shadow.promises import beforehand, planned
 from penstock.control.cli.tables import notes, show
 from penstock.control.errors import PenstockError
 from penstock.control.serving.settings_text import checked
@@ -28,8 +29,16 @@ shadow = typer.Typer(
 )
 
 COLUMNS = ("name", "primary", "candidate", "share", "state", "pairs", "verdict")
-LISTS = ("tenants", "endpoints", "checks")
-INNER = {"margin.": "margins", "until.": "until"}
+_APART = ("name", "primary", "candidate", "margins", "until", "guardrails")
+KNOWN = Vocabulary(
+    keys=(
+        *(key for key in ShadowSpecModel.model_fields if key not in _APART),
+        *("until.pairs", "until.at", "margin.CHECK", "guardrail.NAME"),
+    ),
+    lists=("tenants", "endpoints", "checks"),
+    inner={"margin.": "margins", "until.": "until"},
+    verbatim={"guardrail.": "guardrails"},
+)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Of the shadow.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything and change nothing.")]
@@ -70,6 +79,7 @@ def create(
       until.pairs=, until.at=  when it ends by itself: so many pairs, a time with its zone
       checks=             that the verdict goes by; empty: the usual ones
       margin.CHECK=       how much worse is too much, such as margin.error=0.02
+      guardrail.NAME=     a regular expression that no answer may hold
       self_permille=      of those repeated: the primary is asked again, too. 250, later 50
       usd_per_day=0       what it may cost; a provider has to have a limit
       record=none         of prompts and answers: redacted, or full, for the report's worst pairs
@@ -85,12 +95,12 @@ def create(
     if candidate is not None and "=" in candidate:
         words, candidate = [candidate, *words], None
     named = {"name": name, "primary": primary, "candidate": candidate or primary}
-    wanted = {"share_permille": 100, **named_settings(words, LISTS, INNER), **named}
+    wanted = {"share_permille": 100, **named_settings(words, KNOWN), **named}
     asked = checked(ShadowSpecModel, wanted).model_dump(mode="json", exclude_unset=True)
     made = head.ask(lambda admin: admin.create_shadow(asked, dry_run=dry_run))
     _say(made, "would be made" if dry_run else "is made", as_json=as_json)
-    if not (dry_run or as_json):
-        _say_beforehand(head, name)
+    if not as_json:
+        _say_beforehand(head, made, dry_run=dry_run)
 
 
 @shadow.command("list")
@@ -149,13 +159,28 @@ def report(
 
 @shadow.command()
 @asks_head("shadow export")
-def export(head: Head, name: Name) -> None:
+def export(
+    head: Head,
+    name: Name,
+    mlflow: Annotated[
+        str | None,
+        typer.Option(metavar="URI", help="Leave it as a run there; wants penstock[mlflow]."),
+    ] = None,
+    experiment: Annotated[str, typer.Option(help="Of MLflow.")] = EXPERIMENT,
+) -> None:
     """Print what was counted as JSON Lines: the shadow with its verdict, each check, what became of
-    the requests. No prompt and no answer is in it.
+    the requests. No prompt and no answer is in it. With --mlflow it becomes a run there instead.
 
-    Example: penstock shadow export smaller > smaller.jsonl
+    \b
+    Examples:
+      penstock shadow export smaller > smaller.jsonl
+      penstock shadow export smaller --mlflow sqlite:///mlflow.db
     """
-    for line in as_lines(head.ask(lambda admin: admin.shadow_report(name))):
+    found = head.ask(lambda admin: admin.shadow_report(name))
+    if mlflow:
+        typer.echo(f"shadow {name} is run {to_mlflow(found, mlflow, experiment)} of {experiment}")
+        return
+    for line in as_lines(found):
         typer.echo(line)
 
 
@@ -188,11 +213,15 @@ def delete(head: Head, name: Name, yes: Yes = False, as_json: AsJson = False) ->
 
     Example: penstock shadow delete smaller
     """
-    if not yes:
+
+    def loss() -> str:
         known = head.ask(lambda admin: admin.shadow(name))
-        confirm(f"shadow {known.name} and its {known.pairs:,} pairs are forgotten")
-    head.ask(lambda admin: admin.delete_shadow(name))
-    typer.echo(json.dumps({"deleted": name}) if as_json else f"shadow {name} is deleted")
+        return f"shadow {known.name} and its {known.pairs:,} pairs are forgotten"
+
+    what = f"shadow {name}"
+    delete_named(
+        head, name, what, loss, lambda admin: admin.delete_shadow(name), yes=yes, as_json=as_json
+    )
 
 
 def _say(found: ShadowModel, what: str, *, as_json: bool) -> None:
@@ -202,15 +231,18 @@ def _say(found: ShadowModel, what: str, *, as_json: bool) -> None:
         typer.echo(f"shadow {found.name} {what}: {found.candidate} beside {found.primary}")
 
 
-def _say_beforehand(head: Head, name: str) -> None:
-    """What its margins can show. It is made: where the comparer is not there yet, that is no
+def _say_beforehand(head: Head, made: ShadowMadeModel, *, dry_run: bool) -> None:
+    """What its margins can show. Where it is made, a comparer that is not there yet is no
     failure."""
-    try:
-        found = head.ask(lambda admin: admin.shadow_report(name))
-    except PenstockError as error:
-        typer.echo(f"what its margins can show: penstock shadow report {name} ({error})")
-        return
-    for line in beforehand(found):
+    if dry_run:
+        plan = planned(made)
+    else:
+        try:
+            plan = head.ask(lambda admin: admin.shadow_report(made.name)).report["plan"]
+        except PenstockError as error:
+            typer.echo(f"what its margins can show: penstock shadow report {made.name} ({error})")
+            return
+    for line in beforehand(made.pairs_a_day, plan):
         typer.echo(line)
 
 

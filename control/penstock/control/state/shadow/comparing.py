@@ -24,6 +24,7 @@ class Order:
     judge: str = ""  # deployment that is asked which answer is better; empty: none
     ended: bool = False  # nothing more of it counts
     record: Record = Record.NONE
+    guardrails: tuple[tuple[str, str], ...] = ()  # patterns by name
 
     @classmethod
     def of(cls, shadow: Shadow) -> Order:
@@ -39,6 +40,7 @@ class Order:
             spec.judge,
             ended=bool(shadow.ended),
             record=spec.record,
+            guardrails=spec.guardrails,
         )
 
     @property

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from penstock.control.errors import InvalidInput
+from penstock.control.state.shadow.guardrails import check_guardrails
 from penstock.control.state.spend import MOST_USD
 
 MOST_PERMILLE: Final = 1000
@@ -96,6 +97,9 @@ class ShadowSpec:
     until: Until = field(default_factory=Until)
     checks: tuple[str, ...] = ()  # that the verdict goes by; empty: the comparer's own
     margins: tuple[tuple[str, float], ...] = ()  # by check, sorted
+    guardrails: tuple[
+        tuple[str, str], ...
+    ] = ()  # patterns that no answer may hold, by name, sorted
     self_permille: int | None = None  # None: MANY_SELF, then FEW_SELF
     usd_per_day: float = 0.0  # of all gateways together; 0: no limit
     record: Record = Record.NONE  # of prompts and answers of pairs that count
@@ -123,6 +127,7 @@ class ShadowSpec:
             self._check_check("margins", name)
             if not 0 < margin < 1:
                 raise InvalidInput(f"margins.{name} is {margin:g}: it must lie between 0 and 1")
+        check_guardrails(self.guardrails)
 
     def _check_check(self, where: str, name: str) -> None:
         """Raises InvalidInput for a check that nobody makes."""

@@ -33,6 +33,7 @@ def from_shadow(shadow: Shadow) -> Document:
         "until_at": spec.until.at and spec.until.at.isoformat(),
         "checks": list(spec.checks),
         "margins": dict(spec.margins),
+        "guardrails": dict(spec.guardrails),
         "self_permille": spec.self_permille,
         "usd_per_day": spec.usd_per_day,
         "record": spec.record.value,
@@ -61,6 +62,7 @@ def to_shadow(document: Document) -> Shadow:
         until=Until(document["until_pairs"], datetime.fromisoformat(at) if at else None),
         checks=tuple(document["checks"]),
         margins=tuple(sorted(document["margins"].items())),
+        guardrails=tuple(sorted(document.get("guardrails", {}).items())),
         self_permille=document["self_permille"],
         usd_per_day=document["usd_per_day"],
         record=Record(document.get("record", "none")),  # older heads wrote none
