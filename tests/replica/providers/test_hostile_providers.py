@@ -137,6 +137,52 @@ async def test_what_a_compatible_provider_streams_becomes_whole_chunks(
     assert objects[-1]["choices"][0]["finish_reason"] == "length"
 
 
+_WHOLE = [_chunk({"content": "Hi"}, "stop"), b"data: [DONE]\n\n"]
+
+
+@pytest.mark.parametrize("ways", [{"silent": True}, {"cut": True}])
+async def test_nothing_after_the_last_event_holds_an_answer_back_or_takes_it_back(
+    engine: ProviderEngine, server: ProviderServer, ways: dict[str, bool]
+) -> None:
+    server.next.append(provider.raw_stream(*_WHOLE, **ways))
+    async with asyncio.timeout(5):  # the provider goes on for a minute
+        events = await asked(engine, chat(stream=True))
+    assert end_of(events).finish_reasons == ("stop",)
+    assert body_of(events).endswith(b"data: [DONE]\n\n")
+    assert engine.load().running == 0
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        {"a": 1},
+        [5],
+        [{"index": 0, "function": "f"}],
+        [{"index": 0, "function": {"name": "f", "arguments": [1]}}],
+        [{"index": 0, "function": {"name": 7, "arguments": ""}}],
+    ],
+)
+@pytest.mark.parametrize("stream", [True, False])
+async def test_calls_that_are_none_are_a_failure(
+    engine: ProviderEngine, server: ProviderServer, calls: Any, stream: bool
+) -> None:
+    said = _chunk({"tool_calls": calls}, "tool_calls")
+    unary = _answers(_unary(message={"tool_calls": calls}))
+    server.next += [provider.raw_stream(said, _WHOLE[-1]) if stream else unary] * 3
+    failed = await failure(engine, chat(stream=stream))
+    assert (failed.status, failed.code) == (502, "upstream_cut_short")
+    assert "a call" in failed.message or "calls" in failed.message
+
+
+async def test_arguments_that_come_as_an_object_are_a_text_of_json(
+    engine: ProviderEngine, server: ProviderServer
+) -> None:
+    calls = [{"id": "c", "type": "function", "function": {"name": "f", "arguments": {"x": "é"}}}]
+    server.next.append(_answers(_unary(message={"content": None, "tool_calls": calls})))
+    (choice,) = json.loads(body_of(await asked(engine, chat())))["choices"]
+    assert json.loads(choice["message"]["tool_calls"][0]["function"]["arguments"]) == {"x": "é"}
+
+
 @pytest.mark.parametrize("reason", [None, "", "error"])
 async def test_a_unary_answer_without_an_end_is_a_failure(
     engine: ProviderEngine, server: ProviderServer, reason: str | None
