@@ -23,7 +23,16 @@ from penstock.replica.providers.sse import Events
 from penstock.replica.providers.values import Ask, ProviderFailed
 from tests.fakes import bedrock_server as bedrock
 from tests.fakes import openai_server as provider
-from tests.fakes.provider_calls import CHAT, asked, body_of, chat, end_of, failure, objects_of
+from tests.fakes.provider_calls import (
+    CHAT,
+    asked,
+    body_of,
+    call,
+    chat,
+    end_of,
+    failure,
+    objects_of,
+)
 from tests.fakes.provider_server import Asked, ProviderServer, Scenario, Wire
 
 _MOST_TOKENS = 100_000_000
@@ -172,6 +181,25 @@ async def test_calls_that_are_none_are_a_failure(
     failed = await failure(engine, chat(stream=stream))
     assert (failed.status, failed.code) == (502, "upstream_cut_short")
     assert "a call" in failed.message or "calls" in failed.message
+
+
+@pytest.mark.parametrize("data", [None, [], {}, [5], [{"embedding": None}], [{"index": 0}]])
+async def test_an_answer_without_embeddings_is_a_failure(
+    engine: ProviderEngine, server: ProviderServer, data: Any
+) -> None:
+    server.next += [_answers({**_unary(), "data": data})] * 3
+    failed = await failure(engine, call("/v1/embeddings", input="Hello"))
+    assert (failed.status, failed.code) == (502, "upstream_cut_short")
+    assert "no embeddings" in failed.message
+
+
+async def test_a_choice_that_comes_twice_is_a_failure(
+    engine: ProviderEngine, server: ProviderServer
+) -> None:
+    server.next += [_answers({"choices": _unary()["choices"] * 2})] * 3
+    failed = await failure(engine, chat())
+    assert (failed.status, failed.code) == (502, "upstream_cut_short")
+    assert "twice" in failed.message
 
 
 async def test_arguments_that_come_as_an_object_are_a_text_of_json(

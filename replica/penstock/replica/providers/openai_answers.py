@@ -16,7 +16,13 @@ from penstock.replica.providers import errors
 from penstock.replica.providers.account import Account, count
 from penstock.replica.providers.chunks import DONE, encoded, event, usage_of
 from penstock.replica.providers.openai_errors import Clean, in_stream
-from penstock.replica.providers.requests import CHAT, COMPLETIONS, RESPONSES, wants_usage
+from penstock.replica.providers.requests import (
+    CHAT,
+    COMPLETIONS,
+    EMBEDDINGS,
+    RESPONSES,
+    wants_usage,
+)
 from penstock.replica.providers.sizes import choices_of
 from penstock.replica.providers.values import Ask, Piece, ProviderFailed
 
@@ -222,15 +228,27 @@ def _look_at_whole(answer: dict[str, Any], ask: Ask, account: Account) -> int:
         answer |= _base(answer, ask)
         if not choices:
             raise errors.cut_short("The provider's answer has no choices.")
+        if len({choice["index"] for choice in choices}) < len(choices):
+            raise errors.cut_short("The provider's answer has a choice twice.")
         for choice in choices:
             if not choice["finish_reason"]:
                 raise errors.cut_short("The provider's answer ended without a finish reason.")
             account.finish_reasons[choice["index"]] = choice["finish_reason"]
             tokens += account.made(_size(choice))
+    if ask.call.path == EMBEDDINGS:
+        _check_embeddings(answer.get("data"))
     if isinstance(answer.get("usage"), dict):
         tokens += _tell(account, answer["usage"])
         answer["usage"] = _bounded(answer["usage"], account)
     return tokens
+
+
+def _check_embeddings(data: object) -> None:
+    """Lists of numbers, or texts of base64. Raises `ProviderFailed`."""
+    listed = data if isinstance(data, list) else []
+    given = [one.get("embedding") if isinstance(one, dict) else None for one in listed]
+    if not given or not all(isinstance(one, list | str) for one in given):
+        raise errors.cut_short("The provider's answer has no embeddings.")
 
 
 def _base(answer: dict[str, Any], ask: Ask) -> dict[str, Any]:
