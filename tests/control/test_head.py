@@ -222,6 +222,17 @@ def test_a_data_directory_that_lost_its_store_begins_no_other_cluster(
     assert [each.name for each in tmp_path.iterdir()] == left
 
 
+def test_an_empty_file_in_the_stores_place_begins_no_other_cluster(tmp_path: Path) -> None:
+    (tmp_path / "head.json").write_text("{}")
+    (tmp_path / "penstock.db").touch()
+    argv = [sys.executable, "-c", START, str(tmp_path), "127.0.0.1:0", "127.0.0.1:0"]
+    ended = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+    assert ended.returncode == 1
+    (line,) = ended.stderr.splitlines()
+    assert "it is empty" in line
+    assert "penstock restore" in line
+
+
 @pytest.mark.parametrize("flag", ["--admin", "--rpc"])
 def test_a_taken_port_is_one_clear_line_and_exit_code_1(tmp_path: Path, flag: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -70,7 +70,7 @@ def check_store(data_dir: Path, *, existed: bool) -> None:
     """Raises `CannotStart` where the directory had a store and has none: an empty one would begin
     another cluster. `existed`: somebody says that it had one."""
     served = data_dir / "head.json"
-    if store_path(data_dir).exists() or not (existed or served.exists()):
+    if store_path(data_dir).exists() or not had_store(data_dir, existed=existed):
         return
     why = "its store was there before" if existed else "a head has served from it"
     leave = "leave --existing-store out" if existed else f"remove {served}"
@@ -78,6 +78,11 @@ def check_store(data_dir: Path, *, existed: bool) -> None:
         f"the data directory {data_dir} holds no {store_path(data_dir).name}, though {why}: see "
         f"whether its disk is mounted, or run `penstock restore`; to begin with nothing, {leave}"
     )
+
+
+def had_store(data_dir: Path, *, existed: bool) -> bool:
+    """Whether a head has had a store in this directory, which it announces after it is made."""
+    return existed or (data_dir / "head.json").exists()
 
 
 def announced(data_dir: Path, name: str) -> str:

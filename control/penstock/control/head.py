@@ -31,6 +31,7 @@ from penstock.control.data_dir import (
     announce,
     check_store,
     cluster_token_path,
+    had_store,
     logs_path,
     owned,
     store_path,
@@ -159,7 +160,8 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
 
 
 async def _store(settings: HeadSettings, stack: AsyncExitStack) -> SqliteStore:
-    store = await SqliteStore.open(store_path(settings.data_dir))
+    existed = had_store(settings.data_dir, existed=settings.existing_store)
+    store = await SqliteStore.open(store_path(settings.data_dir), existed=existed)
     stack.push_async_callback(store.close)
     return store
 

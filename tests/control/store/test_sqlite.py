@@ -104,6 +104,15 @@ async def test_damage_in_the_middle_of_the_file_is_found_at_the_start(tmp_path: 
         await SqliteStore.open(path)
 
 
+async def test_an_empty_file_is_no_store_where_there_was_one(tmp_path: Path) -> None:
+    path = tmp_path / "penstock.db"
+    path.touch()
+    with pytest.raises(StoreCorrupted, match="it is empty"):
+        await SqliteStore.open(path, existed=True)
+    await (await SqliteStore.open(path)).close()
+    await (await SqliteStore.open(path, existed=True)).close()
+
+
 async def test_a_file_of_a_later_format_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "penstock.db"
     await (await SqliteStore.open(path)).close()

@@ -23,7 +23,16 @@ from penstock.replica.providers.sse import Events
 from penstock.replica.providers.values import Ask, ProviderFailed
 from tests.fakes import bedrock_server as bedrock
 from tests.fakes import openai_server as provider
-from tests.fakes.provider_calls import CHAT, asked, body_of, chat, end_of, failure, objects_of
+from tests.fakes.provider_calls import (
+    CHAT,
+    asked,
+    body_of,
+    call,
+    chat,
+    end_of,
+    failure,
+    objects_of,
+)
 from tests.fakes.provider_server import Asked, ProviderServer, Scenario, Wire
 
 _MOST_TOKENS = 100_000_000
@@ -135,6 +144,71 @@ async def test_what_a_compatible_provider_streams_becomes_whole_chunks(
     assert all(isinstance(one["choices"][0]["delta"], dict) for one in objects)
     assert objects[0]["choices"][0]["delta"]["content"] == "Hi\ufffd"
     assert objects[-1]["choices"][0]["finish_reason"] == "length"
+
+
+_WHOLE = [_chunk({"content": "Hi"}, "stop"), b"data: [DONE]\n\n"]
+
+
+@pytest.mark.parametrize("ways", [{"silent": True}, {"cut": True}])
+async def test_nothing_after_the_last_event_holds_an_answer_back_or_takes_it_back(
+    engine: ProviderEngine, server: ProviderServer, ways: dict[str, bool]
+) -> None:
+    server.next.append(provider.raw_stream(*_WHOLE, **ways))
+    async with asyncio.timeout(5):  # the provider goes on for a minute
+        events = await asked(engine, chat(stream=True))
+    assert end_of(events).finish_reasons == ("stop",)
+    assert body_of(events).endswith(b"data: [DONE]\n\n")
+    assert engine.load().running == 0
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        {"a": 1},
+        [5],
+        [{"index": 0, "function": "f"}],
+        [{"index": 0, "function": {"name": "f", "arguments": [1]}}],
+        [{"index": 0, "function": {"name": 7, "arguments": ""}}],
+    ],
+)
+@pytest.mark.parametrize("stream", [True, False])
+async def test_calls_that_are_none_are_a_failure(
+    engine: ProviderEngine, server: ProviderServer, calls: Any, stream: bool
+) -> None:
+    said = _chunk({"tool_calls": calls}, "tool_calls")
+    unary = _answers(_unary(message={"tool_calls": calls}))
+    server.next += [provider.raw_stream(said, _WHOLE[-1]) if stream else unary] * 3
+    failed = await failure(engine, chat(stream=stream))
+    assert (failed.status, failed.code) == (502, "upstream_cut_short")
+    assert "a call" in failed.message or "calls" in failed.message
+
+
+@pytest.mark.parametrize("data", [None, [], {}, [5], [{"embedding": None}], [{"index": 0}]])
+async def test_an_answer_without_embeddings_is_a_failure(
+    engine: ProviderEngine, server: ProviderServer, data: Any
+) -> None:
+    server.next += [_answers({**_unary(), "data": data})] * 3
+    failed = await failure(engine, call("/v1/embeddings", input="Hello"))
+    assert (failed.status, failed.code) == (502, "upstream_cut_short")
+    assert "no embeddings" in failed.message
+
+
+async def test_a_choice_that_comes_twice_is_a_failure(
+    engine: ProviderEngine, server: ProviderServer
+) -> None:
+    server.next += [_answers({"choices": _unary()["choices"] * 2})] * 3
+    failed = await failure(engine, chat())
+    assert (failed.status, failed.code) == (502, "upstream_cut_short")
+    assert "twice" in failed.message
+
+
+async def test_arguments_that_come_as_an_object_are_a_text_of_json(
+    engine: ProviderEngine, server: ProviderServer
+) -> None:
+    calls = [{"id": "c", "type": "function", "function": {"name": "f", "arguments": {"x": "é"}}}]
+    server.next.append(_answers(_unary(message={"content": None, "tool_calls": calls})))
+    (choice,) = json.loads(body_of(await asked(engine, chat())))["choices"]
+    assert json.loads(choice["message"]["tool_calls"][0]["function"]["arguments"]) == {"x": "é"}
 
 
 @pytest.mark.parametrize("reason", [None, "", "error"])

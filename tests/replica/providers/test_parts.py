@@ -187,6 +187,15 @@ def test_events_do_not_depend_on_how_they_come(
     assert [event for portion in portions for event in reading.feed(portion)] == told
 
 
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_a_byte_order_mark_takes_no_event_with_it(size: int) -> None:
+    text = "\ufeffdata: one\n\ndata: \ufefftwo\n\n".encode()
+    reading = Events()
+    portions = [text[at : at + size] for at in range(0, len(text), size)]
+    found = [event for portion in portions for event in reading.feed(portion)]
+    assert found == [("", "one"), ("", "\ufefftwo")]
+
+
 def test_an_event_has_an_end() -> None:
     reading = Events()
     reading.feed(b"data: ")

@@ -64,11 +64,12 @@ class SqliteStore:
         self._closed = False
 
     @classmethod
-    async def open(cls, path: Path) -> SqliteStore:
-        """Opens or makes the file. Raises StoreCorrupted or CannotStart, naming it."""
+    async def open(cls, path: Path, *, existed: bool = False) -> SqliteStore:
+        """Opens or makes the file; where a store `existed`, an empty file is none. Raises
+        StoreCorrupted or CannotStart, naming it."""
         executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
         try:
-            db = await asyncio.get_running_loop().run_in_executor(executor, _open, path)
+            db = await asyncio.get_running_loop().run_in_executor(executor, _open, path, existed)
         except BaseException:
             executor.shutdown(wait=False)
             raise
@@ -126,14 +127,14 @@ class SqliteStore:
             ) from error
 
 
-def _open(path: Path) -> sqlite3.Connection:
+def _open(path: Path, existed: bool) -> sqlite3.Connection:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         db = sqlite3.connect(path, isolation_level=None, timeout=5.0)
     except (OSError, sqlite3.OperationalError) as error:
         raise CannotStart(f"cannot open the store {path}: {error}: check its rights") from error
     try:
-        _prepare(db, path)
+        _prepare(db, path, existed)
     except sqlite3.OperationalError as error:  # the disk's fault, not the file's
         db.close()
         raise CannotStart(
@@ -148,13 +149,15 @@ def _open(path: Path) -> sqlite3.Connection:
     return db
 
 
-def _prepare(db: sqlite3.Connection, path: Path) -> None:
+def _prepare(db: sqlite3.Connection, path: Path, existed: bool) -> None:
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")
     found = [row[0] for row in db.execute("PRAGMA quick_check")]
     if found != ["ok"]:
         raise _corrupted(path, "; ".join(found[:3]))
     (schema,) = db.execute("PRAGMA user_version").fetchone()
+    if schema == 0 and existed:
+        raise _corrupted(path, "it is empty, and a head has worked with it")
     if schema == 0:
         _bring_to_format(db, _SCHEMA)
     elif schema < SCHEMA_VERSION:

@@ -42,6 +42,11 @@ _INCOMPLETE: Final = {"max_output_tokens": "length", "content_filter": "content_
 class Reader(Protocol):
     """Reads one stream."""
 
+    @property
+    def over(self) -> bool:
+        """Whether its last event has come."""
+        ...
+
     def take(self, name: str, data: str) -> Iterator[Piece]:
         """What the client gets for one event. Raises `ProviderFailed`."""
         ...
@@ -74,6 +79,11 @@ class Chunks:
         self._usage_sent = False
         self._unsent = 0  # tokens that the provider told of, and no piece has carried yet
         self._done = False
+
+    @property
+    def over(self) -> bool:
+        """See `Reader`."""
+        return self._done
 
     def take(self, name: str, data: str) -> Iterator[Piece]:
         """See `Reader`."""
@@ -150,6 +160,11 @@ class ResponseEvents:
         self._account = account
         self._clean = clean
         self._ended = False
+
+    @property
+    def over(self) -> bool:
+        """See `Reader`."""
+        return self._ended
 
     def take(self, name: str, data: str) -> Iterator[Piece]:
         """See `Reader`."""
@@ -269,9 +284,24 @@ def _check_said(said: object) -> None:
     calls = said.get("tool_calls") if isinstance(said, dict) else None
     if not isinstance(said, dict) or not isinstance(said.get("content"), str | list | None):
         raise errors.cut_short("The provider's answer has a message that is none.")
+    if not isinstance(calls or [], list) or not all(isinstance(call, dict) for call in calls or ()):
+        raise errors.cut_short("The provider's answer has calls that are none.")
     for call in calls or ():
         if "index" in call and (call["index"] is True or call["index"] not in range(_MOST_CALLS)):
             raise errors.cut_short("The provider's answer has a call without a place.")
+        _check_function(call.get("function"))
+
+
+def _check_function(function: object) -> None:
+    """Arguments are a text of JSON; some send the object itself."""
+    if isinstance(function, dict):
+        given = function.get("arguments")
+        if isinstance(given, dict):
+            given = function["arguments"] = json.dumps(given)
+        if isinstance(given, str | None) and isinstance(function.get("name"), str | None):
+            return
+    if function is not None:
+        raise errors.cut_short("The provider's answer has a call of what is no function.")
 
 
 def _reason(told: object) -> str | None:

@@ -5,7 +5,9 @@ Settings: `base_url`, `api_key_env` or `api_key_file`, `organization`, `headers_
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -34,6 +36,8 @@ from penstock.replica.providers.values import HEARD, Ask, Piece, Place
 _OPENAI: Final = "https://api.openai.com/v1"
 _OTHERS: Final = ("AWS_", "HF_", "PENSTOCK_")
 """How variables begin that hold no key of such an endpoint: AWS's, the model hub's, our own."""
+_LAST_WORDS_S: Final = 0.2
+"""How long the end of a stream that has said all is waited for: its connection serves others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,15 +161,18 @@ class OpenAIProvider:
 async def _streamed(
     reply: Reply, ask: Ask, account: Account, clean: openai_errors.Clean, most: int
 ) -> AsyncGenerator[Piece, None]:
-    events, reading = Events(), reader(ask, account, clean)
+    events, reading, portions = Events(), reader(ask, account, clean), reply.portions(most)
     try:
-        async for portion in reply.portions(most):
+        async for portion in portions:
             piece = HEARD
             for name, data in events.feed(portion):
                 for piece in reading.take(name, data):
                     yield piece
             if piece is HEARD:
                 yield piece
+            if reading.over:
+                await _left(portions)
+                return
         if rest := events.rest():
             for piece in reading.take(*rest):
                 yield piece
@@ -173,6 +180,14 @@ async def _streamed(
         raise errors.cut_short(f"The provider's stream is broken: {error}.") from None
     for piece in reading.end():
         yield piece
+
+
+async def _left(portions: AsyncIterator[bytes]) -> None:
+    """Nothing that comes, or does not, after the last event takes the answer back."""
+    with suppress(TimeoutError, Broken, TooLarge):
+        async with asyncio.timeout(_LAST_WORDS_S):
+            async for _ in portions:
+                pass
 
 
 def _words(headers: dict[str, str]) -> tuple[str, ...]:

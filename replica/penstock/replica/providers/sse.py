@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 _MOST_BYTES: Final = 4 << 20
+_MARK: Final = b"\xef\xbb\xbf"
+"""Of the byte order, which a stream may begin with and which means nothing."""
 
 
 class BadEvents(ValueError):
@@ -18,6 +20,7 @@ class Events:
         self._lines: list[bytes] = []  # of an event whose end has not come
         self._parts: list[bytes] = []  # of a line whose end has not come
         self._size = 0  # of both
+        self._began = False  # its first line has come
         self._returned = False  # the last byte was a return, and a line feed may belong to it
 
     def feed(self, portion: bytes) -> list[tuple[str, str]]:
@@ -48,6 +51,8 @@ class Events:
         self._grow(end)
         line = b"".join(self._parts)
         self._parts.clear()
+        if not self._began:
+            self._began, line = True, line.removeprefix(_MARK)
         return line
 
     def _grow(self, part: bytes) -> None:
