@@ -64,6 +64,14 @@ async def test_a_shadow_is_asked_for_nobody_with_a_salt_of_its_own(start: Start)
             assert call.request.request_id != client.request.request_id
 
 
+async def test_a_pair_says_whether_its_client_ruled_out_that_others_answer(start: Start) -> None:
+    async with shadowed(start) as made:
+        await made.system.ask(chat())
+        await made.pairs(1)
+        await made.system.ask(chat("x-penstock-degrade: never\r\n"))
+        assert [pair.confined for pair in await made.pairs(2)] == [False, True]
+
+
 async def test_what_the_comparer_asks_is_asked_of_the_rules_judge_alone(start: Start) -> None:
     async with shadowed(start, told=rule(judge="next")) as made:
         body = json.dumps({**CHAT, "model": "next"}).encode()
