@@ -7,10 +7,20 @@
 #include <vector>
 
 #include "proxy/shadow_copy.h"
+#include "routing/hashing.h"
 
 namespace penstock::proxy {
 
 using admission::ShadowOutcome;
+
+namespace {
+
+// By lot: who is sent first finds an idler engine, and neither arm is to gain by that on the whole.
+bool is_odd(std::string_view request_id) {
+  return routing::mix(routing::hash_text(request_id)) % 2 != 0;
+}
+
+}  // namespace
 
 ShadowCopies::ShadowCopies(const Parts& parts) : parts_(parts) {}
 
@@ -91,8 +101,10 @@ void ShadowCopies::begin(std::unique_ptr<ShadowSample> made) {
     ShadowCopy* const candidate = make(pair, ShadowArm::kCandidate);
     if (candidate == nullptr) continue;
     ShadowCopy* const self = again ? make(pair, ShadowArm::kSelf) : nullptr;
+    const bool self_first = self != nullptr && is_odd(sample->pair.request_id());
+    if (self_first) start(self);
     start(candidate);
-    if (self != nullptr) start(self);
+    if (self != nullptr && !self_first) start(self);
   }
 }
 
