@@ -7,10 +7,20 @@
 #include <vector>
 
 #include "proxy/shadow_copy.h"
+#include "routing/hashing.h"
 
 namespace penstock::proxy {
 
 using admission::ShadowOutcome;
+
+namespace {
+
+// By lot: who is sent first finds an idler engine, and neither arm is to gain by that on the whole.
+bool is_odd(std::string_view request_id) {
+  return routing::mix(routing::hash_text(request_id)) % 2 != 0;
+}
+
+}  // namespace
 
 ShadowCopies::ShadowCopies(const Parts& parts) : parts_(parts) {}
 
@@ -101,8 +111,11 @@ void ShadowCopies::begin(const std::shared_ptr<OpenPair>& pair, bool again) {
   if (again) self = make(pair, ShadowArm::kSelf);
   const auto* const lack = std::get_if<ShadowOutcome>(&self);
   if (lack != nullptr && *lack == ShadowOutcome::kConcurrency) pair->owe_again();
+  auto* const* const other = std::get_if<ShadowCopy*>(&self);
+  const bool self_first = other != nullptr && is_odd(pair->sample().pair.request_id());
+  if (self_first) start(*other);
   start(std::get<ShadowCopy*>(candidate));
-  if (auto* const* copy = std::get_if<ShadowCopy*>(&self)) start(*copy);
+  if (other != nullptr && !self_first) start(*other);
 }
 
 // Or why none may begin.

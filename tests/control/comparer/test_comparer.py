@@ -66,7 +66,7 @@ async def test_an_operators_pattern_decides_and_one_that_never_ends_holds_up_nob
     await comparer.keep([Order(RULE, "chat", "small", guardrails=patterns)], keep_others=False)
     quick = [pair(n, candidate=answer("Project X")) for n in range(60)]
     slow = [pair(n, candidate=answer("a" * 10_000 + "b")) for n in range(60, 64)]
-    await comparer.count(batch(1, [*quick, *slow]))
+    await comparer.count(batch(1, [*quick, *slow]), nobody)
     told = json.loads((await comparer.account(RULE, 0)).json)
     assert told["verdict"] == "worse"
     assert told["guardrail_hits"] == {"candidate: codename": 60, TOO_SLOW: 4}

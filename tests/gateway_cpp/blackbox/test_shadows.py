@@ -46,6 +46,19 @@ async def test_a_pair_has_both_answers_byte_for_byte(start: Start, streamed: boo
         await made.counted("paired", 1)
 
 
+async def test_candidate_and_primary_again_are_each_sent_first_as_often(start: Start) -> None:
+    """Who is sent first finds an idler engine: a model beside itself would look faster."""
+    told = rule(candidate="mini", self_permille=1000, max_concurrent=100)
+    async with shadowed(start, told=told) as made, made.system.client() as client:
+        first = []
+        for number in range(40):
+            assert (await client.ask(chat(seed=number))).status == 200
+            await made.pairs(number + 1)
+            _, shadow, _ = made.mini.calls[3 * number :]
+            first.append(shadow.request.tenant_salt)
+        assert 5 < first.count("salt:self") < 35
+
+
 async def test_a_shadow_is_asked_for_nobody_with_a_salt_of_its_own(start: Start) -> None:
     async with shadowed(start, told=rule(self_permille=1000)) as made:
         await made.system.ask(
