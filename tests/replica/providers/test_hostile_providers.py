@@ -193,6 +193,22 @@ async def test_an_answer_without_embeddings_is_a_failure(
     assert "no embeddings" in failed.message
 
 
+@pytest.mark.parametrize("message", [None, {}])
+async def test_a_choice_without_a_message_is_a_failure(
+    engine: ProviderEngine, server: ProviderServer, message: Any
+) -> None:
+    server.next += [_answers(_unary(message=message))] * 3
+    assert "no message" in (await failure(engine, chat())).message
+
+
+async def test_counts_are_whole_numbers(engine: ProviderEngine, server: ProviderServer) -> None:
+    usage = {"prompt_tokens": 5.0, "completion_tokens": 2, "total_tokens": 7.0, "other": {"a": 0}}
+    server.next.append(_answers(_unary(usage)))
+    told = body_of(await asked(engine, chat()))
+    assert b'"total_tokens":7,' in told.replace(b" ", b"")
+    assert json.loads(told)["usage"]["prompt_tokens"] == 5
+
+
 async def test_a_choice_that_comes_twice_is_a_failure(
     engine: ProviderEngine, server: ProviderServer
 ) -> None:

@@ -231,6 +231,8 @@ def _look_at_whole(answer: dict[str, Any], ask: Ask, account: Account) -> int:
         if len({choice["index"] for choice in choices}) < len(choices):
             raise errors.cut_short("The provider's answer has a choice twice.")
         for choice in choices:
+            if not choice.get("message", True):
+                raise errors.cut_short("The provider's answer has no message.")
             if not choice["finish_reason"]:
                 raise errors.cut_short("The provider's answer ended without a finish reason.")
             account.finish_reasons[choice["index"]] = choice["finish_reason"]
@@ -324,7 +326,7 @@ def _bounded(usage: dict[str, Any], account: Account) -> dict[str, Any]:
 def _counts(values: dict[str, Any]) -> dict[str, Any]:
     """The counts among these values, also of what is in them; null is what nobody counted."""
     nested = {key: _counts(value) for key, value in values.items() if isinstance(value, dict)}
-    told = {k: value for k, value in values.items() if value in (None, 0) or count(value)}
+    told = {k: count(v) or v for k, v in values.items() if v in (None, 0) or count(v)}
     return told | nested
 
 
