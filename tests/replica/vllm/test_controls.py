@@ -93,6 +93,10 @@ def test_what_vllm_would_leave_out_of_account_is_refused(field: str) -> None:
     assert refused.value.parameter == field
 
 
+def test_the_best_of_one_answer_is_that_answer() -> None:
+    take_over(_request(best_of=1), _call(), _CAPACITY)
+
+
 def test_a_name_for_the_request_in_its_body_is_refused() -> None:
     with pytest.raises(NotOffered, match="x-request-id"):
         take_over(_request(model_fields_set={"request_id"}), _call(), _CAPACITY)

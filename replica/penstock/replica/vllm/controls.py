@@ -53,6 +53,7 @@ UNKNOWN: Final = {
     "guided_regex": f"guided_regex {_STRUCTURED}",
     "guided_choice": f"guided_choice {_STRUCTURED}",
     "guided_grammar": f"guided_grammar {_STRUCTURED}",
+    "best_of": "Answers are not picked out of several; leave best_of out, and send n for several.",
 }
 """Fields of older APIs that vLLM does not have and would leave out of account, though they ask for
 another answer: they refuse a request as well. Other unknown fields are dropped."""
@@ -114,7 +115,8 @@ def _measure(request: Any, body: bytes, endpoint: Endpoint, capacity: Capacity) 
 
 def _refuse(request: Any) -> None:
     for name, why in (REFUSED | UNKNOWN).items():
-        if getattr(request, name, None):
+        value = getattr(request, name, None)
+        if value and not (name == "best_of" and value == 1):
             raise NotOffered(why, name)
     if "request_id" in getattr(request, "model_fields_set", ()):
         raise NotOffered(_ID, "request_id")
