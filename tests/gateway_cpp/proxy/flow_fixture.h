@@ -55,7 +55,7 @@ class RequestFlowTest : public testing::Test {
   void ask(const std::string& body, const std::string& traceparent = "") {
     Ask ask;
     ask.traceparent = traceparent;
-    ask.request_id = "req_1";
+    ask.request_id = request_id_;
     ask.client_request_id = "theirs";
     ask.endpoint = endpoint_;
     ask.body = body;
@@ -160,6 +160,7 @@ class RequestFlowTest : public testing::Test {
   RequestFlow flow_{{clock_, log_.log(), config_, shard_, state_, suspects_, timers_, parser_,
                      routes_.routes(), routes_.dispatch(), usage_, upstream_, aside_, answers_,
                      loop_.io().get_executor(), shadows_}};
+  std::string request_id_ = "req_1";
   FakeReply reply_;
   bool done_ = false;
 };

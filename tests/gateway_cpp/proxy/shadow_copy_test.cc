@@ -17,7 +17,7 @@ TEST_F(ShadowTest, PairsBothAnswersAsTheyCame) {
   answer(1, R"({"from":"next"})");
   ASSERT_EQ(pairs_.pairs.size(), 1U);
   EXPECT_EQ(pair().rule(), "u1");
-  EXPECT_EQ(pair().request_id(), "req_1");
+  EXPECT_EQ(pair().request_id(), "req_4");
   EXPECT_EQ(pair().body(), kUnary);
   EXPECT_EQ(pair().path(), "/v1/chat/completions");
   EXPECT_FALSE(pair().has_again());
@@ -58,7 +58,7 @@ TEST_F(ShadowTest, AsksAsNobodyBehindEverybody) {
   EXPECT_EQ(asked.tenant(), "");
   EXPECT_EQ(asked.tenant_salt(), "salt");
   EXPECT_EQ(asked.priority(), admission::kShadowPriority);
-  EXPECT_NE(asked.request_id(), "req_1");
+  EXPECT_NE(asked.request_id(), "req_4");
 }
 
 TEST_F(ShadowTest, CostsNoTenantAndIsInNoOnesMetrics) {
@@ -91,6 +91,17 @@ TEST_F(ShadowTest, AsksThePrimaryAgainWithAnotherSalt) {
   EXPECT_EQ(pair().again().body(), "again");
   EXPECT_EQ(pair().candidate().body(), "next");
   EXPECT_EQ(shadow_bytes_.held(), 0U);
+}
+
+TEST_F(ShadowTest, SendsThePrimaryFirstWhereTheLotSaysSo) {
+  rule_.self_permille = 1000;
+  request_id_ = "req_1";
+  publish();
+  ask(kUnary);
+  answer(0, "{}");
+  ASSERT_EQ(upstream_.calls.size(), 3U);
+  EXPECT_EQ(call(1).request.tenant_salt(), "salt:self");
+  EXPECT_EQ(call(2).request.tenant_salt(), "salt");
 }
 
 TEST_F(ShadowTest, HoldsAnAnswersBytesUntilTheOtherIsThere) {

@@ -11,7 +11,10 @@ namespace penstock::proxy {
 
 class ShadowTest : public RequestFlowTest {
  protected:
-  ShadowTest() { publish(); }
+  ShadowTest() {
+    request_id_ = "req_4";  // by which the lot sends the candidate first
+    publish();
+  }
   ~ShadowTest() override {
     if (!done_) reply_.leave();
     if (!other_.ended) other_.leave();
