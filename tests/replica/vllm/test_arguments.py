@@ -18,6 +18,7 @@ _VALUES = [
     "worker_extension_cls",
     "max_num_seqs",
     "runner",
+    "long_prefill_token_threshold",
     "max_num_batched_tokens",
     "max_model_len",
     "kv_cache_memory_bytes",
@@ -28,7 +29,13 @@ _VALUES = [
     "max_lora_rank",
     "dtype",
 ]
-_PAIRS = ["enforce_eager", "enable_lora", "enable_prompt_tokens_details", "use_tqdm_on_load"]
+_PAIRS = [
+    "long_prefill_token_threshold_adaptive",
+    "enforce_eager",
+    "enable_lora",
+    "enable_prompt_tokens_details",
+    "use_tqdm_on_load",
+]
 OPTIONS = (
     {name: Option("--" + name.replace("_", "-"), "value") for name in _VALUES}
     | {name: Option("--" + name.replace("_", "-"), "pair") for name in _PAIRS}
@@ -129,6 +136,15 @@ def test_steps_are_short_on_a_cpu_where_a_prompt_can_take_several() -> None:
     assert not tokens(WRITES, runner="pooling")
     assert not tokens(CPU)
     assert not tokens(Circumstances(cpu=False, writes=True))
+
+
+def test_a_long_prompt_leaves_room_in_a_step_to_others_where_the_model_takes_long_ones() -> None:
+    def shares(**settings: str) -> list[str]:
+        return [w for w in _line(WRITES, **settings) if "prefill" in w]
+
+    both = ["--long-prefill-token-threshold=128", "--long-prefill-token-threshold-adaptive"]
+    assert shares() == shares(max_model_len="4k") == both
+    assert not shares(max_model_len="64")  # vLLM takes no share that is longer
 
 
 @pytest.mark.parametrize(

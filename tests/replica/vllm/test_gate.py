@@ -54,9 +54,9 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-def beside_another(clock: Callable[[], float]) -> Gate:
+def beside_another(clock: Callable[[], float], step_tokens: int = 1000) -> Gate:
     """A gate at which another tenant has been lately."""
-    seats = Seats(64)
+    seats = Seats(64, step_tokens)
     seats.ask(ticket := Ticket("polite", 0))
     seats.ready(clock())
     seats.forget(ticket, clock())
@@ -95,6 +95,29 @@ async def test_seats_are_free_when_the_engine_has_done_whoever_reads_the_answer_
         assert second.inside
         first.leave()
         second.leave()
+
+
+async def test_a_prompt_that_would_not_be_read_in_one_step_waits_until_the_others_are_read() -> None:
+    gate = beside_another(Clock(), step_tokens=10)
+    requests = [Request(gate, "rude", name, wants=3) for name in ("first", "second", "third")]
+    first, second, third = requests
+    async with asyncio.TaskGroup() as tasks:
+        for request in requests:
+            tasks.create_task(request.run())
+        await settled()
+        assert not second.inside
+        gate.began(["of nobody", *second.sequences])
+        await settled()
+        assert not second.inside
+        gate.began(first.sequences[1:])
+        gate.began(first.sequences)
+        await settled()
+        assert (second.inside, third.inside) == (True, False)
+        second.leave()
+        await settled()
+        assert third.inside
+        first.leave()
+        third.leave()
 
 
 async def test_one_that_leaves_while_it_waits_takes_no_seat_and_lets_the_next_one_in() -> None:

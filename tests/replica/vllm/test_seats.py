@@ -73,6 +73,32 @@ def test_a_newcomer_finds_what_is_inside_and_nothing_more_of_it_goes_in() -> Non
     assert seats.ready(0) == [rude[72]]
 
 
+def test_beside_another_a_tenant_has_no_more_unread_prompts_inside_than_a_step_takes() -> None:
+    seats = Seats(MOST, step_tokens=500)
+    asked(seats, polite := Ticket("polite", 0, tokens=8))
+    seats.ready(0)
+    seats.forget(polite, 0)
+    one, two, three, four = asked(seats, *(Ticket("rude", i, tokens=4000) for i in range(4)))
+    assert seats.ready(1) == [one]
+    (late,) = asked(seats, Ticket("polite", 1, tokens=4000))
+    assert seats.ready(1) == [late], "each tenant may have one"
+    seats.was_read(one)
+    assert seats.ready(1) == [two], "its answer goes on meanwhile"
+    seats.forget(two, 1)
+    assert seats.ready(1) == [three]
+    seats.was_read(three)
+    seats.was_read(three)
+    few = asked(seats, *(Ticket("rude", 9 + i, tokens=100) for i in range(7)))
+    seats.forget(four, 1)
+    assert seats.ready(1) == list(few[:5]), "short ones go together"
+
+
+def test_who_is_alone_has_as_many_unread_prompts_inside_as_it_likes() -> None:
+    seats = Seats(MOST, step_tokens=500)
+    alone = asked(seats, *(Ticket("rude", i, tokens=4000) for i in range(8)))
+    assert seats.ready(0) == list(alone)
+
+
 def test_a_request_goes_whole_also_one_that_is_larger_than_the_limit() -> None:
     seats = shared_with("polite")
     large, small = asked(seats, Ticket("rude", 0, wants=30), Ticket("rude", 1))
@@ -227,7 +253,7 @@ class Anything(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.seats = Seats(32)
+        self.seats = Seats(32, step_tokens=60)
         self.now = 0.0
         self.tickets: list[Ticket] = []
 
@@ -250,6 +276,12 @@ class Anything(RuleBasedStateMachine):
 
     @precondition(lambda self: self.tickets)
     @rule(data=st.data())
+    def read(self, data: st.DataObject) -> None:
+        self.seats.was_read(data.draw(st.sampled_from(self.tickets)))
+        self._let_in()
+
+    @precondition(lambda self: self.tickets)
+    @rule(data=st.data())
     def leave(self, data: st.DataObject) -> None:
         ticket = data.draw(st.sampled_from(self.tickets))
         self.tickets.remove(ticket)
@@ -267,19 +299,28 @@ class Anything(RuleBasedStateMachine):
         self._let_in()
 
     def _let_in(self) -> None:
-        had = self._inside()
+        had, unread = self._inside(), self._unread()
         shared = len({ticket.tenant for ticket in self.tickets}) > 1
         for ticket in self.seats.ready(self.now):
             has = had[ticket.tenant]
             had[ticket.tenant] += ticket.wants
+            had_unread = unread[ticket.tenant]
+            unread[ticket.tenant] += ticket.reads
             if has:
                 assert had.total() <= 32 + 32 // 8
                 assert not shared or has + ticket.wants <= self.seats.limit
+                assert not (shared and had_unread) or had_unread + ticket.reads <= 60
 
     def _inside(self) -> Counter[object]:
         counts = Counter[object]()
         for ticket in self.tickets:
             counts[ticket.tenant] += ticket.taken
+        return counts
+
+    def _unread(self) -> Counter[object]:
+        counts = Counter[object]()
+        for ticket in self.tickets:
+            counts[ticket.tenant] += ticket.unread
         return counts
 
     @invariant()
@@ -307,6 +348,7 @@ class Anything(RuleBasedStateMachine):
         assert not self.seats._waiting
         assert not self.seats._here
         assert not self.seats._inside
+        assert not self.seats._unread
 
 
 Anything.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)

@@ -94,6 +94,9 @@ _LORA_RANK: Final = 16  # where nobody says
 _KIB: Final = 1 << 10
 _GIB: Final = 1 << 30
 _CPU_MODEL_LEN: Final = 8192
+_CPU_SHARE_TOKENS: Final = 128
+"""Of one prompt in a step beside other requests, or its fair share where that is more: else a long
+one that is under way leaves no room in the step to a newcomer."""
 _CPU_STEP_TOKENS: Final = 512
 """Of prompts in one step: streams are silent while a step takes, some 50 us a token for a small
 model on two cores."""
@@ -202,6 +205,10 @@ def _cpu_defaults(
         sequences = given.get("max_num_seqs", "")
         least = int(sequences) if sequences.isdecimal() else 0
         chosen["max_num_batched_tokens"] = str(max(_CPU_STEP_TOKENS, least))
+        longest = given.get("max_model_len", str(circumstances.longest))
+        if not longest.isdecimal() or not 0 < int(longest) < _CPU_SHARE_TOKENS:
+            chosen["long_prefill_token_threshold"] = str(_CPU_SHARE_TOKENS)
+            chosen["long_prefill_token_threshold_adaptive"] = "true"
     if circumstances.longest > _CPU_MODEL_LEN:
         chosen["max_model_len"] = str(_CPU_MODEL_LEN)
     if all(given.get(f"{way}_parallel_size", "1") == "1" for way in ("tensor", "pipeline")):

@@ -77,7 +77,9 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
         """Who may be in the engine."""
         config = self.vllm_config
         engines = config.parallel_config.data_parallel_size
-        return Gate(Seats(config.scheduler_config.max_num_seqs * engines), time.monotonic)
+        sequences = config.scheduler_config.max_num_seqs * engines
+        step_tokens = config.scheduler_config.max_num_batched_tokens * engines
+        return Gate(Seats(sequences, step_tokens), time.monotonic)
 
     def _run_output_handler(self) -> None:
         if self.output_handler is None:
@@ -112,12 +114,13 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
         processor.add_request = seen
 
     def _see_what_leaves(self) -> None:
-        """Tells the gate which sequences the engine has no more."""
+        """Tells the gate which sequences the engine has begun, and which it has no more."""
         processor = self.output_processor
         process, abort = processor.process_outputs, processor.abort_requests
 
         def processed(outputs: Any, *args: Any, **more: Any) -> Any:
             result = process(outputs, *args, **more)
+            self.gate.began(output.request_id for output in outputs if output.new_token_ids)
             names = (output.request_id for output in outputs)
             self.gate.ended(name for name in names if name not in processor.request_states)
             return result

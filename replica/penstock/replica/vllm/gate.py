@@ -27,6 +27,7 @@ class Gate:
         self._turns: dict[Ticket, asyncio.Future[None]] = {}
         self._sequences: dict[str, Ticket] = {}
         self._names: dict[Ticket, set[str]] = {}
+        self._reading = set[str]()  # sequences of whose prompts the engine has made nothing yet
         self._open = False
 
     @asynccontextmanager
@@ -46,6 +47,7 @@ class Gate:
             self._turns.pop(ticket, None)
             for name in self._names.pop(ticket):
                 del self._sequences[name]
+                self._reading.discard(name)
             self._seats.forget(ticket, self._clock())
             self._let_in()
 
@@ -55,12 +57,26 @@ class Gate:
         if ticket in self._names:
             self._sequences[sequence] = ticket
             self._names[ticket].add(sequence)
+            if ticket.unread:
+                self._reading.add(sequence)
+
+    def began(self, sequences: Iterable[str]) -> None:
+        """The engine has made tokens of these: their prompts are read."""
+        if not self._reading:
+            return
+        read = self._reading.intersection(sequences)
+        self._reading -= read
+        for name in read:
+            self._seats.was_read(self._sequences[name])
+        if read:
+            self._let_in()
 
     def ended(self, sequences: Iterable[str]) -> None:
         """The engine has them no more. Their answers may be read long after that."""
         for name in sequences:
             if (ticket := self._sequences.pop(name, None)) is not None:
                 self._names[ticket].discard(name)
+                self._reading.discard(name)
                 self._seats.give_back(ticket, 1)
         self._let_in()
 

@@ -67,7 +67,8 @@ class Limit:
 
 @dataclass(slots=True, eq=False)
 class Ticket:
-    """A request that wants seats for its sequences, in one piece. `taken`: those that it has."""
+    """A request that wants seats for its sequences, in one piece. `taken`: those that it has;
+    `unread`: tokens that the engine has still to read for it."""
 
     tenant: Hashable
     call: Hashable
@@ -75,6 +76,12 @@ class Ticket:
     priority: int = 0
     tokens: int = 0  # of its prompt
     taken: int = 0
+    unread: int = 0
+
+    @property
+    def reads(self) -> int:
+        """Tokens that the engine has to read for it: each sequence has its prompt."""
+        return self.wants * self.tokens
 
 
 _Calls = dict[Hashable, dict[Ticket, None]]
@@ -85,15 +92,19 @@ class Seats:
 
     - A tenant that is alone, and was so for a minute, fills the engine, and its queue by an eighth.
     - Else each may have the limit, and all together leave an eighth of the engine to those who have
-      less than their share.
+      less than their share. Nor has any more prompts there that are still to be read than one step
+      takes: what the engine has begun with goes before a newcomer, however short that is.
     - Who has nothing inside goes at once, whatever it wants: so whoever waits has something inside,
       whose end makes room.
     - The lowest priority number goes first; of one priority tenants take turns, and each one's
       calls.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, step_tokens: int = 1 << 30) -> None:
+        """`most`: sequences of the engine; `step_tokens`: of prompts that a step takes."""
         self._most = most
+        self._step_tokens = step_tokens
+        self._unread = Counter[Hashable]()
         self._spare = min(max(1, most // 8), most - 1)
         self._limit = Limit(most)
         self._inside = Counter[Hashable]()
@@ -138,10 +149,19 @@ class Seats:
                     tenants.append(tenant)
         return going
 
+    def was_read(self, ticket: Ticket) -> None:
+        """The engine has read its prompt."""
+        self._unread[ticket.tenant] -= ticket.unread
+        ticket.unread = 0
+        if not self._unread[ticket.tenant]:
+            del self._unread[ticket.tenant]
+
     def give_back(self, ticket: Ticket, seats: int) -> None:
         """So many of its sequences are in the engine no more."""
         seats = min(seats, ticket.taken)
         ticket.taken -= seats
+        if not ticket.taken:
+            self.was_read(ticket)
         self.inside -= seats
         self._inside[ticket.tenant] -= seats
         if not self._inside[ticket.tenant]:
@@ -182,7 +202,8 @@ class Seats:
         with_it, all_with_it = has + ticket.wants, self.inside + ticket.wants
         if about == 1:
             return all_with_it <= self._most + self._most // 8
-        if with_it > self.limit:
+        unread = self._unread.get(ticket.tenant, 0)
+        if with_it > self.limit or (unread and unread + ticket.reads > self._step_tokens):
             return False
         within_share = with_it <= self._most // about
         return all_with_it <= self._most - (0 if within_share else self._spare)
@@ -195,6 +216,8 @@ class Seats:
         """Seats who waits; its tenant and its call then stand last."""
         self._take_out(ticket, last=True)
         ticket.taken = ticket.wants
+        ticket.unread = ticket.reads
+        self._unread[ticket.tenant] += ticket.unread
         self.inside += ticket.wants
         self._inside[ticket.tenant] += ticket.wants
 
