@@ -39,6 +39,7 @@ class Load:
     window_ms: int
     requests: int = 0
     endless: bool = False
+    connects_per_second: int = 4000  # less: connections that do not ask in step
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,7 @@ class NativePrograms:
             "body-file": body,
             "key": target.key,
             "connections": load.connections,
+            "connects-per-second": load.connects_per_second,
             "warmup-ms": load.warmup_ms,
             "window-ms": load.window_ms,
             "requests": load.requests,

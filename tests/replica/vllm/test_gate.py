@@ -97,7 +97,9 @@ async def test_seats_are_free_when_the_engine_has_done_whoever_reads_the_answer_
         second.leave()
 
 
-async def test_a_prompt_that_would_not_be_read_in_one_step_waits_until_the_others_are_read() -> None:
+async def test_a_prompt_that_would_not_be_read_in_one_step_waits_until_the_others_are_read() -> (
+    None
+):
     gate = beside_another(Clock(), step_tokens=10)
     requests = [Request(gate, "rude", name, wants=3) for name in ("first", "second", "third")]
     first, second, third = requests
