@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -10,10 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.control.comparer.keeping import Keeping
 from penstock.control.comparer.ledger import UNREADABLE, WINDOW, Ledger
+from penstock.control.comparer.records import Bounds
 from penstock.control.errors import CannotStart, UnknownShadow
 from penstock.control.state.shadow.comparing import Order
 from penstock.v1 import shadow_pb2
+from tests.fakes.control_clock import ManualClock
 from tests.fakes.shadow_batches import RULE, answer, batch, pair
 
 ORDER = Order(RULE, "chat", "small")
@@ -44,6 +50,29 @@ def test_a_sessions_first_pair_counts_and_later_ones_are_shown(ledger: Ledger) -
     ledger.take(batch(2, [pair(3, session=7), pair(4, session=8, again=answer())]))
     tally = ledger.tally(RULE)
     assert (tally.pairs, tally.counted, tally.again) == (4, 2, 1)
+
+
+def test_a_session_is_forgotten_after_as_long_as_texts_may_be_kept(file: Path) -> None:
+    clock = ManualClock()
+    ledger = Ledger(file, Keeping(bounds=Bounds(longest=timedelta(days=2)), clock=clock))
+    counted = []
+    for number, days in enumerate((0, 1, 3)):
+        clock.advance(timedelta(days=days))
+        ledger.keep([ORDER], keep_others=False)
+        ledger.take(batch(number + 1, [pair(number, session=7)]))
+        counted.append(ledger.tally(RULE).counted)
+    ledger.close()
+    assert counted == [1, 1, 2]
+
+
+def test_sessions_in_a_file_of_an_earlier_version_stay_known(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as db, db:
+        db.execute("CREATE TABLE sessions (uid, session, PRIMARY KEY (uid, session)) WITHOUT ROWID")
+        db.execute("INSERT INTO sessions VALUES (?, ?)", (RULE, f"{7:016x}"))
+    ledger = opened_at(file)
+    ledger.take(batch(1, [pair(1, session=7), pair(2, session=8)]))
+    assert ledger.tally(RULE).counted == 1
+    ledger.close()
 
 
 def test_an_outcome_stands_at_the_highest_of_each_instance(ledger: Ledger) -> None:

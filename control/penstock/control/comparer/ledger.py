@@ -24,6 +24,7 @@ from penstock.control.comparer.keeping import Keeping
 from penstock.control.comparer.recorder import NotKept
 from penstock.control.comparer.recordings import Recordings
 from penstock.control.comparer.records import OF_A_UID, TABLES, Records
+from penstock.control.comparer.sessions import TABLE, Sessions
 from penstock.control.comparer.worst_pairs import kept_of
 from penstock.control.errors import CannotStart, UnknownShadow
 from penstock.control.state.recording.recorded import RecordingOrder
@@ -43,9 +44,6 @@ PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA secure_delete=ON;
 """
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS shadows (uid TEXT PRIMARY KEY, state TEXT) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS sessions (
-    uid TEXT NOT NULL, session TEXT NOT NULL, PRIMARY KEY (uid, session)
-) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS outcomes (
     uid TEXT NOT NULL, gateway TEXT NOT NULL, instance TEXT NOT NULL, outcome TEXT NOT NULL,
     count INTEGER NOT NULL, PRIMARY KEY (uid, gateway, instance, outcome)
@@ -83,12 +81,14 @@ class Ledger:
             self._db = sqlite3.connect(
                 path, isolation_level=None, check_same_thread=False, timeout=0
             )
-            self._db.executescript(_SETTINGS + _TABLES + TABLES)
+            self._db.executescript(_SETTINGS + _TABLES + TABLE + TABLES)
+            bounds, clock = self._keeping.bounds, self._keeping.clock
+            self._sessions = Sessions(self._db, bounds.longest, clock.now())
             path.stat()  # the one before may have deleted it just now
         except (OSError, sqlite3.Error) as error:
             raise CannotStart(f"cannot open {path}: {error}: check its disk and rights") from error
 
-        self._records = Records(self._db, self._keeping.vault, self._keeping.bounds)
+        self._records = Records(self._db, self._keeping.vault, bounds)
         self.recordings = Recordings(self._records, self._keeping)
 
     def keep(
@@ -105,13 +105,13 @@ class Ledger:
         named = self._orders.keys() | self.recordings.uids
         known = {uid for (uid,) in self._db.execute("SELECT uid FROM shadows")}
         ended = [each.uid for each in self._orders.values() if each.ended]
+        now = self._keeping.clock.now()
         with self._transaction():
             new = ((uid,) for uid in named - known)
             self._db.executemany("INSERT INTO shadows (uid) VALUES (?)", new)
-            # Nothing of theirs will be counted that could have been counted before.
-            self._db.executemany("DELETE FROM sessions WHERE uid = ?", ((u,) for u in ended))
+            self._sessions.trim(ended, now)
             self.recordings.note_rules()
-            trimmed = self._records.trim(self._keeping.clock.now())
+            trimmed = self._records.trim(now)
         if not keep_others and (gone := known - named):
             self._forget(gone)
         elif trimmed:
@@ -223,14 +223,14 @@ class Ledger:
         order = self._orders.get(uid)
         if order is None or order.ended:
             return None  # deleted meanwhile, or its sessions are forgotten
-        known = self._counted(uid, {session_of(each) for each in messages})
+        known = self._sessions.known(uid, {session_of(each) for each in messages})
         tally = self._tally(order, known)
         for message in messages:
             pair = self._add(tally, message, order)
             if pair is not None and order.asks:
                 yield Counted(order, message, pair)
         new = self._store(uid, tally) - set(known)
-        self._db.executemany("INSERT INTO sessions VALUES (?, ?)", ((uid, each) for each in new))
+        self._sessions.add(uid, new, self._keeping.clock.now())
         return None
 
     def _store(self, uid: str, tally: Tally) -> set[str]:
@@ -280,11 +280,6 @@ class Ledger:
             " ON CONFLICT DO UPDATE SET count = count + excluded.count",
             ((uid, outcome, count) for outcome, count in outcomes.items()),
         )
-
-    def _counted(self, uid: str, sessions: Collection[str]) -> list[str]:
-        """Those of them that were counted before."""
-        find = "SELECT 1 FROM sessions WHERE uid = ? AND session = ?"
-        return [each for each in sessions if self._db.execute(find, (uid, each)).fetchone()]
 
     def _tally(self, order: Order, sessions: Collection[str]) -> Tally:
         """What was counted, knowing that these sessions were."""
