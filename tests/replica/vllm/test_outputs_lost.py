@@ -34,7 +34,10 @@ def _llm(error: Exception) -> tuple[Any, list[BaseException]]:
         abort_requests=told.append,
     )
     scheduler = SimpleNamespace(
-        max_num_seqs=64, max_num_queued_reqs=None, max_num_queued_tokens=None
+        max_num_seqs=64,
+        max_num_batched_tokens=512,
+        max_num_queued_reqs=None,
+        max_num_queued_tokens=None,
     )
     parallel = SimpleNamespace(data_parallel_size=1)
     llm.vllm_config = SimpleNamespace(scheduler_config=scheduler, parallel_config=parallel)
