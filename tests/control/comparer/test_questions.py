@@ -133,13 +133,18 @@ async def test_without_a_self_arm_nobody_is_asked_what_texts_mean(comparer: Comp
     assert {each.deployment for each in asking.asked} == {"big"}
 
 
-async def test_answers_that_are_alike_need_no_question(comparer: Comparer) -> None:
-    asking = Asking()
+async def test_answers_that_are_alike_are_asked_about_as_others(comparer: Comparer) -> None:
+    """Counted without a question, they alone would count where a judge is too busy."""
+    asking = Asking(lambda body: "FIRST")
     same = pair(1, candidate=answer(), again=answer())
     await comparer.count(batch(1, [same]), asking)
     assert (await until_judged(comparer, 1))["difference"] == 0.0
     assert (await until_judged(comparer, 1, "semantic"))["difference"] == 0.0
-    assert asking.asked == []
+    assert [each.deployment for each in asking.asked] == ["big", "big", "embed"]
+    (texts,) = [
+        json.loads(each.body)["input"] for each in asking.asked if each.deployment == "embed"
+    ]
+    assert len(texts) == 1
 
 
 async def test_what_is_no_evidence_is_not_asked_about(comparer: Comparer) -> None:

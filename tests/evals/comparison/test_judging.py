@@ -72,7 +72,6 @@ def test_calls_and_refusals_are_shown_as_part_of_the_answer() -> None:
     shown = shown_of(called, Answer(choices=(Choice(refusal="I will not."),)))
     assert shown.primary == 'Let me see.\n[calls look({"a":1})]'
     assert shown.candidate == "I will not."
-    assert not shown.alike
 
 
 @pytest.mark.parametrize(

@@ -44,8 +44,6 @@ def test_nothing_is_asked_where_there_is_nothing_to_compare() -> None:
     assert meaning.texts_of_pair(Pair("r", one, failed(), one)) == ()
     assert meaning.texts_of_pair(Pair("r", one, said(" "), one)) == ()
     assert meaning.texts_of_pair(Pair("r", one, two, one)) == TEXTS
-    assert meaning.are_alike(("one", "one", "one"))
-    assert not meaning.are_alike(TEXTS)
 
 
 def test_texts_are_asked_for_with_as_many_letters_as_models_read() -> None:

@@ -2,7 +2,9 @@
 
 Asked beside the counting, so nobody waits for them: a few of a shadow at a time, the others in
 memory, cut, and not too many of these. A pair of which nothing comes, or of which nothing had come
-when the process ended, goes without: its shadow's check has one pair less.
+when the process ended, goes without: its shadow's check has one pair less. Answers that are alike
+are asked about as all others are: if these alone were sure to count, each question that comes to
+nothing would make the candidate look more like the primary.
 """
 
 from __future__ import annotations
@@ -142,8 +144,6 @@ async def find(subject: Subject, ask: Ask) -> Found:
 
 async def _judged(subject: Subject, shown: judging.Shown, ask: Ask) -> tuple[Judged, Judged]:
     """With the primary's answer first, and second."""
-    if shown.alike:
-        return Judged.NEITHER, Judged.NEITHER
     said = []
     for candidate_first in (False, True):
         body = judging.question(subject.order.judge, shown, candidate_first=candidate_first)
@@ -161,8 +161,6 @@ async def _judged(subject: Subject, shown: judging.Shown, ask: Ask) -> tuple[Jud
 async def _places(subject: Subject, ask: Ask) -> Sequence[Sequence[float]]:
     """Of the primary's text, the candidate's, and the primary's second one."""
     texts, embedder = subject.texts, subject.order.embedder
-    if meaning.are_alike(texts):
-        return meaning.same_place(texts)
     reply = await _reply(subject, embedder, _EMBEDDINGS, meaning.question(embedder, texts), ask)
     if reply.error_code or reply.status != 200:
         raise Unanswered("error")

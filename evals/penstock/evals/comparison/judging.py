@@ -51,11 +51,6 @@ class Shown:
             cut(_said(pair.candidate), MOST_LETTERS),
         )
 
-    @property
-    def alike(self) -> bool:
-        """Whether nobody need be asked: neither is better than itself."""
-        return self.primary == self.candidate
-
 
 def question(model: str, shown: Shown, *, candidate_first: bool) -> dict[str, Any]:
     """The chat request."""

@@ -11,7 +11,6 @@ from penstock.evals.comparison.text import cut
 
 MOST_LETTERS: Final = 1_500
 """Of each text: models that embed read some hundred tokens. What is longer loses its middle."""
-_ANY: Final = (1.0,)
 _MOST: Final = 1e30
 
 
@@ -24,11 +23,6 @@ def texts_of_pair(pair: Pair) -> tuple[str, ...]:
     if any(each.failed or not each.text.strip() for each in arms):
         return ()
     return tuple(cut(each.text, MOST_LETTERS) for each in arms)
-
-
-def are_alike(texts: Sequence[str]) -> bool:
-    """Whether nobody need be asked: one text lies where it lies."""
-    return len(set(texts)) == 1
 
 
 def question(model: str, texts: Sequence[str]) -> dict[str, Any]:
@@ -49,11 +43,6 @@ def places(reply: Mapping[str, Any], texts: Sequence[str]) -> tuple[Sequence[flo
     return tuple(found[number[text]] for text in texts)
 
 
-def same_place(texts: Sequence[str]) -> tuple[Sequence[float], ...]:
-    """Those of texts that are alike."""
-    return tuple(_ANY for _ in texts)
-
-
 def _place(told: object) -> Sequence[float]:
     """Empty: it is none."""
     numbers = told if isinstance(told, list) else []
@@ -65,4 +54,4 @@ def _is_number(told: object) -> bool:
     return isinstance(told, int | float) and not isinstance(told, bool) and -_MOST < told < _MOST
 
 
-__all__ = ["MOST_LETTERS", "are_alike", "places", "question", "same_place", "texts_of_pair"]
+__all__ = ["MOST_LETTERS", "places", "question", "texts_of_pair"]
