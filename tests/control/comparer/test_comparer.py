@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from penstock.control.comparer.comparer import Comparer
-from penstock.control.comparer.ledger import Ledger
+from penstock.control.comparer.ledger import Counted, Ledger
 from penstock.control.errors import UnknownShadow
 from penstock.control.state.shadow.comparing import Order
 from penstock.evals.comparison.checks.guardrails import TOO_SLOW
+from penstock.v1 import shadow_pb2
 from tests.control.comparer.asked import nobody
 from tests.fakes.shadow_batches import RULE, answer, batch, pair
 
 ORDER = Order(RULE, "chat", "small")
+
+
+class FullLedger(Ledger):
+    """One whose disk may be full."""
+
+    full = False
+
+    def take(self, batch: shadow_pb2.ShadowBatch) -> list[Counted]:
+        if self.full:
+            raise sqlite3.OperationalError("database or disk is full")
+        return super().take(batch)
 
 
 @pytest.fixture
@@ -57,6 +70,21 @@ async def test_an_account_has_the_verdict_each_check_and_what_became_of_requests
     assert "- sampled requests, preempted: 3" in account.markdown
     with pytest.raises(UnknownShadow, match="other"):
         await comparer.account("other", 0)
+
+
+async def test_a_batch_that_cannot_be_written_is_told_of_until_one_can(tmp_path: Path) -> None:
+    ledger = FullLedger(tmp_path / "shadow.sqlite")
+    comparer = Comparer(ledger)
+    await comparer.keep([ORDER], keep_others=False)
+    ledger.full = True
+    with pytest.raises(sqlite3.OperationalError):
+        await comparer.count(batch(1, [pair(1)]), nobody)
+    assert comparer.trouble.startswith("cannot write what it counts: database or disk is full")
+    ledger.full = False
+    await comparer.count(batch(1, [pair(1)]), nobody)
+    assert comparer.trouble == ""
+    assert ledger.tally(RULE).pairs == 1
+    ledger.close()
 
 
 async def test_an_operators_pattern_decides_and_one_that_never_ends_holds_up_nobody(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import math
+import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
@@ -21,6 +23,8 @@ from penstock.evals.comparison.plan import as_rows, plan
 from penstock.evals.comparison.report import Report, as_dict, as_markdown
 from penstock.v1 import shadow_pb2
 
+log = logging.getLogger(__name__)
+
 _T = TypeVar("_T")
 ENOUGH: Final = 50
 """Sessions from which on their share of the pairs tells something."""
@@ -34,6 +38,7 @@ class Comparer:
         self._free = asyncio.Lock()
         self._told = asyncio.Event()  # of the shadows that there are
         self._questions = Questions(self._add_later)
+        self.trouble = ""
 
     async def run(self) -> None:
         """Asks others about pairs that were counted, until cancelled."""
@@ -44,13 +49,24 @@ class Comparer:
         the head has said which shadows there are, pairs of theirs would be nobody's: until then it
         waits."""
         await self._told.wait()
-        take = self._ledger.take
         missed: dict[str, Counter[str]] = {}
-        for each in await self._do(lambda: [Subject.of(counted) for counted in take(batch)]):
+        for each in await self._take(batch):
             if outcomes := self._questions.offer(each, ask):
                 missed.setdefault(each.order.uid, Counter()).update(outcomes)
         for uid, counts in missed.items():
             await self._do(partial(self._ledger.add_outcomes, uid, counts))
+
+    async def _take(self, batch: shadow_pb2.ShadowBatch) -> list[Subject]:
+        """Notes whether it can: the head tells people."""
+        take = self._ledger.take
+        try:
+            found = await self._do(lambda: [Subject.of(counted) for counted in take(batch)])
+        except sqlite3.Error as error:
+            self.trouble = f"cannot write what it counts: {error}: make room on its disk"
+            log.error("a batch is not counted", extra={"error": str(error)})
+            raise
+        self.trouble = ""
+        return found
 
     async def keep(
         self,

@@ -55,6 +55,7 @@ class GrpcComparerClient:
         return Standings(
             [Standing(s.uid, s.verdict, s.pairs, s.self_pairs) for s in reply.shadows],
             [recording_standing(each) for each in reply.recordings],
+            reply.trouble,
         )
 
     async def account(self, uid: str, pairs_a_day: float, *, with_texts: bool) -> Account:

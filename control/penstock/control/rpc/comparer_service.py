@@ -21,6 +21,9 @@ Context = grpc.aio.ServicerContext[Any, Any]
 class Comparing(Protocol):
     """Who compares."""
 
+    trouble: str
+    """Why it cannot count, as the end of a sentence; empty: it can."""
+
     async def count(self, batch: shadow_pb2.ShadowBatch, ask: Ask) -> None:
         """Counts what a gateway tells; it is on disk when this returns. What else is to be known
         of its pairs the gateway is to `ask`, later."""
@@ -65,6 +68,7 @@ class ComparerService(comparer_pb2_grpc.ComparerServicer):
         return comparer_pb2.ComparerStandings(
             shadows=[comparer_pb2.ShadowStanding(**each._asdict()) for each in found],
             recordings=[comparer_pb2.RecordingStanding(**each._asdict()) for each in recorded],
+            trouble=self._comparing.trouble,
         )
 
     async def Report(

@@ -35,6 +35,7 @@ class FakeComparer:
     def __init__(self) -> None:
         self.kept: list[tuple[list[str], bool]] = []
         self.pairs = 0
+        self.trouble = ""
         self.silent = False
         self.closed = 0
 
@@ -51,6 +52,7 @@ class FakeComparer:
         return Standings(
             [Standing(each.uid, "undecided", self.pairs, self.pairs) for each in orders],
             [RecordingStanding(each.uid, self.pairs, 0, 0, 0, {}) for each in recordings],
+            self.trouble,
         )
 
     async def account(self, uid: str, pairs_a_day: float, *, with_texts: bool) -> Account:
@@ -122,6 +124,18 @@ async def test_it_is_started_with_the_first_shadow_and_told_of_it(world: World) 
         await world.desire()
         await eventually(lambda: _true(world.comparer.kept[-1] == ([], False)), "it is told")
     assert world.process.signals == ["TERM"]
+
+
+async def test_one_that_cannot_write_is_told_of_until_it_can(world: World) -> None:
+    world.comparer.trouble = "cannot write what it counts: database or disk is full"
+    await world.desire(s=SHADOW)
+    async with world.running():
+        await eventually(
+            lambda: _true(world.compared.trouble == world.comparer.trouble), "it is told of"
+        )
+        assert world.compared.address, "gateways go on trying"
+        world.comparer.trouble = ""
+        await eventually(lambda: _true(not world.compared.trouble), "it can")
 
 
 async def test_what_a_shadow_has_left_behind_is_reason_enough(world: World) -> None:

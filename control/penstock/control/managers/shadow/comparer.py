@@ -238,7 +238,11 @@ class ComparerManager:
         enough = frozenset(s.uid for s in found.shadows if has_enough_self(s.self_pairs))
         await self._note(
             lambda compared: replace(
-                compared, address=address, known=known, enough_self=enough, trouble=""
+                compared,
+                address=address,
+                known=known,
+                enough_self=enough,
+                trouble=found.trouble,
             )
         )
 

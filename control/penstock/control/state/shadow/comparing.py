@@ -63,6 +63,7 @@ class Standings(NamedTuple):
 
     shadows: Sequence[Standing]
     recordings: Sequence[RecordingStanding] = ()
+    trouble: str = ""  # why nothing is counted, as the end of a sentence; empty: it is
 
 
 class Account(NamedTuple):
