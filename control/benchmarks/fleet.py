@@ -19,17 +19,9 @@ from penstock.adapters.adapter import AdapterRef, BaseModelFamily
 from penstock.adapters.version import CONTENT_FILES, AdapterVersion, Manifest, StoredFile
 from penstock.control.managers.keeper import Keeper
 from penstock.control.outside.clock import SystemClock
-from penstock.control.state.adapter_registry import AdapterRegistry
+from penstock.control.state.adapters.registry import AdapterRegistry
 from penstock.control.state.cluster import Cluster, ClusterView
-from penstock.control.state.deployment import (
-    Deployment,
-    DeploymentName,
-    DeploymentSpec,
-    Template,
-    created,
-)
-from penstock.control.state.placing import replica_of
-from penstock.control.state.replica import (
+from penstock.control.state.fleet.replica import (
     Node,
     NodeFacts,
     NodeId,
@@ -38,8 +30,16 @@ from penstock.control.state.replica import (
     ReplicaState,
     ReplicaStatus,
 )
-from penstock.control.state.tenancy import Tenancy
-from penstock.control.state.tenants import ApiKey, Tenant, TenantSpec
+from penstock.control.state.rollout.deployment import (
+    Deployment,
+    DeploymentName,
+    DeploymentSpec,
+    Template,
+    created,
+)
+from penstock.control.state.rollout.placing import replica_of
+from penstock.control.state.tenancy.tenancy import Tenancy
+from penstock.control.state.tenancy.tenants import ApiKey, Tenant, TenantSpec
 from penstock.control.store.sqlite import SqliteStore
 from penstock.control.store.store import Author
 from penstock.v1 import (

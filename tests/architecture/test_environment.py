@@ -18,7 +18,7 @@ CPP_NAMES = re.compile(r"\b(secure_getenv|getenv|setenv|putenv|unsetenv|clearenv
 # Who may, and what for.
 PYTHON_MAY = {
     "control/penstock/control/adapter_sources/hugging_face.py": "where that tool's cache lies",
-    "control/penstock/control/cli/replaying.py": "hands it on to what it becomes, with the key",
+    "control/penstock/control/cli/recording/replaying.py": "hands it on to what it becomes",
     "control/penstock/control/outside/processes.py": "hands it on to what it starts, with more",
     "replica/penstock/replica/providers/secrets.py": "secrets that a deployment names by variable",
     "replica/penstock/replica/settings.py": "the log level of a replica that is started by hand",

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,31 @@ def test_a_pure_package_neither_waits_nor_speaks_to_anybody(package: str) -> Non
             "penstock.evals.comparison",
             "The comparer alone knows the comparison",
         ),
+        (
+            "control.state.tenancy",
+            "penstock.control.state.fleet.health",
+            "Topics of state know each other through named doors",
+        ),
+        (
+            "control.managers.tenancy",
+            "penstock.control.managers.fleet",
+            "Topics of managers know each other through named doors",
+        ),
+        (
+            "control.store.tenancy",
+            "penstock.control.store.adapters",
+            "Topics of store do not know each other",
+        ),
+        (
+            "control.admin.tenancy",
+            "penstock.control.admin.fleet",
+            "Topics of admin know each other through named doors",
+        ),
+        (
+            "control.cli.tenancy",
+            "penstock.control.cli.fleet",
+            "Topics of cli do not know each other",
+        ),
     ],
 )
 def test_the_contracts_break_when_one_reaches_across(
@@ -134,12 +160,23 @@ def test_the_contracts_break_when_one_reaches_across(
     assert f"{contract} BROKEN" in broken.stdout
 
 
-def test_a_module_of_control_without_a_place_in_the_law_breaks_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("room", [".", "managers", "admin", "cli", "store"])
+def test_a_module_of_control_without_a_place_in_the_law_breaks_it(
+    tmp_path: Path, room: str
+) -> None:
     copy_rooms(tmp_path)
-    (tmp_path / "control" / "penstock" / "control" / "stray.py").write_text('"""Stray."""\n')
+    (tmp_path / "control" / "penstock" / "control" / room / "stray.py").write_text('"""Stray."""\n')
     broken = lint_imports(tmp_path)
     assert broken.returncode == 1, broken.stdout + broken.stderr
     assert "stray" in broken.stdout
+
+
+def test_every_topic_of_state_has_its_doors_named() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    (doors,) = [c for c in contracts["contracts"] if c["name"].startswith("Topics of state")]
+    state = ROOT / "control" / "penstock" / "control" / "state"
+    topics = {path.parent.name for path in state.glob("*/__init__.py")}
+    assert {name.rpartition(".")[2] for name in doors["protected_modules"]} == topics
 
 
 def copy_rooms(folder: Path) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from penstock.control.errors import RevisionMismatch
-from penstock.control.state.spend import Spend, SpendRow
-from penstock.control.state.usage import MOST, Counts, Holder, Reading, UsageKey, UsageRow
+from penstock.control.state.tenancy.spend import Spend, SpendRow
+from penstock.control.state.tenancy.usage import MOST, Counts, Holder, Reading, UsageKey, UsageRow
 from penstock.control.store.sqlite import SqliteStore
 from penstock.control.store.store import Author, Change, Key, Store
 from tests.fakes.control_store import MemoryStore

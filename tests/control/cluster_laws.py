@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from penstock.control.state.cluster import ClusterView
-from penstock.control.state.deployment import DeploymentName
-from penstock.control.state.replica import ReplicaId, ReplicaState
-from penstock.control.state.serving import serving
+from penstock.control.state.fleet.replica import ReplicaId, ReplicaState
+from penstock.control.state.fleet.serving import serving
+from penstock.control.state.rollout.deployment import DeploymentName
 from tests.fakes.simulated_cluster import SimulatedCluster
 from tests.fakes.simulated_head import DEADLINES
 from tests.fakes.simulated_machines import FLAKY, SimulatedGateway

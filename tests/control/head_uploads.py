@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 
 from penstock.adapters.version import is_digest
-from penstock.control.store.adapter_content import INCOMING
+from penstock.control.store.adapters.content import INCOMING
 from tests.control.adapter_sources.files import FILES
 from tests.control.head_process import HeadProcess
 

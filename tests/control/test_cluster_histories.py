@@ -9,7 +9,7 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.control.state.replica import NodeId
+from penstock.control.state.fleet.replica import NodeId
 from tests.control.cluster_laws import Laws
 from tests.fakes.control_values import MINI, spec
 from tests.fakes.simulated_cluster import SimulatedCluster

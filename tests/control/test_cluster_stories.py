@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.control.state.limits import Canary, Limits, SelectionPolicy, Sharing
-from penstock.control.state.replica import NodeId, NodeState, ReplicaState
-from penstock.control.state.status import DeploymentPhase, status_of
+from penstock.control.state.fleet.replica import NodeId, NodeState, ReplicaState
+from penstock.control.state.rollout.status import DeploymentPhase, status_of
+from penstock.control.state.routing.limits import Canary, Limits, SelectionPolicy, Sharing
 from penstock.control.store.store import Key
 from tests.control.cluster_laws import Laws
 from tests.fakes.control_values import MINI, spec

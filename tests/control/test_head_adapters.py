@@ -13,7 +13,7 @@ import pytest
 
 from penstock.adapters.fitness import FamilyLimits
 from penstock.adapters.version import WEIGHTS_FILE
-from penstock.control.store.adapter_content import AdapterContents
+from penstock.control.store.adapters.content import AdapterContents
 from tests.control.adapter_sources.files import FILES, weights, written
 from tests.control.head_process import HeadProcess, running_head
 from tests.control.head_uploads import EDGE, coming_in, registered, sent, stored, upload

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 
 from penstock.control.errors import RevisionMismatch, StoreUnavailable
-from penstock.control.state.spend import Spend, SpendRow
-from penstock.control.state.usage import (
+from penstock.control.state.tenancy.spend import Spend, SpendRow
+from penstock.control.state.tenancy.usage import (
     Counts,
     Holder,
     Reading,

@@ -6,18 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from penstock.control.managers.keeper import Keeper
-from penstock.control.state.deployment import (
-    Deployment,
-    DeploymentName,
-    DeploymentSpec,
-    Template,
-    created,
-    template_digest,
-)
-from penstock.control.state.health import Patience
-from penstock.control.state.placing import replica_of
-from penstock.control.state.replacing import Deadlines
-from penstock.control.state.replica import (
+from penstock.control.state.fleet.health import Patience
+from penstock.control.state.fleet.replica import (
     Node,
     NodeFacts,
     NodeId,
@@ -27,6 +17,16 @@ from penstock.control.state.replica import (
     ReplicaState,
     ReplicaStatus,
 )
+from penstock.control.state.rollout.deployment import (
+    Deployment,
+    DeploymentName,
+    DeploymentSpec,
+    Template,
+    created,
+    template_digest,
+)
+from penstock.control.state.rollout.placing import replica_of
+from penstock.control.state.rollout.replacing import Deadlines
 
 NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.control.state.usage import Counts, UsageKey, added
+from penstock.control.state.tenancy.usage import Counts, UsageKey, added
 
 
 class CountingGateway:

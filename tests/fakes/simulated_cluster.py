@@ -21,9 +21,20 @@ from typing import Any, TypeVar, cast
 from penstock.control.errors import HoldsStill, NotAdmitted, UnknownNode
 from penstock.control.placement.agents import AgentClient
 from penstock.control.state.cluster import ClusterView, GatewayReport
-from penstock.control.state.deployment import DeploymentName, DeploymentSpec, changed, created
-from penstock.control.state.replica import NodeId, ReplicaId, ReplicaState, ReplicaStatus, Resources
-from penstock.control.state.snapshot import RouteSnapshot
+from penstock.control.state.fleet.replica import (
+    NodeId,
+    ReplicaId,
+    ReplicaState,
+    ReplicaStatus,
+    Resources,
+)
+from penstock.control.state.rollout.deployment import (
+    DeploymentName,
+    DeploymentSpec,
+    changed,
+    created,
+)
+from penstock.control.state.routing.snapshot import RouteSnapshot
 from penstock.control.state.stamp import Stamp
 from penstock.control.store.store import Author, Change, Contents, Key
 from tests.fakes.control_store import MemoryStore

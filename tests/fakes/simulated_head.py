@@ -11,18 +11,18 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Protocol
 
-from penstock.control.managers.deployments import DeploymentManager
-from penstock.control.managers.gateway_reports import GatewayReports
-from penstock.control.managers.gateway_signs import GatewaySigns
-from penstock.control.managers.health import HealthManager, ReplicaPinger
+from penstock.control.managers.fleet.gateway_reports import GatewayReports
+from penstock.control.managers.fleet.gateway_signs import GatewaySigns
+from penstock.control.managers.fleet.health import HealthManager, ReplicaPinger
 from penstock.control.managers.keeper import Decided, Keeper
 from penstock.control.managers.opening import look_around_then_act
-from penstock.control.managers.routes import RouteManager
-from penstock.control.managers.shares import ShareManager
+from penstock.control.managers.rollout.deployments import DeploymentManager
+from penstock.control.managers.routing.routes import RouteManager
+from penstock.control.managers.tenancy.shares import ShareManager
 from penstock.control.placement.agents import AgentClient, AgentPlacement
 from penstock.control.state.cluster import Cluster, ClusterView
-from penstock.control.state.health import Patience
-from penstock.control.state.replacing import Deadlines
+from penstock.control.state.fleet.health import Patience
+from penstock.control.state.rollout.replacing import Deadlines
 from penstock.control.state.stamp import Stamp
 from penstock.control.store.store import Store
 from tests.fakes.control_values import PATIENCE, SECOND

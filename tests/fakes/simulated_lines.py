@@ -8,8 +8,8 @@ from typing import Protocol
 
 from penstock.control.errors import NodeUnreachable
 from penstock.control.placement.placement import ReplicaOrder
-from penstock.control.state.pings import Ping
-from penstock.control.state.replica import (
+from penstock.control.state.fleet.pings import Ping
+from penstock.control.state.fleet.replica import (
     KeptAdapter,
     NodeId,
     ReplicaAddress,

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from penstock.control.errors import UnknownReplica
 from penstock.control.node_agent.allegiance import refusal
 from penstock.control.placement.placement import ReplicaOrder
-from penstock.control.state.replica import KeptAdapter, ReplicaId, ReplicaState, ReplicaStatus
-from penstock.control.state.snapshot import Routes, RouteSnapshot
+from penstock.control.state.fleet.replica import KeptAdapter, ReplicaId, ReplicaState, ReplicaStatus
+from penstock.control.state.routing.snapshot import Routes, RouteSnapshot
 from penstock.control.state.stamp import Stamp, contradiction
 
 BROKEN = "broken"  # fails instead of loading

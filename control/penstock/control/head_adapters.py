@@ -11,15 +11,15 @@ from penstock.control.adapter_sources.base_models import MachineModels
 from penstock.control.adapter_sources.hugging_face import hub_cache
 from penstock.control.adapter_sources.sources import MachineSources
 from penstock.control.data_dir import adapters_path, evidence_path
-from penstock.control.managers.adapter_adoption import AdapterAdoption
-from penstock.control.managers.adapter_library import AdapterLibrary
-from penstock.control.managers.adapter_residence import AdapterResidence
-from penstock.control.managers.adapters import AdapterManager
+from penstock.control.managers.adapters.adoption import AdapterAdoption
+from penstock.control.managers.adapters.library import AdapterLibrary
+from penstock.control.managers.adapters.residence import AdapterResidence
+from penstock.control.managers.adapters.versions import AdapterManager
 from penstock.control.managers.keeper import Keeper
 from penstock.control.placement.placement import Placement
 from penstock.control.settings import HeadSettings
-from penstock.control.store.adapter_content import INCOMING, AdapterContents
-from penstock.control.store.evidence_reports import EvidenceReports
+from penstock.control.store.adapters.content import INCOMING, AdapterContents
+from penstock.control.store.adapters.evidence_reports import EvidenceReports
 from penstock.control.supervision.clock import Clock
 
 

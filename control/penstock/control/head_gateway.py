@@ -8,16 +8,16 @@ from datetime import timedelta
 from pathlib import Path
 
 from penstock.control.errors import CannotStart
-from penstock.control.managers.gateway_process import GatewayCommand
-from penstock.control.managers.gateway_signs import GatewaySigns
+from penstock.control.managers.fleet.gateway_process import GatewayCommand
+from penstock.control.managers.fleet.gateway_signs import GatewaySigns
+from penstock.control.managers.fleet.local_gateway import GatewayDependencies
+from penstock.control.managers.fleet.proxies import GatewayManager
 from penstock.control.managers.keeper import Keeper
-from penstock.control.managers.local_gateway import GatewayDependencies
-from penstock.control.managers.proxies import GatewayManager
 from penstock.control.outside.clock import SystemClock
 from penstock.control.outside.http_probe import HttpLivenessProbe
 from penstock.control.outside.processes import ProcessLauncher
 from penstock.control.settings import HeadSettings, split_address
-from penstock.control.state.gateway_liveness import GatewayPatience
+from penstock.control.state.fleet.gateway_liveness import GatewayPatience
 
 GATEWAY_BINARY = "penstock-gateway"
 # After a SIGTERM that is not the head's: long enough to notice and to start another one.

@@ -18,7 +18,7 @@ from penstock.adapters.version import CONFIG_FILE, WEIGHTS_FILE
 from penstock.control.adapter_sources.patience import Patience
 from penstock.control.adapter_sources.sources import AdapterSources, MachineSources
 from penstock.control.errors import BadAdapter, SourceUnavailable, StoreUnavailable
-from penstock.control.store.adapter_content import AdapterContents
+from penstock.control.store.adapters.content import AdapterContents
 from tests.control.adapter_sources import broken_buckets
 from tests.control.adapter_sources.broken_buckets import BrokenBucket
 from tests.control.adapter_sources.files import FILES, LARGE, is_the_adapter

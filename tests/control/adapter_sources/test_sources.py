@@ -16,7 +16,7 @@ from penstock.adapters.version import CONFIG_FILE, WEIGHTS_FILE
 from penstock.control.adapter_sources.hugging_face import hub_cache
 from penstock.control.adapter_sources.sources import AdapterSources, MachineSources
 from penstock.control.errors import BadAdapter
-from penstock.control.store.adapter_content import AdapterContents
+from penstock.control.store.adapters.content import AdapterContents
 from tests.control.adapter_sources.files import FILES, LARGE, is_the_adapter, written
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

@@ -23,7 +23,7 @@ from penstock.adapters.fitness import FamilyLimits
 from penstock.adapters.version import CONFIG_FILE, CONTENT_FILES, WEIGHTS_FILE
 from penstock.control.adapter_sources.upload import received_upload
 from penstock.control.errors import BadAdapter, StoreUnavailable
-from penstock.control.store.adapter_content import AdapterContents
+from penstock.control.store.adapters.content import AdapterContents
 from tests.control.adapter_sources.files import FILES, LARGE, is_the_adapter
 from tests.control.adapter_sources.test_tar_files import adapter, packed
 

@@ -17,22 +17,22 @@ from penstock.control.adapter_sources.sources import MachineSources
 from penstock.control.admin.app import admin_app
 from penstock.control.admin.services import AdminServices
 from penstock.control.errors import PenstockError, Unavailable
-from penstock.control.managers.adapter_library import AdapterLibrary
-from penstock.control.managers.adapters import AdapterManager
+from penstock.control.managers.adapters.library import AdapterLibrary
+from penstock.control.managers.adapters.versions import AdapterManager
 from penstock.control.managers.keeper import Keeper
-from penstock.control.managers.routes import RouteManager
-from penstock.control.managers.spend import SpendManager
-from penstock.control.managers.tokens import TokenManager
+from penstock.control.managers.routing.routes import RouteManager
+from penstock.control.managers.tenancy.spend import SpendManager
+from penstock.control.managers.tenancy.tokens import TokenManager
 from penstock.control.state.cluster import Cluster
-from penstock.control.state.prices import Prices
+from penstock.control.state.fleet.replica import ReplicaAddress
 from penstock.control.state.recording.recorded import RecordingStanding
-from penstock.control.state.replica import ReplicaAddress
+from penstock.control.state.rollout.trial import Outcome, Question
+from penstock.control.state.routing.traffic import Traffic
 from penstock.control.state.shadow.comparing import Account, Standing
-from penstock.control.state.tokens import Role
-from penstock.control.state.traffic import Traffic
-from penstock.control.state.trial import Outcome, Question
-from penstock.control.store.adapter_content import INCOMING, AdapterContents
-from penstock.control.store.evidence_reports import EvidenceReports
+from penstock.control.state.tenancy.prices import Prices
+from penstock.control.state.tenancy.tokens import Role
+from penstock.control.store.adapters.content import INCOMING, AdapterContents
+from penstock.control.store.adapters.evidence_reports import EvidenceReports
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
 

@@ -20,7 +20,7 @@ from penstock.control.state.cluster import (
     GatewayReport,
     GatewayState,
 )
-from penstock.control.state.replica import ReplicaState
+from penstock.control.state.fleet.replica import ReplicaState
 from tests.control.admin.app_harness import Admin, assert_problem, running_admin
 from tests.fakes.control_values import NOON, deployment, node, replica
 

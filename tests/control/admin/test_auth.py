@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from penstock.control.state.tokens import Role
+from penstock.control.state.tenancy.tokens import Role
 from tests.control.admin.app_harness import (
     SECRET,
     Admin,

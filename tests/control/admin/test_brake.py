@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.control.admin.brake import MOST_ADDRESSES, MOST_WRONG, PERIOD, Brake
-from penstock.control.state.tokens import Role
+from penstock.control.state.tenancy.tokens import Role
 from tests.control.admin.app_harness import assert_problem, bearer, running_admin
 
 DEPLOYMENTS = "/admin/v1/deployments"

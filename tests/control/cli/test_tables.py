@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.control.cli import quarantine, status, tokens
+from penstock.control.cli.fleet import status
+from penstock.control.cli.routing import quarantine
 from penstock.control.cli.tables import Note, listing
+from penstock.control.cli.tenancy import tokens
 from tests.control.cli.drawn import drawn, piped
 
 LONG = "a-name-that-is-longer-than-most-of-a-narrow-terminal"

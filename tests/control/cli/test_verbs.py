@@ -15,7 +15,7 @@ import pytest
 
 from penstock.control.secrets_files import write_secret
 from penstock.control.state.cluster import ClusterView
-from penstock.control.state.suspects import EngineDeath, Suspect, merged
+from penstock.control.state.routing.suspects import EngineDeath, Suspect, merged
 from tests.control.cli.conftest import AskedHead
 from tests.fakes.control_values import node
 

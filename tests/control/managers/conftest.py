@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.control.managers.gateway_process import GatewayCommand
-from tests.control.managers.gateway_world import STATUS, World
+from penstock.control.managers.fleet.gateway_process import GatewayCommand
+from tests.control.managers.fleet.gateway_world import STATUS, World
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ import pytest
 from penstock.control.errors import HoldsStill, NotAdmitted, StoreUnavailable
 from penstock.control.managers.keeper import Keeper
 from penstock.control.state.cluster import Cluster, ClusterView
-from penstock.control.state.degrading import degrading
-from penstock.control.state.deployment import AdapterBinding, created
-from penstock.control.state.replica import Evidence, NodeState, ReplicaState, Resources
-from penstock.control.state.snapshot import routes_of
+from penstock.control.state.fleet.replica import Evidence, NodeState, ReplicaState, Resources
+from penstock.control.state.rollout.deployment import AdapterBinding, created
+from penstock.control.state.routing.degrading import degrading
+from penstock.control.state.routing.snapshot import routes_of
 from penstock.control.state.stamp import Stamp
-from penstock.control.state.tenants import Fallbacks, TenantSpec, created_tenant
+from penstock.control.state.tenancy.tenants import Fallbacks, TenantSpec, created_tenant
 from penstock.control.store.store import Author, Change, Key
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore

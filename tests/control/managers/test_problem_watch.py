@@ -9,7 +9,7 @@ import pytest
 from penstock.control.errors import StoreUnavailable
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.problem_watch import LOOK_EVERY, ProblemWatch
-from penstock.control.managers.routes import RouteManager
+from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.state.cluster import Cluster
 from penstock.control.state.problems import ProblemKind
 from penstock.control.store.timed import TimedStore

@@ -8,7 +8,6 @@ import pytest
 
 from penstock.control.errors import StoreUnavailable
 from penstock.control.metrics.head import HeadFacts, HeadMetrics
-from penstock.control.state.actions import Place, Stop
 from penstock.control.state.cluster import (
     ClusterView,
     DeploymentCounts,
@@ -16,8 +15,9 @@ from penstock.control.state.cluster import (
     GatewayReport,
     GatewayState,
 )
-from penstock.control.state.replica import NodeId, ReplicaId, ReplicaState
-from penstock.control.state.traffic import Totals
+from penstock.control.state.fleet.replica import NodeId, ReplicaId, ReplicaState
+from penstock.control.state.rollout.actions import Place, Stop
+from penstock.control.state.routing.traffic import Totals
 from penstock.control.store.store import Author, Change, Key
 from penstock.control.store.timed import TimedStore
 from tests.fakes.control_clock import ManualClock

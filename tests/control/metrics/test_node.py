@@ -10,7 +10,7 @@ import pytest
 from penstock.control.errors import Unavailable
 from penstock.control.metrics import node as node_metrics
 from penstock.control.metrics.node import Machine, NodeMetrics
-from penstock.control.state.replica import ReplicaAddress
+from penstock.control.state.fleet.replica import ReplicaAddress
 from penstock.v1 import nodes_pb2
 from tests.fakes.promtool import complaints, samples
 

@@ -13,7 +13,7 @@ from penstock.adapters.fitness import FamilyLimits
 from penstock.adapters.version import CONTENT_FILES, Digest
 from penstock.control.errors import NotFound, Unavailable
 from penstock.control.node_agent.adapter_cache import AdapterCache
-from penstock.control.store.adapter_content import AdapterContents
+from penstock.control.store.adapters.content import AdapterContents
 from penstock.v1 import nodes_pb2
 from tests.fakes.control_clock import ManualClock
 

@@ -11,7 +11,7 @@ import pytest
 
 from penstock.adapters.fitness import FamilyLimits
 from penstock.adapters.version import CONTENT_FILES, Digest
-from penstock.control.store.adapter_content import AdapterContents
+from penstock.control.store.adapters.content import AdapterContents
 from penstock.v1 import inference_pb2, nodes_pb2
 from tests.control.node_agent.harness import FakeHead, Node, until
 

@@ -14,8 +14,8 @@ from penstock.control.outside.dialer import Dialer
 from penstock.control.outside.grpc_clients import GrpcAgentClient
 from penstock.control.placement.agents import AgentPlacement
 from penstock.control.placement.placement import order_for
-from penstock.control.state.deployment import created
-from penstock.control.state.replica import KeptAdapter, NodeFacts, ReplicaId, ReplicaState
+from penstock.control.state.fleet.replica import KeptAdapter, NodeFacts, ReplicaId, ReplicaState
+from penstock.control.state.rollout.deployment import created
 from penstock.control.state.stamp import Stamp
 from tests.fakes.control_agent import serving_agent
 from tests.fakes.control_values import NOON, UID, node, replica, spec

@@ -12,9 +12,9 @@ from penstock.control.errors import ReplicaFailed, ReplicaTooSlow, Unavailable
 from penstock.control.outside.dialer import Dialer
 from penstock.control.outside.replica_caller import GrpcReplicaCaller
 from penstock.control.replica_tokens import callers_token
-from penstock.control.state.prices import Prices
-from penstock.control.state.replica import ReplicaAddress
-from penstock.control.state.trial import Outcome, question_for, said_in
+from penstock.control.state.fleet.replica import ReplicaAddress
+from penstock.control.state.rollout.trial import Outcome, question_for, said_in
+from penstock.control.state.tenancy.prices import Prices
 from penstock.v1 import common_pb2, inference_pb2
 from tests.fakes.fake_replica import FakeCall, FakeReplica, hang, refuse
 from tests.fakes.ports import free_address

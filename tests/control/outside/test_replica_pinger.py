@@ -13,8 +13,8 @@ import pytest
 
 from penstock.control.outside.dialer import Dialer
 from penstock.control.outside.replica_pinger import GrpcReplicaPinger
-from penstock.control.state.pings import Ping
-from penstock.control.state.replica import ReplicaAddress
+from penstock.control.state.fleet.pings import Ping
+from penstock.control.state.fleet.replica import ReplicaAddress
 from penstock.v1 import inference_pb2, inference_pb2_grpc
 from tests.fakes.control_agent import AnsweringReplica
 from tests.fakes.ports import free_address

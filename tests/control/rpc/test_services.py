@@ -16,26 +16,26 @@ import pytest
 from penstock.adapters.alias import Alias, Move, Target
 from penstock.adapters.fitness import FamilyLimits
 from penstock.adapters.version import CONFIG_FILE, CONTENT_FILES, WEIGHTS_FILE
-from penstock.control.managers.gateway_reports import GatewayReports
-from penstock.control.managers.gateway_signs import GatewaySigns
-from penstock.control.managers.health import HealthManager
+from penstock.control.managers.fleet.gateway_reports import GatewayReports
+from penstock.control.managers.fleet.gateway_signs import GatewaySigns
+from penstock.control.managers.fleet.health import HealthManager
 from penstock.control.managers.keeper import Keeper
-from penstock.control.managers.routes import RouteManager
-from penstock.control.managers.shares import ShareManager
-from penstock.control.managers.spend import SpendManager
-from penstock.control.managers.usage import UsageManager
+from penstock.control.managers.routing.routes import RouteManager
+from penstock.control.managers.tenancy.shares import ShareManager
+from penstock.control.managers.tenancy.spend import SpendManager
+from penstock.control.managers.tenancy.usage import UsageManager
 from penstock.control.rpc.nodes_service import NodesService
 from penstock.control.rpc.routes_service import RoutesService
 from penstock.control.rpc.server import serve_rpc
 from penstock.control.state.cluster import Cluster, ClusterView, Gateway, GatewayState
-from penstock.control.state.degrading import degrading
-from penstock.control.state.deployment import Template, created, template_digest
-from penstock.control.state.limits import Canary, Limits, SelectionPolicy, Sharing
-from penstock.control.state.pings import Ping
-from penstock.control.state.prices import Prices
-from penstock.control.state.replica import FailedAdapter, ReplicaAddress, ReplicaState
-from penstock.control.state.spend import Budgets, Spending
-from penstock.control.store.adapter_content import AdapterContents
+from penstock.control.state.fleet.pings import Ping
+from penstock.control.state.fleet.replica import FailedAdapter, ReplicaAddress, ReplicaState
+from penstock.control.state.rollout.deployment import Template, created, template_digest
+from penstock.control.state.routing.degrading import degrading
+from penstock.control.state.routing.limits import Canary, Limits, SelectionPolicy, Sharing
+from penstock.control.state.tenancy.prices import Prices
+from penstock.control.state.tenancy.spend import Budgets, Spending
+from penstock.control.store.adapters.content import AdapterContents
 from penstock.v1 import inference_pb2, nodes_pb2, nodes_pb2_grpc, routes_pb2, routes_pb2_grpc
 from tests.adapters.examples import CONFIG, safetensors
 from tests.adapters.examples import version as adapter_version

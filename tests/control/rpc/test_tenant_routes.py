@@ -12,21 +12,21 @@ from typing import Any
 import grpc
 import pytest
 
-from penstock.control.managers.gateway_reports import GatewayReports
-from penstock.control.managers.gateway_signs import GatewaySigns
+from penstock.control.managers.fleet.gateway_reports import GatewayReports
+from penstock.control.managers.fleet.gateway_signs import GatewaySigns
 from penstock.control.managers.keeper import Keeper
-from penstock.control.managers.routes import RouteManager
-from penstock.control.managers.shares import ShareManager
-from penstock.control.managers.spend import SpendManager
-from penstock.control.managers.tenants import TenantManager
-from penstock.control.managers.usage import UsageManager
+from penstock.control.managers.routing.routes import RouteManager
+from penstock.control.managers.tenancy.shares import ShareManager
+from penstock.control.managers.tenancy.spend import SpendManager
+from penstock.control.managers.tenancy.tenants import TenantManager
+from penstock.control.managers.tenancy.usage import UsageManager
 from penstock.control.rpc.route_wire import RouteEncoder
 from penstock.control.rpc.routes_service import RoutesService
 from penstock.control.state.cluster import Cluster
-from penstock.control.state.deployment import DeploymentName
-from penstock.control.state.snapshot import RouteSnapshot, routes_of
-from penstock.control.state.tenants import Degrade, Priority, TenantSpec
-from penstock.control.state.usage import Counts, UsageKey, UsageRow
+from penstock.control.state.rollout.deployment import DeploymentName
+from penstock.control.state.routing.snapshot import RouteSnapshot, routes_of
+from penstock.control.state.tenancy.tenants import Degrade, Priority, TenantSpec
+from penstock.control.state.tenancy.usage import Counts, UsageKey, UsageRow
 from penstock.v1 import routes_pb2, routes_pb2_grpc
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore

@@ -21,7 +21,7 @@ from penstock.control.outside.grpc_clients import GrpcAgentClient
 from penstock.control.rpc.node_agent_service import NodeAgentServer
 from penstock.control.rpc.token_check import TokenCheck, carries
 from penstock.control.settings import TlsFiles
-from penstock.control.state.replica import ReplicaId
+from penstock.control.state.fleet.replica import ReplicaId
 from penstock.control.state.stamp import Stamp
 from penstock.v1 import inference_pb2, nodes_pb2, nodes_pb2_grpc, routes_pb2, routes_pb2_grpc
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from penstock.control.admin.models import GatewayModel, NodeModel, ReplicaModel
+from penstock.control.admin.rollout.models import GatewayModel, NodeModel, ReplicaModel
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 

@@ -22,7 +22,7 @@ from penstock.control.serving.options import (
     reachable,
     resolve_model,
 )
-from penstock.control.state.deployment import (
+from penstock.control.state.rollout.deployment import (
     DeploymentName,
     DeploymentSpec,
     Template,

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from penstock.control.admin.models import ReplicaModel
+from penstock.control.admin.rollout.models import ReplicaModel
 from penstock.control.serving.progress import (
     ENOUGH_FAILURES,
     SHORT_ENOUGH,

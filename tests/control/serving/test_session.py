@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from penstock.control.admin.adapter_models import AdapterModel
-from penstock.control.admin.alias_models import AliasModel
-from penstock.control.admin.models import (
+from penstock.control.admin.adapters.alias_models import AliasModel
+from penstock.control.admin.adapters.models import AdapterModel
+from penstock.control.admin.rollout.models import (
     DeploymentModel,
     GatewayModel,
     NodeModel,
@@ -24,7 +24,7 @@ from penstock.control.errors import CannotStart, InvalidInput, Unavailable
 from penstock.control.serving.children import Child
 from penstock.control.serving.options import Adapter, ServeOptions
 from penstock.control.serving.session import Session
-from penstock.control.state.trial import Question
+from penstock.control.state.rollout.trial import Question
 from tests.control.serving.pictures import gateway
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_launcher import FakeLauncher

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from penstock.control.admin.models import SpecModel
+from penstock.control.admin.rollout.models import SpecModel
 from penstock.control.serving.options import Adapter, ServeOptions
 from penstock.control.serving.spec_changes import differences, served, serving_as, spec_with
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.control.admin.models import GatewayModel, NodeModel, ReplicaModel
+from penstock.control.admin.rollout.models import GatewayModel, NodeModel, ReplicaModel
 from penstock.control.errors import PenstockError, Unavailable, UnknownToken
 from penstock.control.serving.watching import Watch
 from tests.control.serving.pictures import gateway, node, replica

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.control.errors import UnknownDeployment
 from penstock.control.state.cluster import Cluster, ClusterView, some_of
-from penstock.control.state.deployment import created
+from penstock.control.state.rollout.deployment import created
 from tests.fakes.control_values import MINI, NOON, UID, node, replica, spec
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.command import heard_stamp, take_over, taken_over
-from penstock.control.state.serving import is_foreign
-from penstock.control.state.snapshot import Routes, routes_of
+from penstock.control.state.fleet.serving import is_foreign
+from penstock.control.state.routing.snapshot import Routes, routes_of
+from penstock.control.state.routing.withholding import withheld
 from penstock.control.state.stamp import Stamp, contradiction
-from penstock.control.state.withholding import withheld
 from tests.fakes.control_values import deployment, replica
 
 OWN = Stamp("ours", 3, 50)

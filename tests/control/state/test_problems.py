@@ -8,13 +8,13 @@ import pytest
 
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
 from penstock.control.state.command import ADVICE
-from penstock.control.state.deployment import created
-from penstock.control.state.liveness import HeardNode, Liveness
+from penstock.control.state.fleet.liveness import HeardNode, Liveness
+from penstock.control.state.fleet.replica import Evidence, NodeState, ReplicaState, Resources
 from penstock.control.state.problems import HeadHealth, Problem, ProblemKind, problems, shortened
-from penstock.control.state.replica import Evidence, NodeState, ReplicaState, Resources
+from penstock.control.state.rollout.deployment import created
+from penstock.control.state.rollout.status import status_of
 from penstock.control.state.shadow.shadows import Compared, Shadow, Shadows
 from penstock.control.state.shadow.spec import Candidate, Primary, ShadowSpec
-from penstock.control.state.status import status_of
 from tests.fakes.control_values import MINI, NOON, SECOND, UID, node, replica, spec
 
 GOOD = (

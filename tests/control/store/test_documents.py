@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from penstock.control.state.cluster import ClusterView
-from penstock.control.state.replica import FailedAdapter
+from penstock.control.state.fleet.replica import FailedAdapter
 from penstock.control.store.documents import changes_between, view_of
 from penstock.control.store.store import Contents, Document, Stored
 from tests.fakes.control_values import NOON, replica

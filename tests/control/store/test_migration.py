@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from penstock.control.state.cluster import ClusterView
-from penstock.control.state.degrading import Degrading, degrading
-from penstock.control.state.deployment import AdapterBinding
-from penstock.control.state.limits import Canary, Limits, SelectionPolicy, Sharing
-from penstock.control.state.spend import Budgets
+from penstock.control.state.rollout.deployment import AdapterBinding
+from penstock.control.state.routing.degrading import Degrading, degrading
+from penstock.control.state.routing.limits import Canary, Limits, SelectionPolicy, Sharing
+from penstock.control.state.tenancy.spend import Budgets
 from penstock.control.store.documents import changes_between, digest_of, view_of
 from penstock.control.store.migration import migrations
 from penstock.control.store.store import Contents, Document, Key, Stored

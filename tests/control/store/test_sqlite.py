@@ -14,13 +14,13 @@ import pytest
 from penstock.control.errors import CannotStart, StoreCorrupted, StoreUnavailable
 from penstock.control.managers.keeper import Keeper
 from penstock.control.state.cluster import Cluster
-from penstock.control.state.deployment import template_digest
-from penstock.control.state.limits import Limits
-from penstock.control.state.replica import ReplicaId
-from penstock.control.state.serving import is_current
-from penstock.control.state.snapshot import routes_of
-from penstock.control.state.spend import Spend
-from penstock.control.state.usage import Counts, Reading, UsageKey
+from penstock.control.state.fleet.replica import ReplicaId
+from penstock.control.state.fleet.serving import is_current
+from penstock.control.state.rollout.deployment import template_digest
+from penstock.control.state.routing.limits import Limits
+from penstock.control.state.routing.snapshot import routes_of
+from penstock.control.state.tenancy.spend import Spend
+from penstock.control.state.tenancy.usage import Counts, Reading, UsageKey
 from penstock.control.store.sqlite import SqliteStore
 from penstock.control.store.store import Author, Change, Key
 from tests.fakes.control_clock import ManualClock
@@ -51,7 +51,7 @@ USAGE_WRITER = """
 import asyncio, os, signal, sys
 from datetime import date
 from pathlib import Path
-from penstock.control.state.usage import Counts, Reading, UsageKey
+from penstock.control.state.tenancy.usage import Counts, Reading, UsageKey
 from penstock.control.store.sqlite import SqliteStore
 
 async def main():

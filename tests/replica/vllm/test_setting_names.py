@@ -8,7 +8,7 @@ import pytest
 
 from penstock.replica.vllm.setting_names import flags_of_vllm, module
 
-_COMMITTED = Path(__file__).parents[3] / "control/penstock/control/state/vllm_settings.py"
+_COMMITTED = Path(__file__).parents[3] / "control/penstock/control/state/rollout/vllm_settings.py"
 
 
 def test_the_module_names_settings_once_and_in_order() -> None:

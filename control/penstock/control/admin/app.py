@@ -7,35 +7,35 @@ from collections.abc import Collection
 from fastapi import APIRouter, Depends, FastAPI
 from fastapi_offline import FastAPIOffline
 
-from penstock.control.admin.adapters_api import AdaptersApi, adapter_policy_api
-from penstock.control.admin.aliases_api import AliasesApi
+from penstock.control.admin.adapters.aliases_api import AliasesApi
+from penstock.control.admin.adapters.api import AdaptersApi, adapter_policy_api
 from penstock.control.admin.audit_api import audit_api
-from penstock.control.admin.deployments_api import DeploymentsApi
 from penstock.control.admin.documents import with_problems
 from penstock.control.admin.doors import Doors
-from penstock.control.admin.gateways_api import gateways_api
-from penstock.control.admin.keys_api import access_api, keys_api
-from penstock.control.admin.lists_api import lists_api
-from penstock.control.admin.nodes_api import nodes_api
+from penstock.control.admin.fleet.gateways_api import gateways_api
+from penstock.control.admin.fleet.lists_api import lists_api
+from penstock.control.admin.fleet.nodes_api import nodes_api
 from penstock.control.admin.parameters import known_parameters
 from penstock.control.admin.problems import install_problems
-from penstock.control.admin.quarantine_api import quarantine_api
 from penstock.control.admin.recording.api import RecordingsApi
+from penstock.control.admin.rollout.deployments_api import DeploymentsApi
+from penstock.control.admin.rollout.trial_api import trial_api
+from penstock.control.admin.routing.quarantine_api import quarantine_api
 from penstock.control.admin.services import AdminServices
 from penstock.control.admin.shadow.api import ShadowsApi
-from penstock.control.admin.spend_api import spend_api
 from penstock.control.admin.status_api import status_api
-from penstock.control.admin.tenants_api import TenantsApi
-from penstock.control.admin.tokens_api import tokens_api
-from penstock.control.admin.trial_api import trial_api
-from penstock.control.admin.usage_api import usage_api
+from penstock.control.admin.tenancy.keys_api import access_api, keys_api
+from penstock.control.admin.tenancy.spend_api import spend_api
+from penstock.control.admin.tenancy.tenants_api import TenantsApi
+from penstock.control.admin.tenancy.tokens_api import tokens_api
+from penstock.control.admin.tenancy.usage_api import usage_api
 from penstock.control.admin.version_api import live_api, version_api
-from penstock.control.managers.aliases import AliasManager
-from penstock.control.managers.quarantine import Quarantine
+from penstock.control.managers.adapters.aliases import AliasManager
 from penstock.control.managers.recording.recordings import RecordingManager
+from penstock.control.managers.rollout.trials import TrialManager
+from penstock.control.managers.routing.quarantine import Quarantine
 from penstock.control.managers.shadow.shadows import ShadowManager
-from penstock.control.managers.tenants import TenantManager
-from penstock.control.managers.trials import TrialManager
+from penstock.control.managers.tenancy.tenants import TenantManager
 
 
 def admin_app(services: AdminServices, version: str, *, hosts: Collection[str] = ()) -> FastAPI:

@@ -9,7 +9,7 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from penstock.control.errors import Forbidden, Unauthenticated, UnknownToken
-from penstock.control.state.tokens import Role, Token
+from penstock.control.state.tenancy.tokens import Role, Token
 
 SCHEME = "bearer"
 HELP = "send `Authorization: Bearer TOKEN`; the head's first start wrote one to admin.token in its "

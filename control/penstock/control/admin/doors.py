@@ -27,7 +27,7 @@ from penstock.control.errors import (
     UnknownToken,
     UnsupportedMediaType,
 )
-from penstock.control.managers.tokens import TokenManager
+from penstock.control.managers.tenancy.tokens import TokenManager
 
 BODY_LIMIT = 1 << 20  # bytes
 REPORT_LIMIT = 8 << 20  # bytes, of a body with an evaluation's report

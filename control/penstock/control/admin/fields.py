@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, StrictInt, StrictStr
 
-from penstock.control.state.spend import MOST_USD
+from penstock.control.state.tenancy.spend import MOST_USD
 
 MAX_COUNT = 2**31 - 1
 

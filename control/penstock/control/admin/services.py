@@ -6,17 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from penstock.control.admin.gateways_api import GatewayReplacer
+from penstock.control.admin.fleet.gateways_api import GatewayReplacer
 from penstock.control.admin.recording.api import Recorded
 from penstock.control.admin.shadow.api import Comparisons
-from penstock.control.managers.adapters import AdapterManager
+from penstock.control.managers.adapters.versions import AdapterManager
 from penstock.control.managers.keeper import Keeper
-from penstock.control.managers.routes import RouteManager
-from penstock.control.managers.spend import SpendManager
-from penstock.control.managers.tokens import TokenManager
-from penstock.control.managers.trials import ReplicaCaller
+from penstock.control.managers.rollout.trials import ReplicaCaller
+from penstock.control.managers.routing.routes import RouteManager
+from penstock.control.managers.tenancy.spend import SpendManager
+from penstock.control.managers.tenancy.tokens import TokenManager
 from penstock.control.state.problems import Problem
-from penstock.control.state.traffic import Traffic
+from penstock.control.state.routing.traffic import Traffic
 from penstock.control.store.store import Store
 from penstock.control.supervision.clock import Clock
 

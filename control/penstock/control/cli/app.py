@@ -7,24 +7,24 @@ from typing import Annotated
 
 import typer
 
-from penstock.control.cli.adapters import adapters
-from penstock.control.cli.aliases import alias
+from penstock.control.cli.adapters.aliases import alias
+from penstock.control.cli.adapters.verbs import adapters
 from penstock.control.cli.backup import backup, restore
-from penstock.control.cli.deployments import change_settings, delete, deploy, scale
-from penstock.control.cli.fleet import drain, nodes, replace
-from penstock.control.cli.keys import keys
+from penstock.control.cli.fleet.status import status
+from penstock.control.cli.fleet.verbs import drain, nodes, replace
 from penstock.control.cli.processes import head, node
-from penstock.control.cli.quarantine import quarantine
+from penstock.control.cli.recording.replaying import replay
 from penstock.control.cli.recording.verbs import record
-from penstock.control.cli.replaying import replay
+from penstock.control.cli.rollout.deployments import change_settings, delete, deploy, scale
+from penstock.control.cli.rollout.trying import spend, try_out
+from penstock.control.cli.routing.quarantine import quarantine
 from penstock.control.cli.serve import HELP as SERVE_HELP
 from penstock.control.cli.serve import serve
 from penstock.control.cli.shadow.verbs import shadow
-from penstock.control.cli.status import status
-from penstock.control.cli.tenants import tenants
-from penstock.control.cli.tokens import tokens
-from penstock.control.cli.trying import spend, try_out
-from penstock.control.cli.usage import usage
+from penstock.control.cli.tenancy.keys import keys
+from penstock.control.cli.tenancy.tenants import tenants
+from penstock.control.cli.tenancy.tokens import tokens
+from penstock.control.cli.tenancy.usage import usage
 
 app = typer.Typer(
     name="penstock",

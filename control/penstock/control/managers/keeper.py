@@ -15,10 +15,10 @@ from typing import NoReturn
 
 from penstock.control.errors import HoldsStill, NotAdmitted, StoreUnavailable
 from penstock.control.managers.whole import Whole
-from penstock.control.state.admission import stranger
 from penstock.control.state.cluster import Cluster, ClusterView
 from penstock.control.state.command import STRANGERS_ADVICE, heard_stamp, take_over, taken_over
-from penstock.control.state.fallbacks import bounds_told
+from penstock.control.state.fleet.admission import stranger
+from penstock.control.state.routing.fallbacks import bounds_told
 from penstock.control.state.stamp import Stamp, contradiction
 from penstock.control.store.documents import changes_between, digest_of, view_of
 from penstock.control.store.migration import migrations

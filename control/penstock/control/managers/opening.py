@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
-from penstock.control.managers.deployments import DeploymentManager
-from penstock.control.managers.health import HealthManager
-from penstock.control.managers.routes import RouteManager
+from penstock.control.managers.fleet.health import HealthManager
+from penstock.control.managers.rollout.deployments import DeploymentManager
+from penstock.control.managers.routing.routes import RouteManager
 
 
 async def look_around_then_act(

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from penstock.control.errors import Unavailable
 from penstock.control.managers.keeper import Keeper
-from penstock.control.managers.routes import RouteManager
+from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.state.problems import HeadHealth, Problem, problems
 from penstock.control.supervision.clock import Clock
 

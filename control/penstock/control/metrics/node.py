@@ -21,7 +21,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from penstock.control.errors import Unavailable
 from penstock.control.metrics.families import by_label, gauge, labelled
 from penstock.control.metrics.relabel import Family, merged, parsed, rendered
-from penstock.control.state.replica import ReplicaAddress
+from penstock.control.state.fleet.replica import ReplicaAddress
 from penstock.v1 import nodes_pb2
 
 log = logging.getLogger(__name__)

@@ -1,6 +1,6 @@
 """The adapters of a node: fetched from the head by digest, checked whenever they are handed out.
 
-    <directory>/<digest>/...    as `store/adapter_content.py` has them
+    <directory>/<digest>/...    as `store/adapters/content.py` has them
     <directory>/fetching/...    what is on its way from the head
 
 Each content is fetched and checked once at a time, however many replicas ask for it. What nobody on
@@ -25,7 +25,7 @@ from penstock.adapters.fitness import FamilyLimits
 from penstock.adapters.version import CONFIG_FILE, WEIGHTS_FILE, Digest, is_digest
 from penstock.control.errors import InvalidInput, PenstockError, StoreUnavailable, Unavailable
 from penstock.control.node_agent.adapter_fetch import PATIENCE, AdapterSource, receive
-from penstock.control.store.adapter_content import AdapterContents
+from penstock.control.store.adapters.content import AdapterContents
 from penstock.control.supervision.clock import Clock
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from penstock.control.node_agent.state_files import StateFiles
 from penstock.control.settings import START_LIMIT
-from penstock.control.state.replica import ReplicaAddress
+from penstock.control.state.fleet.replica import ReplicaAddress
 from penstock.control.supervision.clock import Clock
 from penstock.control.supervision.process import Launcher
 from penstock.control.supervision.restart_policy import RestartPolicy

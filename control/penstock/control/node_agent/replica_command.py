@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.control.replica_tokens import replica_tokens
-from penstock.control.state.provider_settings import MANAGED
+from penstock.control.state.providers.settings import MANAGED
 from penstock.v1 import nodes_pb2
 
 # What CUDA, and vLLM with it, takes for the accelerators of a process: uuids or numbers.

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from penstock.control.errors import ImpossibleTransition
-from penstock.control.state.replica import ReplicaAddress
+from penstock.control.state.fleet.replica import ReplicaAddress
 from penstock.v1 import inference_pb2, nodes_pb2
 
 

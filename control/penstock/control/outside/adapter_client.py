@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator, Mapping
 from datetime import timedelta
 from typing import Any
 
-from penstock.control.admin.adapter_models import (
+from penstock.control.admin.adapters.alias_models import AliasModel, MoveModel
+from penstock.control.admin.adapters.models import (
     AdapterModel,
     AdapterPolicyModel,
     EvidenceModel,
     WhereModel,
 )
-from penstock.control.admin.alias_models import AliasModel, MoveModel
 from penstock.control.outside.admin_transport import AdminTransport, quote
 
 # A source may be far away, or large.

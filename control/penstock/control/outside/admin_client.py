@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from penstock.control.admin.deployment_settings import SettingsModel
-from penstock.control.admin.models import (
+from penstock.control.admin.rollout.deployment_settings import SettingsModel
+from penstock.control.admin.rollout.models import (
     CreatedTokenModel,
     DeploymentModel,
     GatewayModel,
@@ -14,10 +14,10 @@ from penstock.control.admin.models import (
     SpecModel,
     TokenModel,
 )
-from penstock.control.admin.quarantine_api import SuspectModel
-from penstock.control.admin.spend_models import SpendModel
+from penstock.control.admin.rollout.trial_api import TrialModel
+from penstock.control.admin.routing.quarantine_api import SuspectModel
 from penstock.control.admin.status_api import StatusModel
-from penstock.control.admin.trial_api import TrialModel
+from penstock.control.admin.tenancy.spend_models import SpendModel
 from penstock.control.admin.version_api import VersionModel
 from penstock.control.errors import NotFound
 from penstock.control.outside.adapter_client import AdapterClient
@@ -25,7 +25,7 @@ from penstock.control.outside.admin_transport import quote, token_in
 from penstock.control.outside.recording_client import RecordingClient
 from penstock.control.outside.shadow_client import ShadowClient
 from penstock.control.outside.tenant_client import TenantClient
-from penstock.control.state.tokens import Role
+from penstock.control.state.tenancy.tokens import Role
 
 # The head gives a new gateway half a minute to work.
 REPLACE_TIMEOUT = timedelta(seconds=45)

@@ -10,7 +10,7 @@ import grpc.aio
 
 from penstock.control.cluster_security import OPEN, SCHEME, ClusterSecurity
 from penstock.control.replica_tokens import callers_token
-from penstock.control.state.replica import ReplicaAddress
+from penstock.control.state.fleet.replica import ReplicaAddress
 
 Options = Sequence[tuple[str, Any]]
 Metadata = tuple[tuple[str, str], ...]

@@ -8,7 +8,7 @@ from typing import Any, Self
 import httpx
 
 from penstock.control.errors import Unauthenticated, Unavailable
-from penstock.control.state.trial import Question
+from penstock.control.state.rollout.trial import Question
 
 TIMEOUT = timedelta(seconds=30)
 

@@ -12,7 +12,7 @@ from penstock.control.errors import HoldsStill, NodeUnreachable, ReplicaRefused,
 from penstock.control.outside.dialer import Dialer
 from penstock.control.placement.placement import ReplicaOrder
 from penstock.control.rpc.wire import cluster_stamp, keep_adapters, replica_spec, replica_status
-from penstock.control.state.replica import KeptAdapter, ReplicaId, ReplicaStatus
+from penstock.control.state.fleet.replica import KeptAdapter, ReplicaId, ReplicaStatus
 from penstock.control.state.stamp import Stamp
 from penstock.v1 import nodes_pb2, nodes_pb2_grpc
 

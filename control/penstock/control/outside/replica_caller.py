@@ -10,10 +10,10 @@ import grpc.aio
 
 from penstock.control.errors import ReplicaFailed, ReplicaTooSlow, Unavailable
 from penstock.control.outside.dialer import Dialer
-from penstock.control.state.prices import Prices
-from penstock.control.state.replica import ReplicaAddress
-from penstock.control.state.spend import NANO
-from penstock.control.state.trial import Outcome, Question
+from penstock.control.state.fleet.replica import ReplicaAddress
+from penstock.control.state.rollout.trial import Outcome, Question
+from penstock.control.state.tenancy.prices import Prices
+from penstock.control.state.tenancy.spend import NANO
 from penstock.v1 import common_pb2, inference_pb2, inference_pb2_grpc
 
 MICROSECONDS = 1_000_000

@@ -10,7 +10,7 @@ import grpc.aio
 from penstock.control.errors import InvalidInput, TokenRefused, Unavailable
 from penstock.control.node_agent.dependencies import Pulse
 from penstock.control.outside.dialer import Dialer
-from penstock.control.state.replica import ReplicaAddress
+from penstock.control.state.fleet.replica import ReplicaAddress
 from penstock.v1 import inference_pb2, inference_pb2_grpc
 
 # What the answer to Drain may take beyond the deadline that it was given.

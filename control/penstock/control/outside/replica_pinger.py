@@ -11,8 +11,8 @@ import grpc
 import grpc.aio
 
 from penstock.control.outside.dialer import Dialer
-from penstock.control.state.pings import Ping
-from penstock.control.state.replica import ReplicaAddress
+from penstock.control.state.fleet.pings import Ping
+from penstock.control.state.fleet.replica import ReplicaAddress
 from penstock.v1 import inference_pb2, inference_pb2_grpc
 
 # Connections beyond this many: the one that was not used for longest is closed.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any
 
-from penstock.control.admin.tenant_models import (
+from penstock.control.admin.tenancy.tenant_models import (
     AccessModel,
     Anonymous,
     CreatedKeyModel,

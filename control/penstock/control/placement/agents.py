@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from penstock.control.placement.placement import ReplicaOrder
-from penstock.control.state.replica import KeptAdapter, NodeFacts, ReplicaId, ReplicaStatus
+from penstock.control.state.fleet.replica import KeptAdapter, NodeFacts, ReplicaId, ReplicaStatus
 
 
 class AgentClient(Protocol):

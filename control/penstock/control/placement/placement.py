@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
-from penstock.control.state.deployment import Deployment, DeploymentName
-from penstock.control.state.replica import (
+from penstock.control.state.fleet.replica import (
     KeptAdapter,
     NodeFacts,
     Replica,
     ReplicaId,
     ReplicaStatus,
 )
+from penstock.control.state.rollout.deployment import Deployment, DeploymentName
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import grpc
 from penstock.adapters.shown import shown
 from penstock.adapters.version import CONTENT_FILES, Digest
 from penstock.control.errors import NotAdmitted, StoreUnavailable, UnknownNode
-from penstock.control.managers.health import HealthManager
+from penstock.control.managers.fleet.health import HealthManager
 from penstock.control.rpc.wire import (
     cluster_stamp,
     node_facts,
@@ -23,7 +23,7 @@ from penstock.control.rpc.wire import (
     resources,
     stamp,
 )
-from penstock.control.state.replica import NodeId
+from penstock.control.state.fleet.replica import NodeId
 from penstock.control.state.stamp import Stamp
 from penstock.v1 import nodes_pb2, nodes_pb2_grpc
 

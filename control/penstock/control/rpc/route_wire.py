@@ -12,12 +12,12 @@ from penstock.control.rpc.recording_wire import recording_rule
 from penstock.control.rpc.shadow_wire import shadow_rule
 from penstock.control.rpc.tenant_wire import tenant
 from penstock.control.rpc.wire import cluster_stamp, milliseconds, moment
-from penstock.control.state.availability import Availability
 from penstock.control.state.cluster import DeploymentCounts, GatewayReport
-from penstock.control.state.replica import ReplicaState
-from penstock.control.state.snapshot import DeploymentRoute, ReplicaRoute, RouteSnapshot
-from penstock.control.state.spend import NANO
-from penstock.control.state.suspects import EngineDeath, EngineEnd, Suspect
+from penstock.control.state.fleet.replica import ReplicaState
+from penstock.control.state.rollout.availability import Availability
+from penstock.control.state.routing.snapshot import DeploymentRoute, ReplicaRoute, RouteSnapshot
+from penstock.control.state.routing.suspects import EngineDeath, EngineEnd, Suspect
+from penstock.control.state.tenancy.spend import NANO
 from penstock.v1 import inference_pb2, routes_pb2
 
 _Route = TypeVar("_Route")

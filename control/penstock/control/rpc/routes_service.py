@@ -10,14 +10,14 @@ from typing import Any
 import grpc
 
 from penstock.control.errors import NotAdmitted
-from penstock.control.managers.gateway_reports import GatewayReports
-from penstock.control.managers.routes import RouteManager
-from penstock.control.managers.usage import UsageManager
+from penstock.control.managers.fleet.gateway_reports import GatewayReports
+from penstock.control.managers.routing.routes import RouteManager
+from penstock.control.managers.tenancy.usage import UsageManager
 from penstock.control.rpc.route_wire import RouteEncoder, gateway_report, suspect
 from penstock.control.rpc.tenant_wire import with_shares
 from penstock.control.rpc.usage_wire import DayNews, day_holds, usage_rows
 from penstock.control.rpc.wire import stamp
-from penstock.control.state.snapshot import RouteSnapshot
+from penstock.control.state.routing.snapshot import RouteSnapshot
 from penstock.control.state.stamp import Stamp
 from penstock.v1 import routes_pb2, routes_pb2_grpc
 

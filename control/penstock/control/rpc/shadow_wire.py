@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.control.state.shadow.comparing import Order
 from penstock.control.state.shadow.routes import ShadowRoute
 from penstock.control.state.shadow.spec import Record, Sample
-from penstock.control.state.spend import NANO
+from penstock.control.state.tenancy.spend import NANO
 from penstock.v1 import comparer_pb2, routes_pb2
 
 

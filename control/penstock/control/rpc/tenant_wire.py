@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from penstock.control.rpc.wire import milliseconds
-from penstock.control.state.shares import share_of
-from penstock.control.state.snapshot import RouteSnapshot
-from penstock.control.state.spend import NANO
-from penstock.control.state.stream_shares import streams_of
-from penstock.control.state.tenancy import TenantRoute
-from penstock.control.state.tenants import ApiKey, Degrade, Fallbacks, Priority, Shadowing
+from penstock.control.state.routing.snapshot import RouteSnapshot
+from penstock.control.state.tenancy.shares import share_of
+from penstock.control.state.tenancy.spend import NANO
+from penstock.control.state.tenancy.stream_shares import streams_of
+from penstock.control.state.tenancy.tenancy import TenantRoute
+from penstock.control.state.tenancy.tenants import ApiKey, Degrade, Fallbacks, Priority, Shadowing
 from penstock.v1 import routes_pb2
 
 _PRIORITIES = {

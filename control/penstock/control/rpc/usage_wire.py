@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from penstock.control.rpc.wire import milliseconds
-from penstock.control.state.day_holds import Amount, GatewayDay, Hold, Share
-from penstock.control.state.usage import MOST, Counts, DaySums, Holder, UsageKey, midnight_after
+from penstock.control.state.tenancy.day_holds import Amount, GatewayDay, Hold, Share
+from penstock.control.state.tenancy.usage import (
+    MOST,
+    Counts,
+    DaySums,
+    Holder,
+    UsageKey,
+    midnight_after,
+)
 from penstock.v1 import routes_pb2
 
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from penstock.control.placement.placement import ReplicaOrder
-from penstock.control.state.deployment import DeploymentName
-from penstock.control.state.replica import (
+from penstock.control.state.fleet.replica import (
     Device,
     FailedAdapter,
     KeptAdapter,
@@ -19,6 +18,7 @@ from penstock.control.state.replica import (
     ReplicaStatus,
     Resources,
 )
+from penstock.control.state.rollout.deployment import DeploymentName
 from penstock.control.state.stamp import Stamp
 from penstock.v1 import common_pb2, inference_pb2, nodes_pb2
 

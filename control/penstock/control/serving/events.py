@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from penstock.control.admin.models import GatewayModel, NodeModel, ReplicaModel
+from penstock.control.admin.rollout.models import GatewayModel, NodeModel, ReplicaModel
 
 
 @dataclass(frozen=True, slots=True)

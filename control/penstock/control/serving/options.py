@@ -27,7 +27,7 @@ from penstock.control.settings import (
     LogRetention,
     split_address,
 )
-from penstock.control.state.deployment import USUAL_ADAPTERS, check_name
+from penstock.control.state.rollout.deployment import USUAL_ADAPTERS, check_name
 
 DEFAULT_MODEL = "penstock-mini"
 EMBEDDING_MODEL = "penstock-embed"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 
-from penstock.control.admin.models import ReplicaModel
+from penstock.control.admin.rollout.models import ReplicaModel
 
 # Starts that end before the replica was ever ready; then it is not worth waiting any longer.
 ENOUGH_FAILURES = 3

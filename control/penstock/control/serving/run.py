@@ -17,7 +17,7 @@ from rich.console import Console
 
 from penstock.control.data_dir import logs_path
 from penstock.control.errors import PenstockError
-from penstock.control.managers.gateway_process import gateway_mark
+from penstock.control.managers.fleet.gateway_process import gateway_mark
 from penstock.control.node_agent.state_files import StateFiles
 from penstock.control.outside import process_tree
 from penstock.control.outside.admin_client import AdminClient, token_in

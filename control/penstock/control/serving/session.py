@@ -11,9 +11,9 @@ from typing import Any, Protocol
 
 from penstock.adapters.adapter import AdapterRef
 from penstock.control import log_files
-from penstock.control.admin.adapter_models import AdapterModel
-from penstock.control.admin.alias_models import AliasModel
-from penstock.control.admin.models import (
+from penstock.control.admin.adapters.alias_models import AliasModel
+from penstock.control.admin.adapters.models import AdapterModel
+from penstock.control.admin.rollout.models import (
     DeploymentModel,
     GatewayModel,
     NodeModel,
@@ -34,7 +34,7 @@ from penstock.control.serving.options import LABELS, Adapter, ServeOptions
 from penstock.control.serving.progress import failure, loading_phase, newest_step
 from penstock.control.serving.spec_changes import differences, served, serving_as
 from penstock.control.serving.watching import Watch
-from penstock.control.state.trial import Question, proof_for
+from penstock.control.state.rollout.trial import Question, proof_for
 
 POLL_EVERY = timedelta(milliseconds=100)
 WATCH_EVERY = timedelta(seconds=1)

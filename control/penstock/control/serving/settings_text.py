@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from penstock.control.admin.deployment_settings import SettingsModel
+from penstock.control.admin.rollout.deployment_settings import SettingsModel
 from penstock.control.errors import InvalidSetting
 
 M = TypeVar("M", bound=BaseModel)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from penstock.control.admin.models import SpecModel
+from penstock.control.admin.rollout.models import SpecModel
 from penstock.control.serving.options import LABELS, ServeOptions
 from penstock.control.serving.settings_text import checked
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from penstock.control.admin.models import GatewayModel, NodeModel, ReplicaModel
+from penstock.control.admin.rollout.models import GatewayModel, NodeModel, ReplicaModel
 from penstock.control.errors import Refused, Unavailable
 from penstock.control.serving.events import Picture, happened
 

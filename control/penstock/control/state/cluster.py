@@ -10,15 +10,15 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from penstock.control.errors import UnknownDeployment
-from penstock.control.state.adapter_registry import AdapterRegistry
-from penstock.control.state.deployment import Departed, Deployment, DeploymentName
-from penstock.control.state.liveness import Liveness
+from penstock.control.state.adapters.registry import AdapterRegistry
+from penstock.control.state.fleet.liveness import Liveness
+from penstock.control.state.fleet.replica import Node, NodeId, Replica, ReplicaId
 from penstock.control.state.recording.recordings import Recordings
-from penstock.control.state.replica import Node, NodeId, Replica, ReplicaId
+from penstock.control.state.rollout.deployment import Departed, Deployment, DeploymentName
+from penstock.control.state.routing.suspects import Suspects
 from penstock.control.state.shadow.shadows import Shadows
-from penstock.control.state.spend import Spending
-from penstock.control.state.suspects import Suspects
-from penstock.control.state.tenancy import Tenancy
+from penstock.control.state.tenancy.spend import Spending
+from penstock.control.state.tenancy.tenancy import Tenancy
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from penstock.control.state.cluster import ClusterView
-from penstock.control.state.deployment import Departed
-from penstock.control.state.serving import is_foreign
+from penstock.control.state.fleet.serving import is_foreign
+from penstock.control.state.rollout.deployment import Departed
 from penstock.control.state.stamp import Stamp, contradiction
 
 START_ONCE = "start `penstock head`, or `penstock serve`, once with --take-over"

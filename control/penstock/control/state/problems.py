@@ -11,12 +11,12 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from penstock.control.state.cluster import ClusterView, GatewayState
-from penstock.control.state.deployment import Deployment
-from penstock.control.state.liveness import Liveness
-from penstock.control.state.replica import LIVE, Node, NodeIntent, NodeState, ReplicaState
-from penstock.control.state.serving import is_current
+from penstock.control.state.fleet.liveness import Liveness
+from penstock.control.state.fleet.replica import LIVE, Node, NodeIntent, NodeState, ReplicaState
+from penstock.control.state.fleet.serving import is_current
+from penstock.control.state.rollout.deployment import Deployment
+from penstock.control.state.rollout.status import DeploymentPhase, status_of
 from penstock.control.state.shadow.condition import missing
-from penstock.control.state.status import DeploymentPhase, status_of
 
 # Heartbeats come each second: of a node that is not heard for longer, all that is shown is old.
 NOT_HEARD = timedelta(seconds=3)

@@ -12,22 +12,9 @@ from datetime import datetime
 from typing import TypeVar
 
 from penstock.control.errors import PenstockError
-from penstock.control.state.adapter_registry import AdapterRegistry
+from penstock.control.state.adapters.registry import AdapterRegistry
 from penstock.control.state.cluster import ClusterView
-from penstock.control.state.degrading import Context, Degrading, Ladder
-from penstock.control.state.deployment import (
-    AdapterBinding,
-    Departed,
-    Deployment,
-    DeploymentName,
-    DeploymentSpec,
-    Template,
-    template_digest,
-)
-from penstock.control.state.limits import Canary, Limits, SelectionPolicy, Sharing
-from penstock.control.state.prices import Prices
-from penstock.control.state.recording.recordings import Recordings
-from penstock.control.state.replica import (
+from penstock.control.state.fleet.replica import (
     FailedAdapter,
     Node,
     NodeFacts,
@@ -38,12 +25,25 @@ from penstock.control.state.replica import (
     ReplicaState,
     ReplicaStatus,
 )
+from penstock.control.state.recording.recordings import Recordings
+from penstock.control.state.rollout.deployment import (
+    AdapterBinding,
+    Departed,
+    Deployment,
+    DeploymentName,
+    DeploymentSpec,
+    Template,
+    template_digest,
+)
+from penstock.control.state.routing.degrading import Context, Degrading, Ladder
+from penstock.control.state.routing.limits import Canary, Limits, SelectionPolicy, Sharing
 from penstock.control.state.shadow.shadows import Shadows
-from penstock.control.state.shares import Shares
-from penstock.control.state.spend import Budgets
-from penstock.control.state.tenancy import Tenancy
-from penstock.control.state.tenants import Access
-from penstock.control.store.adapter_documents import (
+from penstock.control.state.tenancy.prices import Prices
+from penstock.control.state.tenancy.shares import Shares
+from penstock.control.state.tenancy.spend import Budgets
+from penstock.control.state.tenancy.tenancy import Tenancy
+from penstock.control.state.tenancy.tenants import Access
+from penstock.control.store.adapters.documents import (
     from_alias,
     from_evidence,
     from_policy,
@@ -54,7 +54,7 @@ from penstock.control.store.adapter_documents import (
 from penstock.control.store.recording.documents import from_recording, to_recording
 from penstock.control.store.shadow.documents import from_shadow, to_shadow
 from penstock.control.store.store import Change, Contents, Document, Key
-from penstock.control.store.tenant_documents import (
+from penstock.control.store.tenancy.documents import (
     ONE,
     from_key,
     from_shares,

@@ -23,8 +23,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from penstock.control.state.deployment import USUAL_ADAPTERS
-from penstock.control.state.limits import Limits, Sharing
+from penstock.control.state.rollout.deployment import USUAL_ADAPTERS
+from penstock.control.state.routing.limits import Limits, Sharing
 from penstock.control.store.store import Change, Document, Key, Stored
 
 # Ladders, context and budgets of a deployment that was written before there were any.

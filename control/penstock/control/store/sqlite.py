@@ -23,8 +23,8 @@ from penstock.control.errors import (
     StoreCorrupted,
     StoreUnavailable,
 )
-from penstock.control.state.spend import SpendRow
-from penstock.control.state.usage import Counts, Holder, Reading, UsageRow
+from penstock.control.state.tenancy.spend import SpendRow
+from penstock.control.state.tenancy.usage import Counts, Holder, Reading, UsageRow
 from penstock.control.store import sqlite_usage
 from penstock.control.store.store import AuditEntry, Author, Change, Contents, Document, Key, Stored
 

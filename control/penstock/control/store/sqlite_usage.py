@@ -6,8 +6,8 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import date
 
-from penstock.control.state.spend import Spend, SpendRow
-from penstock.control.state.usage import (
+from penstock.control.state.tenancy.spend import Spend, SpendRow
+from penstock.control.state.tenancy.usage import (
     REMEMBERED,
     Counts,
     Holder,

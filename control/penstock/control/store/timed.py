@@ -7,8 +7,8 @@ from datetime import date, datetime
 from typing import Protocol, TypeVar
 
 from penstock.control.errors import StoreUnavailable
-from penstock.control.state.spend import SpendRow
-from penstock.control.state.usage import Counts, Holder, Reading, UsageRow
+from penstock.control.state.tenancy.spend import SpendRow
+from penstock.control.state.tenancy.usage import Counts, Holder, Reading, UsageRow
 from penstock.control.store.store import Author, Change, Contents, Store
 from penstock.control.supervision.clock import Clock
 

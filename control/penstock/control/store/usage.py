@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Protocol
 
-from penstock.control.state.spend import SpendRow
-from penstock.control.state.usage import Counts, Holder, Reading, UsageRow
+from penstock.control.state.tenancy.spend import SpendRow
+from penstock.control.state.tenancy.usage import Counts, Holder, Reading, UsageRow
 
 
 class UsageStore(Protocol):

@@ -1,7 +1,7 @@
 """Writes the names of vLLM's engine settings down for the control plane, which never imports vLLM.
 
 `python -m penstock.replica.vllm.setting_names` prints the Python module that is committed as
-`control/penstock/control/state/vllm_settings.py`; a test holds the two together.
+`control/penstock/control/state/rollout/vllm_settings.py`; a test holds the two together.
 """
 
 from __future__ import annotations

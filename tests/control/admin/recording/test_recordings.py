@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from penstock.control.state.cluster import ClusterView
+from penstock.control.state.routing.snapshot import routes_of
 from penstock.control.state.shadow.shadows import Compared
-from penstock.control.state.snapshot import routes_of
-from penstock.control.state.tokens import Role
+from penstock.control.state.tenancy.tokens import Role
 from tests.control.admin.app_harness import Admin, assert_problem, running_admin
 
 API = "/admin/v1"

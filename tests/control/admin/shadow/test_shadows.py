@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from penstock.control.state.cluster import ClusterView
+from penstock.control.state.routing.snapshot import routes_of
 from penstock.control.state.shadow.comparing import Account
 from penstock.control.state.shadow.shadows import Compared
-from penstock.control.state.snapshot import routes_of
-from penstock.control.state.tokens import Role
-from penstock.control.state.usage import Counts, Reading, UsageKey
+from penstock.control.state.tenancy.tokens import Role
+from penstock.control.state.tenancy.usage import Counts, Reading, UsageKey
 from tests.control.admin.app_harness import Admin, assert_problem, running_admin
 
 API = "/admin/v1"

@@ -12,7 +12,7 @@ from penstock.control.state.cluster import Cluster, ClusterView
 from penstock.control.state.shadow.comparing import Standing
 from penstock.control.state.shadow.shadows import TENANT, Shadow
 from penstock.control.state.shadow.spec import Candidate, Primary, ShadowSpec, Until
-from penstock.control.state.usage import Counts, Reading, UsageKey
+from penstock.control.state.tenancy.usage import Counts, Reading, UsageKey
 from penstock.control.store.store import Author
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.control.state.deployment import DeploymentName
+from penstock.control.state.rollout.deployment import DeploymentName
 from penstock.control.state.shadow.condition import condition_of
 from penstock.control.state.shadow.routes import shadow_routes
 from penstock.control.state.shadow.shadows import Compared

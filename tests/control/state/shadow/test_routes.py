@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from penstock.control.state.cluster import ClusterView
-from penstock.control.state.deployment import DeploymentName
+from penstock.control.state.rollout.deployment import DeploymentName
+from penstock.control.state.routing.snapshot import routes_of
 from penstock.control.state.shadow.routes import shadow_routes
 from penstock.control.state.shadow.shadows import (
     Compared,
@@ -19,7 +20,6 @@ from penstock.control.state.shadow.shadows import (
     why_ended,
 )
 from penstock.control.state.shadow.spec import ENDPOINTS, Candidate, Primary, ShadowSpec, Until
-from penstock.control.state.snapshot import routes_of
 from tests.fakes.control_values import NOON, deployment, spec
 
 UID = "s1"

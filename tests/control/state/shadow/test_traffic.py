@@ -8,8 +8,8 @@ from typing import Any
 
 from penstock.control.state.shadow.shadows import TENANT
 from penstock.control.state.shadow.traffic import pairs_a_day
-from penstock.control.state.tenants import Shadowing, Tenant, TenantSpec
-from penstock.control.state.usage import Counts, UsageKey, UsageRow
+from penstock.control.state.tenancy.tenants import Shadowing, Tenant, TenantSpec
+from penstock.control.state.tenancy.usage import Counts, UsageKey, UsageRow
 from tests.control.state.shadow.test_routes import shadow, view
 from tests.fakes.control_values import NOON
 

@@ -19,7 +19,7 @@ from penstock.control.admin.shadow.models import (
 from penstock.control.managers.shadow.shadows import ShadowManager
 from penstock.control.state.shadow.comparing import Account, Standing
 from penstock.control.state.shadow.shadows import Shadow
-from penstock.control.state.tokens import Role
+from penstock.control.state.tenancy.tokens import Role
 from penstock.control.store.usage import UsageStore
 from penstock.control.supervision.clock import Clock
 

@@ -14,7 +14,7 @@ from penstock.control.managers.keeper import Keeper
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.shadow.comparing import Standing
 from penstock.control.state.shadow.shadows import TENANT, Shadow, why_ended
-from penstock.control.state.spend import NANO
+from penstock.control.state.tenancy.spend import NANO
 from penstock.control.store.usage import UsageStore
 from penstock.control.supervision.clock import Clock
 

@@ -14,7 +14,7 @@ from penstock.control.state.shadow.naming import check_named
 from penstock.control.state.shadow.shadows import Shadow, Shadows
 from penstock.control.state.shadow.spec import ShadowSpec
 from penstock.control.state.shadow.traffic import pairs_a_day
-from penstock.control.state.usage import UsageRow
+from penstock.control.state.tenancy.usage import UsageRow
 from penstock.control.store.store import Author
 from penstock.control.supervision.clock import Clock
 

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from penstock.adapters.adapter import AdapterRef, BadAdapterRef
 from penstock.adapters.alias import BadAlias, Target, check_target
 from penstock.control.errors import InvalidInput, NotFound
-from penstock.control.state.adapter_bases import check_taken
+from penstock.control.state.adapters.bases import check_taken
 from penstock.control.state.cluster import ClusterView
-from penstock.control.state.deployment import Deployment
+from penstock.control.state.rollout.deployment import Deployment
 from penstock.control.state.shadow.spec import Primary, ShadowSpec
-from penstock.control.state.tenants import Shadowing
+from penstock.control.state.tenancy.tenants import Shadowing
 
 
 def check_named(view: ClusterView, spec: ShadowSpec) -> None:

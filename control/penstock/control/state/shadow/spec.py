@@ -11,7 +11,7 @@ from typing import Final
 
 from penstock.control.errors import InvalidInput
 from penstock.control.state.shadow.guardrails import check_guardrails
-from penstock.control.state.spend import MOST_USD
+from penstock.control.state.tenancy.spend import MOST_USD
 
 MOST_PERMILLE: Final = 1000
 MOST_CONCURRENT: Final = 1000

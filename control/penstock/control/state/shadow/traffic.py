@@ -10,8 +10,8 @@ from typing import Final
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.shadow.shadows import TENANT
 from penstock.control.state.shadow.spec import MOST_PERMILLE, ShadowSpec
-from penstock.control.state.tenants import Shadowing
-from penstock.control.state.usage import UsageKey, UsageRow
+from penstock.control.state.tenancy.tenants import Shadowing
+from penstock.control.state.tenancy.usage import UsageKey, UsageRow
 
 MINUTES: Final = 24 * 60
 

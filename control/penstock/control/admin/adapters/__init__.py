@@ -1,0 +1,1 @@
+"""Adapter versions and aliases in the admin API."""

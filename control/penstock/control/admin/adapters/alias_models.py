@@ -1,0 +1,114 @@
+"""What the admin API takes and gives of aliases."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, model_validator
+
+from penstock.adapters.alias import LARGEST_WEIGHT, MOST_SHARES, Alias, Move, Target
+from penstock.control.admin.fields import Count, Text
+from penstock.control.managers.adapters.aliases import AliasWish
+
+Weight = Annotated[StrictInt, Field(ge=0, le=LARGEST_WEIGHT)]
+
+
+class AliasSpecModel(BaseModel):
+    """What an alias names: one version for everybody, or several with shares of the sessions."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    target: Text | None = Field(None, examples=["pirate@2"])
+    split: dict[Text, Weight] | None = Field(
+        None,
+        min_length=1,
+        max_length=MOST_SHARES,
+        description="by weight; a session stays with its version for as long as shares allow",
+        examples=[{"pirate@1": 90, "pirate@2": 10}],
+    )
+    preload: Count | None = Field(
+        None,
+        description="replicas that load what it names before anybody asks; null: all; 0: none, it "
+        "is loaded where it is asked for",
+    )
+    pinned: StrictBool = Field(
+        False, description="it makes room for no other adapter where it is preloaded"
+    )
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> AliasSpecModel:
+        if (self.target is None) == (self.split is None):
+            raise ValueError("say either target or split")
+        return self
+
+    def to_wish(self) -> AliasWish:
+        """What the manager is asked for."""
+        weights = {self.target: 1} if self.target is not None else self.split or {}
+        return AliasWish(weights, self.preload, self.pinned)
+
+
+class AliasModel(BaseModel):
+    """An alias, and what it names now."""
+
+    model: str = Field(description='what clients say as "model"')
+    deployment: str
+    alias: str
+    target: str | None = Field(description="null where it is split")
+    split: dict[str, int] | None = Field(description="weights in lowest terms; null: one version")
+    preload: int | None
+    pinned: bool
+    moved_at: datetime
+    moved_by: str
+    moves: int = Field(description="that are remembered")
+
+    @property
+    def etag(self) -> str:
+        """Names this state of it, and no other that it had or will have: each move has its time."""
+        return f'"{hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:32]}"'
+
+    @classmethod
+    def of(cls, alias: Alias) -> AliasModel:
+        """An alias as the API shows it."""
+        last = alias.moves[-1]
+        return cls(
+            model=alias.full_name,
+            deployment=alias.deployment,
+            alias=alias.name,
+            target=_single(alias.target),
+            split=_split(alias.target),
+            preload=alias.preload,
+            pinned=alias.pinned,
+            moved_at=last.at,
+            moved_by=last.by,
+            moves=len(alias.moves),
+        )
+
+
+class MoveModel(BaseModel):
+    """One move of an alias."""
+
+    target: str | None
+    split: dict[str, int] | None
+    at: datetime
+    by: str
+    undoes: bool = Field(description="it took the move before it back")
+
+    @classmethod
+    def of(cls, move: Move) -> MoveModel:
+        """A move as the API shows it."""
+        target = move.target
+        return cls(
+            target=_single(target), split=_split(target), at=move.at, by=move.by, undoes=move.undoes
+        )
+
+
+def _single(target: Target) -> str | None:
+    return str(target) if len(target.shares) == 1 else None
+
+
+def _split(target: Target) -> dict[str, int] | None:
+    if len(target.shares) == 1:
+        return None
+    return {str(ref): weight for ref, weight in target.shares}

@@ -1,0 +1,1 @@
+"""Nodes, replicas and gateways in the admin API."""

@@ -1,0 +1,34 @@
+"""What can be done to the gateway that this head runs."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from fastapi import APIRouter
+
+from penstock.control.admin.auth import Operator
+from penstock.control.admin.rollout.models import GatewayModel
+from penstock.control.errors import UnknownGateway
+from penstock.control.state.cluster import Gateway
+
+
+class GatewayReplacer(Protocol):
+    """Looks after the local gateway."""
+
+    async def replace(self, gateway_id: str) -> Gateway:
+        """Raises UnknownGateway and GatewayNotReplaced."""
+
+
+def gateways_api(gateways: GatewayReplacer | None) -> APIRouter:
+    """The verbs of gateways; None: this head runs none."""
+    router = APIRouter(prefix="/gateways", tags=["cluster"])
+
+    @router.post("/{gateway_id}/replace")
+    async def replace_gateway(gateway_id: str, _: Operator) -> GatewayModel:
+        """Starts another gateway on the same port and answers with it once it serves. The old one
+        then takes no new connections, and ends when its last client has."""
+        if gateways is None:
+            raise UnknownGateway(f"no gateway {gateway_id!r}: this head runs none")
+        return GatewayModel.of(await gateways.replace(gateway_id))
+
+    return router

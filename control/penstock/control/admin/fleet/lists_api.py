@@ -1,0 +1,39 @@
+"""Replicas, nodes and gateways, as the head knows them."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from penstock.control.admin.auth import Viewer
+from penstock.control.admin.parameters import Paged
+from penstock.control.admin.rollout.models import GatewayModel, NodeModel, ReplicaModel
+from penstock.control.state.cluster import Cluster
+from penstock.control.state.routing.doubts import doubts_in
+
+
+def lists_api(cluster: Cluster) -> APIRouter:
+    """The lists that are only read."""
+    router = APIRouter(tags=["cluster"])
+
+    @router.get("/replicas")
+    async def list_replicas(
+        _: Viewer, page: Paged, deployment: str | None = None
+    ) -> list[ReplicaModel]:
+        """Replicas by id, of one deployment or of all."""
+        view = cluster.view()
+        doubts = doubts_in(view)
+        found = {n: r for n, r in view.replicas.items() if deployment in (None, r.deployment)}
+        return [ReplicaModel.of(view, r, doubts.get(r.id, ())) for r in page.of(found)]
+
+    @router.get("/nodes")
+    async def list_nodes(_: Viewer, page: Paged) -> list[NodeModel]:
+        """Node agents, by id."""
+        heard = cluster.liveness.nodes
+        return [NodeModel.of(n, heard.get(n.id)) for n in page.of(cluster.view().nodes)]
+
+    @router.get("/gateways")
+    async def list_gateways(_: Viewer, page: Paged) -> list[GatewayModel]:
+        """Gateways, by id."""
+        return [GatewayModel.of(g) for g in page.of(cluster.view().gateways)]
+
+    return router

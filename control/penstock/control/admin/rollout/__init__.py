@@ -1,0 +1,1 @@
+"""Deployments in the admin API."""

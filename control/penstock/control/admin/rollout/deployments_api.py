@@ -1,0 +1,228 @@
+"""Deployments: create, change, scale, list, delete."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
+
+from fastapi import APIRouter, Response, status
+
+from penstock.control.admin.auth import Operator, Viewer
+from penstock.control.admin.documents import or_created
+from penstock.control.admin.parameters import DryRun, Paged
+from penstock.control.admin.preconditions import (
+    IfMatch,
+    IfNoneMatch,
+    check_match,
+    check_put,
+    etag,
+)
+from penstock.control.admin.rollout.deployment_settings import SettingsModel
+from penstock.control.admin.rollout.models import (
+    DeploymentModel,
+    NewDeployment,
+    ScaleModel,
+    SpecModel,
+)
+from penstock.control.errors import DeploymentExists, Forbidden
+from penstock.control.managers.keeper import Keeper
+from penstock.control.state.adapters.bases import check_aliases_fit
+from penstock.control.state.cluster import ClusterView
+from penstock.control.state.rollout.deployment import (
+    Deployment,
+    DeploymentName,
+    DeploymentSpec,
+    created,
+)
+from penstock.control.state.rollout.engine_args import runs_model_code
+from penstock.control.state.rollout.placing import specified
+from penstock.control.state.routing.degrading import check_no_circle
+from penstock.control.state.routing.traffic import Traffic
+from penstock.control.state.tenancy.spend import Spend
+from penstock.control.state.tenancy.tokens import Role, Token
+from penstock.control.store.store import Author
+from penstock.control.supervision.clock import Clock
+
+
+class DeploymentsApi:
+    """The handlers of /deployments; their docstrings are the API's documents."""
+
+    def __init__(
+        self, keeper: Keeper, clock: Clock, traffic: Traffic, spent: Callable[[str], Spend]
+    ) -> None:
+        self._keeper = keeper
+        self._clock = clock
+        self._traffic = traffic
+        self._spent = spent  # today, by deployment
+
+    def router(self) -> APIRouter:
+        """The handlers on their paths."""
+        router = APIRouter(prefix="/deployments", tags=["deployments"])
+        router.get("")(self.list_deployments)
+        router.post("", status_code=status.HTTP_201_CREATED)(self.create_deployment)
+        router.get("/{name}")(self.get_deployment)
+        router.put("/{name}", responses=or_created(DeploymentModel))(self.put_deployment)
+        router.post("/{name}/scale")(self.scale_deployment)
+        router.patch("/{name}/settings")(self.change_settings)
+        router.delete("/{name}", status_code=status.HTTP_204_NO_CONTENT)(self.delete_deployment)
+        return router
+
+    async def list_deployments(self, _: Viewer, page: Paged) -> list[DeploymentModel]:
+        """Deployments, by name."""
+        view = self._keeper.cluster.view()
+        return [self._model(view, d) for d in page.of(view.deployments)]
+
+    async def create_deployment(
+        self, body: NewDeployment, caller: Operator, response: Response, dry_run: DryRun = False
+    ) -> DeploymentModel:
+        """Creates a deployment; 409 where the name is taken."""
+        spec = body.to_spec(body.name)
+
+        def step(view: ClusterView) -> ClusterView:
+            _check_code(caller, None, spec)
+            if spec.name in view.deployments:
+                raise DeploymentExists(
+                    f"deployment {spec.name!r} exists: change it with PUT, or delete it first"
+                )
+            return self._with_new(view, spec)
+
+        author = Author(caller.name, f"create deployment {spec.name}")
+        response.headers["location"] = _location(spec.name)
+        view = await self._desire(step, author, dry_run=dry_run)
+        return self._shown(view, spec.name, response)
+
+    async def get_deployment(self, name: str, _: Viewer, response: Response) -> DeploymentModel:
+        """One deployment."""
+        return self._shown(self._keeper.cluster.view(), name, response)
+
+    async def put_deployment(
+        self,
+        name: str,
+        body: SpecModel,
+        caller: Operator,
+        response: Response,
+        if_match: IfMatch = None,
+        if_none_match: IfNoneMatch = None,
+        dry_run: DryRun = False,
+    ) -> DeploymentModel:
+        """Replaces a deployment's spec whole, or creates it (201)."""
+        spec = body.to_spec(name)
+
+        def step(view: ClusterView) -> ClusterView:
+            known = view.deployments.get(spec.name)
+            check_put(known, if_match, if_none_match, f"deployment {name!r}")
+            _check_code(caller, known, spec)
+            if known is None:
+                response.status_code = status.HTTP_201_CREATED
+                response.headers["location"] = _location(name)
+                return self._with_new(view, spec)
+            _check_ways_end(view, spec)
+            check_aliases_fit(view, spec)
+            return specified(view, known, spec, self._clock.now())
+
+        author = Author(caller.name, f"put deployment {name}")
+        view = await self._desire(step, author, dry_run=dry_run)
+        return self._shown(view, name, response)
+
+    async def scale_deployment(
+        self,
+        name: str,
+        body: ScaleModel,
+        caller: Operator,
+        response: Response,
+        if_match: IfMatch = None,
+        dry_run: DryRun = False,
+    ) -> DeploymentModel:
+        """Changes only the number of replicas."""
+
+        def step(view: ClusterView) -> ClusterView:
+            known = view.deployment(name)
+            check_match(known, if_match)
+            spec = replace(known.spec, replicas=body.replicas)
+            return specified(view, known, spec, self._clock.now())
+
+        what = f"scale deployment {name} to {body.replicas}"
+        view = await self._desire(step, Author(caller.name, what), dry_run=dry_run)
+        return self._shown(view, name, response)
+
+    async def change_settings(
+        self,
+        name: str,
+        body: SettingsModel,
+        caller: Operator,
+        response: Response,
+        if_match: IfMatch = None,
+        dry_run: DryRun = False,
+    ) -> DeploymentModel:
+        """Changes the settings that the body names, and no other; no replica is replaced."""
+        named = body.named()
+
+        def step(view: ClusterView) -> ClusterView:
+            known = view.deployment(name)
+            check_match(known, if_match)
+            wanted = SettingsModel.of_spec(known.spec).model_copy(update=named)
+            spec = wanted.applied_to(known.spec)
+            _check_ways_end(view, spec)
+            return specified(view, known, spec, self._clock.now())
+
+        what = f"set {', '.join(sorted(named)) or 'nothing'} of deployment {name}"
+        view = await self._desire(step, Author(caller.name, what), dry_run=dry_run)
+        return self._shown(view, name, response)
+
+    async def delete_deployment(
+        self,
+        name: str,
+        caller: Operator,
+        if_match: IfMatch = None,
+        dry_run: DryRun = False,
+    ) -> None:
+        """Deletes a deployment; its replicas drain and stop."""
+
+        def step(view: ClusterView) -> ClusterView:
+            check_match(view.deployment(name), if_match)
+            return view.without_deployment(DeploymentName(name))
+
+        author = Author(caller.name, f"delete deployment {name}")
+        await self._desire(step, author, dry_run=dry_run)
+
+    async def _desire(
+        self, step: Callable[[ClusterView], ClusterView], author: Author, *, dry_run: bool
+    ) -> ClusterView:
+        if dry_run:
+            return step(self._keeper.cluster.view())
+        return await self._keeper.desire(step, author)
+
+    def _shown(self, view: ClusterView, name: str, response: Response) -> DeploymentModel:
+        deployment = view.deployment(name)
+        response.headers["etag"] = etag(deployment)
+        return self._model(view, deployment)
+
+    def _model(self, view: ClusterView, deployment: Deployment) -> DeploymentModel:
+        traffic = self._traffic.of(view, deployment.spec.name, self._clock.steady())
+        return DeploymentModel.of(view, deployment, traffic, self._spent(deployment.spec.name))
+
+    def _with_new(self, view: ClusterView, spec: DeploymentSpec) -> ClusterView:
+        _check_ways_end(view, spec)
+        uid = secrets.token_hex(16)
+        return view.with_deployment(created(spec, self._clock.now(), uid=uid))
+
+
+def _check_code(caller: Token, known: Deployment | None, spec: DeploymentSpec) -> None:
+    """Raises `Forbidden` where code of a model is to run anew, and the caller may not say so."""
+    new = known is None or known.spec.template != spec.template
+    if new and runs_model_code(spec.template) and not caller.role.includes(Role.ADMIN):
+        raise Forbidden(
+            f"engine_args of {spec.name!r} run code that comes with a model: this needs a token of "
+            f"role {Role.ADMIN}, {caller.name!r} has role {caller.role}"
+        )
+
+
+def _check_ways_end(view: ClusterView, spec: DeploymentSpec) -> None:
+    """Raises `InvalidSpec` where fallbacks would lead from this deployment back to it."""
+    named = {str(name): each.spec.degrading.fallbacks for name, each in view.deployments.items()}
+    check_no_circle(spec.name, {**named, spec.name: spec.degrading.fallbacks})
+
+
+def _location(name: str) -> str:
+    return f"/admin/v1/deployments/{name}"

@@ -1,0 +1,55 @@
+"""How deployments and replicas fare under load, as the admin API tells it."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+
+from penstock.control.state.routing.doubts import Doubt
+from penstock.control.state.routing.traffic import DeploymentTraffic
+
+
+class LoadModel(BaseModel):
+    """What the gateways that report see of a deployment, added up."""
+
+    queued: int = Field(default=0, description="requests that wait, now")
+    in_flight: int = Field(default=0, description="requests at replicas, now")
+    estimated_wait_ms: int = Field(
+        default=0,
+        description="of a request that came now, at the gateway where it would wait longest",
+    )
+    queue_wait_ms: float = Field(
+        default=0, description="mean wait of the requests sent to a replica in the last minute"
+    )
+    requests_last_minute: int = 0
+    rejected_last_minute: int = Field(default=0, description="of these, refused by admission")
+    shed_share: float = Field(
+        default=0, description="rejected of requests in the last minute: 0 to 1"
+    )
+
+    @classmethod
+    def of(cls, traffic: DeploymentTraffic) -> LoadModel:
+        """A deployment's traffic as the API shows it."""
+        return cls(
+            queued=traffic.queued,
+            in_flight=traffic.in_flight,
+            estimated_wait_ms=traffic.estimated_wait_ms,
+            queue_wait_ms=round(traffic.queue_wait_ms, 3),
+            requests_last_minute=traffic.last_minute.requests,
+            rejected_last_minute=traffic.last_minute.rejected,
+            shed_share=round(traffic.shed_share, 4),
+        )
+
+
+class DoubtModel(BaseModel):
+    """A gateway sends a replica nothing by its own judgement."""
+
+    gateway: str
+    reason: str = Field(description="unreachable, failing, slow or no_progress")
+    for_ms: int = Field(
+        description="milliseconds that it stands yet, unless the replica proves well"
+    )
+
+    @classmethod
+    def of(cls, doubt: Doubt) -> DoubtModel:
+        """A doubt as the API shows it."""
+        return cls(gateway=doubt.gateway, reason=doubt.reason, for_ms=doubt.for_ms)

@@ -1,0 +1,73 @@
+"""Trying a deployment with one small real request."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+
+from penstock.control.admin.auth import Operator
+from penstock.control.managers.rollout.trials import Trial, TrialManager
+from penstock.control.state.tenancy.spend import NANO
+
+
+class TrialModel(BaseModel):
+    """What came of the request."""
+
+    deployment: str
+    replica: str = Field(description="that answered")
+    endpoint: str = Field(description="that was asked")
+    text: str = Field(description="what it answered; empty for an embedding")
+    finish_reason: str
+    dimensions: int = Field(description="of the embedding; 0: it was asked for words")
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int = Field(description="of the prompt tokens")
+    cost_usd: float = Field(description="by a provider's prices; 0: it has none")
+    ttft_ms: float = Field(description="milliseconds to the first of the answer")
+    total_ms: float
+    model: str = Field(description="path, hub id or the provider's id of what answered")
+    model_version: str
+    backend: str
+    backend_version: str
+    request_id: str = Field(description="its name in the replica's log")
+    provider_request_id: str = Field(description="what the provider calls it; empty: nothing")
+
+    @classmethod
+    def of(cls, trial: Trial) -> TrialModel:
+        """A trial as the API shows it."""
+        said, outcome = trial.said, trial.outcome
+        return cls(
+            deployment=trial.deployment,
+            replica=trial.replica,
+            endpoint=trial.path,
+            text=said.text,
+            finish_reason=outcome.finish_reason or said.finish_reason,
+            dimensions=said.dimensions,
+            prompt_tokens=outcome.prompt_tokens,
+            completion_tokens=outcome.completion_tokens,
+            cached_tokens=outcome.cached_tokens,
+            cost_usd=outcome.cost_nanousd / NANO,
+            ttft_ms=outcome.ttft_us / 1000,
+            total_ms=outcome.total_us / 1000,
+            model=outcome.model,
+            model_version=outcome.model_version,
+            backend=outcome.backend,
+            backend_version=outcome.backend_version,
+            request_id=trial.request_id,
+            provider_request_id=outcome.provider_request_id,
+        )
+
+
+def trial_api(trials: TrialManager) -> APIRouter:
+    """The verb, on the deployments' paths."""
+    router = APIRouter(prefix="/deployments", tags=["deployments"])
+
+    @router.post("/{name}/test")
+    async def try_deployment(name: str, _: Operator) -> TrialModel:
+        """Sends one small real request to a ready replica, past admission: a provider charges for
+        it, and no budget or usage counts it. 409 where there is none to be ready or nothing to ask,
+        503 where none is ready, 502 for an error that the replica answers with, 504 where it takes
+        too long."""
+        return TrialModel.of(await trials.run(name))
+
+    return router

@@ -1,0 +1,1 @@
+"""What gateways refuse, in the admin API."""

@@ -1,0 +1,1 @@
+"""Tenants, keys, tokens, usage and spend in the admin API."""

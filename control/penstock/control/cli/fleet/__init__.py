@@ -1,0 +1,1 @@
+"""`penstock status`, `drain` and `replace`."""

@@ -1,0 +1,1 @@
+"""`penstock deploy`, `scale`, `set`, `delete`, `test` and `spend`."""

@@ -1,0 +1,230 @@
+"""`penstock deploy`, `scale`, `set` and `delete`: what is to be served, and within which limits."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from penstock.control.admin.rollout.deployment_settings import SettingsModel
+from penstock.control.admin.rollout.models import DeploymentModel
+from penstock.control.cli.admin_calls import Head
+from penstock.control.cli.asking import asks_head, confirm, say_json
+from penstock.control.cli.options import AsJson, Yes
+from penstock.control.errors import InvalidSetting
+from penstock.control.serving.options import parse_engine_args
+from penstock.control.serving.settings_text import parse_settings
+from penstock.control.serving.spec_changes import differences, spec_with
+
+CANNED = "canned"
+
+Name = Annotated[str, typer.Argument(help='What clients say as "model".')]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        help="A path on the nodes, a Hugging Face id, penstock-mini, penstock-embed, or what a"
+        " provider calls it."
+    ),
+]
+Engine = Annotated[str | None, typer.Option(help="vllm, simulated, bedrock, openai or canned.")]
+Replicas = Annotated[int | None, typer.Option(min=0, help="Processes that answer.")]
+EngineArg = Annotated[
+    list[str] | None,
+    typer.Option(metavar="KEY=VALUE", help="A setting of the engine. Repeatable."),
+]
+MaxAdapters = Annotated[
+    int | None, typer.Option(min=0, help="LoRA adapters that a replica holds at once; 0: none.")
+]
+MaxAdapterRank = Annotated[
+    int | None, typer.Option(min=0, help="The largest rank of an adapter; 0: the usual one.")
+]
+SpecFile = Annotated[
+    Path | None,
+    typer.Option(
+        "-f", "--file", help="The spec as JSON, as the API gives it; - is stdin. Options win."
+    ),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="A limit, or how requests are shared out: as in `penstock set`. Repeatable.",
+    ),
+]
+Replace = Annotated[
+    bool, typer.Option("--replace", help="What is not said takes its default: nothing is kept.")
+]
+OnlyNew = Annotated[bool, typer.Option("--new", help="Fail where the deployment exists.")]
+
+
+@asks_head("deploy")
+def deploy(
+    head: Head,
+    name: Name,
+    model: Model = None,
+    engine: Engine = None,
+    replicas: Replicas = None,
+    engine_arg: EngineArg = None,
+    max_adapters: MaxAdapters = None,
+    max_adapter_rank: MaxAdapterRank = None,
+    settings: Set = None,
+    file: SpecFile = None,
+    only_new: OnlyNew = False,
+    whole: Replace = False,
+    as_json: AsJson = False,
+) -> None:
+    """Serve a model, or change what is served under a name.
+
+    What is not said stays as it is, and what changes is printed. --engine-arg KEY= takes a setting
+    away; with --replace, what is not said takes its default.
+
+    \b
+    Examples:
+      penstock deploy mini --model penstock-mini --replicas 2
+      penstock deploy qwen --model Qwen/Qwen2.5-0.5B-Instruct --engine-arg max_model_len=4096
+      penstock deploy mini --model penstock-mini --set max_queued=20 --set kv_pressure=0.9
+      penstock deploy mini --model penstock-mini --max-adapters 8
+      penstock deploy mini --replicas 4
+      penstock deploy mini -f mini.json --new
+      penstock deploy cloud --engine openai --model gpt-4o --engine-arg api_key_env=OPENAI_API_KEY
+      penstock deploy sorry --engine canned --model sorry --engine-arg text="Too busy: try again."
+    """
+    given = {
+        "model": model,
+        "engine": engine,
+        "replicas": replicas,
+        "max_adapters": max_adapters,
+        "max_adapter_rank": max_adapter_rank,
+    }
+    said = _from_file(file) | {key: value for key, value in given.items() if value is not None}
+    said |= parse_settings(settings or ())
+    known = None if only_new else head.ask(lambda admin: admin.deployment(name))
+    kept = known.spec.model_dump() if known and not whole else {}
+    if said.get("engine") == CANNED:  # it says its text, whatever the model
+        kept = {"model": CANNED} | kept
+    if "model" not in {**kept, **said}:
+        raise InvalidSetting(f'say what {name} is to serve: --model, or "model" in a file (-f)')
+    wanted = spec_with(kept, said, parse_engine_args(engine_arg or ()))
+    made = head.ask(lambda admin: admin.put_deployment(name, wanted, over=known))
+    for change in differences(known.spec, made.spec) if known else ():
+        typer.echo(f"{name}: {change}", err=as_json)
+    _say(made, as_json=as_json)
+    _warn_of_missing(head, name, wanted)
+
+
+@asks_head("scale")
+def scale(
+    head: Head,
+    name: Name,
+    replicas: Annotated[int, typer.Argument(min=0, help="Processes that answer.")],
+    as_json: AsJson = False,
+) -> None:
+    """Change how many replicas a deployment has.
+
+    Example: penstock scale mini 3
+    """
+    _say(head.ask(lambda admin: admin.scale(name, replicas)), as_json=as_json)
+
+
+@asks_head("set")
+def change_settings(
+    head: Head,
+    name: Name,
+    settings: Annotated[
+        list[str], typer.Argument(metavar="KEY=VALUE...", help="What is to change; the rest stays.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Change what gateways hold a deployment to: no replica is replaced, no request lost.
+
+    \b
+    Keys, with their defaults:
+      max_ongoing=0               calls sent to one replica at a time; 0: its capacity
+      max_queued=100              requests waiting in one gateway; 0: nobody waits
+      queue_deadline_ms=30000     how long one may wait; 0: no limit
+      wait_budget_ms=0            estimated wait above which one is refused; 0: none
+      first_event_deadline_ms=0   from send to the first event; 0: no limit
+      progress_deadline_ms=60000  a replica that makes no tokens gets nothing new; 0: never
+      kv_pressure=0.93            share of KV above which a replica gets nothing new; 0: no limit
+      max_prompt_tokens=0, max_completion_tokens=0  0: the model's
+      max_n=16                    choices of one request; 0: no limit
+      selection_policy=power_of_two  or round_robin, least_loaded, prefix_aware, session
+      canary=                     NAME:PERMILLE,... of requests that go to other deployments
+      degrade=                    trim,fallback:NAME,reject: what is tried before a request is
+                                  refused; by reason as JSON, with "default" for the others
+      context=reject              or trim: a prompt too long for the model loses its oldest turns
+      budget_usd_per_day=0        after which it takes nothing until midnight UTC; 0: none
+      budget_tokens_per_day=0     likewise, of prompts and answers
+      usd_per_million_input=0, usd_per_million_output=0, usd_per_million_cached=null
+                                  what tokens cost; null: as input
+
+    \b
+    Examples:
+      penstock set chat max_queued=100 wait_budget_ms=2000
+      penstock set chat selection_policy=prefix_aware canary=chat-next:50
+      penstock set chat degrade=fallback:cloud,fallback:sorry
+      penstock set chat 'degrade={"budget": ["fallback:sorry"], "default": ["fallback:cloud"]}'
+      penstock set cloud budget_usd_per_day=25
+    """
+    named = SettingsModel.model_validate(parse_settings(settings))
+    _say(head.ask(lambda admin: admin.change_settings(name, named)), as_json=as_json)
+    _warn_of_missing(head, name, named)
+
+
+@asks_head("delete")
+def delete(head: Head, name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
+    """Serve a deployment no longer; its replicas finish what they have.
+
+    At a terminal it asks first; elsewhere it takes --yes. Example: penstock delete mini
+    """
+    if not yes and (known := head.ask(lambda admin: admin.deployment(name))):
+        also = f", and its aliases: {', '.join(known.aliases)}" if known.aliases else ""
+        confirm(f"{name}, with {known.status.ready} replicas that serve, is deleted{also}")
+    head.ask(lambda admin: admin.delete_deployment(name))
+    typer.echo(json.dumps({"deleted": name}) if as_json else f"{name} is deleted")
+
+
+def _say(deployment: DeploymentModel, *, as_json: bool) -> None:
+    if as_json:
+        say_json(deployment)
+        return
+    status = deployment.status
+    why = f": {status.message}" if status.message else ""
+    typer.echo(
+        f"{deployment.name} is {status.phase}, {status.ready} of {status.wanted} replicas ready"
+        f" (generation {deployment.generation}){why}"
+    )
+
+
+def _warn_of_missing(head: Head, name: str, settings: SettingsModel) -> None:
+    """Says which deployments of a ladder or canary are not there: they may come later."""
+    canaries = [each.deployment for each in settings.sharing().canary]
+    named = dict.fromkeys((*settings.degrading().fallbacks, *canaries))
+    if not named:
+        return
+    known = {each.name for each in head.ask(lambda admin: admin.deployments())}
+    for other in named:
+        if other not in known:
+            typer.echo(
+                f"note: there is no deployment {other}: {name} passes it over until there is",
+                err=True,
+            )
+
+
+def _from_file(file: Path | None) -> dict[str, Any]:
+    """The spec in a file: alone, or inside of what the API tells of a deployment."""
+    if file is None:
+        return {}
+    try:
+        found = json.loads(sys.stdin.read() if str(file) == "-" else file.read_text())
+    except OSError as error:
+        raise InvalidSetting(f"-f is {file}: {error.strerror}") from error
+    except ValueError as error:
+        raise InvalidSetting(f"-f is {file}, which is not JSON: {error}") from error
+    if not isinstance(found, dict) or not isinstance(found.get("spec", {}), dict):
+        raise InvalidSetting(f"-f is {file}: it must hold a JSON object, the deployment's spec")
+    return dict(found.get("spec", found))

@@ -1,0 +1,1 @@
+"""`penstock tenants`, `keys`, `tokens` and `usage`."""

@@ -1,0 +1,198 @@
+"""`penstock tenants`: who may send requests, and how many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import typer
+from pydantic import BaseModel
+
+from penstock.control.admin.tenancy.tenant_models import TenantModel, TenantSpecModel
+from penstock.control.cli.admin_calls import Head
+from penstock.control.cli.asking import asks_head, delete_named, say_json, say_list
+from penstock.control.cli.options import AsJson, Yes
+from penstock.control.serving.settings_text import checked, pairs
+
+tenants = typer.Typer(
+    no_args_is_help=True, help="Who may send requests, and how many: create, list, set, delete."
+)
+
+COLUMNS = ("id", "priority", "keys", "requests/min", "tokens/min", "tokens/day", "USD/day",
+           "streams", "models", "adapters", "quota")  # fmt: skip
+LISTS = ("models", "adapters")
+SALT, OWN = "cache_salt", "own"
+DOLLARS = "usd_per_day"
+
+TenantId = Annotated[str, typer.Argument(metavar="TENANT", help="Its id.")]
+Limits = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[KEY=VALUE]...", help="Limits, as the list below has them."),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything and change nothing.")]
+
+
+@tenants.command()
+@asks_head("tenants create")
+def create(
+    head: Head,
+    tenant: TenantId,
+    limits: Limits = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make a tenant. Its requests need a key: `penstock keys create TENANT`.
+
+    \b
+    Keys, with their defaults; limits are of all gateways together, 0 is none:
+      requests_per_minute=0, tokens_per_minute=0
+      tokens_per_day=0, usd_per_day=0  from midnight to midnight UTC
+      max_streams=0       requests under way at a time
+      models=, adapters=  names with commas between; empty: all
+      priority=normal     or low, high: the highest that its requests may name
+      degrade=allow       or never: what it asks for, or an error
+      fallbacks=listed    models= holds for fallbacks and for providers as canaries, too; or allow
+      shadow=allow        or never: no shadow repeats its requests
+      cache_salt=own      prefix caches of its own; empty: shared with all who say so
+
+    \b
+    Examples:
+      penstock tenants create acme
+      penstock tenants create acme requests_per_minute=600 tokens_per_day=1000000 models=mini
+    """
+    asked = _limits(limits or ())
+    made = head.ask(lambda admin: admin.create_tenant(tenant, asked, dry_run=dry_run))
+    _say(made, "would be made" if dry_run else "is made", as_json=as_json)
+
+
+@tenants.command("list")
+@asks_head("tenants list")
+def list_tenants(head: Head, as_json: AsJson = False) -> None:
+    """Show all tenants.
+
+    Example: penstock tenants list
+    """
+    found = head.ask(lambda admin: admin.tenants())
+    say_list("Tenants", COLUMNS, found, _row, as_json=as_json)
+
+
+@tenants.command("show")
+@asks_head("tenants show")
+def show_tenant(head: Head, tenant: TenantId, as_json: AsJson = False) -> None:
+    """Show one tenant with all its limits.
+
+    Example: penstock tenants show acme
+    """
+    found = head.ask(lambda admin: admin.tenant(tenant))
+    if as_json:
+        say_json(found)
+        return
+    for name, value in found.model_dump(mode="json").items():
+        typer.echo(f"{name}: {_told(name, value)}")
+
+
+@tenants.command("set")
+@asks_head("tenants set")
+def set_limits(
+    head: Head,
+    tenant: TenantId,
+    limits: Annotated[
+        list[str], typer.Argument(metavar="KEY=VALUE...", help="As in `penstock tenants create`.")
+    ],
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Change what a tenant is held to; what is not named stays, and so do its keys.
+
+    Example: penstock tenants set acme requests_per_minute=60 priority=low
+    """
+    asked = _limits(limits)
+    changed = head.ask(lambda admin: admin.change_tenant(tenant, asked, dry_run=dry_run))
+    _say(changed, "would be changed" if dry_run else "is changed", as_json=as_json)
+
+
+@tenants.command()
+@asks_head("tenants delete")
+def delete(head: Head, tenant: TenantId, yes: Yes = False, as_json: AsJson = False) -> None:
+    """Delete a tenant and its keys; `penstock usage TENANT` still shows what it used.
+
+    At a terminal it asks first; elsewhere it takes --yes.
+
+    Example: penstock tenants delete acme
+    """
+
+    def loss() -> str:
+        known = head.ask(lambda admin: admin.tenant(tenant))
+        return f"tenant {known.id} is deleted, its keys ({known.keys}) are refused from then on"
+
+    what = f"tenant {tenant}"
+    delete_named(
+        head,
+        tenant,
+        what,
+        loss,
+        lambda admin: admin.delete_tenant(tenant),
+        yes=yes,
+        as_json=as_json,
+    )
+
+
+def _say(tenant: TenantModel, what: str, *, as_json: bool) -> None:
+    if as_json:
+        say_json(tenant)
+    else:
+        typer.echo(f"tenant {tenant.id} {what} (generation {tenant.generation})")
+
+
+def limits_of(words: Iterable[str], kind: type[BaseModel], example: str) -> dict[str, Any]:
+    """What is named, as the admin API takes it. Raises `InvalidSetting`."""
+    named = pairs(words, "limit", example)
+    parsed = {name: _value(name, text) for name, text in named.items()}
+    return checked(kind, parsed).model_dump(mode="json", exclude_unset=True)
+
+
+def _limits(words: Iterable[str]) -> dict[str, Any]:
+    return limits_of(words, TenantSpecModel, "max_streams=10")
+
+
+def _value(name: str, text: str) -> Any:
+    if name in LISTS:
+        return [part.strip() for part in text.split(",") if part.strip()]
+    if name == SALT:
+        return None if text == OWN else text
+    if name == DOLLARS:
+        return _number(text)
+    digits = text.removeprefix("-")
+    return int(text) if digits.isascii() and digits.isdecimal() else text
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _told(name: str, value: Any) -> str:
+    if name == SALT and value is None:
+        return OWN
+    return ",".join(value) if isinstance(value, list) else str(value)
+
+
+def _row(it: TenantModel) -> tuple[str, ...]:
+    limits = (
+        it.requests_per_minute,
+        it.tokens_per_minute,
+        it.tokens_per_day,
+        it.usd_per_day,
+        it.max_streams,
+    )
+    return (
+        it.id,
+        it.priority,
+        str(it.keys),
+        *(str(limit or "") for limit in limits),
+        ",".join(it.models),
+        ",".join(it.adapters),
+        "used up" if it.quota_used_up else "",
+    )

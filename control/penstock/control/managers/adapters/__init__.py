@@ -1,0 +1,1 @@
+"""Adapter versions and aliases: changed, kept, and brought to replicas."""

@@ -1,0 +1,163 @@
+"""Aliases of deployments for adapter versions: moved at once, undone in one step."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from penstock.adapters.adapter import AdapterRef, BadAdapterRef
+from penstock.adapters.alias import Alias, BadAlias, Move, Target, check_target
+from penstock.control.errors import InvalidInput
+from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.routing.routes import RouteManager
+from penstock.control.state.adapters.bases import check_taken
+from penstock.control.state.cluster import ClusterView
+from penstock.control.state.routing.snapshot import Routes
+from penstock.control.store.store import Author
+from penstock.control.supervision.clock import Clock
+
+log = logging.getLogger(__name__)
+
+PATIENCE = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class AliasWish:
+    """What an alias is to be."""
+
+    weights: Mapping[str, int]  # by name@version; one alone has everybody
+    preload: int | None = None  # replicas that load it before anybody asks; none: all
+    pinned: bool = False
+
+
+OnlyIf = Callable[[Alias | None], None]
+"""Looks at an alias, if there is one, and raises where it is not to be changed."""
+
+
+def _always(_: Alias | None) -> None:
+    """On no condition."""
+
+
+class AliasManager:
+    """Changes aliases through the keeper, so that every gateway is told at once, and answers when
+    all of them route by it; at the latest after `PATIENCE`, since one may hang.
+
+    All raise `StoreUnavailable` and `HoldsStill`, and what `only_if` raises of the alias as it is
+    when it would be changed; then nothing is changed.
+    """
+
+    def __init__(self, keeper: Keeper, routes: RouteManager, clock: Clock) -> None:
+        self._keeper = keeper
+        self._routes = routes
+        self._clock = clock
+
+    @property
+    def view(self) -> ClusterView:
+        """What there is."""
+        return self._keeper.cluster.view()
+
+    async def put(
+        self, deployment: str, name: str, wish: AliasWish, who: str, only_if: OnlyIf = _always
+    ) -> tuple[Alias, bool]:
+        """Makes an alias, or moves it; the alias, and whether it is new. Raises
+        `UnknownDeployment` and `InvalidInput`."""
+        target = target_of(wish.weights)
+        is_new = False
+
+        def step(view: ClusterView) -> Alias:
+            nonlocal is_new
+            known = view.adapters.aliases.get(f"{deployment}:{name}")
+            is_new = known is None
+            self._check(view, deployment, target)
+            only_if(known)
+            move = Move(target, self._clock.now(), who)
+            moved = known.moved(move) if known else _made(deployment, name, move)
+            return replace(moved, preload=wish.preload, pinned=wish.pinned)
+
+        made = await self._change(step, Author(who, f"{deployment}:{name} is {target}"))
+        return made, is_new
+
+    async def undo(self, deployment: str, name: str, who: str, only_if: OnlyIf = _always) -> Alias:
+        """Takes the last move back. Raises `UnknownAlias`, and `InvalidInput` where it never moved,
+        or what it named then may be named no longer."""
+
+        def step(view: ClusterView) -> Alias:
+            alias = view.adapters.alias(deployment, name)
+            only_if(alias)
+            try:
+                undone = alias.undone(self._clock.now(), who)
+            except BadAlias as error:
+                raise InvalidInput(str(error)) from None
+            self._check(view, deployment, undone.target)
+            return undone
+
+        return await self._change(step, Author(who, f"undo the move of {deployment}:{name}"))
+
+    async def delete(self, deployment: str, name: str, who: str, only_if: OnlyIf = _always) -> None:
+        """Nobody can say it any more. Raises `UnknownAlias`."""
+
+        def step(view: ClusterView) -> ClusterView:
+            alias = view.adapters.alias(deployment, name)
+            only_if(alias)
+            return replace(view, adapters=view.adapters.without_alias(alias))
+
+        await self._keeper.desire(step, Author(who, f"delete alias {deployment}:{name}"))
+        await self._spread(deployment, name, None)
+
+    def alias(self, deployment: str, name: str) -> Alias:
+        """One that there is. Raises `UnknownDeployment` and `UnknownAlias`."""
+        self.view.deployment(deployment)
+        return self.view.adapters.alias(deployment, name)
+
+    def _check(self, view: ClusterView, deployment: str, target: Target) -> None:
+        found = view.deployment(deployment)
+        try:
+            check_target(target, view.adapters.versions, found.spec.template.family)
+        except BadAlias as error:
+            raise InvalidInput(str(error)) from None
+        check_taken(view, found, target)
+
+    async def _change(self, step: Callable[[ClusterView], Alias], author: Author) -> Alias:
+        changed: list[Alias] = []
+
+        def on_view(view: ClusterView) -> ClusterView:
+            changed.append(step(view))
+            return replace(view, adapters=view.adapters.with_alias(changed[-1]))
+
+        await self._keeper.desire(on_view, author)
+        await self._spread(changed[-1].deployment, changed[-1].name, changed[-1].target)
+        return changed[-1]
+
+    async def _spread(self, deployment: str, name: str, target: Target | None) -> None:
+        """Who has the answer finds the alias moved, whichever gateway is asked."""
+
+        def is_told(routes: Routes) -> bool:
+            mine = (dict(d.aliases) for d in routes.deployments if d.name == deployment)
+            return all(aliases.get(name) == target for aliases in mine)
+
+        if not await self._routes.told_everywhere(is_told, PATIENCE):
+            log.warning("not every gateway says that it knows of %s:%s", deployment, name)
+
+
+def target_of(weights: Mapping[str, int]) -> Target:
+    """What an alias is asked to name. Raises `InvalidInput`."""
+    try:
+        parsed = {AdapterRef.parse(ref): weight for ref, weight in weights.items()}
+        if parsed and not any(parsed.values()):
+            refs = ", ".join(map(str, parsed))
+            raise InvalidInput(f"it gives {refs} no share: one weight at least is above 0")
+        return Target.split(parsed)
+    except (BadAdapterRef, BadAlias) as error:
+        raise InvalidInput(str(error)) from None
+
+
+def _made(deployment: str, name: str, move: Move) -> Alias:
+    try:
+        return Alias(deployment, name, (move,))
+    except BadAlias as error:
+        raise InvalidInput(str(error)) from None
+
+
+__all__ = ["AliasManager", "AliasWish", "target_of"]

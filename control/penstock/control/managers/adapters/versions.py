@@ -1,0 +1,312 @@
+"""Adapter versions: registered, promoted, retired, removed, and what was found out about them.
+
+The rules are those of `penstock.adapters`; here they meet the view, the store and the bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from penstock.adapters import promotion, registry
+from penstock.adapters.adapter import AdapterRef, BadAdapterRef, BaseModelFamily
+from penstock.adapters.fitness import FamilyLimits
+from penstock.adapters.promotion import Evidence, PromotionPolicy
+from penstock.adapters.version import AdapterVersion, BadManifest, BadMove, Manifest, VersionState
+from penstock.control.errors import (
+    AdapterInUse,
+    AdapterTaken,
+    InvalidInput,
+    NotPromoted,
+    StoreUnavailable,
+)
+from penstock.control.managers.adapters.library import AdapterLibrary
+from penstock.control.managers.keeper import Keeper
+from penstock.control.state.adapters.bases import family_named, limits_of, revision_of
+from penstock.control.state.adapters.registry import AdapterRegistry, StoredEvidence
+from penstock.control.state.cluster import ClusterView
+from penstock.control.store.adapters.content import TakenIn
+from penstock.control.store.store import Author
+from penstock.control.supervision.clock import Clock
+
+log = logging.getLogger(__name__)
+
+UPLOAD = "upload"
+"""The source of what was sent along."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewAdapter:
+    """What is asked for: a version, and what it was made for."""
+
+    name: str
+    version: str
+    base: str  # a deployment, or the model that it serves
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+class Reports(Protocol):
+    """Where the reports of evaluations are kept."""
+
+    def put(self, report: bytes) -> str:
+        """Keeps one; its SHA-256. Blocks. Raises `StoreUnavailable`."""
+        ...
+
+    def get(self, digest: str) -> bytes | None:
+        """One that is kept. Blocks."""
+        ...
+
+    def keep_only(self, digests: frozenset[str]) -> None:
+        """Throws all others away. Blocks."""
+        ...
+
+
+class BaseModels(Protocol):
+    """What is known of the models that adapters are made for."""
+
+    def shapes(self, model: str, revision: str) -> Mapping[str, tuple[int, int]]:
+        """Inputs and outputs of each module of one, by its path as adapters name it; empty where
+        they are not known. Blocks."""
+        ...
+
+
+class AdapterManager:
+    """Changes the registry through the keeper, so that every gateway is told at once.
+
+    All raise `StoreUnavailable` and `HoldsStill`, then nothing is changed.
+    """
+
+    def __init__(
+        self,
+        keeper: Keeper,
+        library: AdapterLibrary,
+        models: BaseModels,
+        reports: Reports,
+        clock: Clock,
+    ) -> None:
+        self._keeper = keeper
+        self._library = library
+        self._models = models
+        self._reports = reports
+        self._clock = clock
+        self._telling = asyncio.Lock()  # a report has no name until its evidence is stored
+
+    @property
+    def view(self) -> ClusterView:
+        """What there is."""
+        return self._keeper.cluster.view()
+
+    async def register(
+        self, wish: NewAdapter, source: str, who: str
+    ) -> tuple[AdapterVersion, bool]:
+        """Fetches an adapter from its source and registers it; the version as it stands, whether
+        it is new. Raises `InvalidInput`, `BadAdapter`, `AdapterTaken` and `Unavailable`."""
+        ref, family = self._checked(wish)
+        async with self._library.fetched(source, await self._limits(family)) as content:
+            return await self._commit(wish, ref, family, content, source, who)
+
+    async def register_upload(
+        self, wish: NewAdapter, directory: Path, who: str
+    ) -> tuple[AdapterVersion, bool]:
+        """The same, of files that were sent along."""
+        ref, family = self._checked(wish)
+        async with self._library.taken(directory, await self._limits(family)) as content:
+            return await self._commit(wish, ref, family, content, UPLOAD, who)
+
+    async def promote(self, ref: str, to: VersionState, who: str) -> AdapterVersion:
+        """Brings a version forward. Raises `UnknownAdapter` and `NotPromoted`."""
+
+        def step(adapters: AdapterRegistry) -> AdapterVersion:
+            version = adapters.version(ref)
+            evidence = [each.evidence for each in adapters.evidence_of(version.ref)]
+            policy, now = adapters.policy, self._clock.now()
+            return promotion.promote(version, to, policy, evidence, now)
+
+        return await self._change(step, Author(who, f"promote {ref} to {to}"))
+
+    async def retire(self, ref: str, who: str) -> AdapterVersion:
+        """Nobody may ask for it any more. Raises as `remove`, and `NotPromoted`."""
+
+        def step(adapters: AdapterRegistry) -> AdapterVersion:
+            _check_whole(adapters)
+            return registry.retire(adapters.version(ref), adapters.aliases.values())
+
+        return await self._change(step, Author(who, f"retire {ref}"))
+
+    async def remove(self, ref: str, who: str) -> None:
+        """Deletes a version for good; its bytes go once no replica holds them. Raises
+        `UnknownAdapter` and `AdapterInUse`."""
+
+        def step(view: ClusterView) -> ClusterView:
+            version = view.adapters.version(ref)
+            _check_whole(view.adapters)
+            registry.check_unnamed(version.ref, view.adapters.aliases.values(), "removed")
+            self._library.let_go(version.manifest.digest)
+            return replace(view, adapters=view.adapters.without_version(version.ref))
+
+        with _told():
+            await self._keeper.desire(step, Author(who, f"remove {ref}"))
+        async with self._telling:
+            await self._collect_reports()
+
+    async def add_evidence(
+        self, ref: str, evidence: Evidence, report: Mapping[str, Any] | None, who: str
+    ) -> StoredEvidence:
+        """Keeps what an evaluation found. Raises `UnknownAdapter`, and `AdapterTaken` where it was
+        found of other bytes, or of models of another family."""
+        self._check_evidence(ref, evidence)
+        text = json.dumps(report, separators=(",", ":")).encode() if report is not None else b""
+        async with self._telling:
+            kept = await asyncio.to_thread(self._reports.put, text) if text else ""
+            name = AdapterRef.parse(ref)
+            told = StoredEvidence(f"ev_{secrets.token_hex(8)}", name, evidence, kept)
+
+            def step(view: ClusterView) -> ClusterView:
+                view.adapters.version(ref)
+                return replace(view, adapters=view.adapters.with_evidence(told))
+
+            verdict = "passed" if evidence.passed else "failed"
+            await self._keeper.desire(step, Author(who, f"{ref} {verdict} {evidence.kind}"))
+            await self._collect_reports()
+        return told
+
+    async def report(self, digest: str) -> Any:
+        """A report that is kept; none where there is none."""
+        text = await asyncio.to_thread(self._reports.get, digest) if digest else None
+        return json.loads(text) if text else None
+
+    async def set_policy(self, policy: PromotionPolicy, who: str) -> None:
+        """Says what a promotion asks for from now on."""
+        author = Author(
+            who, f"ask for evidence before {', '.join(policy.evidence_for) or 'nothing'}"
+        )
+        await self._keeper.desire(
+            lambda view: replace(view, adapters=view.adapters.with_policy(policy)), author
+        )
+
+    def _checked(self, wish: NewAdapter) -> tuple[AdapterRef, BaseModelFamily]:
+        """What needs no bytes to be refused."""
+        try:
+            ref = AdapterRef(wish.name, wish.version)
+        except BadAdapterRef as error:
+            raise InvalidInput(str(error)) from None
+        if str(ref) in self.view.adapters.unreadable:
+            raise AdapterTaken(
+                f"{ref} is in the store, where this version of the head cannot read it"
+            )
+        if ref in self.view.adapters.removed:
+            raise AdapterTaken(
+                f"{ref} was removed, and a version is never given again: take another"
+            )
+        return ref, family_named(self.view, wish.base)
+
+    async def _limits(self, family: BaseModelFamily) -> FamilyLimits:
+        """What the family takes, with the shapes of its model where this machine can read it;
+        elsewhere its replicas look at them when they load the adapter."""
+        limits, revision = limits_of(self.view, family), revision_of(self.view, family)
+        if revision is None:
+            return limits
+        shapes = await asyncio.to_thread(self._models.shapes, family, revision)
+        return replace(limits, shapes=shapes)
+
+    async def _commit(
+        self,
+        wish: NewAdapter,
+        ref: AdapterRef,
+        family: BaseModelFamily,
+        content: TakenIn,
+        source: str,
+        who: str,
+    ) -> tuple[AdapterVersion, bool]:
+        with _told():
+            manifest = Manifest(
+                files=content.files,
+                family=family,
+                rank=content.facts.rank,
+                modules=content.facts.modules,
+                source=source,
+                registered_at=self._clock.now(),
+                registered_by=who,
+                labels=dict(wish.labels),
+            )
+            version, is_new = AdapterVersion(ref, manifest), False
+
+            def step(view: ClusterView) -> ClusterView:
+                nonlocal version, is_new
+                adapters = view.adapters
+                found = registry.register(adapters.versions, adapters.removed, version)
+                version, is_new = found.version, found.is_new
+                if not is_new:
+                    return view
+                return replace(view, adapters=adapters.with_version(version))
+
+            await self._keeper.desire(step, Author(who, f"register {ref} for {family}"))
+        return version, is_new
+
+    async def _change(
+        self, step: Callable[[AdapterRegistry], AdapterVersion], author: Author
+    ) -> AdapterVersion:
+        changed: list[AdapterVersion] = []
+
+        def on_view(view: ClusterView) -> ClusterView:
+            changed.append(step(view.adapters))
+            return replace(view, adapters=view.adapters.with_version(changed[-1]))
+
+        with _told():
+            await self._keeper.desire(on_view, author)
+        return changed[-1]
+
+    def _check_evidence(self, ref: str, evidence: Evidence) -> None:
+        manifest = self.view.adapters.version(ref).manifest
+        if evidence.of != manifest.digest:
+            raise AdapterTaken(
+                f"the evidence is of other bytes (sha256 {evidence.of[:12]}) than {ref}, which is "
+                f"{manifest.digest[:12]}"
+            )
+        if evidence.family != manifest.family:
+            raise AdapterTaken(
+                f"the evidence is of {evidence.family}, {ref} is made for {manifest.family}"
+            )
+
+    async def _collect_reports(self) -> None:
+        if not self.view.adapters.is_whole:
+            return
+        named = frozenset(each.report for each in self.view.adapters.evidence.values())
+        try:
+            await asyncio.to_thread(self._reports.keep_only, named)
+        except StoreUnavailable as error:  # what was asked for is done
+            log.warning("reports of evaluations not collected: %s", error)
+
+
+def _check_whole(adapters: AdapterRegistry) -> None:
+    """Raises `AdapterInUse` where an alias may name it that cannot be read."""
+    if not adapters.is_whole:
+        raise AdapterInUse(
+            "documents of the store on adapters cannot be read by this version of the head, so "
+            "nobody knows what they name: `penstock status` tells which"
+        )
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """The rules' refusals in terms of the control plane."""
+    try:
+        yield
+    except registry.Taken as error:
+        raise AdapterTaken(str(error)) from None
+    except registry.InUse as error:
+        raise AdapterInUse(str(error)) from None
+    except (promotion.NotPromoted, BadMove) as error:
+        raise NotPromoted(str(error)) from None
+    except BadManifest as error:
+        raise InvalidInput(str(error)) from None
+
+
+__all__ = ["UPLOAD", "AdapterManager", "BaseModels", "NewAdapter", "Reports"]

@@ -1,0 +1,1 @@
+"""Watches nodes, replicas and gateways, and runs the local gateway."""

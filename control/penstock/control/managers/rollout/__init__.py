@@ -1,0 +1,1 @@
+"""Brings deployments to what is desired, and tries them."""

@@ -1,0 +1,1 @@
+"""Tells gateways the routes, and keeps what they refuse."""

@@ -1,0 +1,1 @@
+"""Tenants, keys and tokens: changed, counted, and told to gateways."""

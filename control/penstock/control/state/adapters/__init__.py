@@ -1,0 +1,1 @@
+"""Adapter versions, and which replicas keep them. Pure."""

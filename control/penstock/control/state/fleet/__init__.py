@@ -1,0 +1,1 @@
+"""Nodes, replicas and gateways: who is admitted, heard, ready. Pure."""

@@ -1,0 +1,1 @@
+"""Deployments, and the way from what is desired to what runs. Pure."""

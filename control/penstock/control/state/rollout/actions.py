@@ -1,0 +1,73 @@
+"""What the reconcile loop may do. Each is safe to do twice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.control.state.fleet.replica import NodeId, ReplicaId
+from penstock.control.state.rollout.deployment import DeploymentName
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Give a new replica of the deployment's present template to a node."""
+
+    deployment: DeploymentName
+    node: NodeId
+    devices: tuple[str, ...] = ()  # uuids of the accelerators that it gets
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """Send a replica nothing new from now on; it will be stopped."""
+
+    replica_id: ReplicaId
+    reason: str
+    trouble: str = ""  # what the deployment's status says from now on; empty: nothing went wrong
+
+
+@dataclass(frozen=True, slots=True)
+class Abandon:
+    """Wait no longer for a replica that its agent never started."""
+
+    replica_id: ReplicaId
+    trouble: str  # what the deployment's status says from now on
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """All replicas are ready: what the deployment's status said of trouble is over."""
+
+    deployment: DeploymentName
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Ask the agent of a pending replica to start it."""
+
+    replica_id: ReplicaId
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Ask the agent of a draining replica to stop it."""
+
+    replica_id: ReplicaId
+
+
+Decision = Place | Drain | Abandon | Settle  # changes the view
+Call = Start | Stop  # asks an agent
+Action = Decision | Call
+
+
+def told(decision: Decision) -> str:
+    """One line for the audit trail and the log."""
+    match decision:
+        case Place(deployment, node):
+            return f"place {deployment} on {node}"
+        case Drain(replica_id, reason):
+            return f"drain {replica_id}: {reason}"
+        case Abandon(replica_id, trouble):
+            return f"abandon {replica_id}: {trouble}"
+        case Settle(deployment):
+            return f"{deployment} is as desired"

@@ -1,0 +1,133 @@
+"""Where a replica finds room: nodes that may take it, and free accelerators on them.
+
+Pure, but for the plan's own placements, which take what they were given.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection
+from itertools import islice
+
+from penstock.control.state.cluster import ClusterView
+from penstock.control.state.fleet.replica import (
+    Device,
+    Node,
+    NodeId,
+    NodeIntent,
+    NodeState,
+    ReplicaState,
+)
+from penstock.control.state.rollout.deployment import Deployment, Template
+from penstock.control.state.rollout.engine_args import runs_model_code
+
+# What vLLM takes of a device's memory where gpu_memory_utilization is not set.
+UTILIZATION = 0.9
+
+
+def devices_needed(template: Template) -> int:
+    """Accelerators that one replica spans, on a node that has any."""
+    if template.engine != "vllm":
+        return 0
+    return _count(template, "tensor_parallel_size") * _count(template, "pipeline_parallel_size")
+
+
+class Room:
+    """The nodes of a view, as one plan fills them."""
+
+    def __init__(self, view: ClusterView) -> None:
+        self._open = sorted((n for n in view.nodes.values() if takes_more(n)), key=lambda n: n.id)
+        self._load: Counter[NodeId] = Counter()
+        self._held: defaultdict[NodeId, set[str]] = defaultdict(set)
+        for replica in view.replicas.values():
+            if replica.state is not ReplicaState.LOST:
+                self._load[replica.node] += 1
+                self._held[replica.node] |= {*replica.devices, *replica.status.devices}
+
+    def load(self, node_id: NodeId) -> int:
+        """Replicas on a node, this plan's own placements included."""
+        return self._load[node_id]
+
+    def find(
+        self, deployment: Deployment, avoid: Collection[NodeId] = ()
+    ) -> tuple[NodeId, tuple[str, ...]] | None:
+        """The least loaded node with room, and devices there; those to avoid come last."""
+        template = deployment.spec.template
+        fits = [n for n in self._fitting(template) if self._free(n, template) is not None]
+        if not fits:
+            return None
+        node = min(fits, key=lambda n: (n.id in avoid, self._load[n.id], n.id))
+        return node.id, self._free(node, template) or ()
+
+    def take(self, node_id: NodeId, devices: Collection[str]) -> None:
+        """A replica was placed there."""
+        self._load[node_id] += 1
+        self._held[node_id] |= set(devices)
+
+    def is_full(self, deployment: Deployment) -> bool:
+        """Whether there are nodes for it, but no free devices on any."""
+        fitting = self._fitting(deployment.spec.template)
+        return bool(fitting) and self.find(deployment) is None
+
+    def would_fit(self, deployment: Deployment, node_id: NodeId, freed: Collection[str]) -> bool:
+        """Whether a replica found room on this node if these devices were free."""
+        template = deployment.spec.template
+        for node in self._fitting(template):
+            if node.id == node_id:
+                free = {d.uuid for d in node.facts.resources.devices} - self._held[node_id]
+                return len(free | set(freed)) >= devices_needed(template)
+        return False
+
+    def has_unheld(self, deployment: Deployment) -> bool:
+        """Whether devices for it are given to nobody, whatever is in their memory."""
+        fitting = self._fitting(deployment.spec.template)
+        return any(self.would_fit(deployment, node.id, ()) for node in fitting)
+
+    def _fitting(self, template: Template) -> list[Node]:
+        """Nodes that could hold it if they were empty. Where some have accelerators for it, only
+        those: on the others it would run on CPUs."""
+        code = runs_model_code(template)
+        nodes = [n for n in self._open if n.facts.allows_model_code or not code]
+        needed = devices_needed(template)
+        if not needed:
+            return nodes
+        with_devices = [n for n in nodes if len(n.facts.resources.devices) >= needed]
+        return with_devices or [n for n in nodes if not n.facts.resources.devices]
+
+    def _free(self, node: Node, template: Template) -> tuple[str, ...] | None:
+        """Devices for one replica; None where too few are free, empty where none are needed."""
+        devices = node.facts.resources.devices
+        needed = devices_needed(template) if devices else 0
+        held, share = self._held[node.id], _utilization(template)
+        free = (d.uuid for d in devices if d.uuid not in held and _has_memory(d, share))
+        chosen = tuple(islice(free, needed))
+        return chosen if len(chosen) == needed else None
+
+
+def takes_more(node: Node) -> bool:
+    """Whether replicas may be placed on the node at all."""
+    return node.state is NodeState.READY and node.intent is NodeIntent.SERVING and not node.draining
+
+
+def _has_memory(device: Device, share: float) -> bool:
+    if not device.memory_bytes:
+        return True
+    return device.memory_used_bytes <= device.memory_bytes * (1 - share)
+
+
+def _utilization(template: Template) -> float:
+    try:
+        return min(max(float(_setting(template, "gpu_memory_utilization")), 0.0), 1.0)
+    except ValueError:
+        return UTILIZATION
+
+
+def _count(template: Template, name: str) -> int:
+    text = _setting(template, name)
+    return max(1, int(text)) if text.isascii() and text.isdigit() else 1
+
+
+def _setting(template: Template, name: str) -> str:
+    """An engine argument, spelled with dashes or underscores; empty: not set."""
+    found = [value for key, value in template.engine_args if key.replace("-", "_") == name]
+    return found[-1] if found else ""

@@ -1,0 +1,117 @@
+"""What Penstock itself knows of engine arguments. Pure.
+
+The engine has the last word on them; what is found here is found when a deployment is asked for,
+and not by a replica that does not start.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+from penstock.control.errors import InvalidSpec
+from penstock.control.state.providers.settings import check_provider
+from penstock.control.state.rollout import vllm_settings
+from penstock.control.state.rollout.deployment import Template
+
+# Each makes the engine run code that comes with a model, or that an operator names, where its value
+# has this pattern. Never less than the replica's own list: what it refuses is to be placed where it
+# is allowed.
+_ANY = re.compile("")
+_ON = re.compile(r"(?i)^(?!(false|0)$)")  # an empty value switches on, too
+# JSON can spell every letter by a backslash.
+_MODULE = re.compile(r"[A-Za-z_]\w*\.[A-Za-z_]\w*|module_path|\\")
+MODEL_CODE_ARGS = {
+    "trust_remote_code": _ON,
+    "tool_parser_plugin": _ANY,
+    "reasoning_parser_plugin": _ANY,
+    "io_processor_plugin": _ANY,
+    "logits_processors": _ANY,
+    "model_class_overrides": _ANY,
+    "scheduler_cls": _ANY,
+    "worker_cls": _ANY,
+    "worker_extension_cls": _ANY,
+    "middleware": _ANY,
+    "kv_transfer_config": _ANY,
+    "ec_transfer_config": _ANY,
+    "ec_manager_config": _ANY,
+    "compilation_config": _ANY,
+    "speculative_config": re.compile(r"custom_class|trust_remote_code|\\"),
+    "structured_outputs_config": re.compile(r"reasoning_parser_plugin|\\"),
+    "spec_method": re.compile("custom_class"),
+    "distributed_executor_backend": re.compile(r"\."),
+    "weight_transfer_config": _MODULE,
+    "additional_config": _MODULE,
+}
+
+SIMULATED_ARGS = (
+    "ttft_ms",
+    "tokens_per_second",
+    "answer_tokens",
+    "max_running",
+    "die_after_tokens",
+    "hang_after_tokens",
+    "refuse_share",
+    "per_request",
+    "kv_blocks",
+    "adapter_load_ms",
+    "fail_adapter_loads",
+)
+SIMULATED_TEXTS = ("fail_adapter_loads",)
+"""Of these, what may be other than a number."""
+
+
+def runs_model_code(template: Template) -> bool:
+    """Whether the engine arguments run code that does not come with Penstock or the engine."""
+    return any(_runs_code(key, value) for key, value in template.engine_args)
+
+
+def check_engine_args(template: Template) -> None:
+    """Raises `InvalidSpec` for what the engine is known to refuse."""
+    if template.engine == "vllm":
+        _check_vllm(template)
+    if template.engine == "simulated":
+        _check_simulated(template)
+    if template.is_managed:
+        check_provider(template.engine, template.engine_args)
+
+
+def _check_vllm(template: Template) -> None:
+    """By name alone. Of a vLLM that nobody has looked at, which a setting allows, none is known."""
+    given = {key.replace("-", "_"): value for key, value in template.engine_args}
+    if given.get("untested_vllm", "false").lower() not in ("false", "0"):
+        return
+    for key in given:
+        if key in vllm_settings.OWNED:
+            raise InvalidSpec(f"engine setting {key}: the replica sets this itself; leave it out")
+        if key not in vllm_settings.KNOWN:
+            raise InvalidSpec(f"vLLM has no engine setting {key!r}{_nearest(key)}")
+
+
+def _nearest(key: str) -> str:
+    near = difflib.get_close_matches(key.lower(), vllm_settings.KNOWN)
+    return f"; near to it: {', '.join(near)}" if near else "; see `vllm serve --help=all`"
+
+
+def _check_simulated(template: Template) -> None:
+    for key, value in template.engine_args:
+        if key not in SIMULATED_ARGS:
+            known = ", ".join(SIMULATED_ARGS)
+            raise InvalidSpec(f"the simulated engine has no setting {key!r}: it knows {known}")
+        if key not in SIMULATED_TEXTS and not _is_number(value):
+            raise InvalidSpec(f"engine setting {key} is {value!r}: it must be a number")
+
+
+def _runs_code(key: str, value: str) -> bool:
+    name, _, inner = key.replace("-", "_").lower().partition(".")
+    pattern = MODEL_CODE_ARGS.get(name)
+    return (
+        pattern is not None and pattern.search(f"{inner}={value}" if inner else value) is not None
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return float(text) >= 0
+    except ValueError:
+        return False

@@ -1,0 +1,140 @@
+"""What the reconcile loop's decisions, and the agents' answers to them, change in the view."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import datetime
+
+from penstock.control.state.cluster import ClusterView
+from penstock.control.state.fleet.replica import (
+    LIVE,
+    NodeId,
+    Replica,
+    ReplicaId,
+    ReplicaState,
+    ReplicaStatus,
+)
+from penstock.control.state.rollout.actions import Abandon, Decision, Drain, Place, Settle
+from penstock.control.state.rollout.deployment import Deployment, DeploymentSpec, changed
+
+
+def applied(
+    view: ClusterView, decisions: Iterable[Decision], new_id: Callable[[], str], now: datetime
+) -> ClusterView:
+    """The view as a plan wants it."""
+    for decision in decisions:
+        match decision:
+            case Place(deployment):
+                view = placed(view, decision, ReplicaId(f"{deployment}-{new_id()}"), now)
+            case Drain():
+                view = draining(view, decision, now)
+            case Abandon():
+                view = abandoned(view, decision, now)
+            case Settle():
+                view = settled(view, decision)
+    return view
+
+
+def placed(view: ClusterView, action: Place, replica_id: ReplicaId, now: datetime) -> ClusterView:
+    """A pending replica of the deployment as it is now; nothing where it was deleted meanwhile."""
+    deployment = view.deployments.get(action.deployment)
+    if deployment is None:
+        return view
+    status = ReplicaStatus(
+        replica_id,
+        action.deployment,
+        deployment.uid,
+        deployment.template_digest,
+        deployment.template_generation,
+        ReplicaState.PENDING,
+        devices=action.devices,
+    )
+    replica = replica_of(status, action.node, now)
+    return view.with_replica(replace(replica, tries=deployment.tries))
+
+
+def replica_of(status: ReplicaStatus, node: NodeId, now: datetime) -> Replica:
+    """A replica that is exactly what this status says."""
+    return Replica(
+        id=status.replica_id,
+        deployment=status.deployment,
+        deployment_uid=status.deployment_uid,
+        template_digest=status.template_digest,
+        generation=status.generation,
+        node=node,
+        state=status.state,
+        since=now,
+        assigned_at=now,
+        status=status,
+        devices=status.devices,
+    )
+
+
+def draining(view: ClusterView, action: Drain, now: datetime) -> ClusterView:
+    """The replica gets no new requests from now on; its deployment remembers any trouble."""
+    replica = view.replicas.get(action.replica_id)
+    if replica is None or replica.state not in LIVE:
+        return view
+    view = view.with_replica(replica.moved(ReplicaState.DRAINING, now))
+    return _with_trouble(view, replica, action.trouble)
+
+
+def abandoned(view: ClusterView, action: Abandon, now: datetime) -> ClusterView:
+    """The replica counts no longer. It stays shown for a while: where it was to run, the next one
+    is not put."""
+    replica = view.replicas.get(action.replica_id)
+    if replica is None or replica.state is not ReplicaState.PENDING:
+        return view
+    view = view.with_replica(replica.moved(ReplicaState.LOST, now))
+    return _with_trouble(view, replica, action.trouble)
+
+
+def specified(
+    view: ClusterView, deployment: Deployment, spec: DeploymentSpec, now: datetime
+) -> ClusterView:
+    """The view after an operator has said what is wanted, who may have mended by now what was in
+    the way: what has failed is tried anew as if for the first time."""
+    deployment = replace(changed(deployment, spec, now), tries=0)
+    for replica in view.replicas_for(deployment):
+        if replica.tries and replica.state is not ReplicaState.READY:
+            view = view.with_replica(replace(replica, tries=0))
+    return view.with_deployment(deployment)
+
+
+def settled(view: ClusterView, action: Settle) -> ClusterView:
+    """The deployment's trouble is over."""
+    deployment = view.deployments.get(action.deployment)
+    if deployment is None:
+        return view
+    return view.with_deployment(replace(deployment, trouble="", tries=0))
+
+
+def answered(view: ClusterView, status: ReplicaStatus, now: datetime) -> ClusterView:
+    """An agent answered a start; a heartbeat may have said more in the meantime."""
+    replica = view.replicas.get(status.replica_id)
+    if replica is None or replica.state is not ReplicaState.PENDING:
+        return view
+    if status.state is ReplicaState.PENDING:
+        return view
+    if status.state is ReplicaState.STOPPED:
+        return view.without_replica(replica.id)
+    return view.with_replica(replace(replica.moved(status.state_if_unasked, now), status=status))
+
+
+def stop_taken(view: ClusterView, replica_id: ReplicaId) -> ClusterView:
+    """An agent took the order to stop a replica: that it drains is from now on our doing."""
+    replica = view.replicas.get(replica_id)
+    if replica is None or replica.state is not ReplicaState.DRAINING:
+        return view
+    status = replace(replica.status, state=ReplicaState.DRAINING)
+    return view.with_replica(replace(replica, status=status, stop_told=True))
+
+
+def _with_trouble(view: ClusterView, replica: Replica, trouble: str) -> ClusterView:
+    deployment = view.owner(replica)
+    if deployment is None or not trouble:
+        return view
+    # Those that were placed together fail together: that is one attempt.
+    tries = max(deployment.tries, replica.tries + 1)
+    return view.with_deployment(replace(deployment, trouble=trouble, tries=tries))

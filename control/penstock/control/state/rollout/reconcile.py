@@ -1,0 +1,232 @@
+"""Desired and actual state to a list of actions. Pure, and safe to repeat at any moment.
+
+Level-triggered: the plan follows from the view alone, so a head that died between two steps goes
+on where the view says it stands. A replica's life in actions: Place (the view gets a pending
+replica), Start (its agent is asked, until it confirms), Drain (the view says so, routes follow),
+Stop (its agent is asked, until it obeys).
+
+`decisions` change the view, under its lock and in one transaction; `calls` follow from the view
+that they made. How replicas take each other's place is told in `replacing.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from penstock.control.state.cluster import ClusterView
+from penstock.control.state.fleet.replica import LIVE, NodeId, NodeState, Replica, ReplicaState
+from penstock.control.state.fleet.serving import SOUND, is_current, serving
+from penstock.control.state.rollout.actions import (
+    Abandon,
+    Action,
+    Call,
+    Decision,
+    Drain,
+    Place,
+    Settle,
+    Start,
+    Stop,
+)
+from penstock.control.state.rollout.capacity import Room, takes_more
+from penstock.control.state.rollout.deployment import Deployment
+from penstock.control.state.rollout.replacing import Deadlines, Fleet, outgoing, replacements
+
+# Processes in a row that ended by themselves: the replica is tried on another node.
+CRASH_LOOP = 3
+
+
+def plan(view: ClusterView, now: datetime, deadlines: Deadlines) -> list[Action]:
+    """What to do next; empty once everything is as desired, or while this head holds still."""
+    return [*decisions(view, now, deadlines), *calls(view, now, deadlines)]
+
+
+def decisions(view: ClusterView, now: datetime, deadlines: Deadlines) -> list[Decision]:
+    """What is to change in the view."""
+    if view.held:
+        return []
+    found: list[Decision] = []
+    room = Room(view)
+    for _, deployment in sorted(view.deployments.items()):
+        if _is_as_desired(view, deployment):
+            continue
+        found += _given_up(view, deployment, room, now, deadlines)
+        found += _converge(view, deployment, room, now, deadlines)
+    return found + list(_abandoned(view))
+
+
+def calls(view: ClusterView, now: datetime, deadlines: Deadlines) -> list[Call]:
+    """What agents are to be asked, again and again until they obey."""
+    if view.held:
+        return []
+    found: list[Call] = []
+    for _, replica in sorted(view.replicas.items()):
+        if replica.state not in (ReplicaState.PENDING, ReplicaState.DRAINING):
+            continue
+        if not _node_ready(view, replica):
+            continue
+        if replica.state is ReplicaState.PENDING and _may_start(view, replica):
+            found.append(Start(replica.id))
+        elif replica.state is ReplicaState.DRAINING and _may_stop(view, replica, now, deadlines):
+            found.append(Stop(replica.id))
+    return found
+
+
+def _is_as_desired(view: ClusterView, deployment: Deployment) -> bool:
+    """Whether there is nothing to decide, as with nearly all of a large fleet."""
+    replicas = list(view.replicas_for(deployment))
+    if deployment.trouble or len(replicas) != deployment.spec.replicas:
+        return False
+    return all(
+        r.state is ReplicaState.READY
+        and r.evidence in SOUND
+        and r.status.address
+        and is_current(deployment, r)
+        and (node := view.nodes.get(r.node))
+        and takes_more(node)
+        for r in replicas
+    )
+
+
+def _converge(
+    view: ClusterView, deployment: Deployment, room: Room, now: datetime, deadlines: Deadlines
+) -> Iterator[Decision]:
+    name, wanted = deployment.spec.name, deployment.spec.replicas
+    live = [r for r in view.replicas_for(deployment) if r.state in LIVE]
+    reasons = {r.id: outgoing(view, deployment, r, now, deadlines) for r in live}
+    served = serving(view, deployment)
+    fleet = Fleet(
+        wanted=wanted,
+        current=[r for r in live if not reasons[r.id]],
+        old=[r for r in live if reasons[r.id]],
+        reasons=reasons,
+        served=frozenset(r.id for r in served),
+        stopping=sum(
+            1
+            for r in view.replicas_for(deployment)
+            if r.state is ReplicaState.DRAINING
+            and _node_ready(view, r)
+            and now - r.since < deadlines.stopped
+        ),
+    )
+    yield from _drain_surplus(fleet, room)
+    avoid = _troubled_nodes(view, deployment)
+    if fleet.old:
+        yield from replacements(deployment, fleet, room, avoid, now, deadlines)
+        return
+    for _ in range(wanted - len(fleet.current)):
+        if not (found := room.find(deployment, avoid)):
+            break
+        room.take(*found)
+        yield Place(name, *found)
+    if deployment.trouble and len(fleet.current) == wanted == len(served):
+        yield Settle(name)
+
+
+def _drain_surplus(fleet: Fleet, room: Room) -> Iterator[Drain]:
+    """Those that do not serve go first, then those on the fullest nodes, then the youngest."""
+    surplus = len(fleet.current) - fleet.wanted
+    order = sorted(fleet.current, key=lambda r: r.assigned_at, reverse=True)
+    order.sort(key=lambda r: (r.id in fleet.served, -room.load(r.node)))
+    for replica in order[: max(surplus, 0)]:
+        yield Drain(replica.id, "more than wanted")
+
+
+def _given_up(
+    view: ClusterView, deployment: Deployment, room: Room, now: datetime, deadlines: Deadlines
+) -> Iterator[Drain | Abandon]:
+    """Attempts that came to nothing make room for the next, and leave their reason behind."""
+    limit = max(deadlines.ready, timedelta(milliseconds=deployment.spec.start_limit_ms) * 1.5)
+    avoid = _troubled_nodes(view, deployment)
+    for replica in view.replicas_for(deployment):
+        if _drains_unasked(replica) and now - replica.since >= deadlines.unasked:
+            why = f"{replica.id} drains, though this head did not ask for it"
+            why += f": {replica.status.last_error}" if replica.status.last_error else ""
+            yield Drain(replica.id, "drains unasked", trouble=why)
+            continue
+        if not is_current(deployment, replica):
+            continue
+        lasted, error = now - replica.since, replica.status.last_error or "no reason given"
+        patience = deadlines.retry(replica.tries)
+        # Each node has its turn soon, then one now and again.
+        once_more = patience if replica.tries >= len(view.nodes) else timedelta(0)
+        if _never_obeyed(view, replica, now, deadlines) and lasted >= once_more:
+            seconds = deadlines.obeyed.total_seconds()
+            yield Abandon(replica.id, f"{replica.node} did not start {replica.id} in {seconds:g} s")
+        elif replica.state is ReplicaState.FAILED and lasted >= patience:
+            why = f"{replica.id} failed: {error}"
+            yield Drain(replica.id, "failed, tried anew", trouble=why)
+        elif replica.state is ReplicaState.STARTING and lasted >= max(limit, once_more):
+            why = f"{replica.id} was not ready after {lasted.total_seconds():.0f} s"
+            yield Drain(replica.id, "not ready in time, tried anew", trouble=why)
+        elif replica.state is ReplicaState.BACKOFF and replica.crashes >= CRASH_LOOP:
+            other = room.find(deployment, avoid)
+            due = now - replica.assigned_at >= once_more
+            if due and other and other[0] not in avoid:
+                why = f"{replica.id} ended {replica.crashes} times on {replica.node}: {error}"
+                yield Drain(replica.id, "crash loop, tried on another node", trouble=why)
+
+
+def _troubled_nodes(view: ClusterView, deployment: Deployment) -> frozenset[NodeId]:
+    """Nodes on which this template did not get on, as far as it can still be seen."""
+    return frozenset(
+        r.node
+        for r in view.replicas_for(deployment)
+        if r.template_digest == deployment.template_digest
+        and (
+            r.crashes >= CRASH_LOOP
+            or r.status.state is ReplicaState.FAILED
+            or (r.state is ReplicaState.LOST and r.status.state is ReplicaState.PENDING)
+        )
+    )
+
+
+def _never_obeyed(view: ClusterView, replica: Replica, now: datetime, deadlines: Deadlines) -> bool:
+    """Whether an agent that is heard all the while did not start what it was given."""
+    node = view.nodes.get(replica.node)
+    if replica.state is not ReplicaState.PENDING or not node or node.state is not NodeState.READY:
+        return False
+    return now - max(replica.since, node.since) >= deadlines.obeyed
+
+
+def _drains_unasked(replica: Replica) -> bool:
+    """Whether it takes no requests, without this head having asked for it."""
+    said = replica.status.state is ReplicaState.DRAINING
+    return said and replica.state is ReplicaState.STARTING
+
+
+def _abandoned(view: ClusterView) -> Iterator[Drain]:
+    """Replicas of deleted deployments; those of deployments that we never knew are left alone."""
+    for _, replica in sorted(view.replicas.items()):
+        if replica.state not in LIVE or view.owner(replica) is not None:
+            continue
+        departed = view.departed.get(replica.deployment_uid)
+        if departed and departed.collected:
+            yield Drain(replica.id, "its deployment is deleted")
+
+
+def _may_start(view: ClusterView, replica: Replica) -> bool:
+    deployment = view.owner(replica)
+    return deployment is not None and is_current(deployment, replica)
+
+
+def _may_stop(view: ClusterView, replica: Replica, now: datetime, deadlines: Deadlines) -> bool:
+    """Once every gateway that reports routes without it, or did not say so for too long."""
+    obeyed = replica.stop_told and replica.status.state is ReplicaState.DRAINING
+    if obeyed or replica.id in view.published.ready:
+        return False
+    first_without = view.published.left.get(replica.id)
+    if first_without is None:
+        return False
+    if now - replica.since >= deadlines.leave_grace:
+        return True
+    return all(
+        g.report.snapshot_version >= first_without
+        for g in view.gateways.values()
+        if g.reporting and g.report
+    )
+
+
+def _node_ready(view: ClusterView, replica: Replica) -> bool:
+    node = view.nodes.get(replica.node)
+    return node is not None and node.state is NodeState.READY

@@ -1,0 +1,137 @@
+"""How replicas take each other's place: updates, drained nodes, replicas that are wedged.
+
+A replica is outgoing when another is to take its place. Replacing surges by one: one new replica,
+and only when it has been ready for a while one outgoing replica drains. Those that serve are
+therefore never fewer than what the new ones have not yet made up for; a template that does not
+become ready takes nothing down. Only where no accelerator is free for one more is one taken down
+first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from penstock.control.state.cluster import ClusterView
+from penstock.control.state.fleet.replica import (
+    Evidence,
+    NodeId,
+    NodeIntent,
+    Replica,
+    ReplicaId,
+    ReplicaState,
+)
+from penstock.control.state.fleet.serving import is_current, proven
+from penstock.control.state.rollout.actions import Decision, Drain, Place
+from penstock.control.state.rollout.capacity import Room
+from penstock.control.state.rollout.deployment import Deployment
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """How long a replica may take."""
+
+    ready: timedelta  # from starting to ready
+    retry_failed: timedelta  # from failed to the next attempt, twice as long after each one
+    min_ready: timedelta = timedelta(seconds=5)  # ready for so long, it may take another's place
+    unreachable: timedelta = timedelta(seconds=60)  # ready, but without an answer to any ping
+    leave_grace: timedelta = timedelta(seconds=10)  # what gateways get to route without it
+    obeyed: timedelta = timedelta(seconds=60)  # what a live agent gets to start what it was given
+    stopped: timedelta = timedelta(minutes=2)  # drained for longer, it holds up no update
+    unasked: timedelta = timedelta(seconds=10)  # draining though nobody here asked, to come back
+    retry_longest: timedelta = timedelta(hours=1)
+
+    def retry(self, tries: int) -> timedelta:
+        """What an attempt gets before the next one, so many having come to nothing before it: what
+        always ends the same way ends ever more rarely."""
+        return min(self.retry_longest, self.retry_failed * (1 << min(tries, 32)))
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """The live replicas of one deployment."""
+
+    wanted: int
+    current: list[Replica]  # those that stay
+    old: list[Replica]  # those that are outgoing
+    reasons: Mapping[ReplicaId, str]  # why; empty for those that stay
+    served: frozenset[ReplicaId]
+    stopping: int  # drained, not gone yet
+
+
+def outgoing(
+    view: ClusterView, deployment: Deployment, replica: Replica, now: datetime, deadlines: Deadlines
+) -> str:
+    """Why another replica is to take this one's place; empty: none is."""
+    if not is_current(deployment, replica):
+        return "of an older template"
+    node = view.nodes.get(replica.node)
+    if node and node.draining:
+        return f"its node {node.id} is drained"
+    if node and node.intent is NodeIntent.LEAVING:
+        return f"its node {node.id} is leaving"
+    if replica.evidence is Evidence.WEDGED:
+        return "it answers, but nothing comes out of its engine"
+    if replica.evidence in (Evidence.DOUBTED, Evidence.GONE) and _head_reaches_others(view):
+        since = replica.evidence_since or now
+        if replica.state is ReplicaState.READY and now - since >= deadlines.unreachable:
+            return f"no answer for {deadlines.unreachable.total_seconds():.0f} s"
+    return ""
+
+
+def replacements(
+    deployment: Deployment,
+    fleet: Fleet,
+    room: Room,
+    avoid: Collection[NodeId],
+    now: datetime,
+    deadlines: Deadlines,
+) -> Iterator[Decision]:
+    """The next step towards a fleet without outgoing replicas."""
+    arrived = [r for r in fleet.current if proven(r, now, deadlines.min_ready)]
+    useless = list(_useless(fleet, new_ones_work=bool(arrived)))
+    for replica in useless:
+        yield Drain(replica.id, f"{fleet.reasons[replica.id]}, and not ready")
+    serving_old = [r for r in fleet.old if r.id in fleet.served]
+    spare = len(arrived) + len(serving_old) - fleet.wanted
+    for replica in serving_old[: max(spare, 0)]:
+        yield Drain(replica.id, fleet.reasons[replica.id])
+    all_serve = all(r.id in fleet.served for r in fleet.current)
+    running = len(fleet.current) + len(fleet.old) + fleet.stopping
+    if len(fleet.current) >= fleet.wanted or not all_serve or running > fleet.wanted:
+        return
+    if found := room.find(deployment, avoid):
+        room.take(*found)
+        yield Place(deployment.spec.name, *found)
+    elif not useless and not fleet.stopping and room.is_full(deployment):
+        yield from _make_room(deployment, fleet, room)
+
+
+def _useless(fleet: Fleet, *, new_ones_work: bool) -> Iterator[Replica]:
+    """Outgoing replicas that serve nobody and that nobody has to wait for."""
+    excess = len(fleet.old) - fleet.wanted
+    for replica in fleet.old:
+        if replica.id in fleet.served:
+            continue
+        never_served = replica.state in (ReplicaState.FAILED, ReplicaState.PENDING)
+        if never_served or new_ones_work or excess > 0:
+            excess -= 1
+            yield replica
+
+
+def _make_room(deployment: Deployment, fleet: Fleet, room: Room) -> Iterator[Drain]:
+    """Takes one down before one is put up: there is no other way on nodes that are full."""
+    if len(fleet.current) + len(fleet.old) < fleet.wanted and room.has_unheld(deployment):
+        return  # one was taken down already: its device is free, the memory on it is not yet
+    for victim in sorted(fleet.old, key=lambda r: (r.id in fleet.served, r.assigned_at)):
+        beside = [d for r in fleet.old if r.node == victim.node for d in r.devices]
+        if room.would_fit(deployment, victim.node, beside):
+            reason = fleet.reasons[victim.id]
+            yield Drain(victim.id, f"{reason}; no other accelerator is free for its successor")
+            return
+
+
+def _head_reaches_others(view: ClusterView) -> bool:
+    """Whether it is not the head that is cut off."""
+    return any(r.evidence is Evidence.ANSWERS for r in view.replicas.values())

@@ -1,0 +1,102 @@
+"""What a deployment's status says: counts, and one line why it is not as wanted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from penstock.control.state.cluster import ClusterView
+from penstock.control.state.command import ADVICE
+from penstock.control.state.fleet.replica import LIVE, Evidence, Replica, ReplicaState
+from penstock.control.state.fleet.serving import is_current, serving
+from penstock.control.state.rollout.capacity import Room, devices_needed, takes_more
+from penstock.control.state.rollout.deployment import Deployment
+from penstock.control.state.rollout.engine_args import runs_model_code
+
+
+class DeploymentPhase(StrEnum):
+    """A deployment in one word."""
+
+    READY = "ready"  # everything as wanted
+    UPDATING = "updating"  # serves; a new template is being rolled out
+    DEGRADED = "degraded"  # serves with fewer replicas than wanted
+    STARTING = "starting"  # does not serve yet
+    FAILED = "failed"  # does not serve, and its replicas ended with an error
+    STOPPED = "stopped"  # wants no replicas, has none
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentStatus:
+    """Actual against wanted; `message` is empty where there is nothing to say."""
+
+    phase: DeploymentPhase
+    wanted: int
+    ready: int  # replicas that serve, of any template
+    updated: int  # of these, those that run the present template
+    message: str
+
+
+def status_of(view: ClusterView, deployment: Deployment) -> DeploymentStatus:
+    """The status of one deployment as the view stands."""
+    live = [r for r in view.replicas_for(deployment) if r.state in LIVE]
+    serves = tuple(r for r in serving(view, deployment) if _runs(view, r))
+    updated = [r for r in serves if is_current(deployment, r)]
+    wanted = deployment.spec.replicas
+    done = len(updated) == wanted == len(live)
+    message = "" if done else _message(view, deployment, live, len(serves))
+    phase = _phase(wanted, len(serves), live, done=done)
+    return DeploymentStatus(phase, wanted, len(serves), len(updated), message)
+
+
+def _runs(view: ClusterView, replica: Replica) -> bool:
+    """Whether there is any sign of it: a head that holds still may remember what is long over."""
+    if view.held:
+        return replica.evidence in (Evidence.ANSWERS, Evidence.WEDGED)
+    return replica.evidence is not Evidence.GONE
+
+
+def _phase(wanted: int, ready: int, live: list[Replica], *, done: bool) -> DeploymentPhase:
+    if done:
+        return DeploymentPhase.READY if wanted else DeploymentPhase.STOPPED
+    if ready >= wanted:
+        return DeploymentPhase.UPDATING
+    if ready:
+        return DeploymentPhase.DEGRADED
+    failing = any(r.state in (ReplicaState.FAILED, ReplicaState.BACKOFF) for r in live)
+    return DeploymentPhase.FAILED if failing else DeploymentPhase.STARTING
+
+
+def _message(view: ClusterView, deployment: Deployment, live: list[Replica], ready: int) -> str:
+    if view.held:
+        return f"this head holds still: {view.held.removesuffix(f': {ADVICE}')}"
+    newest_first = sorted(live, key=lambda r: r.generation, reverse=True)
+    for replica in newest_first:
+        if replica.state in (ReplicaState.FAILED, ReplicaState.BACKOFF):
+            error = replica.status.last_error or f"exit code {replica.status.exit_code}"
+            again = f" (attempt {replica.tries + 1})" if replica.tries else ""
+            return f"{replica.id} {replica.state}{again}: {error}"
+    if deployment.trouble:
+        return deployment.trouble
+    if not any(map(takes_more, view.nodes.values())):
+        return _no_node(view)
+    missing = deployment.spec.replicas - ready
+    if len(live) < deployment.spec.replicas and Room(view).find(deployment) is None:
+        return f"waiting for room: {_needs(view, deployment)}"
+    return f"waiting for {missing} of {deployment.spec.replicas} replicas" if missing > 0 else ""
+
+
+def _no_node(view: ClusterView) -> str:
+    drained = sorted(n.id for n in view.nodes.values() if n.draining)
+    if not drained:
+        return "no node is ready: start one with `penstock node`"
+    undo = f"`penstock drain {drained[0]} --undo` lets it have replicas again"
+    return f"no node takes replicas: {', '.join(drained)} drained; {undo}"
+
+
+def _needs(view: ClusterView, deployment: Deployment) -> str:
+    template = deployment.spec.template
+    nodes = [n for n in view.nodes.values() if takes_more(n)]
+    if runs_model_code(template) and not any(n.facts.allows_model_code for n in nodes):
+        return "no node takes code of a model: start one with --allow-model-code"
+    devices = devices_needed(template)
+    return f"no node has {devices} free accelerator{'s' if devices > 1 else ''}"

@@ -1,0 +1,315 @@
+"""The cluster view as gateways need it: which deployments there are, and where to send requests.
+
+Values with the fields of routes.proto, `RouteSnapshot`. A snapshot is whole: it replaces what a
+gateway had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from penstock.adapters.alias import Target
+from penstock.control.state.adapters.registry import AdapterRoute
+from penstock.control.state.cluster import ClusterView, Published
+from penstock.control.state.fleet.replica import Replica, ReplicaId, ReplicaState
+from penstock.control.state.fleet.serving import serving
+from penstock.control.state.recording.orders import RecordingRoute, recording_routes
+from penstock.control.state.rollout.availability import Prospect, prospect_of
+from penstock.control.state.rollout.deployment import Deployment, DeploymentName
+from penstock.control.state.routing.degrading import Context, Degrading
+from penstock.control.state.routing.limits import Limits, Sharing
+from penstock.control.state.routing.suspects import Suspect
+from penstock.control.state.shadow.routes import ShadowRoute, shadow_routes
+from penstock.control.state.stamp import Stamp
+from penstock.control.state.tenancy.prices import Prices
+from penstock.control.state.tenancy.shares import Shares
+from penstock.control.state.tenancy.spend import Budgets
+from penstock.control.state.tenancy.tenancy import TenantRoute, tenant_routes
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentRoute:
+    """One deployment as clients may name it."""
+
+    name: DeploymentName
+    model: str
+    base_family: str  # empty: it takes no adapters, or a replica of another model still serves
+    created: int  # seconds since 1970
+    max_model_len: int  # tokens; 0: not known
+    endpoints: tuple[str, ...]  # paths that a replica of it serves, sorted; empty: not known
+    aliases: tuple[tuple[str, Target], ...]  # and the versions that they name
+    limits: Limits
+    sharing: Sharing  # its canaries are deployments that there are
+    generation: int
+    uid: str
+    template_digest: str
+    prospect: Prospect
+    degrading: Degrading
+    managed: bool  # no engine that a request could take along
+    without_tools: bool
+    budget_used_up: bool
+    budget_resets_at_ms: int  # milliseconds since 1970; 0: it has no budget
+    budgets: Budgets
+    prices: Prices
+
+    @property
+    def trims(self) -> bool:
+        """Whether a prompt beyond the model's context is shortened at once."""
+        return self.degrading.context is Context.TRIM
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaRoute:
+    """One replica that a gateway may hold sessions with; only ready ones get new requests."""
+
+    id: str
+    deployment: DeploymentName
+    address: str
+    node: str
+    zone: str
+    state: ReplicaState  # starting, ready or draining
+    capacity: int
+    adapters: tuple[str, ...]
+    generation: int
+    deployment_uid: str
+    template_digest: str
+    own_token: bool  # that it lets callers in by
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """What a snapshot says, without its version: equal routes need no new snapshot."""
+
+    deployments: tuple[DeploymentRoute, ...] = ()
+    replicas: tuple[ReplicaRoute, ...] = ()
+    suspects: tuple[Suspect, ...] = ()
+    adapters: tuple[AdapterRoute, ...] = ()  # all that may be asked for
+    tenants: tuple[TenantRoute, ...] = ()
+    keys_required: bool = False
+    ended_keys: tuple[str, ...] = ()
+    shares: Shares = field(default_factory=Shares)
+    shadows: tuple[ShadowRoute, ...] = ()
+    recordings: tuple[RecordingRoute, ...] = ()
+    comparer_address: str = ""
+
+    def with_tenancy_of(self, other: Routes) -> Routes:
+        """These, with the tenants and keys of others, and their shadows: one that was paused is to
+        repeat nothing more."""
+        return replace(
+            self,
+            tenants=other.tenants,
+            keys_required=other.keys_required,
+            ended_keys=other.ended_keys,
+            shares=other.shares,
+            shadows=other.shadows,
+            recordings=other.recordings,
+            comparer_address=other.comparer_address,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RouteSnapshot:
+    """Routes with a version that grows with every change, across restarts of the head."""
+
+    version: int
+    made_at: datetime
+    routes: Routes
+    stamp: Stamp = field(default_factory=Stamp)
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A deployment's route, all that it was made of, and the replicas that serve it."""
+
+    of: tuple[object, ...]
+    route: DeploymentRoute
+    served: tuple[ReplicaId, ...]
+
+
+class MadeRoutes:
+    """The routes of one view after the other: made anew only of what has changed since the last."""
+
+    def __init__(self) -> None:
+        self._of: tuple[object, ...] = ()
+        self._routes = Routes()
+        self._deployments: dict[DeploymentName, _Made] = {}
+        self._replicas: dict[ReplicaId, tuple[tuple[object, ...], ReplicaRoute]] = {}
+
+    def of(self, view: ClusterView) -> Routes:
+        """The routes that follow from the view."""
+        of = what_routes_follow_from(view)
+        if not _same(of, self._of):
+            self._routes, self._of = self._new(view), of
+        return self._routes
+
+    def _new(self, view: ClusterView) -> Routes:
+        self._deployments = {n: self._deployment(view, d) for n, d in view.deployments.items()}
+        served = {name for made in self._deployments.values() for name in made.served}
+        self._replicas = {
+            r.id: self._replica(view, r)
+            for r in view.replicas.values()
+            if r.id in served or _is_known_of(view, r)
+        }
+        return Routes(
+            deployments=tuple(made.route for _, made in sorted(self._deployments.items())),
+            replicas=tuple(route for _, (_, route) in sorted(self._replicas.items())),
+            suspects=tuple(s for _, s in sorted(view.suspects.items())),
+            adapters=view.adapters.routes(),
+            tenants=tenant_routes(view.tenancy),
+            keys_required=view.tenancy.access.keys_required,
+            ended_keys=view.tenancy.access.ended_keys,
+            shares=view.tenancy.shares,
+            shadows=shadow_routes(view),
+            recordings=recording_routes(view),
+            comparer_address=view.shadows.compared.address,
+        )
+
+    def _deployment(self, view: ClusterView, deployment: Deployment) -> _Made:
+        of = _what_a_deployment_follows_from(view, deployment)
+        made = self._deployments.get(deployment.spec.name)
+        if made and _same(of, made.of):
+            return made
+        served = tuple(r.id for r in serving(view, deployment))
+        return _Made(of, _deployment_route(view, deployment), served)
+
+    def _replica(
+        self, view: ClusterView, replica: Replica
+    ) -> tuple[tuple[object, ...], ReplicaRoute]:
+        of = (replica, view.nodes.get(replica.node))
+        made = self._replicas.get(replica.id)
+        return made if made and _same(of, made[0]) else (of, _replica_route(view, replica))
+
+
+def routes_of(view: ClusterView) -> Routes:
+    """The routes that follow from the view."""
+    return MadeRoutes().of(view)
+
+
+def what_routes_follow_from(view: ClusterView) -> tuple[object, ...]:
+    """All that routes are made of, and whether they may be told."""
+    return (
+        view.deployments,
+        view.nodes,
+        view.replicas,
+        view.departed,
+        view.suspects,
+        view.tenancy,
+        view.adapters,
+        view.spending,
+        view.shadows,
+        view.recordings,
+        view.held,
+    )
+
+
+def _what_a_deployment_follows_from(
+    view: ClusterView, deployment: Deployment
+) -> tuple[object, ...]:
+    there = (c.deployment in view.deployments for c in deployment.spec.sharing.canary)
+    return (
+        deployment,
+        view.adapters,
+        view.spending,
+        bool(view.nodes),
+        *there,
+        *view.replicas_for(deployment),
+    )
+
+
+def _same(one: tuple[object, ...], other: tuple[object, ...]) -> bool:
+    """Values are never changed: the same object says the same."""
+    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
+
+
+def with_published(view: ClusterView, snapshot: RouteSnapshot) -> ClusterView:
+    """The view knowing what gateways are told, and since which version without whom."""
+    ready = frozenset(r.id for r in snapshot.routes.replicas if r.state is ReplicaState.READY)
+    left = {
+        str(r.id): view.published.left.get(r.id, snapshot.version)
+        for r in view.replicas.values()
+        if r.state is ReplicaState.DRAINING and r.id not in ready
+    }
+    published = Published(snapshot.version, ready, left)
+    return view if published == view.published else replace(view, published=published)
+
+
+def _is_known_of(view: ClusterView, replica: Replica) -> bool:
+    """Gateways connect to starting ones, and a draining one may still stream to old calls."""
+    return (
+        replica.state in (ReplicaState.STARTING, ReplicaState.DRAINING)
+        and bool(replica.status.address)
+        and replica.is_as_ordered
+        and view.owner(replica) is not None
+    )
+
+
+def _deployment_route(view: ClusterView, deployment: Deployment) -> DeploymentRoute:
+    spec = deployment.spec
+    replicas = list(view.replicas_for(deployment))
+    lengths = [r.status.max_model_len for r in replicas]
+    managed = _is_managed(deployment, replicas)
+    return DeploymentRoute(
+        name=spec.name,
+        model=spec.template.model,
+        base_family=_family(deployment, replicas),
+        created=int(deployment.created_at.timestamp()),
+        max_model_len=min((length for length in lengths if length), default=0),
+        endpoints=tuple(sorted({path for r in replicas for path in r.status.endpoints})),
+        aliases=tuple((a.name, a.target) for a in view.adapters.aliases_of(spec.name)),
+        limits=spec.limits,
+        sharing=replace(
+            spec.sharing,
+            canary=tuple(c for c in spec.sharing.canary if c.deployment in view.deployments),
+        ),
+        generation=deployment.generation,
+        uid=deployment.uid,
+        template_digest=deployment.template_digest,
+        prospect=prospect_of(view, deployment),
+        degrading=spec.degrading,
+        managed=managed,
+        without_tools=not spec.template.calls_tools,
+        budget_used_up=bool(spec.budgets) and spec.name in view.spending.used_up,
+        budget_resets_at_ms=view.spending.resets_at_ms if spec.budgets else 0,
+        budgets=spec.budgets,
+        prices=spec.all_prices if managed == spec.template.is_managed else Prices(),
+    )
+
+
+def _family(deployment: Deployment, replicas: Iterable[Replica]) -> str:
+    """Which adapters may be asked for. None while replicas of an earlier model serve, on which
+    those of this one would be the wrong weights; none of a deployment without room for any."""
+    template = deployment.spec.template
+    earlier = any(
+        r.generation < deployment.model_generation and r.state is not ReplicaState.PENDING
+        for r in replicas
+    )
+    return "" if earlier or not template.adapter_slots else template.family
+
+
+def _is_managed(deployment: Deployment, replicas: Iterable[Replica]) -> bool:
+    """Not while replicas of an earlier template serve: they may have engines."""
+    earlier = any(
+        r.state is ReplicaState.READY and r.template_digest != deployment.template_digest
+        for r in replicas
+    )
+    return deployment.spec.template.is_managed and not earlier
+
+
+def _replica_route(view: ClusterView, replica: Replica) -> ReplicaRoute:
+    node = view.nodes.get(replica.node)
+    return ReplicaRoute(
+        id=replica.id,
+        deployment=replica.deployment,
+        address=replica.status.address,
+        node=replica.node,
+        zone=node.facts.zone if node else "",
+        state=replica.state,
+        capacity=replica.status.capacity,
+        adapters=replica.status.adapters,
+        generation=replica.generation,
+        deployment_uid=replica.deployment_uid,
+        template_digest=replica.template_digest,
+        own_token=replica.status.own_token,
+    )

@@ -1,0 +1,193 @@
+"""Who may send requests, and how many: tenants and their API keys. Pure values, with their rules.
+
+A key is known by its SHA-256 alone. What a tenant is held to changes without its keys changing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from penstock.control.errors import InvalidInput
+from penstock.control.state.tenancy.spend import MOST_USD
+
+MAX_TENANTS = 10_000
+MAX_KEYS = 1000  # of one tenant
+# What gateways are told of those that were ended: one that was away for longer keeps the rest.
+MAX_ENDED_KEYS = 256
+MAX_LIMIT = 2**31 - 1  # of a minute, and of streams
+MAX_QUOTA = 2**53 - 1  # tokens of a day: what JSON carries exactly
+MAX_LIFE = timedelta(days=36_500)
+
+_ID = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
+_ADAPTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_SALT = re.compile(r"[\x20-\x7e]{0,128}")
+_NAME = re.compile(r"[^\x00-\x1f\x7f]{0,100}")
+
+
+class Priority(StrEnum):
+    """The highest class that a tenant's requests may name, and the one that they have without."""
+
+    LOW = "low"
+    NORMAL = "normal"
+    HIGH = "high"
+
+
+class Degrade(StrEnum):
+    """Whether a tenant's requests may get less than they asked for rather than nothing."""
+
+    ALLOW = "allow"
+    NEVER = "never"
+
+
+class Fallbacks(StrEnum):
+    """Whether a tenant's list of models holds for the deployments that stand in for another."""
+
+    LISTED = "listed"  # rungs, and canaries that are providers, must be in the list too
+    ALLOW = "allow"
+
+
+class Shadowing(StrEnum):
+    """Whether a tenant's requests may be repeated elsewhere, to compare the answers."""
+
+    ALLOW = "allow"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class TenantSpec:
+    """What a tenant is held to, at all gateways together; 0: no limit. Raises InvalidInput."""
+
+    requests_per_minute: int = 0
+    tokens_per_minute: int = 0
+    tokens_per_day: int = 0  # of prompts and answers, from midnight to midnight UTC
+    usd_per_day: float = 0.0  # US dollars, likewise
+    max_streams: int = 0  # requests under way
+    models: tuple[str, ...] = ()  # deployments it may use; empty: all
+    adapters: tuple[str, ...] = ()  # names of adapters it may use, "pirate"; empty: all
+    priority: Priority = Priority.NORMAL
+    degrade: Degrade = Degrade.ALLOW
+    fallbacks: Fallbacks = Fallbacks.LISTED
+    shadow: Shadowing = Shadowing.ALLOW
+    cache_salt: str | None = None  # None: one of its own; empty: prefix caches are shared
+
+    @property
+    def has_day_limits(self) -> bool:
+        """Whether its requests reserve of a day."""
+        return bool(self.tokens_per_day or self.usd_per_day)
+
+    def __post_init__(self) -> None:
+        for name, most in (
+            ("requests_per_minute", MAX_LIMIT),
+            ("tokens_per_minute", MAX_LIMIT),
+            ("tokens_per_day", MAX_QUOTA),
+            ("max_streams", MAX_LIMIT),
+        ):
+            value = getattr(self, name)
+            _check_limit(name, value, most)
+        _check_limit("usd_per_day", self.usd_per_day, MOST_USD)
+        _check_names("models", self.models, _ID, "name deployments as `penstock status` does")
+        _check_names("adapters", self.adapters, _ADAPTER, "name adapters without @ and version")
+        if self.cache_salt is not None and not _SALT.fullmatch(self.cache_salt):
+            raise InvalidInput("cache_salt must be at most 128 printable ASCII characters")
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """A tenant with its identity and history."""
+
+    id: str
+    uid: str  # hex; tells it from deleted namesakes
+    generation: int  # begins at 1, grows by one with each change
+    spec: TenantSpec
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def cache_salt(self) -> str:
+        """What keeps its prefix caches apart; empty: they are shared."""
+        if self.spec.cache_salt is not None:
+            return self.spec.cache_salt
+        return hashlib.sha256(f"cache salt of {self.uid}".encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """A key as it is stored: enough to know it again, not enough to use it."""
+
+    id: str  # not made from the key
+    tenant: str
+    name: str  # for people
+    digest: str = field(repr=False)  # SHA-256 of the whole key, hex
+    created_at: datetime
+    expires_at: datetime | None = None  # None: never
+    tokens_per_day: int = 0  # as a tenant's, of this key alone; 0: no limit
+    usd_per_day: float = 0.0
+
+    @property
+    def has_day_limits(self) -> bool:
+        """Whether its requests reserve of a day."""
+        return bool(self.tokens_per_day or self.usd_per_day)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Whether requests without a key are refused by order of the head."""
+
+    keys_required: bool = False
+    keys_made: bool = False  # at least one, ever: the first closes the door
+    # Ids of the last that were revoked with what they had under way, which gateways end.
+    ended_keys: tuple[str, ...] = ()
+
+
+def created_tenant(tenant_id: str, spec: TenantSpec, now: datetime, *, uid: str) -> Tenant:
+    """A tenant's first generation. Raises InvalidInput for what is no id."""
+    if not _ID.fullmatch(tenant_id):
+        raise InvalidInput(
+            f"id is {tenant_id!r}: it must be 1 to 63 of a-z, 0-9, '.', '_' and '-', "
+            "beginning and ending with a letter or digit"
+        )
+    return Tenant(tenant_id, uid, 1, spec, created_at=now, updated_at=now)
+
+
+def changed_tenant(tenant: Tenant, spec: TenantSpec, now: datetime) -> Tenant:
+    """The next generation; the same one where the spec says nothing new."""
+    if spec == tenant.spec:
+        return tenant
+    return replace(tenant, spec=spec, generation=tenant.generation + 1, updated_at=now)
+
+
+def check_new_key(key: ApiKey) -> None:
+    """Raises InvalidInput for a name that no key may have, limits that are none, and an end that is
+    no use."""
+    if not _NAME.fullmatch(key.name):
+        raise InvalidInput("name must be at most 100 characters without control characters")
+    _check_limit("tokens_per_day", key.tokens_per_day, MAX_QUOTA)
+    _check_limit("usd_per_day", key.usd_per_day, MOST_USD)
+    expires_at, now = key.expires_at, key.created_at
+    if expires_at is None:
+        return
+    if expires_at <= now:
+        raise InvalidInput(
+            f"expires_at is {expires_at.isoformat()}, which is past: name a later one"
+        )
+    if expires_at - now > MAX_LIFE:
+        raise InvalidInput(
+            f"expires_at is {expires_at.isoformat()}: leave it out for a key that never expires"
+        )
+
+
+def _check_limit(name: str, value: float, most: int) -> None:
+    if not 0 <= value <= most:  # not a number is neither
+        raise InvalidInput(f"{name} is {value}: it must be 0 (no limit) to {most}")
+
+
+def _check_names(what: str, names: tuple[str, ...], form: re.Pattern[str], advice: str) -> None:
+    for name in names:
+        if not form.fullmatch(name):
+            raise InvalidInput(f"{what} has {name!r}: {advice}, or leave it empty for all")
+        if names.count(name) > 1:
+            raise InvalidInput(f"{what} has {name!r} twice: keep one")

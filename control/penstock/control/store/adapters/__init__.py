@@ -1,0 +1,1 @@
+"""Adapters in the store: versions, aliases, evidence, and the bytes themselves."""

@@ -1,0 +1,1 @@
+"""Tenants, keys, access and shares in the store."""

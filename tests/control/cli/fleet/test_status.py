@@ -1,0 +1,172 @@
+"""What `penstock status` shows of what the head knows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from penstock.control.admin.rollout.models import DeploymentModel
+from penstock.control.admin.status_api import ProblemModel
+from penstock.control.cli.fleet.status import (
+    DEPLOYMENT_COLUMNS,
+    GATEWAY_COLUMNS,
+    LOAD_COLUMNS,
+    NODE_COLUMNS,
+    REPLICA_COLUMNS,
+    Everything,
+    to_json,
+    to_parts,
+)
+from tests.control.cli.drawn import drawn
+from tests.control.serving.pictures import NOW, gateway, node, replica
+
+
+def deployment(**status: Any) -> DeploymentModel:
+    return DeploymentModel.model_validate(
+        {
+            "name": "mini",
+            "uid": "u1",
+            "generation": 1,
+            "template_digest": "d1",
+            "spec": {"model": "penstock-mini", "engine": "vllm"},
+            "status": {"phase": "degraded", "wanted": 2, "ready": 1, "updated": 1, "message": "so"}
+            | status,
+            "created_at": NOW,
+            "updated_at": NOW,
+        }
+    )
+
+
+EVERYTHING = Everything(
+    [deployment()],
+    [replica("mini-1"), replica("mini-2", state="backoff", restarts=3, last_error="[red]died[/]")],
+    [node()],
+    [gateway(in_flight=7)],
+)
+
+
+def shown(everything: Everything, width: int = 160) -> str:
+    return drawn(*to_parts(everything), width=width)
+
+
+def test_tables_show_states_counts_and_reasons() -> None:
+    text = shown(EVERYTHING)
+    for words in ("degraded", "1/2", "mini-2", "backoff", "[red]died[/]", "4.0 of 8.0 GiB", "7"):
+        assert words in text
+
+
+def test_ids_states_and_addresses_stay_whole_on_a_narrow_terminal() -> None:
+    text = shown(EVERYTHING, width=80)
+    addresses = [each.address for each in EVERYTHING.replicas]
+    addresses += [each.address for each in EVERYTHING.nodes]
+    addresses += [each.address for each in EVERYTHING.gateways]
+    assert all(address in text for address in addresses)
+    assert "mini-2" in text
+    assert "backoff" in text
+
+
+def test_an_error_is_broken_between_words_at_80_columns() -> None:
+    error = "the engine died: its process ended with signal 4 while it loaded the weights of mini"
+    failed = replica("mini-2", state="failed", last_error=error)
+    text = shown(Everything([deployment(message=error)], [failed], [node()], []), width=80)
+    for words in ("the engine died: its process ended with signal 4", "weights of mini"):
+        assert text.count(words) == 2
+
+
+def test_what_is_wrong_is_told_first() -> None:
+    wrong = ProblemModel(
+        kind="node_silent", subject=f"node {EVERYTHING.replicas[0].node}", text="is not heard"
+    )
+    everything = replace(EVERYTHING, problems=[wrong])
+    text = shown(everything)
+    assert text.index(f"! {wrong.subject}: is not heard") < text.index("Deployments")
+    assert "ready, node silent" in text
+    assert to_json(everything)["problems"] == [wrong.model_dump()]
+
+
+def test_a_drained_node_is_shown_as_drained() -> None:
+    drained = node().model_copy(update={"draining": True})
+    assert "ready, drained" in shown(Everything([], [], [drained], []))
+
+
+def test_adapters_that_nobody_registered_are_told_with_what_to_do() -> None:
+    known = deployment()
+    old = known.model_copy(update={"unregistered": ["pirate=pirate@1=/models/pirate"]})
+    assert "not registered" not in shown(Everything([known], [], [], []))
+    text = " ".join(shown(Everything([old], [], [], []), width=80).split())
+    assert "mini: nobody can ask for adapters that are not registered" in text
+    assert "pirate=pirate@1=/models/pirate (alias=version=source); register them" in text
+
+
+def test_the_load_of_a_deployment_and_doubts_of_its_replicas_are_told() -> None:
+    load = {"queued": 12, "in_flight": 3, "estimated_wait_ms": 2340, "queue_wait_ms": 56.7}
+    loaded = deployment(load=load | {"shed_share": 0.125})
+    doubted = replica("mini-2", doubts=[{"gateway": "gw-1", "reason": "slow", "for_ms": 4000}])
+    text = shown(Everything([loaded], [doubted], [], []), width=80)
+    (row,) = [line.split() for line in text.splitlines() if "12.5%" in line]
+    assert row == ["mini", "degraded", "3", "12", "2.3", "s", "57", "ms", "12.5%"]
+    assert "mini-2: gw-1 sends it nothing for 4.0 s: slow" in text
+
+
+def test_without_a_ready_replica_no_wait_is_promised() -> None:
+    load = {"queued": 12, "estimated_wait_ms": 0, "shed_share": 0.125}
+    text = shown(Everything([deployment(load=load, ready=0)], [], [], []), width=80)
+    (row,) = [line.split() for line in text.splitlines() if "12.5%" in line]
+    assert row == ["mini", "degraded", "0", "12", "0", "ms", "12.5%"]
+
+
+def test_a_head_that_tells_no_load_is_understood() -> None:
+    assert deployment().status.load.queued == 0
+
+
+def test_what_costs_money_or_has_a_budget_is_listed_with_what_it_spent() -> None:
+    spent = {"requests": 9, "prompt_tokens": 12_000, "completion_tokens": 345, "usd": 1.234}
+    midnight = "2026-01-03T00:00:00Z"
+    used_up = {"used_up": True, "resets_at": midnight, "today": spent}
+    cloud = deployment(budget=used_up).model_copy(update={"name": "cloud", "managed": True})
+    spec = {"budget_usd_per_day": 1.2, "budget_tokens_per_day": 20_000, "engine": "openai"}
+    cloud = cloud.model_copy(update={"spec": cloud.spec.model_copy(update=spec)})
+    free = deployment().model_copy(update={"name": "sorry", "managed": True})
+    text = shown(Everything([deployment(), cloud, free], [], [], []), width=100)
+    assert "openai (managed)" in text
+    rows = [" ".join(line.split()) for line in text.partition("Spend")[2].splitlines()]
+    assert "name budget USD today of USD tokens today of tokens" in rows
+    assert "cloud used up $1.23 $1.20 12,345 20,000" in rows
+    assert "sorry none $0 0" in rows
+    assert "cloud: it takes nothing until 2026-01-03 00:00 UTC" in rows
+    assert not any(row.startswith("mini") for row in rows[: rows.index("Replicas: none")])
+    assert "Spend" not in shown(EVERYTHING)
+
+
+def test_where_nothing_is_it_says_so() -> None:
+    assert "Deployments: none" in shown(Everything([], [], [], []))
+
+
+def test_at_80_columns_every_list_is_a_table_whose_headers_are_whole() -> None:
+    lines = shown(EVERYTHING, width=80).splitlines()
+    for columns in (
+        DEPLOYMENT_COLUMNS,
+        LOAD_COLUMNS,
+        REPLICA_COLUMNS,
+        NODE_COLUMNS,
+        GATEWAY_COLUMNS,
+    ):
+        assert " ".join(columns) in [" ".join(line.split()) for line in lines]
+    assert max(map(len, lines)) <= 80
+
+
+def test_at_40_columns_each_row_has_lines_of_its_own() -> None:
+    lines = shown(EVERYTHING, width=40).splitlines()
+    told = [" ".join(line.split()) for line in lines]
+    for words in ("mini-2 backoff", "address 127.0.0.1:1", "restarts 3", "in flight 7"):
+        assert words in told
+    assert max(map(len, lines)) <= 40
+
+
+def test_json_is_what_the_admin_api_says() -> None:
+    told = json.loads(json.dumps(to_json(EVERYTHING)))
+    assert told["deployments"][0]["status"]["phase"] == "degraded"
+    assert [each["id"] for each in told["replicas"]] == ["mini-1", "mini-2"]
+    assert told["gateways"][0]["in_flight"] == 7
+    assert told["nodes"][0]["id"] == "n"

@@ -1,0 +1,53 @@
+"""Which limits and shares a deployment may have, and what it has where nothing is said."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from penstock.control.errors import InvalidSpec
+from penstock.control.state.routing.limits import Canary, Limits, Sharing, selection_policy
+
+
+def test_who_says_nothing_has_a_queue_of_a_hundred_for_half_a_minute() -> None:
+    limits = Limits()
+    assert (limits.max_ongoing, limits.max_queued, limits.queue_deadline_ms) == (0, 100, 30_000)
+    assert (limits.wait_budget_ms, limits.first_event_deadline_ms) == (0, 0)
+    assert (limits.kv_pressure, limits.max_n, limits.progress_deadline_ms) == (0.93, 16, 60_000)
+    assert Sharing() == Sharing(selection_policy("power_of_two"), ())
+
+
+@pytest.mark.parametrize("name", [each.name for each in fields(Limits)])
+def test_a_limit_below_zero_is_refused(name: str) -> None:
+    with pytest.raises(InvalidSpec, match=f"{name} is -1"):
+        Limits(**{name: -1})
+
+
+@pytest.mark.parametrize("share", [1.01, float("nan"), float("inf")])
+def test_a_share_of_kv_is_one_at_most(share: float) -> None:
+    with pytest.raises(InvalidSpec, match="kv_pressure is"):
+        Limits(kv_pressure=share)
+
+
+@pytest.mark.parametrize(
+    ("canary", "words"),
+    [
+        ((Canary("a", -1),), "'a' has permille -1"),
+        ((Canary("a", 1001),), "'a' has permille 1001"),
+        ((Canary("a", 1), Canary("a", 2)), "names 'a' twice"),
+        ((Canary("a", 600), Canary("b", 401)), "are 1001 permille"),
+    ],
+)
+def test_shares_that_cannot_be_are_refused(canary: tuple[Canary, ...], words: str) -> None:
+    with pytest.raises(InvalidSpec, match=words):
+        Sharing(canary=canary)
+
+
+def test_all_requests_may_go_to_canaries() -> None:
+    assert Sharing(canary=(Canary("a", 600), Canary("b", 400))).canary
+
+
+def test_a_policy_that_does_not_exist_is_named_beside_those_that_do() -> None:
+    with pytest.raises(InvalidSpec, match="is 'fastest': it must be one of round_robin, least_lo"):
+        selection_policy("fastest")
