@@ -17,10 +17,11 @@ import grpc.aio
 
 from penstock.adapters.adapter import AdapterRef, BaseModelFamily
 from penstock.adapters.version import CONTENT_FILES, AdapterVersion, Manifest, StoredFile
+from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.keeper import Keeper
 from penstock.control.outside.clock import SystemClock
 from penstock.control.state.adapters.registry import AdapterRegistry
-from penstock.control.state.cluster import Cluster, ClusterView
+from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import (
     Node,
     NodeFacts,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Protocol
 
+from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.fleet.gateway_reports import GatewayReports
 from penstock.control.managers.fleet.gateway_signs import GatewaySigns
 from penstock.control.managers.fleet.health import HealthManager, ReplicaPinger
@@ -20,7 +21,7 @@ from penstock.control.managers.rollout.deployments import DeploymentManager
 from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.managers.tenancy.shares import ShareManager
 from penstock.control.placement.agents import AgentClient, AgentPlacement
-from penstock.control.state.cluster import Cluster, ClusterView
+from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.health import Patience
 from penstock.control.state.rollout.replacing import Deadlines
 from penstock.control.state.stamp import Stamp

@@ -42,6 +42,7 @@ from penstock.control.head_adapters import HeadAdapters, head_adapters
 from penstock.control.head_admin import AdminSources, admin_server
 from penstock.control.head_gateway import gateway_manager
 from penstock.control.head_shadows import HeadShadows, head_shadows
+from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.fleet.gateway_reports import GatewayReports
 from penstock.control.managers.fleet.gateway_signs import GatewaySigns
 from penstock.control.managers.fleet.health import HealthManager
@@ -51,6 +52,7 @@ from penstock.control.managers.opening import look_around_then_act
 from penstock.control.managers.problem_watch import ProblemWatch
 from penstock.control.managers.rollout.deployments import DeploymentManager
 from penstock.control.managers.routing.routes import RouteManager
+from penstock.control.managers.routing.traffic import Traffic
 from penstock.control.managers.tenancy.shares import ShareManager
 from penstock.control.managers.tenancy.spend import SpendManager
 from penstock.control.managers.tenancy.usage import UsageManager
@@ -68,10 +70,8 @@ from penstock.control.rpc.nodes_service import NodesService
 from penstock.control.rpc.routes_service import RoutesService
 from penstock.control.rpc.server import serve_rpc
 from penstock.control.settings import HeadSettings, split_address
-from penstock.control.state.cluster import Cluster
 from penstock.control.state.fleet.health import Patience
 from penstock.control.state.rollout.replacing import Deadlines
-from penstock.control.state.routing.traffic import Traffic
 from penstock.control.store.sqlite import SqliteStore
 from penstock.control.store.timed import TimedStore
 from penstock.control.supervision.log_watch import keep_logs

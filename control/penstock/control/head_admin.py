@@ -20,12 +20,12 @@ from penstock.control.managers.fleet.proxies import GatewayManager
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.rollout.trials import ReplicaCaller
 from penstock.control.managers.routing.routes import RouteManager
+from penstock.control.managers.routing.traffic import Traffic
 from penstock.control.managers.tenancy.spend import SpendManager
 from penstock.control.managers.tenancy.tokens import TokenManager, new_secret
 from penstock.control.secrets_files import made_or_read
 from penstock.control.settings import LOOPBACK, HeadSettings, split_address
 from penstock.control.state.problems import Problem
-from penstock.control.state.routing.traffic import Traffic
 from penstock.control.store.store import Store
 from penstock.control.supervision.clock import Clock
 

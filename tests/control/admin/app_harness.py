@@ -19,15 +19,15 @@ from penstock.control.admin.services import AdminServices
 from penstock.control.errors import PenstockError, Unavailable
 from penstock.control.managers.adapters.library import AdapterLibrary
 from penstock.control.managers.adapters.versions import AdapterManager
+from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.routing.routes import RouteManager
+from penstock.control.managers.routing.traffic import Traffic
 from penstock.control.managers.tenancy.spend import SpendManager
 from penstock.control.managers.tenancy.tokens import TokenManager
-from penstock.control.state.cluster import Cluster
 from penstock.control.state.fleet.replica import ReplicaAddress
 from penstock.control.state.recording.recorded import RecordingStanding
 from penstock.control.state.rollout.trial import Outcome, Question
-from penstock.control.state.routing.traffic import Traffic
 from penstock.control.state.shadow.comparing import Account, Standing
 from penstock.control.state.tenancy.prices import Prices
 from penstock.control.state.tenancy.tokens import Role

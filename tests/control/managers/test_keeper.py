@@ -9,8 +9,9 @@ from datetime import timedelta
 import pytest
 
 from penstock.control.errors import HoldsStill, NotAdmitted, StoreUnavailable
+from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.keeper import Keeper
-from penstock.control.state.cluster import Cluster, ClusterView
+from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import Evidence, NodeState, ReplicaState, Resources
 from penstock.control.state.rollout.deployment import AdapterBinding, created
 from penstock.control.state.routing.degrading import degrading

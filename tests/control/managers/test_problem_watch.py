@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from penstock.control.errors import StoreUnavailable
+from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.problem_watch import LOOK_EVERY, ProblemWatch
 from penstock.control.managers.routing.routes import RouteManager
-from penstock.control.state.cluster import Cluster
 from penstock.control.state.problems import ProblemKind
 from penstock.control.store.timed import TimedStore
 from tests.fakes.control_clock import ManualClock

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.tenancy.tokens import TokenManager, new_secret
 from penstock.control.managers.whole import Whole
-from penstock.control.state.cluster import Cluster, ClusterView
+from penstock.control.state.cluster import ClusterView
 from penstock.control.state.tenancy.tokens import Role
 from penstock.control.store.store import Author, Change
 from tests.fakes.control_clock import ManualClock

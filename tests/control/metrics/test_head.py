@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from penstock.control.errors import StoreUnavailable
+from penstock.control.managers.routing.traffic import Totals
 from penstock.control.metrics.head import HeadFacts, HeadMetrics
 from penstock.control.state.cluster import (
     ClusterView,
@@ -17,7 +18,6 @@ from penstock.control.state.cluster import (
 )
 from penstock.control.state.fleet.replica import NodeId, ReplicaId, ReplicaState
 from penstock.control.state.rollout.actions import Place, Stop
-from penstock.control.state.routing.traffic import Totals
 from penstock.control.store.store import Author, Change, Key
 from penstock.control.store.timed import TimedStore
 from tests.fakes.control_clock import ManualClock

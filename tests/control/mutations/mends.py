@@ -105,8 +105,8 @@ MENDS = (
     _mend(
         "silence is measured by a clock that nobody sets: heartbeats",
         "managers/fleet/health.py",
-        "return swept(view, live, self._clock.steady(), self._patience)",
-        "return swept(view, live, self._clock.now(), self._patience)",
+        "view = swept(view, live.known, now, self._patience)",
+        "view = swept(view, live.known, self._clock.now(), self._patience)",
     ),
     _mend(
         "durations are measured by a clock that nobody sets: plans",

@@ -16,6 +16,7 @@ import pytest
 from penstock.adapters.alias import Alias, Move, Target
 from penstock.adapters.fitness import FamilyLimits
 from penstock.adapters.version import CONFIG_FILE, CONTENT_FILES, WEIGHTS_FILE
+from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.fleet.gateway_reports import GatewayReports
 from penstock.control.managers.fleet.gateway_signs import GatewaySigns
 from penstock.control.managers.fleet.health import HealthManager
@@ -27,7 +28,7 @@ from penstock.control.managers.tenancy.usage import UsageManager
 from penstock.control.rpc.nodes_service import NodesService
 from penstock.control.rpc.routes_service import RoutesService
 from penstock.control.rpc.server import serve_rpc
-from penstock.control.state.cluster import Cluster, ClusterView, Gateway, GatewayState
+from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
 from penstock.control.state.fleet.pings import Ping
 from penstock.control.state.fleet.replica import FailedAdapter, ReplicaAddress, ReplicaState
 from penstock.control.state.rollout.deployment import Template, created, template_digest

@@ -12,6 +12,7 @@ from typing import Any
 import grpc
 import pytest
 
+from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.fleet.gateway_reports import GatewayReports
 from penstock.control.managers.fleet.gateway_signs import GatewaySigns
 from penstock.control.managers.keeper import Keeper
@@ -22,7 +23,6 @@ from penstock.control.managers.tenancy.tenants import TenantManager
 from penstock.control.managers.tenancy.usage import UsageManager
 from penstock.control.rpc.route_wire import RouteEncoder
 from penstock.control.rpc.routes_service import RoutesService
-from penstock.control.state.cluster import Cluster
 from penstock.control.state.rollout.deployment import DeploymentName
 from penstock.control.state.routing.snapshot import RouteSnapshot, routes_of
 from penstock.control.state.tenancy.tenants import Degrade, Priority, TenantSpec

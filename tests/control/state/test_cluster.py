@@ -1,41 +1,19 @@
-"""The view is replaced whole, and listeners hear of it once."""
+"""The view is never changed, only replaced."""
 
 from __future__ import annotations
 
 import pytest
 
 from penstock.control.errors import UnknownDeployment
-from penstock.control.state.cluster import Cluster, ClusterView, some_of
+from penstock.control.state.cluster import ClusterView, some_of
 from penstock.control.state.rollout.deployment import created
-from tests.fakes.control_values import MINI, NOON, UID, node, replica, spec
+from tests.fakes.control_values import MINI, NOON, UID, replica, spec
 
 
 def test_a_change_leaves_the_former_view_as_it_was() -> None:
     before = ClusterView().with_replica(replica("a"))
     after = before.with_replica(replica("b"))
     assert (len(before.replicas), len(after.replicas)) == (1, 2)
-
-
-def test_listeners_hear_of_changes_and_of_nothing_else() -> None:
-    cluster = Cluster()
-    heard: list[int] = []
-    stop = cluster.listen(lambda: heard.append(len(cluster.view().nodes)))
-    cluster.replace(cluster.view().with_node(node()))
-    cluster.replace(cluster.view().with_node(node()))
-    assert heard == [1]
-    stop()
-    cluster.replace(cluster.view().without_node(node().id))
-    assert heard == [1]
-
-
-def test_listeners_of_a_part_hear_of_that_part_only() -> None:
-    cluster = Cluster()
-    heard: list[int] = []
-    cluster.listen(lambda: heard.append(1), of=lambda view: (view.replicas,))
-    cluster.replace(cluster.view().with_node(node()))
-    assert heard == []
-    cluster.replace(cluster.view().with_replica(replica()))
-    assert heard == [1]
 
 
 def test_a_deleted_deployment_is_remembered_with_all_that_was_made_for_its_name() -> None:

@@ -27,8 +27,7 @@ WELL = HeadHealth()
 
 
 def found(view: ClusterView, head: HeadHealth = WELL, *, seconds: int = 1) -> tuple[Problem, ...]:
-    live = Liveness()
-    live.nodes[node().id] = HeardNode(NOON, Resources())
+    live = Liveness(nodes={node().id: HeardNode(NOON, Resources())})
     return problems(view, live, head, NOON + seconds * SECOND)
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from penstock.control.errors import CannotStart, StoreCorrupted, StoreUnavailable
+from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.keeper import Keeper
-from penstock.control.state.cluster import Cluster
 from penstock.control.state.fleet.replica import ReplicaId
 from penstock.control.state.fleet.serving import is_current
 from penstock.control.state.rollout.deployment import template_digest

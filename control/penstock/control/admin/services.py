@@ -13,10 +13,10 @@ from penstock.control.managers.adapters.versions import AdapterManager
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.rollout.trials import ReplicaCaller
 from penstock.control.managers.routing.routes import RouteManager
+from penstock.control.managers.routing.traffic import Traffic
 from penstock.control.managers.tenancy.spend import SpendManager
 from penstock.control.managers.tenancy.tokens import TokenManager
 from penstock.control.state.problems import Problem
-from penstock.control.state.routing.traffic import Traffic
 from penstock.control.store.store import Store
 from penstock.control.supervision.clock import Clock
 

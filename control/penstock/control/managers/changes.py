@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
-from penstock.control.state.cluster import Cluster, Projection
+from penstock.control.managers.cluster import Cluster, Projection
 
 
 class ChangeSignal:

@@ -14,8 +14,9 @@ from dataclasses import replace
 from typing import NoReturn
 
 from penstock.control.errors import HoldsStill, NotAdmitted, StoreUnavailable
+from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.whole import Whole
-from penstock.control.state.cluster import Cluster, ClusterView
+from penstock.control.state.cluster import ClusterView
 from penstock.control.state.command import STRANGERS_ADVICE, heard_stamp, take_over, taken_over
 from penstock.control.state.fleet.admission import stranger
 from penstock.control.state.routing.fallbacks import bounds_told

@@ -52,7 +52,7 @@ class ProblemWatch:
             self._data_dir, self._store.failing, self._routes.withheld, self._keeper.takes_over
         )
         cluster = self._keeper.cluster
-        return problems(cluster.view(), cluster.liveness, health, self._clock.steady())
+        return problems(cluster.view(), cluster.liveness.known, health, self._clock.steady())
 
     def latest(self) -> tuple[Problem, ...]:
         """The list, a second old at most."""

@@ -16,11 +16,11 @@ from prometheus_client import (
 )
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from penstock.control.managers.routing.traffic import Totals
 from penstock.control.metrics.families import by_deployment, by_label, gauge
 from penstock.control.state.cluster import ClusterView, GatewayState
 from penstock.control.state.fleet.replica import NodeState, ReplicaState
 from penstock.control.state.problems import Problem, ProblemKind
-from penstock.control.state.routing.traffic import Totals
 
 # Seconds: a plan of a small cluster takes less than the first, one that waits for a disk more.
 RECONCILE_BUCKETS = (0.001, 0.005, 0.02, 0.1, 0.5, 2, 10)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from penstock.control.state.cluster import Cluster
+from penstock.control.managers.cluster import Cluster
 from penstock.control.state.routing.snapshot import routes_of
 from penstock.control.state.tenancy.tokens import Role
 from penstock.control.state.tenancy.usage import Counts, Reading, UsageKey

@@ -15,9 +15,9 @@ from penstock.adapters.version import VersionState
 from penstock.control.errors import BadAdapter
 from penstock.control.managers.adapters.adoption import AdapterAdoption
 from penstock.control.managers.adapters.library import AdapterLibrary
+from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.keeper import Keeper
 from penstock.control.state.adapters.registry import AdapterRegistry
-from penstock.control.state.cluster import Cluster
 from penstock.control.state.rollout.deployment import AdapterBinding, created
 from penstock.control.store.adapters.content import AdapterContents
 from penstock.control.store.store import Author

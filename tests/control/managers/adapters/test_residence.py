@@ -15,8 +15,9 @@ from penstock.adapters.fitness import FamilyLimits
 from penstock.control.errors import HoldsStill, NodeUnreachable, ReplicaRefused, UnknownReplica
 from penstock.control.managers.adapters.library import AdapterLibrary
 from penstock.control.managers.adapters.residence import LOOK_AGAIN, AdapterResidence
+from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.keeper import Keeper
-from penstock.control.state.cluster import Cluster, ClusterView
+from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import KeptAdapter, NodeFacts, ReplicaId
 from penstock.control.state.rollout.deployment import created
 from penstock.control.store.adapters.content import AdapterContents

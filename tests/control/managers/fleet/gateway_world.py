@@ -9,13 +9,14 @@ from dataclasses import replace
 from datetime import timedelta
 
 from penstock.control.errors import GatewayNotReplaced
+from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.fleet.gateway_process import GatewayCommand
 from penstock.control.managers.fleet.gateway_reports import GatewayReports
 from penstock.control.managers.fleet.gateway_signs import GatewaySigns
 from penstock.control.managers.fleet.local_gateway import GatewayDependencies
 from penstock.control.managers.fleet.proxies import GatewayManager
 from penstock.control.managers.keeper import Keeper
-from penstock.control.state.cluster import Cluster, Gateway, GatewayReport, GatewayState
+from penstock.control.state.cluster import Gateway, GatewayReport, GatewayState
 from penstock.control.state.fleet.gateway_liveness import GatewayPatience
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_launcher import FakeLauncher, FakeProbe, FakeProcess

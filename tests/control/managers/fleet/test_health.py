@@ -6,15 +6,10 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
+from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.fleet.health import PINGS_PER_SECOND, HealthManager
 from penstock.control.managers.keeper import Keeper
-from penstock.control.state.cluster import (
-    Cluster,
-    ClusterView,
-    Gateway,
-    GatewayReport,
-    GatewayState,
-)
+from penstock.control.state.cluster import ClusterView, Gateway, GatewayReport, GatewayState
 from penstock.control.state.fleet.liveness import HeardNode
 from penstock.control.state.fleet.pings import Ping
 from penstock.control.state.fleet.replica import (
@@ -113,6 +108,19 @@ async def test_the_first_look_around_judges_every_replica_that_should_answer() -
         "d": Evidence.NONE,
         "e": Evidence.NONE,
     }
+
+
+async def test_a_heartbeat_is_remembered_beside_the_view_and_forgotten_with_the_node() -> None:
+    world = World()
+    await world.health.node_registered(node().facts, [])
+    world.clock.advance(SECOND)
+    used = Resources(memory_available_bytes=5)
+    await world.health.node_heard(node().id, used, [], instance=node().facts.instance)
+    live = world.keeper.cluster.liveness
+    assert dict(live.known.nodes) == {node().id: HeardNode(world.clock.steady(), used)}
+    await world.keeper.observe(lambda view: view.without_node(node().id), "test")
+    live.keep(world.view, world.clock.steady(), refused_for=SECOND)
+    assert not live.known.nodes
 
 
 async def test_a_replica_that_hangs_holds_up_no_ping_but_its_own() -> None:

@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
+from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.recording.recordings import RecordingLimits
-from penstock.control.state.cluster import Cluster
 from penstock.control.state.recording.recorded import RecordingStanding
 from penstock.control.state.recording.recordings import Recording
 from penstock.control.state.recording.spec import RecordingSpec, RecordUntil

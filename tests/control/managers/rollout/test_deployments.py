@@ -10,10 +10,11 @@ from datetime import timedelta
 from itertools import count
 
 from penstock.control.errors import NodeUnreachable, ReplicaRefused
+from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.rollout.deployments import LOOK_AGAIN, DeploymentManager
 from penstock.control.placement.placement import ReplicaOrder
-from penstock.control.state.cluster import Cluster, ClusterView, Published
+from penstock.control.state.cluster import ClusterView, Published
 from penstock.control.state.fleet.replica import (
     KeptAdapter,
     NodeFacts,

@@ -9,9 +9,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.routing.routes import RESERVED_AT_ONCE, RouteManager
-from penstock.control.state.cluster import Cluster, Gateway, GatewayReport, GatewayState
+from penstock.control.state.cluster import Gateway, GatewayReport, GatewayState
 from penstock.control.state.fleet.replica import ReplicaId, ReplicaState
 from penstock.control.state.routing.snapshot import Routes, RouteSnapshot
 from penstock.control.state.stamp import Stamp

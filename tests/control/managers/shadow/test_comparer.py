@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from penstock.control.errors import Unavailable
+from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.shadow.comparer import ComparerCommand, ComparerManager
-from penstock.control.state.cluster import Cluster, ClusterView
+from penstock.control.state.cluster import ClusterView
 from penstock.control.state.recording.recorded import RecordingOrder, RecordingStanding
 from penstock.control.state.shadow.comparing import Account, Order, Standing, Standings
 from penstock.control.state.shadow.shadows import Compared, Shadow

@@ -6,9 +6,10 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.shadow.limits import ShadowLimits
-from penstock.control.state.cluster import Cluster, ClusterView
+from penstock.control.state.cluster import ClusterView
 from penstock.control.state.shadow.comparing import Standing
 from penstock.control.state.shadow.shadows import TENANT, Shadow
 from penstock.control.state.shadow.spec import Candidate, Primary, ShadowSpec, Until

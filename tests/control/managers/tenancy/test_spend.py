@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.tenancy.shares import ShareManager
 from penstock.control.managers.tenancy.spend import SpendManager
 from penstock.control.managers.tenancy.usage import HURRIED, UsageManager
-from penstock.control.state.cluster import Cluster
 from penstock.control.state.rollout.deployment import DeploymentSpec
 from penstock.control.state.routing.snapshot import DeploymentRoute, routes_of
 from penstock.control.state.tenancy.spend import Budgets, Spend

@@ -10,10 +10,11 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.tenancy.shares import EXPECTED_FOR, TELL_EVERY, ShareManager
 from penstock.control.managers.tenancy.tenants import TenantManager
-from penstock.control.state.cluster import Cluster, ClusterView, Gateway, GatewayReport, Published
+from penstock.control.state.cluster import ClusterView, Gateway, GatewayReport, Published
 from penstock.control.state.cluster import GatewayState as State
 from penstock.control.state.tenancy.stream_shares import streams_of
 from penstock.control.state.tenancy.tenants import TenantSpec

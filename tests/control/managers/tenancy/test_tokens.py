@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from penstock.control.errors import HoldsStill
+from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.tenancy.tokens import TokenManager, new_secret
-from penstock.control.state.cluster import Cluster
 from penstock.control.state.tenancy.tokens import Role
 from penstock.control.store.store import Author, Change, Key
 from tests.fakes.control_clock import ManualClock

@@ -11,12 +11,13 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.tenancy.shares import ShareManager
 from penstock.control.managers.tenancy.spend import SpendManager
 from penstock.control.managers.tenancy.tenants import TenantManager
 from penstock.control.managers.tenancy.usage import UsageManager
-from penstock.control.state.cluster import Cluster, ClusterView, Gateway, GatewayReport
+from penstock.control.state.cluster import ClusterView, Gateway, GatewayReport
 from penstock.control.state.cluster import GatewayState as State
 from penstock.control.state.tenancy.dividing import WHOLE
 from penstock.control.state.tenancy.shares import share_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penstock.control.state.cluster import ClusterView
-from penstock.control.state.fleet.liveness import Liveness
+from penstock.control.state.fleet.liveness import PingCount
 from penstock.control.state.fleet.pings import Ping, deeply_checked, pinged
 from penstock.control.state.fleet.replica import Evidence, NodeState, Replica
 from penstock.control.state.fleet.serving import serving
@@ -22,9 +22,9 @@ def view_with(*replicas: Replica, node_state: NodeState = NodeState.READY) -> Cl
 
 
 def ping(view: ClusterView, *results: Ping) -> Evidence:
-    live = Liveness()
+    count = PingCount()
     for result in results:
-        view = pinged(view, live, replica().id, replica().status.address, result, NOON)
+        view, count = pinged(view, count, replica().id, replica().status.address, result, NOON)
     return view.replicas[replica().id].evidence
 
 
@@ -58,7 +58,16 @@ def test_an_answer_ends_all_doubt() -> None:
 
 def test_a_ping_to_a_former_address_says_nothing() -> None:
     view = view_with(replica())
-    assert pinged(view, Liveness(), replica().id, "elsewhere:1", Ping.REFUSED, NOON) is view
+    count = PingCount(2, 1)
+    after = pinged(view, count, replica().id, "elsewhere:1", Ping.REFUSED, NOON)
+    assert after == (view, count)
+
+
+def test_what_a_former_process_did_not_answer_counts_no_more() -> None:
+    view, before = view_with(replica(), node_state=NodeState.EXPECTED), PingCount(2, 2, ("a", 1))
+    view, count = pinged(view, before, replica().id, replica().status.address, Ping.REFUSED, NOON)
+    assert (count.failed, count.refused) == (1, 1)
+    assert view.replicas[replica().id].evidence is Evidence.NONE
 
 
 def test_pings_alone_never_take_the_last_replica() -> None:

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from penstock.control.admin.auth import Viewer
 from penstock.control.admin.parameters import Paged
 from penstock.control.admin.rollout.models import GatewayModel, NodeModel, ReplicaModel
-from penstock.control.state.cluster import Cluster
+from penstock.control.managers.cluster import Cluster
 from penstock.control.state.routing.doubts import doubts_in
 
 

@@ -27,6 +27,7 @@ from penstock.control.admin.rollout.models import (
 )
 from penstock.control.errors import DeploymentExists, Forbidden
 from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.routing.traffic import Traffic
 from penstock.control.state.adapters.bases import check_aliases_fit
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.rollout.deployment import (
@@ -38,7 +39,6 @@ from penstock.control.state.rollout.deployment import (
 from penstock.control.state.rollout.engine_args import runs_model_code
 from penstock.control.state.rollout.placing import specified
 from penstock.control.state.routing.degrading import check_no_circle
-from penstock.control.state.routing.traffic import Traffic
 from penstock.control.state.tenancy.spend import Spend
 from penstock.control.state.tenancy.tokens import Role, Token
 from penstock.control.store.store import Author

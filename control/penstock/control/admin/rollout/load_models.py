@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
+from penstock.control.managers.routing.traffic import DeploymentTraffic
 from penstock.control.state.routing.doubts import Doubt
-from penstock.control.state.routing.traffic import DeploymentTraffic
 
 
 class LoadModel(BaseModel):

@@ -13,6 +13,7 @@ from penstock.control.admin.fields import Count, Text, one_of
 from penstock.control.admin.rollout.deployment_settings import SettingsModel
 from penstock.control.admin.rollout.load_models import DoubtModel, LoadModel
 from penstock.control.admin.tenancy.spend_models import BudgetModel
+from penstock.control.managers.routing.traffic import DeploymentTraffic
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
 from penstock.control.state.fleet.liveness import HeardNode
 from penstock.control.state.fleet.replica import Node, NodeState, Replica, ReplicaState
@@ -30,7 +31,6 @@ from penstock.control.state.rollout.deployment import (
 from penstock.control.state.rollout.engine_args import check_engine_args
 from penstock.control.state.rollout.status import DeploymentPhase, status_of
 from penstock.control.state.routing.doubts import Doubt
-from penstock.control.state.routing.traffic import DeploymentTraffic
 from penstock.control.state.tenancy.spend import Spend
 from penstock.control.state.tenancy.tokens import Role, Token
 

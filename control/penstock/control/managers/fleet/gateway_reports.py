@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from penstock.control.managers.fleet.gateway_signs import GatewaySigns
 from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.routing.traffic import Traffic
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayReport, GatewayState
 from penstock.control.state.routing.suspects import Suspect, Suspects, merged
-from penstock.control.state.routing.traffic import Traffic
 from penstock.control.state.stamp import Stamp
 from penstock.control.supervision.clock import Clock
 
@@ -34,10 +34,11 @@ class GatewayReports:
     ) -> None:
         """Replaces what this gateway reported before, and adds to what is suspected."""
         self._signs.reported(gateway_id, report)
-        now = self._keeper.cluster.liveness.gateways[gateway_id] = self._clock.steady()
+        now, live = self._clock.steady(), self._keeper.cluster.liveness
         self._traffic.heard(gateway_id, report.instance, report.deployments, now)
 
         def step(view: ClusterView) -> ClusterView:
+            live.gateways[gateway_id] = now
             known = view.gateways.get(gateway_id) or Gateway(gateway_id, GatewayState.REMOTE)
             if known.state is GatewayState.SILENT:
                 known = replace(known, state=GatewayState.REMOTE)

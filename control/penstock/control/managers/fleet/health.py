@@ -20,6 +20,7 @@ from penstock.control.managers.single_flight import SingleFlight
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.admission import second_agent
 from penstock.control.state.fleet.health import Patience, heard, registered, swept, vouched_for
+from penstock.control.state.fleet.liveness import HeardNode, PingCount
 from penstock.control.state.fleet.pings import Ping, deeply_checked, pinged
 from penstock.control.state.fleet.replica import (
     Evidence,
@@ -89,9 +90,13 @@ class HealthManager:
             self._keeper.refuse(f"node {facts.id} at {facts.agent_address}", why)
         await self._keeper.hear(f"node {facts.id}", stamp or Stamp(), facts.agent_address)
         now, live = self._clock.steady(), self._keeper.cluster.liveness
-        await self._keeper.observe(
-            lambda view: registered(view, live, facts, reports, now), f"node {facts.id} registered"
-        )
+
+        def step(view: ClusterView) -> ClusterView:
+            view = registered(view, live.known, facts, reports, now)
+            live.nodes[facts.id] = HeardNode(now, facts.resources)
+            return view
+
+        await self._keeper.observe(step, f"node {facts.id} registered")
 
     async def node_heard(
         self,
@@ -107,12 +112,14 @@ class HealthManager:
         if node is not None and node.facts.instance == instance:
             await self._keeper.hear(f"node {node_id}", stamp or Stamp(), node.facts.agent_address)
         now, live = self._clock.steady(), self._keeper.cluster.liveness
-        await self._keeper.observe(
-            lambda view: heard(
-                view, live, node_id, resources, reports, now, intent=intent, instance=instance
-            ),
-            f"heartbeat of node {node_id}",
-        )
+
+        def step(view: ClusterView) -> ClusterView:
+            said = resources, reports, now
+            view = heard(view, live.known, node_id, *said, intent=intent, instance=instance)
+            live.nodes[node_id] = HeardNode(now, resources)
+            return view
+
+        await self._keeper.observe(step, f"heartbeat of node {node_id}")
 
     async def check_remembered(self) -> None:
         """Pings every replica that the view has: a restarted head's first look around. One that is
@@ -147,8 +154,10 @@ class HealthManager:
     def _time_passed(self, view: ClusterView) -> ClusterView:
         wall_ms = int(self._clock.now().timestamp() * 1000)
         view = with_suspects(view, remaining(view.suspects, wall_ms))
-        live = self._keeper.cluster.liveness
-        return swept(view, live, self._clock.steady(), self._patience)
+        now, live = self._clock.steady(), self._keeper.cluster.liveness
+        view = swept(view, live.known, now, self._patience)
+        live.keep(view, now, refused_for=self._patience.lost_after)
+        return view
 
     def _to_ping(self) -> list[Replica]:
         replicas = self._keeper.cluster.view().replicas.values()
@@ -204,10 +213,13 @@ class HealthManager:
         address = replica.status.address
         result = await self._pinger.ping(replica.status.where)
         now, live = self._clock.steady(), self._keeper.cluster.liveness
-        await self._keeper.observe(
-            lambda view: pinged(view, live, replica.id, address, result, now),
-            f"ping of {replica.id}",
-        )
+
+        def step(view: ClusterView) -> ClusterView:
+            before = live.pings.get(replica.id, PingCount())
+            view, live.pings[replica.id] = pinged(view, before, replica.id, address, result, now)
+            return view
+
+        await self._keeper.observe(step, f"ping of {replica.id}")
         return result
 
     async def _check_deeply(self, replica: Replica) -> None:

@@ -33,7 +33,7 @@ async def forget_node(keeper: Keeper, node_id: str, author: Author, clock: Clock
     def step(view: ClusterView) -> ClusterView:
         node = _known(view, node_id)
         mine = [r for r in view.replicas.values() if r.node == node.id]
-        if not is_unheard(node, live, clock.steady()):
+        if not is_unheard(node, live.known, clock.steady()):
             raise Conflict(
                 f"node {node_id!r} is heard: `penstock drain {node_id}`, stop its agent, then try"
                 " again"
@@ -48,7 +48,6 @@ async def forget_node(keeper: Keeper, node_id: str, author: Author, clock: Clock
         return view.without_node(node.id)
 
     await keeper.desire(step, author)
-    live.nodes.pop(NodeId(node_id), None)
 
 
 def _known(view: ClusterView, node_id: str) -> Node:

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from penstock.control.errors import UnknownNode
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
-from penstock.control.state.fleet.liveness import HeardNode, Liveness
+from penstock.control.state.fleet.liveness import Liveness, process_of
 from penstock.control.state.fleet.replica import (
     Evidence,
     Node,
@@ -56,7 +56,6 @@ def registered(
     now: datetime,
 ) -> ClusterView:
     """An agent announced itself, with everything that runs on its node."""
-    live.nodes[facts.id] = HeardNode(now, facts.resources)
     facts = replace(facts, resources=_lasting(facts.resources))
     node = view.nodes.get(facts.id) or Node(facts, NodeState.READY, since=now)
     node = replace(node.moved(NodeState.READY, now), facts=facts, intent=NodeIntent.SERVING)
@@ -78,7 +77,6 @@ def heard(
     node = view.nodes.get(node_id)
     if node is None or node_id not in live.nodes or node.facts.instance != instance:
         raise UnknownNode(f"node {node_id!r} has not registered with this head: register first")
-    live.nodes[node_id] = HeardNode(now, resources)
     facts = replace(node.facts, resources=_lasting(resources))
     node = replace(node.moved(NodeState.READY, now), facts=facts, intent=intent)
     return _fold_reports(view.with_node(node), live, node, reports, now)
@@ -96,13 +94,9 @@ def swept(view: ClusterView, live: Liveness, now: datetime, patience: Patience) 
         silence = now - live.node_heard_at(node.id, node.since)
         lost = node.state is NodeState.LOST and silence > patience.forget_after
         if lost and node.id not in used and not node.draining:
-            live.nodes.pop(node.id, None)
             view = view.without_node(node.id)
     for gateway in view.gateways.values():
         view = _sweep_gateway(view, live, gateway, now, patience)
-    for who, refused in tuple(live.refused.items()):
-        if now - refused.at > patience.lost_after:
-            del live.refused[who]
     return view
 
 
@@ -144,10 +138,8 @@ def _sweep_replica(
     view: ClusterView, live: Liveness, replica: Replica, now: datetime, patience: Patience
 ) -> ClusterView:
     if replica.state is ReplicaState.LOST:
-        if now - replica.since <= patience.forget_after:
-            return view
-        live.forget_replica(replica.id)
-        return view.without_replica(replica.id)
+        forgotten = now - replica.since > patience.forget_after
+        return view.without_replica(replica.id) if forgotten else view
     stable = replica.state is ReplicaState.READY and now - replica.since >= STABLE_AFTER
     if stable and (replica.crashes or replica.tries):
         view = _without_tries(view, replica)
@@ -173,7 +165,7 @@ def _without_tries(view: ClusterView, replica: Replica) -> ClusterView:
 def _answers(live: Liveness, replica: Replica) -> bool:
     """One that is wedged answers pings, until it does not."""
     if replica.evidence is Evidence.WEDGED:
-        return not live.in_doubt(replica.id)
+        return not live.in_doubt(replica)
     return replica.evidence is Evidence.ANSWERS
 
 
@@ -184,7 +176,6 @@ def _sweep_gateway(
     gateway = replace(gateway, reporting=silence <= patience.silent_after)
     if gateway.state in (GatewayState.REMOTE, GatewayState.SILENT):
         if silence > patience.forget_after:
-            live.gateways.pop(gateway.id, None)
             return view.without_gateway(gateway.id)
         state = GatewayState.REMOTE if gateway.reporting else GatewayState.SILENT
         gateway = replace(gateway, state=state)
@@ -200,7 +191,7 @@ def _fold_reports(
 ) -> ClusterView:
     reported = {status.replica_id: status for status in reports}
     for status in reported.values():
-        view = _fold_report(view, live, node, status, now)
+        view = _fold_report(view, node, status, now)
     for replica in view.replicas.values():
         if replica.node == node.id and replica.id not in reported:
             view = _fold_absence(view, live, node, replica, now)
@@ -208,7 +199,7 @@ def _fold_reports(
 
 
 def _fold_report(
-    view: ClusterView, live: Liveness, node: Node, status: ReplicaStatus, now: datetime
+    view: ClusterView, node: Node, status: ReplicaStatus, now: datetime
 ) -> ClusterView:
     replica = view.replicas.get(status.replica_id)
     if status.state is ReplicaState.STOPPED:
@@ -216,8 +207,7 @@ def _fold_report(
     if replica is None:  # of a former head, or not ours at all: its uid says which
         replica = replica_of(status, node.id, now)
         replica = replace(replica, state=status.state_if_unasked)
-    if (status.address, status.pid) != (replica.status.address, replica.status.pid):
-        live.forget_replica(replica.id)
+    if (status.address, status.pid) != process_of(replica):
         replica = replica.judged(Evidence.NONE, now)
     elif replica.evidence is Evidence.GONE and status.state is ReplicaState.READY:
         replica = replica.judged(Evidence.DOUBTED, now)  # its agent speaks for it

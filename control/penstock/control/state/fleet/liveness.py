@@ -1,16 +1,17 @@
 """When nodes and gateways were last heard, and what pings came to.
 
 It changes each second and follows from nothing, so it stands beside the view: a heartbeat that says
-what the last one said changes the view nowhere and wakes nobody. One thread only.
+what the last one said changes the view nowhere and wakes nobody. These are the values, to read;
+`managers/liveness.py` writes them down.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from penstock.control.state.fleet.replica import NodeId, ReplicaId, Resources
-from penstock.control.state.stamp import Stamp
+from penstock.control.state.fleet.replica import NodeId, Replica, ReplicaId, Resources
 
 # Pings in a row without an answer: one may have been the head's own fault, or the network's.
 TIMEOUTS_ARE_DOUBT = 3
@@ -39,32 +40,33 @@ class PingCount:
 
     failed: int = 0
     refused: int = 0  # of these, the latest in a row at which nothing listened
+    process: tuple[str, int] = ("", 0)  # address and pid of whoever did not answer
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Liveness:
     """Who was heard, and when."""
 
-    nodes: dict[NodeId, HeardNode] = field(default_factory=dict)
-    gateways: dict[str, datetime] = field(default_factory=dict)
-    pings: dict[ReplicaId, PingCount] = field(default_factory=dict)
-    stamps: dict[str, Stamp] = field(default_factory=dict)  # by "node n1" or "gateway gw-1"
-    refused: dict[str, RefusedPeer] = field(default_factory=dict)  # by the same, with its address
+    nodes: Mapping[NodeId, HeardNode] = field(default_factory=dict)
+    gateways: Mapping[str, datetime] = field(default_factory=dict)
+    pings: Mapping[ReplicaId, PingCount] = field(default_factory=dict)
+    refused: Mapping[str, RefusedPeer] = field(default_factory=dict)  # by who, and at what address
 
     def node_heard_at(self, node_id: NodeId, otherwise: datetime) -> datetime:
         """When a node was last heard; `otherwise` where it never was by this head."""
         heard = self.nodes.get(node_id)
         return heard.at if heard else otherwise
 
-    def in_doubt(self, replica_id: ReplicaId) -> bool:
+    def pings_of(self, replica: Replica) -> PingCount:
+        """What pings of its present process came to; those of a former one count no more."""
+        count = self.pings.get(replica.id, PingCount())
+        return count if count.process == process_of(replica) else PingCount()
+
+    def in_doubt(self, replica: Replica) -> bool:
         """Whether a replica did not answer so often that no single loss explains it."""
-        return self.pings.get(replica_id, PingCount()).failed >= TIMEOUTS_ARE_DOUBT
+        return self.pings_of(replica).failed >= TIMEOUTS_ARE_DOUBT
 
-    def refuse(self, who: str, why: str, now: datetime) -> None:
-        """Notes that somebody is not let in."""
-        known = self.refused.get(who)
-        self.refused[who] = RefusedPeer(why, known.since if known else now, now)
 
-    def forget_replica(self, replica_id: ReplicaId) -> None:
-        """Begins to count anew: another process answers there now."""
-        self.pings.pop(replica_id, None)
+def process_of(replica: Replica) -> tuple[str, int]:
+    """What tells a replica's process from the one before it."""
+    return replica.status.address, replica.status.pid

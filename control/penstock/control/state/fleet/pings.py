@@ -12,7 +12,7 @@ from enum import Enum, auto
 
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.health import vouched_for
-from penstock.control.state.fleet.liveness import TIMEOUTS_ARE_DOUBT, Liveness, PingCount
+from penstock.control.state.fleet.liveness import TIMEOUTS_ARE_DOUBT, PingCount, process_of
 from penstock.control.state.fleet.replica import Evidence, Replica, ReplicaId
 
 REFUSALS_ARE_GONE = 2
@@ -30,25 +30,26 @@ class Ping(Enum):
 
 def pinged(
     view: ClusterView,
-    live: Liveness,
+    before: PingCount,
     replica_id: ReplicaId,
     address: str,
     ping: Ping,
     now: datetime,
-) -> ClusterView:
-    """A ping to a replica at this address ended; stale ones, of a former process, are ignored."""
+) -> tuple[ClusterView, PingCount]:
+    """A ping to a replica at this address ended: what follows from it, after the count of those
+    before it. Stale ones, of a former process, are ignored."""
     replica = view.replicas.get(replica_id)
     if replica is None or replica.status.address != address:
-        return view
+        return view, before
     if ping is Ping.ANSWERED:
-        live.forget_replica(replica_id)
-        if replica.evidence is Evidence.WEDGED:
-            return view
-        return view.with_replica(replica.judged(Evidence.ANSWERS, now))
-    before = live.pings.get(replica_id, PingCount())
+        if replica.evidence is not Evidence.WEDGED:
+            view = view.with_replica(replica.judged(Evidence.ANSWERS, now))
+        return view, PingCount()
+    if before.process != process_of(replica):
+        before = PingCount()
     refused = before.refused + 1 if ping is Ping.REFUSED else 0
-    count = live.pings[replica_id] = PingCount(before.failed + 1, refused)
-    return view.with_replica(replica.judged(_verdict(view, replica, count), now))
+    count = PingCount(before.failed + 1, refused, process_of(replica))
+    return view.with_replica(replica.judged(_verdict(view, replica, count), now)), count
 
 
 def deeply_checked(

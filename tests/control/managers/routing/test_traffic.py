@@ -8,6 +8,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.control.managers.routing.traffic import DeploymentTraffic, Totals, Traffic
 from penstock.control.state.cluster import (
     ClusterView,
     DeploymentCounts,
@@ -17,7 +18,6 @@ from penstock.control.state.cluster import (
 )
 from penstock.control.state.fleet.replica import ReplicaId
 from penstock.control.state.routing.doubts import Doubt, doubts_in
-from penstock.control.state.routing.traffic import DeploymentTraffic, Totals, Traffic
 from tests.fakes.control_values import NOON, SECOND
 
 ONE = DeploymentCounts("mini", queued=1, in_flight=2, requests=10, rejected=4, sent=5)
