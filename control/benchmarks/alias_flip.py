@@ -151,8 +151,8 @@ async def all_serve(gateways: Sequence[httpx.AsyncClient], admin: httpx.AsyncCli
 
     async def all_are_heard() -> bool:
         reply = await admin.get("/gateways")
-        heard = [each["id"] for each in reply.json() if each["snapshot_version"] > 0]
-        return len(heard) == len(gateways)
+        observed = [each["id"] for each in reply.json() if each["snapshot_version"] > 0]
+        return len(observed) == len(gateways)
 
     for look in (all_answer, all_are_heard):
         await until(look)

@@ -17,8 +17,7 @@ import grpc.aio
 
 from penstock.adapters.adapter import AdapterRef, BaseModelFamily
 from penstock.adapters.version import CONTENT_FILES, AdapterVersion, Manifest, StoredFile
-from penstock.control.managers.cluster import Cluster
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.outside.clock import SystemClock
 from penstock.control.state.adapters.registry import AdapterRegistry
 from penstock.control.state.cluster import ClusterView
@@ -266,9 +265,9 @@ class Fleet:
 async def filled_store(path: Path, fleet: Fleet) -> None:
     """A store that knows the whole fleet."""
     store = await SqliteStore.open(path)
-    keeper = Keeper(Cluster(), store, SystemClock())
-    await keeper.restore()
-    await keeper.desire(lambda view: _full(view, fleet), Author("benchmark", "fill"))
+    cluster = ClusterStore(store, SystemClock())
+    await cluster.restore()
+    await cluster.apply(lambda view: _full(view, fleet), Author("benchmark", "fill"))
     await store.close()
 
 

@@ -23,7 +23,7 @@ class Laws:
         self._served: dict[tuple[str, str], set[ReplicaId]] = {}
         self._given_up: set[ReplicaId] = set()  # they ran when nothing was wanted of them
         cluster.after_decisions = self._no_decision_costs_capacity
-        cluster.after_wish = self._what_nobody_wants_may_go
+        cluster.after_apply = self._what_nobody_wants_may_go
         cluster.before_stop = self._nothing_stops_that_is_sent_to
 
     def run(self, steps: int) -> None:

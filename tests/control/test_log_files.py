@@ -141,9 +141,9 @@ def test_the_tail_of_a_huge_log_is_found_without_reading_it_all(log: Path) -> No
 
 
 def test_a_full_disk_is_known(log: Path) -> None:
-    assert not log_files.no_room(log)
-    assert not log_files.no_room(log.parent / "nowhere" / "x.log")
-    assert log_files.no_room(Path("/proc/version"))  # of a file system without free blocks
+    assert not log_files.disk_full(log)
+    assert not log_files.disk_full(log.parent / "nowhere" / "x.log")
+    assert log_files.disk_full(Path("/proc/version"))  # of a file system without free blocks
 
 
 def test_a_log_that_is_not_there_has_no_tail_and_needs_no_bound(log: Path) -> None:
@@ -157,4 +157,4 @@ def test_a_place_where_nothing_can_be_written_is_told_and_holds_up_nothing(log: 
     assert log_files.begin(below_a_file).startswith(f"{below_a_file} cannot be written")
     with log_files.opened(below_a_file) as nowhere:
         nowhere.write(b"lost")
-    assert not log_files.no_room(below_a_file)
+    assert not log_files.disk_full(below_a_file)

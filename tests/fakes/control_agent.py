@@ -50,7 +50,7 @@ class FakeAgent(nodes_pb2_grpc.NodeAgentServicer):
             await context.abort(self.refusal, self.refuse)
         if request.stamp.revision < self.oldest:
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "its store is older")
-        self._hear(request.stamp)
+        self._observe(request.stamp)
         self.specs.append(spec)
         if spec.replica_id not in self.replicas:
             self.replicas[spec.replica_id] = await self._start(spec)
@@ -106,12 +106,12 @@ class FakeAgent(nodes_pb2_grpc.NodeAgentServicer):
                             registered = True
                         reply = await stub.Heartbeat(self._heartbeat(), timeout=2)
                         registered = not reply.unknown
-                        self._hear(reply.stamp)
+                        self._observe(reply.stamp)
                         await asyncio.sleep(0.05)
                 except grpc.aio.AioRpcError:
                     await asyncio.sleep(0.05)
 
-    def _hear(self, stamp: common_pb2.ClusterStamp) -> None:
+    def _observe(self, stamp: common_pb2.ClusterStamp) -> None:
         """Keeps it, unless it is of another cluster or an older head."""
         known = self.stamp
         same = stamp.cluster_id == known.cluster_id

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.state.fleet.health import Patience
 from penstock.control.state.fleet.replica import (
     Node,
@@ -58,11 +58,11 @@ def deployment(of: DeploymentSpec | None = None, *, uid: str = UID) -> Deploymen
     return created(of or spec(), NOON, uid=uid)
 
 
-async def contradict(keeper: Keeper) -> None:
+async def contradict(cluster: ClusterStore) -> None:
     """A node that the store knows tells of a later state than the store's: the head holds still."""
-    await keeper.observe(lambda view: view.with_node(node()), "test")
-    own = keeper.stamp
-    await keeper.hear("node n1", replace(own, revision=own.revision + 9))
+    await cluster.observe(lambda view: view.with_node(node()), "test")
+    own = cluster.stamp
+    await cluster.observe_stamp("node n1", replace(own, revision=own.revision + 9))
 
 
 def node(name: str = "n1", state: NodeState = NodeState.READY) -> Node:

@@ -61,7 +61,7 @@ class SimulatedCluster:
         self.late: set[NodeId] = set()  # nodes whose next heartbeat says what the last one said
         self.models_of: dict[str, set[str]] = {}  # by deployment uid: all that it ever was made of
         self.after_decisions: Callable[[ClusterView, ClusterView], None] = lambda old, new: None
-        self.after_wish: Callable[[], None] = lambda: None
+        self.after_apply: Callable[[], None] = lambda: None
         self.before_stop: Callable[[ReplicaId], None] = lambda replica_id: None
         self.head_is_up = False
         self._said: dict[NodeId, list[ReplicaStatus]] = {}
@@ -87,7 +87,7 @@ class SimulatedCluster:
     @property
     def view(self) -> ClusterView:
         """What the head believes; while there is none, what the last one did."""
-        return self._head.keeper.cluster.view()
+        return self._head.cluster.view()
 
     @property
     def now(self) -> datetime:
@@ -96,7 +96,7 @@ class SimulatedCluster:
 
     def why_refused(self) -> str:
         """What the head says of those that it does not let in."""
-        refused = self._head.keeper.cluster.liveness.refused.values()
+        refused = self._head.cluster.liveness.refused.values()
         return " ".join(each.why for each in refused)
 
     @property
@@ -116,22 +116,22 @@ class SimulatedCluster:
             made = changed(known, spec, now) if known else created(spec, now, uid=uid)
             return view.with_deployment(made)
 
-        self._desire(step)
+        self._apply(step)
 
     def delete(self, name: DeploymentName) -> None:
         """Deletes a deployment."""
-        self._desire(lambda view: view.without_deployment(name))
+        self._apply(lambda view: view.without_deployment(name))
 
     def drain_node(self, node_id: NodeId) -> None:
         """Asks for an empty node."""
-        self._desire(lambda view: view.with_node(replace(view.nodes[node_id], draining=True)))
+        self._apply(lambda view: view.with_node(replace(view.nodes[node_id], draining=True)))
 
     def take_over(self) -> tuple[str, ...]:
         """What `penstock head --take-over` does: it listens, and returns the difference."""
-        self._head.keeper.listen_to_all()
+        self._head.cluster.listen_to_all()
         self.step()
         self.step()
-        return self._run(self._head.keeper.take_over())
+        return self._run(self._head.cluster.take_over())
 
     # ---- what happens to the head
 
@@ -141,7 +141,7 @@ class SimulatedCluster:
         self._head = SimulatedHead(
             self._store, clock, self, self._serial, lambda old, new: self.after_decisions(old, new)
         )
-        self._run(self._head.keeper.restore())
+        self._run(self._head.cluster.restore())
         self._life = self._loop.create_task(self._live(self._head))
         self.head_is_up = True
 
@@ -262,24 +262,24 @@ class SimulatedCluster:
         facts = replace(node(node_id).facts, instance=agent.instance)
         try:
             try:
-                await health.node_heard(
+                await health.node_observed(
                     node_id, Resources(), reports, agent.stamp, instance=agent.instance
                 )
             except UnknownNode:
                 await health.node_registered(facts, reports, agent.stamp)
         except NotAdmitted:
             return
-        agent.accepts(self._head.keeper.stamp)
+        agent.accepts(self._head.cluster.stamp)
 
     async def _report(self, name: str, gateway: SimulatedGateway) -> None:
         with suppress(NotAdmitted):
-            await self._head.reports.hear(name, gateway.stamp)
+            await self._head.reports.observe_stamp(name, gateway.stamp)
             await self._head.reports.take(name, GatewayReport(self._wall.now(), gateway.version))
 
-    def _desire(self, step: Callable[[ClusterView], ClusterView]) -> None:
+    def _apply(self, step: Callable[[ClusterView], ClusterView]) -> None:
         with suppress(HoldsStill):
-            self._run(self._head.keeper.desire(step, OPERATOR))
-            self.after_wish()
+            self._run(self._head.cluster.apply(step, OPERATOR))
+            self.after_apply()
 
     def _state(self) -> tuple[object, ...]:
         view = self.view
@@ -320,7 +320,7 @@ async def _watch(head: SimulatedHead, name: str, gateway: SimulatedGateway) -> N
             await asyncio.sleep(1)
             continue
         try:
-            await head.reports.hear(name, gateway.stamp)
+            await head.reports.observe_stamp(name, gateway.stamp)
         except NotAdmitted:
             await asyncio.sleep(1)
             continue
@@ -329,4 +329,4 @@ async def _watch(head: SimulatedHead, name: str, gateway: SimulatedGateway) -> N
             async for snapshot in snapshots:
                 if gateway.silent:
                     break
-                gateway.hear(snapshot)
+                gateway.take(snapshot)

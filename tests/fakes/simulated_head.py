@@ -1,4 +1,4 @@
-"""The head of the simulated cluster: the real managers and the real keeper, between fakes.
+"""The head of the simulated cluster: the real managers and the real store of it, between fakes.
 
 What stands around them here is what a network and a disk would be: the store in memory, agents,
 replicas and gateways reached through the lines that the cluster gives.
@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Protocol
 
-from penstock.control.managers.cluster import Cluster
+from penstock.control.managers.cluster_store import ClusterStore, Planned
 from penstock.control.managers.fleet.gateway_reports import GatewayReports
 from penstock.control.managers.fleet.gateway_signs import GatewaySigns
 from penstock.control.managers.fleet.health import HealthManager, ReplicaPinger
-from penstock.control.managers.keeper import Decided, Keeper
-from penstock.control.managers.opening import look_around_then_act
 from penstock.control.managers.rollout.deployments import DeploymentManager
 from penstock.control.managers.routing.routes import RouteManager
+from penstock.control.managers.startup import look_around_then_act
 from penstock.control.managers.tenancy.shares import ShareManager
 from penstock.control.placement.agents import AgentClient, AgentPlacement
 from penstock.control.state.cluster import ClusterView
@@ -50,22 +49,20 @@ class World(Protocol):
         """A line to all replicas."""
 
 
-class WatchedKeeper(Keeper):
+class WatchedClusterStore(ClusterStore):
     """Shows each decision of the managers, before and after, to whoever checks them."""
 
-    def __init__(
-        self, cluster: Cluster, store: Store, clock: SimulatedClock, after: AfterDecisions
-    ) -> None:
-        super().__init__(cluster, store, clock)
+    def __init__(self, store: Store, clock: SimulatedClock, after: AfterDecisions) -> None:
+        super().__init__(store, clock)
         self._after = after
 
-    async def decide(self, decide: Callable[[ClusterView], Decided]) -> ClusterView:
-        def watched(view: ClusterView) -> Decided:
-            decided = decide(view)
-            self._after(view, decided[0])
-            return decided
+    async def apply_plan(self, plan: Callable[[ClusterView], Planned]) -> ClusterView:
+        def watched(view: ClusterView) -> Planned:
+            planned = plan(view)
+            self._after(view, planned[0])
+            return planned
 
-        return await super().decide(watched)
+        return await super().apply_plan(watched)
 
 
 class SimulatedHead:
@@ -81,14 +78,16 @@ class SimulatedHead:
         patience: Patience = PATIENCE,
     ) -> None:
         self.clock = clock
-        self.keeper = WatchedKeeper(Cluster(), store, clock, after_decisions)
-        self.health = HealthManager(self.keeper, world.pinger(), clock, patience, ping_every=SECOND)
-        self.routes = RouteManager(self.keeper, clock)
-        self._shares = ShareManager(self.keeper, clock)
-        self.reports = GatewayReports(self.keeper, GatewaySigns(clock), clock)
+        self.cluster = WatchedClusterStore(store, clock, after_decisions)
+        self.health = HealthManager(
+            self.cluster, world.pinger(), clock, patience, ping_every=SECOND
+        )
+        self.routes = RouteManager(self.cluster, clock)
+        self._shares = ShareManager(self.cluster, clock)
+        self.reports = GatewayReports(self.cluster, GatewaySigns(clock), clock)
         self._deployments = DeploymentManager(
-            self.keeper,
-            AgentPlacement(lambda address: world.dial(address, lambda: self.keeper.stamp)),
+            self.cluster,
+            AgentPlacement(lambda address: world.dial(address, lambda: self.cluster.stamp)),
             clock,
             DEADLINES,
             drain=SECOND,

@@ -142,7 +142,7 @@ class SimulatedGateway:
     connected: int = 0  # steps since it was silent
     _pending: list[tuple[int, RouteSnapshot]] = field(default_factory=list)
 
-    def hear(self, snapshot: RouteSnapshot) -> None:
+    def take(self, snapshot: RouteSnapshot) -> None:
         """Takes a snapshot in hand."""
         self._pending.append((self.lag, snapshot))
         self._apply()

@@ -16,7 +16,7 @@ from penstock.control.errors import CannotStart, DataDirInUse
 log = logging.getLogger(__name__)
 
 COMPARER = "comparer"  # as what it announces itself
-LEAST_ROOM = 1 << 20  # bytes; a disk with less takes no transaction for long
+LEAST_FREE = 1 << 20  # bytes; a disk with less takes no transaction for long
 
 
 @contextmanager
@@ -101,7 +101,7 @@ def trouble(data_dir: Path) -> str:
         return f"the data directory {data_dir} is gone or cannot be read: {error.strerror}"
     if disk.f_flag & os.ST_RDONLY:
         return f"the data directory {data_dir} is read-only: nothing that changes is kept"
-    if disk.f_bavail * disk.f_frsize < LEAST_ROOM:
+    if disk.f_bavail * disk.f_frsize < LEAST_FREE:
         return f"the disk of the data directory {data_dir} is full: make room"
     return ""
 

@@ -42,17 +42,16 @@ from penstock.control.head_adapters import HeadAdapters, head_adapters
 from penstock.control.head_admin import AdminSources, admin_server
 from penstock.control.head_gateway import gateway_manager
 from penstock.control.head_shadows import HeadShadows, head_shadows
-from penstock.control.managers.cluster import Cluster
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.fleet.gateway_reports import GatewayReports
 from penstock.control.managers.fleet.gateway_signs import GatewaySigns
 from penstock.control.managers.fleet.health import HealthManager
 from penstock.control.managers.fleet.proxies import GatewayManager
-from penstock.control.managers.keeper import Keeper
-from penstock.control.managers.opening import look_around_then_act
 from penstock.control.managers.problem_watch import ProblemWatch
 from penstock.control.managers.rollout.deployments import DeploymentManager
 from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.managers.routing.traffic import Traffic
+from penstock.control.managers.startup import look_around_then_act
 from penstock.control.managers.tenancy.shares import ShareManager
 from penstock.control.managers.tenancy.spend import SpendManager
 from penstock.control.managers.tenancy.usage import UsageManager
@@ -102,7 +101,7 @@ async def run_head(settings: HeadSettings) -> int:
 class _Head:
     """Everything that runs in a head."""
 
-    keeper: Keeper
+    cluster: ClusterStore
     adapters: HeadAdapters
     health: HealthManager
     deployments: DeploymentManager
@@ -128,27 +127,32 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         stack.callback(bound.close)
         store = await _store(settings, stack)
         signs, traffic = GatewaySigns(clock), Traffic()
-        timed, keeper, routes, metrics, watch = _observed(settings, store, clock, traffic)
-        await keeper.restore(listens=settings.take_over)
-        placement = _placement(keeper, dialer, stack)
-        adapters = await head_adapters(settings, keeper, placement, clock, stack)
-        health = _health(settings, keeper, clock, dialer, stack)
-        usage, spend = await _usage(keeper, timed, clock, stack)
-        heard = GatewayReports(keeper, signs, clock, traffic)
-        services = (RoutesService(routes, heard, usage), _nodes(settings, keeper, health, adapters))
+        timed, cluster, routes, metrics, watch = _observed(settings, store, clock, traffic)
+        await cluster.restore(listens=settings.take_over)
+        placement = _placement(cluster, dialer, stack)
+        adapters = await head_adapters(settings, cluster, placement, clock, stack)
+        health = _health(settings, cluster, clock, dialer, stack)
+        usage, spend = await _usage(cluster, timed, clock, stack)
+        reports = GatewayReports(cluster, signs, clock, traffic)
+        services = (
+            RoutesService(routes, reports, usage),
+            _nodes(settings, cluster, health, adapters),
+        )
         rpc_address = await _serve_rpc(settings, security, services, stack)
-        gateway = gateway_manager(settings, rpc_address, keeper, signs, stack)
-        shadows = head_shadows(settings, keeper, timed, dialer, clock)
+        gateway = gateway_manager(settings, rpc_address, cluster, signs, stack)
+        shadows = head_shadows(settings, cluster, timed, dialer, clock)
         caller = GrpcReplicaCaller(dialer)
         compared = (shadows.comparer, shadows.comparer)  # shadows, and recordings
         sources = AdminSources(traffic, spend, caller, *compared, gateway, watch.now)
-        admin = await admin_server(settings, bound, keeper, adapters, routes, store, clock, sources)
+        admin = await admin_server(
+            settings, bound, cluster, adapters, routes, store, clock, sources
+        )
         announce(settings.data_dir, _addresses(settings, bound, rpc_address))
         yield _Head(
-            keeper,
+            cluster,
             adapters,
             health,
-            _deployments(settings, keeper, placement, clock, metrics),
+            _deployments(settings, cluster, placement, clock, metrics),
             routes,
             usage,
             gateway,
@@ -166,9 +170,9 @@ async def _store(settings: HeadSettings, stack: AsyncExitStack) -> SqliteStore:
     return store
 
 
-def _placement(keeper: Keeper, dialer: Dialer, stack: AsyncExitStack) -> AgentPlacement:
+def _placement(cluster: ClusterStore, dialer: Dialer, stack: AsyncExitStack) -> AgentPlacement:
     placement = AgentPlacement(
-        lambda address: GrpcAgentClient(address, dialer, lambda: keeper.stamp)
+        lambda address: GrpcAgentClient(address, dialer, lambda: cluster.stamp)
     )
     stack.push_async_callback(placement.close)
     return placement
@@ -176,11 +180,10 @@ def _placement(keeper: Keeper, dialer: Dialer, stack: AsyncExitStack) -> AgentPl
 
 def _observed(
     settings: HeadSettings, store: SqliteStore, clock: SystemClock, traffic: Traffic
-) -> tuple[TimedStore, Keeper, RouteManager, HeadMetrics, ProblemWatch]:
+) -> tuple[TimedStore, ClusterStore, RouteManager, HeadMetrics, ProblemWatch]:
     """Who keeps the view and who tells routes, what Prometheus is told of them, what is wrong."""
-    cluster = Cluster()
     facts = HeadFacts(
-        cluster.view,
+        lambda: cluster.view(),
         lambda: routes.current().version,
         traffic.totals,
         lambda: len(cluster.liveness.refused),
@@ -188,24 +191,26 @@ def _observed(
     )
     metrics = HeadMetrics(facts)
     timed = TimedStore(store, clock, metrics)
-    keeper = Keeper(cluster, timed, clock)
-    routes = RouteManager(keeper, clock)
-    watch = ProblemWatch(keeper, routes, timed, lambda: trouble(settings.data_dir), clock)
-    return timed, keeper, routes, metrics, watch
+    cluster = ClusterStore(timed, clock)
+    routes = RouteManager(cluster, clock)
+    watch = ProblemWatch(cluster, routes, timed, lambda: trouble(settings.data_dir), clock)
+    return timed, cluster, routes, metrics, watch
 
 
 def _nodes(
-    settings: HeadSettings, keeper: Keeper, health: HealthManager, adapters: HeadAdapters
+    settings: HeadSettings, cluster: ClusterStore, health: HealthManager, adapters: HeadAdapters
 ) -> NodesService:
-    return NodesService(health, settings.timings.heartbeat, adapters.contents, lambda: keeper.stamp)
+    return NodesService(
+        health, settings.timings.heartbeat, adapters.contents, lambda: cluster.stamp
+    )
 
 
 async def _usage(
-    keeper: Keeper, store: TimedStore, clock: SystemClock, stack: AsyncExitStack
+    cluster: ClusterStore, store: TimedStore, clock: SystemClock, stack: AsyncExitStack
 ) -> tuple[UsageManager, SpendManager]:
     """What was used is known before routes are told, and written before the store closes."""
-    spend = SpendManager(keeper, store, clock)
-    usage = UsageManager(keeper, store, ShareManager(keeper, clock), spend, clock)
+    spend = SpendManager(cluster, store, clock)
+    usage = UsageManager(cluster, store, ShareManager(cluster, clock), spend, clock)
     await usage.judge()
     stack.push_async_callback(usage.flush)
     return usage, spend
@@ -221,7 +226,7 @@ def _security(settings: HeadSettings) -> ClusterSecurity:
 
 def _health(
     settings: HeadSettings,
-    keeper: Keeper,
+    cluster: ClusterStore,
     clock: SystemClock,
     dialer: Dialer,
     stack: AsyncExitStack,
@@ -230,7 +235,7 @@ def _health(
     pinger = GrpcReplicaPinger(timings.ping_timeout, dialer)
     stack.push_async_callback(pinger.close)
     return HealthManager(
-        keeper,
+        cluster,
         pinger,
         clock,
         Patience(timings.silent_after, timings.lost_after, timings.forget_after),
@@ -241,14 +246,14 @@ def _health(
 
 def _deployments(
     settings: HeadSettings,
-    keeper: Keeper,
+    cluster: ClusterStore,
     placement: AgentPlacement,
     clock: SystemClock,
     metrics: HeadMetrics,
 ) -> DeploymentManager:
     timings = settings.timings
     return DeploymentManager(
-        keeper,
+        cluster,
         placement,
         clock,
         Deadlines(timings.ready_deadline, timings.retry_failed_after, timings.min_ready),
@@ -330,9 +335,9 @@ async def _take_over(head: _Head, listen_for: timedelta) -> None:
     """Listens to who is there, tells what they know and the store does not, and goes on."""
     log.info("head takes over: it listens to nodes and gateways first")
     await asyncio.sleep(listen_for.total_seconds())
-    for difference in await head.keeper.take_over():
+    for difference in await head.cluster.take_over():
         log.warning("take-over: %s", difference)
-    log.warning("head has taken over: %s", head.keeper.stamp)
+    log.warning("head has taken over: %s", head.cluster.stamp)
 
 
 async def _stop_admin(head: _Head, task: asyncio.Task[None]) -> None:

@@ -15,7 +15,7 @@ from penstock.control.managers.adapters.adoption import AdapterAdoption
 from penstock.control.managers.adapters.library import AdapterLibrary
 from penstock.control.managers.adapters.residence import AdapterResidence
 from penstock.control.managers.adapters.versions import AdapterManager
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.placement.placement import Placement
 from penstock.control.settings import HeadSettings
 from penstock.control.store.adapters.content import INCOMING, AdapterContents
@@ -36,7 +36,7 @@ class HeadAdapters:
 
 async def head_adapters(
     settings: HeadSettings,
-    keeper: Keeper,
+    cluster: ClusterStore,
     placement: Placement,
     clock: Clock,
     stack: AsyncExitStack,
@@ -49,13 +49,13 @@ async def head_adapters(
     cache = hub_cache()
     sources = MachineSources(scratch, cache)
     stack.callback(sources.give_up)
-    library = AdapterLibrary(contents, sources, keeper.cluster.view, clock)
+    library = AdapterLibrary(contents, sources, cluster.view, clock)
     reports = EvidenceReports(evidence_path(settings.data_dir))
     return HeadAdapters(
         contents,
-        AdapterManager(keeper, library, MachineModels(cache), reports, clock),
-        AdapterAdoption(keeper, library, clock),
-        AdapterResidence(keeper, placement, library, clock),
+        AdapterManager(cluster, library, MachineModels(cache), reports, clock),
+        AdapterAdoption(cluster, library, clock),
+        AdapterResidence(cluster, placement, library, clock),
         scratch,
     )
 

@@ -16,8 +16,8 @@ from penstock.control.admin.services import AdminServices
 from penstock.control.admin.shadow.api import Comparisons
 from penstock.control.data_dir import admin_token_path
 from penstock.control.head_adapters import HeadAdapters
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.fleet.proxies import GatewayManager
-from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.rollout.trials import ReplicaCaller
 from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.managers.routing.traffic import Traffic
@@ -48,7 +48,7 @@ class AdminSources:
 async def admin_server(
     settings: HeadSettings,
     listener: socket.socket,
-    keeper: Keeper,
+    cluster: ClusterStore,
     adapters: HeadAdapters,
     routes: RouteManager,
     store: Store,
@@ -57,10 +57,10 @@ async def admin_server(
 ) -> AdminServer:
     """The server, idle. Raises `SecretUnusable`."""
     _warn_of_plain_tokens(settings)
-    tokens = TokenManager(keeper, clock)
+    tokens = TokenManager(cluster, clock)
     await _begin(tokens, settings)
     services = AdminServices(
-        keeper,
+        cluster,
         adapters.manager,
         adapters.scratch,
         routes,

@@ -8,11 +8,11 @@ from datetime import timedelta
 from pathlib import Path
 
 from penstock.control.errors import CannotStart
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.fleet.gateway_process import GatewayCommand
 from penstock.control.managers.fleet.gateway_signs import GatewaySigns
 from penstock.control.managers.fleet.local_gateway import GatewayDependencies
 from penstock.control.managers.fleet.proxies import GatewayManager
-from penstock.control.managers.keeper import Keeper
 from penstock.control.outside.clock import SystemClock
 from penstock.control.outside.http_probe import HttpLivenessProbe
 from penstock.control.outside.processes import ProcessLauncher
@@ -27,7 +27,7 @@ HANDOVER = timedelta(seconds=10)
 def gateway_manager(
     settings: HeadSettings,
     control: str,
-    keeper: Keeper,
+    cluster: ClusterStore,
     signs: GatewaySigns,
     stack: AsyncExitStack,
 ) -> GatewayManager | None:
@@ -38,7 +38,7 @@ def gateway_manager(
     probe = HttpLivenessProbe()
     stack.push_async_callback(probe.close)
     needs = GatewayDependencies(
-        ProcessLauncher(), probe, keeper, SystemClock(), signs, GatewayPatience()
+        ProcessLauncher(), probe, cluster, SystemClock(), signs, GatewayPatience()
     )
     command = GatewayCommand(
         name=settings.gateway_id,

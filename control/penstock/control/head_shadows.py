@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from penstock.control.data_dir import COMPARER, announced_by, logs_path, shadows_path
 from penstock.control.errors import CannotStart
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.recording.recordings import RecordingLimits
 from penstock.control.managers.shadow.comparer import SAYS, ComparerCommand, ComparerManager
 from penstock.control.managers.shadow.limits import ShadowLimits
@@ -32,7 +32,11 @@ class HeadShadows:
 
 
 def head_shadows(
-    settings: HeadSettings, keeper: Keeper, store: UsageStore, dialer: Dialer, clock: SystemClock
+    settings: HeadSettings,
+    cluster: ClusterStore,
+    store: UsageStore,
+    dialer: Dialer,
+    clock: SystemClock,
 ) -> HeadShadows:
     """All of it, idle. Raises `CannotStart` where the comparer could never start."""
     _check_redaction(settings)
@@ -45,11 +49,11 @@ def head_shadows(
         announced=lambda pid: announced_by(data_dir, COMPARER, pid),
         dial=lambda address: GrpcComparerClient(address, dialer),
     )
-    comparer = ComparerManager(command, ProcessLauncher(), keeper, clock)
+    comparer = ComparerManager(command, ProcessLauncher(), cluster, clock)
     return HeadShadows(
         comparer,
-        ShadowLimits(keeper, store, comparer.standing, clock),
-        RecordingLimits(keeper, comparer.recorded, clock),
+        ShadowLimits(cluster, store, comparer.standing, clock),
+        RecordingLimits(cluster, comparer.recorded, clock),
     )
 
 

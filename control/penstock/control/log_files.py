@@ -21,7 +21,7 @@ from typing import BinaryIO
 from penstock.control.settings import LogRetention
 
 TAIL_BYTES = 64 * 1024
-LEAST_ROOM = 64 * 1024
+LEAST_FREE = 64 * 1024
 # Up to here what one start after the other said goes into one segment.
 SMALL_BYTES = 1 << 20
 # That nobody writes to, in one folder: each replica has a name of its own, and leaves a file.
@@ -74,10 +74,10 @@ def tail(path: Path, lines: int) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()][-lines:]
 
 
-def no_room(path: Path) -> bool:
+def disk_full(path: Path) -> bool:
     """Whether the disk of a log is full."""
     try:
-        return shutil.disk_usage(path.parent).free < LEAST_ROOM
+        return shutil.disk_usage(path.parent).free < LEAST_FREE
     except OSError:
         return False
 

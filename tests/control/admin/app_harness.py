@@ -19,8 +19,7 @@ from penstock.control.admin.services import AdminServices
 from penstock.control.errors import PenstockError, Unavailable
 from penstock.control.managers.adapters.library import AdapterLibrary
 from penstock.control.managers.adapters.versions import AdapterManager
-from penstock.control.managers.cluster import Cluster
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.managers.routing.traffic import Traffic
 from penstock.control.managers.tenancy.spend import SpendManager
@@ -45,7 +44,7 @@ class Admin:
 
     app: FastAPI
     client: httpx.AsyncClient
-    keeper: Keeper
+    cluster: ClusterStore
     store: MemoryStore
     tokens: TokenManager
     clock: ManualClock
@@ -138,27 +137,27 @@ def client_of(app: FastAPI, secret: str = SECRET) -> httpx.AsyncClient:
 async def running_admin(*, hosts: tuple[str, ...] = ()) -> AsyncIterator[Admin]:
     """An app that has just been made."""
     clock, store = ManualClock(), MemoryStore()
-    keeper = Keeper(Cluster(), store, clock)
-    tokens = TokenManager(keeper, clock)
+    cluster = ClusterStore(store, clock)
+    tokens = TokenManager(cluster, clock)
     await tokens.begin(SECRET, new=True)
     with TemporaryDirectory() as directory:
         contents = AdapterContents(Path(directory, "adapters"))
         scratch = Path(directory, "adapters", INCOMING)
         hub = Path(directory, "hub")
         sources = MachineSources(scratch, hub)
-        library = AdapterLibrary(contents, sources, keeper.cluster.view, clock)
+        library = AdapterLibrary(contents, sources, cluster.view, clock)
         library.open()
         reports = EvidenceReports(Path(directory, "evidence"))
-        adapters = AdapterManager(keeper, library, MachineModels(hub), reports, clock)
+        adapters = AdapterManager(cluster, library, MachineModels(hub), reports, clock)
         services = AdminServices(
-            keeper,
+            cluster,
             adapters,
             scratch,
-            RouteManager(keeper, clock),
+            RouteManager(cluster, clock),
             tokens,
             clock,
             store,
-            SpendManager(keeper, store, clock),
+            SpendManager(cluster, store, clock),
             replicas := FakeReplicas(),
             comparisons := FakeComparisons(),
             recorded := FakeRecorded(),
@@ -166,7 +165,7 @@ async def running_admin(*, hosts: tuple[str, ...] = ()) -> AsyncIterator[Admin]:
         )
         app = admin_app(services, "1.2.3", hosts=hosts)
         async with client_of(app) as client:
-            made = (app, client, keeper, store, tokens, clock, traffic, contents, services)
+            made = (app, client, cluster, store, tokens, clock, traffic, contents, services)
             yield Admin(*made, library, replicas, comparisons, recorded)
 
 

@@ -1,4 +1,4 @@
-"""The admin API over the real keeper, without a socket."""
+"""The admin API over the real store of it, without a socket."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ async def test_an_if_match_that_is_no_generation_is_refused(admin: Admin) -> Non
 async def test_a_bad_value_is_named(admin: Admin, change: dict[str, Any], word: str) -> None:
     reply = await send(admin.client, "POST", "", {**MINI, **change})
     assert_problem(reply, 422, word)
-    assert not admin.keeper.cluster.view().deployments
+    assert not admin.cluster.view().deployments
 
 
 @pytest.mark.parametrize("body", [b"{", b"", b"\xff\xfe", b"[]", b"null", b'{"name": NaN'])
@@ -233,7 +233,7 @@ async def test_a_store_that_fails_is_503_and_nothing_is_changed(admin: Admin) ->
     admin.store.failing = True
     reply = await admin.client.post("/admin/v1/deployments", json=MINI)
     assert_problem(reply, 503, "told to fail")
-    assert not admin.keeper.cluster.view().deployments
+    assert not admin.cluster.view().deployments
 
 
 async def test_a_fault_of_ours_is_a_problem_without_its_traceback(admin: Admin) -> None:
@@ -254,7 +254,7 @@ async def test_lists_show_what_the_head_knows(admin: Admin) -> None:
         pid=7,
         report=GatewayReport(NOON, 12, (DeploymentCounts("a", queued=1), DeploymentCounts("b", 2))),
     )
-    await admin.keeper.observe(
+    await admin.cluster.observe(
         lambda view: (
             view.with_node(node())
             .with_deployment(deployment())

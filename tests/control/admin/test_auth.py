@@ -49,7 +49,7 @@ async def test_no_door_of_the_api_is_open_without_a_token(
             else:
                 assert (method, path, reply.status_code) == ("get", "/livez", 200)
     assert asked >= 10
-    assert not admin.keeper.cluster.view().deployments
+    assert not admin.cluster.view().deployments
 
 
 async def test_the_documents_are_open_and_have_their_authorize_button(
@@ -104,7 +104,7 @@ async def test_a_viewer_reads_and_changes_nothing(admin: Admin) -> None:
     for reply in refused:
         assert_problem(reply, 403, "'some-viewer' has role viewer")
         assert "insufficient_scope" in reply.headers["www-authenticate"]
-    assert admin.keeper.cluster.view().deployment("mini").spec.replicas == 1
+    assert admin.cluster.view().deployment("mini").spec.replicas == 1
 
 
 async def test_an_operator_changes_deployments_but_no_tokens(admin: Admin) -> None:

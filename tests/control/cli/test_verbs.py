@@ -35,7 +35,7 @@ def test_deploy_scale_and_delete_change_what_is_served(asked_head: AskedHead) ->
     assert "say --yes" in refused.stderr
     deleted = asked_head.run("delete", "mini", "--yes")
     assert deleted.stdout == "mini is deleted\n"
-    assert not asked_head.admin.keeper.cluster.view().deployments
+    assert not asked_head.admin.cluster.view().deployments
 
 
 @pytest.mark.parametrize(("answer", "left"), [("y", False), ("n", True), ("", True)])
@@ -50,7 +50,7 @@ def test_delete_asks_at_a_terminal(asked_head: AskedHead, answer: str, left: boo
     os.close(ours)
     os.close(theirs)
     assert "mini, with 0 replicas that serve, is deleted. Go on? [y/N]:" in said
-    assert ("mini" in asked_head.admin.keeper.cluster.view().deployments) is left
+    assert ("mini" in asked_head.admin.cluster.view().deployments) is left
 
 
 def test_settings_are_given_at_first_and_changed_one_by_one(asked_head: AskedHead) -> None:
@@ -212,7 +212,7 @@ def test_a_head_without_a_gateway_replaces_none(asked_head: AskedHead) -> None:
 
 def know(head: AskedHead, step: Callable[[ClusterView], ClusterView]) -> None:
     """Lets the head see something, before anybody asks it."""
-    cluster = head.admin.keeper.cluster
+    cluster = head.admin.cluster
     cluster.replace(step(cluster.view()))
 
 

@@ -8,21 +8,21 @@ from tests.fakes.control_values import node, replica
 
 def test_listeners_hear_of_changes_and_of_nothing_else() -> None:
     cluster = Cluster()
-    heard: list[int] = []
-    stop = cluster.listen(lambda: heard.append(len(cluster.view().nodes)))
+    observed: list[int] = []
+    stop = cluster.listen(lambda: observed.append(len(cluster.view().nodes)))
     cluster.replace(cluster.view().with_node(node()))
     cluster.replace(cluster.view().with_node(node()))
-    assert heard == [1]
+    assert observed == [1]
     stop()
     cluster.replace(cluster.view().without_node(node().id))
-    assert heard == [1]
+    assert observed == [1]
 
 
 def test_listeners_of_a_part_hear_of_that_part_only() -> None:
     cluster = Cluster()
-    heard: list[int] = []
-    cluster.listen(lambda: heard.append(1), of=lambda view: (view.replicas,))
+    observed: list[int] = []
+    cluster.listen(lambda: observed.append(1), of=lambda view: (view.replicas,))
     cluster.replace(cluster.view().with_node(node()))
-    assert heard == []
+    assert observed == []
     cluster.replace(cluster.view().with_replica(replica()))
-    assert heard == [1]
+    assert observed == [1]

@@ -7,8 +7,7 @@ import asyncio
 import pytest
 
 from penstock.control.errors import StoreUnavailable
-from penstock.control.managers.cluster import Cluster
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.problem_watch import LOOK_EVERY, ProblemWatch
 from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.state.problems import ProblemKind
@@ -27,12 +26,12 @@ class Unobserved:
 async def test_a_store_that_fails_is_told_until_it_can_be_written_again() -> None:
     store, clock, disk = MemoryStore(), ManualClock(), ["the disk is full"]
     timed = TimedStore(store, clock, Unobserved())
-    keeper = Keeper(Cluster(), timed, clock)
-    await keeper.restore()
-    watch = ProblemWatch(keeper, RouteManager(keeper, clock), timed, lambda: disk[0], clock)
+    cluster = ClusterStore(timed, clock)
+    await cluster.restore()
+    watch = ProblemWatch(cluster, RouteManager(cluster, clock), timed, lambda: disk[0], clock)
     store.failing = True
     with pytest.raises(StoreUnavailable):
-        await keeper.raise_counter("any", 1)
+        await cluster.raise_counter("any", 1)
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(watch.run())
         await until(lambda: clock.sleepers == 1, "it has looked")

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from penstock.control.managers.cluster import Cluster
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.tenancy.tokens import TokenManager, new_secret
 from penstock.control.managers.whole import Whole
 from penstock.control.state.cluster import ClusterView
@@ -54,22 +53,22 @@ def more(view: ClusterView) -> ClusterView:
     return view.with_deployment(deployment(spec(name="more"), uid="u9")).with_replica(replica("r9"))
 
 
-async def taken_over(keeper: Keeper) -> None:
-    keeper.listen_to_all()
-    await keeper.take_over()
+async def taken_over(cluster: ClusterStore) -> None:
+    cluster.listen_to_all()
+    await cluster.take_over()
 
 
-async def hearing(keeper: Keeper) -> None:
-    own = keeper.stamp
-    await keeper.hear("node n1", replace(own, revision=own.revision + 9))
+async def hearing(cluster: ClusterStore) -> None:
+    own = cluster.stamp
+    await cluster.observe_stamp("node n1", replace(own, revision=own.revision + 9))
 
 
-CHANGES: dict[str, Callable[[Keeper], Awaitable[Any]]] = {
-    "desire": lambda keeper: keeper.desire(more, ADMIN),
-    "decide": lambda keeper: keeper.decide(lambda view: (more(view), "test")),
-    "observe": lambda keeper: keeper.observe(more, "test"),
+CHANGES: dict[str, Callable[[ClusterStore], Awaitable[Any]]] = {
+    "apply": lambda cluster: cluster.apply(more, ADMIN),
+    "apply_plan": lambda cluster: cluster.apply_plan(lambda view: (more(view), "test")),
+    "observe": lambda cluster: cluster.observe(more, "test"),
     "take_over": taken_over,
-    "hear": hearing,
+    "observe_stamp": hearing,
 }
 
 
@@ -77,31 +76,31 @@ CHANGES: dict[str, Callable[[Keeper], Awaitable[Any]]] = {
 @pytest.mark.parametrize("steps", MOMENTS)
 async def test_a_cancelled_change_is_whole_or_not_at_all(change: str, steps: int) -> None:
     store = SlowStore()
-    keeper = Keeper(Cluster(), store, ManualClock())
-    await keeper.restore()
-    await keeper.observe(lambda view: view.with_node(node()), "test")
+    cluster = ClusterStore(store, ManualClock())
+    await cluster.restore()
+    await cluster.observe(lambda view: view.with_node(node()), "test")
     if change == "take_over":
-        await contradict(keeper)
-    await cancelled_after(steps, CHANGES[change](keeper))
-    await keeper.observe(lambda view: view, "whoever comes next waits for its end")
-    restored = Keeper(Cluster(), store, ManualClock())
+        await contradict(cluster)
+    await cancelled_after(steps, CHANGES[change](cluster))
+    await cluster.observe(lambda view: view, "whoever comes next waits for its end")
+    restored = ClusterStore(store, ManualClock())
     await restored.restore()
-    seen, stored = keeper.cluster.view(), restored.cluster.view()
+    seen, stored = cluster.view(), restored.view()
     assert (seen.deployments, seen.replicas) == (stored.deployments, stored.replicas)
-    assert (seen.held, keeper.stamp) == (stored.held, restored.stamp)
+    assert (seen.held, cluster.stamp) == (stored.held, restored.stamp)
 
 
 @pytest.mark.parametrize("steps", MOMENTS)
 async def test_a_token_whose_revoking_is_cancelled_is_revoked_or_not(steps: int) -> None:
     store = SlowStore()
-    keeper = Keeper(Cluster(), store, ManualClock())
-    await keeper.restore()
-    tokens = TokenManager(keeper, ManualClock())
+    cluster = ClusterStore(store, ManualClock())
+    await cluster.restore()
+    tokens = TokenManager(cluster, ManualClock())
     await tokens.begin(new_secret(), new=True)
     made, secret = await tokens.create("ci", Role.VIEWER, "test")
     await cancelled_after(steps, tokens.revoke(made.id, "test"))
     await tokens.create("next", Role.VIEWER, "test")
-    restored = TokenManager(keeper, ManualClock())
+    restored = TokenManager(cluster, ManualClock())
     await restored.begin(new_secret(), new=False)
     assert bool(tokens.holder(secret)) == bool(restored.holder(secret))
 

@@ -39,8 +39,8 @@ MENDS = (
     _mend(
         "a head that hears of a later state holds still",
         "state/stamp.py",
-        'if not heard:\n        return ""',
-        'if heard or not heard:\n        return ""',
+        'if not observed:\n        return ""',
+        'if observed or not observed:\n        return ""',
     ),
     _mend(
         "replicas of deployments that this store never knew are left alone",
@@ -87,8 +87,8 @@ MENDS = (
     _mend(
         "only what serves is spared when there are too many",
         "state/rollout/reconcile.py",
-        "order.sort(key=lambda r: (r.id in fleet.served, -room.load(r.node)))",
-        "order.sort(key=lambda r: -room.load(r.node))",
+        "order.sort(key=lambda r: (r.id in fleet.served, -capacity.load(r.node)))",
+        "order.sort(key=lambda r: -capacity.load(r.node))",
     ),
     _mend(
         "an update puts up one more before it takes one down",
@@ -111,8 +111,8 @@ MENDS = (
     _mend(
         "durations are measured by a clock that nobody sets: plans",
         "managers/rollout/deployments.py",
-        "now = self._clock.steady()\n\n        def decide(",
-        "now = self._clock.now()\n\n        def decide(",
+        "now = self._clock.steady()\n\n        def plan(",
+        "now = self._clock.now()\n\n        def plan(",
     ),
     _mend(
         "a clock that was set back makes nothing younger than nothing",
@@ -122,13 +122,13 @@ MENDS = (
     ),
     _mend(
         "routes are told once what is remembered was checked",
-        "managers/opening.py",
+        "managers/startup.py",
         "    await health.check_remembered()\n",
         "",
     ),
     _mend(
         "plans are made once what is remembered was checked",
-        "managers/opening.py",
+        "managers/startup.py",
         "    await health.check_remembered()\n",
         "    import asyncio\n\n"
         "    acting = asyncio.get_running_loop().create_task(deployments.run())\n"
@@ -137,8 +137,8 @@ MENDS = (
     ),
     _mend(
         "a head hears the nodes that it knows before it tells routes",
-        "managers/opening.py",
-        "    await health.hear_expected(expect_nodes_for)\n",
+        "managers/startup.py",
+        "    await health.await_expected(expect_nodes_for)\n",
         "",
     ),
 )

@@ -16,11 +16,10 @@ import pytest
 from penstock.adapters.alias import Alias, Move, Target
 from penstock.adapters.fitness import FamilyLimits
 from penstock.adapters.version import CONFIG_FILE, CONTENT_FILES, WEIGHTS_FILE
-from penstock.control.managers.cluster import Cluster
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.fleet.gateway_reports import GatewayReports
 from penstock.control.managers.fleet.gateway_signs import GatewaySigns
 from penstock.control.managers.fleet.health import HealthManager
-from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.managers.tenancy.shares import ShareManager
 from penstock.control.managers.tenancy.spend import SpendManager
@@ -63,36 +62,36 @@ class NoPinger:
 class Served:
     """A served head and stubs that reach it."""
 
-    keeper: Keeper
+    cluster: ClusterStore
     contents: AdapterContents
     nodes: Any
     routes: Any
 
     @property
     def view(self) -> ClusterView:
-        return self.keeper.cluster.view()
+        return self.cluster.view()
 
 
 @pytest.fixture
 async def served(tmp_path: Path) -> AsyncIterator[Served]:
     clock = ManualClock()
     store = MemoryStore()
-    keeper = Keeper(Cluster(), store, clock)
+    cluster = ClusterStore(store, clock)
     contents = AdapterContents(tmp_path)
-    routes = RouteManager(keeper, clock)
-    spend = SpendManager(keeper, store, clock)
-    usage = UsageManager(keeper, store, ShareManager(keeper, clock), spend, clock)
-    health = HealthManager(keeper, NoPinger(), clock, PATIENCE, ping_every=timedelta(seconds=1))
-    await keeper.observe(_with_everything, "test")
+    routes = RouteManager(cluster, clock)
+    spend = SpendManager(cluster, store, clock)
+    usage = UsageManager(cluster, store, ShareManager(cluster, clock), spend, clock)
+    health = HealthManager(cluster, NoPinger(), clock, PATIENCE, ping_every=timedelta(seconds=1))
+    await cluster.observe(_with_everything, "test")
     await routes.open()
     server, port = await serve_rpc(
         "127.0.0.1:0",
-        RoutesService(routes, GatewayReports(keeper, GatewaySigns(clock), clock), usage),
+        RoutesService(routes, GatewayReports(cluster, GatewaySigns(clock), clock), usage),
         NodesService(health, timedelta(seconds=1), contents),
     )
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         nodes = nodes_pb2_grpc.NodesStub(channel)  # type: ignore[no-untyped-call]
-        yield Served(keeper, contents, nodes, routes_pb2_grpc.RoutesStub(channel))  # type: ignore[no-untyped-call]
+        yield Served(cluster, contents, nodes, routes_pb2_grpc.RoutesStub(channel))  # type: ignore[no-untyped-call]
     await server.stop(None)
 
 
@@ -254,7 +253,7 @@ async def test_a_watcher_gets_every_field_of_the_routes(served: Served) -> None:
 
 async def test_the_latest_report_of_a_gateway_is_kept(served: Served) -> None:
     local = Gateway("gw-1", GatewayState.READY, address="a:1", pid=5)
-    await served.keeper.observe(lambda view: view.with_gateway(local), "test")
+    await served.cluster.observe(lambda view: view.with_gateway(local), "test")
     counts = routes_pb2.DeploymentReport(
         deployment="mini", queued=1, in_flight=2, requests=9, sent=8, estimated_wait_ms=7
     )

@@ -12,10 +12,9 @@ from typing import Any
 import grpc
 import pytest
 
-from penstock.control.managers.cluster import Cluster
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.fleet.gateway_reports import GatewayReports
 from penstock.control.managers.fleet.gateway_signs import GatewaySigns
-from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.managers.tenancy.shares import ShareManager
 from penstock.control.managers.tenancy.spend import SpendManager
@@ -50,7 +49,7 @@ SPEC = TenantSpec(
 class Served:
     """A head's routes over gRPC, and what stands behind them."""
 
-    keeper: Keeper
+    cluster: ClusterStore
     tenants: TenantManager
     usage: UsageManager
     shares: ShareManager
@@ -85,11 +84,11 @@ class Served:
 @pytest.fixture
 async def served() -> AsyncIterator[Served]:
     clock, store = ManualClock(), MemoryStore()
-    keeper = Keeper(Cluster(), store, clock)
-    shares = ShareManager(keeper, clock)
-    usage = UsageManager(keeper, store, shares, SpendManager(keeper, store, clock), clock)
-    routes = RouteManager(keeper, clock)
-    reports = GatewayReports(keeper, GatewaySigns(clock), clock)
+    cluster = ClusterStore(store, clock)
+    shares = ShareManager(cluster, clock)
+    usage = UsageManager(cluster, store, shares, SpendManager(cluster, store, clock), clock)
+    routes = RouteManager(cluster, clock)
+    reports = GatewayReports(cluster, GatewaySigns(clock), clock)
     server = grpc.aio.server()
     service = RoutesService(routes, reports, usage)
     routes_pb2_grpc.add_RoutesServicer_to_server(service, server)  # type: ignore[no-untyped-call]
@@ -100,7 +99,7 @@ async def served() -> AsyncIterator[Served]:
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel, asyncio.TaskGroup() as g:
         running = g.create_task(routes.run())
         stub = routes_pb2_grpc.RoutesStub(channel)  # type: ignore[no-untyped-call]
-        yield Served(keeper, TenantManager(keeper, clock), usage, shares, clock, store, stub)
+        yield Served(cluster, TenantManager(cluster, clock), usage, shares, clock, store, stub)
         running.cancel()
     await server.stop(None)
 
@@ -108,15 +107,15 @@ async def served() -> AsyncIterator[Served]:
 async def test_a_snapshot_after_the_other_says_what_it_would_say_alone(served: Served) -> None:
     stream = await served.watch("gw-1")
     await stream.read()
-    await served.keeper.observe(
+    await served.cluster.observe(
         lambda view: view.with_deployment(deployment()).with_replica(replica("r1")), "test"
     )
     await stream.read()
     other = replace(deployment(), generation=2)
-    await served.keeper.observe(
+    await served.cluster.observe(
         lambda view: view.with_deployment(other).with_replica(replica("r2")), "test"
     )
-    told, routes = await stream.read(), routes_of(served.keeper.cluster.view())
+    told, routes = await stream.read(), routes_of(served.cluster.view())
     alone = RouteEncoder().message(RouteSnapshot(told.version, NOON, routes))
     assert [r.id for r in told.replicas] == ["r1", "r2"]
     assert [d.generation for d in told.deployments] == [2]
@@ -325,15 +324,15 @@ async def test_a_key_is_revoked_also_while_other_routes_are_withheld(served: Ser
     await served.tenants.create("acme", SPEC, "test")
     key, *_ = await served.tenants.create_key("acme", "", None, "test")
     one = deployment()
-    await served.keeper.observe(
+    await served.cluster.observe(
         lambda view: view.with_deployment(one).with_replica(replica("a")), "test"
     )
     stream = await served.watch("gw-1")
     while not (await stream.read()).replicas:
         pass
     foreign = replica("b", uid="unknown", deployment="other")
-    await served.keeper.observe(lambda view: view.with_replica(foreign), "test")
-    await served.keeper.observe(
+    await served.cluster.observe(lambda view: view.with_replica(foreign), "test")
+    await served.cluster.observe(
         lambda view: view.without_deployment(DeploymentName("mini")), "test"
     )
     await served.tenants.revoke_key("acme", key.id, "test")

@@ -90,8 +90,8 @@ class Admin:
     async def aliases(self, deployment: str | None = None) -> list[AliasModel]:
         return [AliasModel.model_construct(alias=a, target=t) for a, t in self.known.items()]
 
-    async def put_alias(self, deployment: str, alias: str, wish: Mapping[str, Any]) -> AliasModel:
-        self.named.append((f"{deployment}:{alias}", wish["target"]))
+    async def put_alias(self, deployment: str, alias: str, spec: Mapping[str, Any]) -> AliasModel:
+        self.named.append((f"{deployment}:{alias}", spec["target"]))
         return AliasModel.model_construct()
 
 

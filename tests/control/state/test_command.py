@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from penstock.control.state.cluster import ClusterView
-from penstock.control.state.command import heard_stamp, take_over, taken_over
+from penstock.control.state.command import observed_stamp, take_over, taken_over
 from penstock.control.state.fleet.serving import is_foreign
 from penstock.control.state.routing.snapshot import Routes, routes_of
 from penstock.control.state.routing.withholding import withheld
@@ -18,7 +18,7 @@ OWN = Stamp("ours", 3, 50)
 
 
 @pytest.mark.parametrize(
-    ("heard", "word"),
+    ("observed", "word"),
     [
         (Stamp(), ""),
         (Stamp("ours", 3, 50), ""),
@@ -29,28 +29,28 @@ OWN = Stamp("ours", 3, 50)
         (Stamp("theirs", 1, 1), "another cluster"),
     ],
 )
-def test_whoever_knows_more_than_the_store_contradicts_it(heard: Stamp, word: str) -> None:
-    assert word in contradiction(OWN, heard)
-    assert bool(contradiction(OWN, heard)) is bool(word)
+def test_whoever_knows_more_than_the_store_contradicts_it(observed: Stamp, word: str) -> None:
+    assert word in contradiction(OWN, observed)
+    assert bool(contradiction(OWN, observed)) is bool(word)
 
 
 def test_a_contradicted_head_holds_still_and_says_what_to_do() -> None:
-    view = heard_stamp(ClusterView(), OWN, "node n1", Stamp("ours", 3, 51))
+    view = observed_stamp(ClusterView(), OWN, "node n1", Stamp("ours", 3, 51))
     assert view.held.startswith("node n1 knows a later state")
     assert view.held.endswith("once with --take-over")
-    assert heard_stamp(view, OWN, "node n2", Stamp("ours", 9, 1)) is view
+    assert observed_stamp(view, OWN, "node n2", Stamp("ours", 9, 1)) is view
 
 
 def test_a_take_over_is_above_all_that_was_heard_of_its_cluster() -> None:
-    heard = [Stamp("ours", 3, 10), Stamp("ours", 7, 1), Stamp("theirs", 9, 1), Stamp()]
-    assert take_over(ClusterView(), OWN, heard).stamp == Stamp("ours", 8, 50)
+    observed = [Stamp("ours", 3, 10), Stamp("ours", 7, 1), Stamp("theirs", 9, 1), Stamp()]
+    assert take_over(ClusterView(), OWN, observed).stamp == Stamp("ours", 8, 50)
 
 
 def test_an_empty_store_takes_up_the_cluster_that_most_know() -> None:
-    heard = [Stamp("b", 1, 1), Stamp("a", 2, 1), Stamp("a", 2, 2)]
-    taken = take_over(ClusterView(), OWN, heard).stamp
+    observed = [Stamp("b", 1, 1), Stamp("a", 2, 1), Stamp("a", 2, 2)]
+    taken = take_over(ClusterView(), OWN, observed).stamp
     assert taken == Stamp("a", 4, 50)
-    assert all(not contradiction(taken, stamp) for stamp in heard if stamp.cluster_id == "a")
+    assert all(not contradiction(taken, stamp) for stamp in observed if stamp.cluster_id == "a")
 
 
 def test_a_take_over_tells_the_difference_and_ends_nothing() -> None:

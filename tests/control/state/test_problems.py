@@ -8,7 +8,7 @@ import pytest
 
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
 from penstock.control.state.command import ADVICE
-from penstock.control.state.fleet.liveness import HeardNode, Liveness
+from penstock.control.state.fleet.liveness import Liveness, ObservedNode
 from penstock.control.state.fleet.replica import Evidence, NodeState, ReplicaState, Resources
 from penstock.control.state.problems import HeadHealth, Problem, ProblemKind, problems, shortened
 from penstock.control.state.rollout.deployment import created
@@ -27,7 +27,7 @@ WELL = HeadHealth()
 
 
 def found(view: ClusterView, head: HeadHealth = WELL, *, seconds: int = 1) -> tuple[Problem, ...]:
-    live = Liveness(nodes={node().id: HeardNode(NOON, Resources())})
+    live = Liveness(nodes={node().id: ObservedNode(NOON, Resources())})
     return problems(view, live, head, NOON + seconds * SECOND)
 
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from penstock.control.errors import CannotStart, StoreCorrupted, StoreUnavailable
-from penstock.control.managers.cluster import Cluster
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.state.fleet.replica import ReplicaId
 from penstock.control.state.fleet.serving import is_current
 from penstock.control.state.rollout.deployment import template_digest
@@ -129,10 +128,10 @@ async def test_a_store_of_format_1_is_migrated_and_routes_as_before(tmp_path: Pa
     views = []
     for _ in range(2):  # the second head finds today's format
         store = await SqliteStore.open(path)
-        keeper = Keeper(Cluster(), store, ManualClock())
-        await keeper.restore()
-        views.append(keeper.cluster.view())
-        stamp = keeper.stamp
+        cluster = ClusterStore(store, ManualClock())
+        await cluster.restore()
+        views.append(cluster.view())
+        stamp = cluster.stamp
         await store.close()
     assert views[0] == views[1]
     assert (len(stamp.cluster_id), stamp.epoch, stamp.revision) == (32, 1, 8)
@@ -273,8 +272,8 @@ async def test_where_it_cannot_be_read_who_may_come_without_a_key_nobody_may(
 ) -> None:
     store = await SqliteStore.open(tmp_path / "penstock.db")
     await store.apply([Change(Key("access", "all"), {"what": "?"})], AUTHOR, NOON)
-    keeper = Keeper(Cluster(), store, ManualClock())
-    await keeper.restore()
-    assert routes_of(keeper.cluster.view()).keys_required
-    assert "access 'all'" in keeper.cluster.view().unreadable[0]
+    cluster = ClusterStore(store, ManualClock())
+    await cluster.restore()
+    assert routes_of(cluster.view()).keys_required
+    assert "access 'all'" in cluster.view().unreadable[0]
     await store.close()

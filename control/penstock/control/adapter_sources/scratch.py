@@ -24,7 +24,7 @@ def scratch_directory(below: Path, named: str) -> Iterator[Path]:
     try:
         yield directory
     except BadAdapter as error:
-        raise told_of(named, directory, error) from None
+        raise error_about(named, directory, error) from None
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 
@@ -38,7 +38,7 @@ def new_directory(below: Path) -> Path:
         raise _unwritable(below, error) from error
 
 
-def told_of(named: str, directory: Path, error: BadAdapter) -> BadAdapter:
+def error_about(named: str, directory: Path, error: BadAdapter) -> BadAdapter:
     """The error in words that name the source instead of the directory that its files are in."""
     return BadAdapter(str(error).replace(str(directory), named))
 
@@ -104,7 +104,7 @@ __all__ = [
     "LARGEST_CONFIG",
     "ReceivedFile",
     "check_size",
+    "error_about",
     "new_directory",
     "scratch_directory",
-    "told_of",
 ]

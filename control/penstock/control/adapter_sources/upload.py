@@ -20,7 +20,7 @@ from typing import Any, Final, TypeVar, TypeVarTuple
 from penstock.adapters.shown import shown
 from penstock.adapters.version import CONFIG_FILE, CONTENT_FILES, WEIGHTS_FILE, is_digest
 from penstock.control.adapter_sources.multipart_parts import ARCHIVE, UploadParts, boundary_of
-from penstock.control.adapter_sources.scratch import LARGEST_CONFIG, new_directory, told_of
+from penstock.control.adapter_sources.scratch import LARGEST_CONFIG, error_about, new_directory
 from penstock.control.adapter_sources.tar_files import unpack
 from penstock.control.errors import BadAdapter
 
@@ -56,7 +56,7 @@ async def received_upload(
         manifest = await _received(body, UploadParts(directory, boundary, max_bytes), max_bytes)
         yield Upload(manifest, directory)
     except BadAdapter as error:
-        raise told_of(_NAMED, directory, error) from None
+        raise error_about(_NAMED, directory, error) from None
     finally:
         await _in_thread(_remove, directory)
 

@@ -11,10 +11,10 @@ from penstock.control.admin.adapters.aliases_api import AliasesApi
 from penstock.control.admin.adapters.api import AdaptersApi, adapter_policy_api
 from penstock.control.admin.audit_api import audit_api
 from penstock.control.admin.documents import with_problems
-from penstock.control.admin.doors import Doors
 from penstock.control.admin.fleet.gateways_api import gateways_api
 from penstock.control.admin.fleet.lists_api import lists_api
 from penstock.control.admin.fleet.nodes_api import nodes_api
+from penstock.control.admin.middleware import AdminMiddleware
 from penstock.control.admin.parameters import known_parameters
 from penstock.control.admin.problems import install_problems
 from penstock.control.admin.recording.api import RecordingsApi
@@ -50,7 +50,7 @@ def admin_app(services: AdminServices, version: str, *, hosts: Collection[str] =
         redoc_url=None,
     )
     install_problems(app)
-    app.add_middleware(Doors, tokens=services.tokens, hosts=hosts)
+    app.add_middleware(AdminMiddleware, tokens=services.tokens, hosts=hosts)
     app.include_router(live_api(services, version))
     app.include_router(_resources(services, version))
     made = app.openapi
@@ -66,28 +66,28 @@ def _resources(services: AdminServices, version: str) -> APIRouter:
         responses={"4XX": {"description": "Refused"}, "5XX": {"description": "Failed"}},
     )
     deployments = DeploymentsApi(
-        services.keeper, services.clock, services.traffic, services.spend.today
+        services.cluster, services.clock, services.traffic, services.spend.today
     )
     api.include_router(deployments.router())
-    api.include_router(spend_api(services.keeper, services.store, services.clock))
-    api.include_router(trial_api(TrialManager(services.keeper, services.replicas)))
-    api.include_router(lists_api(services.keeper.cluster))
-    api.include_router(nodes_api(services.keeper, services.clock))
+    api.include_router(spend_api(services.cluster, services.store, services.clock))
+    api.include_router(trial_api(TrialManager(services.cluster, services.replicas)))
+    api.include_router(lists_api(services.cluster))
+    api.include_router(nodes_api(services.cluster, services.clock))
     api.include_router(gateways_api(services.gateways))
-    aliases = AliasManager(services.keeper, services.routes, services.clock)
+    aliases = AliasManager(services.cluster, services.routes, services.clock)
     api.include_router(AdaptersApi(services.adapters, services.adapter_scratch).router())
     api.include_router(adapter_policy_api(services.adapters))
     api.include_router(AliasesApi(aliases).router())
-    api.include_router(quarantine_api(Quarantine(services.keeper)))
-    tenants = TenantManager(services.keeper, services.clock)
+    api.include_router(quarantine_api(Quarantine(services.cluster)))
+    tenants = TenantManager(services.cluster, services.clock)
     api.include_router(TenantsApi(tenants).router())
     api.include_router(keys_api(tenants, services.clock))
     api.include_router(access_api(tenants))
     api.include_router(usage_api(services.store, tenants, services.clock))
-    shadows = ShadowManager(services.keeper, services.clock)
+    shadows = ShadowManager(services.cluster, services.clock)
     compared = ShadowsApi(shadows, services.comparisons, services.store, services.clock)
     api.include_router(compared.router())
-    recordings = RecordingManager(services.keeper, services.clock)
+    recordings = RecordingManager(services.cluster, services.clock)
     api.include_router(RecordingsApi(recordings, services.recorded).router())
     api.include_router(audit_api(services.store))
     api.include_router(tokens_api(services.tokens))

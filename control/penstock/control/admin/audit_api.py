@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from penstock.control.admin.auth import Viewer
-from penstock.control.managers.keeper import SEEN
+from penstock.control.managers.cluster_store import SEEN
 from penstock.control.store.store import AuditEntry, Document, Store
 
 MOST = 1000

@@ -1,4 +1,4 @@
-"""Who asks, and whether they may. Pure but for the declaration of the scheme; `doors.py` asks."""
+"""Who asks, and whether they may. Pure but for the declaration of the scheme."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.control.state.tenancy.tokens import Role, Token
 SCHEME = "bearer"
 HELP = "send `Authorization: Bearer TOKEN`; the head's first start wrote one to admin.token in its "
 HELP += "data directory"
-# Declared for the documents, whose Authorize button it makes; the check itself is in `doors.py`.
+# Declared for the documents, whose Authorize button it makes; `middleware.py` checks.
 _BEARER = HTTPBearer(
     auto_error=False,
     description="A token, such as the one that the head's first start wrote to `admin.token` in "

@@ -16,7 +16,7 @@ FOREIGN_SCHEMAS = ("HTTPValidationError", "ValidationError")
 
 
 # Doors that stand before every handler.
-DOORS = {
+REFUSALS = {
     "401": "No token, or one that is not known",
     "403": "The token's role is too low",
     "422": "A value cannot be used, or a query parameter is not known",
@@ -57,7 +57,7 @@ def with_problems(document: dict[str, Any]) -> dict[str, Any]:
 def _refusals(method: str, operation: dict[str, Any]) -> dict[str, str]:
     """Statuses and what they mean for an operation, as far as its own document tells."""
     parameters = operation.get("parameters", ())
-    found = dict(DOORS)
+    found = dict(REFUSALS)
     if operation.get("requestBody"):
         found |= BODY
     if any(each["in"] == "path" for each in parameters):

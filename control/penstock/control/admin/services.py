@@ -10,7 +10,7 @@ from penstock.control.admin.fleet.gateways_api import GatewayReplacer
 from penstock.control.admin.recording.api import Recorded
 from penstock.control.admin.shadow.api import Comparisons
 from penstock.control.managers.adapters.versions import AdapterManager
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.rollout.trials import ReplicaCaller
 from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.managers.routing.traffic import Traffic
@@ -25,7 +25,7 @@ from penstock.control.supervision.clock import Clock
 class AdminServices:
     """The managers that its resources call."""
 
-    keeper: Keeper
+    cluster: ClusterStore
     adapters: AdapterManager
     adapter_scratch: Path  # where uploads lie meanwhile
     routes: RouteManager

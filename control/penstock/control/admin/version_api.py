@@ -57,16 +57,16 @@ def version_api(services: AdminServices, version: str) -> APIRouter:
     @router.get("/version")
     async def get_version(_: Viewer) -> VersionModel:
         """Which Penstock this is, whether it is in command, and which routes it tells."""
-        view = services.keeper.cluster.view()
+        view = services.cluster.view()
         return VersionModel(
             version=version,
             snapshot_version=services.routes.current().version,
-            cluster=str(services.keeper.stamp),
+            cluster=str(services.cluster.stamp),
             held=view.held,
             routes_withheld=services.routes.withheld,
             refused=[
                 RefusedModel(who=who, why=it.why, since=it.since)
-                for who, it in sorted(services.keeper.cluster.liveness.refused.items())
+                for who, it in sorted(services.cluster.liveness.refused.items())
             ],
             unreadable=list(view.unreadable),
         )

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from penstock.control.state.cluster import ClusterView
-from penstock.control.state.fleet.liveness import HeardNode, Liveness, PingCount, RefusedPeer
+from penstock.control.state.fleet.liveness import Liveness, ObservedNode, PingCount, RefusedPeer
 from penstock.control.state.fleet.replica import NodeId, ReplicaId
 from penstock.control.state.stamp import Stamp
 
@@ -20,7 +20,7 @@ class LivenessTable:
     """Who was heard. One thread only; a heartbeat changes one entry and copies none."""
 
     def __init__(self) -> None:
-        self.nodes: dict[NodeId, HeardNode] = {}
+        self.nodes: dict[NodeId, ObservedNode] = {}
         self.gateways: dict[str, datetime] = {}
         self.pings: dict[ReplicaId, PingCount] = {}
         self.refused: dict[str, RefusedPeer] = {}  # by "node n1 at <address>" or "gateway gw-1"

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from penstock.control.errors import Unavailable
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.state.problems import HeadHealth, Problem, problems
 from penstock.control.supervision.clock import Clock
@@ -31,14 +31,14 @@ class ProblemWatch:
 
     def __init__(
         self,
-        keeper: Keeper,
+        cluster: ClusterStore,
         routes: RouteManager,
         store: WrittenStore,
         data_dir_trouble: Callable[[], str],
         clock: Clock,
     ) -> None:
         """`data_dir_trouble` may take long: it is asked in a thread of its own."""
-        self._keeper = keeper
+        self._cluster = cluster
         self._routes = routes
         self._store = store
         self._data_dir_trouble = data_dir_trouble
@@ -49,9 +49,9 @@ class ProblemWatch:
     def now(self) -> tuple[Problem, ...]:
         """The list, from the view as it is."""
         health = HeadHealth(
-            self._data_dir, self._store.failing, self._routes.withheld, self._keeper.takes_over
+            self._data_dir, self._store.failing, self._routes.withheld, self._cluster.takes_over
         )
-        cluster = self._keeper.cluster
+        cluster = self._cluster
         return problems(cluster.view(), cluster.liveness.known, health, self._clock.steady())
 
     def latest(self) -> tuple[Problem, ...]:
@@ -64,7 +64,7 @@ class ProblemWatch:
             self._data_dir = await asyncio.to_thread(self._data_dir_trouble)
             if self._store.failing:
                 with suppress(Unavailable):
-                    await self._keeper.raise_counter(CHECK, 1)
+                    await self._cluster.raise_counter(CHECK, 1)
             self._latest = self.now()
             await self._clock.sleep(LOOK_EVERY)
 

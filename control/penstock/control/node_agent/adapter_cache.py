@@ -125,7 +125,7 @@ class AdapterCache:
         too, and nobody is given anything any more."""
         try:
             while True:
-                await self._make_room()
+                await self._evict()
                 await self._clock.sleep(LOOK_AGAIN)
         finally:
             self._stopping = True
@@ -151,7 +151,7 @@ class AdapterCache:
         try:
             if not await asyncio.to_thread(self._contents.is_intact, digest):
                 await self._fetch(digest)
-                await self._make_room()
+                await self._evict()
             return await asyncio.to_thread(self._used, digest)
         except PenstockError as error:
             log.warning("no adapter %s: %s", digest, error)
@@ -193,7 +193,7 @@ class AdapterCache:
 
     # ---- room
 
-    async def _make_room(self) -> None:
+    async def _evict(self) -> None:
         cached = await asyncio.to_thread(self._cached)
         while going := surplus(cached, self._most_bytes, self._kept(cached)):
             # One at a time: while it goes, another may be asked for, and is to stay then.

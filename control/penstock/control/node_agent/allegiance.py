@@ -99,10 +99,10 @@ class Allegiance:
 
     def learn(self, message: common_pb2.ClusterStamp) -> None:
         """Takes a reply's stamp, where it may: a foreign head's changes nothing."""
-        heard = Stamp(message.cluster_id, message.epoch, message.revision)
+        observed = Stamp(message.cluster_id, message.epoch, message.revision)
         try:
-            if heard:
-                self.accept(heard)
+            if observed:
+                self.accept(observed)
         except ForeignHead as error:
             if str(error) != self._told:
                 self._told = str(error)

@@ -73,7 +73,7 @@ class KeepForwarder:
         self._untold.set()
 
     async def accompany(
-        self, ready: asyncio.Event, heard: Callable[[inference_pb2.KeepAdapters], None]
+        self, ready: asyncio.Event, accepted: Callable[[inference_pb2.KeepAdapters], None]
     ) -> None:
         """Tells one process, from when it is ready on, for as long as it lives."""
         spec = self._record().spec
@@ -84,13 +84,13 @@ class KeepForwarder:
             await ready.wait()
             self._untold.clear()
             order = order_of(self._record())
-            if await self._was_heard(order):
-                heard(order)
+            if await self._was_accepted(order):
+                accepted(order)
             else:
                 self._untold.set()
                 await self._clock.sleep(self._timings.keep_again_after)
 
-    async def _was_heard(self, order: inference_pb2.KeepAdapters) -> bool:
+    async def _was_accepted(self, order: inference_pb2.KeepAdapters) -> bool:
         record = self._record()
         try:
             await self._probe.keep_adapters(record.where, order, within=self._timings.ping_timeout)

@@ -171,7 +171,7 @@ class ReplicaSupervisor:
                 group.create_task(self._watch(process)),
                 group.create_task(self._stop_when_asked(process)),
                 group.create_task(self._renew_if_untrusted(process)),
-                group.create_task(self._forwarder.accompany(self._ready, self._heard)),
+                group.create_task(self._forwarder.accompany(self._ready, self._accepted)),
             ]
             exit_code = await process.wait()
             for watcher in watchers:
@@ -255,7 +255,7 @@ class ReplicaSupervisor:
         self._ready_at = self._needs.clock.monotonic()
         self._ready.set()
 
-    def _heard(self, order: inference_pb2.KeepAdapters) -> None:
+    def _accepted(self, order: inference_pb2.KeepAdapters) -> None:
         """The process knows what it is to drop; the next one never had it."""
         if order.dropped:
             left = set(self._record.dropped_adapters) - set(order.dropped)

@@ -94,9 +94,9 @@ class AdapterClient(AdminTransport):
         those = {"deployment": deployment} if deployment else {}
         return await self.pages_of("aliases", AliasModel, lambda it: it.model, **those)
 
-    async def put_alias(self, deployment: str, alias: str, wish: Mapping[str, Any]) -> AliasModel:
+    async def put_alias(self, deployment: str, alias: str, spec: Mapping[str, Any]) -> AliasModel:
         """Moves an alias, or makes it."""
-        reply = await self.call("PUT", _alias(deployment, alias), json=dict(wish))
+        reply = await self.call("PUT", _alias(deployment, alias), json=dict(spec))
         return self.read(reply, AliasModel)
 
     async def undo_alias(self, deployment: str, alias: str) -> AliasModel:

@@ -16,7 +16,7 @@ from penstock.v1 import inference_pb2, inference_pb2_grpc
 # What the answer to Drain may take beyond the deadline that it was given.
 MARGIN = timedelta(seconds=1)
 # What says nothing of the order itself.
-_UNHEARD = frozenset(
+_UNDELIVERED = frozenset(
     {
         grpc.StatusCode.UNAVAILABLE,
         grpc.StatusCode.DEADLINE_EXCEEDED,
@@ -102,7 +102,7 @@ class ReplicaClient:
                     request, timeout=limit, metadata=self._dialer.shown_to(replica)
                 )
         except grpc.aio.AioRpcError as error:
-            kind = Unavailable if error.code() in _UNHEARD else InvalidInput
+            kind = Unavailable if error.code() in _UNDELIVERED else InvalidInput
             raise kind(
                 f"the replica at {replica.address} did not take what it is to hold: "
                 f"{error.code().name} {error.details()}"

@@ -83,7 +83,7 @@ class NodesService(nodes_pb2_grpc.NodesServicer):
         reports = [replica_status(r) for r in request.replicas]
         node_id = NodeId(request.node_id)
         try:
-            await self._health.node_heard(
+            await self._health.node_observed(
                 node_id,
                 resources(request.resources),
                 reports,

@@ -72,7 +72,7 @@ class RoutesService(routes_pb2_grpc.RoutesServicer):
         await context.write(routes_pb2.GatewayReportReply())
 
     async def _take(self, message: routes_pb2.GatewayReport) -> None:
-        await self._reports.hear(message.gateway_id, stamp(message.stamp))
+        await self._reports.observe_stamp(message.gateway_id, stamp(message.stamp))
         try:
             report = gateway_report(message)
         except OverflowError:
@@ -90,9 +90,9 @@ class RoutesService(routes_pb2_grpc.RoutesServicer):
                 await context.write(news.since(told))
             await other.wait()
 
-    async def _admit(self, gateway_id: str, heard: Stamp, context: Context) -> None:
+    async def _admit(self, gateway_id: str, observed: Stamp, context: Context) -> None:
         try:
-            await self._reports.hear(gateway_id, heard)
+            await self._reports.observe_stamp(gateway_id, observed)
         except NotAdmitted as error:
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error))
 

@@ -31,7 +31,7 @@ class ShadowService(shadow_pb2_grpc.ShadowServicer):
         line = Line(context.write)
         try:
             async for batch in requests:
-                line.hear(batch.replies)
+                line.take(batch.replies)
                 if batch.number:
                     await self._count(batch, line.ask)
                     await line.send(shadow_pb2.ShadowRecorded(number=batch.number))
@@ -77,7 +77,7 @@ class Line:
         except (grpc.aio.BaseError, grpc.aio.UsageError, asyncio.InvalidStateError) as error:
             raise Unavailable(f"the gateway's stream has ended: {error}") from error
 
-    def hear(self, replies: Iterable[shadow_pb2.ShadowReply]) -> None:
+    def take(self, replies: Iterable[shadow_pb2.ShadowReply]) -> None:
         """The gateway says what questions came to."""
         for each in replies:
             reply = self._open.get(each.id)

@@ -148,7 +148,7 @@ class Child:
 
     def _cause(self) -> str:
         """What it said last; on a full disk it could say nothing."""
-        if log_files.no_room(self.log_path):
+        if log_files.disk_full(self.log_path):
             return f", the disk of {self.log_path.parent} is full"
         said = self._last_error()
         return f" ({said})" if said else ""

@@ -82,7 +82,7 @@ class Admin(Protocol):
     async def aliases(self, deployment: str | None = None) -> list[AliasModel]:
         """The aliases of a deployment."""
 
-    async def put_alias(self, deployment: str, alias: str, wish: Mapping[str, Any]) -> AliasModel:
+    async def put_alias(self, deployment: str, alias: str, spec: Mapping[str, Any]) -> AliasModel:
         """Moves an alias, or makes it."""
 
 

@@ -24,9 +24,9 @@ STRANGERS_ADVICE = (
 )
 
 
-def heard_stamp(view: ClusterView, own: Stamp, who: str, heard: Stamp) -> ClusterView:
+def observed_stamp(view: ClusterView, own: Stamp, who: str, observed: Stamp) -> ClusterView:
     """The view after `who` told its stamp: held still from the first contradiction on."""
-    why = "" if view.held else contradiction(own, heard)
+    why = "" if view.held else contradiction(own, observed)
     return replace(view, held=f"{who} {why}: {ADVICE}") if why else view
 
 
@@ -38,16 +38,16 @@ class TakeOver:
     differences: tuple[str, ...]
 
 
-def take_over(view: ClusterView, own: Stamp, heard: Collection[Stamp]) -> TakeOver:
+def take_over(view: ClusterView, own: Stamp, observed: Collection[Stamp]) -> TakeOver:
     """The identity that everybody who was heard will accept, and the difference to show.
 
     Where nobody knows this store's cluster, the one that most know is taken up.
     """
-    ids = Counter(stamp.cluster_id for stamp in heard if stamp)
+    ids = Counter(stamp.cluster_id for stamp in observed if stamp)
     cluster_id = own.cluster_id
     if ids and cluster_id not in ids:
         cluster_id = min(ids, key=lambda name: (-ids[name], name))
-    epochs = (stamp.epoch for stamp in heard if stamp.cluster_id == cluster_id)
+    epochs = (stamp.epoch for stamp in observed if stamp.cluster_id == cluster_id)
     epoch = max([own.epoch, *epochs]) + 1
     stamp = Stamp(cluster_id, epoch, own.revision)
     return TakeOver(stamp, tuple(_differences(view)))

@@ -19,7 +19,7 @@ from penstock.control.state.rollout.status import DeploymentPhase, status_of
 from penstock.control.state.shadow.condition import missing
 
 # Heartbeats come each second: of a node that is not heard for longer, all that is shown is old.
-NOT_HEARD = timedelta(seconds=3)
+UNOBSERVED_AFTER = timedelta(seconds=3)
 LONGEST_TEXT = 200  # characters of what an engine says
 
 
@@ -106,18 +106,18 @@ def _of_head(view: ClusterView, head: HeadHealth) -> Iterator[Problem]:
         yield Problem(ProblemKind.UNREADABLE, "head", text)
 
 
-def is_unheard(node: Node, live: Liveness, now: datetime) -> bool:
+def is_unobserved(node: Node, live: Liveness, now: datetime) -> bool:
     """Whether what is shown of a node may be over."""
     if node.state in (NodeState.SILENT, NodeState.LOST):
         return True
     expected = node.intent is NodeIntent.HANDING_OVER
-    return not expected and now - live.node_heard_at(node.id, node.since) > NOT_HEARD
+    return not expected and now - live.node_observed_at(node.id, node.since) > UNOBSERVED_AFTER
 
 
 def _of_node(view: ClusterView, live: Liveness, node: Node, now: datetime) -> Iterator[Problem]:
     mine = [r.id for r in view.replicas.values() if r.node == node.id and r.state in LIVE]
-    if is_unheard(node, live, now) and (mine or node.intent is not NodeIntent.LEAVING):
-        seconds = (now - live.node_heard_at(node.id, node.since)).total_seconds()
+    if is_unobserved(node, live, now) and (mine or node.intent is not NodeIntent.LEAVING):
+        seconds = (now - live.node_observed_at(node.id, node.since)).total_seconds()
         shown = f"; as it last said, it runs {', '.join(sorted(mine))}" if mine else ""
         gone = f"if its machine is gone for good: `penstock nodes delete {node.id}`"
         text = f"is not heard for {seconds:.0f} s{shown}; {gone}"
@@ -182,4 +182,4 @@ def _ended(view: ClusterView, deployment: Deployment) -> str:
     return f"{last.id} starts again, it has ended {times} by now: {why}"
 
 
-__all__ = ["HeadHealth", "Problem", "ProblemKind", "is_unheard", "problems", "shortened"]
+__all__ = ["HeadHealth", "Problem", "ProblemKind", "is_unobserved", "problems", "shortened"]

@@ -20,18 +20,18 @@ class Stamp:
         return f"cluster {self.cluster_id[:8]}, epoch {self.epoch}, revision {self.revision}"
 
 
-def contradiction(own: Stamp, heard: Stamp) -> str:
+def contradiction(own: Stamp, observed: Stamp) -> str:
     """Why a head with this stamp must not act on one that was heard; empty: it may.
 
     Whoever was heard has accepted that stamp from a head. So that head, or this one's own store at
     a later time, knew more than this one does.
     """
-    if not heard:
+    if not observed:
         return ""
-    if heard.cluster_id != own.cluster_id:
-        return f"belongs to another cluster ({heard}; this store: {own})"
-    if heard.epoch > own.epoch:
-        return f"was taken over by another head ({heard}; this store: {own})"
-    if heard.epoch == own.epoch and heard.revision > own.revision:
-        return f"knows a later state than this store ({heard}; this store: {own})"
+    if observed.cluster_id != own.cluster_id:
+        return f"belongs to another cluster ({observed}; this store: {own})"
+    if observed.epoch > own.epoch:
+        return f"was taken over by another head ({observed}; this store: {own})"
+    if observed.epoch == own.epoch and observed.revision > own.revision:
+        return f"knows a later state than this store ({observed}; this store: {own})"
     return ""

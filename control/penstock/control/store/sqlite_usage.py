@@ -82,14 +82,14 @@ def _record_one(db: sqlite3.Connection, reading: Reading) -> bool:
     """Whether it was last heard on an earlier day: time to look for what is forgotten."""
     name = (reading.instance, *reading.of)
     row = db.execute(_SEEN, name).fetchone()
-    before, heard = (Counts(*row[:-1]), row[-1]) if row else (Counts(), "")
+    before, observed = (Counts(*row[:-1]), row[-1]) if row else (Counts(), "")
     grown = growth(before, reading.counts)
     day = reading.day.isoformat()
     if any(grown):
         db.execute(_ADD, (day, *reading.of, *grown))
-    if any(grown) or heard < day:
-        db.execute(_SEE, (*name, *highest(before, reading.counts), max(heard, day)))
-    return "" < heard < day
+    if any(grown) or observed < day:
+        db.execute(_SEE, (*name, *highest(before, reading.counts), max(observed, day)))
+    return "" < observed < day
 
 
 def usage(db: sqlite3.Connection, first: date, last: date, tenant: str | None) -> list[UsageRow]:

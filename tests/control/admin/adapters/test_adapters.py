@@ -53,7 +53,7 @@ async def told_by_replicas(
     state: ReplicaState = ReplicaState.READY,
 ) -> None:
     """A replica of mini tells what it holds, all of one content."""
-    deployment = admin.keeper.cluster.view().deployment("mini")
+    deployment = admin.cluster.view().deployment("mini")
     found = replica(name, uid=deployment.uid, digest=deployment.template_digest)
     status = replace(
         found.status,
@@ -63,7 +63,7 @@ async def told_by_replicas(
         adapter_slots=2,
     )
     told = replace(found, status=status, state=state)
-    await admin.keeper.observe(lambda view: view.with_replica(told), "a replica told")
+    await admin.cluster.observe(lambda view: view.with_replica(told), "a replica told")
 
 
 async def evidence(admin: Admin, made: dict[str, Any], **fields: Any) -> httpx.Response:
@@ -129,7 +129,7 @@ async def test_content_of_a_removed_version_stays_for_those_who_were_admitted_be
 
 async def test_a_head_that_holds_still_throws_no_content_away(admin: Admin) -> None:
     made = await registered(admin)
-    await admin.keeper.observe(lambda view: replace(view, held="another is newer"), "test")
+    await admin.cluster.observe(lambda view: replace(view, held="another is newer"), "test")
     refused = await admin.client.post(URL, json={**PIRATE, "version": "2"})
     assert_problem(refused, 503)
     assert admin.contents.stored() == {made["digest"]}
@@ -141,7 +141,7 @@ async def test_what_cannot_be_read_keeps_its_name_and_its_bytes(admin: Admin) ->
     document = (await admin.store.load()).documents[key].document
     newer = Change(key, {**document, "state": "of a newer head"})
     await admin.store.apply([newer], Author("a newer head", "test"), admin.clock.now())
-    await admin.keeper.restore()
+    await admin.cluster.restore()
     await admin.library.collect()
     assert admin.contents.stored() == {made["digest"]}
     reply = await admin.client.post(URL, json={**PIRATE, "source": JSON["source"]})
@@ -346,7 +346,7 @@ async def test_all_of_it_survives_a_restart_of_the_head(admin: Admin) -> None:
     await registered(admin, version="2")
     await admin.client.delete(f"{URL}/pirate@2")
     await admin.client.put("/admin/v1/adapter-policy", json={"evidence_for": ["live"]})
-    before = admin.keeper.cluster.view().adapters
-    await admin.keeper.restore()
-    assert admin.keeper.cluster.view().adapters == before
+    before = admin.cluster.view().adapters
+    await admin.cluster.restore()
+    assert admin.cluster.view().adapters == before
     assert_problem(await admin.client.post(URL, json={**PIRATE, "version": "2"}), 409, "removed")

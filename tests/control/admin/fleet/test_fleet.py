@@ -9,7 +9,7 @@ import pytest
 
 from penstock.control.admin.app import admin_app
 from penstock.control.admin.audit_api import page
-from penstock.control.state.fleet.liveness import HeardNode
+from penstock.control.state.fleet.liveness import ObservedNode
 from penstock.control.state.fleet.replica import Evidence, NodeId, NodeState, Resources
 from penstock.control.state.problems import Problem, ProblemKind
 from penstock.control.state.routing.suspects import EngineDeath, Suspect, merged
@@ -31,13 +31,13 @@ async def admin() -> AsyncIterator[Admin]:
 
 async def suspect(admin: Admin, *deaths: EngineDeath, until_ms: int = 5_000) -> None:
     one = Suspect(FINGERPRINT, "mini", "u1", "/v1/completions", deaths, until_ms)
-    await admin.keeper.observe(
+    await admin.cluster.observe(
         lambda view: replace(view, suspects=merged(view.suspects, [one])), "test"
     )
 
 
 async def test_a_drained_node_says_so_until_it_is_undone(admin: Admin) -> None:
-    await admin.keeper.observe(lambda view: view.with_node(node("n1")), "test")
+    await admin.cluster.observe(lambda view: view.with_node(node("n1")), "test")
     url = "/admin/v1/nodes/n1/drain"
     headers = await admin.headers(Role.OPERATOR)
     assert (await admin.client.put(url, headers=headers)).json()["draining"] is True
@@ -50,19 +50,19 @@ async def test_a_drained_node_says_so_until_it_is_undone(admin: Admin) -> None:
 
 
 async def test_a_node_is_forgotten_once_there_is_no_sign_of_life_of_it(admin: Admin) -> None:
-    url, live = "/admin/v1/nodes/n1", admin.keeper.cluster.liveness
+    url, live = "/admin/v1/nodes/n1", admin.cluster.liveness
     answering = replica("r1").judged(Evidence.ANSWERS, NOON)
-    await admin.keeper.observe(
+    await admin.cluster.observe(
         lambda view: view.with_node(node("n1")).with_replica(answering), "test"
     )
-    live.nodes[NodeId("n1")] = HeardNode(admin.clock.steady(), Resources())
+    live.nodes[NodeId("n1")] = ObservedNode(admin.clock.steady(), Resources())
     assert_problem(await admin.client.delete(url), 409, "is heard")
     live.nodes.clear()
-    await admin.keeper.observe(lambda view: view.with_node(node("n1", NodeState.LOST)), "test")
+    await admin.cluster.observe(lambda view: view.with_node(node("n1", NodeState.LOST)), "test")
     assert_problem(await admin.client.delete(url), 409, "r1 answered")
-    await admin.keeper.observe(lambda view: view.with_replica(replica("r1")), "test")
+    await admin.cluster.observe(lambda view: view.with_replica(replica("r1")), "test")
     assert (await admin.client.delete(url)).status_code == 204
-    view = admin.keeper.cluster.view()
+    view = admin.cluster.view()
     assert (dict(view.nodes), dict(view.replicas)) == ({}, {})
     assert_problem(await admin.client.delete(url), 404, "'n1'")
 
@@ -122,7 +122,7 @@ async def test_the_trail_is_read_page_by_page(admin: Admin) -> None:
 async def test_the_trail_leaves_out_what_the_head_was_told_unless_it_is_asked_for(
     admin: Admin,
 ) -> None:
-    await admin.keeper.observe(lambda view: view.with_node(node("n1")), "heartbeat of node n1")
+    await admin.cluster.observe(lambda view: view.with_node(node("n1")), "heartbeat of node n1")
     await admin.client.post("/admin/v1/tokens", json={"name": "alice", "role": "viewer"})
     url = "/admin/v1/audit"
     whole = (await admin.client.get(f"{url}?seen=true")).json()["entries"]

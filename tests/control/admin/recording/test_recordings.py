@@ -52,18 +52,18 @@ async def test_gateways_are_told_of_it_from_when_the_comparer_knows_it_until_it_
     admin: Admin,
 ) -> None:
     uid = (await start(admin))["uid"]
-    assert routes_of(admin.keeper.cluster.view()).recordings == ()
+    assert routes_of(admin.cluster.view()).recordings == ()
 
     def step(view: ClusterView) -> ClusterView:
         compared = Compared("host:1", frozenset({uid}))
         return replace(view, shadows=replace(view.shadows, compared=compared))
 
-    await admin.keeper.observe(step, "the comparer is there")
-    (route,) = routes_of(admin.keeper.cluster.view()).recordings
+    await admin.cluster.observe(step, "the comparer is there")
+    (route,) = routes_of(admin.cluster.view()).recordings
     assert (route.recording.uid, "/v1/embeddings" in route.endpoints) == (uid, True)
     assert (await admin.client.get(MONDAY)).json()["state"] == "recording"
     await admin.client.post(f"{MONDAY}/stop")
-    assert routes_of(admin.keeper.cluster.view()).recordings == ()
+    assert routes_of(admin.cluster.view()).recordings == ()
 
 
 async def test_what_was_recorded_is_fetched_by_operators_alone(admin: Admin) -> None:

@@ -27,7 +27,7 @@ async def admin() -> AsyncIterator[Admin]:
 
 def reports(admin: Admin) -> GatewayReports:
     signs = GatewaySigns(admin.clock)
-    return GatewayReports(admin.keeper, signs, admin.clock, admin.traffic)
+    return GatewayReports(admin.cluster, signs, admin.clock, admin.traffic)
 
 
 async def test_a_deployment_tells_its_queue_its_waits_and_what_it_shed(admin: Admin) -> None:
@@ -62,7 +62,7 @@ async def test_a_deleted_deployment_is_no_longer_counted(admin: Admin) -> None:
 
 
 async def test_a_replica_tells_which_gateway_sends_it_nothing_and_why(admin: Admin) -> None:
-    await admin.keeper.observe(lambda view: view.with_replica(replica("r1")), "test")
+    await admin.cluster.observe(lambda view: view.with_replica(replica("r1")), "test")
     doubting = GatewayReport(NOON, 1, doubts=(("r1", "failing", 700),))
     await reports(admin).take("gw-1", doubting)
     (found,) = (await admin.client.get("/admin/v1/replicas")).json()

@@ -61,7 +61,7 @@ async def test_what_a_provider_cannot_be_is_refused_by_name(
     admin: Admin, change: dict[str, Any], words: str
 ) -> None:
     assert_problem(await admin.client.post(URL, json=CLOUD | change), 422, words)
-    assert not admin.keeper.cluster.view().deployments
+    assert not admin.cluster.view().deployments
 
 
 @pytest.mark.parametrize(

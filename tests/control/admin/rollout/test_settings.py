@@ -47,7 +47,7 @@ async def test_settings_that_are_named_change_and_others_stay(admin: Admin) -> N
 
 
 async def test_a_change_of_settings_makes_a_generation_and_no_template(admin: Admin) -> None:
-    known = admin.keeper.cluster.view().deployments[DeploymentName("mini")]
+    known = admin.cluster.view().deployments[DeploymentName("mini")]
     reply = (await admin.client.patch(URL, json=CHAT)).json()
     assert (reply["generation"], reply["template_digest"]) == (2, known.template_digest)
     again = (await admin.client.patch(URL, json=CHAT)).json()
@@ -77,7 +77,7 @@ async def test_what_cannot_be_set_is_named_and_changes_nothing(admin: Admin) -> 
     assert_problem(stale, 412)
     viewer = await admin.headers(Role.VIEWER)
     assert_problem(await admin.client.patch(URL, json=CHAT, headers=viewer), 403, "operator")
-    assert admin.keeper.cluster.view().deployments[DeploymentName("mini")].generation == 1
+    assert admin.cluster.view().deployments[DeploymentName("mini")].generation == 1
 
 
 async def test_the_documents_tell_defaults_ranges_and_policies(admin: Admin) -> None:

@@ -37,14 +37,14 @@ ANSWER = Outcome(
 async def admin() -> AsyncIterator[Admin]:
     """An app with one deployment of one replica that is ready."""
     async with running_admin() as running:
-        await running.keeper.observe(lambda view: view.with_deployment(deployment()), "test")
+        await running.cluster.observe(lambda view: view.with_deployment(deployment()), "test")
         await have(running, replica("r1"))
         running.replicas.answer = ANSWER
         yield running
 
 
 async def have(admin: Admin, one: Replica) -> None:
-    await admin.keeper.observe(lambda view: view.with_replica(one), "test")
+    await admin.cluster.observe(lambda view: view.with_replica(one), "test")
 
 
 async def test_an_answer_is_told_with_what_it_took_and_cost(admin: Admin) -> None:
@@ -112,7 +112,7 @@ async def test_nobody_to_ask_is_said(admin: Admin) -> None:
     await have(admin, replica("r1", ReplicaState.STARTING))
     assert_problem(await admin.client.post(URL), 503, "no replica of 'mini' is ready")
     none = deployment(spec(replicas=0))
-    await admin.keeper.observe(lambda view: view.with_deployment(none), "test")
+    await admin.cluster.observe(lambda view: view.with_deployment(none), "test")
     assert_problem(await admin.client.post(URL), 409, "scaled to 0")
     assert_problem(await admin.client.post(URL.replace("mini", "other")), 404, "'other'")
     one = replica("r1")

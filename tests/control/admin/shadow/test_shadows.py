@@ -75,7 +75,7 @@ async def test_a_shadow_is_made_listed_paused_resumed_and_deleted(admin: Admin) 
 
 async def test_one_whose_deployment_is_deleted_says_so(admin: Admin) -> None:
     made = await create(admin)
-    await admin.keeper.observe(lambda view: _compared(view, made["uid"]), "test")
+    await admin.cluster.observe(lambda view: _compared(view, made["uid"]), "test")
     assert (await admin.client.get(SMALLER)).json()["state"] == "running"
     assert (await admin.client.delete(f"{API}/deployments/small")).status_code < 300
     shown = (await admin.client.get(SMALLER)).json()
@@ -185,7 +185,7 @@ async def test_a_tenant_may_forbid_it(admin: Admin) -> None:
     refused = await admin.client.post(SHADOWS, json={**ASKED, "tenants": ["acme"]})
     assert_problem(refused, 422, "tenants is 'acme': ", "shadow=never")
     assert (await create(admin, tenants=["other"]))["tenants"] == ["other"]
-    routes = routes_of(admin.keeper.cluster.view())
+    routes = routes_of(admin.cluster.view())
     assert [each.tenant.spec.shadow for each in routes.tenants] == ["never", "allow"]
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from penstock.control.managers.cluster import Cluster
 from penstock.control.state.routing.snapshot import routes_of
 from penstock.control.state.tenancy.tokens import Role
 from penstock.control.state.tenancy.usage import Counts, Reading, UsageKey
@@ -158,7 +157,7 @@ async def test_a_key_is_shown_once_and_is_nowhere_else(
     stored = json.dumps([each.document for each in admin.store.documents.values()])
     assert secret not in stored
     assert digest in stored
-    (route,) = routes_of(admin.keeper.cluster.view()).tenants
+    (route,) = routes_of(admin.cluster.view()).tenants
     assert [key.digest for key in route.keys] == [digest]
     assert digest not in repr(route)
 
@@ -190,10 +189,10 @@ async def test_what_a_revoked_key_has_under_way_is_ended_only_where_that_is_aske
     for key in ended:
         reply = await admin.client.delete(f"{KEYS}/{key}", params={"end_streams": "true"})
         assert reply.status_code == 204
-    assert routes_of(admin.keeper.cluster.view()).ended_keys == tuple(ended)
-    restored = type(admin.keeper)(Cluster(), admin.store, admin.clock)
+    assert routes_of(admin.cluster.view()).ended_keys == tuple(ended)
+    restored = type(admin.cluster)(admin.store, admin.clock)
     await restored.restore()  # gateways that were away hear of it after a restart, too
-    assert routes_of(restored.cluster.view()).ended_keys == tuple(ended)
+    assert routes_of(restored.view()).ended_keys == tuple(ended)
 
 
 async def test_a_key_needs_no_body(admin: Admin) -> None:
@@ -215,9 +214,9 @@ async def test_keys_go_with_their_tenant_and_do_not_come_back_with_a_namesake(
 
 async def test_the_first_key_closes_the_door_until_somebody_opens_it(admin: Admin) -> None:
     async def anonymous() -> str:
-        restored = type(admin.keeper)(Cluster(), admin.store, admin.clock)
+        restored = type(admin.cluster)(admin.store, admin.clock)
         await restored.restore()  # it survives a restart
-        required = routes_of(restored.cluster.view()).keys_required
+        required = routes_of(restored.view()).keys_required
         said: str = (await admin.client.get(ACCESS)).json()["anonymous"]
         assert (said == "refused") is required
         return said

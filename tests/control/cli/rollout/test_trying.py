@@ -25,7 +25,7 @@ def with_replica(view: ClusterView) -> ClusterView:
 
 def test_a_deployment_is_tried_and_what_came_is_told(asked_head: AskedHead) -> None:
     asked_head.run(*DEPLOY)
-    cluster = asked_head.admin.keeper.cluster
+    cluster = asked_head.admin.cluster
     cluster.replace(with_replica(cluster.view()))
     asked_head.admin.replicas.answer = Outcome(
         delta("Hello") + last_delta() + DONE,

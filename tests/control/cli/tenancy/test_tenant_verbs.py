@@ -71,7 +71,7 @@ def test_a_key_is_shown_once_listed_and_revoked(asked_head: AskedHead) -> None:
     assert created.stderr.startswith("warning: this is the first key: ")
     assert "`penstock keys anonymous allow`" in created.stderr
     assert "it is not shown again" in told
-    tenancy = asked_head.admin.keeper.cluster.view().tenancy
+    tenancy = asked_head.admin.cluster.view().tenancy
     (key,) = tenancy.keys.values()
     assert key.digest == hashlib.sha256(secret.encode()).hexdigest()
     listed = asked_head.run("keys", "list", "acme").stdout
@@ -97,10 +97,10 @@ def test_a_key_is_revoked_with_what_it_has_under_way_where_that_is_asked_for(
     asked_head.run("tenants", "create", "acme")
     for as_json in ((), ("--json",)):
         asked_head.run("keys", "create", "acme")
-        (key,) = asked_head.admin.keeper.cluster.view().tenancy.keys
+        (key,) = asked_head.admin.cluster.view().tenancy.keys
         told = asked_head.run("keys", "revoke", "acme", key, "--end-streams", *as_json)
         assert ("end with the error key_revoked" in told.stdout) is not bool(as_json)
-        assert asked_head.admin.keeper.cluster.view().tenancy.access.ended_keys[-1] == key
+        assert asked_head.admin.cluster.view().tenancy.access.ended_keys[-1] == key
     assert json.loads(told.stdout) == {"revoked": key, "streams": "ended"}
 
 
@@ -111,7 +111,7 @@ def test_dollars_and_tokens_of_a_day_are_set_for_tenants_and_for_keys(
     asked_head.run("tenants", "set", "acme", "usd_per_day=50")
     limits = ("--set", "usd_per_day=2.5", "--set", "tokens_per_day=9")
     asked_head.run("keys", "create", "acme", *limits)
-    tenancy = asked_head.admin.keeper.cluster.view().tenancy
+    tenancy = asked_head.admin.cluster.view().tenancy
     (key,) = tenancy.keys.values()
     assert tenancy.tenant("acme").spec.usd_per_day == 50
     assert (key.usd_per_day, key.tokens_per_day) == (2.5, 9)

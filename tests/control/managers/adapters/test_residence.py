@@ -15,8 +15,7 @@ from penstock.adapters.fitness import FamilyLimits
 from penstock.control.errors import HoldsStill, NodeUnreachable, ReplicaRefused, UnknownReplica
 from penstock.control.managers.adapters.library import AdapterLibrary
 from penstock.control.managers.adapters.residence import LOOK_AGAIN, AdapterResidence
-from penstock.control.managers.cluster import Cluster
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import KeptAdapter, NodeFacts, ReplicaId
 from penstock.control.state.rollout.deployment import created
@@ -67,13 +66,13 @@ class World:
 
     def __init__(self, directory: Path) -> None:
         self.clock, self.nodes = ManualClock(), Nodes()
-        self.keeper = Keeper(Cluster(), MemoryStore(), self.clock)
+        self.cluster = ClusterStore(MemoryStore(), self.clock)
         self.contents = AdapterContents(directory)
         self.residence = self.residence_of(self.nodes)
 
     def residence_of(self, nodes: Nodes) -> AdapterResidence:
-        library = AdapterLibrary(self.contents, Directories(), self.keeper.cluster.view, self.clock)
-        return AdapterResidence(self.keeper, nodes, library, self.clock)  # type: ignore[arg-type]
+        library = AdapterLibrary(self.contents, Directories(), self.cluster.view, self.clock)
+        return AdapterResidence(self.cluster, nodes, library, self.clock)  # type: ignore[arg-type]
 
     @asynccontextmanager
     async def running(self, residence: AdapterResidence | None = None) -> AsyncIterator[None]:
@@ -83,11 +82,11 @@ class World:
             task.cancel()
 
     async def change(self, **fields: object) -> None:
-        await self.keeper.desire(lambda view: replace(view, **fields), ADMIN)  # type: ignore[arg-type]
+        await self.cluster.apply(lambda view: replace(view, **fields), ADMIN)  # type: ignore[arg-type]
 
     async def name(self, target: str) -> None:
         """The alias `sea` names this version."""
-        adapters = self.keeper.cluster.view().adapters
+        adapters = self.cluster.view().adapters
         if ref(target) not in adapters.versions:
             adapters = adapters.with_version(version(target, target, family=TEMPLATE.family))
         move = Move(Target.of(ref(target)), NOON, "alice")
@@ -98,7 +97,7 @@ class World:
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     world = World(tmp_path / "adapters")
     view = ClusterView().with_deployment(MINI).with_node(node()).with_replica(replica("r1"))
-    await world.keeper.desire(lambda _: view, ADMIN)
+    await world.cluster.apply(lambda _: view, ADMIN)
     async with world.running():
         yield world
 
@@ -142,7 +141,7 @@ async def test_a_node_that_knows_no_such_order_is_not_asked_again(world: World) 
     await world.name("pirate@1")
     await until(lambda: world.nodes.asked == 1)
     world.nodes.errors = []
-    await world.keeper.observe(lambda view: view.with_replica(replica("r2")), "another")
+    await world.cluster.observe(lambda view: view.with_replica(replica("r2")), "another")
     await until(lambda: "r2" in world.nodes.kept)
     assert "r1" not in world.nodes.kept
 
@@ -154,9 +153,9 @@ async def test_content_goes_when_the_last_replica_has_let_go_of_a_removed_versio
     held = replica("r1")
     status = replace(held.status, adapters=("x@1",), adapter_digests=(taken.digest,))
     holding = replace(held, status=status)
-    await world.keeper.observe(lambda view: view.with_replica(holding), "it holds")
+    await world.cluster.observe(lambda view: view.with_replica(holding), "it holds")
     world.residence.open()
     await until(lambda: world.nodes.kept.get("r1") == ([], ("x@1",)))
     assert world.contents.stored() == {taken.digest}
-    await world.keeper.observe(lambda view: view.with_replica(held), "it has let go")
+    await world.cluster.observe(lambda view: view.with_replica(held), "it has let go")
     await until(lambda: world.contents.stored() == frozenset())

@@ -9,13 +9,12 @@ from dataclasses import replace
 from datetime import timedelta
 
 from penstock.control.errors import GatewayNotReplaced
-from penstock.control.managers.cluster import Cluster
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.fleet.gateway_process import GatewayCommand
 from penstock.control.managers.fleet.gateway_reports import GatewayReports
 from penstock.control.managers.fleet.gateway_signs import GatewaySigns
 from penstock.control.managers.fleet.local_gateway import GatewayDependencies
 from penstock.control.managers.fleet.proxies import GatewayManager
-from penstock.control.managers.keeper import Keeper
 from penstock.control.state.cluster import Gateway, GatewayReport, GatewayState
 from penstock.control.state.fleet.gateway_liveness import GatewayPatience
 from tests.fakes.control_clock import ManualClock
@@ -35,12 +34,11 @@ class World:
         self.launcher: FakeLauncher = before.launcher if before else FakeLauncher()
         self.probe: FakeProbe = before.probe if before else FakeProbe()
         self.clock: ManualClock = before.clock if before else ManualClock()
-        self.cluster = Cluster()
-        keeper = Keeper(self.cluster, MemoryStore(), self.clock)
+        self.cluster = cluster = ClusterStore(MemoryStore(), self.clock)
         signs = GatewaySigns(self.clock)
-        self.reports = GatewayReports(keeper, signs, self.clock)
+        self.reports = GatewayReports(cluster, signs, self.clock)
         self.needs = GatewayDependencies(
-            self.launcher, self.probe, keeper, self.clock, signs, PATIENCE
+            self.launcher, self.probe, cluster, self.clock, signs, PATIENCE
         )
 
     def next_head(self, **changes: object) -> World:

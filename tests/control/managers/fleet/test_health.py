@@ -6,11 +6,10 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from penstock.control.managers.cluster import Cluster
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.fleet.health import PINGS_PER_SECOND, HealthManager
-from penstock.control.managers.keeper import Keeper
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayReport, GatewayState
-from penstock.control.state.fleet.liveness import HeardNode
+from penstock.control.state.fleet.liveness import ObservedNode
 from penstock.control.state.fleet.pings import Ping
 from penstock.control.state.fleet.replica import (
     Evidence,
@@ -59,9 +58,9 @@ class World:
     deep_every: timedelta = 10 * SECOND
 
     def __post_init__(self) -> None:
-        self.keeper = Keeper(Cluster(), MemoryStore(), self.clock)
+        self.cluster = ClusterStore(MemoryStore(), self.clock)
         self.health = HealthManager(
-            self.keeper,
+            self.cluster,
             self.pinger,
             self.clock,
             PATIENCE,
@@ -71,11 +70,11 @@ class World:
 
     @property
     def view(self) -> ClusterView:
-        return self.keeper.cluster.view()
+        return self.cluster.view()
 
     async def hold(self, *replicas: Replica) -> None:
-        heard = HeardNode(self.clock.steady(), Resources())
-        self.keeper.cluster.liveness.nodes[node().id] = heard
+        observed = ObservedNode(self.clock.steady(), Resources())
+        self.cluster.liveness.nodes[node().id] = observed
 
         def step(view: ClusterView) -> ClusterView:
             view = view.with_node(node(state=self.node_state))
@@ -83,7 +82,7 @@ class World:
                 view = view.with_replica(one)
             return view
 
-        await self.keeper.observe(step, "test")
+        await self.cluster.observe(step, "test")
 
     def evidence(self) -> dict[str, Evidence]:
         return {r.id: r.evidence for r in self.view.replicas.values()}
@@ -115,10 +114,10 @@ async def test_a_heartbeat_is_remembered_beside_the_view_and_forgotten_with_the_
     await world.health.node_registered(node().facts, [])
     world.clock.advance(SECOND)
     used = Resources(memory_available_bytes=5)
-    await world.health.node_heard(node().id, used, [], instance=node().facts.instance)
-    live = world.keeper.cluster.liveness
-    assert dict(live.known.nodes) == {node().id: HeardNode(world.clock.steady(), used)}
-    await world.keeper.observe(lambda view: view.without_node(node().id), "test")
+    await world.health.node_observed(node().id, used, [], instance=node().facts.instance)
+    live = world.cluster.liveness
+    assert dict(live.known.nodes) == {node().id: ObservedNode(world.clock.steady(), used)}
+    await world.cluster.observe(lambda view: view.without_node(node().id), "test")
     live.keep(world.view, world.clock.steady(), refused_for=SECOND)
     assert not live.known.nodes
 
@@ -183,7 +182,7 @@ async def test_a_replica_that_a_provider_answers_for_is_not_checked_deeply() -> 
     world.pinger.answers = {"ours:9000": Ping.ANSWERED, "theirs:9000": Ping.ANSWERED}
     template = replace(spec().template, engine="canned", engine_args=(("text", "Sorry."),))
     managed = deployment(replace(spec(name="sorry"), template=template))
-    await world.keeper.observe(lambda view: view.with_deployment(managed), "test")
+    await world.cluster.observe(lambda view: view.with_deployment(managed), "test")
     await world.hold(replica("ours"), replica("theirs", deployment="sorry"))
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(world.health.run())
@@ -218,9 +217,9 @@ async def test_a_step_of_the_wall_clock_makes_no_node_silent() -> None:
 async def test_a_restarted_head_waits_for_the_nodes_that_it_knows_but_not_for_ever() -> None:
     world = World(node_state=NodeState.EXPECTED)
     await world.hold()
-    await world.health.hear_expected(timedelta(milliseconds=1))
+    await world.health.await_expected(timedelta(milliseconds=1))
     async with asyncio.TaskGroup() as tasks:
-        waiting = tasks.create_task(world.health.hear_expected(timedelta(seconds=60)))
+        waiting = tasks.create_task(world.health.await_expected(timedelta(seconds=60)))
         await world.health.node_registered(node("n9").facts, [])  # wakes it, and is not the one
         assert not waiting.done()
         await world.health.node_registered(node().facts, [])
@@ -258,8 +257,8 @@ async def test_a_replica_that_a_gateway_doubts_is_checked_deeply_soon_and_left_a
     await world.hold(replica("a"), replica("b"))
     doubting = GatewayReport(world.clock.now(), 1, doubts=(("a", "no_progress", 5000),))
     gateway = Gateway("gw-1", GatewayState.REMOTE, report=doubting, reporting=True)
-    world.keeper.cluster.liveness.gateways["gw-1"] = world.clock.steady() + timedelta(minutes=1)
-    await world.keeper.observe(lambda view: view.with_gateway(gateway), "test")
+    world.cluster.liveness.gateways["gw-1"] = world.clock.steady() + timedelta(minutes=1)
+    await world.cluster.observe(lambda view: view.with_gateway(gateway), "test")
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(world.health.run())
 

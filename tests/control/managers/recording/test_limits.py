@@ -7,8 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from penstock.control.managers.cluster import Cluster
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.recording.recordings import RecordingLimits
 from penstock.control.state.recording.recorded import RecordingStanding
 from penstock.control.state.recording.recordings import Recording
@@ -36,13 +35,13 @@ async def test_it_ends_at_the_first_of_its_bounds(
     requests: int, size: int, hours: int, why: str
 ) -> None:
     clock = ManualClock()
-    keeper = Keeper(Cluster(), MemoryStore(), clock)
-    await keeper.desire(
+    cluster = ClusterStore(MemoryStore(), clock)
+    await cluster.apply(
         lambda view: replace(view, recordings=view.recordings.with_new(RECORDING)),
         Author("test", "start"),
     )
     standing = RecordingStanding("u1", requests, size, requests, 0, {})
-    limits = RecordingLimits(keeper, lambda uid: standing, clock)
+    limits = RecordingLimits(cluster, lambda uid: standing, clock)
     clock.advance(timedelta(hours=hours))
     await limits.judge()
-    assert keeper.cluster.view().recordings.recording("r").ended == why
+    assert cluster.view().recordings.recording("r").ended == why

@@ -10,8 +10,7 @@ from datetime import timedelta
 from itertools import count
 
 from penstock.control.errors import NodeUnreachable, ReplicaRefused
-from penstock.control.managers.cluster import Cluster
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.rollout.deployments import LOOK_AGAIN, DeploymentManager
 from penstock.control.placement.placement import ReplicaOrder
 from penstock.control.state.cluster import ClusterView, Published
@@ -73,24 +72,24 @@ class World:
     store: MemoryStore = field(default_factory=MemoryStore)
 
     def __post_init__(self) -> None:
-        self.keeper = Keeper(Cluster(), self.store, self.clock)
+        self.cluster = ClusterStore(self.store, self.clock)
 
     @property
     def view(self) -> ClusterView:
-        return self.keeper.cluster.view()
+        return self.cluster.view()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         numbers = count(1)
         manager = DeploymentManager(
-            self.keeper,
+            self.cluster,
             self.placement,
             self.clock,
             DEADLINES,
             drain=timedelta(seconds=1),
             new_id=lambda: str(next(numbers)),
         )
-        await self.keeper.desire(
+        await self.cluster.apply(
             lambda view: view.with_node(node()).with_deployment(created(spec(), NOON, uid=UID)),
             Author("admin", "test"),
         )
@@ -139,13 +138,13 @@ async def test_a_replica_too_many_is_drained_then_stopped_once() -> None:
     async with world.running():
         await world.states("starting")
         scaled = replace(spec(), replicas=0)
-        await world.keeper.desire(
+        await world.cluster.apply(
             lambda view: view.with_deployment(replace(view.deployments[MINI], spec=scaled)),
             Author("admin", "test"),
         )
         await world.states("draining")
         assert world.placement.stopped == []  # no snapshot says so yet
-        await world.keeper.observe(
+        await world.cluster.observe(
             lambda view: replace(view, published=Published(2, frozenset(), {"mini-1": 2})),
             "published",
         )
@@ -162,7 +161,7 @@ async def test_a_decision_that_cannot_be_stored_is_not_acted_on() -> None:
     async with world.running():
         await world.states("starting")
         world.store.failing = True
-        await world.keeper.observe(
+        await world.cluster.observe(
             lambda view: view.without_replica(ReplicaId("mini-1")), "the replica vanished"
         )
         before = world.store.refused
@@ -188,7 +187,7 @@ async def test_a_head_that_holds_still_repeats_no_call() -> None:
     world = World(ScriptedPlacement(errors=[NodeUnreachable("gone")]))
     async with world.running():
         await _asleep(world)  # the first call failed, and is to be repeated
-        await contradict(world.keeper)
+        await contradict(world.cluster)
         for _ in range(3):
             world.clock.advance(LOOK_AGAIN)
             await world.states("pending")

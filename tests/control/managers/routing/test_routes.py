@@ -9,8 +9,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from penstock.control.managers.cluster import Cluster
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.routing.routes import RESERVED_AT_ONCE, RouteManager
 from penstock.control.state.cluster import Gateway, GatewayReport, GatewayState
 from penstock.control.state.fleet.replica import ReplicaId, ReplicaState
@@ -25,10 +24,10 @@ from tests.fakes.control_waiting import eventually
 Snapshots = AsyncIterator[RouteSnapshot]
 
 
-def manager_of(store: MemoryStore) -> tuple[RouteManager, Keeper]:
+def manager_of(store: MemoryStore) -> tuple[RouteManager, ClusterStore]:
     clock = ManualClock()
-    keeper = Keeper(Cluster(), store, clock)
-    return RouteManager(keeper, clock), keeper
+    cluster = ClusterStore(store, clock)
+    return RouteManager(cluster, clock), cluster
 
 
 @asynccontextmanager
@@ -55,17 +54,17 @@ async def test_nothing_is_told_before_the_routes_are_opened() -> None:
 
 
 async def test_each_change_is_told_whole_and_no_change_is_not() -> None:
-    routes, keeper = manager_of(MemoryStore())
-    await keeper.observe(lambda view: view.with_deployment(deployment()), "test")
+    routes, cluster = manager_of(MemoryStore())
+    await cluster.observe(lambda view: view.with_deployment(deployment()), "test")
     await routes.open()
     async with running(routes):
         watching = routes.watch(0)
         assert (await first(watching)).routes.replicas == ()
-        await keeper.observe(lambda view: view.with_replica(replica("a")), "test")
+        await cluster.observe(lambda view: view.with_replica(replica("a")), "test")
         second = await first(watching)
         assert (second.version, [r.id for r in second.routes.replicas]) == (2, ["a"])
-        await keeper.observe(lambda view: view, "test")
-        await keeper.observe(lambda view: view.with_replica(replica("b")), "test")
+        await cluster.observe(lambda view: view, "test")
+        await cluster.observe(lambda view: view.with_replica(replica("b")), "test")
         third = await first(watching)
         assert (third.version, [r.id for r in third.routes.replicas]) == (3, ["a", "b"])
 
@@ -101,10 +100,10 @@ async def test_a_version_that_no_head_ever_told_moves_nothing() -> None:
 
 async def test_a_head_that_holds_still_tells_nothing_until_it_has_taken_over() -> None:
     store = MemoryStore()
-    routes, keeper = manager_of(store)
-    await keeper.restore()
-    keeper.listen_to_all()
-    await keeper.hear("gateway g", Stamp("another", 5, 9))
+    routes, cluster = manager_of(store)
+    await cluster.restore()
+    cluster.listen_to_all()
+    await cluster.observe_stamp("gateway g", Stamp("another", 5, 9))
     await routes.open()
     async with running(routes):
         watching = routes.watch(7)
@@ -112,28 +111,28 @@ async def test_a_head_that_holds_still_tells_nothing_until_it_has_taken_over() -
             async with asyncio.timeout(0.05):
                 await anext(watching)
         watching = routes.watch(7)
-        await keeper.take_over()
+        await cluster.take_over()
         told = await first(watching)
     assert (told.stamp.cluster_id, told.stamp.epoch) == ("another", 6)
     assert told.version > 7
 
 
 async def test_the_plan_learns_since_which_version_a_replica_is_left_out() -> None:
-    routes, keeper = manager_of(MemoryStore())
-    await keeper.observe(
+    routes, cluster = manager_of(MemoryStore())
+    await cluster.observe(
         lambda view: view.with_deployment(deployment()).with_replica(replica("a")), "test"
     )
     await routes.open()
-    assert keeper.cluster.view().published.ready == {"a"}
+    assert cluster.view().published.ready == {"a"}
     async with running(routes):
         watching = routes.watch(0)
         await first(watching)
         draining = replica("a", ReplicaState.DRAINING)
-        await keeper.observe(lambda view: view.with_replica(draining), "test")
+        await cluster.observe(lambda view: view.with_replica(draining), "test")
         version = (await first(watching)).version
 
         async def known() -> bool:
-            return keeper.cluster.view().published.left == {"a": version}
+            return cluster.view().published.left == {"a": version}
 
         await eventually(known, "the plan knows")
 
@@ -188,32 +187,34 @@ async def test_versions_do_not_go_back_while_others_are_being_reserved() -> None
 
 async def test_what_changes_while_a_version_is_reserved_is_told_with_it() -> None:
     store = SlowStore()
-    routes, keeper = manager_of(store)
-    await keeper.observe(
+    routes, cluster = manager_of(store)
+    await cluster.observe(
         lambda view: view.with_deployment(deployment()).with_replica(replica("a")), "test"
     )
     store.gate.clear()
     store.writing.clear()
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(keeper.raise_counter("another", 1))
+        tasks.create_task(cluster.raise_counter("another", 1))
         await store.writing.wait()
-        tasks.create_task(keeper.observe(lambda view: view.without_replica(ReplicaId("a")), "test"))
+        tasks.create_task(
+            cluster.observe(lambda view: view.without_replica(ReplicaId("a")), "test")
+        )
         tasks.create_task(routes.open())
-        await store.loading.wait()  # its last step before the keeper, where the others stand by now
+        await store.loading.wait()  # its last step before the lock, where the others stand by now
         store.gate.set()
     assert routes.current().routes.replicas == ()
 
 
 async def test_a_version_that_could_not_be_reserved_is_reserved_with_the_next() -> None:
     store = MemoryStore()
-    routes, keeper = manager_of(store)
+    routes, cluster = manager_of(store)
     store.failing = True
     await routes.open()
     store.failing = False
     async with running(routes):
         watching = routes.watch(0)
         assert (await first(watching)).version == 1
-        await keeper.observe(lambda view: view.with_deployment(deployment()), "test")
+        await cluster.observe(lambda view: view.with_deployment(deployment()), "test")
         assert (await first(watching)).version == 2
     restarted, _ = manager_of(store)
     await restarted.open()
@@ -230,11 +231,11 @@ async def told(routes: RouteManager, tasks: asyncio.TaskGroup) -> asyncio.Task[b
     """Whether all gateways get to know of mini, which is being waited for."""
     asked = asyncio.Event()
 
-    def is_told(found: Routes) -> bool:
+    def is_routed(found: Routes) -> bool:
         asked.set()
         return names_mini(found)
 
-    task = tasks.create_task(routes.told_everywhere(is_told, timedelta(seconds=30)))
+    task = tasks.create_task(routes.routed_everywhere(is_routed, timedelta(seconds=30)))
     await asked.wait()
     return task
 
@@ -244,31 +245,31 @@ def names_mini(found: Routes) -> bool:
 
 
 async def test_what_is_waited_for_is_told_once_every_gateway_routes_by_it() -> None:
-    routes, keeper = manager_of(MemoryStore())
+    routes, cluster = manager_of(MemoryStore())
     await routes.open()
     for name in ("near", "far"):
-        await keeper.observe(lambda view, n=name: view.with_gateway(reporting(n, 1)), "test")  # type: ignore[misc]
+        await cluster.observe(lambda view, n=name: view.with_gateway(reporting(n, 1)), "test")  # type: ignore[misc]
     async with asyncio.TaskGroup() as tasks, running(routes):
         waiting = await told(routes, tasks)
-        await keeper.observe(lambda view: view.with_deployment(deployment()), "test")
+        await cluster.observe(lambda view: view.with_deployment(deployment()), "test")
         await eventually(lambda: _true(routes.current().version == 2), "the next snapshot")
-        await keeper.observe(lambda view: view.with_gateway(reporting("near", 2)), "test")
-        assert not await routes.told_everywhere(names_mini, timedelta(milliseconds=20))
+        await cluster.observe(lambda view: view.with_gateway(reporting("near", 2)), "test")
+        assert not await routes.routed_everywhere(names_mini, timedelta(milliseconds=20))
         assert not waiting.done()
-        await keeper.observe(lambda view: view.with_gateway(reporting("far", 2)), "test")
+        await cluster.observe(lambda view: view.with_gateway(reporting("far", 2)), "test")
         assert await waiting
 
 
 async def test_nobody_is_waited_for_where_no_gateway_reports() -> None:
     routes, _ = manager_of(MemoryStore())
-    assert await routes.told_everywhere(lambda _: False, timedelta(seconds=30))
+    assert await routes.routed_everywhere(lambda _: False, timedelta(seconds=30))
 
 
 async def test_a_gateway_that_hangs_is_not_waited_for_for_ever() -> None:
-    routes, keeper = manager_of(MemoryStore())
+    routes, cluster = manager_of(MemoryStore())
     await routes.open()
-    await keeper.observe(lambda view: view.with_gateway(reporting("hangs", 0)), "test")
-    assert not await routes.told_everywhere(lambda _: True, timedelta(milliseconds=20))
+    await cluster.observe(lambda view: view.with_gateway(reporting("hangs", 0)), "test")
+    assert not await routes.routed_everywhere(lambda _: True, timedelta(milliseconds=20))
 
 
 async def _true(value: bool) -> bool:

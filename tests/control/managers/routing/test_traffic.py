@@ -35,8 +35,8 @@ def view_of(*gateway_ids: str) -> ClusterView:
 
 def test_counts_of_gateways_are_added_up_and_the_longest_wait_is_told() -> None:
     traffic = Traffic()
-    traffic.heard("a", "i", [replace(ONE, estimated_wait_ms=30)], NOON)
-    traffic.heard("b", "i", [replace(ONE, estimated_wait_ms=700)], NOON)
+    traffic.observe("a", "i", [replace(ONE, estimated_wait_ms=30)], NOON)
+    traffic.observe("b", "i", [replace(ONE, estimated_wait_ms=700)], NOON)
     found = traffic.of(view_of("a", "b"), "mini", NOON)
     assert (found.queued, found.in_flight, found.estimated_wait_ms) == (2, 4, 700)
     assert traffic.of(view_of("a"), "mini", NOON).queued == 1
@@ -45,10 +45,10 @@ def test_counts_of_gateways_are_added_up_and_the_longest_wait_is_told() -> None:
 
 def test_a_gateway_that_counts_for_long_already_says_nothing_of_the_last_minute() -> None:
     traffic = Traffic()
-    traffic.heard("a", "i", [ONE], NOON)
+    traffic.observe("a", "i", [ONE], NOON)
     assert traffic.of(view_of("a"), "mini", NOON).shed_share == 0
     more = replace(ONE, requests=14, rejected=5, sent=7, queue_wait_us_sum=3000)
-    traffic.heard("a", "i", [more], NOON + SECOND)
+    traffic.observe("a", "i", [more], NOON + SECOND)
     found = traffic.of(view_of("a"), "mini", NOON + SECOND)
     assert (found.shed_share, found.queue_wait_ms) == (0.25, 1.5)
 
@@ -57,7 +57,7 @@ def test_a_minute_later_nothing_of_it_is_left() -> None:
     traffic = Traffic()
     for second in range(3):
         more = replace(ONE, requests=10 + second, rejected=4 + second)
-        traffic.heard("a", "i", [more], NOON + second * SECOND)
+        traffic.observe("a", "i", [more], NOON + second * SECOND)
     assert traffic.of(view_of("a"), "mini", NOON + 3 * SECOND).shed_share == 1
     assert traffic.of(view_of("a"), "mini", NOON + timedelta(minutes=2)) == DeploymentTraffic(1, 2)
 
@@ -65,15 +65,15 @@ def test_a_minute_later_nothing_of_it_is_left() -> None:
 def test_another_instance_of_a_gateway_counts_from_0_again() -> None:
     for instance in ("other", "same"):  # an older gateway names none
         traffic = Traffic()
-        traffic.heard("a", "same", [ONE], NOON)
-        traffic.heard("a", instance, [replace(ONE, requests=3, rejected=3)], NOON + SECOND)
+        traffic.observe("a", "same", [ONE], NOON)
+        traffic.observe("a", instance, [replace(ONE, requests=3, rejected=3)], NOON + SECOND)
         assert traffic.totals()["mini"].requests == 13
         assert traffic.of(view_of("a"), "mini", NOON + SECOND).last_minute.requests == 3
 
 
 def test_what_is_gone_is_forgotten() -> None:
     traffic = Traffic()
-    traffic.heard("a", "i", [ONE, replace(ONE, deployment="old")], NOON)
+    traffic.observe("a", "i", [ONE, replace(ONE, deployment="old")], NOON)
     traffic.keep(["b"], ["mini"])
     assert set(traffic.totals()) == {"mini"}
     assert traffic.of(view_of("a"), "mini", NOON) == DeploymentTraffic()
@@ -88,7 +88,7 @@ def test_totals_are_what_came_whatever_restarts(steps: list[tuple[str, bool, int
         counts[gateway] += new
         came += new
         report = [DeploymentCounts("mini", requests=counts[gateway])]
-        traffic.heard(gateway, str(instances[gateway]), report, NOON)
+        traffic.observe(gateway, str(instances[gateway]), report, NOON)
     assert traffic.totals().get("mini", Totals()).requests == came
 
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from penstock.control.errors import Unavailable
-from penstock.control.managers.cluster import Cluster
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.shadow.comparer import ComparerCommand, ComparerManager
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.recording.recorded import RecordingOrder, RecordingStanding
@@ -72,7 +71,7 @@ class World:
     def __init__(self, directory: Path) -> None:
         self.file, self.log_path = directory / "shadow.sqlite", directory / "comparer.log"
         self.launcher, self.clock, self.comparer = FakeLauncher(), ManualClock(), FakeComparer()
-        self.keeper = Keeper(Cluster(), MemoryStore(), self.clock)
+        self.cluster = ClusterStore(MemoryStore(), self.clock)
         command = ComparerCommand(
             argv=("comparer",),
             host="",
@@ -81,7 +80,7 @@ class World:
             announced=lambda pid: {"gateways": str(9000 + pid), "head": f"127.0.0.1:{pid}"},
             dial=lambda address: self.comparer,
         )
-        self.manager = ComparerManager(command, self.launcher, self.keeper, self.clock)
+        self.manager = ComparerManager(command, self.launcher, self.cluster, self.clock)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -90,15 +89,15 @@ class World:
             yield
             task.cancel()
 
-    async def desire(self, **named: Shadow) -> None:
+    async def apply(self, **named: Shadow) -> None:
         def step(view: ClusterView) -> ClusterView:
             return replace(view, shadows=replace(view.shadows, named=named))
 
-        await self.keeper.desire(step, Author("test", "shadows"))
+        await self.cluster.apply(step, Author("test", "shadows"))
 
     @property
     def compared(self) -> Compared:
-        return self.keeper.cluster.view().shadows.compared
+        return self.cluster.view().shadows.compared
 
     @property
     def process(self) -> FakeProcess:
@@ -116,20 +115,20 @@ def world(tmp_path: Path) -> World:
 
 async def test_it_is_started_with_the_first_shadow_and_told_of_it(world: World) -> None:
     async with world.running():
-        await world.desire(s=SHADOW)
+        await world.apply(s=SHADOW)
         await eventually(lambda: _true(world.compared.known == {"u1"}), "it knows the shadow")
         assert world.comparer.kept[-1] == (["u1"], False)
         assert await world.is_told_of(world.process)
         assert world.manager.standing("u1") == ("u1", "undecided", 0, 0)
         assert (await world.manager.account("u1", 9.0)).markdown == "u1"
-        await world.desire()
+        await world.apply()
         await eventually(lambda: _true(world.comparer.kept[-1] == ([], False)), "it is told")
     assert world.process.signals == ["TERM"]
 
 
 async def test_one_that_cannot_write_is_told_of_until_it_can(world: World) -> None:
     world.comparer.trouble = "cannot write what it counts: database or disk is full"
-    await world.desire(s=SHADOW)
+    await world.apply(s=SHADOW)
     async with world.running():
         await eventually(
             lambda: _true(world.compared.trouble == world.comparer.trouble), "it is told of"
@@ -149,7 +148,7 @@ async def test_what_a_shadow_has_left_behind_is_reason_enough(world: World) -> N
 async def test_one_that_died_is_followed_by_another_and_gateways_drop_meanwhile(
     world: World,
 ) -> None:
-    await world.desire(s=SHADOW)
+    await world.apply(s=SHADOW)
     async with world.running():
         await eventually(lambda: _true(bool(world.compared.address)), "it works")
         first = world.process
@@ -167,7 +166,7 @@ async def test_one_that_died_is_followed_by_another_and_gateways_drop_meanwhile(
 
 
 async def test_why_one_cannot_start_is_what_it_said(world: World) -> None:
-    await world.desire(s=SHADOW)
+    await world.apply(s=SHADOW)
     async with world.running():
         await eventually(lambda: _true(bool(world.compared.address)), "it works")
         world.log_path.write_text("comparer: error: cannot open shadow.sqlite: no room\n")
@@ -177,7 +176,7 @@ async def test_why_one_cannot_start_is_what_it_said(world: World) -> None:
 
 
 async def test_one_that_says_nothing_is_killed(world: World) -> None:
-    await world.desire(s=SHADOW)
+    await world.apply(s=SHADOW)
     async with world.running():
         await eventually(lambda: _true(bool(world.compared.address)), "it works")
         world.comparer.silent = True
@@ -189,24 +188,24 @@ async def test_one_that_says_nothing_is_killed(world: World) -> None:
 
 async def test_many_pairs_of_the_self_arm_are_noted(world: World) -> None:
     world.comparer.pairs = 500
-    await world.desire(s=SHADOW)
+    await world.apply(s=SHADOW)
     async with world.running():
         await eventually(lambda: _true(world.compared.enough_self == {"u1"}), "they are noted")
 
 
 async def test_a_head_that_cannot_read_all_shadows_has_none_forgotten(world: World) -> None:
-    await world.keeper.observe(
+    await world.cluster.observe(
         lambda view: replace(view, unreadable=("shadow 'lost': KeyError: 'uid'",)), "test"
     )
-    await world.desire(s=SHADOW)
+    await world.apply(s=SHADOW)
     async with world.running():
         await eventually(lambda: _true(bool(world.comparer.kept)), "it is told")
     assert world.comparer.kept[0] == (["u1"], True)
 
 
 async def test_a_head_that_holds_still_tells_nothing(world: World) -> None:
-    await world.desire(s=SHADOW)
-    await world.keeper.observe(lambda view: replace(view, held="it is behind"), "test")
+    await world.apply(s=SHADOW)
+    await world.cluster.observe(lambda view: replace(view, held="it is behind"), "test")
     async with world.running():
         await eventually(lambda: _true(bool(world.launcher.started)), "it is started")
         await asyncio.sleep(0)

@@ -6,8 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from penstock.control.managers.cluster import Cluster
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.shadow.limits import ShadowLimits
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.shadow.comparing import Standing
@@ -25,8 +24,8 @@ class World:
 
     def __init__(self) -> None:
         self.store, self.clock, self.pairs = MemoryStore(), ManualClock(), 0
-        self.keeper = Keeper(Cluster(), self.store, self.clock)
-        self.limits = ShadowLimits(self.keeper, self.store, self.standing, self.clock)
+        self.cluster = ClusterStore(self.store, self.clock)
+        self.limits = ShadowLimits(self.cluster, self.store, self.standing, self.clock)
 
     def standing(self, uid: str) -> Standing:
         return Standing(uid, "undecided", self.pairs, 0)
@@ -37,7 +36,7 @@ class World:
         def step(view: ClusterView) -> ClusterView:
             return replace(view, shadows=view.shadows.with_new(Shadow(spec, "u1", 7, NOON)))
 
-        await self.keeper.desire(step, Author("test", "make"))
+        await self.cluster.apply(step, Author("test", "make"))
 
     async def spent(self, nanousd: int, tenant: str = TENANT) -> None:
         of = UsageKey(tenant, "u1", "small", "")
@@ -45,11 +44,11 @@ class World:
         await self.store.record([Reading(self.clock.now().date(), f"i-{tenant}", of, counts)])
 
     def ended(self) -> str:
-        return self.keeper.cluster.view().shadows.shadow("s").ended
+        return self.cluster.view().shadows.shadow("s").ended
 
     @property
     def used_up(self) -> frozenset[str]:
-        return self.keeper.cluster.view().shadows.compared.used_up
+        return self.cluster.view().shadows.compared.used_up
 
 
 async def test_it_ends_with_its_pairs_and_is_told_why_in_the_audit_trail() -> None:

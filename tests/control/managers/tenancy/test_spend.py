@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.control.managers.cluster import Cluster
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.tenancy.shares import ShareManager
 from penstock.control.managers.tenancy.spend import SpendManager
 from penstock.control.managers.tenancy.usage import HURRIED, UsageManager
@@ -38,20 +37,20 @@ class Head:
     def __init__(self, store: MemoryStore | None = None, clock: ManualClock | None = None) -> None:
         self.store = store or MemoryStore()
         self.clock = clock or ManualClock()
-        self.keeper = Keeper(Cluster(), self.store, self.clock)
-        self.spend = SpendManager(self.keeper, self.store, self.clock)
-        shares = ShareManager(self.keeper, self.clock)
-        self.usage = UsageManager(self.keeper, self.store, shares, self.spend, self.clock)
+        self.cluster = ClusterStore(self.store, self.clock)
+        self.spend = SpendManager(self.cluster, self.store, self.clock)
+        shares = ShareManager(self.cluster, self.clock)
+        self.usage = UsageManager(self.cluster, self.store, shares, self.spend, self.clock)
 
     async def has(self, budgets: Budgets) -> None:
-        await self.keeper.observe(
+        await self.cluster.observe(
             lambda view: view.with_deployment(deployment(budgeted(budgets))), "test"
         )
 
     async def killed(self) -> Head:
         """The head that comes after this one, before it has heard from anybody."""
         new = Head(self.store, self.clock)
-        await new.keeper.restore()
+        await new.cluster.restore()
         await new.usage.judge()
         return new
 
@@ -61,7 +60,7 @@ class Head:
 
     @property
     def route(self) -> DeploymentRoute:
-        return routes_of(self.keeper.cluster.view()).deployments[0]
+        return routes_of(self.cluster.view()).deployments[0]
 
     @property
     def told(self) -> tuple[bool, int]:
@@ -111,7 +110,7 @@ async def test_tokens_are_counted_by_the_same_rules() -> None:
 
 async def test_a_budget_that_is_used_up_stays_so_when_the_head_is_killed() -> None:
     head = Head()
-    await head.keeper.restore()
+    await head.cluster.restore()
     await head.has(Budgets(tokens_per_day=10))
     head.usage.take("gw-1", "i1", [(ACME, Counts(1, 0, 5, 5))])
     await head.counted()
@@ -181,7 +180,7 @@ async def _history(random: Random) -> None:
     """Gateways restart, heads are killed, the store fails; the budget is one token above what is
     spent, so that a token counted twice would use it up."""
     head = Head()
-    await head.keeper.restore()
+    await head.cluster.restore()
     gateways, spent, late = [CountingGateway("gw-1"), CountingGateway("gw-2")], Counts(), []
     for _ in range(30):
         gateway, cost = random.choice(gateways), _some(random)
@@ -222,7 +221,7 @@ async def test_a_day_of_ten_million_tokens_is_counted_to_the_last_one() -> None:
     """Two gateways, 20,000 requests of 500 tokens from midnight to midnight, reports each second of
     work, a restart of each gateway and of the head in between; each request costs 0.000150001 $."""
     head = Head()
-    await head.keeper.restore()
+    await head.cluster.restore()
     await head.has(Budgets(usd_per_day=3.00002, tokens_per_day=10_000_000))
     head.clock.advance(timedelta(hours=12))
     begun = head.clock.now()

@@ -10,8 +10,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.control.managers.cluster import Cluster
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.tenancy.shares import EXPECTED_FOR, TELL_EVERY, ShareManager
 from penstock.control.managers.tenancy.tenants import TenantManager
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayReport, Published
@@ -34,11 +33,11 @@ class Head:
     def __init__(self, store: MemoryStore | None = None) -> None:
         self.store, self.clock = store or MemoryStore(), ManualClock()
         self.clock.advance(UPTIME)
-        self.keeper = Keeper(Cluster(), self.store, self.clock)
-        self.shares = ShareManager(self.keeper, self.clock)
+        self.cluster = ClusterStore(self.store, self.clock)
+        self.shares = ShareManager(self.cluster, self.clock)
 
     async def with_tenant(self, limit: int = LIMIT) -> Head:
-        await TenantManager(self.keeper, self.clock).create(
+        await TenantManager(self.cluster, self.clock).create(
             "acme", TenantSpec(max_streams=limit), "test"
         )
         return self
@@ -53,13 +52,13 @@ class Head:
             report = GatewayReport(NOON, version, draining=draining, streams={"acme": runs})
             return view.with_gateway(Gateway(name, State.REMOTE, report=report, reporting=True))
 
-        await self.keeper.observe(step, "test")
+        await self.cluster.observe(step, "test")
 
     async def tells(self, *names: str) -> list[int]:
         """What these may run once it was time to tell it."""
         self.clock.advance(max(TELL_EVERY, EXPECTED_FOR))
         await self.shares.tell()
-        told = self.keeper.cluster.view().tenancy.shares
+        told = self.cluster.view().tenancy.shares
         return [streams_of(told.streams.get("acme"), told.members, name, LIMIT) for name in names]
 
 
@@ -106,7 +105,7 @@ async def test_one_that_drains_keeps_what_it_runs_and_one_that_is_gone_leaves_al
     def gone(view: ClusterView) -> ClusterView:
         return replace(view, gateways={"new": view.gateways["new"]})
 
-    await head.keeper.observe(gone, "test")
+    await head.cluster.observe(gone, "test")
     assert await head.tells("new") == [LIMIT]
 
 
@@ -118,13 +117,13 @@ async def test_a_restarted_head_goes_on_from_what_was_told_and_gives_nothing_awa
         first, second = await head.tells("a", "b")
     assert first > 2 * second
     again = Head(head.store)
-    await again.keeper.restore()
+    await again.cluster.restore()
     await again.hears("b", 0)  # the other one has not reported yet
     for _ in range(4):
         again.clock.advance(EXPECTED_FOR / 5)
         again.shares.note("b", "acme", REFUSED)
         await again.shares.tell()
-        told = again.keeper.cluster.view().tenancy.shares.streams["acme"].of
+        told = again.cluster.view().tenancy.shares.streams["acme"].of
         assert told == {"a": first, "b": second}
     await again.hears("a", 17)
     assert (await again.tells("b"))[0] <= LIMIT - 17
@@ -137,7 +136,7 @@ async def test_the_last_shares_hold_while_no_gateway_takes_requests() -> None:
     await head.hears("a", 3, draining=True)
     assert await head.tells("a") == [LIMIT]
     again = Head(head.store)
-    await again.keeper.restore()
+    await again.cluster.restore()
     assert await again.tells("a", "new") == [LIMIT, 1]
 
 
@@ -148,12 +147,12 @@ async def test_a_limit_that_changes_gives_nobody_what_still_runs() -> None:
     await head.hears("new", 0)
     await head.hears("old", 15, draining=True)
     assert await head.tells("new") == [5]
-    tenants = TenantManager(head.keeper, head.clock)
+    tenants = TenantManager(head.cluster, head.clock)
     await tenants.put("acme", TenantSpec(max_streams=LIMIT + 1), "test", lambda _: None)
-    told = head.keeper.cluster.view().tenancy.shares
+    told = head.cluster.view().tenancy.shares
     assert streams_of(told.streams["acme"], told.members, "new", LIMIT + 1) == 5
     await head.tells()
-    told = head.keeper.cluster.view().tenancy.shares
+    told = head.cluster.view().tenancy.shares
     assert streams_of(told.streams["acme"], told.members, "new", LIMIT + 1) == 6
 
 
@@ -163,7 +162,7 @@ async def test_nothing_is_told_where_nobody_needs_another_part() -> None:
         await head.hears("a", n % 2)
         await head.hears("b", 1 - n % 2)
         assert await head.tells("a", "b") == [10, 10]
-    assert not head.keeper.cluster.view().tenancy.shares.streams
+    assert not head.cluster.view().tenancy.shares.streams
 
 
 @dataclass
@@ -171,7 +170,7 @@ class SimulatedGateway:
     """Begins what it may by what it has heard, until it drains; what runs there ends late."""
 
     may_run: int
-    heard: int  # version
+    observed: int  # version
     runs: int = 0
     draining: bool = False
 
@@ -185,7 +184,7 @@ class Fleet:
 
     def newest(self, name: str) -> tuple[int, int]:
         """What a gateway that hears now may run, and of which version."""
-        view = self.head.keeper.cluster.view()
+        view = self.head.cluster.view()
         told = view.tenancy.shares
         part = streams_of(told.streams.get("acme"), told.members, name, LIMIT)
         return part or LIMIT, view.published.version
@@ -198,17 +197,17 @@ class Fleet:
     async def reports(self, name: str) -> None:
         gateway = self.gateways[name]
         report = GatewayReport(
-            NOON, gateway.heard, draining=gateway.draining, streams={"acme": gateway.runs}
+            NOON, gateway.observed, draining=gateway.draining, streams={"acme": gateway.runs}
         )
         known = Gateway(name, State.REMOTE, report=report, reporting=True)
-        await self.head.keeper.observe(lambda view: view.with_gateway(known), "test")
+        await self.head.cluster.observe(lambda view: view.with_gateway(known), "test")
 
     async def is_told(self) -> None:
         self.head.clock.advance(timedelta(seconds=self.random.choice([1, 5])))
-        before = self.head.keeper.cluster.view().tenancy.shares
+        before = self.head.cluster.view().tenancy.shares
         await self.head.shares.tell()
-        if self.head.keeper.cluster.view().tenancy.shares != before:
-            await self.head.keeper.observe(_with_next_version, "test")
+        if self.head.cluster.view().tenancy.shares != before:
+            await self.head.cluster.observe(_with_next_version, "test")
 
     async def step(self) -> None:
         """Anything, to anybody."""
@@ -222,7 +221,7 @@ class Fleet:
             case "ends":
                 gateway.runs = self.random.randint(0, gateway.runs)
             case "hears":
-                gateway.may_run, gateway.heard = self.newest(name)
+                gateway.may_run, gateway.observed = self.newest(name)
             case "reports":
                 await self.reports(name)
             case "told":
@@ -234,7 +233,7 @@ class Fleet:
                 await self.reports(name)
             case "goes" if gateway.draining and not gateway.runs:
                 del self.gateways[name]
-                await self.head.keeper.observe(lambda view: _without(view, name), "test")
+                await self.head.cluster.observe(lambda view: _without(view, name), "test")
                 if not self.gateways:
                     self.joins()
 
@@ -272,6 +271,6 @@ async def test_a_tenant_that_is_deleted_leaves_no_shares() -> None:
     await head.hears("b", 0)
     await head.tells()
     await head.tells()
-    tenancy = head.keeper.cluster.view().tenancy
+    tenancy = head.cluster.view().tenancy
     assert tenancy.shares.streams
     assert not tenancy.without_tenant("acme").shares.streams

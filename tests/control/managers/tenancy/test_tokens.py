@@ -7,8 +7,7 @@ from datetime import timedelta
 import pytest
 
 from penstock.control.errors import HoldsStill
-from penstock.control.managers.cluster import Cluster
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.tenancy.tokens import TokenManager, new_secret
 from penstock.control.state.tenancy.tokens import Role
 from penstock.control.store.store import Author, Change, Key
@@ -21,7 +20,7 @@ async def started(
     store: MemoryStore, secret: str, *, new: bool = False, clock: ManualClock | None = None
 ) -> TokenManager:
     clock = clock or ManualClock()
-    tokens = TokenManager(Keeper(Cluster(), store, clock), clock)
+    tokens = TokenManager(ClusterStore(store, clock), clock)
     await tokens.begin(secret, new=new)
     return tokens
 
@@ -100,12 +99,12 @@ def test_no_two_secrets_are_alike_and_each_says_what_it_is() -> None:
 
 async def test_a_head_that_holds_still_writes_no_token_and_keeps_nobody_out() -> None:
     store, clock = MemoryStore(), ManualClock()
-    keeper = Keeper(Cluster(), store, clock)
-    await keeper.restore()
-    tokens = TokenManager(keeper, clock)
+    cluster = ClusterStore(store, clock)
+    await cluster.restore()
+    tokens = TokenManager(cluster, clock)
     await tokens.begin("pst_a", new=True)
     eve, _ = await tokens.create("eve", Role.VIEWER, "test")
-    await contradict(keeper)
+    await contradict(cluster)
     version = (await store.load()).version
     await tokens.used(eve)
     with pytest.raises(HoldsStill, match="--take-over"):
@@ -120,7 +119,7 @@ async def test_a_head_that_holds_still_writes_no_token_and_keeps_nobody_out() ->
 
 async def test_a_written_token_counts_among_the_revisions_that_others_are_told_of() -> None:
     store, clock = MemoryStore(), ManualClock()
-    keeper = Keeper(Cluster(), store, clock)
-    await keeper.restore()
-    await TokenManager(keeper, clock).begin("pst_a", new=True)
-    assert keeper.stamp.revision == (await store.load()).version
+    cluster = ClusterStore(store, clock)
+    await cluster.restore()
+    await TokenManager(cluster, clock).begin("pst_a", new=True)
+    assert cluster.stamp.revision == (await store.load()).version

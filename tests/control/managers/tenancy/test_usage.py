@@ -11,8 +11,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.control.managers.cluster import Cluster
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.tenancy.shares import ShareManager
 from penstock.control.managers.tenancy.spend import SpendManager
 from penstock.control.managers.tenancy.tenants import TenantManager
@@ -73,11 +72,11 @@ class Head:
     def __init__(self, store: MemoryStore | None = None, clock: ManualClock | None = None) -> None:
         self.store = store or CountingStore()
         self.clock = clock or ManualClock()
-        self.keeper = Keeper(Cluster(), self.store, self.clock)
-        self.shares = ShareManager(self.keeper, self.clock)
-        self.spend = SpendManager(self.keeper, self.store, self.clock)
-        self.usage = UsageManager(self.keeper, self.store, self.shares, self.spend, self.clock)
-        self.tenants = TenantManager(self.keeper, self.clock)
+        self.cluster = ClusterStore(self.store, self.clock)
+        self.shares = ShareManager(self.cluster, self.clock)
+        self.spend = SpendManager(self.cluster, self.store, self.clock)
+        self.usage = UsageManager(self.cluster, self.store, self.shares, self.spend, self.clock)
+        self.tenants = TenantManager(self.cluster, self.clock)
 
     async def stored(self) -> dict[UsageKey, Counts]:
         found: dict[UsageKey, Counts] = {}
@@ -100,7 +99,7 @@ class Head:
             }
             return replace(view, gateways=gateways)
 
-        await self.keeper.observe(step, "test")
+        await self.cluster.observe(step, "test")
 
     async def second(self) -> None:
         """What the loop does each second."""
@@ -110,7 +109,7 @@ class Head:
         await self.shares.tell()
 
     def shares_of(self, *gateways: str) -> list[int]:
-        told = self.keeper.cluster.view().tenancy.shares
+        told = self.cluster.view().tenancy.shares
         return [share_of(told, gateway, "acme") for gateway in gateways]
 
 
@@ -176,7 +175,7 @@ async def test_a_write_that_is_cut_off_is_made_again() -> None:
     head = Head()
     before, after = HangingStore(head.store, False), HangingStore(head.store, True)
     for store in (before, after):
-        usage = UsageManager(head.keeper, store, head.shares, head.spend, head.clock)
+        usage = UsageManager(head.cluster, store, head.shares, head.spend, head.clock)
         usage.take("gw-1", "i1", [(ACME, added(ONE, ONE))])
         async with asyncio.TaskGroup() as tasks:
             writing = tasks.create_task(usage.flush())
@@ -213,11 +212,11 @@ async def test_what_is_used_stands_under_the_day_on_which_it_was_heard() -> None
 
 async def test_a_head_that_holds_still_writes_nothing_and_forgets_nothing() -> None:
     head = Head()
-    await head.keeper.observe(lambda view: replace(view, held="somebody knows more"), "test")
+    await head.cluster.observe(lambda view: replace(view, held="somebody knows more"), "test")
     head.usage.take("gw-1", "i1", [(ACME, ONE)])
     await head.usage.flush()
     assert await head.stored() == {}
-    await head.keeper.observe(lambda view: replace(view, held=""), "test")
+    await head.cluster.observe(lambda view: replace(view, held=""), "test")
     await head.usage.flush()
     assert await head.stored() == {ACME: ONE}
 
@@ -230,16 +229,16 @@ async def test_a_quota_is_used_up_by_its_last_token_and_comes_back_at_midnight()
     for requests, used_up in ((1, False), (2, True)):
         head.usage.take("gw-1", "i1", [(ACME, Counts(requests, 0, 10 * requests, 5 * requests))])
         await head.second()
-        acme, other = tenant_routes(head.keeper.cluster.view().tenancy)
+        acme, other = tenant_routes(head.cluster.view().tenancy)
         assert (acme.quota_used_up, acme.quota_resets_at_ms) == (used_up, midnight)
         assert (other.quota_used_up, other.quota_resets_at_ms) == (False, 0)
     restarted = Head(head.store, head.clock)
-    await restarted.keeper.restore()
+    await restarted.cluster.restore()
     await restarted.usage.judge()
-    assert tenant_routes(restarted.keeper.cluster.view().tenancy)[0].quota_used_up
+    assert tenant_routes(restarted.cluster.view().tenancy)[0].quota_used_up
     head.clock.advance(timedelta(hours=12))
     await head.second()
-    acme, _ = tenant_routes(head.keeper.cluster.view().tenancy)
+    acme, _ = tenant_routes(head.cluster.view().tenancy)
     assert (acme.quota_used_up, acme.quota_resets_at_ms) == (False, midnight + 24 * 3_600_000)
 
 
@@ -281,7 +280,7 @@ async def test_a_key_is_left_out_once_it_is_past_its_end() -> None:
     await head.tenants.create_key("acme", "", head.clock.now() + 2 * SECOND, "test")
     told = []
     for _ in range(3):
-        (acme,) = tenant_routes(head.keeper.cluster.view().tenancy)
+        (acme,) = tenant_routes(head.cluster.view().tenancy)
         told.append(len(acme.keys))
         await head.second()
     assert told == [1, 1, 0]
@@ -307,7 +306,7 @@ async def test_shares_follow_what_gateways_are_asked_for_and_are_told_seldom() -
     assert len(told) < 6
     assert head.tenants.tenancy.without_tenant("acme").shares.of == {}
     restarted = Head(head.store, head.clock)
-    await restarted.keeper.restore()
+    await restarted.cluster.restore()
     for _ in range(4):  # nobody has reported yet
         await restarted.second()
     await restarted.gateways("gw-1", "gw-2")

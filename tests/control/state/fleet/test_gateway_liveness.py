@@ -19,7 +19,7 @@ EVENTS: dict[str, Event] = {
     "report": lambda signs, now: signs.reported(signs.bytes_sent, now, draining=False),
     "bytes": lambda signs, now: signs.reported(signs.bytes_sent + 1, now, draining=False),
     "drain": lambda signs, now: signs.reported(signs.bytes_sent, now, draining=True),
-    "told": lambda signs, now: signs.told_to_drain(),
+    "told": lambda signs, now: signs.asked_to_drain(),
     "answer": lambda signs, now: signs.answered(now),
     "miss": lambda signs, now: signs.missed(),
 }

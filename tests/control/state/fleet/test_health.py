@@ -10,11 +10,11 @@ import pytest
 from penstock.control.errors import UnknownNode
 from penstock.control.managers.cluster import Cluster
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
-from penstock.control.state.fleet.health import STABLE_AFTER, heard, registered, swept
+from penstock.control.state.fleet.health import STABLE_AFTER, observed, registered, swept
 from penstock.control.state.fleet.liveness import (
     TIMEOUTS_ARE_DOUBT,
-    HeardNode,
     Liveness,
+    ObservedNode,
     PingCount,
     process_of,
 )
@@ -52,22 +52,22 @@ def view_with(*replicas: Replica) -> ClusterView:
 
 def known() -> Liveness:
     """A head that has heard the node."""
-    return Liveness(nodes={N1: HeardNode(NOON, Resources())})
+    return Liveness(nodes={N1: ObservedNode(NOON, Resources())})
 
 
 def beat(view: ClusterView, *reports: ReplicaStatus, live: Liveness | None = None) -> ClusterView:
-    return heard(view, live or known(), N1, Resources(), reports, NOON + SECOND)
+    return observed(view, live or known(), N1, Resources(), reports, NOON + SECOND)
 
 
 def test_a_node_that_never_registered_is_unknown() -> None:
     with pytest.raises(UnknownNode, match="register first"):
-        heard(ClusterView(), Liveness(), N1, Resources(), [], NOON)
+        observed(ClusterView(), Liveness(), N1, Resources(), [], NOON)
 
 
 def test_a_node_from_before_the_heads_restart_has_to_register_again() -> None:
     view = ClusterView().with_node(node(state=NodeState.EXPECTED))
     with pytest.raises(UnknownNode):
-        heard(view, Liveness(), N1, Resources(), [], NOON)
+        observed(view, Liveness(), N1, Resources(), [], NOON)
     assert registered(view, Liveness(), node().facts, [], NOON).nodes[N1].state is NodeState.READY
 
 
@@ -130,12 +130,12 @@ def test_a_heartbeat_that_says_nothing_new_makes_no_new_view() -> None:
     live = known()
     used = Resources(memory_available_bytes=5, devices=(Device("g", memory_used_bytes=7),))
     for moment in (NOON, NOON + SECOND):
-        view = heard(view, live, N1, used, [report("r1")], moment)
+        view = observed(view, live, N1, used, [report("r1")], moment)
         cluster.replace(view)
     woken: list[int] = []
     cluster.listen(lambda: woken.append(1))
     more = replace(used, memory_available_bytes=9)
-    cluster.replace(heard(view, live, N1, more, [report("r1")], NOON + 2 * SECOND))
+    cluster.replace(observed(view, live, N1, more, [report("r1")], NOON + 2 * SECOND))
     assert woken == []
 
 
@@ -201,7 +201,7 @@ def test_an_agents_silence_alone_takes_no_replica_away() -> None:
 
 def test_a_replica_is_lost_when_its_node_is_and_it_does_not_answer() -> None:
     gone = replace(replica(), evidence=Evidence.GONE)
-    live = Liveness(nodes={N1: HeardNode(NOON, Resources())})
+    live = Liveness(nodes={N1: ObservedNode(NOON, Resources())})
     view = swept(view_with(gone), live, NOON + PATIENCE.lost_after, PATIENCE)
     assert view.nodes[N1].state is NodeState.SILENT
     assert view.replicas[gone.id].state is ReplicaState.READY

@@ -9,7 +9,7 @@ import pytest
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import Device, Node, NodeId, Replica, Resources
 from penstock.control.state.rollout.actions import Drain, Place
-from penstock.control.state.rollout.capacity import Room, devices_needed
+from penstock.control.state.rollout.capacity import Capacity, devices_needed
 from penstock.control.state.rollout.deployment import Deployment, Template, created
 from penstock.control.state.rollout.reconcile import plan
 from penstock.control.state.rollout.status import status_of
@@ -130,9 +130,9 @@ def test_what_is_missing_for_want_of_a_device_is_told() -> None:
 
 
 def test_what_a_plan_places_it_takes() -> None:
-    room = Room(ClusterView().with_node(machine("a", 1)))
-    found = room.find(wanting())
+    capacity = Capacity(ClusterView().with_node(machine("a", 1)))
+    found = capacity.find(wanting())
     assert found == ("a", ("a-gpu0",))
-    room.take(*found)
-    assert room.find(wanting()) is None
-    assert room.is_full(wanting())
+    capacity.take(*found)
+    assert capacity.find(wanting()) is None
+    assert capacity.is_full(wanting())

@@ -9,7 +9,7 @@ import pytest
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.rollout.deployment import DeploymentName, DeploymentSpec, Template
 from penstock.control.state.routing.degrading import degrading
-from penstock.control.state.routing.fallbacks import bounds_told
+from penstock.control.state.routing.fallbacks import tightened_bounds
 from penstock.control.state.routing.limits import Canary, Sharing
 from penstock.control.state.tenancy.tenants import Fallbacks, TenantSpec, created_tenant
 from tests.fakes.control_values import NOON, deployment, spec
@@ -22,7 +22,7 @@ def told(asked: DeploymentSpec, limits: TenantSpec) -> list[str]:
     for each in (asked, spec(name="next"), CLOUD):
         view = view.with_deployment(deployment(each, uid=each.name))
     tenancy = view.tenancy.with_tenant(created_tenant("acme", limits, NOON, uid="1"))
-    return list(bounds_told(replace(view, tenancy=tenancy), ["acme"]))
+    return list(tightened_bounds(replace(view, tenancy=tenancy), ["acme"]))
 
 
 def falling_back(*names: str) -> DeploymentSpec:

@@ -57,8 +57,8 @@ def test_what_runs_at_one_that_takes_no_more_is_not_given_to_its_successor() -> 
 
 def test_what_one_may_still_go_by_is_not_given_to_others() -> None:
     moved = {"a": NONE, "b": Demand(rejected=50.0)}
-    unheard = Holdings({}, {"a": 17})
-    assert next_streams(LIMIT, {"a": 3, "b": 3}, moved, unheard) == {"a": 3, "b": 3}
+    unobserved = Holdings({}, {"a": 17})
+    assert next_streams(LIMIT, {"a": 3, "b": 3}, moved, unobserved) == {"a": 3, "b": 3}
     assert next_streams(LIMIT, {"a": 3, "b": 3}, moved, Holdings()) == {"a": 3, "b": 17}
 
 
@@ -126,7 +126,7 @@ class SimulatedGateway:
 
     may_run: int = 1
     runs: int = 0
-    heard: int = 0  # tellings
+    observed: int = 0  # tellings
     reported: tuple[int, int] = (0, 0)  # what ran, tellings
 
 
@@ -141,12 +141,12 @@ class SimulatedHead:
     def tell(self, demands: Mapping[str, Demand]) -> None:
         reports = {name: gateway.reported for name, gateway in self.gateways.items()}
         runs = {name: runs for name, (runs, _) in reports.items()}
-        unheard = {
-            name: max((told[name] for told in self.tellings[heard - 1 : -1]), default=0)
-            for name, (_, heard) in reports.items()
+        unobserved = {
+            name: max((told[name] for told in self.tellings[observed - 1 : -1]), default=0)
+            for name, (_, observed) in reports.items()
         }
         self.tellings.append(
-            next_streams(self.limit, self.tellings[-1], demands, Holdings(runs, unheard))
+            next_streams(self.limit, self.tellings[-1], demands, Holdings(runs, unobserved))
         )
 
 
@@ -159,7 +159,8 @@ def test_all_together_never_run_more_than_the_limit_however_late_they_hear_and_r
     head = SimulatedHead(limit)
     head.tellings.append({name: streams_of(None, names, name, limit) for name in names})
     head.gateways = {
-        name: SimulatedGateway(head.tellings[0][name], heard=1, reported=(0, 1)) for name in names
+        name: SimulatedGateway(head.tellings[0][name], observed=1, reported=(0, 1))
+        for name in names
     }
     for _ in range(80):
         gateway = random.choice(list(head.gateways.values()))
@@ -169,11 +170,11 @@ def test_all_together_never_run_more_than_the_limit_however_late_they_hear_and_r
             case "ends":
                 gateway.runs = random.randint(0, gateway.runs)
             case "hears":
-                gateway.heard = random.randint(gateway.heard, len(head.tellings))
+                gateway.observed = random.randint(gateway.observed, len(head.tellings))
                 name = next(n for n, g in head.gateways.items() if g is gateway)
-                gateway.may_run = head.tellings[gateway.heard - 1][name]
+                gateway.may_run = head.tellings[gateway.observed - 1][name]
             case "reports":
-                gateway.reported = (gateway.runs, gateway.heard)
+                gateway.reported = (gateway.runs, gateway.observed)
             case "tells":
                 head.tell({n: Demand(under_way=random.uniform(0, 30)) for n in names})
         running = sum(gateway.runs for gateway in head.gateways.values())

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, model_
 
 from penstock.adapters.alias import LARGEST_WEIGHT, MOST_SHARES, Alias, Move, Target
 from penstock.control.admin.fields import Count, Text
-from penstock.control.managers.adapters.aliases import AliasWish
+from penstock.control.managers.adapters.aliases import AliasSpec
 
 Weight = Annotated[StrictInt, Field(ge=0, le=LARGEST_WEIGHT)]
 
@@ -43,10 +43,10 @@ class AliasSpecModel(BaseModel):
             raise ValueError("say either target or split")
         return self
 
-    def to_wish(self) -> AliasWish:
+    def to_spec(self) -> AliasSpec:
         """What the manager is asked for."""
         weights = {self.target: 1} if self.target is not None else self.split or {}
-        return AliasWish(weights, self.preload, self.pinned)
+        return AliasSpec(weights, self.preload, self.pinned)
 
 
 class AliasModel(BaseModel):

@@ -58,8 +58,8 @@ class AliasesApi:
         """Moves an alias, or makes it (201). All gateways are told at once; a request that has
         begun ends under the version that it began with."""
         only_if = _as_read(f"alias {deployment}:{alias}", if_match, if_none_match)
-        wish = body.to_wish()
-        made, is_new = await self._aliases.put(deployment, alias, wish, caller.name, only_if)
+        spec = body.to_spec()
+        made, is_new = await self._aliases.put(deployment, alias, spec, caller.name, only_if)
         if is_new:
             response.status_code = status.HTTP_201_CREATED
         return _shown(made, response)

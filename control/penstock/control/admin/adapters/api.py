@@ -80,7 +80,7 @@ class AdaptersApi:
         body = parsed(NewAdapterModel, await request.body())
         if body.source.startswith("/"):  # or whoever asks could look around on the head's disk
             check_role(caller, Role.ADMIN)
-        made = await self._adapters.register(body.to_wish(), body.source, caller.name)
+        made = await self._adapters.register(body.to_spec(), body.source, caller.name)
         return self._shown(made, response)
 
     async def _uploaded(self, request: Request, caller: Token) -> tuple[AdapterVersion, bool]:
@@ -92,8 +92,8 @@ class AdaptersApi:
         ) as upload:
             named = {key: value for key, value in upload.manifest.items() if key != "sha256"}
             manifest = parsed(AdapterManifestModel, json.dumps(named).encode())
-            wish = manifest.to_wish()
-            return await self._adapters.register_upload(wish, upload.directory, caller.name)
+            spec = manifest.to_spec()
+            return await self._adapters.register_upload(spec, upload.directory, caller.name)
 
     async def get_adapter(self, adapter: str, _: Viewer) -> AdapterModel:
         """One version, by name@version."""

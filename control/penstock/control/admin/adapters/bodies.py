@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect
 
 from penstock.control.admin.adapters.models import NewAdapterModel
-from penstock.control.admin.doors import MULTIPART
+from penstock.control.admin.middleware import MULTIPART
 from penstock.control.errors import BodyTooSlow
 
 SILENCE: Final = timedelta(seconds=30)

@@ -58,7 +58,7 @@ class AdapterManifestModel(BaseModel):
     )
     labels: dict[Text, Text] = Field(default_factory=dict, examples=[{"run": "2026-11-20"}])
 
-    def to_wish(self) -> NewAdapter:
+    def to_spec(self) -> NewAdapter:
         """What the manager is asked for."""
         return NewAdapter(self.name, self.version, self.base, self.labels)
 

@@ -28,8 +28,8 @@ def lists_api(cluster: Cluster) -> APIRouter:
     @router.get("/nodes")
     async def list_nodes(_: Viewer, page: Paged) -> list[NodeModel]:
         """Node agents, by id."""
-        heard = cluster.liveness.nodes
-        return [NodeModel.of(n, heard.get(n.id)) for n in page.of(cluster.view().nodes)]
+        observed = cluster.liveness.nodes
+        return [NodeModel.of(n, observed.get(n.id)) for n in page.of(cluster.view().nodes)]
 
     @router.get("/gateways")
     async def list_gateways(_: Viewer, page: Paged) -> list[GatewayModel]:

@@ -6,20 +6,20 @@ from fastapi import APIRouter
 
 from penstock.control.admin.auth import Operator
 from penstock.control.admin.rollout.models import NodeModel
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.fleet.node_drain import drain_node, forget_node
-from penstock.control.managers.keeper import Keeper
 from penstock.control.store.store import Author
 from penstock.control.supervision.clock import Clock
 
 
-def nodes_api(keeper: Keeper, clock: Clock) -> APIRouter:
+def nodes_api(cluster: ClusterStore, clock: Clock) -> APIRouter:
     """What operators may ask of a node."""
     router = APIRouter(prefix="/nodes", tags=["cluster"])
 
     async def drained(node_id: str, who: str, *, draining: bool) -> NodeModel:
         author = Author(who, f"{'drain' if draining else 'use'} node {node_id}")
-        node = await drain_node(keeper, node_id, author, draining=draining)
-        return NodeModel.of(node, keeper.cluster.liveness.nodes.get(node.id))
+        node = await drain_node(cluster, node_id, author, draining=draining)
+        return NodeModel.of(node, cluster.liveness.nodes.get(node.id))
 
     @router.put("/{node_id}/drain")
     async def drain(node_id: str, caller: Operator) -> NodeModel:
@@ -35,6 +35,6 @@ def nodes_api(keeper: Keeper, clock: Clock) -> APIRouter:
     async def forget(node_id: str, caller: Operator) -> None:
         """The node and its replicas are shown no longer: its machine is gone for good. Refused as
         long as there is a sign of life of it."""
-        await forget_node(keeper, node_id, Author(caller.name, f"delete node {node_id}"), clock)
+        await forget_node(cluster, node_id, Author(caller.name, f"delete node {node_id}"), clock)
 
     return router

@@ -26,7 +26,7 @@ from penstock.control.admin.rollout.models import (
     SpecModel,
 )
 from penstock.control.errors import DeploymentExists, Forbidden
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.routing.traffic import Traffic
 from penstock.control.state.adapters.bases import check_aliases_fit
 from penstock.control.state.cluster import ClusterView
@@ -49,9 +49,9 @@ class DeploymentsApi:
     """The handlers of /deployments; their docstrings are the API's documents."""
 
     def __init__(
-        self, keeper: Keeper, clock: Clock, traffic: Traffic, spent: Callable[[str], Spend]
+        self, cluster: ClusterStore, clock: Clock, traffic: Traffic, spent: Callable[[str], Spend]
     ) -> None:
-        self._keeper = keeper
+        self._cluster = cluster
         self._clock = clock
         self._traffic = traffic
         self._spent = spent  # today, by deployment
@@ -70,7 +70,7 @@ class DeploymentsApi:
 
     async def list_deployments(self, _: Viewer, page: Paged) -> list[DeploymentModel]:
         """Deployments, by name."""
-        view = self._keeper.cluster.view()
+        view = self._cluster.view()
         return [self._model(view, d) for d in page.of(view.deployments)]
 
     async def create_deployment(
@@ -89,12 +89,12 @@ class DeploymentsApi:
 
         author = Author(caller.name, f"create deployment {spec.name}")
         response.headers["location"] = _location(spec.name)
-        view = await self._desire(step, author, dry_run=dry_run)
+        view = await self._apply(step, author, dry_run=dry_run)
         return self._shown(view, spec.name, response)
 
     async def get_deployment(self, name: str, _: Viewer, response: Response) -> DeploymentModel:
         """One deployment."""
-        return self._shown(self._keeper.cluster.view(), name, response)
+        return self._shown(self._cluster.view(), name, response)
 
     async def put_deployment(
         self,
@@ -122,7 +122,7 @@ class DeploymentsApi:
             return specified(view, known, spec, self._clock.now())
 
         author = Author(caller.name, f"put deployment {name}")
-        view = await self._desire(step, author, dry_run=dry_run)
+        view = await self._apply(step, author, dry_run=dry_run)
         return self._shown(view, name, response)
 
     async def scale_deployment(
@@ -143,7 +143,7 @@ class DeploymentsApi:
             return specified(view, known, spec, self._clock.now())
 
         what = f"scale deployment {name} to {body.replicas}"
-        view = await self._desire(step, Author(caller.name, what), dry_run=dry_run)
+        view = await self._apply(step, Author(caller.name, what), dry_run=dry_run)
         return self._shown(view, name, response)
 
     async def change_settings(
@@ -167,7 +167,7 @@ class DeploymentsApi:
             return specified(view, known, spec, self._clock.now())
 
         what = f"set {', '.join(sorted(named)) or 'nothing'} of deployment {name}"
-        view = await self._desire(step, Author(caller.name, what), dry_run=dry_run)
+        view = await self._apply(step, Author(caller.name, what), dry_run=dry_run)
         return self._shown(view, name, response)
 
     async def delete_deployment(
@@ -184,14 +184,14 @@ class DeploymentsApi:
             return view.without_deployment(DeploymentName(name))
 
         author = Author(caller.name, f"delete deployment {name}")
-        await self._desire(step, author, dry_run=dry_run)
+        await self._apply(step, author, dry_run=dry_run)
 
-    async def _desire(
+    async def _apply(
         self, step: Callable[[ClusterView], ClusterView], author: Author, *, dry_run: bool
     ) -> ClusterView:
         if dry_run:
-            return step(self._keeper.cluster.view())
-        return await self._keeper.desire(step, author)
+            return step(self._cluster.view())
+        return await self._cluster.apply(step, author)
 
     def _shown(self, view: ClusterView, name: str, response: Response) -> DeploymentModel:
         deployment = view.deployment(name)

@@ -15,7 +15,7 @@ from penstock.control.admin.rollout.load_models import DoubtModel, LoadModel
 from penstock.control.admin.tenancy.spend_models import BudgetModel
 from penstock.control.managers.routing.traffic import DeploymentTraffic
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
-from penstock.control.state.fleet.liveness import HeardNode
+from penstock.control.state.fleet.liveness import ObservedNode
 from penstock.control.state.fleet.replica import Node, NodeState, Replica, ReplicaState
 from penstock.control.state.fleet.serving import is_foreign
 from penstock.control.state.providers.settings import check_no_secrets
@@ -281,14 +281,14 @@ class NodeModel(BaseModel):
     intent: str = Field("serving", description="what its agent is about to do")
 
     @classmethod
-    def of(cls, node: Node, heard: HeardNode | None) -> NodeModel:
+    def of(cls, node: Node, observed: ObservedNode | None) -> NodeModel:
         """A node as the API shows it, with what it said when it was last heard."""
-        facts, resources = node.facts, heard.resources if heard else node.facts.resources
+        facts, resources = node.facts, observed.resources if observed else node.facts.resources
         return cls(
             id=facts.id,
             state=node.state,
             since=node.since,
-            heard_at=heard.at if heard else None,
+            heard_at=observed.at if observed else None,
             draining=node.draining,
             intent=node.intent,
             address=facts.agent_address,

@@ -66,7 +66,7 @@ def keys_api(tenants: TenantManager, clock: Clock) -> APIRouter:
 
 
 def access_api(tenants: TenantManager) -> APIRouter:
-    """The door for requests without a key."""
+    """Whether requests without a key are answered."""
     router = APIRouter(prefix="/access", tags=["tenants"])
 
     @router.get("")

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 
 from penstock.control.admin.auth import Viewer
 from penstock.control.admin.tenancy.spend_models import SpendModel
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.store.usage import UsageStore
 from penstock.control.supervision.clock import Clock
 
@@ -18,7 +18,7 @@ MOST_DAYS = 366
 Days = Annotated[int, Query(ge=1, le=MOST_DAYS, description="that are shown, today included")]
 
 
-def spend_api(keeper: Keeper, store: UsageStore, clock: Clock) -> APIRouter:
+def spend_api(cluster: ClusterStore, store: UsageStore, clock: Clock) -> APIRouter:
     """Read by anybody with a token; a second behind what gateways reported."""
     router = APIRouter(prefix="/deployments", tags=["deployments"])
 
@@ -26,7 +26,7 @@ def spend_api(keeper: Keeper, store: UsageStore, clock: Clock) -> APIRouter:
     async def get_spend(name: str, _: Viewer, days: Days = 30) -> SpendModel:
         """What it spent today and on the days before, against its budgets. Deployments of the same
         name before it are counted in."""
-        view = keeper.cluster.view()
+        view = cluster.view()
         deployment = view.deployment(name)
         today = clock.now().astimezone(UTC).date()
         rows = await store.spent(today - timedelta(days=days - 1), today, name)

@@ -131,14 +131,14 @@ def delete(head: Head, name: Alias, yes: Yes = False, as_json: AsJson = False) -
     typer.echo(json.dumps({"deleted": name}) if as_json else f"{name} is deleted")
 
 
-def _put(head: Head, name: str, wish: dict[str, Any], *, as_json: bool) -> None:
-    """Sends the wish; what it does not say of an alias that there is stays as it is."""
+def _put(head: Head, name: str, spec: dict[str, Any], *, as_json: bool) -> None:
+    """Sends the spec; what it does not say of an alias that there is stays as it is."""
     deployment, own = _parts(name)
 
     async def put(admin: AdminClient) -> AliasModel:
         standing = (it for it in await admin.aliases(deployment) if it.alias == own)
         kept = {key: value for it in standing for key, value in _options(it).items()}
-        return await admin.put_alias(deployment, own, kept | wish)
+        return await admin.put_alias(deployment, own, kept | spec)
 
     _say(head.ask(put), as_json=as_json)
 

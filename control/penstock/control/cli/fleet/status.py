@@ -88,7 +88,7 @@ def to_json(everything: Everything) -> dict[str, object]:
 def to_parts(everything: Everything) -> list[Part]:
     """Each list, with what a person wants to know first; reasons stand below."""
     deployments, replicas = everything.deployments, everything.replicas
-    unheard = {it.subject for it in everything.problems if it.kind == ProblemKind.NODE_SILENT}
+    unobserved = {it.subject for it in everything.problems if it.kind == ProblemKind.NODE_SILENT}
     return [
         *notes((f"! {it.subject}", it.text) for it in everything.problems),
         listing("Deployments", DEPLOYMENT_COLUMNS, map(_deployment, deployments)),
@@ -96,7 +96,7 @@ def to_parts(everything: Everything) -> list[Part]:
         *notes((it.name, _unregistered(it)) for it in deployments),
         listing("Load", LOAD_COLUMNS, map(_load, deployments)),
         *_spends(deployments),
-        listing("Replicas", REPLICA_COLUMNS, (_replica(it, unheard) for it in replicas)),
+        listing("Replicas", REPLICA_COLUMNS, (_replica(it, unobserved) for it in replicas)),
         *notes((it.id, shortened(it.last_error)) for it in replicas),
         *notes((it.id, _doubts(it)) for it in replicas),
         listing("Nodes", NODE_COLUMNS, map(_node, everything.nodes)),
@@ -181,8 +181,8 @@ def _duration(milliseconds: float) -> str:
 REPLICA_COLUMNS = ("id", "state", "node", "address", "pid", "restarts")
 
 
-def _replica(it: ReplicaModel, unheard: Collection[str]) -> tuple[str, ...]:
-    old = f"node {it.node}" in unheard and it.state != "lost"
+def _replica(it: ReplicaModel, unobserved: Collection[str]) -> tuple[str, ...]:
+    old = f"node {it.node}" in unobserved and it.state != "lost"
     state = f"{it.state}, node silent" if old else it.state
     return (it.id, state, it.node, it.address, _pid(it.pid), str(it.restarts))
 

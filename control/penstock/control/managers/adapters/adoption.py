@@ -15,7 +15,7 @@ from penstock.adapters.fitness import FamilyLimits
 from penstock.adapters.version import AdapterVersion, BadManifest, Manifest, VersionState
 from penstock.control.errors import BadAdapter, PenstockError
 from penstock.control.managers.adapters.library import AdapterLibrary
-from penstock.control.managers.keeper import HEAD, Keeper
+from penstock.control.managers.cluster_store import HEAD, ClusterStore
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.rollout.deployment import AdapterBinding, Deployment, DeploymentName
 from penstock.control.store.adapters.content import TakenIn
@@ -28,14 +28,14 @@ log = logging.getLogger(__name__)
 class AdapterAdoption:
     """Done once, before routes are told: what clients say has to mean what it meant."""
 
-    def __init__(self, keeper: Keeper, library: AdapterLibrary, clock: Clock) -> None:
-        self._keeper = keeper
+    def __init__(self, cluster: ClusterStore, library: AdapterLibrary, clock: Clock) -> None:
+        self._cluster = cluster
         self._library = library
         self._clock = clock
 
     async def adopt(self) -> None:
         """Registers what can be registered. Raises nothing: the rest is logged, and stays."""
-        view = self._keeper.cluster.view()
+        view = self._cluster.view()
         if view.held:
             return
         for name, deployment in sorted(view.deployments.items()):
@@ -51,12 +51,12 @@ class AdapterAdoption:
 
     async def _adopt(self, name: DeploymentName, binding: AdapterBinding) -> None:
         author = Author(HEAD, f"register {binding.adapter}, which {name} offers as {binding.alias}")
-        if _has_alias(self._keeper.cluster.view(), name, binding):
-            await self._keeper.desire(lambda view: _without(view, name, binding), author)
+        if _has_alias(self._cluster.view(), name, binding):
+            await self._cluster.apply(lambda view: _without(view, name, binding), author)
             return
         # What was served is not refused by a limit that came later.
         async with self._library.fetched(binding.source, FamilyLimits()) as content:
-            await self._keeper.desire(
+            await self._cluster.apply(
                 lambda view: self._adopted(view, name, binding, content), author
             )
 

@@ -10,7 +10,7 @@ from datetime import timedelta
 from penstock.adapters.adapter import AdapterRef, BadAdapterRef
 from penstock.adapters.alias import Alias, BadAlias, Move, Target, check_target
 from penstock.control.errors import InvalidInput
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.state.adapters.bases import check_taken
 from penstock.control.state.cluster import ClusterView
@@ -24,7 +24,7 @@ PATIENCE = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class AliasWish:
+class AliasSpec:
     """What an alias is to be."""
 
     weights: Mapping[str, int]  # by name@version; one alone has everybody
@@ -41,29 +41,29 @@ def _always(_: Alias | None) -> None:
 
 
 class AliasManager:
-    """Changes aliases through the keeper, so that every gateway is told at once, and answers when
-    all of them route by it; at the latest after `PATIENCE`, since one may hang.
+    """Changes aliases in the view, so that every gateway is told at once, and answers when all
+    of them route by it; at the latest after `PATIENCE`, since one may hang.
 
     All raise `StoreUnavailable` and `HoldsStill`, and what `only_if` raises of the alias as it is
     when it would be changed; then nothing is changed.
     """
 
-    def __init__(self, keeper: Keeper, routes: RouteManager, clock: Clock) -> None:
-        self._keeper = keeper
+    def __init__(self, cluster: ClusterStore, routes: RouteManager, clock: Clock) -> None:
+        self._cluster = cluster
         self._routes = routes
         self._clock = clock
 
     @property
     def view(self) -> ClusterView:
         """What there is."""
-        return self._keeper.cluster.view()
+        return self._cluster.view()
 
     async def put(
-        self, deployment: str, name: str, wish: AliasWish, who: str, only_if: OnlyIf = _always
+        self, deployment: str, name: str, spec: AliasSpec, who: str, only_if: OnlyIf = _always
     ) -> tuple[Alias, bool]:
         """Makes an alias, or moves it; the alias, and whether it is new. Raises
         `UnknownDeployment` and `InvalidInput`."""
-        target = target_of(wish.weights)
+        target = target_of(spec.weights)
         is_new = False
 
         def step(view: ClusterView) -> Alias:
@@ -74,7 +74,7 @@ class AliasManager:
             only_if(known)
             move = Move(target, self._clock.now(), who)
             moved = known.moved(move) if known else _made(deployment, name, move)
-            return replace(moved, preload=wish.preload, pinned=wish.pinned)
+            return replace(moved, preload=spec.preload, pinned=spec.pinned)
 
         made = await self._change(step, Author(who, f"{deployment}:{name} is {target}"))
         return made, is_new
@@ -103,7 +103,7 @@ class AliasManager:
             only_if(alias)
             return replace(view, adapters=view.adapters.without_alias(alias))
 
-        await self._keeper.desire(step, Author(who, f"delete alias {deployment}:{name}"))
+        await self._cluster.apply(step, Author(who, f"delete alias {deployment}:{name}"))
         await self._spread(deployment, name, None)
 
     def alias(self, deployment: str, name: str) -> Alias:
@@ -126,18 +126,18 @@ class AliasManager:
             changed.append(step(view))
             return replace(view, adapters=view.adapters.with_alias(changed[-1]))
 
-        await self._keeper.desire(on_view, author)
+        await self._cluster.apply(on_view, author)
         await self._spread(changed[-1].deployment, changed[-1].name, changed[-1].target)
         return changed[-1]
 
     async def _spread(self, deployment: str, name: str, target: Target | None) -> None:
         """Who has the answer finds the alias moved, whichever gateway is asked."""
 
-        def is_told(routes: Routes) -> bool:
+        def is_routed(routes: Routes) -> bool:
             mine = (dict(d.aliases) for d in routes.deployments if d.name == deployment)
             return all(aliases.get(name) == target for aliases in mine)
 
-        if not await self._routes.told_everywhere(is_told, PATIENCE):
+        if not await self._routes.routed_everywhere(is_routed, PATIENCE):
             log.warning("not every gateway says that it knows of %s:%s", deployment, name)
 
 
@@ -160,4 +160,4 @@ def _made(deployment: str, name: str, move: Move) -> Alias:
         raise InvalidInput(str(error)) from None
 
 
-__all__ = ["AliasManager", "AliasWish", "target_of"]
+__all__ = ["AliasManager", "AliasSpec", "target_of"]

@@ -14,7 +14,7 @@ from penstock.control.errors import (
 )
 from penstock.control.managers.adapters.library import GRACE, AdapterLibrary, held_by_replicas
 from penstock.control.managers.changes import ChangeSignal, watching
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.placement.placement import Placement
 from penstock.control.state.adapters.residence import KeepOrder, orders_of
 from penstock.control.state.cluster import ClusterView
@@ -34,9 +34,9 @@ class AdapterResidence:
     head that starts tells it again, which changes nothing."""
 
     def __init__(
-        self, keeper: Keeper, placement: Placement, library: AdapterLibrary, clock: Clock
+        self, cluster: ClusterStore, placement: Placement, library: AdapterLibrary, clock: Clock
     ) -> None:
-        self._keeper = keeper
+        self._cluster = cluster
         self._placement = placement
         self._library = library
         self._clock = clock
@@ -56,14 +56,14 @@ class AdapterResidence:
         """Tells and collects until cancelled; nothing before `open`."""
         await self._opened.wait()
         async with asyncio.TaskGroup() as tasks:
-            with watching(self._keeper.cluster, _what_orders_follow_from) as self._again:
+            with watching(self._cluster, _what_orders_follow_from) as self._again:
                 while True:
                     await self._again.wait(GRACE)
                     self._tell(tasks)
                     await self._collect()
 
     def _tell(self, tasks: asyncio.TaskGroup) -> None:
-        view = self._keeper.cluster.view()
+        view = self._cluster.view()
         if view.held:
             return
         self._told = {r: order for r, order in self._told.items() if r in view.replicas}
@@ -85,7 +85,7 @@ class AdapterResidence:
 
     async def _is_kept(self, replica_id: ReplicaId, order: KeepOrder) -> bool:
         """Tells it; false, after a while, where it was not heard."""
-        view = self._keeper.cluster.view()
+        view = self._cluster.view()
         replica = view.replicas.get(replica_id)
         node = replica and view.nodes.get(replica.node)
         if not replica or not node:
@@ -104,7 +104,7 @@ class AdapterResidence:
         return True
 
     async def _collect(self) -> None:
-        view = self._keeper.cluster.view()
+        view = self._cluster.view()
         needed = (view.adapters.versions, held_by_replicas(view), self._clock.monotonic() // _ROUND)
         if needed != self._collected and not view.held:
             self._collected = needed

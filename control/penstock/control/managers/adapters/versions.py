@@ -28,7 +28,7 @@ from penstock.control.errors import (
     StoreUnavailable,
 )
 from penstock.control.managers.adapters.library import AdapterLibrary
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.state.adapters.bases import family_named, limits_of, revision_of
 from penstock.control.state.adapters.registry import AdapterRegistry, StoredEvidence
 from penstock.control.state.cluster import ClusterView
@@ -78,20 +78,20 @@ class BaseModels(Protocol):
 
 
 class AdapterManager:
-    """Changes the registry through the keeper, so that every gateway is told at once.
+    """Changes the registry through the cluster store, so that every gateway is told at once.
 
     All raise `StoreUnavailable` and `HoldsStill`, then nothing is changed.
     """
 
     def __init__(
         self,
-        keeper: Keeper,
+        cluster: ClusterStore,
         library: AdapterLibrary,
         models: BaseModels,
         reports: Reports,
         clock: Clock,
     ) -> None:
-        self._keeper = keeper
+        self._cluster = cluster
         self._library = library
         self._models = models
         self._reports = reports
@@ -101,24 +101,24 @@ class AdapterManager:
     @property
     def view(self) -> ClusterView:
         """What there is."""
-        return self._keeper.cluster.view()
+        return self._cluster.view()
 
     async def register(
-        self, wish: NewAdapter, source: str, who: str
+        self, spec: NewAdapter, source: str, who: str
     ) -> tuple[AdapterVersion, bool]:
         """Fetches an adapter from its source and registers it; the version as it stands, whether
         it is new. Raises `InvalidInput`, `BadAdapter`, `AdapterTaken` and `Unavailable`."""
-        ref, family = self._checked(wish)
+        ref, family = self._checked(spec)
         async with self._library.fetched(source, await self._limits(family)) as content:
-            return await self._commit(wish, ref, family, content, source, who)
+            return await self._commit(spec, ref, family, content, source, who)
 
     async def register_upload(
-        self, wish: NewAdapter, directory: Path, who: str
+        self, spec: NewAdapter, directory: Path, who: str
     ) -> tuple[AdapterVersion, bool]:
         """The same, of files that were sent along."""
-        ref, family = self._checked(wish)
+        ref, family = self._checked(spec)
         async with self._library.taken(directory, await self._limits(family)) as content:
-            return await self._commit(wish, ref, family, content, UPLOAD, who)
+            return await self._commit(spec, ref, family, content, UPLOAD, who)
 
     async def promote(self, ref: str, to: VersionState, who: str) -> AdapterVersion:
         """Brings a version forward. Raises `UnknownAdapter` and `NotPromoted`."""
@@ -152,7 +152,7 @@ class AdapterManager:
             return replace(view, adapters=view.adapters.without_version(version.ref))
 
         with _told():
-            await self._keeper.desire(step, Author(who, f"remove {ref}"))
+            await self._cluster.apply(step, Author(who, f"remove {ref}"))
         async with self._telling:
             await self._collect_reports()
 
@@ -173,7 +173,7 @@ class AdapterManager:
                 return replace(view, adapters=view.adapters.with_evidence(told))
 
             verdict = "passed" if evidence.passed else "failed"
-            await self._keeper.desire(step, Author(who, f"{ref} {verdict} {evidence.kind}"))
+            await self._cluster.apply(step, Author(who, f"{ref} {verdict} {evidence.kind}"))
             await self._collect_reports()
         return told
 
@@ -187,14 +187,14 @@ class AdapterManager:
         author = Author(
             who, f"ask for evidence before {', '.join(policy.evidence_for) or 'nothing'}"
         )
-        await self._keeper.desire(
+        await self._cluster.apply(
             lambda view: replace(view, adapters=view.adapters.with_policy(policy)), author
         )
 
-    def _checked(self, wish: NewAdapter) -> tuple[AdapterRef, BaseModelFamily]:
+    def _checked(self, spec: NewAdapter) -> tuple[AdapterRef, BaseModelFamily]:
         """What needs no bytes to be refused."""
         try:
-            ref = AdapterRef(wish.name, wish.version)
+            ref = AdapterRef(spec.name, spec.version)
         except BadAdapterRef as error:
             raise InvalidInput(str(error)) from None
         if str(ref) in self.view.adapters.unreadable:
@@ -205,7 +205,7 @@ class AdapterManager:
             raise AdapterTaken(
                 f"{ref} was removed, and a version is never given again: take another"
             )
-        return ref, family_named(self.view, wish.base)
+        return ref, family_named(self.view, spec.base)
 
     async def _limits(self, family: BaseModelFamily) -> FamilyLimits:
         """What the family takes, with the shapes of its model where this machine can read it;
@@ -218,7 +218,7 @@ class AdapterManager:
 
     async def _commit(
         self,
-        wish: NewAdapter,
+        spec: NewAdapter,
         ref: AdapterRef,
         family: BaseModelFamily,
         content: TakenIn,
@@ -234,7 +234,7 @@ class AdapterManager:
                 source=source,
                 registered_at=self._clock.now(),
                 registered_by=who,
-                labels=dict(wish.labels),
+                labels=dict(spec.labels),
             )
             version, is_new = AdapterVersion(ref, manifest), False
 
@@ -247,7 +247,7 @@ class AdapterManager:
                     return view
                 return replace(view, adapters=adapters.with_version(version))
 
-            await self._keeper.desire(step, Author(who, f"register {ref} for {family}"))
+            await self._cluster.apply(step, Author(who, f"register {ref} for {family}"))
         return version, is_new
 
     async def _change(
@@ -260,7 +260,7 @@ class AdapterManager:
             return replace(view, adapters=view.adapters.with_version(changed[-1]))
 
         with _told():
-            await self._keeper.desire(on_view, author)
+            await self._cluster.apply(on_view, author)
         return changed[-1]
 
     def _check_evidence(self, ref: str, evidence: Evidence) -> None:

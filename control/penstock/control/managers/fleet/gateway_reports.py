@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.fleet.gateway_signs import GatewaySigns
-from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.routing.traffic import Traffic
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayReport, GatewayState
 from penstock.control.state.routing.suspects import Suspect, Suspects, merged
@@ -18,24 +18,28 @@ class GatewayReports:
     """Takes in what gateways count."""
 
     def __init__(
-        self, keeper: Keeper, signs: GatewaySigns, clock: Clock, traffic: Traffic | None = None
+        self,
+        cluster: ClusterStore,
+        signs: GatewaySigns,
+        clock: Clock,
+        traffic: Traffic | None = None,
     ) -> None:
-        self._keeper = keeper
+        self._cluster = cluster
         self._signs = signs
         self._clock = clock
         self._traffic = traffic or Traffic()  # what a head shows of it
 
-    async def hear(self, gateway_id: str, stamp: Stamp) -> None:
+    async def observe_stamp(self, gateway_id: str, stamp: Stamp) -> None:
         """A gateway tells by whose routes it goes. Raises NotAdmitted for a stranger."""
-        await self._keeper.hear(f"gateway {gateway_id}", stamp)
+        await self._cluster.observe_stamp(f"gateway {gateway_id}", stamp)
 
     async def take(
         self, gateway_id: str, report: GatewayReport, suspects: Sequence[Suspect] = ()
     ) -> None:
         """Replaces what this gateway reported before, and adds to what is suspected."""
         self._signs.reported(gateway_id, report)
-        now, live = self._clock.steady(), self._keeper.cluster.liveness
-        self._traffic.heard(gateway_id, report.instance, report.deployments, now)
+        now, live = self._clock.steady(), self._cluster.liveness
+        self._traffic.observe(gateway_id, report.instance, report.deployments, now)
 
         def step(view: ClusterView) -> ClusterView:
             live.gateways[gateway_id] = now
@@ -45,8 +49,8 @@ class GatewayReports:
             view = view.with_gateway(replace(known, report=report, reporting=True))
             return with_suspects(view, merged(view.suspects, suspects))
 
-        await self._keeper.observe(step, f"report of gateway {gateway_id}")
-        view = self._keeper.cluster.view()
+        await self._cluster.observe(step, f"report of gateway {gateway_id}")
+        view = self._cluster.view()
         self._traffic.keep(view.gateways, view.deployments)
 
 

@@ -43,6 +43,6 @@ class GatewaySigns:
         """A probe of a port that it shares was answered: by it, or by the other one."""
         self._signs[gateway_id] = self._signs[gateway_id].not_missed()
 
-    def told_to_drain(self, gateway_id: str) -> None:
+    def asked_to_drain(self, gateway_id: str) -> None:
         """It was sent the SIGTERM that asks it to drain."""
-        self._signs[gateway_id] = self._signs[gateway_id].told_to_drain()
+        self._signs[gateway_id] = self._signs[gateway_id].asked_to_drain()

@@ -14,13 +14,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from penstock.control.managers.changes import watching
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.fleet.gateway_reports import with_suspects
-from penstock.control.managers.keeper import Keeper
 from penstock.control.managers.single_flight import SingleFlight
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.admission import second_agent
-from penstock.control.state.fleet.health import Patience, heard, registered, swept, vouched_for
-from penstock.control.state.fleet.liveness import HeardNode, PingCount
+from penstock.control.state.fleet.health import Patience, observed, registered, swept, vouched_for
+from penstock.control.state.fleet.liveness import ObservedNode, PingCount
 from penstock.control.state.fleet.pings import Ping, deeply_checked, pinged
 from penstock.control.state.fleet.replica import (
     Evidence,
@@ -62,7 +62,7 @@ class HealthManager:
 
     def __init__(
         self,
-        keeper: Keeper,
+        cluster: ClusterStore,
         pinger: ReplicaPinger,
         clock: Clock,
         patience: Patience,
@@ -70,7 +70,7 @@ class HealthManager:
         ping_every: timedelta,
         deep_every: timedelta = timedelta(0),  # 0: never
     ) -> None:
-        self._keeper = keeper
+        self._cluster = cluster
         self._pinger = pinger
         self._clock = clock
         self._patience = patience
@@ -86,19 +86,19 @@ class HealthManager:
     ) -> None:
         """An agent announced itself, with the newest stamp that it accepted. Raises NotAdmitted
         where another one speaks for the node, or it belongs to another cluster."""
-        if why := second_agent(self._keeper.cluster.view(), facts):
-            self._keeper.refuse(f"node {facts.id} at {facts.agent_address}", why)
-        await self._keeper.hear(f"node {facts.id}", stamp or Stamp(), facts.agent_address)
-        now, live = self._clock.steady(), self._keeper.cluster.liveness
+        if why := second_agent(self._cluster.view(), facts):
+            self._cluster.refuse(f"node {facts.id} at {facts.agent_address}", why)
+        await self._cluster.observe_stamp(f"node {facts.id}", stamp or Stamp(), facts.agent_address)
+        now, live = self._clock.steady(), self._cluster.liveness
 
         def step(view: ClusterView) -> ClusterView:
             view = registered(view, live.known, facts, reports, now)
-            live.nodes[facts.id] = HeardNode(now, facts.resources)
+            live.nodes[facts.id] = ObservedNode(now, facts.resources)
             return view
 
-        await self._keeper.observe(step, f"node {facts.id} registered")
+        await self._cluster.observe(step, f"node {facts.id} registered")
 
-    async def node_heard(
+    async def node_observed(
         self,
         node_id: NodeId,
         resources: Resources,
@@ -108,18 +108,20 @@ class HealthManager:
         instance: str = "",
     ) -> None:
         """A heartbeat; raises UnknownNode where the agent has to register first."""
-        node = self._keeper.cluster.view().nodes.get(node_id)
+        node = self._cluster.view().nodes.get(node_id)
         if node is not None and node.facts.instance == instance:
-            await self._keeper.hear(f"node {node_id}", stamp or Stamp(), node.facts.agent_address)
-        now, live = self._clock.steady(), self._keeper.cluster.liveness
+            await self._cluster.observe_stamp(
+                f"node {node_id}", stamp or Stamp(), node.facts.agent_address
+            )
+        now, live = self._clock.steady(), self._cluster.liveness
 
         def step(view: ClusterView) -> ClusterView:
             said = resources, reports, now
-            view = heard(view, live.known, node_id, *said, intent=intent, instance=instance)
-            live.nodes[node_id] = HeardNode(now, resources)
+            view = observed(view, live.known, node_id, *said, intent=intent, instance=instance)
+            live.nodes[node_id] = ObservedNode(now, resources)
             return view
 
-        await self._keeper.observe(step, f"heartbeat of node {node_id}")
+        await self._cluster.observe(step, f"heartbeat of node {node_id}")
 
     async def check_remembered(self) -> None:
         """Pings every replica that the view has: a restarted head's first look around. One that is
@@ -128,10 +130,10 @@ class HealthManager:
             for replica in self._to_ping():
                 tasks.create_task(self._look_at(replica))
 
-    async def hear_expected(self, at_most: timedelta) -> None:
+    async def await_expected(self, at_most: timedelta) -> None:
         """Returns when every node of the store has registered, at the latest after this: they know
         whether the store is the newest."""
-        cluster = self._keeper.cluster
+        cluster = self._cluster
         with suppress(TimeoutError), watching(cluster, lambda view: (view.nodes,)) as changed:
             async with asyncio.timeout(at_most.total_seconds()):
                 while any(n.state is NodeState.EXPECTED for n in cluster.view().nodes.values()):
@@ -142,7 +144,7 @@ class HealthManager:
         async with asyncio.TaskGroup() as tasks:
             flight = SingleFlight(tasks)
             while True:
-                await self._keeper.observe(self._time_passed, "time passed")
+                await self._cluster.observe(self._time_passed, "time passed")
                 now, replicas = self._clock.steady(), self._to_ping()
                 for replica in self._due(replicas, now):
                     self._pinged_at[replica.id] = now
@@ -154,19 +156,19 @@ class HealthManager:
     def _time_passed(self, view: ClusterView) -> ClusterView:
         wall_ms = int(self._clock.now().timestamp() * 1000)
         view = with_suspects(view, remaining(view.suspects, wall_ms))
-        now, live = self._clock.steady(), self._keeper.cluster.liveness
+        now, live = self._clock.steady(), self._cluster.liveness
         view = swept(view, live.known, now, self._patience)
         live.keep(view, now, refused_for=self._patience.lost_after)
         return view
 
     def _to_ping(self) -> list[Replica]:
-        replicas = self._keeper.cluster.view().replicas.values()
+        replicas = self._cluster.view().replicas.values()
         return [r for r in replicas if r.state in _PINGED and r.status.address]
 
     def _due(self, replicas: list[Replica], now: datetime) -> list[Replica]:
         """All of them, while they are few; else each in its turn, those in doubt more often. Who
         was not asked for longest goes first: or many in doubt would take all turns."""
-        view = self._keeper.cluster.view()
+        view = self._cluster.view()
         for gone in self._pinged_at.keys() - view.replicas.keys():
             del self._pinged_at[gone]
         rest = timedelta(seconds=len(replicas) / PINGS_PER_SECOND)
@@ -188,7 +190,7 @@ class HealthManager:
         another replica cannot reach it either."""
         if not self._deep_every:
             return []
-        view = self._keeper.cluster.view()
+        view = self._cluster.view()
         known, doubted = view.replicas, doubts_in(view)
         for gone in (self._deep_at.keys() | self._deep_failures.keys()) - known.keys():
             self._deep_at.pop(gone, None)
@@ -212,14 +214,14 @@ class HealthManager:
     async def _ping(self, replica: Replica) -> Ping:
         address = replica.status.address
         result = await self._pinger.ping(replica.status.where)
-        now, live = self._clock.steady(), self._keeper.cluster.liveness
+        now, live = self._clock.steady(), self._cluster.liveness
 
         def step(view: ClusterView) -> ClusterView:
             before = live.pings.get(replica.id, PingCount())
             view, live.pings[replica.id] = pinged(view, before, replica.id, address, result, now)
             return view
 
-        await self._keeper.observe(step, f"ping of {replica.id}")
+        await self._cluster.observe(step, f"ping of {replica.id}")
         return result
 
     async def _check_deeply(self, replica: Replica) -> None:
@@ -229,7 +231,7 @@ class HealthManager:
         of, before = self._deep_failures.get(replica.id, (address, 0))
         failures = 0 if generated else (before if of == address else 0) + 1
         self._deep_at[replica.id], self._deep_failures[replica.id] = now, (address, failures)
-        await self._keeper.observe(
+        await self._cluster.observe(
             lambda view: deeply_checked(view, replica.id, address, failures, now),
             f"deep check of {replica.id}",
         )

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.fleet.gateway_process import GatewayCommand, LivenessProbe
 from penstock.control.managers.fleet.gateway_signs import GatewaySigns
-from penstock.control.managers.keeper import Keeper
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
 from penstock.control.state.fleet.gateway_liveness import GatewayPatience, Verdict, is_mute, judge
 from penstock.control.supervision.clock import Clock
@@ -37,7 +37,7 @@ class GatewayDependencies:
 
     launcher: Launcher
     probe: LivenessProbe
-    keeper: Keeper
+    cluster: ClusterStore
     clock: Clock
     signs: GatewaySigns
     patience: GatewayPatience
@@ -50,11 +50,11 @@ class GatewayDependencies:
             gateway = replace(known, address=command.listen)
             return view.with_gateway(replace(gateway, **facts))  # type: ignore[arg-type]
 
-        await self.keeper.observe(step, f"gateway {command.id}")
+        await self.cluster.observe(step, f"gateway {command.id}")
 
     async def forget(self, command: GatewayCommand) -> None:
         """Takes a gateway out of the view."""
-        await self.keeper.observe(
+        await self.cluster.observe(
             lambda view: view.without_gateway(command.id), f"gateway {command.id} ended"
         )
 
@@ -119,7 +119,7 @@ class LocalGateway:
     async def drain(self) -> None:
         """Asks it to finish what it carries and to end."""
         self._ask_to_drain()
-        self._needs.signs.told_to_drain(self.command.id)
+        self._needs.signs.asked_to_drain(self.command.id)
         await self._needs.show(self.command, state=GatewayState.DRAINING)
 
     async def end(self, patience: timedelta) -> None:

@@ -5,35 +5,37 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penstock.control.errors import Conflict, UnknownNode
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.state.cluster import ClusterView, some_of
 from penstock.control.state.fleet.replica import Evidence, Node, NodeId
-from penstock.control.state.problems import is_unheard
+from penstock.control.state.problems import is_unobserved
 from penstock.control.store.store import Author
 from penstock.control.supervision.clock import Clock
 
 
-async def drain_node(keeper: Keeper, node_id: str, author: Author, *, draining: bool) -> Node:
+async def drain_node(
+    cluster: ClusterStore, node_id: str, author: Author, *, draining: bool
+) -> Node:
     """From now on the node gets no replicas, and those that it has are moved; or it may have some
     again. Raises UnknownNode."""
 
     def step(view: ClusterView) -> ClusterView:
         return view.with_node(replace(_known(view, node_id), draining=draining))
 
-    return (await keeper.desire(step, author)).nodes[NodeId(node_id)]
+    return (await cluster.apply(step, author)).nodes[NodeId(node_id)]
 
 
-async def forget_node(keeper: Keeper, node_id: str, author: Author, clock: Clock) -> None:
+async def forget_node(cluster: ClusterStore, node_id: str, author: Author, clock: Clock) -> None:
     """Takes a node out of the view, with the replicas that it had: its machine is gone for good.
 
     Raises UnknownNode, and Conflict where there is a sign of life of it.
     """
-    live = keeper.cluster.liveness
+    live = cluster.liveness
 
     def step(view: ClusterView) -> ClusterView:
         node = _known(view, node_id)
         mine = [r for r in view.replicas.values() if r.node == node.id]
-        if not is_unheard(node, live.known, clock.steady()):
+        if not is_unobserved(node, live.known, clock.steady()):
             raise Conflict(
                 f"node {node_id!r} is heard: `penstock drain {node_id}`, stop its agent, then try"
                 " again"
@@ -47,7 +49,7 @@ async def forget_node(keeper: Keeper, node_id: str, author: Author, clock: Clock
             view = view.without_replica(replica.id)
         return view.without_node(node.id)
 
-    await keeper.desire(step, author)
+    await cluster.apply(step, author)
 
 
 def _known(view: ClusterView, node_id: str) -> Node:

@@ -261,7 +261,7 @@ class GatewayManager:
         return decision.after
 
     def _shown(self) -> Gateway:
-        known = self._needs.keeper.cluster.view().gateways.get(self._command.id)
+        known = self._needs.cluster.view().gateways.get(self._command.id)
         return known or Gateway(self._command.id, GatewayState.STARTING)
 
 

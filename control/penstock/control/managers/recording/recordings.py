@@ -11,7 +11,7 @@ from typing import Final
 
 from penstock.control.errors import InvalidInput, StoreUnavailable
 from penstock.control.managers.changes import watching
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.recording.orders import check_named, waits_for
 from penstock.control.state.recording.recorded import RecordingStanding
@@ -26,22 +26,22 @@ LOOK_EVERY: Final = timedelta(seconds=1)
 
 
 class RecordingManager:
-    """Changes the view through the keeper, so that every gateway is told at once. All raise
+    """Changes the view through the cluster store, so that every gateway is told at once. All raise
     `StoreUnavailable` and `HoldsStill`; with `dry_run` everything is checked, and nothing changed.
     """
 
-    def __init__(self, keeper: Keeper, clock: Clock) -> None:
-        self._keeper = keeper
+    def __init__(self, cluster: ClusterStore, clock: Clock) -> None:
+        self._cluster = cluster
         self._clock = clock
 
     @property
     def recordings(self) -> Recordings:
         """All that there are."""
-        return self._keeper.cluster.view().recordings
+        return self._cluster.view().recordings
 
     def message(self, recording: Recording) -> str:
         """Why it records nothing; empty: it does."""
-        return waits_for(self._keeper.cluster.view(), recording)
+        return waits_for(self._cluster.view(), recording)
 
     async def start(self, spec: RecordingSpec, who: str, *, dry_run: bool = False) -> Recording:
         """Begins to record. Raises `InvalidInput`, `RecordingExists` and `Conflict`."""
@@ -55,9 +55,9 @@ class RecordingManager:
             return replace(view, recordings=view.recordings.with_new(made))
 
         if dry_run:
-            step(self._keeper.cluster.view())
+            step(self._cluster.view())
         else:
-            await self._keeper.desire(step, Author(who, f"start recording {spec.name}"))
+            await self._cluster.apply(step, Author(who, f"start recording {spec.name}"))
         return made
 
     async def stop(self, name: str, who: str) -> Recording:
@@ -68,12 +68,12 @@ class RecordingManager:
             ended = replace(found, ended=found.ended or STOPPED)
             return replace(view, recordings=view.recordings.having(ended))
 
-        view = await self._keeper.desire(step, Author(who, f"stop recording {name}"))
+        view = await self._cluster.apply(step, Author(who, f"stop recording {name}"))
         return view.recordings.recording(name)
 
     async def delete(self, name: str, who: str) -> None:
         """Ends it and forgets all that it recorded. Raises `UnknownRecording`."""
-        await self._keeper.desire(
+        await self._cluster.apply(
             lambda view: replace(view, recordings=view.recordings.without(name)),
             Author(who, f"delete recording {name}"),
         )
@@ -83,15 +83,18 @@ class RecordingLimits:
     """Looks once a second, while there are recordings."""
 
     def __init__(
-        self, keeper: Keeper, recorded: Callable[[str], RecordingStanding | None], clock: Clock
+        self,
+        cluster: ClusterStore,
+        recorded: Callable[[str], RecordingStanding | None],
+        clock: Clock,
     ) -> None:
-        self._keeper = keeper
+        self._cluster = cluster
         self._recorded = recorded
         self._clock = clock
 
     async def run(self) -> None:
         """Until cancelled."""
-        with watching(self._keeper.cluster, lambda view: (view.recordings.named,)) as changed:
+        with watching(self._cluster, lambda view: (view.recordings.named,)) as changed:
             while True:
                 await changed.wait(LOOK_EVERY if self._named else None)
                 try:
@@ -107,11 +110,11 @@ class RecordingLimits:
                 due[name] = why
         if due:
             what = "; ".join(f"recording {name} ends: {why}" for name, why in due.items())
-            await self._keeper.decide(lambda view: (_ended(view, due), what))
+            await self._cluster.apply_plan(lambda view: (_ended(view, due), what))
 
     @property
     def _named(self) -> Mapping[str, Recording]:
-        return self._keeper.cluster.view().recordings.named
+        return self._cluster.view().recordings.named
 
 
 def _ended(view: ClusterView, due: Mapping[str, str]) -> ClusterView:

@@ -1,4 +1,4 @@
-"""Brings actual replicas to what deployments desire: plans, and carries the plan out."""
+"""Brings actual replicas to what deployments ask for: plans, and carries the plan out."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from penstock.control.errors import (
     StoreUnavailable,
 )
 from penstock.control.managers.changes import watching
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.single_flight import SingleFlight
 from penstock.control.placement.placement import Placement, order_for
 from penstock.control.state.adapters.residence import residence_of
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import NodeFacts, ReplicaId, ReplicaState, ReplicaStatus
 from penstock.control.state.fleet.serving import is_current
-from penstock.control.state.rollout.actions import Action, Call, Start, Stop, told
+from penstock.control.state.rollout.actions import Action, Call, Start, Stop, described
 from penstock.control.state.rollout.placing import answered, applied, stop_taken
 from penstock.control.state.rollout.reconcile import calls, decisions
 from penstock.control.state.rollout.replacing import Deadlines
@@ -48,7 +48,7 @@ class DeploymentManager:
 
     def __init__(
         self,
-        keeper: Keeper,
+        cluster: ClusterStore,
         placement: Placement,
         clock: Clock,
         deadlines: Deadlines,
@@ -57,7 +57,7 @@ class DeploymentManager:
         new_id: Callable[[], str],
         observer: ReconcileObserver | None = None,
     ) -> None:
-        self._keeper = keeper
+        self._cluster = cluster
         self._placement = placement
         self._clock = clock
         self._deadlines = deadlines
@@ -69,7 +69,7 @@ class DeploymentManager:
         """Reconciles until cancelled. Begun once what the store remembers was checked."""
         async with asyncio.TaskGroup() as tasks:
             flight = SingleFlight(tasks)
-            with watching(self._keeper.cluster, _what_plans_follow_from) as changed:
+            with watching(self._cluster, _what_plans_follow_from) as changed:
                 while True:
                     await changed.wait(LOOK_AGAIN)
                     await self._tick(flight)
@@ -80,16 +80,16 @@ class DeploymentManager:
         done: list[Action] = []
         now = self._clock.steady()
 
-        def decide(view: ClusterView) -> tuple[ClusterView, str]:
+        def plan(view: ClusterView) -> tuple[ClusterView, str]:
             made = decisions(view, now, self._deadlines)
             done.extend(made)
-            what = "; ".join(map(told, made))
+            what = "; ".join(map(described, made))
             if made:
                 log.info("reconciled", extra={"action": what})
             return applied(view, made, self._new_id, now), what
 
         try:
-            view = await self._keeper.decide(decide)
+            view = await self._cluster.apply_plan(plan)
         except StoreUnavailable as error:
             log.error("decisions not stored", extra={"error": str(error)})
             return
@@ -106,7 +106,7 @@ class DeploymentManager:
                 return flight.start(call, self._stop(replica_id))
 
     async def _start(self, replica_id: ReplicaId) -> None:
-        view = self._keeper.cluster.view()
+        view = self._cluster.view()
         replica = view.replicas.get(replica_id)
         node = replica and view.nodes.get(replica.node)
         deployment = replica and view.owner(replica)
@@ -128,7 +128,7 @@ class DeploymentManager:
         await self._note(status)
 
     async def _stop(self, replica_id: ReplicaId) -> None:
-        view = self._keeper.cluster.view()
+        view = self._cluster.view()
         replica = view.replicas.get(replica_id)
         node = replica and view.nodes.get(replica.node)
         if view.held or not replica or not node:
@@ -138,13 +138,13 @@ class DeploymentManager:
         except (NodeUnreachable, HoldsStill) as error:
             await self._not_obeyed(node.facts, error)
             return
-        await self._keeper.observe(
+        await self._cluster.observe(
             lambda view: stop_taken(view, replica_id), f"{replica_id}: told to stop"
         )
 
     async def _note(self, status: ReplicaStatus) -> None:
         now = self._clock.steady()
-        await self._keeper.observe(
+        await self._cluster.observe(
             lambda view: answered(view, status, now), f"{status.replica_id}: {status.state}"
         )
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from penstock.control.errors import NoReadyReplica, NotTestable
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import Replica, ReplicaAddress
 from penstock.control.state.fleet.serving import is_current, serving
@@ -53,13 +53,13 @@ class Trial:
 class TrialManager:
     """Asks on behalf of operators. Nobody's usage counts it: it passes no gateway."""
 
-    def __init__(self, keeper: Keeper, replicas: ReplicaCaller) -> None:
-        self._keeper = keeper
+    def __init__(self, cluster: ClusterStore, replicas: ReplicaCaller) -> None:
+        self._cluster = cluster
         self._replicas = replicas
 
     async def run(self, name: str) -> Trial:
         """Raises UnknownDeployment, NotTestable, NoReadyReplica, and as `ReplicaCaller.ask`."""
-        view = self._keeper.cluster.view()
+        view = self._cluster.view()
         deployment = view.deployment(name)
         replica = _replica(view, deployment)
         question = question_for(name, replica.status.endpoints)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penstock.control.errors import NotFound
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.routing.suspects import Suspect, released
 
@@ -13,22 +13,22 @@ from penstock.control.state.routing.suspects import Suspect, released
 class Quarantine:
     """What an operator sees of suspects, and may do about them."""
 
-    def __init__(self, keeper: Keeper) -> None:
-        self._keeper = keeper
+    def __init__(self, cluster: ClusterStore) -> None:
+        self._cluster = cluster
 
     def suspects(self) -> list[Suspect]:
         """All that are not clear again, those that are refused (`is_quarantined`) first."""
-        known = [s for s in self._keeper.cluster.view().suspects.values() if s.deaths]
+        known = [s for s in self._cluster.view().suspects.values() if s.deaths]
         return sorted(known, key=lambda s: (not s.is_quarantined, s.until_ms, s.fingerprint))
 
     async def release(self, fingerprint: bytes, who: str) -> Suspect:
         """Forgets one, at every gateway; raises NotFound."""
-        found = self._keeper.cluster.view().suspects.get(fingerprint)
+        found = self._cluster.view().suspects.get(fingerprint)
         if found is None:
             raise NotFound(f"no request with the fingerprint {fingerprint.hex()} is suspected")
 
         def step(view: ClusterView) -> ClusterView:
             return replace(view, suspects=released(view.suspects, fingerprint))
 
-        await self._keeper.observe(step, f"release {fingerprint.hex()[:12]} from quarantine", who)
+        await self._cluster.observe(step, f"release {fingerprint.hex()[:12]} from quarantine", who)
         return found

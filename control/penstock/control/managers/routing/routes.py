@@ -14,7 +14,7 @@ from datetime import timedelta
 
 from penstock.control.errors import Unavailable
 from penstock.control.managers.changes import ChangeSignal, watching
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.routing.snapshot import (
     MadeRoutes,
@@ -37,8 +37,8 @@ LAST_VERSION = 1 << 62
 class RouteManager:
     """The current snapshot. Nothing is handed out before `open`: see there."""
 
-    def __init__(self, keeper: Keeper, clock: Clock) -> None:
-        self._keeper = keeper
+    def __init__(self, cluster: ClusterStore, clock: Clock) -> None:
+        self._cluster = cluster
         self._clock = clock
         self._opened = asyncio.Event()
         self._snapshot = RouteSnapshot(0, clock.now(), Routes())
@@ -55,15 +55,15 @@ class RouteManager:
         Called when what the store remembers was checked against the replicas: until then gateways
         go on with the routes that they have.
         """
-        if not self._keeper.cluster.view().held:
-            self._floor = await self._keeper.counter(COUNTER)
+        if not self._cluster.view().held:
+            self._floor = await self._cluster.counter(COUNTER)
             await self._move_to(self._floor + 1)
         self._opened.set()
 
     async def run(self) -> None:
         """Follows the view until cancelled."""
         await self._opened.wait()
-        with watching(self._keeper.cluster, what_routes_follow_from) as changed:
+        with watching(self._cluster, what_routes_follow_from) as changed:
             while True:
                 await changed.wait()
                 if self._floor is None:
@@ -76,7 +76,7 @@ class RouteManager:
         """Other routes, or the same after a take-over: gateways are to learn of the new epoch."""
         if routes is None:
             return False
-        same_epoch = self._snapshot.stamp.epoch == self._keeper.stamp.epoch
+        same_epoch = self._snapshot.stamp.epoch == self._cluster.stamp.epoch
         return routes != self._snapshot.routes or not same_epoch
 
     @property
@@ -99,23 +99,25 @@ class RouteManager:
         try:
             while True:
                 await signal.wait()
-                if self._snapshot.version > sent and not self._keeper.cluster.view().held:
+                if self._snapshot.version > sent and not self._cluster.view().held:
                     sent = self._snapshot.version
                     yield self._snapshot
         finally:
             self._watchers.discard(signal)
 
-    async def told_everywhere(self, is_told: Callable[[Routes], bool], at_most: timedelta) -> bool:
-        """Waits until every gateway that reports routes by a snapshot of which `is_told` holds;
+    async def routed_everywhere(
+        self, is_routed: Callable[[Routes], bool], at_most: timedelta
+    ) -> bool:
+        """Waits until every gateway that reports routes by a snapshot of which `is_routed` holds;
         false where that takes longer. A gateway reports as soon as it has another one."""
         version = 0
-        with watching(self._keeper.cluster, _what_gateways_have) as changed:
+        with watching(self._cluster, _what_gateways_have) as changed:
             try:
                 async with asyncio.timeout(at_most.total_seconds()):
                     while True:
-                        if not version and is_told(self._snapshot.routes):
+                        if not version and is_routed(self._snapshot.routes):
                             version = self._snapshot.version
-                        if _all_have(self._keeper.cluster.view(), version):
+                        if _all_have(self._cluster.view(), version):
                             return True
                         await changed.wait()
             except TimeoutError:
@@ -132,7 +134,7 @@ class RouteManager:
         version = max(version, self._snapshot.version + 1, (self._floor or 0) + 1)
         await self._reserve(version)
         routes = self._routes_to_tell()  # of the view by now
-        if routes is None or self._keeper.cluster.view().held:
+        if routes is None or self._cluster.view().held:
             return
         self._publish(version, routes)
         await self._note_published()
@@ -140,7 +142,7 @@ class RouteManager:
     def _routes_to_tell(self) -> Routes | None:
         """What follows from the view. Where that is withheld, keeps why, and gives what was told
         last with today's keys, so that a revoked one is refused all the same; None before that."""
-        view = self._keeper.cluster.view()
+        view = self._cluster.view()
         routes = self._made.of(view)
         why = withheld(view, self._snapshot.routes, routes)
         if why != self._withheld and why:
@@ -157,13 +159,13 @@ class RouteManager:
             return
         block = version - 1 + RESERVED_AT_ONCE
         try:
-            await self._keeper.raise_counter(COUNTER, block)
+            await self._cluster.raise_counter(COUNTER, block)
             self._reserved = block
         except Unavailable as error:  # routes matter more than their numbers
             log.error("snapshot versions not reserved", extra={"error": str(error)})
 
     def _publish(self, version: int, routes: Routes) -> None:
-        self._snapshot = RouteSnapshot(version, self._clock.now(), routes, self._keeper.stamp)
+        self._snapshot = RouteSnapshot(version, self._clock.now(), routes, self._cluster.stamp)
         log.info(
             "routes changed",
             extra={"version": version, "replicas": [r.id for r in routes.replicas]},
@@ -175,7 +177,7 @@ class RouteManager:
         """Lets the plan know what gateways are told: it stops nothing that they still send to."""
         snapshot = self._snapshot
         if snapshot.version:
-            await self._keeper.observe(
+            await self._cluster.observe(
                 lambda view: with_published(view, snapshot), "routes published"
             )
 

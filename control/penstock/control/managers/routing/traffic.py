@@ -81,7 +81,7 @@ class Traffic:
         self._totals: dict[str, _Row] = {}
         self._slices: dict[str, deque[_Slice]] = {}
 
-    def heard(
+    def observe(
         self, gateway_id: str, instance: str, counts: Iterable[DeploymentCounts], now: datetime
     ) -> None:
         """A gateway's report; another instance of it counts from 0 again."""

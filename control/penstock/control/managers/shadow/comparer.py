@@ -18,7 +18,7 @@ from typing import Final, Protocol
 from penstock.control import log_files
 from penstock.control.errors import LaunchFailed, Unavailable
 from penstock.control.managers.changes import watching
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.recording.orders import order_of
 from penstock.control.state.recording.recorded import RecordingOrder, RecordingStanding
@@ -91,12 +91,12 @@ class ComparerManager:
         self,
         command: ComparerCommand,
         launcher: Launcher,
-        keeper: Keeper,
+        cluster: ClusterStore,
         clock: Clock,
     ) -> None:
         self._command = command
         self._launcher = launcher
-        self._keeper = keeper
+        self._cluster = cluster
         self._clock = clock
         self._client: ComparerClient | None = None
         self._process: Process | None = None
@@ -109,7 +109,7 @@ class ComparerManager:
     async def run(self) -> None:
         """Until cancelled: from when there is a shadow or a recording, or what one has left
         behind."""
-        with watching(self._keeper.cluster, _shadows) as changed:
+        with watching(self._cluster, _shadows) as changed:
             while not (_is_needed(self._view) or self._command.file.exists()):
                 await changed.wait()
         try:
@@ -138,7 +138,7 @@ class ComparerManager:
     async def _there(self, uid: str) -> ComparerClient:
         """The comparer, once it has started that begins with the first one. Raises
         `Unavailable`."""
-        with suppress(TimeoutError), watching(self._keeper.cluster, _compared) as changed:
+        with suppress(TimeoutError), watching(self._cluster, _compared) as changed:
             async with asyncio.timeout(PATIENCE.total_seconds()):
                 while not (self._knows(uid) or self._view.shadows.compared.trouble):
                     await changed.wait()
@@ -204,7 +204,7 @@ class ComparerManager:
         try:
             announced = await self._announced(process)
             client = self._command.dial(announced["head"])
-            with watching(self._keeper.cluster, _shadows) as changed:
+            with watching(self._cluster, _shadows) as changed:
                 while True:
                     await changed.wait(ASK_EVERY)
                     await self._ask(client, f"{self._command.host}:{announced['gateways']}")
@@ -253,11 +253,11 @@ class ComparerManager:
                 return view
             return replace(view, shadows=replace(view.shadows, compared=compared))
 
-        await self._keeper.observe(step, "what the comparer says")
+        await self._cluster.observe(step, "what the comparer says")
 
     @property
     def _view(self) -> ClusterView:
-        return self._keeper.cluster.view()
+        return self._cluster.view()
 
 
 def _compared(view: ClusterView) -> tuple[object, ...]:

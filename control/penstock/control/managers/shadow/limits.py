@@ -10,7 +10,7 @@ from typing import Final
 
 from penstock.control.errors import StoreUnavailable
 from penstock.control.managers.changes import watching
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.shadow.comparing import Standing
 from penstock.control.state.shadow.shadows import TENANT, Shadow, why_ended
@@ -29,19 +29,19 @@ class ShadowLimits:
 
     def __init__(
         self,
-        keeper: Keeper,
+        cluster: ClusterStore,
         store: UsageStore,
         standing: Callable[[str], Standing | None],
         clock: Clock,
     ) -> None:
-        self._keeper = keeper
+        self._cluster = cluster
         self._store = store
         self._standing = standing
         self._clock = clock
 
     async def run(self) -> None:
         """Until cancelled."""
-        with watching(self._keeper.cluster, lambda view: (view.shadows.named,)) as changed:
+        with watching(self._cluster, lambda view: (view.shadows.named,)) as changed:
             while True:
                 await changed.wait(LOOK_EVERY if self._shadows else None)
                 try:
@@ -53,15 +53,15 @@ class ShadowLimits:
         """Ends and stops those that are due. Raises `StoreUnavailable`."""
         if due := self._due():
             what = "; ".join(f"shadow {name} ends: {why}" for name, why in due.items())
-            await self._keeper.decide(lambda view: (_ended(view, due), what))
+            await self._cluster.apply_plan(lambda view: (_ended(view, due), what))
         used_up = await self._used_up()
 
         def step(view: ClusterView) -> ClusterView:
             compared = replace(view.shadows.compared, used_up=used_up)
             return replace(view, shadows=replace(view.shadows, compared=compared))
 
-        if used_up != self._keeper.cluster.view().shadows.compared.used_up:
-            await self._keeper.observe(step, "what shadows cost today")
+        if used_up != self._cluster.view().shadows.compared.used_up:
+            await self._cluster.observe(step, "what shadows cost today")
 
     def _due(self) -> dict[str, str]:
         """Why each of those is over that are not ended yet."""
@@ -87,7 +87,7 @@ class ShadowLimits:
 
     @property
     def _shadows(self) -> Mapping[str, Shadow]:
-        return self._keeper.cluster.view().shadows.named
+        return self._cluster.view().shadows.named
 
 
 def _ended(view: ClusterView, due: Mapping[str, str]) -> ClusterView:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from penstock.control.errors import Conflict, InvalidInput
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.shadow.condition import Condition, condition_of
 from penstock.control.state.shadow.naming import check_named
@@ -20,26 +20,26 @@ from penstock.control.supervision.clock import Clock
 
 
 class ShadowManager:
-    """Changes the view through the keeper, so that every gateway is told at once. All raise
+    """Changes the view through the cluster store, so that every gateway is told at once. All raise
     `StoreUnavailable` and `HoldsStill`; with `dry_run` everything is checked, and nothing changed.
     """
 
-    def __init__(self, keeper: Keeper, clock: Clock) -> None:
-        self._keeper = keeper
+    def __init__(self, cluster: ClusterStore, clock: Clock) -> None:
+        self._cluster = cluster
         self._clock = clock
 
     @property
     def shadows(self) -> Shadows:
         """All that there are."""
-        return self._keeper.cluster.view().shadows
+        return self._cluster.view().shadows
 
     def condition(self, shadow: Shadow) -> Condition:
         """How this one is."""
-        return condition_of(self._keeper.cluster.view(), shadow)
+        return condition_of(self._cluster.view(), shadow)
 
     def pairs_a_day(self, spec: ShadowSpec, rows: Iterable[UsageRow]) -> float:
         """That these days' traffic gives at most."""
-        return pairs_a_day(self._keeper.cluster.view(), spec, rows)
+        return pairs_a_day(self._cluster.view(), spec, rows)
 
     async def create(self, spec: ShadowSpec, who: str, *, dry_run: bool = False) -> Shadow:
         """Begins to repeat requests. Raises `InvalidInput`, `ShadowExists` and `Conflict`."""
@@ -53,9 +53,9 @@ class ShadowManager:
             return replace(view, shadows=view.shadows.with_new(made))
 
         if dry_run:
-            step(self._keeper.cluster.view())
+            step(self._cluster.view())
         else:
-            await self._keeper.desire(step, Author(who, f"create shadow {spec.name}"))
+            await self._cluster.apply(step, Author(who, f"create shadow {spec.name}"))
         return made
 
     async def pause(self, name: str, who: str) -> Shadow:
@@ -76,7 +76,7 @@ class ShadowManager:
 
     async def delete(self, name: str, who: str) -> None:
         """Ends it and forgets all that it compared. Raises `UnknownShadow`."""
-        await self._keeper.desire(
+        await self._cluster.apply(
             lambda view: replace(view, shadows=view.shadows.without(name)),
             Author(who, f"delete shadow {name}"),
         )
@@ -86,4 +86,4 @@ class ShadowManager:
             changed = step(view.shadows.shadow(name))
             return replace(view, shadows=view.shadows.having(changed))
 
-        return (await self._keeper.desire(on_view, author)).shadows.shadow(name)
+        return (await self._cluster.apply(on_view, author)).shadows.shadow(name)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.state.cluster import ClusterView, GatewayReport, GatewayState
 from penstock.control.state.tenancy.demand import Demand, joined
 from penstock.control.state.tenancy.shares import Shares, next_shares
@@ -32,8 +32,8 @@ _GONE = (GatewayState.STOPPED, GatewayState.BACKOFF, GatewayState.SILENT)
 class ShareManager:
     """Notes what came, and makes shares of it when asked to. One event loop."""
 
-    def __init__(self, keeper: Keeper, clock: Clock) -> None:
-        self._keeper = keeper
+    def __init__(self, cluster: ClusterStore, clock: Clock) -> None:
+        self._cluster = cluster
         self._clock = clock
         self._since = self._looked_at = clock.monotonic()
         self._judged_at = self._since
@@ -50,7 +50,7 @@ class ShareManager:
 
     async def tell(self) -> None:
         """Puts the shares into the view, where they moved."""
-        view = self._keeper.cluster.view()
+        view = self._cluster.view()
         told, members = view.tenancy.shares, self._members(view)
         now = self._clock.monotonic()
         seconds, self._looked_at = now - self._looked_at, now
@@ -72,7 +72,7 @@ class ShareManager:
         def step(view: ClusterView) -> ClusterView:
             return replace(view, tenancy=replace(view.tenancy, shares=shares))
 
-        await self._keeper.observe(step, "shares of tenants' limits moved")
+        await self._cluster.observe(step, "shares of tenants' limits moved")
 
     def _follow(self, view: ClusterView, members: tuple[str, ...], seconds: float) -> None:
         """Takes what came since into demand."""

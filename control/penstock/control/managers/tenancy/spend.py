@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 
 from penstock.control.errors import StoreUnavailable
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.tenancy.spend import Spend, spending_at
 from penstock.control.store.usage import UsageStore
@@ -20,8 +20,8 @@ log = logging.getLogger(__name__)
 class SpendManager:
     """What is stored counts: it is what a head that is killed now would begin with."""
 
-    def __init__(self, keeper: Keeper, store: UsageStore, clock: Clock) -> None:
-        self._keeper = keeper
+    def __init__(self, cluster: ClusterStore, store: UsageStore, clock: Clock) -> None:
+        self._cluster = cluster
         self._store = store
         self._clock = clock
         self._day: date | None = None  # of UTC, that `_spent` is of
@@ -30,7 +30,7 @@ class SpendManager:
     @property
     def has_budgets(self) -> bool:
         """Whether any deployment may have to be stopped."""
-        return any(d.spec.budgets for d in self._keeper.cluster.view().deployments.values())
+        return any(d.spec.budgets for d in self._cluster.view().deployments.values())
 
     def today(self, deployment: str) -> Spend:
         """What a deployment that has a budget, or costs money, has spent since midnight UTC, as far
@@ -41,7 +41,7 @@ class SpendManager:
         """Reads what was spent today and puts into the view whose budget that uses up. Where it
         cannot be read, what was read last goes on to count, until its day is over."""
         now = self._clock.now()
-        deployments = self._keeper.cluster.view().deployments.values()
+        deployments = self._cluster.view().deployments.values()
         if any(d.spec.budgets or d.spec.costs_money for d in deployments):
             day = now.astimezone(UTC).date()
             try:
@@ -56,7 +56,7 @@ class SpendManager:
             spending = spending_at(now, budgets, today)
             return view if spending == view.spending else replace(view, spending=spending)
 
-        await self._keeper.observe(step, "time and spend of deployments")
+        await self._cluster.observe(step, "time and spend of deployments")
 
     def _on(self, now: datetime) -> Mapping[str, Spend]:
         """What was read, if it is of this day."""

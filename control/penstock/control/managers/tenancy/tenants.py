@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.tenancy.tenancy import Tenancy
 from penstock.control.state.tenancy.tenants import (
@@ -39,27 +39,27 @@ class MadeKey(NamedTuple):
 
 
 class TenantManager:
-    """Changes the view through the keeper, so that every gateway is told at once.
+    """Changes the view through the cluster store, so that every gateway is told at once.
 
     All raise `StoreUnavailable` and `HoldsStill`; `check` sees the tenant that there is and may
     refuse. With `dry_run` everything is checked, and nothing changed.
     """
 
-    def __init__(self, keeper: Keeper, clock: Clock) -> None:
-        self._keeper = keeper
+    def __init__(self, cluster: ClusterStore, clock: Clock) -> None:
+        self._cluster = cluster
         self._clock = clock
 
     @property
     def tenancy(self) -> Tenancy:
         """All tenants, keys and what holds for them."""
-        return self._keeper.cluster.view().tenancy
+        return self._cluster.view().tenancy
 
     async def create(
         self, tenant_id: str, spec: TenantSpec, who: str, *, dry_run: bool = False
     ) -> Tenant:
         """Makes a tenant. Raises `InvalidInput`, `TenantExists` and `Conflict`."""
         tenant = self._new(tenant_id, spec)
-        await self._desire(
+        await self._apply(
             lambda tenancy: tenancy.with_new_tenant(tenant),
             Author(who, f"create tenant {tenant_id}"),
             dry_run=dry_run,
@@ -80,7 +80,7 @@ class TenantManager:
             return tenancy.with_tenant(changed_tenant(known, spec, self._clock.now()))
 
         author = Author(who, f"put tenant {tenant_id}")
-        found = (await self._desire(step, author, dry_run=dry_run)).tenant(tenant_id)
+        found = (await self._apply(step, author, dry_run=dry_run)).tenant(tenant_id)
         return found, found.uid == new.uid
 
     async def delete(
@@ -92,7 +92,7 @@ class TenantManager:
             check(tenancy.tenant(tenant_id))
             return tenancy.without_tenant(tenant_id)
 
-        await self._desire(step, Author(who, f"delete tenant {tenant_id}"), dry_run=dry_run)
+        await self._apply(step, Author(who, f"delete tenant {tenant_id}"), dry_run=dry_run)
 
     async def create_key(
         self,
@@ -130,7 +130,7 @@ class TenantManager:
             refuses_others = changed.access.keys_required and not tenancy.access.keys_required
             return changed
 
-        await self._desire(step, author)
+        await self._apply(step, author)
         return MadeKey(key, secret, refuses_others)
 
     async def revoke_key(
@@ -139,25 +139,25 @@ class TenantManager:
         """Nobody gets in with it any more, and what it has under way goes on to its end, or is
         ended by each gateway. Raises `UnknownTenant` and `UnknownKey`."""
         author = Author(who, f"revoke key {key_id} of tenant {tenant_id}")
-        await self._desire(
+        await self._apply(
             lambda tenancy: tenancy.without_key(tenant_id, key_id, end_streams=end_streams), author
         )
 
     async def set_anonymous(self, who: str, *, allowed: bool) -> Access:
         """Says whether requests without a key are answered."""
         author = Author(who, f"{'allow' if allowed else 'refuse'} requests without a key")
-        changed = await self._desire(lambda t: t.with_anonymous(allowed=allowed), author)
+        changed = await self._apply(lambda t: t.with_anonymous(allowed=allowed), author)
         return changed.access
 
     def _new(self, tenant_id: str, spec: TenantSpec) -> Tenant:
         return created_tenant(tenant_id, spec, self._clock.now(), uid=secrets.token_hex(16))
 
-    async def _desire(
+    async def _apply(
         self, step: Callable[[Tenancy], Tenancy], author: Author, *, dry_run: bool = False
     ) -> Tenancy:
         def on_view(view: ClusterView) -> ClusterView:
             return replace(view, tenancy=step(view.tenancy))
 
         if dry_run:
-            return on_view(self._keeper.cluster.view()).tenancy
-        return (await self._keeper.desire(on_view, author)).tenancy
+            return on_view(self._cluster.view()).tenancy
+        return (await self._cluster.apply(on_view, author)).tenancy

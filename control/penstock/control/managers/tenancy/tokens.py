@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from penstock.control.errors import NotFound, Unavailable
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.whole import Whole
 from penstock.control.state.tenancy.tokens import (
     Role,
@@ -40,8 +40,8 @@ class TokenManager:
     """All tokens, in memory and in the store. One event loop; changes are stored before they
     count."""
 
-    def __init__(self, keeper: Keeper, clock: Clock) -> None:
-        self._keeper = keeper
+    def __init__(self, cluster: ClusterStore, clock: Clock) -> None:
+        self._cluster = cluster
         self._clock = clock
         self._tokens: dict[str, Token] = {}
         self._whole = Whole()  # one change at a time: else a late note of use undoes a revoke
@@ -52,7 +52,7 @@ class TokenManager:
         `new`: it was made just now, with the first start or because an operator took its file away
         to get another. The one before it is revoked then.
         """
-        for token_id, document in (await self._keeper.documents(KIND)).items():
+        for token_id, document in (await self._cluster.documents(KIND)).items():
             self._take_up(token_id, document)
         digest = digest_of(secret)
         if new or all(token.digest != digest for token in self._tokens.values()):
@@ -147,7 +147,7 @@ class TokenManager:
 
     async def _write(self, tokens: list[Token], author: Author) -> None:
         changes = [Change(Key(KIND, token.id), _from_token(token)) for token in tokens]
-        await self._keeper.write(changes, author)
+        await self._cluster.write(changes, author)
 
 
 def _from_token(token: Token) -> Document:

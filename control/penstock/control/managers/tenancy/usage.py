@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 from penstock.control.errors import StoreUnavailable
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.tenancy.day import DayManager
 from penstock.control.managers.tenancy.shares import ShareManager, reporting
 from penstock.control.managers.tenancy.spend import SpendManager
@@ -46,13 +46,13 @@ class UsageManager:
 
     def __init__(
         self,
-        keeper: Keeper,
+        cluster: ClusterStore,
         store: UsageStore,
         shares: ShareManager,
         spend: SpendManager,
         clock: Clock,
     ) -> None:
-        self._keeper = keeper
+        self._cluster = cluster
         self._store = store
         self._shares = shares
         self._spend = spend
@@ -99,9 +99,9 @@ class UsageManager:
     async def flush(self) -> None:
         """Stores what waits. Where that fails it goes on waiting."""
         async with self._writing:
-            if self._keeper.cluster.view().held:
+            if self._cluster.view().held:
                 return
-            taken = self._day.taken(reporting(self._keeper.cluster.view()))
+            taken = self._day.taken(reporting(self._cluster.view()))
             waiting, self._waiting = self._waiting, {}
             if not waiting or await self._record(waiting):
                 self._day.stored(taken, news=bool(waiting))
@@ -134,7 +134,7 @@ class UsageManager:
                 return view
             return replace(view, tenancy=replace(view.tenancy, standing=standing))
 
-        await self._keeper.observe(step, "time and usage of tenants")
+        await self._cluster.observe(step, "time and usage of tenants")
 
     async def run(self) -> None:
         """Writes and judges until cancelled."""
@@ -145,7 +145,7 @@ class UsageManager:
             await self._shares.tell()
 
     def _is_hurried(self) -> bool:
-        view = self._keeper.cluster.view()
+        view = self._cluster.view()
         tenancy = view.tenancy
         return (
             self._spend.has_budgets

@@ -167,14 +167,14 @@ class AdapterRegistry:
 
     def with_evidence(self, told: StoredEvidence) -> AdapterRegistry:
         """One finding more; the oldest of the version are forgotten."""
-        all_told = {**self.evidence, told.id: told}
+        all_evidence = {**self.evidence, told.id: told}
         of_it = sorted(
-            (each for each in all_told.values() if each.ref == told.ref),
+            (each for each in all_evidence.values() if each.ref == told.ref),
             key=lambda each: (each.evidence.at, each.id),
         )
         for old in of_it[:-EVIDENCE_KEPT]:
-            del all_told[old.id]
-        return self._with(evidence=all_told)
+            del all_evidence[old.id]
+        return self._with(evidence=all_evidence)
 
     def with_policy(self, policy: PromotionPolicy) -> AdapterRegistry:
         """Another policy."""

@@ -27,7 +27,7 @@ def second_agent(view: ClusterView, facts: NodeFacts) -> str:
     )
 
 
-def stranger(view: ClusterView, own: Stamp, who: str, heard: Stamp) -> str:
+def stranger(view: ClusterView, own: Stamp, who: str, observed: Stamp) -> str:
     """Why nobody with this stamp is let in; empty: they are, though this head may have to hold
     still for it. `who`: "node n1" or "gateway gw-1".
 
@@ -36,9 +36,9 @@ def stranger(view: ClusterView, own: Stamp, who: str, heard: Stamp) -> str:
     kind, _, name = who.partition(" ")
     gateways = view.gateways.keys() | {*view.tenancy.shares.members}  # the store keeps the latter
     known = name in (view.nodes if kind == "node" else gateways)
-    if known and heard.cluster_id == own.cluster_id:
+    if known and observed.cluster_id == own.cluster_id:
         return ""
-    return contradiction(own, heard)
+    return contradiction(own, observed)
 
 
 __all__ = ["second_agent", "stranger"]

@@ -66,7 +66,7 @@ class Signs:
             has_routes=has_routes,
         )
 
-    def told_to_drain(self) -> Signs:
+    def asked_to_drain(self) -> Signs:
         """After the SIGTERM that asks it to drain."""
         return replace(self, draining=True)
 
@@ -83,7 +83,7 @@ class Signs:
         return replace(self, unanswered=0)
 
     @property
-    def heard_at(self) -> float | None:
+    def observed_at(self) -> float | None:
         """The newest sign of life."""
         seen = (self.reported_at, self.moved_at, self.answered_at)
         return max((moment for moment in seen if moment is not None), default=None)
@@ -97,13 +97,13 @@ def is_mute(signs: Signs, now: float, patience: GatewayPatience) -> bool:
 
 def judge(signs: Signs, now: float, patience: GatewayPatience) -> Verdict:
     """The verdict on a process that runs; only `HUNG` is a reason to end it."""
-    heard_at = signs.heard_at
-    silent = timedelta(seconds=now - max(signs.since, heard_at or signs.since))
+    observed_at = signs.observed_at
+    silent = timedelta(seconds=now - max(signs.since, observed_at or signs.since))
     limit = patience.hung_draining_after if signs.draining else patience.hung_after
     if silent >= limit and signs.unanswered >= patience.hung_unanswered:
         return Verdict.HUNG
     if signs.draining:
         return Verdict.DRAINING
-    if heard_at is None:
+    if observed_at is None:
         return Verdict.STARTING
     return Verdict.SILENT if silent >= patience.silent_after else Verdict.READY

@@ -62,7 +62,7 @@ def registered(
     return _fold_reports(view.with_node(node), live, node, reports, now)
 
 
-def heard(
+def observed(
     view: ClusterView,
     live: Liveness,
     node_id: NodeId,
@@ -91,7 +91,7 @@ def swept(view: ClusterView, live: Liveness, now: datetime, patience: Patience) 
         view = _sweep_replica(view, live, replica, now, patience)
     used = {replica.node for replica in view.replicas.values()}
     for node in view.nodes.values():
-        silence = now - live.node_heard_at(node.id, node.since)
+        silence = now - live.node_observed_at(node.id, node.since)
         lost = node.state is NodeState.LOST and silence > patience.forget_after
         if lost and node.id not in used and not node.draining:
             view = view.without_node(node.id)
@@ -123,7 +123,7 @@ def _lasting(resources: Resources) -> Resources:
 
 
 def _aged(node: Node, live: Liveness, now: datetime, patience: Patience) -> Node:
-    silence = now - live.node_heard_at(node.id, node.since)
+    silence = now - live.node_observed_at(node.id, node.since)
     lost_after = patience.lost_after
     if node.intent is NodeIntent.HANDING_OVER:
         lost_after = max(lost_after, patience.handing_over)

@@ -18,7 +18,7 @@ TIMEOUTS_ARE_DOUBT = 3
 
 
 @dataclass(frozen=True, slots=True)
-class HeardNode:
+class ObservedNode:
     """A node's last heartbeat."""
 
     at: datetime
@@ -47,15 +47,15 @@ class PingCount:
 class Liveness:
     """Who was heard, and when."""
 
-    nodes: Mapping[NodeId, HeardNode] = field(default_factory=dict)
+    nodes: Mapping[NodeId, ObservedNode] = field(default_factory=dict)
     gateways: Mapping[str, datetime] = field(default_factory=dict)
     pings: Mapping[ReplicaId, PingCount] = field(default_factory=dict)
     refused: Mapping[str, RefusedPeer] = field(default_factory=dict)  # by who, and at what address
 
-    def node_heard_at(self, node_id: NodeId, otherwise: datetime) -> datetime:
+    def node_observed_at(self, node_id: NodeId, otherwise: datetime) -> datetime:
         """When a node was last heard; `otherwise` where it never was by this head."""
-        heard = self.nodes.get(node_id)
-        return heard.at if heard else otherwise
+        observed = self.nodes.get(node_id)
+        return observed.at if observed else otherwise
 
     def pings_of(self, replica: Replica) -> PingCount:
         """What pings of its present process came to; those of a former one count no more."""

@@ -190,7 +190,7 @@ class Replica:
     devices: tuple[str, ...] = ()  # uuids of the accelerators that it was given
     crashes: int = 0  # processes that ended by themselves, since one stayed ready for a while
     tries: int = 0  # attempts of its deployment that came to nothing before it, in a row
-    stop_told: bool = False  # its agent has taken the order to stop it
+    stop_accepted: bool = False  # its agent has taken the order to stop it
     instance: str = ""  # of the agent that reported it last
 
     @property

@@ -60,7 +60,7 @@ Call = Start | Stop  # asks an agent
 Action = Decision | Call
 
 
-def told(decision: Decision) -> str:
+def described(decision: Decision) -> str:
     """One line for the audit trail and the log."""
     match decision:
         case Place(deployment, node):

@@ -32,7 +32,7 @@ def devices_needed(template: Template) -> int:
     return _count(template, "tensor_parallel_size") * _count(template, "pipeline_parallel_size")
 
 
-class Room:
+class Capacity:
     """The nodes of a view, as one plan fills them."""
 
     def __init__(self, view: ClusterView) -> None:

@@ -128,7 +128,7 @@ def stop_taken(view: ClusterView, replica_id: ReplicaId) -> ClusterView:
     if replica is None or replica.state is not ReplicaState.DRAINING:
         return view
     status = replace(replica.status, state=ReplicaState.DRAINING)
-    return view.with_replica(replace(replica, status=status, stop_told=True))
+    return view.with_replica(replace(replica, status=status, stop_accepted=True))
 
 
 def _with_trouble(view: ClusterView, replica: Replica, trouble: str) -> ClusterView:

@@ -28,7 +28,7 @@ from penstock.control.state.rollout.actions import (
     Start,
     Stop,
 )
-from penstock.control.state.rollout.capacity import Room, takes_more
+from penstock.control.state.rollout.capacity import Capacity, takes_more
 from penstock.control.state.rollout.deployment import Deployment
 from penstock.control.state.rollout.replacing import Deadlines, Fleet, outgoing, replacements
 
@@ -46,12 +46,12 @@ def decisions(view: ClusterView, now: datetime, deadlines: Deadlines) -> list[De
     if view.held:
         return []
     found: list[Decision] = []
-    room = Room(view)
+    capacity = Capacity(view)
     for _, deployment in sorted(view.deployments.items()):
         if _is_as_desired(view, deployment):
             continue
-        found += _given_up(view, deployment, room, now, deadlines)
-        found += _converge(view, deployment, room, now, deadlines)
+        found += _given_up(view, deployment, capacity, now, deadlines)
+        found += _converge(view, deployment, capacity, now, deadlines)
     return found + list(_abandoned(view))
 
 
@@ -89,7 +89,11 @@ def _is_as_desired(view: ClusterView, deployment: Deployment) -> bool:
 
 
 def _converge(
-    view: ClusterView, deployment: Deployment, room: Room, now: datetime, deadlines: Deadlines
+    view: ClusterView,
+    deployment: Deployment,
+    capacity: Capacity,
+    now: datetime,
+    deadlines: Deadlines,
 ) -> Iterator[Decision]:
     name, wanted = deployment.spec.name, deployment.spec.replicas
     live = [r for r in view.replicas_for(deployment) if r.state in LIVE]
@@ -109,31 +113,35 @@ def _converge(
             and now - r.since < deadlines.stopped
         ),
     )
-    yield from _drain_surplus(fleet, room)
+    yield from _drain_surplus(fleet, capacity)
     avoid = _troubled_nodes(view, deployment)
     if fleet.old:
-        yield from replacements(deployment, fleet, room, avoid, now, deadlines)
+        yield from replacements(deployment, fleet, capacity, avoid, now, deadlines)
         return
     for _ in range(wanted - len(fleet.current)):
-        if not (found := room.find(deployment, avoid)):
+        if not (found := capacity.find(deployment, avoid)):
             break
-        room.take(*found)
+        capacity.take(*found)
         yield Place(name, *found)
     if deployment.trouble and len(fleet.current) == wanted == len(served):
         yield Settle(name)
 
 
-def _drain_surplus(fleet: Fleet, room: Room) -> Iterator[Drain]:
+def _drain_surplus(fleet: Fleet, capacity: Capacity) -> Iterator[Drain]:
     """Those that do not serve go first, then those on the fullest nodes, then the youngest."""
     surplus = len(fleet.current) - fleet.wanted
     order = sorted(fleet.current, key=lambda r: r.assigned_at, reverse=True)
-    order.sort(key=lambda r: (r.id in fleet.served, -room.load(r.node)))
+    order.sort(key=lambda r: (r.id in fleet.served, -capacity.load(r.node)))
     for replica in order[: max(surplus, 0)]:
         yield Drain(replica.id, "more than wanted")
 
 
 def _given_up(
-    view: ClusterView, deployment: Deployment, room: Room, now: datetime, deadlines: Deadlines
+    view: ClusterView,
+    deployment: Deployment,
+    capacity: Capacity,
+    now: datetime,
+    deadlines: Deadlines,
 ) -> Iterator[Drain | Abandon]:
     """Attempts that came to nothing make room for the next, and leave their reason behind."""
     limit = max(deadlines.ready, timedelta(milliseconds=deployment.spec.start_limit_ms) * 1.5)
@@ -160,7 +168,7 @@ def _given_up(
             why = f"{replica.id} was not ready after {lasted.total_seconds():.0f} s"
             yield Drain(replica.id, "not ready in time, tried anew", trouble=why)
         elif replica.state is ReplicaState.BACKOFF and replica.crashes >= CRASH_LOOP:
-            other = room.find(deployment, avoid)
+            other = capacity.find(deployment, avoid)
             due = now - replica.assigned_at >= once_more
             if due and other and other[0] not in avoid:
                 why = f"{replica.id} ended {replica.crashes} times on {replica.node}: {error}"
@@ -212,7 +220,7 @@ def _may_start(view: ClusterView, replica: Replica) -> bool:
 
 def _may_stop(view: ClusterView, replica: Replica, now: datetime, deadlines: Deadlines) -> bool:
     """Once every gateway that reports routes without it, or did not say so for too long."""
-    obeyed = replica.stop_told and replica.status.state is ReplicaState.DRAINING
+    obeyed = replica.stop_accepted and replica.status.state is ReplicaState.DRAINING
     if obeyed or replica.id in view.published.ready:
         return False
     first_without = view.published.left.get(replica.id)

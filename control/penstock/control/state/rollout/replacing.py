@@ -24,7 +24,7 @@ from penstock.control.state.fleet.replica import (
 )
 from penstock.control.state.fleet.serving import is_current, proven
 from penstock.control.state.rollout.actions import Decision, Drain, Place
-from penstock.control.state.rollout.capacity import Room
+from penstock.control.state.rollout.capacity import Capacity
 from penstock.control.state.rollout.deployment import Deployment
 
 
@@ -83,7 +83,7 @@ def outgoing(
 def replacements(
     deployment: Deployment,
     fleet: Fleet,
-    room: Room,
+    capacity: Capacity,
     avoid: Collection[NodeId],
     now: datetime,
     deadlines: Deadlines,
@@ -101,11 +101,11 @@ def replacements(
     running = len(fleet.current) + len(fleet.old) + fleet.stopping
     if len(fleet.current) >= fleet.wanted or not all_serve or running > fleet.wanted:
         return
-    if found := room.find(deployment, avoid):
-        room.take(*found)
+    if found := capacity.find(deployment, avoid):
+        capacity.take(*found)
         yield Place(deployment.spec.name, *found)
-    elif not useless and not fleet.stopping and room.is_full(deployment):
-        yield from _make_room(deployment, fleet, room)
+    elif not useless and not fleet.stopping and capacity.is_full(deployment):
+        yield from _free_capacity(deployment, fleet, capacity)
 
 
 def _useless(fleet: Fleet, *, new_ones_work: bool) -> Iterator[Replica]:
@@ -120,13 +120,13 @@ def _useless(fleet: Fleet, *, new_ones_work: bool) -> Iterator[Replica]:
             yield replica
 
 
-def _make_room(deployment: Deployment, fleet: Fleet, room: Room) -> Iterator[Drain]:
+def _free_capacity(deployment: Deployment, fleet: Fleet, capacity: Capacity) -> Iterator[Drain]:
     """Takes one down before one is put up: there is no other way on nodes that are full."""
-    if len(fleet.current) + len(fleet.old) < fleet.wanted and room.has_unheld(deployment):
+    if len(fleet.current) + len(fleet.old) < fleet.wanted and capacity.has_unheld(deployment):
         return  # one was taken down already: its device is free, the memory on it is not yet
     for victim in sorted(fleet.old, key=lambda r: (r.id in fleet.served, r.assigned_at)):
         beside = [d for r in fleet.old if r.node == victim.node for d in r.devices]
-        if room.would_fit(deployment, victim.node, beside):
+        if capacity.would_fit(deployment, victim.node, beside):
             reason = fleet.reasons[victim.id]
             yield Drain(victim.id, f"{reason}; no other accelerator is free for its successor")
             return

@@ -9,7 +9,7 @@ from penstock.control.state.cluster import ClusterView
 from penstock.control.state.command import ADVICE
 from penstock.control.state.fleet.replica import LIVE, Evidence, Replica, ReplicaState
 from penstock.control.state.fleet.serving import is_current, serving
-from penstock.control.state.rollout.capacity import Room, devices_needed, takes_more
+from penstock.control.state.rollout.capacity import Capacity, devices_needed, takes_more
 from penstock.control.state.rollout.deployment import Deployment
 from penstock.control.state.rollout.engine_args import runs_model_code
 
@@ -80,7 +80,7 @@ def _message(view: ClusterView, deployment: Deployment, live: list[Replica], rea
     if not any(map(takes_more, view.nodes.values())):
         return _no_node(view)
     missing = deployment.spec.replicas - ready
-    if len(live) < deployment.spec.replicas and Room(view).find(deployment) is None:
+    if len(live) < deployment.spec.replicas and Capacity(view).find(deployment) is None:
         return f"waiting for room: {_needs(view, deployment)}"
     return f"waiting for {missing} of {deployment.spec.replicas} replicas" if missing > 0 else ""
 

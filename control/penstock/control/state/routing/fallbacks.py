@@ -9,7 +9,7 @@ from penstock.control.state.rollout.deployment import Deployment
 from penstock.control.state.tenancy.tenants import Fallbacks, Tenant
 
 
-def bounds_told(view: ClusterView, tenants: Collection[str]) -> Iterator[str]:
+def tightened_bounds(view: ClusterView, tenants: Collection[str]) -> Iterator[str]:
     """One line for each of these tenants whose requests are kept from going where ladders and
     canaries lead: for whoever upgrades from a version in which the list did not hold there."""
     for name in sorted(tenants):

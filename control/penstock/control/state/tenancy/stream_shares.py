@@ -31,7 +31,7 @@ class Holdings:
     # Under way, by gateway, those included that take no more.
     runs: Mapping[str, int] = field(default_factory=dict)
     # The most that a gateway goes by which may not have heard the last telling.
-    unheard: Mapping[str, int] = field(default_factory=dict)
+    unobserved: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +91,11 @@ def next_streams(
     """
     target = _target(limit, told, demands)
     held = {
-        name: max(told.get(name, 0), holdings.runs.get(name, 0), holdings.unheard.get(name, 0))
+        name: max(told.get(name, 0), holdings.runs.get(name, 0), holdings.unobserved.get(name, 0))
         for name in target
     }
     others = sum(
-        max(runs, holdings.unheard.get(name, 0))
+        max(runs, holdings.unobserved.get(name, 0))
         for name, runs in holdings.runs.items()
         if name not in target
     )

@@ -138,7 +138,7 @@ class Access:
     """Whether requests without a key are refused by order of the head."""
 
     keys_required: bool = False
-    keys_made: bool = False  # at least one, ever: the first closes the door
+    keys_made: bool = False  # at least one, ever: none needs one until then
     # Ids of the last that were revoked with what they had under way, which gateways end.
     ended_keys: tuple[str, ...] = ()
 

@@ -1,7 +1,7 @@
-"""Changes the cluster view, and writes to the store what has to outlive this process.
+"""Holds the cluster view, applies changes to it, and stores what has to outlive this process.
 
 One change at a time, which goes to its end though whoever asked for it is cancelled. What an
-operator desires is stored before anybody sees it; what was observed is true whether or not it can
+operator asks for is stored before anybody sees it; what was observed is true whether or not it can
 be stored, so a full disk stops no route update.
 """
 
@@ -17,9 +17,9 @@ from penstock.control.errors import HoldsStill, NotAdmitted, StoreUnavailable
 from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.whole import Whole
 from penstock.control.state.cluster import ClusterView
-from penstock.control.state.command import STRANGERS_ADVICE, heard_stamp, take_over, taken_over
+from penstock.control.state.command import STRANGERS_ADVICE, observed_stamp, take_over, taken_over
 from penstock.control.state.fleet.admission import stranger
-from penstock.control.state.routing.fallbacks import bounds_told
+from penstock.control.state.routing.fallbacks import tightened_bounds
 from penstock.control.state.stamp import Stamp, contradiction
 from penstock.control.store.documents import changes_between, digest_of, view_of
 from penstock.control.store.migration import migrations
@@ -33,14 +33,14 @@ HEAD = "head"
 SEEN = "head (seen)"  # what it was told; no token has such a name
 
 Step = Callable[[ClusterView], ClusterView]
-Decided = tuple[ClusterView, str]  # and why, for the audit trail
+Planned = tuple[ClusterView, str]  # and why, for the audit trail
 
 
-class Keeper:
-    """The only writer of the Cluster once it is running."""
+class ClusterStore(Cluster):
+    """The cluster, and its only writer once it is running."""
 
-    def __init__(self, cluster: Cluster, store: DocumentStore, clock: Clock) -> None:
-        self._cluster = cluster
+    def __init__(self, store: DocumentStore, clock: Clock) -> None:
+        super().__init__()
         self._store = store
         self._clock = clock
         self._whole = Whole()
@@ -48,11 +48,6 @@ class Keeper:
         self._stored = ClusterView()  # as the store has it; behind what is seen while held
         self._hold_unstored = False  # a restart would forget that this head holds still
         self._listens = False  # to strangers too, until it has taken over
-
-    @property
-    def cluster(self) -> Cluster:
-        """What is kept: to read, and to listen to."""
-        return self._cluster
 
     @property
     def stamp(self) -> Stamp:
@@ -81,33 +76,35 @@ class Keeper:
         view = view_of(contents, self._clock.steady())
         for document in view.unreadable:
             log.error("skipped a document of the store", extra={"document": document})
-        for line in bounds_told(view, {c.key.name for c in migrated if c.key.kind == "tenant"}):
+        for line in tightened_bounds(
+            view, {c.key.name for c in migrated if c.key.kind == "tenant"}
+        ):
             log.warning(line)
         self._stored = view
-        self._cluster.replace(replace(view, held=str(found.get("held", ""))))
+        self.replace(replace(view, held=str(found.get("held", ""))))
 
-    async def desire(self, step: Step, author: Author) -> ClusterView:
+    async def apply(self, step: Step, author: Author) -> ClusterView:
         """Applies what an operator decided; raises StoreUnavailable or HoldsStill, then nothing is
         changed. Errors that the step raises pass through."""
 
         async def work() -> ClusterView:
             new = step(self._commanding())
             await self._write_view(new, author)
-            return self._cluster.replace(new)
+            return self.replace(new)
 
         return await self._whole.do(work)
 
-    async def decide(self, decide: Callable[[ClusterView], Decided]) -> ClusterView:
+    async def apply_plan(self, plan: Callable[[ClusterView], Planned]) -> ClusterView:
         """Applies what a manager decides on the view as it is, in one transaction; raises
         StoreUnavailable, then nothing is changed. While this head holds still nobody is asked."""
 
         async def work() -> ClusterView:
-            old = self._cluster.view()
+            old = self.view()
             if old.held:
                 return old
-            new, what = decide(old)
+            new, what = plan(old)
             await self._write_view(new, Author(HEAD, what))
-            return self._cluster.replace(new)
+            return self.replace(new)
 
         return await self._whole.do(work)
 
@@ -116,12 +113,12 @@ class Keeper:
         holds still for them: they know what its store does not."""
         self._listens = True
 
-    async def hear(self, who: str, stamp: Stamp, at: str = "") -> None:
+    async def observe_stamp(self, who: str, stamp: Stamp, at: str = "") -> None:
         """Somebody told the newest stamp that they accepted; it may stop this head, for good: the
         store remembers it, or its own revisions would grow until nobody could tell. Raises
         NotAdmitted for a stranger, who changes nothing. `at`: the address, for whoever looks."""
-        self._cluster.liveness.stamps[who] = stamp
-        why = stranger(self._cluster.view(), self._stamp, who, stamp)
+        self.liveness.stamps[who] = stamp
+        why = stranger(self.view(), self._stamp, who, stamp)
         if why and not self._listens:
             self.refuse(f"{who} at {at}" if at else who, f"it {why}: {STRANGERS_ADVICE}")
         contradicted = bool(contradiction(self._stamp, stamp))
@@ -130,9 +127,9 @@ class Keeper:
 
     def refuse(self, who: str, why: str) -> NoReturn:
         """Shows that somebody is not let in; raises NotAdmitted."""
-        if who not in self._cluster.liveness.refused:
+        if who not in self.liveness.refused:
             log.warning("not let in: %s: %s", who, why)
-        self._cluster.liveness.refuse(who, why, self._clock.steady())
+        self.liveness.refuse(who, why, self._clock.steady())
         raise NotAdmitted(f"{who} is not let in: {why}")
 
     async def take_over(self) -> tuple[str, ...]:
@@ -141,23 +138,23 @@ class Keeper:
         return await self._whole.do(self._take_over)
 
     async def _take_over(self) -> tuple[str, ...]:
-        old = self._cluster.view()
-        heard = list(self._cluster.liveness.stamps.values())
-        taken = take_over(old, self._stamp, heard)
+        old = self.view()
+        observed = list(self.liveness.stamps.values())
+        taken = take_over(old, self._stamp, observed)
         new = taken_over(old)
         changes = changes_between(self._stored, new)
         changes.append(_identity(taken.stamp, ""))
         await self._write(changes, Author(HEAD, f"take over: {taken.stamp}"))
         self._stamp = replace(taken.stamp, revision=self._stamp.revision)
         self._stored, self._hold_unstored, self._listens = new, False, False
-        self._cluster.replace(new)
+        self.replace(new)
         return taken.differences
 
     async def _hold(self, who: str, stamp: Stamp) -> None:
-        view = heard_stamp(self._cluster.view(), self._stamp, who, stamp)
-        if view is not self._cluster.view():
+        view = observed_stamp(self.view(), self._stamp, who, stamp)
+        if view is not self.view():
             log.error("this head holds still", extra={"reason": view.held})
-            self._cluster.replace(view)
+            self.replace(view)
             self._hold_unstored = True
         await self._store_hold()
 
@@ -165,7 +162,7 @@ class Keeper:
         """Tried again with whatever is heard next, until it is stored."""
         if not self._hold_unstored:
             return
-        held = self._cluster.view().held
+        held = self.view().held
         change = _identity(self._stamp, held)
         try:
             await self._write([change], Author(HEAD, f"hold still: {held}"))
@@ -175,7 +172,7 @@ class Keeper:
 
     def _commanding(self) -> ClusterView:
         """The view of a head that may change things; raises HoldsStill."""
-        view = self._cluster.view()
+        view = self.view()
         if view.held:
             raise HoldsStill(f"this head holds still: {view.held}")
         return view
@@ -184,14 +181,14 @@ class Keeper:
         """Applies what was seen, stored if that is possible."""
 
         async def work() -> ClusterView:
-            old = self._cluster.view()
+            old = self.view()
             new = step(old)
             try:
                 if not old.held:  # a store that may be the wrong one is left as it is
                     await self._write_view(new, Author(who, what))
             except StoreUnavailable as error:
                 log.error("observation not stored", extra={"what": what, "error": str(error)})
-            return self._cluster.replace(new)
+            return self.replace(new)
 
         return await self._whole.do(work)
 

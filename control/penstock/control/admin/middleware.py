@@ -40,7 +40,7 @@ MULTIPART = "multipart/form-data"
 STOPPING = "this head ends before the request does: send it again"
 
 
-class Doors:
+class AdminMiddleware:
     """ASGI middleware. `hosts`: names beside the loopback's and the connection's own address."""
 
     def __init__(self, app: ASGIApp, tokens: TokenManager, hosts: Collection[str]) -> None:
@@ -160,4 +160,4 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return next_message
 
 
-__all__ = ["BODY_LIMIT", "Doors"]
+__all__ = ["BODY_LIMIT", "AdminMiddleware"]

@@ -21,7 +21,7 @@ async def look_around_then_act(
     """Routes are told, and replicas started and stopped, only once what the store remembers was
     checked against the replicas, and nodes have said whether they know more."""
     await health.check_remembered()
-    await health.hear_expected(expect_nodes_for)
+    await health.await_expected(expect_nodes_for)
     await before_acting()
     await routes.open()
     await deployments.run()

@@ -9,8 +9,7 @@ from datetime import timedelta
 import pytest
 
 from penstock.control.errors import HoldsStill, NotAdmitted, StoreUnavailable
-from penstock.control.managers.cluster import Cluster
-from penstock.control.managers.keeper import Keeper
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import Evidence, NodeState, ReplicaState, Resources
 from penstock.control.state.rollout.deployment import AdapterBinding, created
@@ -26,8 +25,8 @@ from tests.fakes.control_values import NOON, UID, contradict, deployment, node, 
 ADMIN = Author("admin", "test")
 
 
-def keeper_of(store: MemoryStore) -> Keeper:
-    return Keeper(Cluster(), store, ManualClock())
+def cluster_of(store: MemoryStore) -> ClusterStore:
+    return ClusterStore(store, ManualClock())
 
 
 def filled(view: ClusterView) -> ClusterView:
@@ -41,10 +40,10 @@ def filled(view: ClusterView) -> ClusterView:
 
 async def test_a_restarted_head_has_the_same_routes_before_any_agent_calls() -> None:
     store = MemoryStore()
-    first, second = keeper_of(store), keeper_of(store)
-    before = await first.desire(filled, ADMIN)
+    first, second = cluster_of(store), cluster_of(store)
+    before = await first.apply(filled, ADMIN)
     await second.restore()
-    after = second.cluster.view()
+    after = second.view()
     assert routes_of(after) == routes_of(before)
     assert after.deployments == before.deployments
     assert after.nodes[node().id].state is NodeState.EXPECTED
@@ -52,62 +51,62 @@ async def test_a_restarted_head_has_the_same_routes_before_any_agent_calls() -> 
 
 async def test_a_drain_that_nobody_confirmed_is_asked_for_again() -> None:
     store = MemoryStore()
-    first, second = keeper_of(store), keeper_of(store)
+    first, second = cluster_of(store), cluster_of(store)
     draining = replica(state=ReplicaState.DRAINING)
     await first.observe(lambda view: view.with_replica(draining), "test")
     await second.restore()
-    restored = second.cluster.view().replicas[draining.id]
+    restored = second.view().replicas[draining.id]
     assert restored.state is ReplicaState.DRAINING
     assert restored.status.state is not ReplicaState.DRAINING
 
 
 async def test_a_replica_that_starts_has_its_whole_time_anew_under_a_restarted_head() -> None:
     store, clock = MemoryStore(), ManualClock()
-    keeper = Keeper(Cluster(), store, clock)
-    await keeper.observe(
+    cluster = ClusterStore(store, clock)
+    await cluster.observe(
         lambda view: view.with_replica(replica(state=ReplicaState.STARTING)), "test"
     )
     clock.advance(timedelta(days=1))
-    cluster = Cluster()
-    await Keeper(cluster, store, clock).restore()
+    cluster = ClusterStore(store, clock)
+    await cluster.restore()
     assert cluster.view().replicas[replica().id].since == clock.steady()
 
 
 async def test_a_desire_that_cannot_be_stored_changes_nothing() -> None:
     store = MemoryStore()
-    keeper = keeper_of(store)
+    cluster = cluster_of(store)
     store.failing = True
     with pytest.raises(StoreUnavailable):
-        await keeper.desire(filled, ADMIN)
-    assert keeper.cluster.view() == ClusterView()
+        await cluster.apply(filled, ADMIN)
+    assert cluster.view() == ClusterView()
 
 
 async def test_an_observation_holds_though_it_cannot_be_stored() -> None:
     store = MemoryStore()
-    keeper = keeper_of(store)
+    cluster = cluster_of(store)
     store.failing = True
-    await keeper.observe(filled, "test")
-    assert len(keeper.cluster.view().replicas) == 2
+    await cluster.observe(filled, "test")
+    assert len(cluster.view().replicas) == 2
 
 
 async def test_what_heartbeats_refresh_each_second_is_not_written() -> None:
     store = MemoryStore()
-    keeper = keeper_of(store)
-    await keeper.observe(filled, "test")
+    cluster = cluster_of(store)
+    await cluster.observe(filled, "test")
     version = (await store.load()).version
     facts = replace(node().facts, resources=Resources(memory_available_bytes=5))
-    heard = replace(node(), facts=facts)
+    observed = replace(node(), facts=facts)
     pinged = replace(replica("a"), evidence=Evidence.ANSWERS)
-    await keeper.observe(lambda view: view.with_node(heard).with_replica(pinged), "test")
+    await cluster.observe(lambda view: view.with_node(observed).with_replica(pinged), "test")
     assert (await store.load()).version == version
-    assert keeper.cluster.view().nodes[node().id] == heard
+    assert cluster.view().nodes[node().id] == observed
 
 
 async def test_what_left_the_view_leaves_the_store() -> None:
     store = MemoryStore()
-    keeper = keeper_of(store)
-    await keeper.observe(filled, "test")
-    await keeper.observe(lambda view: ClusterView(), "test")
+    cluster = cluster_of(store)
+    await cluster.observe(filled, "test")
+    await cluster.observe(lambda view: ClusterView(), "test")
     assert (await store.load()).documents == {}
 
 
@@ -117,12 +116,12 @@ def document(store: MemoryStore, kind: str, name: str) -> dict[str, object]:
 
 async def test_one_document_that_cannot_be_read_is_skipped_shown_and_kept() -> None:
     store = MemoryStore()
-    await keeper_of(store).desire(filled, ADMIN)
+    await cluster_of(store).apply(filled, ADMIN)
     broken = {**document(store, "replica", "a"), "state": "on fire"}
     await store.apply([Change(Key("replica", "a"), broken)], ADMIN, NOON)
-    second = keeper_of(store)
+    second = cluster_of(store)
     await second.restore()
-    view = second.cluster.view()
+    view = second.view()
     assert list(view.replicas) == ["b"]
     assert view.unreadable == ("replica 'a': ValueError: 'on fire' is not a valid ReplicaState",)
     await second.observe(lambda view: view.with_replica(replica("c")), "test")
@@ -135,7 +134,7 @@ async def test_a_tenant_from_before_fallbacks_is_bound_and_told_so_once(
     store = MemoryStore()
     leads = replace(spec(), degrading=degrading(["fallback:cloud"], "reject"))
     tenant = created_tenant("acme", TenantSpec(models=("mini",)), NOON, uid="1")
-    await keeper_of(store).desire(
+    await cluster_of(store).apply(
         lambda view: replace(
             view.with_deployment(deployment(leads)), tenancy=view.tenancy.with_tenant(tenant)
         ),
@@ -144,9 +143,9 @@ async def test_a_tenant_from_before_fallbacks_is_bound_and_told_so_once(
     old = document(store, "tenant", "acme")
     assert old.pop("fallbacks") == "listed"
     await store.apply([Change(Key("tenant", "acme"), old)], ADMIN, NOON)
-    upgraded, again = keeper_of(store), keeper_of(store)
+    upgraded, again = cluster_of(store), cluster_of(store)
     await upgraded.restore()
-    assert upgraded.cluster.view().tenancy.tenants["acme"].spec.fallbacks is Fallbacks.LISTED
+    assert upgraded.view().tenancy.tenants["acme"].spec.fallbacks is Fallbacks.LISTED
     assert "no longer mini -> cloud" in caplog.text
     caplog.clear()
     await again.restore()
@@ -155,46 +154,46 @@ async def test_a_tenant_from_before_fallbacks_is_bound_and_told_so_once(
 
 async def test_a_contradicted_head_writes_nothing_more_and_a_restart_does_not_heal_it() -> None:
     store = MemoryStore()
-    keeper = keeper_of(store)
-    await keeper.restore()
-    await keeper.desire(filled, ADMIN)
-    later = replace(keeper.stamp, revision=keeper.stamp.revision + 1)
-    await keeper.hear("node n1", keeper.stamp)
-    assert not keeper.cluster.view().held
-    await keeper.hear("node n1", later)
-    assert "node n1 knows a later state" in keeper.cluster.view().held
+    cluster = cluster_of(store)
+    await cluster.restore()
+    await cluster.apply(filled, ADMIN)
+    later = replace(cluster.stamp, revision=cluster.stamp.revision + 1)
+    await cluster.observe_stamp("node n1", cluster.stamp)
+    assert not cluster.view().held
+    await cluster.observe_stamp("node n1", later)
+    assert "node n1 knows a later state" in cluster.view().held
     version = (await store.load()).version
-    await keeper.observe(lambda view: view.with_replica(replica("c")), "test")
+    await cluster.observe(lambda view: view.with_replica(replica("c")), "test")
     with pytest.raises(HoldsStill, match="--take-over"):
-        await keeper.desire(filled, ADMIN)
+        await cluster.apply(filled, ADMIN)
     assert (await store.load()).version == version
-    restarted = keeper_of(store)
+    restarted = cluster_of(store)
     await restarted.restore()
-    assert restarted.cluster.view().held == keeper.cluster.view().held
-    await restarted.hear("node n1", later)
+    assert restarted.view().held == cluster.view().held
+    await restarted.observe_stamp("node n1", later)
     await restarted.take_over()
-    assert (restarted.stamp.epoch, restarted.cluster.view().held) == (2, "")
-    again = keeper_of(store)
+    assert (restarted.stamp.epoch, restarted.view().held) == (2, "")
+    again = cluster_of(store)
     await again.restore()
-    assert (again.stamp.epoch, again.cluster.view().held) == (2, "")
+    assert (again.stamp.epoch, again.view().held) == (2, "")
 
 
 async def test_a_take_over_is_not_undone_by_who_stays_with_another_cluster() -> None:
     store = MemoryStore()
-    keeper = keeper_of(store)
-    await keeper.restore()
+    cluster = cluster_of(store)
+    await cluster.restore()
     stranger = Stamp("elsewhere", 7, 3)
-    keeper.listen_to_all()
-    await keeper.hear("node n1", keeper.stamp)
-    await keeper.hear("node n2", stranger)
-    assert "belongs to another cluster" in keeper.cluster.view().held
-    await keeper.take_over()
-    restarted = keeper_of(store)
+    cluster.listen_to_all()
+    await cluster.observe_stamp("node n1", cluster.stamp)
+    await cluster.observe_stamp("node n2", stranger)
+    assert "belongs to another cluster" in cluster.view().held
+    await cluster.take_over()
+    restarted = cluster_of(store)
     await restarted.restore()
-    for head in (keeper, restarted):
+    for head in (cluster, restarted):
         with pytest.raises(NotAdmitted):
-            await head.hear("node n2", stranger)
-        assert not head.cluster.view().held
+            await head.observe_stamp("node n2", stranger)
+        assert not head.view().held
 
 
 @pytest.mark.parametrize("who", ["node n1", "node n9", "gateway g9"])
@@ -212,80 +211,80 @@ async def test_one_that_the_store_does_not_know_is_not_believed_that_it_knows_be
 
 async def _is_refused(who: str, stamp: Callable[[Stamp], Stamp], why: str) -> None:
     store = MemoryStore()
-    keeper = keeper_of(store)
-    await keeper.restore()
-    await keeper.desire(filled, ADMIN)
-    before = keeper.cluster.view()
+    cluster = cluster_of(store)
+    await cluster.restore()
+    await cluster.apply(filled, ADMIN)
+    before = cluster.view()
     with pytest.raises(NotAdmitted, match=why):
-        await keeper.hear(who, stamp(keeper.stamp), "10.0.0.9:1")
-    assert keeper.cluster.view() is before
-    (refused,) = keeper.cluster.liveness.refused.items()
+        await cluster.observe_stamp(who, stamp(cluster.stamp), "10.0.0.9:1")
+    assert cluster.view() is before
+    (refused,) = cluster.liveness.refused.items()
     assert refused[0] == f"{who} at 10.0.0.9:1"
     assert why in refused[1].why
-    await keeper.desire(lambda view: view.with_replica(replica("c")), ADMIN)
+    await cluster.apply(lambda view: view.with_replica(replica("c")), ADMIN)
 
 
 async def test_what_was_seen_while_nothing_could_be_stored_is_stored_with_the_next_change() -> None:
     store = MemoryStore()
-    keeper = keeper_of(store)
-    await keeper.desire(filled, ADMIN)
+    cluster = cluster_of(store)
+    await cluster.apply(filled, ADMIN)
     store.failing = True
-    await keeper.observe(lambda view: view.without_replica(replica("a").id), "test")
+    await cluster.observe(lambda view: view.without_replica(replica("a").id), "test")
     store.failing = False
-    await keeper.observe(lambda view: view.with_replica(replica("c")), "test")
-    restarted = keeper_of(store)
+    await cluster.observe(lambda view: view.with_replica(replica("c")), "test")
+    restarted = cluster_of(store)
     await restarted.restore()
-    assert sorted(restarted.cluster.view().replicas) == ["b", "c"]
+    assert sorted(restarted.view().replicas) == ["b", "c"]
 
 
 async def test_a_hold_that_could_not_be_stored_is_stored_as_soon_as_it_can_be() -> None:
     store = MemoryStore()
-    keeper = keeper_of(store)
-    await keeper.restore()
-    await keeper.desire(filled, ADMIN)
-    later = replace(keeper.stamp, revision=keeper.stamp.revision + 9)
+    cluster = cluster_of(store)
+    await cluster.restore()
+    await cluster.apply(filled, ADMIN)
+    later = replace(cluster.stamp, revision=cluster.stamp.revision + 9)
     store.failing = True
-    await keeper.hear("node n1", later)
-    await keeper.hear("node n1", later)
-    held = keeper.cluster.view().held
+    await cluster.observe_stamp("node n1", later)
+    await cluster.observe_stamp("node n1", later)
+    held = cluster.view().held
     assert "knows a later state" in held
     store.failing = False
-    await keeper.hear("node n2", keeper.stamp)
-    restarted = keeper_of(store)
+    await cluster.observe_stamp("node n2", cluster.stamp)
+    restarted = cluster_of(store)
     await restarted.restore()
-    assert restarted.cluster.view().held == held
+    assert restarted.view().held == held
     version = (await store.load()).version
-    await keeper.hear("node n1", later)
+    await cluster.observe_stamp("node n1", later)
     assert (await store.load()).version == version
 
 
 async def test_a_take_over_that_cannot_be_stored_changes_nothing() -> None:
     store = MemoryStore()
-    keeper = keeper_of(store)
-    await keeper.restore()
-    before = keeper.stamp
-    keeper.listen_to_all()
-    await keeper.hear("node n1", Stamp("elsewhere", 7, 3))
+    cluster = cluster_of(store)
+    await cluster.restore()
+    before = cluster.stamp
+    cluster.listen_to_all()
+    await cluster.observe_stamp("node n1", Stamp("elsewhere", 7, 3))
     store.failing = True
     with pytest.raises(StoreUnavailable):
-        await keeper.take_over()
-    assert keeper.cluster.view().held
-    assert keeper.stamp.epoch == before.epoch
+        await cluster.take_over()
+    assert cluster.view().held
+    assert cluster.stamp.epoch == before.epoch
     store.failing = False
-    await keeper.hear("node n2", Stamp("elsewhere", 7, 3))
-    await keeper.take_over()
-    assert not keeper.cluster.view().held
+    await cluster.observe_stamp("node n2", Stamp("elsewhere", 7, 3))
+    await cluster.take_over()
+    assert not cluster.view().held
 
 
 async def test_a_head_that_holds_still_decides_nothing_and_stores_nothing_that_it_has_seen() -> (
     None
 ):
     store = MemoryStore()
-    keeper = keeper_of(store)
-    await keeper.restore()
-    await contradict(keeper)
+    cluster = cluster_of(store)
+    await cluster.restore()
+    await contradict(cluster)
     before = dict(store.documents)
-    await keeper.observe(filled, "test")
-    seen = await keeper.decide(lambda view: (view.with_replica(replica("c")), "test"))
+    await cluster.observe(filled, "test")
+    seen = await cluster.apply_plan(lambda view: (view.with_replica(replica("c")), "test"))
     assert sorted(seen.replicas) == ["a", "b"]
     assert store.documents == before

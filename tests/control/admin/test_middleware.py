@@ -16,8 +16,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from penstock.control.admin.doors import BODY_LIMIT
 from penstock.control.admin.hosts import check_host, check_origin
+from penstock.control.admin.middleware import BODY_LIMIT
 from penstock.control.admin.server import AdminServer
 from penstock.control.errors import Forbidden, Misdirected
 from penstock.control.settings import TlsFiles
@@ -62,7 +62,7 @@ async def test_a_page_whose_name_points_here_gets_nothing(admin: Admin) -> None:
         assert_problem(await admin.client.get("/docs", headers={"host": host}), 421)
         body = await admin.client.post(DEPLOYMENTS, json=MINI, headers={"host": host})
         assert_problem(body, 421)
-    assert not admin.keeper.cluster.view().deployments
+    assert not admin.cluster.view().deployments
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ async def test_a_page_from_elsewhere_is_refused_though_it_has_a_token(
 ) -> None:
     reply = await admin.client.post(DEPLOYMENTS, json=MINI, headers={"origin": origin})
     assert_problem(reply, 403, "Origin")
-    assert not admin.keeper.cluster.view().deployments
+    assert not admin.cluster.view().deployments
 
 
 async def test_our_own_pages_and_those_of_an_allowed_name_are_served(admin: Admin) -> None:
