@@ -1,0 +1,77 @@
+"""What clients of the admin API know errors by: codes and statuses that stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.control.errors import PenstockError
+
+STATUS_OF = {
+    "error": 500,
+    "invalid": 422,
+    "invalid-spec": 422,
+    "invalid-setting": 422,
+    "bad-adapter": 422,
+    "not-found": 404,
+    "unknown-deployment": 404,
+    "unknown-node": 404,
+    "unknown-replica": 404,
+    "unknown-gateway": 404,
+    "unknown-tenant": 404,
+    "unknown-key": 404,
+    "unknown-adapter": 404,
+    "unknown-alias": 404,
+    "unknown-shadow": 404,
+    "unknown-recording": 404,
+    "conflict": 409,
+    "deployment-exists": 409,
+    "tenant-exists": 409,
+    "shadow-exists": 409,
+    "recording-exists": 409,
+    "adapter-taken": 409,
+    "adapter-in-use": 409,
+    "not-promoted": 409,
+    "not-testable": 409,
+    "gateway-not-replaced": 409,
+    "precondition-failed": 412,
+    "revision-mismatch": 412,
+    "foreign-head": 412,
+    "refused": 500,
+    "unauthenticated": 401,
+    "too-many-tries": 429,
+    "forbidden": 403,
+    "body-too-slow": 408,
+    "body-too-large": 413,
+    "unsupported-media-type": 415,
+    "misdirected": 421,
+    "unavailable": 503,
+    "node-unreachable": 503,
+    "holds-still": 503,
+    "token-refused": 503,
+    "not-admitted": 503,
+    "no-head-answers": 503,
+    "store-unavailable": 503,
+    "source-unavailable": 503,
+    "no-ready-replica": 503,
+    "replica-failed": 502,
+    "replica-too-slow": 504,
+    "replica-refused": 500,
+    "impossible-transition": 500,
+    "cannot-start": 500,
+    "address-taken": 500,
+    "data-dir-in-use": 500,
+    "store-corrupted": 500,
+    "launch-failed": 500,
+    "secret-unusable": 500,
+}
+
+
+def every(kind: type[PenstockError]) -> Iterator[type[PenstockError]]:
+    yield kind
+    for narrower in kind.__subclasses__():
+        yield from every(narrower)
+
+
+def test_the_codes_and_their_statuses_are_those_that_clients_know() -> None:
+    ours = (kind for kind in every(PenstockError) if kind.__module__.endswith("control.errors"))
+    assert {kind.kind: kind.status_hint for kind in ours} == STATUS_OF
