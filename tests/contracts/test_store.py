@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from penstock.control.errors import RevisionMismatch
+from penstock.control.errors import Code
 from penstock.control.state.tenancy.spend import Spend, SpendRow
 from penstock.control.state.tenancy.usage import MOST, Counts, Holder, Reading, UsageKey, UsageRow
 from penstock.control.store.sqlite import SqliteStore
 from penstock.control.store.store import Author, Change, Key, Store
+from tests.fakes.control_errors import raises_code
 from tests.fakes.control_store import MemoryStore
 from tests.fakes.control_values import NOON, SECOND
 
@@ -57,16 +58,16 @@ async def test_a_deleted_document_is_gone(store: Store) -> None:
 async def test_a_writer_that_read_an_older_version_is_refused(store: Store) -> None:
     await store.apply([Change(A, {"n": 1})], ADMIN, NOON)
     await store.apply([Change(A, {"n": 2}, expected_version=1)], ADMIN, NOON)
-    with pytest.raises(RevisionMismatch, match="at version 2"):
+    with raises_code(Code.REVISION_MISMATCH, match="at version 2"):
         await store.apply([Change(A, {"n": 3}, expected_version=1)], ADMIN, NOON)
-    with pytest.raises(RevisionMismatch):
+    with raises_code(Code.REVISION_MISMATCH):
         await store.apply([Change(A, {"n": 3}, expected_version=0)], ADMIN, NOON)
     assert (await store.load()).documents[A].document == {"n": 2}
 
 
 async def test_a_transaction_is_all_or_nothing(store: Store) -> None:
     changes = [Change(A, {}), Change(B, {}, expected_version=7)]
-    with pytest.raises(RevisionMismatch):
+    with raises_code(Code.REVISION_MISMATCH):
         await store.apply(changes, ADMIN, NOON)
     contents = await store.load()
     assert (contents.version, contents.documents) == (0, {})

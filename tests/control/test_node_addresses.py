@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.control.errors import InvalidSetting
+from penstock.control.errors import Code
 from penstock.control.node_addresses import NodeAddresses, advertised, node_addresses
+from tests.fakes.control_errors import raises_code
 
 HERE, FAR = "127.0.0.1:8082", "10.0.0.1:8082"
 
@@ -43,7 +44,7 @@ def test_what_is_left_open_is_found(
 def test_a_loopback_address_is_not_offered_to_another_machine(
     listen: str, host: str, flag: str
 ) -> None:
-    with pytest.raises(InvalidSetting, match=f"{flag} is .*{FAR} cannot reach.*10.0.0.7"):
+    with raises_code(Code.INVALID_SETTING, match=f"{flag} is .*{FAR} cannot reach.*10.0.0.7"):
         node_addresses(FAR, listen, host, outgoing)
 
 

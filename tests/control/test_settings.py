@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.control.errors import InvalidSetting
+from penstock.control.errors import Code
 from penstock.control.settings import (
     HeadSettings,
     LogRetention,
@@ -15,13 +15,14 @@ from penstock.control.settings import (
     split_address,
     split_hosts,
 )
+from tests.fakes.control_errors import raises_code
 
 DATA = Path("data")
 
 
 @pytest.mark.parametrize("address", ["", "8080", ":8080", "a:", "a:x", "a:65536", "a:-1", "a:٣"])
 def test_an_address_without_host_and_port_is_refused(address: str) -> None:
-    with pytest.raises(InvalidSetting, match=r"--rpc is .*must be host:port"):
+    with raises_code(Code.INVALID_SETTING, match=r"--rpc is .*must be host:port"):
         HeadSettings(DATA, rpc=address)
 
 
@@ -31,16 +32,18 @@ def test_an_address_is_taken_apart(address: str, parts: tuple[str, int]) -> None
 
 
 def test_a_gateway_without_a_port_is_refused_unless_there_is_none() -> None:
-    with pytest.raises(InvalidSetting, match="name a port"):
+    with raises_code(Code.INVALID_SETTING, match="name a port"):
         HeadSettings(DATA, gateway="127.0.0.1:0")
     assert not HeadSettings(DATA, gateway="127.0.0.1:0", run_gateway=False).run_gateway
 
 
 def test_https_takes_certificate_and_key() -> None:
     assert gateway_tls(None, None) is None
-    with pytest.raises(InvalidSetting, match="--tls-cert is given without --tls-key"):
+    with raises_code(Code.INVALID_SETTING, match="--tls-cert is given without --tls-key"):
         gateway_tls(Path("c.pem"), None)
-    with pytest.raises(InvalidSetting, match="--gateway-tls-key is given without --gateway-tls-ce"):
+    with raises_code(
+        Code.INVALID_SETTING, match="--gateway-tls-key is given without --gateway-tls-ce"
+    ):
         gateway_tls(None, Path("k.pem"), prefix="--gateway-")
     both = gateway_tls(Path("c.pem"), Path("/k.pem"))
     assert both is not None
@@ -48,12 +51,14 @@ def test_https_takes_certificate_and_key() -> None:
 
 
 def test_a_gateway_without_threads_is_refused() -> None:
-    with pytest.raises(InvalidSetting, match="--gateway-threads is 0"):
+    with raises_code(Code.INVALID_SETTING, match="--gateway-threads is 0"):
         HeadSettings(DATA, gateway_threads=0)
 
 
 def test_a_node_that_strangers_reach_needs_a_token(tmp_path: Path) -> None:
-    with pytest.raises(InvalidSetting, match=r"--listen is 10\.0\.0\.7:1,.*--cluster-token-file"):
+    with raises_code(
+        Code.INVALID_SETTING, match=r"--listen is 10\.0\.0\.7:1,.*--cluster-token-file"
+    ):
         NodeSettings(head="a:1", data_dir=DATA, node_id="n", listen="10.0.0.7:1")
     token = tmp_path / "cluster.token"
     listen = "10.0.0.7:1"
@@ -62,20 +67,20 @@ def test_a_node_that_strangers_reach_needs_a_token(tmp_path: Path) -> None:
 
 
 def test_a_node_needs_a_name() -> None:
-    with pytest.raises(InvalidSetting, match="--node-id is empty"):
+    with raises_code(Code.INVALID_SETTING, match="--node-id is empty"):
         NodeSettings(head="a:1", data_dir=DATA, node_id="")
 
 
 @pytest.mark.parametrize("gib", [-1.0, float("nan"), float("inf")])
 def test_a_cache_of_no_size_is_refused(gib: float) -> None:
-    with pytest.raises(InvalidSetting, match="--adapter-cache-gib is"):
+    with raises_code(Code.INVALID_SETTING, match="--adapter-cache-gib is"):
         NodeSettings(head="a:1", data_dir=DATA, node_id="n1", adapter_cache_gib=gib)
 
 
 @pytest.mark.parametrize("ports", ["", "9000", "9-", "-9", "9-8", "0-9", "9-65536", "a-b", "٣-9"])
 def test_the_ports_of_replicas_are_a_range(ports: str) -> None:
-    with pytest.raises(
-        InvalidSetting, match=f"--replica-ports is {ports!r}: it must be first-last"
+    with raises_code(
+        Code.INVALID_SETTING, match=f"--replica-ports is {ports!r}: it must be first-last"
     ):
         NodeSettings("a:1", DATA, "n", replica_ports=ports)
     NodeSettings("a:1", DATA, "n", replica_ports="9000-9000")
@@ -83,9 +88,9 @@ def test_the_ports_of_replicas_are_a_range(ports: str) -> None:
 
 @pytest.mark.parametrize("value", [-1, float("nan"), 200_000])
 def test_what_log_files_may_take_is_a_number_that_can_be(value: float) -> None:
-    with pytest.raises(InvalidSetting, match=f"--log-keep-gib is {value:g}: it must be 0"):
+    with raises_code(Code.INVALID_SETTING, match=f"--log-keep-gib is {value:g}: it must be 0"):
         LogRetention(gib=value)
-    with pytest.raises(InvalidSetting, match=f"--log-keep-days is {value:g}: it must be 0"):
+    with raises_code(Code.INVALID_SETTING, match=f"--log-keep-days is {value:g}: it must be 0"):
         LogRetention(days=value)
 
 
@@ -103,5 +108,5 @@ def test_hosts_are_taken_apart(text: str, hosts: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("text", ["https://h", "h:80", "*", "*.", "a b", "-h", "h/v1", "a.*.com"])
 def test_what_is_no_host_is_refused(text: str) -> None:
-    with pytest.raises(InvalidSetting, match=r"--provider-hosts has .*without port and scheme"):
+    with raises_code(Code.INVALID_SETTING, match=r"--provider-hosts has .*without port and scheme"):
         split_hosts(text)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 
-from penstock.control.errors import RevisionMismatch, StoreUnavailable
+from penstock.control.errors import Code, PenstockError, StoreUnavailable
 from penstock.control.state.tenancy.spend import Spend, SpendRow
 from penstock.control.state.tenancy.usage import (
     Counts,
@@ -58,7 +58,7 @@ class MemoryStore:
             stored = self._documents.get(change.key)
             found = stored.version if stored else 0
             if change.expected_version not in (None, found):
-                raise RevisionMismatch(f"{change.key} is at version {found}")
+                raise PenstockError(f"{change.key} is at version {found}", Code.REVISION_MISMATCH)
         self._version += 1
         for change in changes:
             self._apply_one(change, author, at)

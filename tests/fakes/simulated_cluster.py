@@ -18,7 +18,7 @@ from itertools import count
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
-from penstock.control.errors import HoldsStill, NotAdmitted, UnknownNode
+from penstock.control.errors import HoldsStill, NotAdmitted, NotFound
 from penstock.control.placement.agents import AgentClient
 from penstock.control.state.cluster import ClusterView, GatewayReport
 from penstock.control.state.fleet.replica import (
@@ -265,7 +265,7 @@ class SimulatedCluster:
                 await health.node_observed(
                     node_id, Resources(), reports, agent.stamp, instance=agent.instance
                 )
-            except UnknownNode:
+            except NotFound:
                 await health.node_registered(facts, reports, agent.stamp)
         except NotAdmitted:
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from penstock.control.errors import UnknownReplica
+from penstock.control.errors import Code, NotFound
 from penstock.control.node_agent.allegiance import refusal
 from penstock.control.placement.placement import ReplicaOrder
 from penstock.control.state.fleet.replica import KeptAdapter, ReplicaId, ReplicaState, ReplicaStatus
@@ -67,7 +67,7 @@ class SimulatedAgent:
     def keep(self, replica_id: ReplicaId, kept: Sequence[KeptAdapter]) -> None:
         """A process is to hold these from now on: it does a second later, if it serves."""
         if replica_id not in self.processes:
-            raise UnknownReplica(f"no replica {replica_id}")
+            raise NotFound(f"no replica {replica_id}", Code.UNKNOWN_REPLICA)
         self.kept[replica_id] = tuple(kept)
 
     def stop(self, replica_id: ReplicaId) -> None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
-from penstock.control.errors import CannotStart, DataDirInUse
+from penstock.control.errors import CannotStart, Code
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ LEAST_FREE = 1 << 20  # bytes; a disk with less takes no transaction for long
 
 @contextmanager
 def owned(data_dir: Path) -> Iterator[None]:
-    """Owns the directory until the block, or the process, ends; raises DataDirInUse.
+    """Owns the directory until the block, or the process, ends; raises `data-dir-in-use`.
 
     One that a head has owned before is owned all the same where nothing can be written to it.
     """
@@ -34,9 +34,10 @@ def owned(data_dir: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             file.seek(0)
-            raise DataDirInUse(
+            raise CannotStart(
                 f"the data directory {data_dir} belongs to a running head "
-                f"(pid {file.read().strip() or 'unknown'}): stop it, or pass another --data-dir"
+                f"(pid {file.read().strip() or 'unknown'}): stop it, or pass another --data-dir",
+                Code.DATA_DIR_IN_USE,
             ) from error
         with suppress(OSError):
             file.truncate(0)

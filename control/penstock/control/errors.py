@@ -1,380 +1,222 @@
-"""Every error that crosses a module of the control plane.
+"""Every error that may cross a module of control: a text for a person, and a code for a program.
 
-PenstockError (500)
- > InvalidInput (422)      > InvalidSpec, InvalidSetting, BadAdapter
- > NotFound (404)          > UnknownDeployment, UnknownNode, UnknownReplica, UnknownGateway,
-                           UnknownTenant, UnknownKey, UnknownAdapter, UnknownAlias,
-                           UnknownShadow, UnknownRecording
- > Conflict (409)          > DeploymentExists, GatewayNotReplaced, TenantExists, AdapterTaken,
-                           AdapterInUse, NotPromoted, NotTestable, ShadowExists, RecordingExists
- > PreconditionFailed (412) > RevisionMismatch
- > Refused                 > Unauthenticated (401), Forbidden (403), BodyTooSlow (408),
-                           BodyTooLarge (413), UnsupportedMediaType (415), Misdirected (421)
- > Unavailable (503)       > NodeUnreachable, NoHeadAnswers, StoreUnavailable, HoldsStill,
-                           TokenRefused, SourceUnavailable, NoReadyReplica
- > ReplicaFailed (502), ReplicaTooSlow (504)
- > ReplicaRefused (500)
- > ImpossibleTransition (500)
- > CannotStart (500)       > AddressTaken, DataDirInUse, StoreCorrupted, LaunchFailed,
-                           SecretUnusable
-
-`status_hint` is the HTTP status that the admin API answers with; nothing else maps errors to HTTP.
-The message says what was wrong, with the value, and what to do.
+The text says what was wrong, with the value, and what to do. The code stands in problem bodies and
+logs, and has the HTTP status that the admin API answers with; nothing else maps errors to HTTP.
+There is a class for each branch that code catches, and for no other.
 """
 
 from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Code(StrEnum):
+    """What went wrong: the name of it, its HTTP status, and what it means."""
+
+    status: int
+    meaning: str
+
+    def __new__(cls, name: str, status: int, meaning: str) -> Code:
+        """The name as text, with the rest beside it."""
+        self = str.__new__(cls, name)
+        self._value_, self.status, self.meaning = name, status, meaning
+        return self
+
+    ERROR = "error", 500, "something that Penstock itself can explain"
+
+    INVALID = "invalid", 422, "the caller's value cannot be used; the same value never will be"
+    INVALID_SPEC = "invalid-spec", 422, "a spec contradicts itself or names something impossible"
+    INVALID_SETTING = "invalid-setting", 422, "a flag or environment variable of a process"
+    BAD_ADAPTER = "bad-adapter", 422, "the files of an adapter cannot be served as they are"
+
+    NOT_FOUND = "not-found", 404, "what was named does not exist"
+    UNKNOWN_DEPLOYMENT = "unknown-deployment", 404, "no deployment has this name"
+    UNKNOWN_NODE = "unknown-node", 404, "no node agent of this id has registered"
+    UNKNOWN_REPLICA = "unknown-replica", 404, "no replica has this id"
+    UNKNOWN_GATEWAY = "unknown-gateway", 404, "this head runs no gateway of this id"
+    UNKNOWN_TENANT = "unknown-tenant", 404, "no tenant has this id"
+    UNKNOWN_KEY = "unknown-key", 404, "the tenant has no key of this id"
+    UNKNOWN_ADAPTER = "unknown-adapter", 404, "no adapter version of this name is registered"
+    UNKNOWN_ALIAS = "unknown-alias", 404, "the deployment has no alias of this name"
+    UNKNOWN_SHADOW = "unknown-shadow", 404, "no shadow has this name"
+    UNKNOWN_RECORDING = "unknown-recording", 404, "no recording has this name"
+
+    CONFLICT = "conflict", 409, "what exists already stands in the way"
+    DEPLOYMENT_EXISTS = "deployment-exists", 409, "a deployment of this name exists"
+    TENANT_EXISTS = "tenant-exists", 409, "a tenant of this id exists"
+    SHADOW_EXISTS = "shadow-exists", 409, "a shadow of this name exists"
+    RECORDING_EXISTS = "recording-exists", 409, "a recording of this name exists"
+    ADAPTER_TAKEN = "adapter-taken", 409, "the `name@version` means other bytes, or did once"
+    ADAPTER_IN_USE = "adapter-in-use", 409, "an alias names the adapter version"
+    NOT_PROMOTED = "not-promoted", 409, "the adapter version cannot come to that state, or not yet"
+    NOT_TESTABLE = "not-testable", 409, "nothing that a test could ask, or no replica is to be"
+    GATEWAY_NOT_REPLACED = "gateway-not-replaced", 409, "the next one fails, or is on its way"
+
+    PRECONDITION_FAILED = "precondition-failed", 412, "what the caller saw is no longer so"
+    REVISION_MISMATCH = "revision-mismatch", 412, "it was changed in the meantime"
+    FOREIGN_HEAD = "foreign-head", 412, "a head that this node does not belong to, or no longer"
+
+    REFUSED = "refused", 500, "turned away before anybody looks at what is asked for"
+    UNAUTHENTICATED = "unauthenticated", 401, "nobody knows who asks"
+    TOO_MANY_TRIES = "too-many-tries", 429, "too many wrong tokens of this address lately"
+    FORBIDDEN = "forbidden", 403, "who asks is known, and may not"
+    BODY_TOO_SLOW = "body-too-slow", 408, "the request's body did not come in time"
+    BODY_TOO_LARGE = "body-too-large", 413, "the request's body is larger than any that is taken"
+    UNSUPPORTED_MEDIA_TYPE = "unsupported-media-type", 415, "the request's body is not JSON"
+    MISDIRECTED = "misdirected", 421, "the request was sent to a name that is not ours"
+
+    UNAVAILABLE = "unavailable", 503, "something this needs does not answer now; later it may"
+    NODE_UNREACHABLE = "node-unreachable", 503, "a node agent did not answer"
+    HOLDS_STILL = "holds-still", 503, "the head that is asked, or that asks, is not in command"
+    TOKEN_REFUSED = "token-refused", 503, "the cluster token is not taken, or there is none"
+    NOT_ADMITTED = "not-admitted", 503, "the head does not let this node agent or gateway in"
+    NO_HEAD_ANSWERS = "no-head-answers", 503, "nobody speaks for a head at its address"
+    STORE_UNAVAILABLE = "store-unavailable", 503, "the store could not write or read"
+    SOURCE_UNAVAILABLE = "source-unavailable", 503, "where an adapter is to come from is silent"
+    NO_READY_REPLICA = "no-ready-replica", 503, "the deployment has no replica to ask"
+
+    REPLICA_FAILED = "replica-failed", 502, "a replica answered a request with an error"
+    REPLICA_TOO_SLOW = "replica-too-slow", 504, "a replica did not answer a request in time"
+    REPLICA_REFUSED = "replica-refused", 500, "a node agent will never start such a replica"
+    IMPOSSIBLE_TRANSITION = "impossible-transition", 500, "a fault of ours: no table has this step"
+
+    CANNOT_START = "cannot-start", 500, "a process cannot begin its work"
+    ADDRESS_TAKEN = "address-taken", 500, "another process listens there"
+    DATA_DIR_IN_USE = "data-dir-in-use", 500, "another process owns the data directory"
+    STORE_CORRUPTED = "store-corrupted", 500, "the store's file is not what was written"
+    LAUNCH_FAILED = "launch-failed", 500, "a child process could not be started"
+    SECRET_UNUSABLE = "secret-unusable", 500, "a secret's file is not there, or open to others"
 
 
 class PenstockError(Exception):
     """The root: something that Penstock itself can explain."""
 
-    status_hint = 500
-    kind = "error"  # short, stable name for problem bodies and logs
+    code = Code.ERROR
+
+    def __init__(self, text: str, code: Code | None = None) -> None:
+        """`code`: where it is another one than that of its class."""
+        super().__init__(text)
+        self.code = code or self.code
 
 
 class InvalidInput(PenstockError):
     """The caller's value cannot be used; the same value never will be."""
 
-    status_hint = 422
-    kind = "invalid"
+    code = Code.INVALID
+
+
+def invalid_setting(text: str) -> InvalidInput:
+    """A flag or environment variable of a process cannot be used."""
+    return InvalidInput(text, Code.INVALID_SETTING)
 
 
 class InvalidSpec(InvalidInput):
     """A deployment's spec contradicts itself or names something impossible."""
 
-    kind = "invalid-spec"
-
-
-class InvalidSetting(InvalidInput):
-    """A flag or environment variable of a process."""
-
-    kind = "invalid-setting"
+    code = Code.INVALID_SPEC
 
 
 class BadAdapter(InvalidInput):
     """The files of an adapter cannot be served as they are."""
 
-    kind = "bad-adapter"
+    code = Code.BAD_ADAPTER
 
 
 class NotFound(PenstockError):
     """What was named does not exist."""
 
-    status_hint = 404
-    kind = "not-found"
+    code = Code.NOT_FOUND
 
 
-class UnknownDeployment(NotFound):
-    """No deployment has this name."""
-
-    kind = "unknown-deployment"
-
-
-class UnknownNode(NotFound):
-    """No node agent of this id has registered."""
-
-    kind = "unknown-node"
-
-
-class UnknownReplica(NotFound):
-    """No replica has this id."""
-
-    kind = "unknown-replica"
-
-
-class UnknownGateway(NotFound):
-    """This head runs no gateway of this id."""
-
-    kind = "unknown-gateway"
-
-
-class UnknownTenant(NotFound):
-    """No tenant has this id."""
-
-    kind = "unknown-tenant"
-
-
-class UnknownKey(NotFound):
-    """The tenant has no key of this id."""
-
-    kind = "unknown-key"
-
-
-class UnknownAdapter(NotFound):
-    """No adapter version of this name is registered."""
-
-    kind = "unknown-adapter"
-
-
-class UnknownAlias(NotFound):
-    """The deployment has no alias of this name."""
-
-    kind = "unknown-alias"
-
-
-class UnknownShadow(NotFound):
-    """No shadow has this name."""
-
-    kind = "unknown-shadow"
-
-
-class UnknownRecording(NotFound):
-    """No recording has this name."""
-
-    kind = "unknown-recording"
-
-
-class Conflict(PenstockError):
-    """What exists already stands in the way."""
-
-    status_hint = 409
-    kind = "conflict"
-
-
-class DeploymentExists(Conflict):
-    """A deployment of this name exists."""
-
-    kind = "deployment-exists"
-
-
-class TenantExists(Conflict):
-    """A tenant of this id exists."""
-
-    kind = "tenant-exists"
-
-
-class ShadowExists(Conflict):
-    """A shadow of this name exists."""
-
-    kind = "shadow-exists"
-
-
-class RecordingExists(Conflict):
-    """A recording of this name exists."""
-
-    kind = "recording-exists"
-
-
-class AdapterTaken(Conflict):
-    """The `name@version` means other bytes, or did once."""
-
-    kind = "adapter-taken"
-
-
-class AdapterInUse(Conflict):
-    """An alias names the adapter version."""
-
-    kind = "adapter-in-use"
-
-
-class NotPromoted(Conflict):
-    """The adapter version cannot come to that state, or not yet."""
-
-    kind = "not-promoted"
-
-
-class NotTestable(Conflict):
-    """The deployment serves nothing that a test could ask, or is to have no replica."""
-
-    kind = "not-testable"
-
-
-class GatewayNotReplaced(Conflict):
-    """The gateway that was to take over does not work, or another one is on its way."""
-
-    kind = "gateway-not-replaced"
-
-
-class PreconditionFailed(PenstockError):
-    """What the caller saw is no longer so."""
-
-    status_hint = 412
-    kind = "precondition-failed"
-
-
-class RevisionMismatch(PreconditionFailed):
-    """The deployment, or a stored document, was changed in the meantime."""
-
-    kind = "revision-mismatch"
-
-
-class ForeignHead(PreconditionFailed):
+class ForeignHead(PenstockError):
     """The order comes from a head that this node does not belong to, or no longer."""
 
-    kind = "foreign-head"
+    code = Code.FOREIGN_HEAD
 
 
 class Refused(PenstockError):
     """A request is turned away before anybody looks at what it asks for."""
 
-    kind = "refused"
+    code = Code.REFUSED
 
 
 class Unauthenticated(Refused):
     """Nobody knows who asks."""
 
-    status_hint = 401
-    kind = "unauthenticated"
+    code = Code.UNAUTHENTICATED
 
 
 class UnknownToken(Unauthenticated):
     """A token that nobody has."""
 
 
-class TooManyTries(Refused):
-    """Too many wrong tokens came from this address lately."""
-
-    status_hint = 429
-    kind = "too-many-tries"
-
-
-class Forbidden(Refused):
-    """Who asks is known, and may not."""
-
-    status_hint = 403
-    kind = "forbidden"
-
-
-class BodyTooSlow(Refused):
-    """The request's body did not come in time."""
-
-    status_hint = 408
-    kind = "body-too-slow"
-
-
-class BodyTooLarge(Refused):
-    """The request's body is larger than any that is taken."""
-
-    status_hint = 413
-    kind = "body-too-large"
-
-
-class UnsupportedMediaType(Refused):
-    """The request's body is not JSON."""
-
-    status_hint = 415
-    kind = "unsupported-media-type"
-
-
-class Misdirected(Refused):
-    """The request was sent to a name that is not ours."""
-
-    status_hint = 421
-    kind = "misdirected"
-
-
 class Unavailable(PenstockError):
     """Something this needs does not answer now; later it may."""
 
-    status_hint = 503
-    kind = "unavailable"
+    code = Code.UNAVAILABLE
 
 
 class NodeUnreachable(Unavailable):
     """A node agent did not answer."""
 
-    kind = "node-unreachable"
+    code = Code.NODE_UNREACHABLE
 
 
 class HoldsStill(Unavailable):
     """This head, or the head that asks, is not in command of the cluster."""
 
-    kind = "holds-still"
+    code = Code.HOLDS_STILL
 
 
 class TokenRefused(Unavailable):
     """Whom this process calls does not take its cluster token, or asks for one that it has not."""
 
-    kind = "token-refused"
+    code = Code.TOKEN_REFUSED
 
 
 class NotAdmitted(Unavailable):
     """The head does not let this node agent or gateway in; the text says why."""
 
-    kind = "not-admitted"
+    code = Code.NOT_ADMITTED
 
 
 class NoHeadAnswers(Unavailable):
     """Nobody speaks for a head at its address, or it cannot be reached."""
 
-    kind = "no-head-answers"
+    code = Code.NO_HEAD_ANSWERS
 
 
 class StoreUnavailable(Unavailable):
     """The store could not write or read: disk full, file gone."""
 
-    kind = "store-unavailable"
-
-
-class SourceUnavailable(Unavailable):
-    """Where an adapter is to come from does not answer, or not to this process."""
-
-    kind = "source-unavailable"
-
-
-class NoReadyReplica(Unavailable):
-    """The deployment has no replica that could be asked."""
-
-    kind = "no-ready-replica"
-
-
-class ReplicaFailed(PenstockError):
-    """A replica answered a request with an error."""
-
-    status_hint = 502
-    kind = "replica-failed"
-
-
-class ReplicaTooSlow(PenstockError):
-    """A replica did not answer a request in time."""
-
-    status_hint = 504
-    kind = "replica-too-slow"
+    code = Code.STORE_UNAVAILABLE
 
 
 class ReplicaRefused(PenstockError):
     """A node agent will not start a replica as it was described; asking again would not help."""
 
-    kind = "replica-refused"
-
-
-class ImpossibleTransition(PenstockError):
-    """A lifecycle table has no such step: a fault of ours."""
-
-    kind = "impossible-transition"
+    code = Code.REPLICA_REFUSED
 
 
 class CannotStart(PenstockError):
     """A process cannot begin its work: one line for the terminal, then exit code 1."""
 
-    kind = "cannot-start"
+    code = Code.CANNOT_START
 
 
 class AddressTaken(CannotStart):
     """Another process listens there."""
 
-    kind = "address-taken"
-
-
-class DataDirInUse(CannotStart):
-    """Another process of the same kind owns the data directory."""
-
-    kind = "data-dir-in-use"
-
-
-class StoreCorrupted(CannotStart):
-    """The store's file is not what was written."""
-
-    kind = "store-corrupted"
+    code = Code.ADDRESS_TAKEN
 
 
 class LaunchFailed(CannotStart):
     """A child process could not be started."""
 
-    kind = "launch-failed"
+    code = Code.LAUNCH_FAILED
 
 
 class SecretUnusable(CannotStart):
     """A file that should hold a secret is not there, or is open to others than its owner."""
 
-    kind = "secret-unusable"
+    code = Code.SECRET_UNUSABLE

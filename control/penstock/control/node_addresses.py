@@ -10,7 +10,7 @@ import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from penstock.control.errors import InvalidSetting
+from penstock.control.errors import invalid_setting
 from penstock.control.settings import split_address
 
 LOOPBACK = "127.0.0.1"
@@ -30,7 +30,7 @@ def node_addresses(
 ) -> NodeAddresses:
     """The addresses of a node; an empty `listen` or `host` was left open by the user.
 
-    `outgoing` tells which address of this machine leads to a "host:port". Raises InvalidSetting
+    `outgoing` tells which address of this machine leads to a "host:port". Raises `invalid-setting`
     where the head could not come back.
     """
     if host and listen and not _is_loopback(host) and not _is_loopback(_host_of(listen)):
@@ -39,7 +39,7 @@ def node_addresses(
     if not _is_loopback(mine):
         for flag, given in (("--listen", _host_of(listen) if listen else ""), ("--host", host)):
             if given and _is_loopback(given):
-                raise InvalidSetting(
+                raise invalid_setting(
                     f"{flag} is {listen if flag == '--listen' else host}, which the head at {head}"
                     f" cannot reach: leave it out, then {mine} is taken, or name an address of"
                     " this machine"

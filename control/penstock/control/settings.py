@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from penstock.control.errors import InvalidSetting
+from penstock.control.errors import invalid_setting
 
 GATEWAY_ADDRESS = "127.0.0.1:8080"
 ADMIN_ADDRESS = "127.0.0.1:8081"
@@ -74,7 +74,7 @@ class LogRetention:
     def __post_init__(self) -> None:
         for flag, value in (("--log-keep-gib", self.gib), ("--log-keep-days", self.days)):
             if not 0 <= value < MOST_KEPT:
-                raise InvalidSetting(
+                raise invalid_setting(
                     f"{flag} is {value:g}: it must be 0, to keep no more than what is being written"
                     f" to, or more, and less than {MOST_KEPT:,}"
                 )
@@ -110,7 +110,7 @@ class RecordKeeping:
     def __post_init__(self) -> None:
         for flag, value in (("--record-keep-days", self.days), ("--record-keep-gib", self.gib)):
             if not 0 <= value < MOST_KEPT:
-                raise InvalidSetting(
+                raise invalid_setting(
                     f"{flag} is {value:g}: it must be 0, to keep nothing, or more, and less than "
                     f"{MOST_KEPT:,}"
                 )
@@ -132,7 +132,7 @@ class TlsFiles:
             given, missing = (
                 ("--tls-cert", "--tls-key") if self.cert else ("--tls-key", "--tls-cert")
             )
-            raise InvalidSetting(f"{given} is given without {missing}: a server needs both")
+            raise invalid_setting(f"{given} is given without {missing}: a server needs both")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +146,12 @@ class GatewayTls:
 
 def gateway_tls(cert: Path | None, key: Path | None, *, prefix: str = "--") -> GatewayTls | None:
     """HTTPS with both files, None (plain HTTP) without any. `prefix`: of the flags that named them.
-    Raises `InvalidSetting` for one alone."""
+    Raises `invalid-setting` for one alone."""
     if cert is None and key is None:
         return None
     if cert is None or key is None:
         given, missing = ("tls-cert", "tls-key") if cert else ("tls-key", "tls-cert")
-        raise InvalidSetting(
+        raise invalid_setting(
             f"{prefix}{given} is given without {prefix}{missing}: HTTPS takes both, HTTP neither"
         )
     return GatewayTls(cert.expanduser().absolute(), key.expanduser().absolute())
@@ -208,14 +208,14 @@ class HeadSettings:
         ):
             split_address(address, flag=flag)
         if self.run_gateway and split_address(self.gateway, flag="--gateway")[1] == 0:
-            raise InvalidSetting(f"--gateway is {self.gateway!r}: name a port, clients have to")
+            raise invalid_setting(f"--gateway is {self.gateway!r}: name a port, clients have to")
         if self.timings.deep_check_every < timedelta(0):
             seconds = self.timings.deep_check_every.total_seconds()
-            raise InvalidSetting(
+            raise invalid_setting(
                 f"--deep-check-every is {seconds:g}: it must be 0 seconds, for never, or more"
             )
         if self.gateway_threads is not None and self.gateway_threads < 1:
-            raise InvalidSetting(
+            raise invalid_setting(
                 f"--gateway-threads is {self.gateway_threads}: it must be 1 or more"
             )
 
@@ -252,7 +252,7 @@ class NodeSettings:
         split_address(self.head, flag="--head")
         host, _ = split_address(self.listen, flag="--listen")
         if host not in LOOPBACK and self.cluster_token_file is None:
-            raise InvalidSetting(
+            raise invalid_setting(
                 f"--listen is {self.listen}, so that anybody who reaches it could start processes "
                 "here: give --cluster-token-file, a copy of the head's cluster.token of mode 0600, "
                 "or put it into --data-dir"
@@ -261,12 +261,12 @@ class NodeSettings:
         if self.metrics:
             split_address(self.metrics, flag="--node-metrics")
         if not self.node_id:
-            raise InvalidSetting("--node-id is empty: give this machine a name")
+            raise invalid_setting("--node-id is empty: give this machine a name")
         if self.start_limit <= timedelta(0):
             seconds = self.start_limit.total_seconds()
-            raise InvalidSetting(f"--start-limit is {seconds:g}: it must be more than 0 seconds")
+            raise invalid_setting(f"--start-limit is {seconds:g}: it must be more than 0 seconds")
         if not 0 <= self.adapter_cache_gib < 1e9:
-            raise InvalidSetting(
+            raise invalid_setting(
                 f"--adapter-cache-gib is {self.adapter_cache_gib:g}: it must be 0, to keep nothing"
                 " that is not in use, or more"
             )
@@ -276,18 +276,18 @@ def _check_ports(ports: str) -> None:
     first, _, last = ports.partition("-")
     numbers = [int(text) for text in (first, last) if text.isascii() and text.isdigit()]
     if ports != ANY_PORT and not (len(numbers) == 2 and 0 < numbers[0] <= numbers[1] < 65536):
-        raise InvalidSetting(
+        raise invalid_setting(
             f"--replica-ports is {ports!r}: it must be first-last, such as 9000-9015"
         )
 
 
 def split_hosts(text: str) -> tuple[str, ...]:
     """Hosts with commas between them, "api.openai.com,*.amazonaws.com"; empty: none. Raises
-    `InvalidSetting`."""
+    `invalid-setting`."""
     hosts = tuple(part.strip().lower() for part in text.split(",") if part.strip())
     for host in hosts:
         if not _HOST.fullmatch(host):
-            raise InvalidSetting(
+            raise invalid_setting(
                 f"--provider-hosts has {host!r}: it must be a host without port and scheme, such as"
                 " api.openai.com, or *.amazonaws.com for all below"
             )
@@ -298,5 +298,7 @@ def split_address(address: str, *, flag: str) -> tuple[str, int]:
     """Takes "host:port" apart; `flag` names the setting in the error."""
     host, colon, port = address.rpartition(":")
     if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise InvalidSetting(f"{flag} is {address!r}: it must be host:port, such as 127.0.0.1:8080")
+        raise invalid_setting(
+            f"{flag} is {address!r}: it must be host:port, such as 127.0.0.1:8080"
+        )
     return host, int(port)

@@ -17,7 +17,7 @@ from penstock.adapters.fitness import FamilyLimits
 from penstock.adapters.version import CONFIG_FILE, WEIGHTS_FILE
 from penstock.control.adapter_sources.patience import Patience
 from penstock.control.adapter_sources.sources import AdapterSources, MachineSources
-from penstock.control.errors import BadAdapter, SourceUnavailable, StoreUnavailable
+from penstock.control.errors import BadAdapter, StoreUnavailable, Unavailable
 from penstock.control.store.adapters.content import AdapterContents
 from tests.control.adapter_sources import broken_buckets
 from tests.control.adapter_sources.broken_buckets import BrokenBucket
@@ -125,9 +125,9 @@ def test_what_the_block_says_of_a_file_is_told_of_the_source(
 
 
 def failure(sources: AdapterSources, source: str, max_bytes: int = LARGE) -> str:
-    """How a source fails: the error's name, and what it says."""
+    """How a source fails: the error's code, and what it says."""
     with (
-        pytest.raises((BadAdapter, SourceUnavailable)) as error,
+        pytest.raises((BadAdapter, Unavailable)) as error,
         sources.fetched(source, max_bytes),
     ):
         pass
@@ -135,15 +135,15 @@ def failure(sources: AdapterSources, source: str, max_bytes: int = LARGE) -> str
     assert SECRET not in said
     assert "secret-token" not in said
     assert error.value.__cause__ is None
-    return f"{type(error.value).__name__}: {said}"
+    return f"{error.value.code}: {said}"
 
 
 def test_what_is_missing_is_named(sources: AdapterSources, lora: Any, scratch: Path) -> None:
     why = failure(sources, "s3://others/team/lora")
-    assert why.startswith("BadAdapter: 127.0.0.1:")
+    assert why.startswith("bad-adapter: 127.0.0.1:")
     assert why.endswith("has no bucket others")
     why = failure(sources, "s3://adapters/team")
-    assert "BadAdapter: s3://adapters/team is no adapter" in why
+    assert "bad-adapter: s3://adapters/team is no adapter" in why
     assert f"team/{CONFIG_FILE} and team/{WEIGHTS_FILE}" in why
     lora.delete_object(Bucket="adapters", Key=f"team/lora/{WEIGHTS_FILE}")
     assert "is no adapter" in failure(sources, "s3://adapters/team/lora")
@@ -157,7 +157,7 @@ def test_weights_that_are_too_large_are_refused(
     why = failure(sources, "s3://adapters/team/lora", size - 1)
     assert f"{WEIGHTS_FILE} of s3://adapters/team/lora has more than {size - 1} bytes" in why
     lora.put_object(Bucket="adapters", Key=f"team/lora/{CONFIG_FILE}", Body=bytes((1 << 20) + 1))
-    assert f"BadAdapter: {CONFIG_FILE} of" in failure(sources, "s3://adapters/team/lora")
+    assert f"bad-adapter: {CONFIG_FILE} of" in failure(sources, "s3://adapters/team/lora")
     assert not list(scratch.iterdir())
 
 
@@ -169,7 +169,7 @@ def test_who_may_not_read_is_told_so_without_the_key(
         why = failure(sources, "s3://adapters/team/lora")
     finally:
         told(s3, "reset-auth", "inf")
-    assert "BadAdapter: 127.0.0.1:" in why
+    assert "bad-adapter: 127.0.0.1:" in why
     assert "does not let the head read s3://adapters/team/lora (InvalidAccessKeyId)" in why
     assert KEY_ID not in why
 
@@ -179,7 +179,7 @@ def test_without_credentials_it_is_said_how_to_give_them(
 ) -> None:
     variables.delenv("AWS_SECRET_ACCESS_KEY")
     why = failure(sources, "s3://adapters/team/lora")
-    assert why.startswith("SourceUnavailable: the head has no credentials")
+    assert why.startswith("source-unavailable: the head has no credentials")
     variables.delenv("AWS_ACCESS_KEY_ID")
     assert failure(sources, "s3://adapters/team/lora") == why
 
@@ -193,7 +193,7 @@ def test_settings_that_lead_nowhere_are_told_without_repeating_them(
 ) -> None:
     variables.setenv(name, value)
     why = failure(sources, "s3://adapters/team/lora")
-    assert "SourceUnavailable: s3://adapters/team/lora cannot be asked for" in why
+    assert "source-unavailable: s3://adapters/team/lora cannot be asked for" in why
 
 
 def test_an_endpoint_that_is_away_is_named_without_its_password(
@@ -202,7 +202,7 @@ def test_an_endpoint_that_is_away_is_named_without_its_password(
     address = free_address()
     variables.setenv("AWS_ENDPOINT_URL", f"http://user:secret-token@{address}")
     why = failure(sources, "s3://adapters/team/lora")
-    assert f"SourceUnavailable: {address} does not answer for s3://adapters/team/lora" in why
+    assert f"source-unavailable: {address} does not answer for s3://adapters/team/lora" in why
     assert not list(scratch.iterdir())
 
 
@@ -211,13 +211,13 @@ def test_an_endpoint_that_is_away_is_named_without_its_password(
     [
         (broken_buckets.silent, r"Unavailable: .* does not answer for .*\(ReadTimeoutError\)"),
         (broken_buckets.stalled, r"Unavailable: .* breaks off in .*, after 10 bytes \(ReadTimeout"),
-        (broken_buckets.endless, r"BadAdapter: .* has more than 1048576 bytes"),
-        (broken_buckets.huge, r"BadAdapter: .* has more than 1048576 bytes"),
+        (broken_buckets.endless, r"bad-adapter: .* has more than 1048576 bytes"),
+        (broken_buckets.huge, r"bad-adapter: .* has more than 1048576 bytes"),
         (broken_buckets.torn, r"Unavailable: .* breaks off in .*config.json', after \d\d bytes"),
         (broken_buckets.failing, r"Unavailable: .* answers 503 .*try again"),
-        (broken_buckets.no_bucket, r"BadAdapter: .* is no adapter"),
+        (broken_buckets.no_bucket, r"bad-adapter: .* is no adapter"),
         (broken_buckets.expired, r"Unavailable: .* answers 400 \(ExpiredToken\)"),
-        (broken_buckets.elsewhere, r"BadAdapter: .* refuses .*IllegalLocation.*AWS_REGION"),
+        (broken_buckets.elsewhere, r"bad-adapter: .* refuses .*IllegalLocation.*AWS_REGION"),
     ],
 )
 def test_a_server_that_does_not_bring_the_object_is_given_up(

@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 from penstock.control.admin.hosts import check_host, check_origin
 from penstock.control.admin.middleware import BODY_LIMIT
 from penstock.control.admin.server import AdminServer
-from penstock.control.errors import Forbidden, Misdirected
+from penstock.control.errors import Code
 from penstock.control.settings import TlsFiles
 from tests.control.admin.app_harness import SECRET, Admin, assert_problem, bearer, running_admin
+from tests.fakes.control_errors import raises_code
 
 DEPLOYMENTS = "/admin/v1/deployments"
 MINI = {"name": "mini", "engine": "simulated", "model": "penstock-mini"}
@@ -76,7 +77,7 @@ async def test_our_own_names_and_those_we_were_told_are_answered(admin: Admin, h
 def test_the_address_that_a_connection_reached_is_a_name_of_ours() -> None:
     check_host("10.1.2.3:8081", "10.1.2.3", ())
     check_host("[fe80::1]:8081", "fe80::1", ())
-    with pytest.raises(Misdirected):
+    with raises_code(Code.MISDIRECTED):
         check_host("10.1.2.4:8081", "10.1.2.3", ())
 
 
@@ -87,7 +88,7 @@ def test_no_text_but_our_names_is_a_host_of_ours(text: str) -> None:
     name = re.sub(r":[0-9]+\Z", "", text.lower()).rstrip(".")
     if name in ("localhost", "127.0.0.1", "[::1]", "10.0.0.1"):
         return
-    with pytest.raises(Misdirected):
+    with raises_code(Code.MISDIRECTED):
         check_host(text, "10.0.0.1", ())
 
 
@@ -113,7 +114,7 @@ async def test_our_own_pages_and_those_of_an_allowed_name_are_served(admin: Admi
 def test_no_text_but_our_own_is_an_origin_of_ours(origin: str) -> None:
     if origin.lower().partition("://")[2].partition("/")[0] == "localhost:8081":
         return
-    with pytest.raises(Forbidden):
+    with raises_code(Code.FORBIDDEN):
         check_origin(origin, "localhost:8081", ())
 
 

@@ -12,11 +12,12 @@ import pytest
 
 from penstock.control.comparer.comparer import Comparer
 from penstock.control.comparer.ledger import Counted, Ledger
-from penstock.control.errors import UnknownShadow
+from penstock.control.errors import Code
 from penstock.control.state.shadow.comparing import Order
 from penstock.evals.comparison.checks.guardrails import TOO_SLOW
 from penstock.v1 import shadow_pb2
 from tests.control.comparer.asked import nobody
+from tests.fakes.control_errors import raises_code
 from tests.fakes.shadow_batches import RULE, answer, batch, pair
 
 ORDER = Order(RULE, "chat", "small")
@@ -68,7 +69,7 @@ async def test_an_account_has_the_verdict_each_check_and_what_became_of_requests
     assert "Worse: small beside chat" in account.markdown
     assert "<h1>Worse: small beside chat</h1>" in account.html
     assert "- sampled requests, preempted: 3" in account.markdown
-    with pytest.raises(UnknownShadow, match="other"):
+    with raises_code(Code.UNKNOWN_SHADOW, match="other"):
         await comparer.account("other", 0)
 
 

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from penstock.control.comparer.keeping import Keeping
 from penstock.control.comparer.ledger import UNREADABLE, WINDOW, Ledger
 from penstock.control.comparer.records import Bounds
-from penstock.control.errors import CannotStart, UnknownShadow
+from penstock.control.errors import CannotStart, Code
 from penstock.control.state.shadow.comparing import Order
 from penstock.v1 import shadow_pb2
 from tests.fakes.control_clock import ManualClock
+from tests.fakes.control_errors import raises_code
 from tests.fakes.shadow_batches import RULE, answer, batch, pair
 
 ORDER = Order(RULE, "chat", "small")
@@ -89,7 +90,7 @@ def test_a_shadow_that_is_deleted_leaves_nothing(file: Path) -> None:
     ledger.keep([Order("other", "chat", "chat"), ORDER], keep_others=False)
     assert ledger.tally(RULE).pairs == 1
     ledger.keep([Order("other", "chat", "chat")], keep_others=False)
-    with pytest.raises(UnknownShadow, match=RULE):
+    with raises_code(Code.UNKNOWN_SHADOW, match=RULE):
         ledger.report(RULE)
     assert ledger.outcomes(RULE) == {}
     ledger.take(batch(2, [pair(2)], outcomes={"paired": 2}))  # of a gateway that has yet to hear

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.control.errors import ImpossibleTransition
+from penstock.control.errors import Code
 from penstock.control.node_agent.replica_record import (
     TRANSITIONS,
     AdapterFailure,
@@ -17,6 +17,7 @@ from penstock.control.node_agent.replica_record import (
     to_status,
 )
 from penstock.v1 import inference_pb2, nodes_pb2
+from tests.fakes.control_errors import raises_code
 
 SPEC = nodes_pb2.ReplicaSpec(
     replica_id="r-1",
@@ -32,7 +33,7 @@ def test_every_phase_can_end_in_stopped(phase: Phase) -> None:
 
 
 def test_a_stopped_replica_never_comes_back() -> None:
-    with pytest.raises(ImpossibleTransition, match="r-1 cannot go from stopped to starting"):
+    with raises_code(Code.IMPOSSIBLE_TRANSITION, match="r-1 cannot go from stopped to starting"):
         ReplicaRecord(SPEC, Phase.STOPPED).advance(Phase.STARTING)
 
 

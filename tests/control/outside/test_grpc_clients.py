@@ -9,7 +9,7 @@ from datetime import timedelta
 import grpc
 import pytest
 
-from penstock.control.errors import HoldsStill, NodeUnreachable, ReplicaRefused, UnknownReplica
+from penstock.control.errors import Code, HoldsStill, NodeUnreachable, ReplicaRefused
 from penstock.control.outside.dialer import Dialer
 from penstock.control.outside.grpc_clients import GrpcAgentClient
 from penstock.control.placement.agents import AgentPlacement
@@ -18,6 +18,7 @@ from penstock.control.state.fleet.replica import KeptAdapter, NodeFacts, Replica
 from penstock.control.state.rollout.deployment import created
 from penstock.control.state.stamp import Stamp
 from tests.fakes.control_agent import serving_agent
+from tests.fakes.control_errors import raises_code
 from tests.fakes.control_values import NOON, UID, node, replica, spec
 
 ORDER = order_for(created(spec(), NOON, uid=UID), replica("r9"))
@@ -68,7 +69,7 @@ async def test_what_a_replica_is_to_hold_reaches_its_agent_in_order() -> None:
     async with serving_agent() as agent:
         await placement.start(facts(agent.address), order)
         await placement.keep_adapters(facts(agent.address), order.replica_id, kept, ["old@1"])
-        with pytest.raises(UnknownReplica, match="no replica r1"):
+        with raises_code(Code.UNKNOWN_REPLICA, match="no replica r1"):
             await placement.keep_adapters(facts(agent.address), ReplicaId("r1"), kept, ())
         again = await placement.start(facts(agent.address), order)
     await placement.close()

@@ -10,8 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from penstock.control.errors import CannotStart, DataDirInUse
+from penstock.control.errors import CannotStart, Code
 from penstock.control.outside.machine import DirectoryLock, read_resources
+from tests.fakes.control_errors import raises_code
 
 
 def test_resources_are_those_of_this_machine() -> None:
@@ -23,7 +24,7 @@ def test_resources_are_those_of_this_machine() -> None:
 
 def test_a_second_holder_is_told_who_the_first_is(tmp_path: Path) -> None:
     lock = DirectoryLock(tmp_path / "data" / "x.lock", what="an agent")
-    with pytest.raises(DataDirInUse, match=rf"an agent already runs .*pid {os.getpid()}\)"):
+    with raises_code(Code.DATA_DIR_IN_USE, match=rf"an agent already runs .*pid {os.getpid()}\)"):
         DirectoryLock(tmp_path / "data" / "x.lock", what="an agent")
     lock.release()
     DirectoryLock(tmp_path / "data" / "x.lock", what="an agent").release()
@@ -43,7 +44,7 @@ def test_a_killed_holder_holds_nothing(tmp_path: Path) -> None:
     ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(DataDirInUse, match=f"pid {holder.pid}"):
+        with raises_code(Code.DATA_DIR_IN_USE, match=f"pid {holder.pid}"):
             DirectoryLock(path, what="it")
         holder.kill()
     DirectoryLock(path, what="it").release()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.control.cluster_security import ClusterSecurity
-from penstock.control.errors import ReplicaFailed, ReplicaTooSlow, Unavailable
+from penstock.control.errors import Code, Unavailable
 from penstock.control.outside.dialer import Dialer
 from penstock.control.outside.replica_caller import GrpcReplicaCaller
 from penstock.control.replica_tokens import callers_token
@@ -16,6 +16,7 @@ from penstock.control.state.fleet.replica import ReplicaAddress
 from penstock.control.state.rollout.trial import Outcome, question_for, said_in
 from penstock.control.state.tenancy.prices import Prices
 from penstock.v1 import common_pb2, inference_pb2
+from tests.fakes.control_errors import raises_code
 from tests.fakes.fake_replica import FakeCall, FakeReplica, hang, refuse
 from tests.fakes.ports import free_address
 
@@ -91,7 +92,7 @@ async def test_what_an_engine_tells_of_itself_is_taken() -> None:
 
 async def test_an_error_is_told_with_its_status_and_words() -> None:
     async with FakeReplica(script=refuse(401, "invalid_api_key")) as replica:
-        with pytest.raises(ReplicaFailed) as caught:
+        with raises_code(Code.REPLICA_FAILED) as caught:
             await asked(replica.address)
     said = f"the replica at {replica.address} answers 401 invalid_api_key: the replica said"
     assert str(caught.value).startswith(said)
@@ -99,7 +100,7 @@ async def test_an_error_is_told_with_its_status_and_words() -> None:
 
 async def test_a_replica_that_does_not_end_in_time_is_too_slow() -> None:
     async with FakeReplica(script=hang) as replica:
-        with pytest.raises(ReplicaTooSlow, match=r"did not end its answer within 0\.2 s"):
+        with raises_code(Code.REPLICA_TOO_SLOW, match=r"did not end its answer within 0\.2 s"):
             await asked(replica.address, seconds=0.2)
 
 

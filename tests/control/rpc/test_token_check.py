@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.control.cluster_security import ClusterSecurity, cluster_security
-from penstock.control.errors import CannotStart, InvalidSetting, NodeUnreachable
+from penstock.control.errors import CannotStart, Code, NodeUnreachable
 from penstock.control.outside.dialer import Dialer
 from penstock.control.outside.grpc_clients import GrpcAgentClient
 from penstock.control.rpc.node_agent_service import NodeAgentServer
@@ -24,6 +24,7 @@ from penstock.control.settings import TlsFiles
 from penstock.control.state.fleet.replica import ReplicaId
 from penstock.control.state.stamp import Stamp
 from penstock.v1 import inference_pb2, nodes_pb2, nodes_pb2_grpc, routes_pb2, routes_pb2_grpc
+from tests.fakes.control_errors import raises_code
 
 TLS = Path(__file__).parents[2] / "fakes" / "tls"
 OURS = ClusterSecurity(token="0123abc")
@@ -187,7 +188,7 @@ async def test_tls_goes_from_head_to_agent_and_replicas_have_a_port_of_their_own
 
 
 def test_a_certificate_without_its_key_is_refused() -> None:
-    with pytest.raises(InvalidSetting, match="--tls-cert is given without --tls-key"):
+    with raises_code(Code.INVALID_SETTING, match="--tls-cert is given without --tls-key"):
         TlsFiles(cert=TLS / "server.pem")
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.control.errors import AddressTaken, CannotStart, InvalidSetting
+from penstock.control.errors import AddressTaken, CannotStart, Code
 from penstock.control.serving.checks import GIB, available_memory, check_memory, check_ports
 from penstock.control.serving.options import ServeOptions
+from tests.fakes.control_errors import raises_code
 from tests.fakes.ports import free_ports
 
 
@@ -53,7 +54,7 @@ def test_one_port_for_two_purposes_is_refused() -> None:
     options = ServeOptions(
         "m", "mini", Path("/data"), gateway="127.0.0.1:9000", admin="127.0.0.1:9000"
     )
-    with pytest.raises(InvalidSetting, match=r"--admin is .* the port of --gateway"):
+    with raises_code(Code.INVALID_SETTING, match=r"--admin is .* the port of --gateway"):
         check_ports(options, [])
 
 
@@ -61,7 +62,9 @@ def test_metrics_have_a_port_of_their_own_and_need_it_not() -> None:
     options = ServeOptions(
         "m", "mini", Path("/data"), metrics="127.0.0.1:9001", head_metrics="127.0.0.1:9001"
     )
-    with pytest.raises(InvalidSetting, match=r"--head-metrics is .* the port of --gateway-metrics"):
+    with raises_code(
+        Code.INVALID_SETTING, match=r"--head-metrics is .* the port of --gateway-metrics"
+    ):
         check_ports(options, [])
     with socket.create_server(("127.0.0.1", 0)) as taken:
         gateway, admin, rpc, metrics = (f"127.0.0.1:{port}" for port in free_ports(4))
@@ -81,7 +84,7 @@ def test_metrics_have_a_port_of_their_own_and_need_it_not() -> None:
 
 def test_no_port_is_refused() -> None:
     options = ServeOptions("m", "mini", Path("/data"), gateway="127.0.0.1:0")
-    with pytest.raises(InvalidSetting, match="--gateway"):
+    with raises_code(Code.INVALID_SETTING, match="--gateway"):
         check_ports(options, [])
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.adapters.adapter import AdapterRef
-from penstock.control.errors import InvalidSetting
+from penstock.control.errors import Code
 from penstock.control.serving.options import (
     DEFAULT_ADAPTERS,
     Adapter,
@@ -27,6 +27,7 @@ from penstock.control.state.rollout.deployment import (
     DeploymentSpec,
     Template,
 )
+from tests.fakes.control_errors import raises_code
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def test_a_setting_may_hold_an_equals_sign() -> None:
 
 @pytest.mark.parametrize(("settings", "one_string"), [(["oops"], ""), (["=1"], ""), ([], "a='")])
 def test_a_setting_that_is_none_is_refused(settings: list[str], one_string: str) -> None:
-    with pytest.raises(InvalidSetting, match=r"oops|=1|a='"):
+    with raises_code(Code.INVALID_SETTING, match=r"oops|=1|a='"):
         parse_engine_args(settings, one_string)
 
 
@@ -96,7 +97,7 @@ def test_an_adapter_directory_becomes_absolute(
 
 @pytest.mark.parametrize("text", ["", "pirate", "pirate=pirate", "pirate=pirate@1", "=a@1=x"])
 def test_an_incomplete_adapter_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(InvalidSetting, match=r"alias=name@version=SOURCE.*such as"):
+    with raises_code(Code.INVALID_SETTING, match=r"alias=name@version=SOURCE.*such as"):
         parse_adapter(text)
 
 
@@ -115,13 +116,13 @@ def test_names_and_hub_ids_are_left_as_they_are(model: str) -> None:
 
 @pytest.mark.parametrize("model", ["./nowhere", "/nowhere", "~/nowhere-at-all", "a/b/c"])
 def test_a_path_that_is_not_there_is_refused(model: str) -> None:
-    with pytest.raises(InvalidSetting, match=re.escape(model)):
+    with raises_code(Code.INVALID_SETTING, match=re.escape(model)):
         resolve_model(model)
 
 
 def test_a_file_is_no_model(tmp_path: Path) -> None:
     (tmp_path / "model.gguf").touch()
-    with pytest.raises(InvalidSetting, match="is a file"):
+    with raises_code(Code.INVALID_SETTING, match="is a file"):
         resolve_model(str(tmp_path / "model.gguf"))
 
 
@@ -144,5 +145,5 @@ def test_clients_may_name_the_deployment_and_each_adapter() -> None:
 
 @pytest.mark.parametrize("name", ["a?b", "a/b", "", "A", "-a", "a" * 64])
 def test_a_name_that_no_deployment_can_have_is_refused_at_once(name: str) -> None:
-    with pytest.raises(InvalidSetting, match="--name is "):
+    with raises_code(Code.INVALID_SETTING, match="--name is "):
         ServeOptions("m", name, Path("/data"))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.control.errors import UnknownDeployment
+from penstock.control.errors import Code
 from penstock.control.state.cluster import ClusterView, some_of
 from penstock.control.state.rollout.deployment import created
+from tests.fakes.control_errors import raises_code
 from tests.fakes.control_values import MINI, NOON, UID, replica, spec
 
 
@@ -25,7 +26,7 @@ def test_a_deleted_deployment_is_remembered_with_all_that_was_made_for_its_name(
 def test_an_unknown_deployment_is_answered_with_those_that_exist() -> None:
     view = ClusterView().with_deployment(created(spec(), NOON, uid=UID))
     assert view.deployment("mini").spec.name == MINI
-    with pytest.raises(UnknownDeployment, match="no deployment 'mimi': there are mini"):
+    with raises_code(Code.UNKNOWN_DEPLOYMENT, match="no deployment 'mimi': there are mini"):
         view.deployment("mimi")
 
 

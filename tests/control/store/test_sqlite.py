@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.control.errors import CannotStart, StoreCorrupted, StoreUnavailable
+from penstock.control.errors import CannotStart, Code, StoreUnavailable
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.state.fleet.replica import ReplicaId
 from penstock.control.state.fleet.serving import is_current
@@ -23,6 +23,7 @@ from penstock.control.state.tenancy.usage import Counts, Reading, UsageKey
 from penstock.control.store.sqlite import SqliteStore
 from penstock.control.store.store import Author, Change, Key
 from tests.fakes.control_clock import ManualClock
+from tests.fakes.control_errors import raises_code
 from tests.fakes.control_values import MINI, NOON
 
 KEY = Key("deployment", "a")
@@ -86,7 +87,7 @@ async def test_what_was_applied_survives_kill_9(tmp_path: Path) -> None:
 async def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
     path = tmp_path / "penstock.db"
     path.write_bytes(b"this is no database, but it is long enough" * 100)
-    with pytest.raises(StoreCorrupted, match=f"the store {path} is damaged"):
+    with raises_code(Code.STORE_CORRUPTED, match=f"the store {path} is damaged"):
         await SqliteStore.open(path)
 
 
@@ -99,14 +100,14 @@ async def test_damage_in_the_middle_of_the_file_is_found_at_the_start(tmp_path: 
     content = bytearray(path.read_bytes())
     content[4096 * 3 : 4096 * 20] = b"\xa5" * (4096 * 17)
     path.write_bytes(content)
-    with pytest.raises(StoreCorrupted, match=str(path)):
+    with raises_code(Code.STORE_CORRUPTED, match=str(path)):
         await SqliteStore.open(path)
 
 
 async def test_an_empty_file_is_no_store_where_there_was_one(tmp_path: Path) -> None:
     path = tmp_path / "penstock.db"
     path.touch()
-    with pytest.raises(StoreCorrupted, match="it is empty"):
+    with raises_code(Code.STORE_CORRUPTED, match="it is empty"):
         await SqliteStore.open(path, existed=True)
     await (await SqliteStore.open(path)).close()
     await (await SqliteStore.open(path, existed=True)).close()

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from penstock.control.errors import CannotStart, InvalidSetting
+from penstock.control.errors import CannotStart, Code
 from penstock.control.store import sqlite_backup
 from penstock.control.store.sqlite import SqliteStore
 from penstock.control.store.store import Author, Change, Key
+from tests.fakes.control_errors import raises_code
 from tests.fakes.control_values import NOON
 
 ME = Author("me", "try it")
@@ -75,21 +76,23 @@ async def test_a_copy_takes_a_stores_place_and_what_was_there_is_kept(
 
 def test_what_is_no_store_is_refused_and_nothing_is_touched(path: Path, tmp_path: Path) -> None:
     copy, other = tmp_path / "copy.db", tmp_path / "other.db"
-    with pytest.raises(InvalidSetting, match=r"there is no store .*penstock.db: name"):
+    with raises_code(Code.INVALID_SETTING, match=r"there is no store .*penstock.db: name"):
         sqlite_backup.back_up(path, copy)
-    with pytest.raises(InvalidSetting, match=r"there is no backup .*copy.db"):
+    with raises_code(Code.INVALID_SETTING, match=r"there is no backup .*copy.db"):
         sqlite_backup.restore(copy, path)
     with closing(sqlite3.connect(other)) as db:
         db.execute("CREATE TABLE t (x)")
-    with pytest.raises(InvalidSetting, match=r"other.db is no store of Penstock .* has nothing"):
+    with raises_code(
+        Code.INVALID_SETTING, match=r"other.db is no store of Penstock .* has nothing"
+    ):
         sqlite_backup.restore(other, path)
     with closing(sqlite3.connect(other)) as db:
         db.execute("PRAGMA user_version = 99")
-    with pytest.raises(InvalidSetting, match="it has format 99, this version knows"):
+    with raises_code(Code.INVALID_SETTING, match="it has format 99, this version knows"):
         sqlite_backup.restore(other, path)
     other.write_text("no database at all, but long enough to be looked at" * 100)
     with pytest.raises(CannotStart, match=r"other.db cannot be copied to"):
         sqlite_backup.restore(other, path)
-    with pytest.raises(InvalidSetting, match=r"other.db exists, nothing is written"):
+    with raises_code(Code.INVALID_SETTING, match=r"other.db exists, nothing is written"):
         sqlite_backup.back_up(other, other)
     assert list(tmp_path.iterdir()) == [other]

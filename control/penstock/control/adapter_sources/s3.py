@@ -34,7 +34,7 @@ from penstock.adapters.shown import shown
 from penstock.adapters.version import CONFIG_FILE, CONTENT_FILES
 from penstock.control.adapter_sources.patience import Patience
 from penstock.control.adapter_sources.scratch import LARGEST_CONFIG, ReceivedFile
-from penstock.control.errors import BadAdapter, PenstockError, SourceUnavailable
+from penstock.control.errors import BadAdapter, Code, PenstockError, Unavailable
 
 _PIECE: Final = 1 << 20
 _BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
@@ -81,7 +81,7 @@ def download(
 ) -> None:
     """Brings an adapter's two files into the directory. `given_up` is asked between pieces.
 
-    Raises `BadAdapter`, `SourceUnavailable`, and `StoreUnavailable` for our own disk.
+    Raises `BadAdapter`, `source-unavailable`, and `StoreUnavailable` for our own disk.
     """
     with _in_words(place, "S3"):
         client = Session().client(
@@ -128,9 +128,10 @@ class _Bucket:
                 return
             except (HTTPError, OSError) as error:
                 if attempt == self._patience.tries or not etag:
-                    raise SourceUnavailable(
+                    raise Unavailable(
                         f"{self._endpoint} breaks off in {self._told(key)}, after {file.size} "
-                        f"bytes ({type(error).__name__}); try again"
+                        f"bytes ({type(error).__name__}); try again",
+                        Code.SOURCE_UNAVAILABLE,
                     ) from None
             finally:
                 self._raw.close()
@@ -145,14 +146,15 @@ class _Bucket:
             answer = self._client.get_object(Bucket=self._place.bucket, Key=key, **wanted)
         if at and not str(answer.get("ContentRange", "")).startswith(f"bytes {at}-"):
             self._raw.close()
-            raise SourceUnavailable(
+            raise Unavailable(
                 f"{self._endpoint} broke off in {self._told(key)} and cannot go on from there; "
-                "try again"
+                "try again",
+                Code.SOURCE_UNAVAILABLE,
             )
         return str(answer.get("ETag", "")), int(answer.get("ContentLength", 0))
 
     def _pieces(self, rest: int) -> Iterator[bytes]:
-        """The rest of the object, as it comes. Raises `SourceUnavailable` where it hardly does."""
+        """The rest of the object, as it comes. Raises `source-unavailable` where it hardly does."""
         came, window = 0, 0
         ends = monotonic() + self._patience.window.total_seconds()
         while piece := self._raw.read1(_PIECE):
@@ -160,18 +162,22 @@ class _Bucket:
             came += len(piece)
             window += len(piece)
             if self._given_up():
-                raise SourceUnavailable(f"the head ends: {self._place} was not read to its end")
+                raise Unavailable(
+                    f"the head ends: {self._place} was not read to its end", Code.SOURCE_UNAVAILABLE
+                )
             if monotonic() >= self._ends:
-                raise SourceUnavailable(
+                raise Unavailable(
                     f"{self._endpoint} has not sent {self._place} whole after "
-                    f"{self._patience.whole.total_seconds():.0f} s, which is all that is waited"
+                    f"{self._patience.whole.total_seconds():.0f} s, which is all that is waited",
+                    Code.SOURCE_UNAVAILABLE,
                 )
             if monotonic() < ends:
                 continue
             if window < self._patience.least:
-                raise SourceUnavailable(
+                raise Unavailable(
                     f"{self._endpoint} sends {self._place} too slowly: {window} bytes in "
-                    f"{self._patience.window.total_seconds():.0f} s; try again"
+                    f"{self._patience.window.total_seconds():.0f} s; try again",
+                    Code.SOURCE_UNAVAILABLE,
                 )
             window, ends = 0, monotonic() + self._patience.window.total_seconds()
         if came < rest:  # a connection that is closed is an end like any other to read1
@@ -198,19 +204,22 @@ def _in_words(place: Place, endpoint: str) -> Iterator[None]:
     except ClientError as error:
         raise _refusal(place, endpoint, error) from None
     except _CREDENTIALS:
-        raise SourceUnavailable(
+        raise Unavailable(
             f"the head has no credentials to read {place} with: give its process "
-            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or what else boto3 looks for"
+            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or what else boto3 looks for",
+            Code.SOURCE_UNAVAILABLE,
         ) from None
     except (NoConnection, HTTPClientError) as error:
-        raise SourceUnavailable(
+        raise Unavailable(
             f"{endpoint} does not answer for {place} ({type(error).__name__}); is it there, and is "
-            "AWS_ENDPOINT_URL of the head's process right?"
+            "AWS_ENDPOINT_URL of the head's process right?",
+            Code.SOURCE_UNAVAILABLE,
         ) from None
     except (BotoCoreError, ValueError) as error:
-        raise SourceUnavailable(
+        raise Unavailable(
             f"{place} cannot be asked for ({type(error).__name__}): look at the variables AWS_... "
-            "of the head's process and at its ~/.aws"
+            "of the head's process and at its ~/.aws",
+            Code.SOURCE_UNAVAILABLE,
         ) from None
 
 
@@ -219,9 +228,13 @@ def _refusal(place: Place, endpoint: str, error: ClientError) -> PenstockError:
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     code = code if _CODE.fullmatch(code) else "no code"
     if status == 412:
-        return SourceUnavailable(f"{place} was changed while it was read; try again")
+        return Unavailable(
+            f"{place} was changed while it was read; try again", Code.SOURCE_UNAVAILABLE
+        )
     if status >= 500 or code in _PASSING:
-        return SourceUnavailable(f"{endpoint} answers {status} ({code}) for {place}; try again")
+        return Unavailable(
+            f"{endpoint} answers {status} ({code}) for {place}; try again", Code.SOURCE_UNAVAILABLE
+        )
     if code == "NoSuchBucket":
         return BadAdapter(f"{endpoint} has no bucket {place.bucket}")
     if status == 404:

@@ -29,7 +29,7 @@ class AdapterSources(Protocol):
         """A directory with `adapter_config.json` and `adapter_model.safetensors`, of at most
         `max_bytes`, for as long as the block lasts. Blocks: a thread's work.
 
-        Raises `BadAdapter` with what is wrong and what would do, `SourceUnavailable` where another
+        Raises `BadAdapter` with what is wrong and what would do, `source-unavailable` where another
         try may help, `StoreUnavailable` for the head's own disk.
         """
 

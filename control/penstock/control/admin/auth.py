@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from penstock.control.errors import Forbidden, Unauthenticated, UnknownToken
+from penstock.control.errors import Code, Refused, Unauthenticated, UnknownToken
 from penstock.control.state.tenancy.tokens import Role, Token
 
 SCHEME = "bearer"
@@ -43,11 +43,12 @@ def identified(authorization: Sequence[str], holder: Callable[[str], Token | Non
 
 
 def check_role(token: Token, needed: Role) -> None:
-    """Raises `Forbidden` where the token's role does not include the needed one."""
+    """Raises `forbidden` where the token's role does not include the needed one."""
     if not token.role.includes(needed):
-        raise Forbidden(
+        raise Refused(
             f"token {token.name!r} has role {token.role}, this needs role {needed}: "
-            "ask somebody with role admin for another token"
+            "ask somebody with role admin for another token",
+            Code.FORBIDDEN,
         )
 
 

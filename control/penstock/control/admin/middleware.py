@@ -17,16 +17,7 @@ from penstock.control.admin.auth import identified
 from penstock.control.admin.brake import MOST_WRONG, PERIOD, Brake
 from penstock.control.admin.hosts import check_host, check_origin
 from penstock.control.admin.problems import explained
-from penstock.control.errors import (
-    BodyTooLarge,
-    BodyTooSlow,
-    Misdirected,
-    PenstockError,
-    TooManyTries,
-    Unavailable,
-    UnknownToken,
-    UnsupportedMediaType,
-)
+from penstock.control.errors import Code, PenstockError, Refused, Unavailable, UnknownToken
 from penstock.control.managers.tenancy.tokens import TokenManager
 
 BODY_LIMIT = 1 << 20  # bytes
@@ -89,7 +80,7 @@ class AdminMiddleware:
     def _check_names(self, scope: Scope, headers: Headers) -> None:
         hosts = headers.getlist("host")
         if len(hosts) != 1:
-            raise Misdirected(f"the request has {len(hosts)} Host headers: send one")
+            raise Refused(f"the request has {len(hosts)} Host headers: send one", Code.MISDIRECTED)
         server = scope.get("server") or ("", None)
         check_host(hosts[0], server[0], self._hosts)
         for origin in headers.getlist("origin"):
@@ -101,9 +92,10 @@ class AdminMiddleware:
         except UnknownToken:
             address = (scope.get("client") or ("", 0))[0]
             if self._brake.wrong(address, asyncio.get_running_loop().time()):
-                raise TooManyTries(
+                raise Refused(
                     f"{address} sent more than {MOST_WRONG} wrong tokens within {PERIOD:.0f} s: "
-                    "send a right one, which is taken at any time"
+                    "send a right one, which is taken at any time",
+                    Code.TOO_MANY_TRIES,
                 ) from None
             raise
         await self._tokens.used(token)
@@ -116,7 +108,9 @@ def _check_type(method: str, headers: Headers) -> None:
     if method not in WRITING or (said is None and empty):
         return
     if said is None or said.partition(";")[0].strip().lower() != JSON:
-        raise UnsupportedMediaType(f"Content-Type is {said or 'not given'}: send {JSON}")
+        raise Refused(
+            f"Content-Type is {said or 'not given'}: send {JSON}", Code.UNSUPPORTED_MEDIA_TYPE
+        )
 
 
 def _is_streamed(scope: Scope, headers: Headers) -> bool:
@@ -130,10 +124,13 @@ def _limit_of(path: str) -> int:
 
 
 async def _read(headers: Headers, receive: Receive, limit: int) -> bytes:
-    """The whole body. Raises `BodyTooLarge`, at once where its length is told, `BodyTooSlow`."""
+    """The whole body. Raises `body-too-large`, at once where its length is told, and
+    `body-too-slow`."""
     told = headers.get("content-length", "0")
     if not told.isdigit() or int(told) > limit:
-        raise BodyTooLarge(f"the body is {told} bytes long: at most {limit} are taken")
+        raise Refused(
+            f"the body is {told} bytes long: at most {limit} are taken", Code.BODY_TOO_LARGE
+        )
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_TIME.total_seconds()):
@@ -141,12 +138,13 @@ async def _read(headers: Headers, receive: Receive, limit: int) -> bytes:
                 message = await receive()
                 body += message.get("body", b"")
                 if len(body) > limit:
-                    raise BodyTooLarge(f"the body is longer than {limit} bytes")
+                    raise Refused(f"the body is longer than {limit} bytes", Code.BODY_TOO_LARGE)
                 if not message.get("more_body", False):
                     return bytes(body)
     except TimeoutError:
-        raise BodyTooSlow(
-            f"the body did not come within {BODY_TIME.total_seconds():.0f} s: send it at once"
+        raise Refused(
+            f"the body did not come within {BODY_TIME.total_seconds():.0f} s: send it at once",
+            Code.BODY_TOO_SLOW,
         ) from None
 
 

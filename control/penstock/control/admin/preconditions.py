@@ -6,7 +6,7 @@ from typing import Annotated, Protocol
 
 from fastapi import Header
 
-from penstock.control.errors import InvalidInput, RevisionMismatch
+from penstock.control.errors import Code, InvalidInput, PenstockError
 
 IfMatch = Annotated[
     str | None,
@@ -33,7 +33,7 @@ def etag(known: Versioned) -> str:
 
 
 def check_match(known: Versioned | None, if_match: str | None) -> None:
-    """Raises `RevisionMismatch` where it is not as the caller read it."""
+    """Raises `revision-mismatch` where it is not as the caller read it."""
     if if_match is None:
         return
     wanted = _bare(if_match)
@@ -50,37 +50,43 @@ def check_match(known: Versioned | None, if_match: str | None) -> None:
         or uid not in ("", known.uid)
     ):
         found = f"at generation {etag(known)}" if known else "not there"
-        raise RevisionMismatch(f"what you change is {found}, not {wanted}: read it again")
+        raise PenstockError(
+            f"what you change is {found}, not {wanted}: read it again", Code.REVISION_MISMATCH
+        )
 
 
 def check_none_match(known: Versioned | None, if_none_match: str | None, what: str) -> None:
-    """Raises `RevisionMismatch` where it exists, though it was to be created."""
+    """Raises `revision-mismatch` where it exists, though it was to be created."""
     if if_none_match is None or known is None:
         return
     if _bare(if_none_match) in ("*", _bare(etag(known))):
-        raise RevisionMismatch(
-            f"{what} exists, at generation {etag(known)}: leave If-None-Match out to change it"
+        raise PenstockError(
+            f"{what} exists, at generation {etag(known)}: leave If-None-Match out to change it",
+            Code.REVISION_MISMATCH,
         )
 
 
 def check_put(
     known: Versioned | None, if_match: str | None, if_none_match: str | None, what: str
 ) -> None:
-    """Raises `RevisionMismatch` where either condition of a PUT does not hold."""
+    """Raises `revision-mismatch` where either condition of a PUT does not hold."""
     check_match(known, if_match)
     check_none_match(known, if_none_match, what)
 
 
 def check_tag(tag: str, if_match: str | None, if_none_match: str | None, what: str) -> None:
     """Both conditions for what has no generation: `tag` names all that is shown of it, and is empty
-    where it is not there. Raises `RevisionMismatch`."""
+    where it is not there. Raises `revision-mismatch`."""
     found = _bare(tag)
     if if_match is not None and (not found or _bare(if_match) not in ("*", found)):
-        raise RevisionMismatch(
-            f"{what} is {f'at {tag}' if found else 'not there'}, not {if_match}: read it again"
+        raise PenstockError(
+            f"{what} is {f'at {tag}' if found else 'not there'}, not {if_match}: read it again",
+            Code.REVISION_MISMATCH,
         )
     if if_none_match is not None and found and _bare(if_none_match) in ("*", found):
-        raise RevisionMismatch(f"{what} exists: leave If-None-Match out to change it")
+        raise PenstockError(
+            f"{what} exists: leave If-None-Match out to change it", Code.REVISION_MISMATCH
+        )
 
 
 def _bare(tag: str) -> str:

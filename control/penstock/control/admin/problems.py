@@ -58,7 +58,8 @@ def install_problems(app: FastAPI) -> None:
 
 def explained(error: PenstockError) -> JSONResponse:
     """The answer to an error of ours."""
-    return problem(error.status_hint, error.kind, str(error), _HEADERS.get(error.status_hint))
+    status = error.code.status
+    return problem(status, error.code, str(error), _HEADERS.get(status))
 
 
 async def _explained(_: Request, error: Exception) -> JSONResponse:

@@ -10,7 +10,7 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from penstock.control.data_dir import admin_token_path, announced
-from penstock.control.errors import InvalidSetting, NoHeadAnswers, Unauthenticated
+from penstock.control.errors import NoHeadAnswers, Unauthenticated, invalid_setting
 from penstock.control.outside.admin_client import AdminClient, token_in
 from penstock.control.serving.options import reachable
 from penstock.control.settings import ADMIN_ADDRESS
@@ -66,7 +66,7 @@ def _check_url(url: str) -> None:
         if not parts.hostname or parts.port == 0:
             raise ValueError("it names no host")
     except ValueError as error:
-        raise InvalidSetting(
+        raise invalid_setting(
             f"--admin is {url!r}: it must be host:port or a URL, such as http://127.0.0.1:8081 "
             f"({error})"
         ) from error

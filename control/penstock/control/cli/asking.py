@@ -16,7 +16,7 @@ from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.options import AdminTokenFile, AdminUrl, DataDir, TlsCa
 from penstock.control.cli.outcome import explained
 from penstock.control.cli.tables import listing, show
-from penstock.control.errors import InvalidSetting
+from penstock.control.errors import invalid_setting
 from penstock.control.outside.admin_client import AdminClient
 from penstock.control.settings import DATA_DIR
 
@@ -52,9 +52,9 @@ def asks_head(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]
 
 def confirm(what: str) -> None:
     """Asks whether what cannot be taken back is meant; ends the command where it is not. Raises
-    `InvalidSetting` where nobody can be asked."""
+    `invalid-setting` where nobody can be asked."""
     if not sys.stdin.isatty():
-        raise InvalidSetting(f"{what}: where there is no terminal to ask at, say --yes")
+        raise invalid_setting(f"{what}: where there is no terminal to ask at, say --yes")
     typer.confirm(f"{what}. Go on?", abort=True)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.control.errors import InvalidSetting
+from penstock.control.errors import invalid_setting
 from penstock.control.serving.settings_text import pairs
 
 
@@ -22,7 +22,7 @@ class Vocabulary:
 
 
 def named_settings(words: Iterable[str], known: Vocabulary) -> dict[str, Any]:
-    """What is named. Raises `InvalidSetting`."""
+    """What is named. Raises `invalid-setting`."""
     asked: dict[str, Any] = {}
     read = []
     for word in words:
@@ -38,7 +38,7 @@ def named_settings(words: Iterable[str], known: Vocabulary) -> dict[str, Any]:
             asked[name] = _listed(text) if name in known.lists else _value(text)
         else:
             there = ", ".join(known.keys)
-            raise InvalidSetting(f"{name}: there is no such key; there are {there}")
+            raise invalid_setting(f"{name}: there is no such key; there are {there}")
     return asked
 
 

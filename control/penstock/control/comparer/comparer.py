@@ -91,7 +91,7 @@ class Comparer:
         return await self._do(lambda: [held.standing(uid) for uid in sorted(held.uids)])
 
     async def recording(self, uid: str) -> AsyncIterator[bytes]:
-        """A recording as a file, some lines at a time. Raises UnknownRecording."""
+        """A recording as a file, some lines at a time. Raises `unknown-recording`."""
         held = self._ledger.recordings
         yield await self._do(lambda: held.head(uid))
         last = 0
@@ -101,7 +101,7 @@ class Comparer:
 
     async def account(self, uid: str, pairs_a_day: float, *, with_texts: bool = False) -> Account:
         """All that is known of one, and what its margins can show with so many pairs a day (0: not
-        known). `with_texts`: of prompts and answers, too. Raises UnknownShadow."""
+        known). `with_texts`: of prompts and answers, too. Raises `unknown-shadow`."""
         return await self._do(lambda: self._account(uid, pairs_a_day, with_texts=with_texts))
 
     async def _add_later(self, found: Found) -> None:

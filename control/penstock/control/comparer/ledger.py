@@ -26,7 +26,7 @@ from penstock.control.comparer.recordings import Recordings
 from penstock.control.comparer.records import OF_A_UID, TABLES, Records
 from penstock.control.comparer.sessions import TABLE, Sessions
 from penstock.control.comparer.worst_pairs import kept_of
-from penstock.control.errors import CannotStart, UnknownShadow
+from penstock.control.errors import CannotStart, Code, NotFound
 from penstock.control.state.recording.recorded import RecordingOrder
 from penstock.control.state.shadow.comparing import Order
 from penstock.control.state.shadow.spec import Record
@@ -146,12 +146,12 @@ class Ledger:
                 self._note(uid, outcomes)
 
     def tally(self, uid: str) -> Tally:
-        """What was counted of a shadow, without its sessions. Raises UnknownShadow."""
+        """What was counted of a shadow, without its sessions. Raises `unknown-shadow`."""
         return self._tally(self._order(uid), ())
 
     def report(self, uid: str, *, with_texts: bool = False) -> Report:
         """What it comes to; `with_texts`: with the worst of the pairs that are kept. Raises
-        UnknownShadow."""
+        `unknown-shadow`."""
         order = self._order(uid)
         found = report(self.tally(uid), order.primary, order.candidate)
         if not with_texts or order.record is Record.NONE:
@@ -176,7 +176,9 @@ class Ledger:
     def _order(self, uid: str) -> Order:
         if found := self._orders.get(uid):
             return found
-        raise UnknownShadow(f"the comparer knows no shadow {uid!r}: ask again in a second")
+        raise NotFound(
+            f"the comparer knows no shadow {uid!r}: ask again in a second", Code.UNKNOWN_SHADOW
+        )
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from penstock.control.comparer.keeping import Keeping
 from penstock.control.comparer.recorder import NotKept
 from penstock.control.comparer.records import Part, Records
-from penstock.control.errors import UnknownRecording
+from penstock.control.errors import Code, NotFound
 from penstock.control.state.recording.recorded import RecordingOrder, RecordingStanding
 from penstock.control.state.shadow.spec import Record
 from penstock.evals.comparison.recording import Header, header_line
@@ -69,11 +69,12 @@ class Recordings:
         )
 
     def head(self, uid: str) -> bytes:
-        """The first line of the file. Raises UnknownRecording."""
+        """The first line of the file. Raises `unknown-recording`."""
         order = self._orders.get(uid)
         if order is None:
-            raise UnknownRecording(
-                f"the comparer knows no recording {uid!r}: ask again in a second"
+            raise NotFound(
+                f"the comparer knows no recording {uid!r}: ask again in a second",
+                Code.UNKNOWN_RECORDING,
             )
         began = datetime.fromtimestamp(order.began_ms / 1000, UTC)
         return header_line(Header(began, self._records.redacted(uid)))

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from penstock.control.errors import ImpossibleTransition
+from penstock.control.errors import Code, PenstockError
 from penstock.control.state.fleet.replica import ReplicaAddress
 from penstock.v1 import inference_pb2, nodes_pb2
 
@@ -84,8 +84,9 @@ class ReplicaRecord:
     def advance(self, phase: Phase) -> ReplicaRecord:
         """The record in another phase. Refuses a step that the table does not have."""
         if phase is not self.phase and phase not in TRANSITIONS[self.phase]:
-            raise ImpossibleTransition(
-                f"replica {self.spec.replica_id} cannot go from {self.phase} to {phase}"
+            raise PenstockError(
+                f"replica {self.spec.replica_id} cannot go from {self.phase} to {phase}",
+                Code.IMPOSSIBLE_TRANSITION,
             )
         return replace(self, phase=phase)
 

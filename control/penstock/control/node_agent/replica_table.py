@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from penstock.control.errors import Unavailable, UnknownReplica
+from penstock.control.errors import Code, NotFound, Unavailable
 from penstock.control.node_agent.dependencies import SupervisorDependencies
 from penstock.control.node_agent.kept_adapters import check_keep
 from penstock.control.node_agent.replica_record import (
@@ -71,19 +71,21 @@ class ReplicaTable:
             supervisor.stop(drain)
 
     def registered(self, call: nodes_pb2.RegisterReplicaRequest) -> None:
-        """A replica announces itself. Raises `UnknownReplica`, and the replica then exits."""
+        """A replica announces itself. Raises `unknown-replica`, and the replica then exits."""
         supervisor = self._supervisors.get(call.replica_id)
         if supervisor is None:
-            raise UnknownReplica(f"no replica {call.replica_id!r} is to run on this node: stop")
+            raise NotFound(
+                f"no replica {call.replica_id!r} is to run on this node: stop", Code.UNKNOWN_REPLICA
+            )
         supervisor.registered(call)
 
     def keep_adapters(self, replica_id: str, keep: inference_pb2.KeepAdapters) -> None:
         """What a replica is to hold from now on, in place of what it was told before. Raises
-        `UnknownReplica`, and `InvalidInput` for a list that none could hold."""
+        `unknown-replica`, and `InvalidInput` for a list that none could hold."""
         check_keep(keep)
         supervisor = self._supervisors.get(replica_id)
         if supervisor is None:
-            raise UnknownReplica(f"no replica {replica_id!r} runs on this node")
+            raise NotFound(f"no replica {replica_id!r} runs on this node", Code.UNKNOWN_REPLICA)
         supervisor.keep(keep)
 
     def adapter_digests(self) -> frozenset[str]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.control import log_files
-from penstock.control.errors import InvalidInput, LaunchFailed, TokenRefused, UnknownReplica
+from penstock.control.errors import Code, InvalidInput, LaunchFailed, NotFound, TokenRefused
 from penstock.control.node_agent import replica_log
 from penstock.control.node_agent.dependencies import Pulse, SupervisorDependencies
 from penstock.control.node_agent.kept_adapters import KeepForwarder, remembered
@@ -109,10 +109,11 @@ class ReplicaSupervisor:
             self._process.kill_group()
 
     def registered(self, call: nodes_pb2.RegisterReplicaRequest) -> None:
-        """The replica announced itself. Raises `UnknownReplica` if it is not the one we started."""
+        """The replica announced itself. Raises `unknown-replica` if we did not start it."""
         if self._process is None or call.pid != self._record.pid:
-            raise UnknownReplica(
-                f"replica {call.replica_id} is process {self._record.pid}, not {call.pid}: stop"
+            raise NotFound(
+                f"replica {call.replica_id} is process {self._record.pid}, not {call.pid}: stop",
+                Code.UNKNOWN_REPLICA,
             )
         self._become(
             self._record.phase,

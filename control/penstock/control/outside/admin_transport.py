@@ -14,12 +14,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from penstock.control.errors import (
     InvalidInput,
-    InvalidSetting,
     NoHeadAnswers,
     NotFound,
     SecretUnusable,
     Unauthenticated,
     Unavailable,
+    invalid_setting,
 )
 from penstock.control.secrets_files import read_secret
 
@@ -67,7 +67,7 @@ class AdminTransport:
                 verify=_trusting(ca),
             )
         except httpx.InvalidURL as error:
-            raise InvalidSetting(f"--admin is {url!r}: {error}") from error
+            raise invalid_setting(f"--admin is {url!r}: {error}") from error
 
     async def __aenter__(self) -> Self:
         return self
@@ -178,7 +178,7 @@ def _trusting(ca: Path | None) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=str(ca) if ca else None)
     except OSError as error:  # of which SSLError is one
         reason = error.strerror if error.filename or error.errno else str(error)
-        raise InvalidSetting(
+        raise invalid_setting(
             f"--tls-ca is {str(ca)!r}, which holds no certificate that can be read: {reason}"
         ) from error
 

@@ -9,12 +9,7 @@ from typing import Final
 
 import grpc
 
-from penstock.control.errors import (
-    PenstockError,
-    Unavailable,
-    UnknownRecording,
-    UnknownShadow,
-)
+from penstock.control.errors import Code, NotFound, Unavailable
 from penstock.control.outside.dialer import Dialer
 from penstock.control.rpc.recording_wire import recording_order_message, recording_standing
 from penstock.control.rpc.shadow_wire import order_message
@@ -59,21 +54,21 @@ class GrpcComparerClient:
         )
 
     async def account(self, uid: str, pairs_a_day: float, *, with_texts: bool) -> Account:
-        """All that is known of one. Raises `UnknownShadow` and `Unavailable`."""
+        """All that is known of one. Raises `unknown-shadow` and `Unavailable`."""
         request = comparer_pb2.ShadowReportRequest(
             uid=uid, pairs_a_day=pairs_a_day, with_texts=with_texts
         )
-        with _explained(UnknownShadow):
+        with _explained(Code.UNKNOWN_SHADOW):
             reply = await self._stub.Report(
                 request, timeout=TIMEOUT.total_seconds(), metadata=self._metadata
             )
         return Account(reply.json, reply.markdown, reply.html)
 
     async def recording(self, uid: str) -> AsyncIterator[bytes]:
-        """A recording as a file, some lines at a time. Raises `UnknownRecording` and
+        """A recording as a file, some lines at a time. Raises `unknown-recording` and
         `Unavailable`."""
         request = comparer_pb2.RecordingRequest(uid=uid)
-        with _explained(UnknownRecording):
+        with _explained(Code.UNKNOWN_RECORDING):
             async for part in self._stub.ReadRecording(request, metadata=self._metadata):
                 yield part.lines
 
@@ -83,11 +78,11 @@ class GrpcComparerClient:
 
 
 @contextmanager
-def _explained(unknown: type[PenstockError] = Unavailable) -> Iterator[None]:
+def _explained(unknown: Code | None = None) -> Iterator[None]:
     """What went wrong, as an error of ours; `unknown`: that it does not know what was asked for."""
     try:
         yield
     except grpc.aio.AioRpcError as error:
-        if error.code() is grpc.StatusCode.NOT_FOUND:
-            raise unknown(str(error.details())) from error
+        if unknown and error.code() is grpc.StatusCode.NOT_FOUND:
+            raise NotFound(str(error.details()), unknown) from error
         raise Unavailable(f"the comparer does not answer: {error.details()}") from error

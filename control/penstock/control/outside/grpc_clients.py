@@ -8,7 +8,7 @@ from typing import Any
 
 import grpc
 
-from penstock.control.errors import HoldsStill, NodeUnreachable, ReplicaRefused, UnknownReplica
+from penstock.control.errors import Code, HoldsStill, NodeUnreachable, NotFound, ReplicaRefused
 from penstock.control.outside.dialer import Dialer
 from penstock.control.placement.placement import ReplicaOrder
 from penstock.control.rpc.wire import cluster_stamp, keep_adapters, replica_spec, replica_status
@@ -66,7 +66,7 @@ class GrpcAgentClient:
     async def keep_adapters(
         self, replica_id: ReplicaId, kept: Sequence[KeptAdapter], dropped: Sequence[str]
     ) -> None:
-        """Says what a replica is to hold; raises NodeUnreachable, HoldsStill, UnknownReplica or
+        """Says what a replica is to hold; raises NodeUnreachable, HoldsStill, `unknown-replica` or
         ReplicaRefused."""
         request = nodes_pb2.KeepAdaptersRequest(
             replica_id=replica_id,
@@ -76,7 +76,9 @@ class GrpcAgentClient:
             await self._ordered(self._stub.KeepAdapters, request, KEEP_TIMEOUT)
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.NOT_FOUND:
-                raise UnknownReplica(f"the node agent: {error.details()}") from error
+                raise NotFound(
+                    f"the node agent: {error.details()}", Code.UNKNOWN_REPLICA
+                ) from error
             self._raise_if_refused(error)
             raise self._unreachable("take what a replica is to hold", error) from error
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from penstock.control.errors import CannotStart, DataDirInUse
+from penstock.control.errors import CannotStart, Code
 from penstock.v1 import nodes_pb2
 
 NVIDIA_GPUS = Path("/proc/driver/nvidia/gpus")
@@ -34,7 +34,7 @@ def idle_cpu_seconds() -> float:
 class DirectoryLock:
     """Holds a lock file from its making until `release` or the end of the process.
 
-    Raises `DataDirInUse`, which names the process that holds it, and `CannotStart` where nothing
+    Raises `data-dir-in-use`, which names the process that holds it, and `CannotStart` where nothing
     can be written.
     """
 
@@ -52,9 +52,10 @@ class DirectoryLock:
         except BlockingIOError as error:
             holder = os.pread(self._fd, 32, 0).decode("ascii", "replace").strip()
             os.close(self._fd)
-            raise DataDirInUse(
+            raise CannotStart(
                 f"{what} already runs on {path.parent} (pid {holder or 'unknown'}):"
-                " stop it, or choose another --data-dir"
+                " stop it, or choose another --data-dir",
+                Code.DATA_DIR_IN_USE,
             ) from error
         with suppress(OSError):  # a disk that takes nothing: the lock holds all the same
             os.ftruncate(self._fd, 0)

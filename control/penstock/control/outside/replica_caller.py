@@ -8,7 +8,7 @@ from datetime import timedelta
 import grpc
 import grpc.aio
 
-from penstock.control.errors import ReplicaFailed, ReplicaTooSlow, Unavailable
+from penstock.control.errors import Code, PenstockError, Unavailable
 from penstock.control.outside.dialer import Dialer
 from penstock.control.state.fleet.replica import ReplicaAddress
 from penstock.control.state.rollout.trial import Outcome, Question
@@ -35,7 +35,7 @@ class GrpcReplicaCaller:
         within: timedelta,
         prices: Prices,
     ) -> Outcome:
-        """The whole answer. Raises `ReplicaFailed`, `ReplicaTooSlow` and `Unavailable`."""
+        """The whole answer. Raises `replica-failed`, `replica-too-slow` and `Unavailable`."""
         request = inference_pb2.CallRequest(
             request_id=request_id,
             method="POST",
@@ -56,9 +56,10 @@ class GrpcReplicaCaller:
                 return await _outcome(call, replica.address)
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
-                raise ReplicaTooSlow(
+                raise PenstockError(
                     f"the replica at {replica.address} did not end its answer within"
-                    f" {within.total_seconds():g} s; its log says how far it came"
+                    f" {within.total_seconds():g} s; its log says how far it came",
+                    Code.REPLICA_TOO_SLOW,
                 ) from None
             raise Unavailable(
                 f"the replica at {replica.address} could not be asked: {error.code().name}"
@@ -77,7 +78,7 @@ async def _outcome(
             first = first or clock() - began
             body += event.chunk.body
         if event.HasField("failed"):
-            raise ReplicaFailed(_told(event.failed.error, address))
+            raise PenstockError(_told(event.failed.error, address), Code.REPLICA_FAILED)
         if event.HasField("finished"):
             return _finished(event.finished, bytes(body), first, clock() - began)
     raise Unavailable(f"the replica at {address} stopped in the middle of its answer")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from penstock.control.errors import AddressTaken, InvalidSetting
+from penstock.control.errors import AddressTaken, invalid_setting
 from penstock.control.settings import split_address
 
 
@@ -34,7 +34,7 @@ def check_free(host: str, port: int, *, flag: str) -> None:
 
 def outgoing_address(address: str) -> str:
     """The address of this machine that leads to "host:port"; nothing is sent. Raises
-    InvalidSetting where no way leads there."""
+    `invalid-setting` where no way leads there."""
     host, port = split_address(address, flag="--head")
     try:
         found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_DGRAM)
@@ -43,7 +43,7 @@ def outgoing_address(address: str) -> str:
             probe.connect(where)
             mine = str(probe.getsockname()[0])
     except OSError as error:
-        raise InvalidSetting(
+        raise invalid_setting(
             f"--head is {address}: no way leads there from this machine ({error.strerror or error})"
         ) from error
     return f"[{mine}]" if ":" in mine else mine

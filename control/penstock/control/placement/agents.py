@@ -22,7 +22,7 @@ class AgentClient(Protocol):
     async def keep_adapters(
         self, replica_id: ReplicaId, kept: Sequence[KeptAdapter], dropped: Sequence[str]
     ) -> None:
-        """Raises NodeUnreachable, UnknownReplica or ReplicaRefused."""
+        """Raises NodeUnreachable, `unknown-replica` or ReplicaRefused."""
 
     async def close(self) -> None:
         """Hangs up."""

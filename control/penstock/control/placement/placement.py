@@ -86,6 +86,6 @@ class Placement(Protocol):
         before; returns once that is remembered there. `dropped`: names that are no longer
         registered.
 
-        Raises NodeUnreachable, UnknownReplica where no such replica runs there, or ReplicaRefused
-        where asking again would not help.
+        Raises NodeUnreachable, `unknown-replica` where no such replica runs there, or
+        ReplicaRefused where asking again would not help.
         """

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import grpc
 
-from penstock.control.errors import UnknownRecording, UnknownShadow
+from penstock.control.errors import NotFound
 from penstock.control.rpc.recording_wire import recording_order
 from penstock.control.rpc.shadow_service import Ask
 from penstock.control.rpc.shadow_wire import order
@@ -43,11 +43,11 @@ class Comparing(Protocol):
         ...
 
     def recording(self, uid: str) -> AsyncIterator[bytes]:
-        """A recording as a file, some lines at a time. Raises UnknownRecording."""
+        """A recording as a file, some lines at a time. Raises `unknown-recording`."""
         ...
 
     async def account(self, uid: str, pairs_a_day: float, *, with_texts: bool = False) -> Account:
-        """All that is known of one. Raises UnknownShadow."""
+        """All that is known of one. Raises `unknown-shadow`."""
         ...
 
 
@@ -79,7 +79,7 @@ class ComparerService(comparer_pb2_grpc.ComparerServicer):
             found = await self._comparing.account(
                 request.uid, request.pairs_a_day, with_texts=request.with_texts
             )
-        except UnknownShadow as error:
+        except NotFound as error:
             await context.abort(grpc.StatusCode.NOT_FOUND, str(error))
         return comparer_pb2.ShadowReport(**found._asdict())
 
@@ -90,5 +90,5 @@ class ComparerService(comparer_pb2_grpc.ComparerServicer):
         try:
             async for lines in self._comparing.recording(request.uid):
                 yield comparer_pb2.RecordingPart(lines=lines)
-        except UnknownRecording as error:
+        except NotFound as error:
             await context.abort(grpc.StatusCode.NOT_FOUND, str(error))

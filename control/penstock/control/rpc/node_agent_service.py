@@ -55,11 +55,11 @@ class Replicas(Protocol):
         ...
 
     def registered(self, call: nodes_pb2.RegisterReplicaRequest) -> None:
-        """One announces itself, or what it holds. Raises `UnknownReplica`."""
+        """One announces itself, or what it holds. Raises `unknown-replica`."""
         ...
 
     def keep_adapters(self, replica_id: str, keep: inference_pb2.KeepAdapters) -> None:
-        """One is to hold these from now on. Raises `UnknownReplica` and `InvalidInput`."""
+        """One is to hold these from now on. Raises `unknown-replica` and `InvalidInput`."""
         ...
 
 

@@ -13,7 +13,7 @@ import grpc
 
 from penstock.adapters.shown import shown
 from penstock.adapters.version import CONTENT_FILES, Digest
-from penstock.control.errors import NotAdmitted, StoreUnavailable, UnknownNode
+from penstock.control.errors import NotAdmitted, NotFound, StoreUnavailable
 from penstock.control.managers.fleet.health import HealthManager
 from penstock.control.rpc.wire import (
     cluster_stamp,
@@ -91,7 +91,7 @@ class NodesService(nodes_pb2_grpc.NodesServicer):
                 node_intent(request.intent),
                 request.instance,
             )
-        except (UnknownNode, NotAdmitted):  # it hears why when it registers
+        except (NotFound, NotAdmitted):  # it hears why when it registers
             return nodes_pb2.HeartbeatReply(unknown=True, stamp=cluster_stamp(self._stamp()))
         return nodes_pb2.HeartbeatReply(stamp=cluster_stamp(self._stamp()))
 

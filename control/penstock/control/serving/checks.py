@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from penstock.control.errors import AddressTaken, CannotStart, InvalidSetting
+from penstock.control.errors import AddressTaken, CannotStart, invalid_setting
 from penstock.control.serving.options import ServeOptions
 from penstock.control.settings import split_address
 
@@ -45,7 +45,7 @@ def available_memory() -> int:
 
 def check_ports(options: ServeOptions, ours: Collection[int]) -> None:
     """Raises `AddressTaken` for the first address that somebody else listens at, and
-    `InvalidSetting` for two on one port.
+    `invalid-setting` for two on one port.
 
     `ours` are processes left from an earlier run on the same data: they will be adopted.
     """
@@ -72,7 +72,7 @@ def _check_distinct(options: ServeOptions) -> None:
         _, port = split_address(address, flag=flag)
         if port == 0 or port in seen:
             other = f"the port of {seen[port]}" if port else "no port"
-            raise InvalidSetting(f"{flag} is {address}, {other}: choose a port of its own")
+            raise invalid_setting(f"{flag} is {address}, {other}: choose a port of its own")
         seen[port] = flag
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from penstock.adapters.adapter import AdapterRef, BadAdapterRef
 from penstock.control.data_dir import admin_token_path
-from penstock.control.errors import InvalidSetting, InvalidSpec
+from penstock.control.errors import InvalidSpec, invalid_setting
 from penstock.control.settings import (
     ADAPTER_CACHE_GIB,
     ADMIN_ADDRESS,
@@ -53,7 +53,7 @@ class Adapter:
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """Everything that `penstock serve` was told. Raises `InvalidSetting` for what cannot be."""
+    """Everything that `penstock serve` was told. Raises `invalid-setting` for what cannot be."""
 
     model: str
     name: str  # of the deployment: what clients say as "model"
@@ -96,7 +96,7 @@ class ServeOptions:
         try:
             check_name(self.name)
         except InvalidSpec as error:
-            raise InvalidSetting(f"--name is {self.name!r}: {error}") from error
+            raise invalid_setting(f"--name is {self.name!r}: {error}") from error
 
     @property
     def addresses(self) -> tuple[tuple[str, str], ...]:
@@ -155,14 +155,14 @@ def reachable(address: str, *, flag: str) -> str:
 
 
 def resolve_model(model: str) -> str:
-    """The model as every process can find it: paths absolute. Raises `InvalidSetting`."""
+    """The model as every process can find it: paths absolute. Raises `invalid-setting`."""
     path = Path(model).expanduser()
     if path.is_dir():
         return str(path.resolve())
     if path.exists():
-        raise InvalidSetting(f"model {model} is a file: name the directory with its config.json")
+        raise invalid_setting(f"model {model} is a file: name the directory with its config.json")
     if PATH_LIKE.match(model) or model.count("/") > 1:
-        raise InvalidSetting(
+        raise invalid_setting(
             f"model {model} is not there: name a directory, a Hugging Face id, or {DEFAULT_MODEL}"
         )
     return model
@@ -176,16 +176,16 @@ def deployment_name(model: str) -> str:
 
 
 def parse_engine_args(settings: Iterable[str], one_string: str = "") -> dict[str, str]:
-    """ "key=value" settings, repeated ones and those in one string. Raises `InvalidSetting`."""
+    """ "key=value" settings, repeated ones and those in one string. Raises `invalid-setting`."""
     try:
         words = [*shlex.split(one_string), *settings]
     except ValueError as error:
-        raise InvalidSetting(f"--engine-args is {one_string!r}: {error}") from error
+        raise invalid_setting(f"--engine-args is {one_string!r}: {error}") from error
     parsed = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not key or not equals:
-            raise InvalidSetting(
+            raise invalid_setting(
                 f"engine setting {word!r}: it must be key=value, such as max_model_len=2048"
             )
         parsed[key.lstrip("-")] = value
@@ -193,25 +193,25 @@ def parse_engine_args(settings: Iterable[str], one_string: str = "") -> dict[str
 
 
 def parse_adapter(text: str) -> Adapter:
-    """An adapter from "alias=name@version=source". Raises `InvalidSetting`."""
+    """An adapter from "alias=name@version=source". Raises `invalid-setting`."""
     alias, _, rest = text.partition("=")
     name, _, source = rest.partition("=")
     if not (alias and name and source):
-        raise InvalidSetting(
+        raise invalid_setting(
             f"--adapter is {text!r}: it must be alias=name@version=SOURCE,"
             " such as support=support@3=/models/support-lora"
         )
     try:
         AdapterRef.parse(name)
     except BadAdapterRef as error:
-        raise InvalidSetting(f"--adapter is {text!r}: {error}") from error
+        raise invalid_setting(f"--adapter is {text!r}: {error}") from error
     path = Path(source).expanduser()
     return Adapter(alias, name, str(path.resolve()) if path.is_dir() else source)
 
 
 def adapters_of(model: str, asked: Iterable[str] | None) -> tuple[Adapter, ...]:
     """The adapters that are asked for; where nothing is said, those that come with the model.
-    Raises `InvalidSetting`."""
+    Raises `invalid-setting`."""
     if asked is not None:
         return tuple(parse_adapter(each) for each in asked)
     if model != DEFAULT_MODEL:

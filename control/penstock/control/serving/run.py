@@ -95,7 +95,7 @@ class _Serving:
         return 0
 
     async def _check(self) -> None:
-        """Finds what would go wrong later. Raises `CannotStart` and `InvalidSetting`."""
+        """Finds what would go wrong later. Raises `CannotStart` and `invalid-setting`."""
         options = self._options
         checks.check_memory(options.engine, options.replicas, checks.available_memory())
         await self._wait_for_leftovers()

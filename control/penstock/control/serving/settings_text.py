@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from penstock.control.admin.rollout.deployment_settings import SettingsModel
-from penstock.control.errors import InvalidSetting
+from penstock.control.errors import invalid_setting
 
 M = TypeVar("M", bound=BaseModel)
 CANARY = "canary"
@@ -17,7 +17,7 @@ DEGRADE = "degrade"
 
 
 def parse_settings(words: Iterable[str]) -> dict[str, Any]:
-    """The settings that are named, with values that they can have. Raises `InvalidSetting`."""
+    """The settings that are named, with values that they can have. Raises `invalid-setting`."""
     named = pairs(words, "setting", "max_queued=100")
     special = {CANARY: _canary, DEGRADE: _degrade}
     parsed = {name: special.get(name, _value)(text) for name, text in named.items()}
@@ -25,12 +25,12 @@ def parse_settings(words: Iterable[str]) -> dict[str, Any]:
 
 
 def pairs(words: Iterable[str], what: str, example: str) -> dict[str, str]:
-    """What is named and its text; the last counts. Raises `InvalidSetting`."""
+    """What is named and its text; the last counts. Raises `invalid-setting`."""
     found = {}
     for word in words:
         key, equals, text = word.partition("=")
         if not key or not equals:
-            raise InvalidSetting(f"{what} {word!r}: it must be key=value, such as {example}")
+            raise invalid_setting(f"{what} {word!r}: it must be key=value, such as {example}")
         found[key.replace("-", "_")] = text
     return found
 
@@ -40,11 +40,11 @@ _NUMBERS = ("int_type", "int_parsing", "int_from_float", "greater_than_equal", "
 
 
 def checked(kind: type[M], values: dict[str, Any]) -> M:
-    """The values as the admin API takes them. Raises `InvalidSetting`."""
+    """The values as the admin API takes them. Raises `invalid-setting`."""
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        raise InvalidSetting("; ".join(_told(kind, error))) from error
+        raise invalid_setting("; ".join(_told(kind, error))) from error
 
 
 def _told(kind: type[BaseModel], error: ValidationError) -> Iterator[str]:
@@ -79,7 +79,7 @@ def _canary(text: str) -> list[dict[str, Any]]:
     for part in filter(None, text.split(",")):
         name, colon, permille = part.rpartition(":")
         if not colon or not permille.isdecimal():
-            raise InvalidSetting(
+            raise invalid_setting(
                 f"canary is {text!r}: it must be NAME:PERMILLE, such as mini-next:50, with commas"
                 " between several"
             )

@@ -19,7 +19,7 @@ def spec_with(
     spec: Mapping[str, Any], said: Mapping[str, Any], engine_args: Mapping[str, str]
 ) -> SpecModel:
     """The spec with what was said. Settings of the engine change one by one, an empty one is taken
-    away; where the engine changes, those of the last one go. Raises `InvalidSetting`."""
+    away; where the engine changes, those of the last one go. Raises `invalid-setting`."""
     if said.get("engine", spec.get("engine")) != spec.get("engine", said.get("engine")):
         spec = {key: value for key, value in spec.items() if key not in ENGINES_OWN}
     merged = {**spec, **said}
@@ -32,7 +32,7 @@ def spec_with(
 
 def served(options: ServeOptions, stored: SpecModel | None) -> SpecModel:
     """What `penstock serve` asks for: what is stored, but for what was said to it. A deployment
-    that was scaled to nothing is served again. Raises `InvalidSetting`."""
+    that was scaled to nothing is served again. Raises `invalid-setting`."""
     whole = {
         "engine": options.engine,
         "model": options.model,

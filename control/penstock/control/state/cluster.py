@@ -9,7 +9,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TypeVar
 
-from penstock.control.errors import UnknownDeployment
+from penstock.control.errors import Code, NotFound
 from penstock.control.state.adapters.registry import AdapterRegistry
 from penstock.control.state.fleet.replica import Node, NodeId, Replica, ReplicaId
 from penstock.control.state.recording.recordings import Recordings
@@ -125,12 +125,14 @@ class ClusterView:
     )
 
     def deployment(self, name: str) -> Deployment:
-        """The deployment of this name; raises UnknownDeployment."""
+        """The deployment of this name; raises `unknown-deployment`."""
         try:
             return self.deployments[DeploymentName(name)]
         except KeyError:
             known = some_of(self.deployments)
-            raise UnknownDeployment(f"no deployment {name!r}: there are {known}") from None
+            raise NotFound(
+                f"no deployment {name!r}: there are {known}", Code.UNKNOWN_DEPLOYMENT
+            ) from None
 
     def replicas_of(self, name: DeploymentName) -> Iterator[Replica]:
         """The replicas of this name, in order of their ids: of deleted namesakes too."""

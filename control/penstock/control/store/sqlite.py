@@ -16,13 +16,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from penstock.control.errors import (
-    CannotStart,
-    PenstockError,
-    RevisionMismatch,
-    StoreCorrupted,
-    StoreUnavailable,
-)
+from penstock.control.errors import CannotStart, Code, PenstockError, StoreUnavailable
 from penstock.control.state.tenancy.spend import SpendRow
 from penstock.control.state.tenancy.usage import Counts, Holder, Reading, UsageRow
 from penstock.control.store import sqlite_usage
@@ -66,7 +60,7 @@ class SqliteStore:
     @classmethod
     async def open(cls, path: Path, *, existed: bool = False) -> SqliteStore:
         """Opens or makes the file; where a store `existed`, an empty file is none. Raises
-        StoreCorrupted or CannotStart, naming it."""
+        `store-corrupted` or CannotStart, naming it."""
         executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
         try:
             db = await asyncio.get_running_loop().run_in_executor(executor, _open, path, existed)
@@ -174,10 +168,11 @@ def _bring_to_format(db: sqlite3.Connection, tables: str) -> None:
     db.executescript(f"BEGIN; {tables} {_INDEX} {sqlite_usage.TABLES} {version} COMMIT;")
 
 
-def _corrupted(path: Path, detail: str) -> StoreCorrupted:
-    return StoreCorrupted(
+def _corrupted(path: Path, detail: str) -> CannotStart:
+    return CannotStart(
         f"the store {path} is damaged ({detail}): put a backup in its place by `penstock restore`;"
-        " nodes and gateways go on as they are meanwhile"
+        " nodes and gateways go on as they are meanwhile",
+        Code.STORE_CORRUPTED,
     )
 
 
@@ -219,9 +214,10 @@ def _apply_one(db: sqlite3.Connection, change: Change, version: int) -> None:
     ).fetchone()
     found, before = row or (0, None)
     if change.expected_version is not None and change.expected_version != found:
-        raise RevisionMismatch(
+        raise PenstockError(
             f"{key.kind} {key.name!r} is at version {found}, not {change.expected_version}: "
-            "read it again, then repeat the change"
+            "read it again, then repeat the change",
+            Code.REVISION_MISMATCH,
         )
     after = None if change.document is None else json.dumps(change.document, sort_keys=True)
     if after is None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
-from penstock.control.errors import CannotStart, InvalidSetting
+from penstock.control.errors import CannotStart, invalid_setting
 from penstock.control.store.sqlite import SCHEMA_VERSION
 
 REPLACED = ".replaced"
@@ -32,19 +32,19 @@ class Copied:
 
 def back_up(store: Path, target: Path) -> Copied:
     """Copies a store, whether a head runs on it or not, to a file that needs none beside it. Raises
-    `InvalidSetting`."""
+    `invalid-setting`."""
     if not store.is_file():
-        raise InvalidSetting(f"there is no store {store}: name its head's directory by --data-dir")
+        raise invalid_setting(f"there is no store {store}: name its head's directory by --data-dir")
     if target.exists():
-        raise InvalidSetting(f"{target} exists, nothing is written: name another file")
+        raise invalid_setting(f"{target} exists, nothing is written: name another file")
     return _copy(store, target)
 
 
 def restore(copy: Path, store: Path) -> Copied:
     """Puts a copy in a store's place, where no head runs; what was there is kept as `Copied.kept`,
-    beside what earlier ones kept. Raises `InvalidSetting`."""
+    beside what earlier ones kept. Raises `invalid-setting`."""
     if not copy.is_file():
-        raise InvalidSetting(f"there is no backup {copy}")
+        raise invalid_setting(f"there is no backup {copy}")
     draft = store.with_name(store.name + ".restored")
     draft.unlink(missing_ok=True)
     copied = _copy(copy, draft)
@@ -84,13 +84,13 @@ def _copy(source: Path, target: Path) -> Copied:
 
 
 def _checked(db: sqlite3.Connection, source: Path) -> Copied:
-    """Raises `InvalidSetting` for what is no store, or a damaged one."""
+    """Raises `invalid-setting` for what is no store, or a damaged one."""
     (schema,) = db.execute("PRAGMA user_version").fetchone()
     if not 0 < schema <= SCHEMA_VERSION:
         known = f"format {schema}, this version knows {SCHEMA_VERSION}" if schema else "nothing"
-        raise InvalidSetting(f"{source} is no store of Penstock that can be used: it has {known}")
+        raise invalid_setting(f"{source} is no store of Penstock that can be used: it has {known}")
     found = [row[0] for row in db.execute("PRAGMA quick_check")]
     if found != ["ok"]:
-        raise InvalidSetting(f"{source} is damaged: {'; '.join(found[:3])}")
+        raise invalid_setting(f"{source} is damaged: {'; '.join(found[:3])}")
     last = "SELECT version, at FROM transactions ORDER BY version DESC LIMIT 1"
     return Copied(*(db.execute(last).fetchone() or (0, "")))

@@ -79,7 +79,7 @@ class DocumentStore(Protocol):
     async def apply(self, changes: Sequence[Change], author: Author, at: datetime) -> int:
         """Writes all changes or none; returns the new version.
 
-        Raises RevisionMismatch where a document is not at its expected version, and
+        Raises `revision-mismatch` where a document is not at its expected version, and
         StoreUnavailable where writing failed.
         """
 

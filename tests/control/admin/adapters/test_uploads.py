@@ -11,8 +11,9 @@ from starlette.requests import Request
 from starlette.types import Message
 
 from penstock.control.admin.adapters.bodies import pieces_of
-from penstock.control.errors import BodyTooSlow
+from penstock.control.errors import Code
 from tests.control.admin.app_harness import Admin, assert_problem, running_admin
+from tests.fakes.control_errors import raises_code
 
 URL = "/admin/v1/adapters"
 TYPE = {"content-type": "multipart/form-data; boundary=edge"}
@@ -56,5 +57,5 @@ async def test_a_body_that_stops_coming_is_given_up() -> None:
     request = Request({"type": "http", "method": "POST", "headers": []}, receive)
     pieces = pieces_of(request, timedelta(milliseconds=20))
     assert await anext(pieces) == b"half"
-    with pytest.raises(BodyTooSlow, match="nothing came of the body"):
+    with raises_code(Code.BODY_TOO_SLOW, match="nothing came of the body"):
         await anext(pieces)

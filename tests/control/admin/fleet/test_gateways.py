@@ -9,7 +9,7 @@ import pytest
 from penstock.control.admin.app import admin_app
 from penstock.control.admin.fleet.gateways_api import GatewayReplacer
 from penstock.control.admin.services import AdminServices
-from penstock.control.errors import GatewayNotReplaced, UnknownGateway
+from penstock.control.errors import Code, NotFound, PenstockError
 from penstock.control.state.cluster import Gateway, GatewayState
 from penstock.control.state.tenancy.tokens import Role
 from tests.control.admin.app_harness import Admin, assert_problem, client_of, running_admin
@@ -42,7 +42,11 @@ async def test_the_answer_is_the_gateway_that_took_over() -> None:
 
 
 @pytest.mark.parametrize(
-    ("refusal", "status"), [(UnknownGateway("no gw-1"), 404), (GatewayNotReplaced("old one"), 409)]
+    ("refusal", "status"),
+    [
+        (NotFound("no gw-1", Code.UNKNOWN_GATEWAY), 404),
+        (PenstockError("old one", Code.GATEWAY_NOT_REPLACED), 409),
+    ],
 )
 async def test_what_cannot_be_replaced_is_told_why(refusal: Exception, status: int) -> None:
     gateways = Gateways()

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.control.errors import PenstockError, ReplicaFailed, ReplicaTooSlow, Unavailable
+from penstock.control.errors import Code, PenstockError, Unavailable
 from penstock.control.state.fleet.replica import Replica, ReplicaState
 from penstock.control.state.rollout.trial import Outcome
 from penstock.control.state.tenancy.tokens import Role
@@ -96,8 +96,13 @@ async def test_the_newest_template_is_tried_where_both_serve(admin: Admin) -> No
 @pytest.mark.parametrize(
     ("error", "status"),
     [
-        (ReplicaFailed("the replica at r1:9000 answers 429 throttled: slow down"), 502),
-        (ReplicaTooSlow("the replica at r1:9000 did not end"), 504),
+        (
+            PenstockError(
+                "the replica at r1:9000 answers 429 throttled: slow down", Code.REPLICA_FAILED
+            ),
+            502,
+        ),
+        (PenstockError("the replica at r1:9000 did not end", Code.REPLICA_TOO_SLOW), 504),
         (Unavailable("the replica at r1:9000 could not be asked"), 503),
     ],
 )

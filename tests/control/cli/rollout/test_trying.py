@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 
-from penstock.control.errors import ReplicaFailed
+from penstock.control.errors import Code, PenstockError
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.rollout.trial import Outcome
 from penstock.control.state.tenancy.usage import Counts, Reading, UsageKey
@@ -45,7 +45,9 @@ def test_a_deployment_is_tried_and_what_came_is_told(asked_head: AskedHead) -> N
     assert second == "  stop; 9 prompt tokens, 2 completion tokens; $0.0000015"
     assert third.startswith("  m by simulated 1, replica r1, request test-")
     assert json.loads(asked_head.run("test", "mini", "--json").stdout)["cost_usd"] == 0.0000015
-    asked_head.admin.replicas.answer = ReplicaFailed("the replica at r1:9000 answers 429: slowly")
+    asked_head.admin.replicas.answer = PenstockError(
+        "the replica at r1:9000 answers 429: slowly", Code.REPLICA_FAILED
+    )
     failed = asked_head.run("test", "mini")
     assert failed.exit_code == 1
     assert "answers 429: slowly" in failed.stderr

@@ -12,7 +12,7 @@ import pytest
 
 from penstock.adapters.alias import Alias, Move, Target
 from penstock.adapters.fitness import FamilyLimits
-from penstock.control.errors import HoldsStill, NodeUnreachable, ReplicaRefused, UnknownReplica
+from penstock.control.errors import Code, HoldsStill, NodeUnreachable, NotFound, ReplicaRefused
 from penstock.control.managers.adapters.library import AdapterLibrary
 from penstock.control.managers.adapters.residence import LOOK_AGAIN, AdapterResidence
 from penstock.control.managers.cluster_store import ClusterStore
@@ -123,7 +123,12 @@ async def test_nothing_is_told_before_the_registry_is_whole(world: World) -> Non
 
 
 @pytest.mark.parametrize(
-    "error", [NodeUnreachable("away"), UnknownReplica("not yet"), HoldsStill("another head's")]
+    "error",
+    [
+        NodeUnreachable("away"),
+        NotFound("not yet", Code.UNKNOWN_REPLICA),
+        HoldsStill("another head's"),
+    ],
 )
 async def test_what_was_not_heard_is_said_again(world: World, error: Exception) -> None:
     world.residence.open()

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 
-from penstock.control.errors import GatewayNotReplaced
+from penstock.control.errors import PenstockError
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.fleet.gateway_process import GatewayCommand
 from penstock.control.managers.fleet.gateway_reports import GatewayReports
@@ -139,6 +139,6 @@ async def refused(work: Coroutine[object, object, Gateway]) -> str:
     """Why it was refused."""
     try:
         await work
-    except GatewayNotReplaced as error:
+    except PenstockError as error:
         return str(error)
     raise AssertionError("it was not refused")

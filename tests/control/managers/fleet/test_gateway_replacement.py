@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from penstock.control.errors import UnknownGateway
+from penstock.control.errors import Code
 from penstock.control.state.cluster import GatewayState
 from tests.control.managers.fleet.gateway_world import (
     PATIENCE,
@@ -16,6 +16,7 @@ from tests.control.managers.fleet.gateway_world import (
     turning,
     world_wait,
 )
+from tests.fakes.control_errors import raises_code
 from tests.fakes.control_launcher import FakeProcess
 
 
@@ -73,7 +74,7 @@ async def test_a_replacement_that_does_not_come_up_leaves_the_old_gateway_alone(
 async def test_only_the_current_gateway_can_be_replaced(world: World) -> None:
     async with world.running() as manager:
         await world.in_state(GatewayState.READY)
-        with pytest.raises(UnknownGateway, match="gw-9"):
+        with raises_code(Code.UNKNOWN_GATEWAY, match="gw-9"):
             await manager.replace("gw-9")
 
 

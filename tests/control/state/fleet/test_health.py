@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from penstock.control.errors import UnknownNode
+from penstock.control.errors import Code
 from penstock.control.managers.cluster import Cluster
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
 from penstock.control.state.fleet.health import STABLE_AFTER, observed, registered, swept
@@ -28,6 +28,7 @@ from penstock.control.state.fleet.replica import (
     ReplicaStatus,
     Resources,
 )
+from tests.fakes.control_errors import raises_code
 from tests.fakes.control_values import (
     MINI,
     NOON,
@@ -60,13 +61,13 @@ def beat(view: ClusterView, *reports: ReplicaStatus, live: Liveness | None = Non
 
 
 def test_a_node_that_never_registered_is_unknown() -> None:
-    with pytest.raises(UnknownNode, match="register first"):
+    with raises_code(Code.UNKNOWN_NODE, match="register first"):
         observed(ClusterView(), Liveness(), N1, Resources(), [], NOON)
 
 
 def test_a_node_from_before_the_heads_restart_has_to_register_again() -> None:
     view = ClusterView().with_node(node(state=NodeState.EXPECTED))
-    with pytest.raises(UnknownNode):
+    with raises_code(Code.UNKNOWN_NODE):
         observed(view, Liveness(), N1, Resources(), [], NOON)
     assert registered(view, Liveness(), node().facts, [], NOON).nodes[N1].state is NodeState.READY
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.control.errors import ImpossibleTransition
+from penstock.control.errors import Code
 from penstock.control.state.fleet.replica import (
     NODE_TRANSITIONS,
     REPLICA_TRANSITIONS,
@@ -16,6 +16,7 @@ from penstock.control.state.fleet.replica import (
     ReplicaState,
     advance,
 )
+from tests.fakes.control_errors import raises_code
 from tests.fakes.control_values import NOON, SECOND, node, replica
 
 
@@ -35,7 +36,7 @@ def test_a_step_is_taken_exactly_if_the_table_has_it(
     if to == current or to in REPLICA_TRANSITIONS[current]:
         assert advance(REPLICA_TRANSITIONS, current, to) == to
     else:
-        with pytest.raises(ImpossibleTransition, match=f"{current} cannot become {to}"):
+        with raises_code(Code.IMPOSSIBLE_TRANSITION, match=f"{current} cannot become {to}"):
             advance(REPLICA_TRANSITIONS, current, to)
 
 

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from penstock.control.errors import NotTestable
+from penstock.control.errors import Code
 from penstock.control.state.rollout.trial import Said, proof_for, question_for, said_in
+from tests.fakes.control_errors import raises_code
 from tests.fakes.fake_replica import DONE, delta, event, last_delta
 
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
@@ -60,7 +61,7 @@ def test_a_model_of_an_unknown_kind_is_not_asked_for_a_proof() -> None:
 
 
 def test_a_deployment_of_which_nothing_small_can_be_asked_says_what_it_serves() -> None:
-    with pytest.raises(NotTestable, match="'mini' serves /detokenize, /tokenize: a test asks"):
+    with raises_code(Code.NOT_TESTABLE, match="'mini' serves /detokenize, /tokenize: a test asks"):
         question_for("mini", ("/tokenize", "/detokenize"))
 
 

@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect
 
 from penstock.control.admin.adapters.models import NewAdapterModel
 from penstock.control.admin.middleware import MULTIPART
-from penstock.control.errors import BodyTooSlow
+from penstock.control.errors import Code, Refused
 
 SILENCE: Final = timedelta(seconds=30)
 """Between two pieces of an upload."""
@@ -69,15 +69,16 @@ def parsed(model: type[M], text: bytes) -> M:
 
 
 async def pieces_of(request: Request, silence: timedelta = SILENCE) -> AsyncIterator[bytes]:
-    """The body as it comes. Raises `BodyTooSlow` where it stops coming for so long."""
+    """The body as it comes. Raises `body-too-slow` where it stops coming for so long."""
     stream = request.stream()
     while True:
         try:
             async with asyncio.timeout(silence.total_seconds()):
                 piece = await anext(stream, None)
         except (TimeoutError, ClientDisconnect):
-            raise BodyTooSlow(
-                f"nothing came of the body for {silence.total_seconds():.0f} s: send it again"
+            raise Refused(
+                f"nothing came of the body for {silence.total_seconds():.0f} s: send it again",
+                Code.BODY_TOO_SLOW,
             ) from None
         if piece is None:
             return

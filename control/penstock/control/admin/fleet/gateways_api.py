@@ -8,7 +8,7 @@ from fastapi import APIRouter
 
 from penstock.control.admin.auth import Operator
 from penstock.control.admin.rollout.models import GatewayModel
-from penstock.control.errors import UnknownGateway
+from penstock.control.errors import Code, NotFound
 from penstock.control.state.cluster import Gateway
 
 
@@ -16,7 +16,7 @@ class GatewayReplacer(Protocol):
     """Looks after the local gateway."""
 
     async def replace(self, gateway_id: str) -> Gateway:
-        """Raises UnknownGateway and GatewayNotReplaced."""
+        """Raises `unknown-gateway` and `gateway-not-replaced`."""
 
 
 def gateways_api(gateways: GatewayReplacer | None) -> APIRouter:
@@ -28,7 +28,7 @@ def gateways_api(gateways: GatewayReplacer | None) -> APIRouter:
         """Starts another gateway on the same port and answers with it once it serves. The old one
         then takes no new connections, and ends when its last client has."""
         if gateways is None:
-            raise UnknownGateway(f"no gateway {gateway_id!r}: this head runs none")
+            raise NotFound(f"no gateway {gateway_id!r}: this head runs none", Code.UNKNOWN_GATEWAY)
         return GatewayModel.of(await gateways.replace(gateway_id))
 
     return router

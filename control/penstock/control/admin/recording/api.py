@@ -31,7 +31,7 @@ class Recorded(Protocol):
         """How a recording stands; None: nobody has said yet."""
 
     def recording(self, uid: str) -> AsyncIterator[bytes]:
-        """A recording as a file. Raises `UnknownRecording` and `Unavailable`."""
+        """A recording as a file. Raises `unknown-recording` and `Unavailable`."""
         ...
 
 

@@ -25,7 +25,7 @@ from penstock.control.admin.rollout.models import (
     ScaleModel,
     SpecModel,
 )
-from penstock.control.errors import DeploymentExists, Forbidden
+from penstock.control.errors import Code, PenstockError, Refused
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.routing.traffic import Traffic
 from penstock.control.state.adapters.bases import check_aliases_fit
@@ -82,8 +82,9 @@ class DeploymentsApi:
         def step(view: ClusterView) -> ClusterView:
             _check_code(caller, None, spec)
             if spec.name in view.deployments:
-                raise DeploymentExists(
-                    f"deployment {spec.name!r} exists: change it with PUT, or delete it first"
+                raise PenstockError(
+                    f"deployment {spec.name!r} exists: change it with PUT, or delete it first",
+                    Code.DEPLOYMENT_EXISTS,
                 )
             return self._with_new(view, spec)
 
@@ -209,12 +210,13 @@ class DeploymentsApi:
 
 
 def _check_code(caller: Token, known: Deployment | None, spec: DeploymentSpec) -> None:
-    """Raises `Forbidden` where code of a model is to run anew, and the caller may not say so."""
+    """Raises `forbidden` where code of a model is to run anew, and the caller may not say so."""
     new = known is None or known.spec.template != spec.template
     if new and runs_model_code(spec.template) and not caller.role.includes(Role.ADMIN):
-        raise Forbidden(
+        raise Refused(
             f"engine_args of {spec.name!r} run code that comes with a model: this needs a token of "
-            f"role {Role.ADMIN}, {caller.name!r} has role {caller.role}"
+            f"role {Role.ADMIN}, {caller.name!r} has role {caller.role}",
+            Code.FORBIDDEN,
         )
 
 

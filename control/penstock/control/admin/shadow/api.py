@@ -31,7 +31,7 @@ class Comparisons(Protocol):
         """How a shadow stands; None: nobody has said yet."""
 
     async def account(self, uid: str, pairs_a_day: float, *, with_texts: bool) -> Account:
-        """All that is known of one. Raises `UnknownShadow` and `Unavailable`."""
+        """All that is known of one. Raises `unknown-shadow` and `Unavailable`."""
         ...
 
 

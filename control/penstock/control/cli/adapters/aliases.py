@@ -12,7 +12,7 @@ from penstock.control.admin.adapters.alias_models import AliasModel, MoveModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, confirm, say_json, say_list
 from penstock.control.cli.options import AsJson, Yes
-from penstock.control.errors import InvalidSetting
+from penstock.control.errors import invalid_setting
 from penstock.control.outside.admin_client import AdminClient
 
 alias = typer.Typer(
@@ -156,7 +156,7 @@ def _given(preload: str | None, pinned: bool | None) -> dict[str, Any]:
 def _parts(name: str) -> tuple[str, str]:
     deployment, colon, own = name.partition(":")
     if not (deployment and colon and own):
-        raise InvalidSetting(f"the alias is {name!r}: say DEPLOYMENT:ALIAS, such as mini:pirate")
+        raise invalid_setting(f"the alias is {name!r}: say DEPLOYMENT:ALIAS, such as mini:pirate")
     return deployment, own
 
 
@@ -164,7 +164,7 @@ def _preload(text: str) -> int | None:
     if text == "all":
         return None
     if not (text.isascii() and text.isdecimal()):
-        raise InvalidSetting(f"--preload is {text!r}: say all, or a number of replicas")
+        raise invalid_setting(f"--preload is {text!r}: say all, or a number of replicas")
     return int(text)
 
 
@@ -173,9 +173,9 @@ def _weights(words: Iterable[str]) -> dict[str, int]:
     for word in words:
         ref, _, weight = word.partition("=")
         if not (ref and weight.isascii() and weight.isdecimal()):
-            raise InvalidSetting(f"{word!r} is no share: say NAME@VERSION=WEIGHT, as pirate@2=10")
+            raise invalid_setting(f"{word!r} is no share: say NAME@VERSION=WEIGHT, as pirate@2=10")
         if ref in weights:
-            raise InvalidSetting(f"{ref} stands twice: give it one weight")
+            raise invalid_setting(f"{ref} stands twice: give it one weight")
         weights[ref] = int(weight)
     return weights
 

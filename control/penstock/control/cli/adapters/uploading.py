@@ -23,7 +23,7 @@ from rich.progress import (
 )
 
 from penstock.adapters.version import CONTENT_FILES
-from penstock.control.errors import InvalidSetting
+from penstock.control.errors import invalid_setting
 
 PIECE = 1 << 20  # bytes
 
@@ -44,7 +44,7 @@ class Upload:
         return f"multipart/form-data; boundary={self.boundary}"
 
     async def content(self) -> AsyncIterator[bytes]:
-        """The body, a MiB at a time. Raises `InvalidSetting` where a file cannot be read."""
+        """The body, a MiB at a time. Raises `invalid-setting` where a file cannot be read."""
         yield self._part("manifest", "application/json") + json.dumps(self.manifest).encode()
         for path in self.files:
             yield b"\r\n" + self._part(path.name, "application/octet-stream", path.name)
@@ -54,7 +54,7 @@ class Upload:
                         yield piece
                         self.progress.advance(self.task, len(piece))
             except OSError as error:
-                raise InvalidSetting(f"{path} cannot be read: {error.strerror}") from error
+                raise invalid_setting(f"{path} cannot be read: {error.strerror}") from error
         yield f"\r\n--{self.boundary}--\r\n".encode()
 
     def _part(self, name: str, kind: str, filename: str = "") -> bytes:
@@ -68,10 +68,10 @@ class Upload:
 @contextmanager
 def shown_upload(manifest: Mapping[str, Any], directory: Path) -> Iterator[Upload]:
     """The upload of a directory; while it goes, a bar on a terminal's stderr. Raises
-    `InvalidSetting` where a file is missing."""
+    `invalid-setting` where a file is missing."""
     files = tuple(directory / name for name in CONTENT_FILES)
     if missing := [path.name for path in files if not path.is_file()]:
-        raise InvalidSetting(
+        raise invalid_setting(
             f"{directory} has no {' and no '.join(missing)}: an adapter is a directory with "
             f"{' and '.join(CONTENT_FILES)}"
         )

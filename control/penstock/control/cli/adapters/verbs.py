@@ -19,7 +19,7 @@ from penstock.control.cli.adapters.uploading import shown_upload
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, confirm, say_json, say_list
 from penstock.control.cli.options import AsJson, Yes
-from penstock.control.errors import InvalidSetting
+from penstock.control.errors import invalid_setting
 from penstock.control.serving.settings_text import checked, pairs
 
 adapters = typer.Typer(
@@ -161,7 +161,7 @@ def promote(
     Example: penstock adapters promote pirate@2 --to canary
     """
     if to not in ("canary", "live"):
-        raise InvalidSetting(f"--to is {to!r}: say canary or live")
+        raise invalid_setting(f"--to is {to!r}: say canary or live")
     _say_state(head.ask(lambda admin: admin.promote_adapter(adapter, to)), as_json=as_json)
 
 
@@ -243,7 +243,7 @@ def _check_path(source: str, directory: Path) -> None:
     """A path that leads nowhere here is no business of the head's machine."""
     if source.startswith(PATH_LIKE) and not directory.is_dir():
         what = "is no directory" if directory.exists() else "is not there"
-        raise InvalidSetting(
+        raise invalid_setting(
             f"{source} {what}, on this machine: name the directory of the adapter's files here, or"
             " one of the head's machine with --on-head"
         )
@@ -253,7 +253,7 @@ def _ref(text: str) -> AdapterRef:
     try:
         return AdapterRef.parse(text)
     except BadAdapterRef as error:
-        raise InvalidSetting(str(error)) from None
+        raise invalid_setting(str(error)) from None
 
 
 def _setting(key: str, text: str) -> Any:

@@ -14,7 +14,7 @@ from penstock.control.admin.rollout.models import DeploymentModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, confirm, say_json
 from penstock.control.cli.options import AsJson, Yes
-from penstock.control.errors import InvalidSetting
+from penstock.control.errors import invalid_setting
 from penstock.control.serving.options import parse_engine_args
 from penstock.control.serving.settings_text import parse_settings
 from penstock.control.serving.spec_changes import differences, spec_with
@@ -107,7 +107,7 @@ def deploy(
     if said.get("engine") == CANNED:  # it says its text, whatever the model
         kept = {"model": CANNED} | kept
     if "model" not in {**kept, **said}:
-        raise InvalidSetting(f'say what {name} is to serve: --model, or "model" in a file (-f)')
+        raise invalid_setting(f'say what {name} is to serve: --model, or "model" in a file (-f)')
     wanted = spec_with(kept, said, parse_engine_args(engine_arg or ()))
     made = head.ask(lambda admin: admin.put_deployment(name, wanted, over=known))
     for change in differences(known.spec, made.spec) if known else ():
@@ -222,9 +222,9 @@ def _from_file(file: Path | None) -> dict[str, Any]:
     try:
         found = json.loads(sys.stdin.read() if str(file) == "-" else file.read_text())
     except OSError as error:
-        raise InvalidSetting(f"-f is {file}: {error.strerror}") from error
+        raise invalid_setting(f"-f is {file}: {error.strerror}") from error
     except ValueError as error:
-        raise InvalidSetting(f"-f is {file}, which is not JSON: {error}") from error
+        raise invalid_setting(f"-f is {file}, which is not JSON: {error}") from error
     if not isinstance(found, dict) or not isinstance(found.get("spec", {}), dict):
-        raise InvalidSetting(f"-f is {file}: it must hold a JSON object, the deployment's spec")
+        raise invalid_setting(f"-f is {file}: it must hold a JSON object, the deployment's spec")
     return dict(found.get("spec", found))

@@ -145,7 +145,7 @@ def _say(tenant: TenantModel, what: str, *, as_json: bool) -> None:
 
 
 def limits_of(words: Iterable[str], kind: type[BaseModel], example: str) -> dict[str, Any]:
-    """What is named, as the admin API takes it. Raises `InvalidSetting`."""
+    """What is named, as the admin API takes it. Raises `invalid-setting`."""
     named = pairs(words, "limit", example)
     parsed = {name: _value(name, text) for name, text in named.items()}
     return checked(kind, parsed).model_dump(mode="json", exclude_unset=True)

@@ -62,7 +62,7 @@ class AliasManager:
         self, deployment: str, name: str, spec: AliasSpec, who: str, only_if: OnlyIf = _always
     ) -> tuple[Alias, bool]:
         """Makes an alias, or moves it; the alias, and whether it is new. Raises
-        `UnknownDeployment` and `InvalidInput`."""
+        `unknown-deployment` and `InvalidInput`."""
         target = target_of(spec.weights)
         is_new = False
 
@@ -80,8 +80,8 @@ class AliasManager:
         return made, is_new
 
     async def undo(self, deployment: str, name: str, who: str, only_if: OnlyIf = _always) -> Alias:
-        """Takes the last move back. Raises `UnknownAlias`, and `InvalidInput` where it never moved,
-        or what it named then may be named no longer."""
+        """Takes the last move back. Raises `unknown-alias`, and `InvalidInput` where it never
+        moved, or what it named then may be named no longer."""
 
         def step(view: ClusterView) -> Alias:
             alias = view.adapters.alias(deployment, name)
@@ -96,7 +96,7 @@ class AliasManager:
         return await self._change(step, Author(who, f"undo the move of {deployment}:{name}"))
 
     async def delete(self, deployment: str, name: str, who: str, only_if: OnlyIf = _always) -> None:
-        """Nobody can say it any more. Raises `UnknownAlias`."""
+        """Nobody can say it any more. Raises `unknown-alias`."""
 
         def step(view: ClusterView) -> ClusterView:
             alias = view.adapters.alias(deployment, name)
@@ -107,7 +107,7 @@ class AliasManager:
         await self._spread(deployment, name, None)
 
     def alias(self, deployment: str, name: str) -> Alias:
-        """One that there is. Raises `UnknownDeployment` and `UnknownAlias`."""
+        """One that there is. Raises `unknown-deployment` and `unknown-alias`."""
         self.view.deployment(deployment)
         return self.view.adapters.alias(deployment, name)
 

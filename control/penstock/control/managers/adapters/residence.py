@@ -6,12 +6,7 @@ import asyncio
 import logging
 from datetime import timedelta
 
-from penstock.control.errors import (
-    HoldsStill,
-    NodeUnreachable,
-    ReplicaRefused,
-    UnknownReplica,
-)
+from penstock.control.errors import HoldsStill, NodeUnreachable, NotFound, ReplicaRefused
 from penstock.control.managers.adapters.library import GRACE, AdapterLibrary, held_by_replicas
 from penstock.control.managers.changes import ChangeSignal, watching
 from penstock.control.managers.cluster_store import ClusterStore
@@ -97,7 +92,7 @@ class AdapterResidence:
                 )
         except ReplicaRefused as error:  # an older agent: it would refuse again
             log.warning("adapters not kept: %s", error, extra={"replica": replica_id})
-        except (NodeUnreachable, UnknownReplica, HoldsStill) as error:
+        except (NodeUnreachable, NotFound, HoldsStill) as error:
             log.info("adapters not kept yet: %s", error, extra={"replica": replica_id})
             await self._clock.sleep(LOOK_AGAIN)
             return False

@@ -20,13 +20,7 @@ from penstock.adapters.adapter import AdapterRef, BadAdapterRef, BaseModelFamily
 from penstock.adapters.fitness import FamilyLimits
 from penstock.adapters.promotion import Evidence, PromotionPolicy
 from penstock.adapters.version import AdapterVersion, BadManifest, BadMove, Manifest, VersionState
-from penstock.control.errors import (
-    AdapterInUse,
-    AdapterTaken,
-    InvalidInput,
-    NotPromoted,
-    StoreUnavailable,
-)
+from penstock.control.errors import Code, InvalidInput, PenstockError, StoreUnavailable
 from penstock.control.managers.adapters.library import AdapterLibrary
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.state.adapters.bases import family_named, limits_of, revision_of
@@ -107,7 +101,7 @@ class AdapterManager:
         self, spec: NewAdapter, source: str, who: str
     ) -> tuple[AdapterVersion, bool]:
         """Fetches an adapter from its source and registers it; the version as it stands, whether
-        it is new. Raises `InvalidInput`, `BadAdapter`, `AdapterTaken` and `Unavailable`."""
+        it is new. Raises `InvalidInput`, `BadAdapter`, `adapter-taken` and `Unavailable`."""
         ref, family = self._checked(spec)
         async with self._library.fetched(source, await self._limits(family)) as content:
             return await self._commit(spec, ref, family, content, source, who)
@@ -121,7 +115,7 @@ class AdapterManager:
             return await self._commit(spec, ref, family, content, UPLOAD, who)
 
     async def promote(self, ref: str, to: VersionState, who: str) -> AdapterVersion:
-        """Brings a version forward. Raises `UnknownAdapter` and `NotPromoted`."""
+        """Brings a version forward. Raises `unknown-adapter` and `not-promoted`."""
 
         def step(adapters: AdapterRegistry) -> AdapterVersion:
             version = adapters.version(ref)
@@ -132,7 +126,7 @@ class AdapterManager:
         return await self._change(step, Author(who, f"promote {ref} to {to}"))
 
     async def retire(self, ref: str, who: str) -> AdapterVersion:
-        """Nobody may ask for it any more. Raises as `remove`, and `NotPromoted`."""
+        """Nobody may ask for it any more. Raises as `remove`, and `not-promoted`."""
 
         def step(adapters: AdapterRegistry) -> AdapterVersion:
             _check_whole(adapters)
@@ -142,7 +136,7 @@ class AdapterManager:
 
     async def remove(self, ref: str, who: str) -> None:
         """Deletes a version for good; its bytes go once no replica holds them. Raises
-        `UnknownAdapter` and `AdapterInUse`."""
+        `unknown-adapter` and `adapter-in-use`."""
 
         def step(view: ClusterView) -> ClusterView:
             version = view.adapters.version(ref)
@@ -159,8 +153,8 @@ class AdapterManager:
     async def add_evidence(
         self, ref: str, evidence: Evidence, report: Mapping[str, Any] | None, who: str
     ) -> StoredEvidence:
-        """Keeps what an evaluation found. Raises `UnknownAdapter`, and `AdapterTaken` where it was
-        found of other bytes, or of models of another family."""
+        """Keeps what an evaluation found. Raises `unknown-adapter`, and `adapter-taken` where it
+        was found of other bytes, or of models of another family."""
         self._check_evidence(ref, evidence)
         text = json.dumps(report, separators=(",", ":")).encode() if report is not None else b""
         async with self._telling:
@@ -198,12 +192,14 @@ class AdapterManager:
         except BadAdapterRef as error:
             raise InvalidInput(str(error)) from None
         if str(ref) in self.view.adapters.unreadable:
-            raise AdapterTaken(
-                f"{ref} is in the store, where this version of the head cannot read it"
+            raise PenstockError(
+                f"{ref} is in the store, where this version of the head cannot read it",
+                Code.ADAPTER_TAKEN,
             )
         if ref in self.view.adapters.removed:
-            raise AdapterTaken(
-                f"{ref} was removed, and a version is never given again: take another"
+            raise PenstockError(
+                f"{ref} was removed, and a version is never given again: take another",
+                Code.ADAPTER_TAKEN,
             )
         return ref, family_named(self.view, spec.base)
 
@@ -266,13 +262,15 @@ class AdapterManager:
     def _check_evidence(self, ref: str, evidence: Evidence) -> None:
         manifest = self.view.adapters.version(ref).manifest
         if evidence.of != manifest.digest:
-            raise AdapterTaken(
+            raise PenstockError(
                 f"the evidence is of other bytes (sha256 {evidence.of[:12]}) than {ref}, which is "
-                f"{manifest.digest[:12]}"
+                f"{manifest.digest[:12]}",
+                Code.ADAPTER_TAKEN,
             )
         if evidence.family != manifest.family:
-            raise AdapterTaken(
-                f"the evidence is of {evidence.family}, {ref} is made for {manifest.family}"
+            raise PenstockError(
+                f"the evidence is of {evidence.family}, {ref} is made for {manifest.family}",
+                Code.ADAPTER_TAKEN,
             )
 
     async def _collect_reports(self) -> None:
@@ -286,11 +284,12 @@ class AdapterManager:
 
 
 def _check_whole(adapters: AdapterRegistry) -> None:
-    """Raises `AdapterInUse` where an alias may name it that cannot be read."""
+    """Raises `adapter-in-use` where an alias may name it that cannot be read."""
     if not adapters.is_whole:
-        raise AdapterInUse(
+        raise PenstockError(
             "documents of the store on adapters cannot be read by this version of the head, so "
-            "nobody knows what they name: `penstock status` tells which"
+            "nobody knows what they name: `penstock status` tells which",
+            Code.ADAPTER_IN_USE,
         )
 
 
@@ -300,11 +299,11 @@ def _told() -> Iterator[None]:
     try:
         yield
     except registry.Taken as error:
-        raise AdapterTaken(str(error)) from None
+        raise PenstockError(str(error), Code.ADAPTER_TAKEN) from None
     except registry.InUse as error:
-        raise AdapterInUse(str(error)) from None
+        raise PenstockError(str(error), Code.ADAPTER_IN_USE) from None
     except (promotion.NotPromoted, BadMove) as error:
-        raise NotPromoted(str(error)) from None
+        raise PenstockError(str(error), Code.NOT_PROMOTED) from None
     except BadManifest as error:
         raise InvalidInput(str(error)) from None
 

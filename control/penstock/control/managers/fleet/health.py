@@ -107,7 +107,7 @@ class HealthManager:
         intent: NodeIntent = NodeIntent.SERVING,
         instance: str = "",
     ) -> None:
-        """A heartbeat; raises UnknownNode where the agent has to register first."""
+        """A heartbeat; raises `unknown-node` where the agent has to register first."""
         node = self._cluster.view().nodes.get(node_id)
         if node is not None and node.facts.instance == instance:
             await self._cluster.observe_stamp(

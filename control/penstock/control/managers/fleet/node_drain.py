@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from penstock.control.errors import Conflict, UnknownNode
+from penstock.control.errors import Code, NotFound, PenstockError
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.state.cluster import ClusterView, some_of
 from penstock.control.state.fleet.replica import Evidence, Node, NodeId
@@ -17,7 +17,7 @@ async def drain_node(
     cluster: ClusterStore, node_id: str, author: Author, *, draining: bool
 ) -> Node:
     """From now on the node gets no replicas, and those that it has are moved; or it may have some
-    again. Raises UnknownNode."""
+    again. Raises `unknown-node`."""
 
     def step(view: ClusterView) -> ClusterView:
         return view.with_node(replace(_known(view, node_id), draining=draining))
@@ -28,7 +28,7 @@ async def drain_node(
 async def forget_node(cluster: ClusterStore, node_id: str, author: Author, clock: Clock) -> None:
     """Takes a node out of the view, with the replicas that it had: its machine is gone for good.
 
-    Raises UnknownNode, and Conflict where there is a sign of life of it.
+    Raises `unknown-node`, and `conflict` where there is a sign of life of it.
     """
     live = cluster.liveness
 
@@ -36,14 +36,16 @@ async def forget_node(cluster: ClusterStore, node_id: str, author: Author, clock
         node = _known(view, node_id)
         mine = [r for r in view.replicas.values() if r.node == node.id]
         if not is_unobserved(node, live.known, clock.steady()):
-            raise Conflict(
+            raise PenstockError(
                 f"node {node_id!r} is heard: `penstock drain {node_id}`, stop its agent, then try"
-                " again"
+                " again",
+                Code.CONFLICT,
             )
         if answering := sorted(r.id for r in mine if r.evidence is Evidence.ANSWERS):
-            raise Conflict(
+            raise PenstockError(
                 f"on node {node_id!r} {', '.join(answering)} answered just now: stop what runs"
-                " there, or wait until that is known"
+                " there, or wait until that is known",
+                Code.CONFLICT,
             )
         for replica in mine:
             view = view.without_replica(replica.id)
@@ -55,5 +57,5 @@ async def forget_node(cluster: ClusterStore, node_id: str, author: Author, clock
 def _known(view: ClusterView, node_id: str) -> Node:
     node = view.nodes.get(NodeId(node_id))
     if node is None:
-        raise UnknownNode(f"no node {node_id!r}: there are {some_of(view.nodes)}")
+        raise NotFound(f"no node {node_id!r}: there are {some_of(view.nodes)}", Code.UNKNOWN_NODE)
     return node

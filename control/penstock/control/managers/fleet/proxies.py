@@ -14,13 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 from penstock.control import log_files
-from penstock.control.errors import (
-    CannotStart,
-    GatewayNotReplaced,
-    LaunchFailed,
-    PenstockError,
-    UnknownGateway,
-)
+from penstock.control.errors import CannotStart, Code, LaunchFailed, NotFound, PenstockError
 from penstock.control.managers.fleet.gateway_process import (
     SHARE_PORT,
     GatewayCommand,
@@ -83,12 +77,13 @@ class GatewayManager:
         """Starts another gateway on the same port; the old one is asked to drain once the new one
         works, and is shown until its last client has left. Returns the new one.
 
-        Raises UnknownGateway, and GatewayNotReplaced where the old one goes on alone.
+        Raises `unknown-gateway`, and `gateway-not-replaced` where the old one goes on alone.
         """
         if self._current is None or self._current.command.id != gateway_id:
             current = self._current.command.id if self._current else "none"
-            raise UnknownGateway(
-                f"no gateway {gateway_id!r} that this head runs: the current one is {current}"
+            raise NotFound(
+                f"no gateway {gateway_id!r} that this head runs: the current one is {current}",
+                Code.UNKNOWN_GATEWAY,
             )
         return await self._replace_with(self._command.successor())
 
@@ -186,7 +181,9 @@ class GatewayManager:
 
     async def _replace_with(self, command: GatewayCommand) -> Gateway:
         if self._replacing.locked():
-            raise GatewayNotReplaced("a replacement is on its way already: wait for it")
+            raise PenstockError(
+                "a replacement is on its way already: wait for it", Code.GATEWAY_NOT_REPLACED
+            )
         async with self._replacing:
             hand_routes(self._command, command)
             fresh = await self._launch(command, SHARE_PORT)
@@ -202,12 +199,15 @@ class GatewayManager:
         return self._shown()
 
     async def _until_ready(self, gateway: LocalGateway) -> None:
-        """Raises GatewayNotReplaced."""
+        """Raises `gateway-not-replaced`."""
         deadline = self._needs.clock.sleep(REPLACEMENT_DEADLINE)
         await self._first_of(gateway.ready.wait(), gateway.ended(), deadline)
         if not gateway.ready.is_set():
             why = _last_words(gateway.command) or f"not ready after {REPLACEMENT_DEADLINE}"
-            raise GatewayNotReplaced(f"the new gateway does not work, the old one goes on: {why}")
+            raise PenstockError(
+                f"the new gateway does not work, the old one goes on: {why}",
+                Code.GATEWAY_NOT_REPLACED,
+            )
 
     async def _first_of(self, *moments: Coroutine[Any, Any, object]) -> None:
         """Returns when the first of them does."""

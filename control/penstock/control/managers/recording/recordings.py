@@ -44,7 +44,7 @@ class RecordingManager:
         return waits_for(self._cluster.view(), recording)
 
     async def start(self, spec: RecordingSpec, who: str, *, dry_run: bool = False) -> Recording:
-        """Begins to record. Raises `InvalidInput`, `RecordingExists` and `Conflict`."""
+        """Begins to record. Raises `InvalidInput`, `recording-exists` and `conflict`."""
         now = self._clock.now()
         if spec.until.at and spec.until.at <= now:
             raise InvalidInput(f"until.at is {spec.until.at.isoformat()}, which is past")
@@ -61,7 +61,7 @@ class RecordingManager:
         return made
 
     async def stop(self, name: str, who: str) -> Recording:
-        """Records nothing more; what was recorded stays. Raises `UnknownRecording`."""
+        """Records nothing more; what was recorded stays. Raises `unknown-recording`."""
 
         def step(view: ClusterView) -> ClusterView:
             found = view.recordings.recording(name)
@@ -72,7 +72,7 @@ class RecordingManager:
         return view.recordings.recording(name)
 
     async def delete(self, name: str, who: str) -> None:
-        """Ends it and forgets all that it recorded. Raises `UnknownRecording`."""
+        """Ends it and forgets all that it recorded. Raises `unknown-recording`."""
         await self._cluster.apply(
             lambda view: replace(view, recordings=view.recordings.without(name)),
             Author(who, f"delete recording {name}"),

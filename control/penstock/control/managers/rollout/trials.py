@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
-from penstock.control.errors import NoReadyReplica, NotTestable
+from penstock.control.errors import Code, PenstockError, Unavailable
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import Replica, ReplicaAddress
@@ -34,8 +34,8 @@ class ReplicaCaller(Protocol):
         within: timedelta,
         prices: Prices,
     ) -> Outcome:
-        """The answer of the replica there. Raises `ReplicaFailed` where it answers with an error,
-        `ReplicaTooSlow` where it does not end in time, `Unavailable` where it is not reached."""
+        """The answer of the replica there. Raises `replica-failed` where it answers with an error,
+        `replica-too-slow` where it does not end in time, `Unavailable` where it is not reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,8 @@ class TrialManager:
         self._replicas = replicas
 
     async def run(self, name: str) -> Trial:
-        """Raises UnknownDeployment, NotTestable, NoReadyReplica, and as `ReplicaCaller.ask`."""
+        """Raises `unknown-deployment`, `not-testable`, `no-ready-replica`, and as
+        `ReplicaCaller.ask`."""
         view = self._cluster.view()
         deployment = view.deployment(name)
         replica = _replica(view, deployment)
@@ -83,5 +84,11 @@ def _replica(view: ClusterView, deployment: Deployment) -> Replica:
         return min(ready, key=lambda each: (not is_current(deployment, each), each.id))
     name = deployment.spec.name
     if not deployment.spec.replicas:
-        raise NotTestable(f"{name!r} is scaled to 0 replicas: give it one with `penstock scale`")
-    raise NoReadyReplica(f"no replica of {name!r} is ready: {prospect_of(view, deployment).detail}")
+        raise PenstockError(
+            f"{name!r} is scaled to 0 replicas: give it one with `penstock scale`",
+            Code.NOT_TESTABLE,
+        )
+    raise Unavailable(
+        f"no replica of {name!r} is ready: {prospect_of(view, deployment).detail}",
+        Code.NO_READY_REPLICA,
+    )

@@ -61,11 +61,11 @@ class ComparerClient(Protocol):
         ...
 
     async def account(self, uid: str, pairs_a_day: float, *, with_texts: bool) -> Account:
-        """All that is known of one. Raises `UnknownShadow` and `Unavailable`."""
+        """All that is known of one. Raises `unknown-shadow` and `Unavailable`."""
         ...
 
     def recording(self, uid: str) -> AsyncIterator[bytes]:
-        """A recording as a file. Raises `UnknownRecording` and `Unavailable`."""
+        """A recording as a file. Raises `unknown-recording` and `Unavailable`."""
         ...
 
     async def close(self) -> None:
@@ -127,11 +127,11 @@ class ComparerManager:
         return self._recorded.get(uid)
 
     async def account(self, uid: str, pairs_a_day: float, *, with_texts: bool = False) -> Account:
-        """All that is known of a shadow. Raises `UnknownShadow` and `Unavailable`."""
+        """All that is known of a shadow. Raises `unknown-shadow` and `Unavailable`."""
         return await (await self._there(uid)).account(uid, pairs_a_day, with_texts=with_texts)
 
     async def recording(self, uid: str) -> AsyncIterator[bytes]:
-        """A recording as a file. Raises `UnknownRecording` and `Unavailable`."""
+        """A recording as a file. Raises `unknown-recording` and `Unavailable`."""
         async for lines in (await self._there(uid)).recording(uid):
             yield lines
 

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from penstock.control.errors import Conflict, InvalidInput
+from penstock.control.errors import Code, InvalidInput, PenstockError
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.shadow.condition import Condition, condition_of
@@ -42,7 +42,7 @@ class ShadowManager:
         return pairs_a_day(self._cluster.view(), spec, rows)
 
     async def create(self, spec: ShadowSpec, who: str, *, dry_run: bool = False) -> Shadow:
-        """Begins to repeat requests. Raises `InvalidInput`, `ShadowExists` and `Conflict`."""
+        """Begins to repeat requests. Raises `InvalidInput`, `shadow-exists` and `conflict`."""
         now = self._clock.now()
         if spec.until.at and spec.until.at <= now:
             raise InvalidInput(f"until.at is {spec.until.at.isoformat()}, which is past")
@@ -59,23 +59,25 @@ class ShadowManager:
         return made
 
     async def pause(self, name: str, who: str) -> Shadow:
-        """Repeats nothing until it is resumed; what was compared stays. Raises `UnknownShadow`."""
+        """Repeats nothing until it is resumed; what was compared stays. Raises `unknown-shadow`."""
         author = Author(who, f"pause shadow {name}")
         return await self._change(name, author, lambda shadow: replace(shadow, paused=True))
 
     async def resume(self, name: str, who: str) -> Shadow:
-        """Goes on where it was paused. Raises `UnknownShadow`, and `Conflict` for one that has
+        """Goes on where it was paused. Raises `unknown-shadow`, and `conflict` for one that has
         ended."""
 
         def step(shadow: Shadow) -> Shadow:
             if shadow.ended:
-                raise Conflict(f"shadow {name!r} has ended ({shadow.ended}): create another one")
+                raise PenstockError(
+                    f"shadow {name!r} has ended ({shadow.ended}): create another one", Code.CONFLICT
+                )
             return replace(shadow, paused=False)
 
         return await self._change(name, Author(who, f"resume shadow {name}"), step)
 
     async def delete(self, name: str, who: str) -> None:
-        """Ends it and forgets all that it compared. Raises `UnknownShadow`."""
+        """Ends it and forgets all that it compared. Raises `unknown-shadow`."""
         await self._cluster.apply(
             lambda view: replace(view, shadows=view.shadows.without(name)),
             Author(who, f"delete shadow {name}"),

@@ -57,7 +57,7 @@ class TenantManager:
     async def create(
         self, tenant_id: str, spec: TenantSpec, who: str, *, dry_run: bool = False
     ) -> Tenant:
-        """Makes a tenant. Raises `InvalidInput`, `TenantExists` and `Conflict`."""
+        """Makes a tenant. Raises `InvalidInput`, `tenant-exists` and `conflict`."""
         tenant = self._new(tenant_id, spec)
         await self._apply(
             lambda tenancy: tenancy.with_new_tenant(tenant),
@@ -86,7 +86,7 @@ class TenantManager:
     async def delete(
         self, tenant_id: str, who: str, check: Check, *, dry_run: bool = False
     ) -> None:
-        """Deletes a tenant with its keys; what it used stays told. Raises `UnknownTenant`."""
+        """Deletes a tenant with its keys; what it used stays told. Raises `unknown-tenant`."""
 
         def step(tenancy: Tenancy) -> Tenancy:
             check(tenancy.tenant(tenant_id))
@@ -106,7 +106,7 @@ class TenantManager:
     ) -> MadeKey:
         """Makes a key, held to limits of its own besides its tenant's.
 
-        Raises `InvalidInput`, `UnknownTenant` and `Conflict`.
+        Raises `InvalidInput`, `unknown-tenant` and `conflict`.
         """
         secret = PREFIX + secrets.token_urlsafe(KEY_BYTES)
         digest = hashlib.sha256(secret.encode()).hexdigest()
@@ -137,7 +137,7 @@ class TenantManager:
         self, tenant_id: str, key_id: str, who: str, *, end_streams: bool = False
     ) -> None:
         """Nobody gets in with it any more, and what it has under way goes on to its end, or is
-        ended by each gateway. Raises `UnknownTenant` and `UnknownKey`."""
+        ended by each gateway. Raises `unknown-tenant` and `unknown-key`."""
         author = Author(who, f"revoke key {key_id} of tenant {tenant_id}")
         await self._apply(
             lambda tenancy: tenancy.without_key(tenant_id, key_id, end_streams=end_streams), author

@@ -87,7 +87,7 @@ class TokenManager:
     async def create(self, name: str, role: Role, who: str) -> tuple[Token, str]:
         """Makes a token; returns it with the secret, which is known to nobody afterwards.
 
-        Raises `InvalidInput`, `Conflict`, `StoreUnavailable` and `HoldsStill`.
+        Raises `InvalidInput`, `conflict`, `StoreUnavailable` and `HoldsStill`.
         """
 
         async def work() -> tuple[Token, str]:
@@ -100,7 +100,7 @@ class TokenManager:
         return await self._whole.do(work)
 
     async def revoke(self, token_id: str, who: str) -> None:
-        """From now on nobody gets in with it. Raises `NotFound`, `Conflict`, `StoreUnavailable` and
+        """From now on nobody gets in with it. Raises `NotFound`, `conflict`, `StoreUnavailable` and
         `HoldsStill`."""
 
         async def work() -> None:

@@ -8,7 +8,7 @@ from penstock.adapters.adapter import BaseModelFamily
 from penstock.adapters.alias import Target
 from penstock.adapters.fitness import FamilyLimits
 from penstock.adapters.lora_config import LARGEST_RANK
-from penstock.control.errors import AdapterInUse, InvalidInput
+from penstock.control.errors import Code, InvalidInput, PenstockError
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.rollout.deployment import (
     Deployment,
@@ -68,7 +68,7 @@ def check_taken(view: ClusterView, deployment: Deployment, target: Target) -> No
 
 
 def check_aliases_fit(view: ClusterView, spec: DeploymentSpec) -> None:
-    """Raises `AdapterInUse` where what the deployment's aliases name does not fit this spec: they
+    """Raises `adapter-in-use` where what the deployment's aliases name does not fit this spec: they
     would answer with nothing, or on another model."""
     template = spec.template
     for alias in view.adapters.aliases_of(spec.name):
@@ -84,8 +84,9 @@ def check_aliases_fit(view: ClusterView, spec: DeploymentSpec) -> None:
                 )
             else:
                 continue
-            raise AdapterInUse(
-                f"the alias {alias.full_name} names {ref}, which {misfit}: move or delete it first"
+            raise PenstockError(
+                f"the alias {alias.full_name} names {ref}, which {misfit}: move or delete it first",
+                Code.ADAPTER_IN_USE,
             )
 
 

@@ -14,7 +14,7 @@ from penstock.adapters.adapter import AdapterRef, BadAdapterRef, BaseModelFamily
 from penstock.adapters.alias import Alias
 from penstock.adapters.promotion import Evidence, PromotionPolicy
 from penstock.adapters.version import AdapterVersion, Digest, VersionState
-from penstock.control.errors import UnknownAdapter, UnknownAlias
+from penstock.control.errors import Code, NotFound
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -82,21 +82,25 @@ class AdapterRegistry:
         return not self.unreadable
 
     def version(self, ref: str) -> AdapterVersion:
-        """The version of this name; raises `UnknownAdapter`."""
+        """The version of this name; raises `unknown-adapter`."""
         try:
             return self.versions[AdapterRef.parse(ref)]
         except BadAdapterRef as error:
-            raise UnknownAdapter(str(error)) from None
+            raise NotFound(str(error), Code.UNKNOWN_ADAPTER) from None
         except KeyError:
-            raise UnknownAdapter(f"no adapter {ref}{self._those_like(ref)}") from None
+            raise NotFound(
+                f"no adapter {ref}{self._those_like(ref)}", Code.UNKNOWN_ADAPTER
+            ) from None
 
     def alias(self, deployment: str, name: str) -> Alias:
-        """The alias; raises `UnknownAlias`."""
+        """The alias; raises `unknown-alias`."""
         try:
             return self.aliases[f"{deployment}:{name}"]
         except KeyError:
             known = ", ".join(alias.name for alias in self.aliases_of(deployment)) or "none"
-            raise UnknownAlias(f"{deployment} has no alias {name!r}: there are {known}") from None
+            raise NotFound(
+                f"{deployment} has no alias {name!r}: there are {known}", Code.UNKNOWN_ALIAS
+            ) from None
 
     def aliases_of(self, deployment: str) -> Iterator[Alias]:
         """The aliases of one deployment, by name."""

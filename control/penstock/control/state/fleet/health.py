@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from penstock.control.errors import UnknownNode
+from penstock.control.errors import Code, NotFound
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
 from penstock.control.state.fleet.liveness import Liveness, process_of
 from penstock.control.state.fleet.replica import (
@@ -73,10 +73,12 @@ def observed(
     intent: NodeIntent = NodeIntent.SERVING,
     instance: str = "",
 ) -> ClusterView:
-    """A heartbeat. Raises UnknownNode where the agent has to register (again) first."""
+    """A heartbeat. Raises `unknown-node` where the agent has to register (again) first."""
     node = view.nodes.get(node_id)
     if node is None or node_id not in live.nodes or node.facts.instance != instance:
-        raise UnknownNode(f"node {node_id!r} has not registered with this head: register first")
+        raise NotFound(
+            f"node {node_id!r} has not registered with this head: register first", Code.UNKNOWN_NODE
+        )
     facts = replace(node.facts, resources=_lasting(resources))
     node = replace(node.moved(NodeState.READY, now), facts=facts, intent=intent)
     return _fold_reports(view.with_node(node), live, node, reports, now)

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple, NewType, TypeVar
 
-from penstock.control.errors import ImpossibleTransition
+from penstock.control.errors import Code, PenstockError
 from penstock.control.state.rollout.deployment import DeploymentName
 
 ReplicaId = NewType("ReplicaId", str)
@@ -83,7 +83,7 @@ _State = TypeVar("_State", ReplicaState, NodeState)
 def advance(table: Mapping[_State, frozenset[_State]], current: _State, to: _State) -> _State:
     """The next state; staying is always allowed, a step that the table lacks never is."""
     if to != current and to not in table[current]:
-        raise ImpossibleTransition(f"{current} cannot become {to}")
+        raise PenstockError(f"{current} cannot become {to}", Code.IMPOSSIBLE_TRANSITION)
     return to
 
 

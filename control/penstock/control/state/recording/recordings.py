@@ -8,7 +8,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Final
 
-from penstock.control.errors import Conflict, RecordingExists, UnknownRecording
+from penstock.control.errors import Code, NotFound, PenstockError
 from penstock.control.state.recording.recorded import RecordingStanding
 from penstock.control.state.recording.spec import RecordingSpec
 
@@ -34,18 +34,23 @@ class Recordings:
     named: Mapping[str, Recording] = field(default_factory=dict)
 
     def recording(self, name: str) -> Recording:
-        """The recording of this name; raises UnknownRecording."""
+        """The recording of this name; raises `unknown-recording`."""
         if found := self.named.get(name):
             return found
-        raise UnknownRecording(f"no recording {name!r}: GET /admin/v1/recordings lists them")
+        raise NotFound(
+            f"no recording {name!r}: GET /admin/v1/recordings lists them", Code.UNKNOWN_RECORDING
+        )
 
     def with_new(self, recording: Recording) -> Recordings:
-        """With one more; raises RecordingExists and Conflict."""
+        """With one more; raises `recording-exists` and `conflict`."""
         if recording.spec.name in self.named:
-            raise RecordingExists(f"recording {recording.spec.name!r} exists: delete it first")
+            raise PenstockError(
+                f"recording {recording.spec.name!r} exists: delete it first", Code.RECORDING_EXISTS
+            )
         if len(self.named) >= MOST_RECORDINGS:
-            raise Conflict(
-                f"there are {MOST_RECORDINGS} recordings: delete those that nobody needs"
+            raise PenstockError(
+                f"there are {MOST_RECORDINGS} recordings: delete those that nobody needs",
+                Code.CONFLICT,
             )
         return self.having(recording)
 
@@ -55,7 +60,7 @@ class Recordings:
         return replace(self, named=MappingProxyType(named))
 
     def without(self, name: str) -> Recordings:
-        """With one less; raises UnknownRecording."""
+        """With one less; raises `unknown-recording`."""
         self.recording(name)
         left = {each: found for each, found in self.named.items() if each != name}
         return replace(self, named=MappingProxyType(left))

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.control.errors import NotTestable
+from penstock.control.errors import Code, PenstockError
 
 CHAT = "/v1/chat/completions"
 COMPLETIONS = "/v1/completions"
@@ -65,13 +65,14 @@ class Said:
 
 def question_for(deployment: str, endpoints: Collection[str]) -> Question:
     """What a replica that serves these paths can be asked; one that names none is taken to chat.
-    Raises `NotTestable`."""
+    Raises `not-testable`."""
     paths = endpoints or (CHAT,)
     path = next((path for path in _ASKED if path in paths), None)
     if path is None:
-        raise NotTestable(
+        raise PenstockError(
             f"{deployment!r} serves {', '.join(sorted(endpoints))}: a test asks one of"
-            f" {', '.join(_ASKED)}; send it a request of its own kind"
+            f" {', '.join(_ASKED)}; send it a request of its own kind",
+            Code.NOT_TESTABLE,
         )
     extra = {"max_tokens": MOST_TOKENS, "stream": True} if path in GENERATING else {}
     return Question(path, _body(deployment, path, extra))

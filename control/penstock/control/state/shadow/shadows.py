@@ -9,7 +9,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Final
 
-from penstock.control.errors import Conflict, ShadowExists, UnknownShadow
+from penstock.control.errors import Code, NotFound, PenstockError
 from penstock.control.state.shadow.spec import ENOUGH_SELF, ShadowSpec
 
 MOST_SHADOWS: Final = 100
@@ -53,17 +53,21 @@ class Shadows:
     compared: Compared = field(default_factory=Compared)
 
     def shadow(self, name: str) -> Shadow:
-        """The shadow of this name; raises UnknownShadow."""
+        """The shadow of this name; raises `unknown-shadow`."""
         if found := self.named.get(name):
             return found
-        raise UnknownShadow(f"no shadow {name!r}: GET /admin/v1/shadows lists them")
+        raise NotFound(f"no shadow {name!r}: GET /admin/v1/shadows lists them", Code.UNKNOWN_SHADOW)
 
     def with_new(self, shadow: Shadow) -> Shadows:
-        """With one more; raises ShadowExists and Conflict."""
+        """With one more; raises `shadow-exists` and `conflict`."""
         if shadow.spec.name in self.named:
-            raise ShadowExists(f"shadow {shadow.spec.name!r} exists: delete it first")
+            raise PenstockError(
+                f"shadow {shadow.spec.name!r} exists: delete it first", Code.SHADOW_EXISTS
+            )
         if len(self.named) >= MOST_SHADOWS:
-            raise Conflict(f"there are {MOST_SHADOWS} shadows: delete those that nobody needs")
+            raise PenstockError(
+                f"there are {MOST_SHADOWS} shadows: delete those that nobody needs", Code.CONFLICT
+            )
         return self.having(shadow)
 
     def having(self, shadow: Shadow) -> Shadows:
@@ -71,7 +75,7 @@ class Shadows:
         return replace(self, named=MappingProxyType({**self.named, shadow.spec.name: shadow}))
 
     def without(self, name: str) -> Shadows:
-        """With one less; raises UnknownShadow."""
+        """With one less; raises `unknown-shadow`."""
         self.shadow(name)
         left = {each: shadow for each, shadow in self.named.items() if each != name}
         return replace(self, named=MappingProxyType(left))

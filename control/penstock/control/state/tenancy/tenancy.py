@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from types import MappingProxyType
 
-from penstock.control.errors import Conflict, TenantExists, UnknownKey, UnknownTenant
+from penstock.control.errors import Code, NotFound, PenstockError
 from penstock.control.state.tenancy.shares import Shares
 from penstock.control.state.tenancy.spend import NANO
 from penstock.control.state.tenancy.tenants import (
@@ -43,10 +43,12 @@ class Tenancy:
     shares: Shares = field(default_factory=Shares)
 
     def tenant(self, tenant_id: str) -> Tenant:
-        """The tenant of this id; raises UnknownTenant."""
+        """The tenant of this id; raises `unknown-tenant`."""
         if found := self.tenants.get(tenant_id):
             return found
-        raise UnknownTenant(f"no tenant {tenant_id!r}: GET /admin/v1/tenants lists them")
+        raise NotFound(
+            f"no tenant {tenant_id!r}: GET /admin/v1/tenants lists them", Code.UNKNOWN_TENANT
+        )
 
     def keys_of(self, tenant_id: str) -> list[ApiKey]:
         """A tenant's keys by their making."""
@@ -58,13 +60,16 @@ class Tenancy:
         return Counter(key.tenant for key in self.keys.values())
 
     def with_new_tenant(self, tenant: Tenant) -> Tenancy:
-        """With one more; raises TenantExists and Conflict."""
+        """With one more; raises `tenant-exists` and `conflict`."""
         if tenant.id in self.tenants:
-            raise TenantExists(
-                f"tenant {tenant.id!r} exists: change it with PUT, or delete it first"
+            raise PenstockError(
+                f"tenant {tenant.id!r} exists: change it with PUT, or delete it first",
+                Code.TENANT_EXISTS,
             )
         if len(self.tenants) >= MAX_TENANTS:
-            raise Conflict(f"there are {MAX_TENANTS} tenants: delete those that nobody needs")
+            raise PenstockError(
+                f"there are {MAX_TENANTS} tenants: delete those that nobody needs", Code.CONFLICT
+            )
         return self.with_tenant(tenant)
 
     def with_tenant(self, tenant: Tenant) -> Tenancy:
@@ -72,7 +77,7 @@ class Tenancy:
         return replace(self, tenants=MappingProxyType({**self.tenants, tenant.id: tenant}))
 
     def without_tenant(self, tenant_id: str) -> Tenancy:
-        """Without it and its keys; raises UnknownTenant."""
+        """Without it and its keys; raises `unknown-tenant`."""
         self.tenant(tenant_id)
         tenants = {name: each for name, each in self.tenants.items() if name != tenant_id}
         keys = {name: key for name, key in self.keys.items() if key.tenant != tenant_id}
@@ -85,10 +90,12 @@ class Tenancy:
 
     def with_key(self, key: ApiKey) -> Tenancy:
         """With one more key; the first one ever has requests without a key refused. Raises
-        UnknownTenant and Conflict."""
+        `unknown-tenant` and `conflict`."""
         self.tenant(key.tenant)
         if self.key_counts()[key.tenant] >= MAX_KEYS:
-            raise Conflict(f"tenant {key.tenant!r} has {MAX_KEYS} keys: revoke those of no use")
+            raise PenstockError(
+                f"tenant {key.tenant!r} has {MAX_KEYS} keys: revoke those of no use", Code.CONFLICT
+            )
         first = not self.access.keys_made
         access = self.access
         if first:
@@ -97,13 +104,14 @@ class Tenancy:
 
     def without_key(self, tenant_id: str, key_id: str, *, end_streams: bool = False) -> Tenancy:
         """With one key less, and with an end to what it has under way where that is wanted. Raises
-        UnknownTenant and UnknownKey."""
+        `unknown-tenant` and `unknown-key`."""
         self.tenant(tenant_id)
         known = self.keys.get(key_id)
         if known is None or known.tenant != tenant_id:
-            raise UnknownKey(
+            raise NotFound(
                 f"tenant {tenant_id!r} has no key {key_id!r}: "
-                f"GET /admin/v1/tenants/{tenant_id}/keys lists them"
+                f"GET /admin/v1/tenants/{tenant_id}/keys lists them",
+                Code.UNKNOWN_KEY,
             )
         keys = {name: key for name, key in self.keys.items() if name != key_id}
         access = self.access

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from penstock.control.errors import Conflict, InvalidInput
+from penstock.control.errors import Code, InvalidInput, PenstockError
 
 MAX_TOKENS = 1000  # that are not revoked
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,62}")
@@ -57,22 +57,28 @@ def holder(tokens: Iterable[Token], secret: str) -> Token | None:
 
 
 def check_new(tokens: Iterable[Token], name: str) -> None:
-    """Raises `InvalidInput` for a name that no token may have, `Conflict` for one in use."""
+    """Raises `InvalidInput` for a name that no token may have, `conflict` for one in use."""
     if not _NAME.fullmatch(name):
         raise InvalidInput(
             f"name is {name!r}: it must be 1 to 63 letters, digits, '.', '_', '@' and '-'"
         )
     valid = [token for token in tokens if token.revoked_at is None]
     if any(token.name == name for token in valid):
-        raise Conflict(f"a token named {name!r} exists: revoke it first, or choose another name")
+        raise PenstockError(
+            f"a token named {name!r} exists: revoke it first, or choose another name", Code.CONFLICT
+        )
     if len(valid) >= MAX_TOKENS:
-        raise Conflict(f"there are {MAX_TOKENS} tokens: revoke those that nobody uses")
+        raise PenstockError(
+            f"there are {MAX_TOKENS} tokens: revoke those that nobody uses", Code.CONFLICT
+        )
 
 
 def check_revocable(tokens: Iterable[Token], token: Token) -> None:
-    """Raises `Conflict` for the last token of role admin: without it nobody could make another."""
+    """Raises `conflict` for the last token of role admin: without it nobody could make another."""
     others = (t for t in tokens if t.id != token.id and t.revoked_at is None)
     if token.role is Role.ADMIN and not any(t.role is Role.ADMIN for t in others):
-        raise Conflict(
-            f"{token.name!r} is the last token of role admin: create another one before revoking it"
+        raise PenstockError(
+            f"{token.name!r} is the last token of role admin: create another one before revoking"
+            " it",
+            Code.CONFLICT,
         )
