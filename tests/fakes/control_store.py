@@ -94,7 +94,7 @@ class MemoryStore:
         for row in await self.usage(first, last):
             if deployment in (None, row.of.deployment):
                 key = (row.day, row.of.deployment)
-                found[key] = found.get(key, Spend()).plus(row.counts)
+                found[key] = plus(found.get(key, Spend()), row.counts)
         return [SpendRow(*key, spend) for key, spend in sorted(found.items())]
 
     async def sums_of(self, day: date) -> Mapping[Holder, Counts]:
@@ -118,3 +118,13 @@ class MemoryStore:
             self._documents[change.key] = Stored(after, self._version)
         entry = AuditEntry(self._version, at, author.who, author.what, change.key, before, after)
         self._audit.append(entry)
+
+
+def plus(spend: Spend, counts: Counts) -> Spend:
+    """What was spent, and what these counts tell."""
+    return Spend(
+        spend.requests + counts.requests,
+        spend.prompt_tokens + counts.prompt_tokens,
+        spend.completion_tokens + counts.completion_tokens,
+        spend.nanousd + counts.cost_nanousd,
+    )

@@ -1,15 +1,20 @@
-"""What of a replica's adapters survives a restart of the head."""
+"""What deployments say, and what replicas told of adapters, survives a restart of the head."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from types import MappingProxyType
 
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import FailedAdapter
+from penstock.control.state.routing.degrading import degrading
+from penstock.control.state.routing.limits import Canary, Limits, SelectionPolicy, Sharing
+from penstock.control.state.tenancy.spend import Budgets
 from penstock.control.store.documents import changes_between, view_of
+from penstock.control.store.migration import migrations
 from penstock.control.store.store import Contents, Document, Stored
-from tests.fakes.control_values import NOON, replica
+from tests.fakes.control_values import MINI, NOON, deployment, replica, spec
 
 ADAPTERS_OF_NEWER_HEADS = (
     "adapter_digests",
@@ -57,3 +62,19 @@ def test_documents_of_heads_that_knew_no_digests_are_read() -> None:
     (after,) = restored.replicas.values()
     assert (after.status.adapters, after.status.adapter_digests) == (("pirate@1",), ())
     assert (after.status.failed_adapters, after.status.adapter_slots) == ((), 0)
+
+
+def test_what_a_deployment_says_is_read_as_it_was_written() -> None:
+    wanted = replace(
+        spec(),
+        limits=Limits(max_queued=0),
+        sharing=Sharing(SelectionPolicy.SESSION, (Canary("b", 9),)),
+        degrading=degrading({"default": ["fallback:b"], "budget": []}, "trim"),
+        budgets=Budgets(0.25, 2**40),
+    )
+    view = ClusterView().with_deployment(deployment(wanted))
+    (change,) = changes_between(ClusterView(), view)
+    assert change.document is not None
+    kept = {change.key: Stored(json.loads(json.dumps(change.document)), 1)}
+    assert not migrations(kept)
+    assert view_of(Contents(1, kept), NOON).deployments[MINI].spec == wanted

@@ -13,18 +13,13 @@ import pytest
 
 from penstock.control.errors import CannotStart, Code, StoreUnavailable
 from penstock.control.managers.cluster_store import ClusterStore
-from penstock.control.state.fleet.replica import ReplicaId
-from penstock.control.state.fleet.serving import is_current
-from penstock.control.state.rollout.deployment import template_digest
-from penstock.control.state.routing.limits import Limits
 from penstock.control.state.routing.snapshot import routes_of
-from penstock.control.state.tenancy.spend import Spend
 from penstock.control.state.tenancy.usage import Counts, Reading, UsageKey
 from penstock.control.store.sqlite import SqliteStore
 from penstock.control.store.store import Author, Change, Key
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_errors import raises_code
-from tests.fakes.control_values import MINI, NOON
+from tests.fakes.control_values import NOON
 
 KEY = Key("deployment", "a")
 AUTHOR = Author("admin", "test")
@@ -113,79 +108,13 @@ async def test_an_empty_file_is_no_store_where_there_was_one(tmp_path: Path) -> 
     await (await SqliteStore.open(path, existed=True)).close()
 
 
-async def test_a_file_of_a_later_format_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("format_", [3, 99])
+async def test_a_file_of_another_format_is_refused(tmp_path: Path, format_: int) -> None:
     path = tmp_path / "penstock.db"
     await (await SqliteStore.open(path)).close()
-    meddle(path, "PRAGMA user_version = 99")
-    with pytest.raises(CannotStart, match="has format 99"):
+    meddle(path, f"PRAGMA user_version = {format_}")
+    with pytest.raises(CannotStart, match=f"has format {format_}"):
         await SqliteStore.open(path)
-
-
-async def test_a_store_of_format_1_is_migrated_and_routes_as_before(tmp_path: Path) -> None:
-    path = tmp_path / "penstock.db"
-    db = sqlite3.connect(path)
-    db.executescript((Path(__file__).parent / "fixtures" / "format_1.sql").read_text())
-    db.close()
-    views = []
-    for _ in range(2):  # the second head finds today's format
-        store = await SqliteStore.open(path)
-        cluster = ClusterStore(store, ManualClock())
-        await cluster.restore()
-        views.append(cluster.view())
-        stamp = cluster.stamp
-        await store.close()
-    assert views[0] == views[1]
-    assert (len(stamp.cluster_id), stamp.epoch, stamp.revision) == (32, 1, 8)
-    deployment = views[0].deployments[MINI]
-    assert (deployment.generation, deployment.template_generation, len(deployment.uid)) == (
-        2,
-        2,
-        32,
-    )
-    assert deployment.spec.limits == Limits(4, 3, 2000, 60000)
-    assert deployment.template_digest == template_digest(deployment.spec.template)
-    replicas = {r.id: r for r in views[0].replicas.values()}
-    current = [name for name, r in replicas.items() if is_current(deployment, r)]
-    assert current == ["mini-new"]
-    assert [route.id for route in routes_of(views[0]).replicas] == ["mini-new", "mini-old"]
-    gone = replicas[ReplicaId("gone-1")]
-    assert views[0].owner(gone) is None
-    assert views[0].departed[gone.deployment_uid].collected
-
-
-async def test_a_store_of_format_2_gets_room_for_usage_and_keeps_what_it_has(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "penstock.db"
-    store = await SqliteStore.open(path)
-    await store.apply([Change(KEY, {"n": 1})], AUTHOR, NOON)
-    await store.close()
-    for statement in ("DROP TABLE usage", "DROP TABLE usage_seen", "PRAGMA user_version = 2"):
-        meddle(path, statement)
-    store = await SqliteStore.open(path)
-    await store.record([READING])
-    assert (await store.load()).documents[KEY].document == {"n": 1}
-    await store.close()
-    store = await SqliteStore.open(path)
-    assert [row.counts for row in await store.usage(NOON.date(), NOON.date())] == [Counts(1)]
-    await store.close()
-
-
-async def test_a_store_from_before_anything_had_a_price_counts_on(tmp_path: Path) -> None:
-    path = tmp_path / "penstock.db"
-    store = await SqliteStore.open(path)
-    await store.record([READING])
-    await store.close()
-    for table in ("usage", "usage_seen"):
-        meddle(path, f"ALTER TABLE {table} DROP COLUMN cost_nanousd")
-    meddle(path, "PRAGMA user_version = 3")
-    store = await SqliteStore.open(path)
-    dear = Counts(3, prompt_tokens=5, cost_nanousd=7)
-    for _ in range(2):
-        await store.record([READING._replace(counts=dear)])
-    assert [row.counts for row in await store.usage(NOON.date(), NOON.date())] == [dear]
-    assert [row.spend for row in await store.spent(NOON.date(), NOON.date())] == [Spend(3, 5, 0, 7)]
-    await store.close()
 
 
 async def test_counts_of_an_instance_that_was_not_heard_for_long_are_forgotten(

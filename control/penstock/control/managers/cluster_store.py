@@ -21,7 +21,7 @@ from penstock.control.state.command import STRANGERS_ADVICE, observed_stamp, tak
 from penstock.control.state.fleet.admission import stranger
 from penstock.control.state.routing.fallbacks import tightened_bounds
 from penstock.control.state.stamp import Stamp, contradiction
-from penstock.control.store.documents import changes_between, digest_of, view_of
+from penstock.control.store.documents import changes_between, view_of
 from penstock.control.store.migration import migrations
 from penstock.control.store.store import Author, Change, Document, DocumentStore, Key
 from penstock.control.supervision.clock import Clock
@@ -64,7 +64,7 @@ class ClusterStore(Cluster):
         an operator asked for a take-over, see `listen_to_all`."""
         self._listens = listens
         contents = await self._store.load()
-        migrated = migrations(contents.documents, digest_of)
+        migrated = migrations(contents.documents)
         if migrated:
             await self._write(migrated, Author(HEAD, "bring the store to this version's format"))
         if IDENTITY not in contents.documents:

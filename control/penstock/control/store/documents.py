@@ -33,7 +33,6 @@ from penstock.control.state.rollout.deployment import (
     DeploymentName,
     DeploymentSpec,
     Template,
-    template_digest,
 )
 from penstock.control.state.routing.degrading import Context, Degrading, Ladder
 from penstock.control.state.routing.limits import Canary, Limits, SelectionPolicy, Sharing
@@ -104,14 +103,6 @@ def _adapter_changes(old: AdapterRegistry, new: AdapterRegistry) -> Iterator[Cha
     yield from _kind_changes("alias", old.aliases, new.aliases, from_alias)
     yield from _kind_changes("evidence", old.evidence, new.evidence, from_evidence)
     yield from _kind_changes("adapter-policy", {ONE: old.policy}, {ONE: new.policy}, from_policy)
-
-
-def digest_of(document: Document) -> str:
-    """The template digest of a deployment's document, of whichever format; empty: unreadable."""
-    try:
-        return template_digest(_to_template(document))
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return ""
 
 
 def view_of(contents: Contents, now: datetime) -> ClusterView:

@@ -40,9 +40,8 @@ CREATE TABLE audit (
     version INTEGER NOT NULL REFERENCES transactions, kind TEXT NOT NULL, name TEXT NOT NULL,
     before TEXT, after TEXT
 );
+CREATE INDEX audit_version ON audit (version);
 """
-# What formats after the first one have on top: made where it is not there.
-_INDEX = "CREATE INDEX IF NOT EXISTS audit_version ON audit (version);"
 # The trail keeps this many transactions; a replica's every step is one.
 AUDIT_KEPT = 100_000
 LAST_VERSION = 2**63 - 1
@@ -153,19 +152,13 @@ def _prepare(db: sqlite3.Connection, path: Path, existed: bool) -> None:
     if schema == 0 and existed:
         raise _corrupted(path, "it is empty, and a head has worked with it")
     if schema == 0:
-        _bring_to_format(db, _SCHEMA)
-    elif schema < SCHEMA_VERSION:
-        _bring_to_format(db, sqlite_usage.WITH_COST if schema == 3 else "")
-    elif schema > SCHEMA_VERSION:
+        version = f"PRAGMA user_version = {SCHEMA_VERSION};"
+        db.executescript(f"BEGIN; {_SCHEMA} {sqlite_usage.TABLES} {version} COMMIT;")
+    elif schema != SCHEMA_VERSION:
         raise CannotStart(
             f"the store {path} has format {schema}, this version knows {SCHEMA_VERSION}: "
             "start the Penstock that wrote it, or name another data directory"
         )
-
-
-def _bring_to_format(db: sqlite3.Connection, tables: str) -> None:
-    version = f"PRAGMA user_version = {SCHEMA_VERSION};"
-    db.executescript(f"BEGIN; {tables} {_INDEX} {sqlite_usage.TABLES} {version} COMMIT;")
 
 
 def _corrupted(path: Path, detail: str) -> CannotStart:

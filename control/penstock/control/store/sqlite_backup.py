@@ -86,7 +86,7 @@ def _copy(source: Path, target: Path) -> Copied:
 def _checked(db: sqlite3.Connection, source: Path) -> Copied:
     """Raises `invalid-setting` for what is no store, or a damaged one."""
     (schema,) = db.execute("PRAGMA user_version").fetchone()
-    if not 0 < schema <= SCHEMA_VERSION:
+    if schema != SCHEMA_VERSION:
         known = f"format {schema}, this version knows {SCHEMA_VERSION}" if schema else "nothing"
         raise invalid_setting(f"{source} is no store of Penstock that can be used: it has {known}")
     found = [row[0] for row in db.execute("PRAGMA quick_check")]

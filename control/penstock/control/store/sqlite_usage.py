@@ -19,25 +19,20 @@ from penstock.control.state.tenancy.usage import (
 )
 
 TABLES = """
-CREATE TABLE IF NOT EXISTS usage (
+CREATE TABLE usage (
     day TEXT NOT NULL, tenant TEXT NOT NULL, key_id TEXT NOT NULL, deployment TEXT NOT NULL,
     adapter TEXT NOT NULL, requests INTEGER NOT NULL, rejected INTEGER NOT NULL,
     prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL,
     cached_tokens INTEGER NOT NULL, cost_nanousd INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (day, tenant, key_id, deployment, adapter)
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS usage_seen (
+CREATE TABLE usage_seen (
     instance TEXT NOT NULL, tenant TEXT NOT NULL, key_id TEXT NOT NULL, deployment TEXT NOT NULL,
     adapter TEXT NOT NULL, requests INTEGER NOT NULL, rejected INTEGER NOT NULL,
     prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL,
     cached_tokens INTEGER NOT NULL, heard TEXT NOT NULL, cost_nanousd INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (instance, tenant, key_id, deployment, adapter)
 ) WITHOUT ROWID;
-"""
-# Of tables that were made when nothing had a price.
-WITH_COST = """
-ALTER TABLE usage ADD COLUMN cost_nanousd INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE usage_seen ADD COLUMN cost_nanousd INTEGER NOT NULL DEFAULT 0;
 """
 _COUNTS = ", ".join(Counts._fields)
 _ADDED = ", ".join(f"{name} = {name} + excluded.{name}" for name in Counts._fields)

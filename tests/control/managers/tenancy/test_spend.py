@@ -21,7 +21,7 @@ from penstock.control.state.routing.snapshot import DeploymentRoute, routes_of
 from penstock.control.state.tenancy.spend import Budgets, Spend
 from penstock.control.state.tenancy.usage import Counts, UsageKey, added
 from tests.fakes.control_clock import ManualClock
-from tests.fakes.control_store import MemoryStore
+from tests.fakes.control_store import MemoryStore, plus
 from tests.fakes.control_values import NOON, deployment, spec
 from tests.fakes.counting_gateway import CountingGateway
 from tests.fakes.waiting import until
@@ -209,7 +209,7 @@ async def _history(random: Random) -> None:
     for more, used_up in ((1, False), (0, True)):
         await head.has(Budgets(tokens_per_day=spent.tokens + more))
         await head.counted()
-        assert (head.spend.today("mini"), head.told[0]) == (Spend().plus(spent), used_up)
+        assert (head.spend.today("mini"), head.told[0]) == (plus(Spend(), spent), used_up)
 
 
 def _some(random: Random) -> Counts:

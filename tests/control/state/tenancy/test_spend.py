@@ -15,7 +15,6 @@ from penstock.control.state.tenancy.spend import (
     is_used_up,
     spending_at,
 )
-from penstock.control.state.tenancy.usage import Counts
 from tests.fakes.control_values import NOON
 
 
@@ -63,7 +62,6 @@ def test_budgets_begin_anew_at_midnight_utc() -> None:
     assert Spending().resets_at_ms == 0
 
 
-def test_what_is_spent_is_added_up() -> None:
-    spent = Spend().plus(Counts(2, 1, 30, 12, 16, 5)).plus(Counts(1, 0, 1, 1, 0, 2_000_000_000))
-    assert spent == Spend(3, 31, 13, 2_000_000_005)
+def test_what_is_spent_is_told_in_tokens_and_dollars() -> None:
+    spent = Spend(3, 31, 13, 2_000_000_005)
     assert (spent.tokens, spent.usd) == (44, 2.000000005)

@@ -71,15 +71,6 @@ class Spend(NamedTuple):
             cost_nanousd=self.nanousd,
         )
 
-    def plus(self, counts: Counts) -> Spend:
-        """This, and what these counts tell."""
-        return Spend(
-            self.requests + counts.requests,
-            self.prompt_tokens + counts.prompt_tokens,
-            self.completion_tokens + counts.completion_tokens,
-            self.nanousd + counts.cost_nanousd,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class SpendRow:
