@@ -123,8 +123,8 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         security = _security(settings)
         dialer = Dialer(security)
         check_free(*split_address(settings.rpc, flag="--rpc"), flag="--rpc")
-        bound = listen(*split_address(settings.admin, flag="--admin"), flag="--admin")
-        stack.callback(bound.close)
+        sock = listen(*split_address(settings.admin, flag="--admin"), flag="--admin")
+        stack.callback(sock.close)
         store = await _store(settings, stack)
         signs, traffic = GatewaySigns(clock), Traffic()
         timed, cluster, routes, metrics, watch = _observed(settings, store, clock, traffic)
@@ -134,20 +134,15 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         health = _health(settings, cluster, clock, dialer, stack)
         usage, spend = await _usage(cluster, timed, clock, stack)
         reports = GatewayReports(cluster, signs, clock, traffic)
-        services = (
-            RoutesService(routes, reports, usage),
-            _nodes(settings, cluster, health, adapters),
-        )
+        nodes = _nodes(settings, cluster, health, adapters)
+        services = (RoutesService(routes, reports, usage), nodes)
         rpc_address = await _serve_rpc(settings, security, services, stack)
         gateway = gateway_manager(settings, rpc_address, cluster, signs, stack)
         shadows = head_shadows(settings, cluster, timed, dialer, clock)
-        caller = GrpcReplicaCaller(dialer)
-        compared = (shadows.comparer, shadows.comparer)  # shadows, and recordings
-        sources = AdminSources(traffic, spend, caller, *compared, gateway, watch.now)
-        admin = await admin_server(
-            settings, bound, cluster, adapters, routes, store, clock, sources
-        )
-        announce(settings.data_dir, _addresses(settings, bound, rpc_address))
+        asked = GrpcReplicaCaller(dialer), shadows.comparer, shadows.comparer  # and recordings
+        sources = AdminSources(traffic, spend, *asked, gateway, watch.now)
+        admin = await admin_server(settings, sock, cluster, adapters, routes, store, clock, sources)
+        announce(settings.data_dir, _addresses(settings, sock, rpc_address))
         yield _Head(
             cluster,
             adapters,
