@@ -20,7 +20,7 @@ class ProblemModel(BaseModel):
     text: str = Field(description="for a person: what is wrong, and what to do")
 
 
-class StatusModel(BaseModel):
+class ClusterStatusModel(BaseModel):
     """How the cluster is."""
 
     problems: list[ProblemModel] = Field(description="empty: all is well")
@@ -31,9 +31,9 @@ def status_api(problems: Callable[[], Sequence[Problem]]) -> APIRouter:
     router = APIRouter(tags=["cluster"])
 
     @router.get("/status")
-    async def get_status(_: Viewer) -> StatusModel:
+    async def get_status(_: Viewer) -> ClusterStatusModel:
         """What an operator has to know before anything else, as `penstock status` shows it."""
-        return StatusModel(
+        return ClusterStatusModel(
             problems=[
                 ProblemModel(kind=it.kind, subject=it.subject, text=it.text) for it in problems()
             ]
@@ -42,4 +42,4 @@ def status_api(problems: Callable[[], Sequence[Problem]]) -> APIRouter:
     return router
 
 
-__all__ = ["ProblemModel", "StatusModel", "status_api"]
+__all__ = ["ClusterStatusModel", "ProblemModel", "status_api"]

@@ -16,7 +16,7 @@ from penstock.control.admin.rollout.models import (
 )
 from penstock.control.admin.rollout.trial_api import TrialModel
 from penstock.control.admin.routing.quarantine_api import SuspectModel
-from penstock.control.admin.status_api import StatusModel
+from penstock.control.admin.status_api import ClusterStatusModel
 from penstock.control.admin.tenancy.spend_models import SpendModel
 from penstock.control.admin.version_api import VersionModel
 from penstock.control.errors import NotFound
@@ -40,9 +40,9 @@ class AdminClient(TenantClient, AdapterClient, ShadowClient, RecordingClient):
         """Which Penstock answers, and whether it is in command."""
         return self.read(await self.call("GET", "/version"), VersionModel)
 
-    async def status(self) -> StatusModel:
+    async def status(self) -> ClusterStatusModel:
         """What is wrong now."""
-        return self.read(await self.call("GET", "/status"), StatusModel)
+        return self.read(await self.call("GET", "/status"), ClusterStatusModel)
 
     async def deployments(self) -> list[DeploymentModel]:
         """Every deployment with its status."""
