@@ -36,6 +36,7 @@ ONLY_IN = {
     "py3langid": ("penstock.evals.comparison.checks.language",),
     "prometheus_client": ("penstock.control.metrics", "penstock.replica.vllm.metrics"),
     "scipy": ("penstock.evals.comparison.intervals",),
+    "tools": (),  # they lie beside the product, and are not installed with it
     "typer": ("penstock.control.cli", "penstock.control.main", "penstock.evals"),
 }
 # pure package -> what else than the pure parts of the standard library it may know
