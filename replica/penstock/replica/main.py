@@ -42,7 +42,7 @@ from penstock.replica.settings import PROVIDERS, Settings, parse_settings
 from penstock.replica.simulated_engine import SimulatedEngine
 
 if TYPE_CHECKING:
-    from penstock.replica.vllm.preload import ForkedEngine
+    from penstock.replica.vllm.start.preload import ForkedEngine
 
 log = logging.getLogger(__name__)
 
@@ -250,7 +250,7 @@ def preload(settings: Settings) -> ForkedEngine | None:
     """What of the engine has to come before the first thread; gRPC has some."""
     if settings.engine != "vllm":
         return None
-    from penstock.replica.vllm import preload as vllm
+    from penstock.replica.vllm.start import preload as vllm
 
     return vllm.preload(
         settings.model, settings.engine_args, allow_model_code=settings.allow_model_code

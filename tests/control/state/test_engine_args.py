@@ -15,7 +15,7 @@ from penstock.control.state.engine_args import (
     runs_model_code,
 )
 from penstock.replica.simulated_engine import SimulatedSettings
-from penstock.replica.vllm.arguments import MODEL_CODE
+from penstock.replica.vllm.start.arguments import MODEL_CODE
 
 
 def template(key: str, value: str, engine: str = "vllm") -> Template:

@@ -11,7 +11,7 @@ import pytest_asyncio
 from penstock.replica.adapter_values import AdapterRoom
 from penstock.replica.engine import AdapterSource
 from penstock.replica.vllm.engine import VllmEngine
-from penstock.replica.vllm.environment import root_logger_kept
+from penstock.replica.vllm.start.environment import root_logger_kept
 from tests.fakes.adapter_weights import FakeContents
 
 ADAPTERS = (
