@@ -111,6 +111,13 @@ def test_a_pure_package_neither_waits_nor_speaks_to_anybody(package: str) -> Non
         ("adapters", "penstock.evals", "Rooms know only the rooms below them"),
         ("control.state", "penstock.control.managers", "Arrows inside control point down"),
         ("control.admin", "penstock.control.rpc", "Arrows inside control point down"),
+        ("replica.adapters", "penstock.replica.engine", "Arrows inside the replica point down"),
+        ("replica.calls", "penstock.replica.vllm.engine", "Arrows inside the replica point down"),
+        (
+            "replica.vllm.guards",
+            "penstock.replica.vllm.serving.tap",
+            "Arrows inside the real engine point down",
+        ),
         (
             "control.managers",
             "penstock.control.outside",

@@ -14,7 +14,7 @@ from penstock.control.state.engine_args import (
     check_engine_args,
     runs_model_code,
 )
-from penstock.replica.simulated_engine import SimulatedSettings
+from penstock.replica.simulated.engine import SimulatedSettings
 from penstock.replica.vllm.start.arguments import MODEL_CODE
 
 

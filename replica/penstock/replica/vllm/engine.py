@@ -16,10 +16,11 @@ from typing import Any, Final
 
 from penstock.adapters.fitness import FamilyLimits
 from penstock.adapters.lora_config import LARGEST_RANK
-from penstock.replica.adapter_table import AdapterTable, load_named
-from penstock.replica.adapter_values import AdapterRoom, AdapterUnavailable, Code, Prepared
-from penstock.replica.answers import events_of
-from penstock.replica.engine import (
+from penstock.replica.adapters.table import AdapterTable, load_named
+from penstock.replica.adapters.values import AdapterRoom, AdapterUnavailable, Code, Prepared
+from penstock.replica.calls.answers import events_of
+from penstock.replica.engine import Sink
+from penstock.replica.values import (
     BEFORE_ALL,
     AdapterSource,
     Call,
@@ -30,7 +31,6 @@ from penstock.replica.engine import (
     EngineKind,
     Failed,
     LoadFigures,
-    Sink,
 )
 from penstock.replica.vllm.endpoints import ENDPOINTS
 from penstock.replica.vllm.failures import errors

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
-from penstock.replica.engine import AdapterSource, Failed
+from penstock.replica.values import AdapterSource, Failed
 from penstock.replica.vllm.engine import VllmEngine
 from tests.replica.vllm.talking import ask
 

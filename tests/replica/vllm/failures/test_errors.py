@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.replica.engine import Call
+from penstock.replica.values import Call
 from penstock.replica.vllm.failures import errors
 
 CHAT = "/v1/chat/completions"

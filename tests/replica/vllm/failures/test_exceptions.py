@@ -12,7 +12,7 @@ from jinja2 import TemplateError
 from pydantic import TypeAdapter
 from starlette.exceptions import HTTPException
 
-from penstock.replica.engine import Failed
+from penstock.replica.values import Failed
 
 pytestmark = [
     pytest.mark.vllm,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.replica.engine import Resume
+from penstock.replica.values import Resume
 from penstock.replica.vllm.engine import VllmEngine
 from penstock.replica.vllm.guards.controls import NEUTRAL
 from tests.replica.vllm.talking import CHAT, COMPLETIONS, ON_THE_SHARED_ENGINE, ask, body, chat

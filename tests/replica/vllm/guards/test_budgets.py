@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 from pydantic import BaseModel
 
-from penstock.replica.engine import Call, Failed
+from penstock.replica.values import Call, Failed
 from penstock.replica.vllm.guards import budgets
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.replica.engine import Call
+from penstock.replica.values import Call
 from penstock.replica.vllm.guards.controls import NEUTRAL, UNKNOWN, NotOffered, take_over
 from penstock.replica.vllm.guards.limits import Capacity
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from penstock.adapters.fitness import FamilyLimits
-from penstock.replica.adapter_values import Prepared
+from penstock.replica.adapters.values import Prepared
 from penstock.replica.default_model import WEIGHTS, shipped
-from penstock.replica.engine import AdapterSource, CannotLoad
+from penstock.replica.values import AdapterSource, CannotLoad
 from penstock.replica.vllm.lora.adapter_files import look_at, shapes_of
 from penstock.replica.vllm.start.checks import ModelPlace
 from tests.fakes.lora_adapters import random_adapter

@@ -16,10 +16,10 @@ import pytest
 import pytest_asyncio
 
 from penstock.adapters.fitness import FamilyLimits
-from penstock.replica.adapter_values import AdapterUnavailable, Prepared
-from penstock.replica.answers import events_of
+from penstock.replica.adapters.values import AdapterUnavailable, Prepared
+from penstock.replica.calls.answers import events_of
 from penstock.replica.default_model import shipped
-from penstock.replica.engine import AdapterSource, Chunk, EngineError
+from penstock.replica.values import AdapterSource, Chunk, EngineError
 from penstock.replica.vllm.engine import VllmEngine
 from penstock.replica.vllm.lora.adapters import VllmWeights
 from tests.fakes.lora_adapters import random_adapter

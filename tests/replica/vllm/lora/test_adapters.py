@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 
-from penstock.replica.engine import AdapterSource
+from penstock.replica.values import AdapterSource
 from penstock.replica.vllm.engine import VllmEngine
 from tests.replica.vllm.talking import ON_THE_SHARED_ENGINE, SERVED, ask, chat
 

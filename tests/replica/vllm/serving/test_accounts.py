@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.replica.engine import Failed, Finished, Head, TokenGroup, Usage
+from penstock.replica.values import Failed, Finished, Head, TokenGroup, Usage
 from penstock.replica.vllm.engine import VllmEngine
 from tests.replica.vllm.talking import (
     CHAT,

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from penstock.replica.answers import events_of
-from penstock.replica.engine import Call, Chunk, Death, Event, Failed, Finished, Head
+from penstock.replica.calls.answers import events_of
+from penstock.replica.values import Call, Chunk, Death, Event, Failed, Finished, Head
 from penstock.replica.vllm.failures import errors
 from penstock.replica.vllm.serving.answering import answer
 from penstock.replica.vllm.serving.asgi import Message

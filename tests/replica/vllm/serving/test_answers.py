@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from penstock.replica.engine import Head
+from penstock.replica.values import Head
 from penstock.replica.vllm.engine import VllmEngine
 from tests.replica.vllm.inputs import entering_requests
 from tests.replica.vllm.talking import (

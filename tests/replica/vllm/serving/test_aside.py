@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from penstock.replica.engine import Call
+from penstock.replica.values import Call
 from penstock.replica.vllm.serving.aside import Aside
 from penstock.replica.vllm.serving.tap import CallTap
 

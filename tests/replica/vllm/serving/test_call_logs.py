@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.replica.engine import Call
+from penstock.replica.values import Call
 from penstock.replica.vllm.failures import errors
 from penstock.replica.vllm.serving.tap import CURRENT, CallTap
 from penstock.replica.vllm.start.causes import log_config

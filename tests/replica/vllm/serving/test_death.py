@@ -12,11 +12,11 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from penstock.replica.adapter_values import AdapterUnavailable
+from penstock.replica.adapters.values import AdapterUnavailable
 from penstock.replica.endings import EngineHung
-from penstock.replica.engine import AdapterSource, EngineError
-from penstock.replica.health import Health
-from penstock.replica.progress import Patience
+from penstock.replica.reporting.health import Health
+from penstock.replica.reporting.progress import Patience
+from penstock.replica.values import AdapterSource, EngineError
 from penstock.replica.vllm.engine import VllmEngine
 from tests.replica.vllm.talking import (
     CHAT,

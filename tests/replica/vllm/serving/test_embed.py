@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from penstock.replica.engine import EngineKind
+from penstock.replica.values import EngineKind
 from penstock.replica.vllm.engine import VllmEngine
 from tests.replica.vllm.talking import ask
 

@@ -13,8 +13,8 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from penstock.replica.answers import events_of
-from penstock.replica.engine import Call, Failed, Head
+from penstock.replica.calls.answers import events_of
+from penstock.replica.values import Call, Failed, Head
 from penstock.replica.vllm.serving.answering import answer
 from penstock.replica.vllm.serving.tap import CURRENT
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from penstock.replica.answers import events_of
-from penstock.replica.engine import Chunk, Head
+from penstock.replica.calls.answers import events_of
+from penstock.replica.values import Chunk, Head
 from penstock.replica.vllm.engine import VllmEngine
 from tests.replica.vllm.talking import (
     COMPLETIONS,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock.replica.engine import Death
+from penstock.replica.values import Death
 
 pytestmark = [
     pytest.mark.vllm,

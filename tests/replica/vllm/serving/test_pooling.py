@@ -14,9 +14,9 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from penstock.replica.answers import events_of
-from penstock.replica.engine import EngineError, EngineFacts, EngineKind
-from penstock.replica.health import Health
+from penstock.replica.calls.answers import events_of
+from penstock.replica.reporting.health import Health
+from penstock.replica.values import EngineError, EngineFacts, EngineKind
 from penstock.replica.vllm.engine import VllmEngine
 from penstock.replica.vllm.guards.limits import MAX_INPUTS
 from penstock.replica.vllm.guards.texts import MAX_CUT

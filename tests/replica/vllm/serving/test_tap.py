@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.replica.engine import Call, TokenGroup, Usage
+from penstock.replica.values import Call, TokenGroup, Usage
 from penstock.replica.vllm.serving.tap import CallTap, RequestDropped
 
 

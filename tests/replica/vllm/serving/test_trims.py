@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.replica.engine import Call
+from penstock.replica.values import Call
 from penstock.replica.vllm.serving.tap import CURRENT, CallTap
 from penstock.replica.vllm.serving.trims import trim_conversations
 

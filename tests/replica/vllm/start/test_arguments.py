@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.replica.engine import CannotLoad
+from penstock.replica.values import CannotLoad
 from penstock.replica.vllm.start.arguments import (
     UNIPROC,
     Circumstances,

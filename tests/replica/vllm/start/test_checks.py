@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.replica.engine import CannotLoad
+from penstock.replica.values import CannotLoad
 from penstock.replica.vllm.start import checks
 
 

@@ -20,8 +20,8 @@ pytestmark = [pytest.mark.vllm, pytest.mark.processes]
 
 _REPLICA = """
 import asyncio, json, sys
-from penstock.replica.answers import events_of
-from penstock.replica.engine import Call
+from penstock.replica.calls.answers import events_of
+from penstock.replica.values import Call
 from penstock.replica.vllm.engine import VllmEngine
 from penstock.replica.vllm.start.preload import preload
 

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from penstock.replica.default_model import shipped
-from penstock.replica.engine import CannotLoad, EngineError
+from penstock.replica.values import CannotLoad, EngineError
 from penstock.replica.vllm.start.checks import ModelPlace, find_model
 from penstock.replica.vllm.start.preload import ForkedEngine, fits, preload
 

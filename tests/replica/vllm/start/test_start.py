@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from penstock.replica.default_model import shipped
-from penstock.replica.engine import CannotLoad
+from penstock.replica.values import CannotLoad
 from penstock.replica.vllm.engine import VllmEngine
 
 pytestmark = [

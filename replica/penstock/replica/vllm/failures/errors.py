@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from penstock.replica.endings import first_cause
-from penstock.replica.engine import Call, Death, Failed
+from penstock.replica.values import Call, Death, Failed
 
 _BUSY_RETRY_MS: Final = 1000
 

@@ -29,7 +29,7 @@ from vllm.exceptions import (
 )
 from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
-from penstock.replica.engine import Death, Failed
+from penstock.replica.values import Death, Failed
 from penstock.replica.vllm.failures import errors, validation
 
 _CODES: Final[Mapping[str, str]] = {

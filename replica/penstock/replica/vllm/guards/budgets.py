@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from penstock.replica.engine import Call, Failed
+from penstock.replica.values import Call, Failed
 from penstock.replica.vllm.failures import errors
 
 _LIMITS: Final = ("max_completion_tokens", "max_output_tokens", "max_tokens")

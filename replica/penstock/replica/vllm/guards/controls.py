@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from penstock.replica.engine import Call
+from penstock.replica.values import Call
 from penstock.replica.vllm.endpoints import ENDPOINTS, Endpoint
 from penstock.replica.vllm.guards import costs, limits, texts
 from penstock.replica.vllm.guards.limits import Capacity

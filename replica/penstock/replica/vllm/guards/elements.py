@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import Final
 
-from penstock.replica.engine import Failed
+from penstock.replica.values import Failed
 from penstock.replica.vllm.failures import errors
 
 MOST_NESTED: Final = 10_000

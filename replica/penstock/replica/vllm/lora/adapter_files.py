@@ -22,9 +22,9 @@ from penstock.adapters.safetensors import (
     read_header,
 )
 from penstock.adapters.version import CONFIG_FILE, CONTENT_FILES, WEIGHTS_FILE
-from penstock.replica.adapter_bytes import content_digest
-from penstock.replica.adapter_values import Prepared
-from penstock.replica.engine import AdapterSource, CannotLoad
+from penstock.replica.adapters.content import content_digest
+from penstock.replica.adapters.values import Prepared
+from penstock.replica.values import AdapterSource, CannotLoad
 from penstock.replica.vllm.start.checks import ModelPlace
 
 _LARGEST_CONFIG: Final = 1 << 20

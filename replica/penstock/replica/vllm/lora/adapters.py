@@ -20,9 +20,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
 from penstock.adapters.fitness import FamilyLimits
-from penstock.replica.adapter_bytes import directory_of
-from penstock.replica.adapter_values import Contents, Prepared, Use
-from penstock.replica.engine import AdapterSource, EngineError
+from penstock.replica.adapters.content import directory_of
+from penstock.replica.adapters.values import Contents, Prepared, Use
+from penstock.replica.values import AdapterSource, EngineError
 from penstock.replica.vllm.lora.adapter_files import look_at
 from penstock.replica.vllm.start import causes
 

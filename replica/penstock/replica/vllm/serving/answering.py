@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from penstock.replica.engine import Call, Sink
+from penstock.replica.engine import Sink
+from penstock.replica.values import Call
 from penstock.replica.vllm.endpoints import ENDPOINTS
 from penstock.replica.vllm.failures import errors
 from penstock.replica.vllm.serving.asgi import App, Exchange

@@ -29,7 +29,7 @@ from vllm.sampling_params import RequestOutputKind
 from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
-from penstock.replica.engine import BEFORE_ALL, Death, EngineError, Failed
+from penstock.replica.values import BEFORE_ALL, Death, EngineError, Failed
 from penstock.replica.vllm.failures import errors, exceptions
 from penstock.replica.vllm.fairness.gate import Gate
 from penstock.replica.vllm.fairness.seats import Seats, Ticket

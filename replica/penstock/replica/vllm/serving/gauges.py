@@ -13,7 +13,7 @@ from typing import Any
 
 from vllm.v1.metrics.loggers import AggregateStatLoggerBase
 
-from penstock.replica.engine import LoadFigures
+from penstock.replica.values import LoadFigures
 
 
 class Gauges(AggregateStatLoggerBase):  # type: ignore[misc]

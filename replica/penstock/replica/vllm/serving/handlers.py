@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from fastapi import FastAPI, Request, Response
 
-from penstock.replica.engine import Failed
+from penstock.replica.values import Failed
 from penstock.replica.vllm.failures import exceptions
 from penstock.replica.vllm.serving.asgi import App, Message
 from penstock.replica.vllm.serving.tap import CURRENT, CallTap

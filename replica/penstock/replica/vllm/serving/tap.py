@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextvars import ContextVar
 from typing import Any, Final, NoReturn
 
-from penstock.replica.engine import Call, Failed, Finished, Head, TokenGroup, Usage
+from penstock.replica.values import Call, Failed, Finished, Head, TokenGroup, Usage
 from penstock.replica.vllm.failures import errors
 from penstock.replica.vllm.fairness.turns import Owner, Room
 from penstock.replica.vllm.guards.limits import MAX_LOGPROBS

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from penstock.replica.adapter_values import SLOTS_BY_RANK
-from penstock.replica.engine import CannotLoad
+from penstock.replica.adapters.values import SLOTS_BY_RANK
+from penstock.replica.values import CannotLoad
 
 OWNED: Final = frozenset(
     {

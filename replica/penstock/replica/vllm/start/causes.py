@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.replica.engine import Death
+from penstock.replica.values import Death
 
 _INDIRECT: Final = re.compile(
     r"see (stack trace|root cause)|background process|Engine core initialization failed|EngineDead",

@@ -14,7 +14,7 @@ from typing import Any, Final
 import psutil
 
 from penstock.replica.default_model import shipped
-from penstock.replica.engine import CannotLoad
+from penstock.replica.values import CannotLoad
 
 TESTED_VLLM: Final = "0.32."
 """The versions of vLLM that the touch points in this folder's README were read and tested in."""

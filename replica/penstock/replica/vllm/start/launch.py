@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from penstock.replica.default_model import engine_args as shipped_args
-from penstock.replica.engine import CannotLoad, Death, EngineError
+from penstock.replica.values import CannotLoad, Death, EngineError
 from penstock.replica.vllm.start import causes, checks, engine_process, environment
 from penstock.replica.vllm.start.arguments import Circumstances, Option, command_line, own_settings
 from penstock.replica.vllm.start.causes import Causes

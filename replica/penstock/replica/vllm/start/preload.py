@@ -30,7 +30,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.replica.engine import CannotLoad, EngineError
+from penstock.replica.values import CannotLoad, EngineError
 from penstock.replica.vllm.start import causes, checks, engine_process, environment
 from penstock.replica.vllm.start.arguments import check_early, own_settings
 
