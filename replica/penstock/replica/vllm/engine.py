@@ -40,10 +40,10 @@ from penstock.replica.vllm.lora.adapters import VllmWeights
 from penstock.replica.vllm.serving.answering import answer
 from penstock.replica.vllm.serving.asgi import App
 from penstock.replica.vllm.serving.aside import Aside
-from penstock.replica.vllm.start import causes, checks, collector, environment, facts
+from penstock.replica.vllm.start import causes, checks, collector, facts
 from penstock.replica.vllm.start.arguments import check_early, own_settings
 from penstock.replica.vllm.start.launch import Launched, Launcher, Order
-from penstock.replica.vllm.start.preload import ForkedEngine
+from penstock.replica.vllm.start.preload import ForkedEngine, import_app
 
 log = logging.getLogger(__name__)
 
@@ -209,9 +209,7 @@ class VllmEngine:
             self._forked.stop()
 
     async def _open(self, launched: Launched) -> _Up:
-        with environment.root_logger_kept():
-            from penstock.replica.vllm.serving.app import make_app
-
+        make_app = import_app().make_app
         await launched.llm.reset_mm_cache()
         aside = Aside(own_settings(self._engine_args).large_body_bytes)
         try:

@@ -4,6 +4,7 @@ Status and param are vLLM's, type and code the OpenAI API's. All of it comes fro
 class, the field it names, the errors it carries; its text is only passed on, without what is of no
 use outside (paths, addresses, positions in C++ sources). What vLLM only says in words, without an
 exception, is told apart by the field that comes with it.
+
 Imports vLLM: only after `environment.prepare`.
 """
 

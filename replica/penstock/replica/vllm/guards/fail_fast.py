@@ -4,8 +4,6 @@ pydantic tells of every wrong entry, once for each kind that it might have been:
 items in a response's input make it busy for half a minute, and 3 GB of memory, on the loop that
 answers everybody. So the validators that FastAPI made of vLLM's request models are made once more,
 with lists that stop at the first error. What is right, and the first error, stay what they were.
-
-Touch points: FastAPI's `body_field` of a route and its `_type_adapter`; pydantic's core schemas.
 """
 
 from __future__ import annotations

@@ -4,8 +4,6 @@ An adapter that leaves the engine while a request runs with it is read again fro
 an engine step, and a file that is gone by then ends the engine. So a call counts from before vLLM
 looks its adapter up until vLLM has finished or aborted it.
 
-Touch points: `AsyncLLM.{add_lora, pin_lora, remove_lora}`, `LoRARequest`, `lora_requests` of
-`OpenAIServingModels`, `output_processor.request_states` and their `lora_name`.
 Imports vLLM only inside functions.
 """
 

@@ -1,7 +1,5 @@
 """vLLM's own OpenAI server, built in this process and never given a socket.
 
-Touch points: `build_app`, `init_app_state`, the app's state and routes, and those methods of its
-serving objects that `endpoints.py` names, which get our engine controls put on the parsed request.
 Imports vLLM: only after `environment.prepare`.
 """
 

@@ -1,7 +1,6 @@
 """What vLLM's /v1/chat/completions lacks: a choice among allowed tools.
 
-Touch points: the function and request model of vLLM's chat router; that the first of an app's
-routes for a path is the one that counts. Imports vLLM: only after `environment.prepare`.
+Imports vLLM: only after `environment.prepare`.
 """
 
 from __future__ import annotations

@@ -1,13 +1,5 @@
 """vLLM's engine client with the tap on it: what the serving layer calls to generate or to pool.
 
-Touch points: `AsyncLLM.generate` (keyword arguments pass through), `AsyncLLM.abort`,
-`AsyncLLM.encode` (the same) and its outputs' `data`, `PoolingParams`, `EngineDeadError`,
-`EngineGenerateError`, `errored`; that the task which takes the engine's outputs, started by
-`_run_output_handler`, ends for good by an exception that it gives to
-`output_processor.propagate_error`; that every request enters by `output_processor.add_request` and
-is then in `request_states`, in the task that asks for its first output; that it leaves these in
-`process_outputs` or in `abort_requests`, which returns those that it has taken out;
-`check_admission`.
 Imports vLLM: only after `environment.prepare`.
 """
 

@@ -1,7 +1,6 @@
 """The engine's load, told by vLLM once per engine step.
 
-Touch point: `AggregateStatLoggerBase` and the statistics that it is given, `num_gpu_blocks`, and of
-`RequestState` what `_waiting_tokens` reads. Imports vLLM: only after `environment.prepare`.
+Imports vLLM: only after `environment.prepare`.
 """
 
 from __future__ import annotations

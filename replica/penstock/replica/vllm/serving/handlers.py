@@ -5,9 +5,8 @@ exception handlers of its app, which are ours here; `create_error_response` of i
 by which they also tell of errors inside a stream; and the handlers of Anthropic's endpoints, which
 catch everything. What of a stream breaks after its head passes the app as an exception. The value
 goes to the call's tap; what vLLM answers then is not looked at.
-Touch points: the app's exception handlers and middleware, `BaseServing.create_error_response` and
-that of `OnlineRenderer`, `app.state.{anthropic_serving_messages, online_renderer}`, the former's
-`create_messages` and `count_tokens`. Imports vLLM: only after `environment.prepare`.
+
+Imports vLLM: only after `environment.prepare`.
 """
 
 from __future__ import annotations

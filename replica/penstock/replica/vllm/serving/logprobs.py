@@ -5,11 +5,6 @@ else of the process runs beside: 84,000 of them held it for a second. The steps 
 moved to the thread of `Aside`: those of a prompt become objects there (`PutOff`), an answer that
 has many is built there (`build_aside`), and its JSON is written there, a slice at a time
 (`written`). What has few stays on the loop. A stream's have no other place, so few are allowed.
-
-Touch points: `LogprobsProcessor._update_prompt_logprobs` and `prompt_logprobs`;
-`chat_completion_full_generator` and `responses_full_generator`, which wait for nothing but the
-outputs that they are given; `request_output_to_completion_response`, whose result
-`create_completion` returns as it is; that the routes answer with `model_dump` and `JSONResponse`.
 """
 
 from __future__ import annotations

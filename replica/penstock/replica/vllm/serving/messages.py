@@ -1,10 +1,6 @@
 """What vLLM's /v1/messages lacks: requests that name no model, documents of text, calls demanded of
 no tools, errors told as what they are, names as Anthropic's, and calls that were cut short.
 
-Touch points: the two functions and request models of vLLM's Anthropic router; that it answers a
-message by a chat request, and reads the arguments of the answer's calls as JSON objects; that it
-makes the chat's messages of one message after the other (`_convert_messages`); that the first of an
-app's routes for a path is the one that counts.
 Imports vLLM: only after `environment.prepare`.
 """
 

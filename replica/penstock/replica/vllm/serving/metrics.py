@@ -1,7 +1,7 @@
 """vLLM's own Prometheus metrics as text.
 
 vLLM registers them with prometheus_client's one registry, where others may have theirs, too.
-Touch points: that registry, and that the names begin with "vllm:".
+
 Imports vLLM's packages: only after `environment.prepare`.
 """
 

@@ -4,8 +4,6 @@ vLLM finds base model and adapter by the body's `model`, and answers with the ad
 Here both come from the `Call`: its adapter's weights, or the base model's, and its model name in
 the answer. An adapter that is not loaded is refused before vLLM sees the call.
 
-Touch points: `OpenAIServingModels.{is_base_model, model_name, lora_requests}` and the lookups of
-`BaseServing` in them; `app_state.OpenAIServingModels`, the name by which vLLM makes its instance.
 Imports vLLM: only after `environment.prepare`.
 """
 

@@ -3,9 +3,6 @@
 FastAPI parses and judges a body in one go, on the loop. So this is done ahead of it, and FastAPI is
 shown an empty object, of which its validator makes what was made already. What is wrong in a body
 is told at once, without the app. A body that is no JSON is left to FastAPI.
-
-Touch points: FastAPI's `body_field` of a route and its `_type_adapter`, whose `validator` it calls
-by `validate_python`; how it puts "body" before the places of pydantic's errors.
 """
 
 from __future__ import annotations

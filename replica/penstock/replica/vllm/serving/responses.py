@@ -1,10 +1,6 @@
 """What is missing in vLLM's /v1/responses: fields that every answer has, the event of one that was
 cut short, and the count of an input's tokens.
 
-Touch points: that `create_responses` returns the answer or its events as models that keep fields
-which they do not know, and that it stores nothing of a request whose `store` is false; that it
-makes a chat's messages of one item after the other (`_construct_message_from_response_item`); that
-its serving object renders an input by itself (`_render_resolved_response_inputs`).
 Imports vLLM: only after `environment.prepare`.
 """
 

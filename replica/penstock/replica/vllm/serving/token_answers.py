@@ -2,8 +2,8 @@
 
 vLLM makes the tokens; their texts and the JSON are made here, a slice at a time, since a thread
 that writes all of it at once holds Python's lock for as long.
-Touch points: `create_tokenize`, its `TokenizeResponse`, and that it adds the tokens' texts where
-`return_token_strs` is set. Imports vLLM: only after `environment.prepare`.
+
+Imports vLLM: only after `environment.prepare`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,4 @@
-"""vLLM's tokenizer, whose threads all calls share: tenants take turns at them, a piece at a time.
-
-Touch points: the renderer's `_executor`, its `_inner` and `_max_workers`, and that only
-`VLLM_CHAT_TEMPLATE_RENDER_TIMEOUT` replaces the second; its `_tokenize_prompt_async`, of a prompt's
-text; `_can_produce_offsets`, `_build_tokens_prompt`; `TokenizeParams.{get_encode_kwargs,
-truncate_prompt_tokens, return_token_offsets}`; how transformers' fast tokenizers are called.
-"""
+"""vLLM's tokenizer, whose threads all calls share: tenants take turns, a piece at a time."""
 
 from __future__ import annotations
 

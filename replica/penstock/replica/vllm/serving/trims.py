@@ -4,9 +4,6 @@ Tokens are counted by making the prompt, by the model's own template, with the r
 conversation that fits is made a prompt of once, as without trimming. Of one that is much too long
 no more is tokenized than twice the context at a time; how many tokens it had is then estimated.
 Knows no vLLM.
-Touch points: the renderer's `render_chat_async`, by which chats, messages and responses become
-prompts (those in gpt-oss's format do not, and are not trimmed); the fields of `TokenizeParams`; the
-parameters by which a `VLLMValidationError` tells that a prompt is too long.
 """
 
 from __future__ import annotations

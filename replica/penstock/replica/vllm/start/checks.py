@@ -17,7 +17,7 @@ from penstock.replica.default_model import shipped
 from penstock.replica.values import CannotLoad
 
 TESTED_VLLM: Final = "0.32."
-"""The versions of vLLM that the touch points in this folder's README were read and tested in."""
+"""The versions of vLLM whose inside (`surface/`) was read and tested."""
 
 _TOKENIZERS: Final = ("tokenizer.json", "tokenizer.model", "vocab.json", "tekken.json", "vocab.txt")
 _WEIGHTS: Final = ("*.safetensors", "*.bin", "*.pt", "*.gguf")

@@ -2,11 +2,6 @@
 
 Each cure replaces one method of vLLM's with one that does what was meant. Imported where the worker
 runs on a CPU, and nowhere else: they touch model runner V1, which other platforms may not have.
-
-Touch points: `CachedRequestState.__post_init__`; `GPUModelRunner._get_prompt_logprobs_dict` with
-its `num_prompt_logprobs`, `input_batch.req_id_to_index` and `query_start_loc`;
-`PunicaWrapperCPU.add_lora_logits` with its `token_lora_indices`, `_sampler_indices` and
-`indices_len`.
 """
 
 from __future__ import annotations

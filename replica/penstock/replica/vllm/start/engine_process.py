@@ -7,9 +7,6 @@ lies here, before the target's arguments. Light on purpose: no vLLM at the top.
 
 The kernel watches the parent's *thread* that started the process; `launch.py` keeps it alive. A
 process that was forked (`preload.py`) is told what to do by a pipe, and begins here, too.
-Touch points: `EngineCoreProc.run_engine_core`, the target of the engine's process,
-`VllmConfig.logging_config.pylogging_config_file`, by which it sets up its log, `set_process_title`,
-and the modules that vLLM's worker on a CPU imports.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ Loading takes seconds to minutes and blocks; in a thread of its own the replica'
 that health checks are answered and a signal is heard. The thread must outlive the engine, because
 the kernel ends the engine's process when the thread that started it ends (`engine_process.py`).
 
-Touch points: `make_arg_parser`, `AsyncEngineArgs`, `from_vllm_config`, `EngineCoreProc`,
-`current_platform`, `engine_core.resources`. Imports vLLM only inside functions.
+Imports vLLM only inside functions.
 """
 
 from __future__ import annotations
@@ -27,10 +26,12 @@ import psutil
 
 from penstock.replica.default_model import engine_args as shipped_args
 from penstock.replica.values import CannotLoad, Death, EngineError
+from penstock.replica.vllm import surface
 from penstock.replica.vllm.start import causes, checks, engine_process, environment
 from penstock.replica.vllm.start.arguments import Circumstances, Option, command_line, own_settings
 from penstock.replica.vllm.start.causes import Causes
 from penstock.replica.vllm.start.preload import ForkedEngine
+from penstock.replica.vllm.surface.values import Stage
 
 if TYPE_CHECKING:
     from penstock.replica.vllm.serving.client import TappedLLM
@@ -154,6 +155,7 @@ class Launcher:
             checks.check_memory(
                 place, own_settings(engine_args).kv_cache_bytes, checks.free_memory()
             )
+        surface.check(Stage.ENGINE)
         args = self._arguments(cpu=cpu)
         if cpu and args.enforce_eager:
             environment.never_compile()

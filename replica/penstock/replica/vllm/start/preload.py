@@ -9,8 +9,7 @@ This is for small models on vLLM's CPU build, which run on one thread and in eag
 one wants vLLM's own OpenMP in front of the others (LD_PRELOAD, which is read at exec), and may
 compile; on a GPU nobody has tried it. For those vLLM spawns, as it is made to.
 
-Touch points: `vllm.v1.engine.utils.get_mp_context`, and what `CoreEngineProcManager` asks of a
-process. Imports vLLM only inside functions.
+Imports vLLM only inside functions.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ import logging
 import multiprocessing
 import os
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from importlib import metadata
@@ -31,8 +31,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.replica.values import CannotLoad, EngineError
+from penstock.replica.vllm import surface
 from penstock.replica.vllm.start import causes, checks, engine_process, environment
 from penstock.replica.vllm.start.arguments import check_early, own_settings
+from penstock.replica.vllm.surface.values import Stage
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +45,8 @@ _SHARED: Final = (
     "vllm.v1.executor.uniproc_executor",
 )
 """What the replica and its engine both import."""
+
+_APP: Final = "penstock.replica.vllm.serving.app"
 
 _UNFITTING: Final = frozenset(
     {"enforce_eager", "no_enforce_eager", "compilation_config", "mm_tensor_ipc"}
@@ -121,12 +125,18 @@ class _Adopted:
 
     def start(self) -> None:
         self._forked.give(self._work)
-        # vLLM waits now until the engine has loaded its model.
-        with environment.root_logger_kept():
-            importlib.import_module("penstock.replica.vllm.serving.app")
+        import_app()  # vLLM waits now until the engine has loaded its model
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._forked.process, name)
+
+
+def import_app() -> Any:
+    """The module that builds vLLM's app. Raises `CannotLoad` if vLLM has moved what it needs."""
+    with environment.root_logger_kept():
+        if _APP not in sys.modules:
+            surface.check(Stage.APP)
+        return importlib.import_module(_APP)
 
 
 def preload(
@@ -216,4 +226,4 @@ def _has_cpu_build() -> bool:
     return False
 
 
-__all__ = ["ForkedEngine", "fits", "preload"]
+__all__ = ["ForkedEngine", "fits", "import_app", "preload"]

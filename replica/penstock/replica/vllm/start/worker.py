@@ -10,8 +10,10 @@ from __future__ import annotations
 import torch
 from vllm.platforms import current_platform
 
+from penstock.replica.vllm import surface
 from penstock.replica.vllm.start import engine_process
 from penstock.replica.vllm.start.amx import settle_amx
+from penstock.replica.vllm.surface.values import Stage
 
 
 class Extension:
@@ -22,6 +24,7 @@ engine_process.die_with_parent()
 settle_amx(torch.cpu)
 engine_process.write_faults()
 if current_platform.is_cpu():
+    surface.check(Stage.WORKER)
     from penstock.replica.vllm.start.cpu_cures import cure_prompt_logprobs, cure_seeds
 
     cure_seeds()
