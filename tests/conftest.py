@@ -24,7 +24,7 @@ def group_of(nodeid: str) -> str:
     """
     path, _, test = nodeid.partition("::")
     folder = path.rpartition("/")[0]
-    if folder == "tests/replica/vllm" or (folder == "tests/contracts" and "vllm" in test):
+    if folder.startswith("tests/replica/vllm") or (folder == "tests/contracts" and "vllm" in test):
         return "vllm"
     return folder if folder == "tests/contracts" else path
 

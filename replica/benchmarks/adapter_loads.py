@@ -18,9 +18,9 @@ import time
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from penstock.replica.adapter_values import AdapterRoom
-from penstock.replica.answers import events_of
-from penstock.replica.engine import AdapterSource, Call, Chunk, Failed
+from penstock.replica.adapters.values import AdapterRoom
+from penstock.replica.calls.answers import events_of
+from penstock.replica.values import AdapterSource, Call, Chunk, Failed
 from penstock.replica.vllm.engine import VllmEngine
 
 _NAMES = ("penstock-mini/pirate", "penstock-mini/json")

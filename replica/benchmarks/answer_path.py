@@ -28,11 +28,12 @@ from starlette.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from penstock.replica import _server
-from penstock.replica.bridge import Bridge
-from penstock.replica.engine import Call, EngineFacts, Sink
-from penstock.replica.inbox import Inbox
-from penstock.replica.vllm.answering import answer
-from penstock.replica.vllm.tap import CURRENT, CallTap
+from penstock.replica.calls.bridge import Bridge
+from penstock.replica.calls.inbox import Inbox
+from penstock.replica.engine import Sink
+from penstock.replica.values import Call, EngineFacts
+from penstock.replica.vllm.serving.answering import answer
+from penstock.replica.vllm.serving.tap import CURRENT, CallTap
 from penstock.v1 import inference_pb2
 
 _EVENT = b'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m",' + (

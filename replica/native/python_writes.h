@@ -11,7 +11,7 @@
 
 namespace penstock::replica {
 
-// The second item of each tuple, after the call's key; as in bridge.py.
+// The second item of each tuple, after the call's key; as in calls/bridge.py.
 enum class WriteKind : uint8_t {
   kChunk = 0,     // body, events, groups, tokens
   kHead = 1,      // status, content type, prompt tokens, cached tokens, queue wait in microseconds,

@@ -22,8 +22,8 @@ PYTHON_MAY = {
     "control/penstock/control/outside/processes.py": "hands it on to what it starts, with more",
     "replica/penstock/replica/providers/secrets.py": "secrets that a deployment names by variable",
     "replica/penstock/replica/settings.py": "the log level of a replica that is started by hand",
-    "replica/penstock/replica/vllm/environment.py": "vLLM is configured by variables",
-    "replica/penstock/replica/vllm/engine_process.py": "tells its parent to the engine's process",
+    "replica/penstock/replica/vllm/start/environment.py": "vLLM is configured by variables",
+    "replica/penstock/replica/vllm/start/engine_process.py": "tells the engine its parent",
 }
 CPP_MAY: dict[str, str] = {}
 

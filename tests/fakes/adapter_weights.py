@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from penstock.replica.adapter_table import AdapterTable
-from penstock.replica.adapter_values import Prepared, Use
-from penstock.replica.engine import AdapterSource, EngineError
+from penstock.replica.adapters.table import AdapterTable
+from penstock.replica.adapters.values import Prepared, Use
+from penstock.replica.values import AdapterSource, EngineError
 
 
 class FakeWeights:

@@ -9,10 +9,14 @@ from typing import Any
 
 import grpc.aio
 
-from penstock.replica import _server, wire
-from penstock.replica.adapter_table import AdapterTable
-from penstock.replica.bridge import Bridge
-from penstock.replica.engine import (
+from penstock.replica import _server
+from penstock.replica.adapters.table import AdapterTable
+from penstock.replica.calls import wire
+from penstock.replica.calls.bridge import Bridge
+from penstock.replica.calls.inbox import Inbox
+from penstock.replica.engine import Sink
+from penstock.replica.reporting.presence import Presence
+from penstock.replica.values import (
     Call,
     Chunk,
     Death,
@@ -22,11 +26,8 @@ from penstock.replica.engine import (
     Finished,
     Head,
     LoadFigures,
-    Sink,
     TokenGroup,
 )
-from penstock.replica.inbox import Inbox
-from penstock.replica.presence import Presence
 from penstock.v1 import inference_pb2, inference_pb2_grpc
 from tests.fakes.adapter_weights import no_adapters
 from tests.fakes.sinks import write

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from penstock.replica.adapter_bytes import content_digest
+from penstock.replica.adapters.content import content_digest
 
 _LAYERS = 4
 _WIDTH = 192

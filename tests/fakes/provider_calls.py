@@ -7,11 +7,11 @@ import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from penstock.replica.answers import EventSink, events_of
-from penstock.replica.engine import Call, Chunk, Event, Failed, Finished, Usage
+from penstock.replica.calls.answers import EventSink, events_of
 from penstock.replica.providers.make import make_provider_engine
 from penstock.replica.providers.provider_engine import ProviderEngine
 from penstock.replica.settings import parse_settings
+from penstock.replica.values import Call, Chunk, Event, Failed, Finished, Usage
 
 CHAT = "/v1/chat/completions"
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.replica.engine import Chunk, Event, Failed, Finished, Head, Sink
+from penstock.replica.engine import Sink
+from penstock.replica.values import Chunk, Event, Failed, Finished, Head
 
 
 def write(event: Event, sink: Sink) -> bool:

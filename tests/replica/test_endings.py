@@ -11,7 +11,7 @@ from penstock.replica.endings import (
     NotRegistered,
     exit_code_of,
 )
-from penstock.replica.engine import CannotLoad, EngineError
+from penstock.replica.values import CannotLoad, EngineError
 
 
 @pytest.mark.parametrize(

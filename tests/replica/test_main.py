@@ -347,7 +347,7 @@ def test_the_simulated_engine_needs_neither_torch_nor_vllm() -> None:
     program = (
         "import sys; from penstock.replica.main import make_engine; "
         "from penstock.replica.settings import parse_settings; "
-        "from penstock.replica.inbox import Inbox; "
+        "from penstock.replica.calls.inbox import Inbox; "
         "s = parse_settings(['--replica-id', 'r', '--deployment', 'd', '--engine', 'simulated', "
         "'--model', 'm']); e = make_engine(s, Inbox()); e.native.stop(); "
         "print(sorted({m.split('.')[0] for m in sys.modules} & {'torch', 'vllm', 'numpy'}))"

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from penstock.replica.engine import CannotLoad
 from penstock.replica.settings import Settings, parse_settings
+from penstock.replica.values import CannotLoad
 
 _WORDS = ("--replica-id", "r", "--deployment", "d", "--engine", "simulated", "--model", "none")
 

@@ -1,4 +1,4 @@
-// How a simulated engine behaves. Values only; checked by simulated_engine.py.
+// How a simulated engine behaves. Values only; checked by simulated/engine.py.
 #pragma once
 
 #include <cstdint>

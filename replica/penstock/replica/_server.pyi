@@ -11,7 +11,7 @@ class Inbox:
 
     def fileno(self) -> int: ...
     def drain(self) -> list[tuple[int, int, bytes]]:
-        """All items as (kind, key, payload); kinds as in `penstock.replica.inbox.Kind`."""
+        """All items as (kind, key, payload); kinds as in `penstock.replica.calls.inbox.Kind`."""
 
 class SimulatedEngine:
     """The simulated engine, on its own thread. `values`: every field of `SimulatedSettings` and

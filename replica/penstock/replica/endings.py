@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from penstock.replica.engine import CannotLoad, EngineError
+from penstock.replica.values import CannotLoad, EngineError
 
 
 class ExitCode(enum.IntEnum):

@@ -16,12 +16,13 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from penstock.replica import _server, wire
-from penstock.replica.adapter_keeper import Keeper
-from penstock.replica.adapter_values import AdapterRoom
-from penstock.replica.agent import AgentContents
-from penstock.replica.bridge import Bridge
-from penstock.replica.control_requests import ControlRequests
+from penstock.replica import _server
+from penstock.replica.adapters.agent import AgentContents
+from penstock.replica.adapters.keeper import Keeper
+from penstock.replica.adapters.values import AdapterRoom
+from penstock.replica.calls import wire
+from penstock.replica.calls.bridge import Bridge
+from penstock.replica.calls.inbox import Inbox
 from penstock.replica.endings import (
     EngineDied,
     EngineHung,
@@ -29,20 +30,21 @@ from penstock.replica.endings import (
     exit_code_of,
     first_cause,
 )
-from penstock.replica.engine import CannotLoad, Engine, EngineError, EngineFacts, Failed
-from penstock.replica.health import Health
-from penstock.replica.inbox import Inbox
-from penstock.replica.life import Happening, State
+from penstock.replica.engine import Engine
 from penstock.replica.logs import configure_logs, tell_end
 from penstock.replica.ports import served_at
-from penstock.replica.presence import Presence
-from penstock.replica.progress import Patience
-from penstock.replica.registration import Registration
+from penstock.replica.reporting.control_requests import ControlRequests
+from penstock.replica.reporting.health import Health
+from penstock.replica.reporting.life import Happening, State
+from penstock.replica.reporting.presence import Presence
+from penstock.replica.reporting.progress import Patience
+from penstock.replica.reporting.registration import Registration
 from penstock.replica.settings import PROVIDERS, Settings, parse_settings
-from penstock.replica.simulated_engine import SimulatedEngine
+from penstock.replica.simulated.engine import SimulatedEngine
+from penstock.replica.values import CannotLoad, EngineError, EngineFacts, Failed
 
 if TYPE_CHECKING:
-    from penstock.replica.vllm.preload import ForkedEngine
+    from penstock.replica.vllm.start.preload import ForkedEngine
 
 log = logging.getLogger(__name__)
 
@@ -250,7 +252,7 @@ def preload(settings: Settings) -> ForkedEngine | None:
     """What of the engine has to come before the first thread; gRPC has some."""
     if settings.engine != "vllm":
         return None
-    from penstock.replica.vllm import preload as vllm
+    from penstock.replica.vllm.start import preload as vllm
 
     return vllm.preload(
         settings.model, settings.engine_args, allow_model_code=settings.allow_model_code

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from penstock.replica.engine import CannotLoad
+from penstock.replica.values import CannotLoad
 
 _Server = TypeVar("_Server")
 

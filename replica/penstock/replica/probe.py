@@ -14,8 +14,9 @@ import sys
 import time
 from contextlib import aclosing
 
-from penstock.replica.answers import events_of
-from penstock.replica.engine import Call, Chunk, Engine
+from penstock.replica.calls.answers import events_of
+from penstock.replica.engine import Engine
+from penstock.replica.values import Call, Chunk
 
 
 async def time_to_first_event(engine: Engine, call: Call) -> float:

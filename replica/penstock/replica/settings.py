@@ -11,8 +11,8 @@ from typing import NoReturn
 from penstock.adapters.adapter import AdapterRef, BadAdapterRef
 from penstock.adapters.lora_config import LARGEST_RANK
 from penstock.adapters.version import is_digest
-from penstock.replica.engine import AdapterSource, CannotLoad
 from penstock.replica.ports import checked
+from penstock.replica.values import AdapterSource, CannotLoad
 
 PROVIDERS = ("bedrock", "openai", "canned")
 """Engines for which another party answers, or nobody."""

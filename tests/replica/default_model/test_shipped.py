@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from penstock.replica.default_model import WEIGHTS, engine_args, record, shipped
+from penstock.replica.default_model import WEIGHTS, engine_args, shipped
+from tools.default_model import record
 
 _TEN_MEGABYTES = 10_000_000
 _MINI = ("penstock-mini", "penstock-mini/pirate", "penstock-mini/json")

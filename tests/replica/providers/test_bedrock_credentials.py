@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.replica.engine import CannotLoad
 from penstock.replica.providers.provider_engine import ProviderEngine
+from penstock.replica.values import CannotLoad
 from tests.fakes import bedrock_server as bedrock
 from tests.fakes.bedrock_server import KEY_ID, MODEL, SECRET
 from tests.fakes.provider_calls import (

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.replica.answers import EventSink
-from penstock.replica.engine import Failed, Finished
+from penstock.replica.calls.answers import EventSink
 from penstock.replica.providers.provider_engine import ProviderEngine
+from penstock.replica.values import Failed, Finished
 from tests.fakes import bedrock_server as bedrock
 from tests.fakes.bedrock_server import KEY_ID, MODEL, REGION
 from tests.fakes.provider_calls import (

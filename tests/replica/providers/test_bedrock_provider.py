@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from penstock.replica.engine import Chunk
 from penstock.replica.providers.provider_engine import ProviderEngine
+from penstock.replica.values import Chunk
 from tests.fakes import bedrock_server as bedrock
 from tests.fakes.bedrock_server import MODEL, REQUEST_ID
 from tests.fakes.provider_calls import (

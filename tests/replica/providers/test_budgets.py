@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from penstock.replica.engine import Head
 from penstock.replica.providers.provider_engine import ProviderEngine
+from penstock.replica.values import Head
 from tests.fakes.openai_server import MODEL
 from tests.fakes.provider_calls import asked, call, end_of, failure, provider_engine
 from tests.fakes.provider_server import ProviderServer

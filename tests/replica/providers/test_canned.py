@@ -95,7 +95,7 @@ def test_it_loads_nothing_of_the_engines_that_compute() -> None:
     program = (
         "import sys; from penstock.replica.main import make_engine, preload; "
         "from penstock.replica.settings import parse_settings; "
-        "from penstock.replica.inbox import Inbox; "
+        "from penstock.replica.calls.inbox import Inbox; "
         "s = parse_settings(['--replica-id', 'r', '--deployment', 'd', '--engine', 'canned', "
         "'--model', 'm', '--engine-arg', 'text=x']); preload(s); make_engine(s, Inbox()); "
         "known = {m.split('.')[0] for m in sys.modules}; "

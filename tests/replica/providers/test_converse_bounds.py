@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.replica.engine import Call
 from penstock.replica.providers.converse_request import converse_request
 from penstock.replica.providers.settings import Allowed
 from penstock.replica.providers.values import Ask, ProviderFailed
+from penstock.replica.values import Call
 from tests.fakes.provider_calls import CHAT
 
 _SHAPE = (

@@ -11,12 +11,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.replica.engine import Call
 from penstock.replica.providers.account import Account, Prices
 from penstock.replica.providers.converse_answers import ConverseStream, whole
 from penstock.replica.providers.converse_request import converse_request
 from penstock.replica.providers.settings import Allowed
 from penstock.replica.providers.values import Ask
+from penstock.replica.values import Call
 from tests.fakes.provider_calls import CHAT
 
 _TEXT = st.text(min_size=1, max_size=12).filter(str.strip)

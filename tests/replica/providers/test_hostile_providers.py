@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.replica.engine import Call, Failed
 from penstock.replica.providers.account import Account, Prices
 from penstock.replica.providers.openai_answers import Chunks, whole
 from penstock.replica.providers.provider_engine import ProviderEngine
 from penstock.replica.providers.sse import Events
 from penstock.replica.providers.values import Ask, ProviderFailed
+from penstock.replica.values import Call, Failed
 from tests.fakes import bedrock_server as bedrock
 from tests.fakes import openai_server as provider
 from tests.fakes.provider_calls import (

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from penstock.replica.answers import EventSink
-from penstock.replica.engine import Chunk, EngineError, Failed, Finished
+from penstock.replica.calls.answers import EventSink
 from penstock.replica.providers.provider_engine import ProviderEngine
+from penstock.replica.values import Chunk, EngineError, Failed, Finished
 from tests.fakes import openai_server as provider
 from tests.fakes.openai_server import KEY, MODEL, REQUEST_ID
 from tests.fakes.provider_calls import (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.replica.engine import CannotLoad
+from penstock.replica.values import CannotLoad
 from tests.fakes.openai_server import KEY, MODEL
 from tests.fakes.provider_calls import asked, chat, provider_engine
 from tests.fakes.provider_server import ProviderServer

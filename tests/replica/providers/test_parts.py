@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.replica.engine import CannotLoad, Usage
 from penstock.replica.providers import errors
 from penstock.replica.providers.account import Account, Prices
 from penstock.replica.providers.hosts import Hosts
@@ -19,6 +18,7 @@ from penstock.replica.providers.retries import pause
 from penstock.replica.providers.secrets import NoSecret, Secrets, scrubbed
 from penstock.replica.providers.sse import BadEvents, Events
 from penstock.replica.providers.values import Place
+from penstock.replica.values import CannotLoad, Usage
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from penstock.replica.engine import Call, CannotLoad
 from penstock.replica.providers.converse_request import converse_request
 from penstock.replica.providers.openai_requests import outgoing
 from penstock.replica.providers.provider_engine import ProviderEngine
 from penstock.replica.providers.requests import CHAT, COMPLETIONS, EMBEDDINGS, RESPONSES
 from penstock.replica.providers.settings import Allowed
 from penstock.replica.providers.values import Ask, ProviderFailed
+from penstock.replica.values import Call, CannotLoad
 from tests.fakes import bedrock_server as bedrock
 from tests.fakes.openai_server import MODEL
 from tests.fakes.provider_calls import asked, chat, end_of, provider_engine

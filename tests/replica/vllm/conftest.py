@@ -8,10 +8,10 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from penstock.replica.adapter_values import AdapterRoom
-from penstock.replica.engine import AdapterSource
+from penstock.replica.adapters.values import AdapterRoom
+from penstock.replica.values import AdapterSource
 from penstock.replica.vllm.engine import VllmEngine
-from penstock.replica.vllm.environment import root_logger_kept
+from penstock.replica.vllm.start.environment import root_logger_kept
 from tests.fakes.adapter_weights import FakeContents
 
 ADAPTERS = (

@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import pytest
 
-from penstock.replica.answers import events_of
-from penstock.replica.engine import Call, Chunk, Engine, Failed, Finished, Head, TokenGroup
+from penstock.replica.calls.answers import events_of
+from penstock.replica.engine import Engine
+from penstock.replica.values import Call, Chunk, Failed, Finished, Head, TokenGroup
 
 CHAT: Final = "/v1/chat/completions"
 COMPLETIONS: Final = "/v1/completions"

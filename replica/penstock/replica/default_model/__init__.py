@@ -1,8 +1,8 @@
 """The models that come with Penstock: where their weights lie, and how vLLM is to run them.
 
 penstock-mini talks, penstock-embed makes embeddings. This module knows paths and settings and
-nothing else, so that anybody may import it without torch. `grammar/` holds what penstock-mini says,
-`make.py` trains it from there; penstock-embed is made in `embed/`. README.md tells how.
+nothing else, so that anybody may import it without torch. How they were made is no part of the
+product: `tools/default_model/` in the repository.
 """
 
 from __future__ import annotations

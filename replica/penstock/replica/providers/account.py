@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Final
 
-from penstock.replica.engine import Call, Finished, Usage
+from penstock.replica.values import Call, Finished, Usage
 
 _BYTES_PER_TOKEN: Final = 4
 _ONE_TOKEN: Final = 8

@@ -28,12 +28,12 @@ import botocore.exceptions
 import botocore.session
 import urllib3.exceptions
 
-from penstock.replica.engine import CannotLoad
 from penstock.replica.providers.feed import Feed
 from penstock.replica.providers.hosts import Hosts
 from penstock.replica.providers.lines import Line, Lines, TooLarge
 from penstock.replica.providers.retries import told_wait_ms
 from penstock.replica.providers.secrets import scrubbed
+from penstock.replica.values import CannotLoad
 
 VERSION: Final = boto3.__version__
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from penstock.replica.engine import Failed
 from penstock.replica.providers import errors
 from penstock.replica.providers.characters import whole_characters
 from penstock.replica.providers.secrets import scrubbed
 from penstock.replica.providers.values import ProviderFailed
+from penstock.replica.values import Failed
 
 _THROTTLED: Final = {
     "ThrottlingException",

@@ -10,7 +10,6 @@ from contextlib import aclosing
 from typing import Any
 from urllib.parse import urlsplit
 
-from penstock.replica.engine import CannotLoad
 from penstock.replica.providers import bedrock_errors, errors
 from penstock.replica.providers.account import Account
 from penstock.replica.providers.bedrock_client import (
@@ -30,6 +29,7 @@ from penstock.replica.providers.requests import CHAT
 from penstock.replica.providers.settings import Arguments, Common
 from penstock.replica.providers.sizes import most_bytes
 from penstock.replica.providers.values import HEARD, Ask, Piece, Place, ProviderFailed
+from penstock.replica.values import CannotLoad
 
 
 class BedrockProvider:

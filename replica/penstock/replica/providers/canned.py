@@ -10,7 +10,6 @@ from collections.abc import AsyncGenerator, Iterator
 from importlib.metadata import version
 from typing import Any, Final
 
-from penstock.replica.engine import CannotLoad
 from penstock.replica.providers import errors
 from penstock.replica.providers.account import Account
 from penstock.replica.providers.chunks import DONE, Shape, usage_of
@@ -23,6 +22,7 @@ from penstock.replica.providers.requests import (
 )
 from penstock.replica.providers.settings import Arguments
 from penstock.replica.providers.values import Ask, Piece, Place
+from penstock.replica.values import CannotLoad
 
 _WORD: Final = re.compile(r"\s*\S+")
 _MOST_CHOICES: Final = 128

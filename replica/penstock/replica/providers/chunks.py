@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from penstock.replica.engine import Usage
 from penstock.replica.providers.characters import whole_characters
 from penstock.replica.providers.requests import CHAT
 from penstock.replica.providers.values import Ask
+from penstock.replica.values import Usage
 
 DONE: Final = b"data: [DONE]\n\n"
 

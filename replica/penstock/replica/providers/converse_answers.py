@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-from penstock.replica.engine import Usage
 from penstock.replica.providers import errors
 from penstock.replica.providers.account import Account, count
 from penstock.replica.providers.chunks import DONE, Shape, usage_of
 from penstock.replica.providers.converse_blocks import Block, thought_of
 from penstock.replica.providers.requests import wants_usage
 from penstock.replica.providers.values import Ask, Piece, ProviderFailed
+from penstock.replica.values import Usage
 
 _REASONS: Final = {
     "end_turn": "stop",

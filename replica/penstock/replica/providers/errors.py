@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from penstock.replica.engine import Call, Failed
 from penstock.replica.providers.values import ProviderFailed
+from penstock.replica.values import Call, Failed
 
 _LONGEST_WAIT_MS: Final = 86_400_000
 

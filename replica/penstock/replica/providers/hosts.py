@@ -11,7 +11,7 @@ import socket
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from penstock.replica.engine import CannotLoad
+from penstock.replica.values import CannotLoad
 
 # Those that are not link-local: of AWS over IPv6, Alibaba, Azure.
 _METADATA: Final = frozenset({"fd00:ec2::254", "100.100.100.200", "168.63.129.16"})

@@ -9,7 +9,6 @@ import contextlib
 import gc
 from collections.abc import Iterator
 
-from penstock.replica.engine import CannotLoad
 from penstock.replica.providers.canned import Canned, read_text
 from penstock.replica.providers.hosts import Hosts
 from penstock.replica.providers.provider_engine import ProviderEngine
@@ -18,6 +17,7 @@ from penstock.replica.providers.secrets import Secrets
 from penstock.replica.providers.settings import Arguments, Common, read_common
 from penstock.replica.providers.values import Provider
 from penstock.replica.settings import Settings
+from penstock.replica.values import CannotLoad
 
 
 def make_provider_engine(settings: Settings) -> ProviderEngine:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from penstock.replica.adapter_values import Prepared, Use
-from penstock.replica.engine import AdapterSource, EngineError
+from penstock.replica.adapters.values import Prepared, Use
+from penstock.replica.values import AdapterSource, EngineError
 
 
 class NoWeights:

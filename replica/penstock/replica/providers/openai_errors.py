@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from penstock.replica.engine import Failed
 from penstock.replica.providers import errors
 from penstock.replica.providers.characters import whole_characters
 from penstock.replica.providers.values import ProviderFailed
+from penstock.replica.values import Failed
 
 Clean = Callable[[str], str]
 """Takes secrets out of a text."""

@@ -13,7 +13,6 @@ from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
 
-from penstock.replica.engine import CannotLoad
 from penstock.replica.providers import errors, openai_errors
 from penstock.replica.providers.account import Account
 from penstock.replica.providers.hosts import Hosts
@@ -32,6 +31,7 @@ from penstock.replica.providers.settings import Arguments, Common
 from penstock.replica.providers.sizes import most_bytes
 from penstock.replica.providers.sse import BadEvents, Events
 from penstock.replica.providers.values import HEARD, Ask, Piece, Place
+from penstock.replica.values import CannotLoad
 
 _OPENAI: Final = "https://api.openai.com/v1"
 _OTHERS: Final = ("AWS_", "HF_", "PENSTOCK_")

@@ -19,19 +19,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
-from penstock.replica.adapter_table import AdapterTable
-from penstock.replica.engine import (
-    Call,
-    Death,
-    EngineError,
-    EngineFacts,
-    EngineKind,
-    Failed,
-    Head,
-    LoadFigures,
-    Sink,
-    Usage,
-)
+from penstock.replica.adapters.table import AdapterTable
+from penstock.replica.engine import Sink
 from penstock.replica.providers import errors, requests
 from penstock.replica.providers.account import Account
 from penstock.replica.providers.budgets import prompt_tokens, within_budget
@@ -40,6 +29,17 @@ from penstock.replica.providers.reachability import open_once
 from penstock.replica.providers.retries import pause
 from penstock.replica.providers.settings import Common
 from penstock.replica.providers.values import Ask, Provider, ProviderFailed
+from penstock.replica.values import (
+    Call,
+    Death,
+    EngineError,
+    EngineFacts,
+    EngineKind,
+    Failed,
+    Head,
+    LoadFigures,
+    Usage,
+)
 
 log = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ import ssl
 import urllib.request
 from urllib.parse import urlsplit
 
-from penstock.replica.engine import CannotLoad, EngineError
 from penstock.replica.providers.hosts import Hosts
 from penstock.replica.providers.values import Place
+from penstock.replica.values import CannotLoad, EngineError
 
 
 async def open_once(place: Place, within: float) -> None:

@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
-from penstock.replica.engine import Call
 from penstock.replica.providers import errors
 from penstock.replica.providers.characters import whole_characters
 from penstock.replica.providers.values import ProviderFailed
+from penstock.replica.values import Call
 
 CHAT: Final = "/v1/chat/completions"
 COMPLETIONS: Final = "/v1/completions"

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
-from penstock.replica.engine import CannotLoad
 from penstock.replica.providers import errors
 from penstock.replica.providers.account import Prices
 from penstock.replica.providers.fields import FEATURES
 from penstock.replica.providers.requests import whole_number
+from penstock.replica.values import CannotLoad
 
 _LONGEST_MS: Final = 3_600_000
 _MOST_CALLS: Final = 1000

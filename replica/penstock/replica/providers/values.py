@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from penstock.replica.engine import Call, Failed
 from penstock.replica.providers.account import Account
+from penstock.replica.values import Call, Failed
 
 
 @dataclass(frozen=True, slots=True)

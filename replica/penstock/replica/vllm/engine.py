@@ -16,10 +16,11 @@ from typing import Any, Final
 
 from penstock.adapters.fitness import FamilyLimits
 from penstock.adapters.lora_config import LARGEST_RANK
-from penstock.replica.adapter_table import AdapterTable, load_named
-from penstock.replica.adapter_values import AdapterRoom, AdapterUnavailable, Code, Prepared
-from penstock.replica.answers import events_of
-from penstock.replica.engine import (
+from penstock.replica.adapters.table import AdapterTable, load_named
+from penstock.replica.adapters.values import AdapterRoom, AdapterUnavailable, Code, Prepared
+from penstock.replica.calls.answers import events_of
+from penstock.replica.engine import Sink
+from penstock.replica.values import (
     BEFORE_ALL,
     AdapterSource,
     Call,
@@ -30,18 +31,19 @@ from penstock.replica.engine import (
     EngineKind,
     Failed,
     LoadFigures,
-    Sink,
 )
-from penstock.replica.vllm import causes, checks, collector, elements, environment, errors, facts
-from penstock.replica.vllm.adapter_files import shapes_of
-from penstock.replica.vllm.adapters import VllmWeights
-from penstock.replica.vllm.answering import answer
-from penstock.replica.vllm.arguments import check_early, own_settings
-from penstock.replica.vllm.asgi import App
-from penstock.replica.vllm.aside import Aside
 from penstock.replica.vllm.endpoints import ENDPOINTS
-from penstock.replica.vllm.launch import Launched, Launcher, Order
-from penstock.replica.vllm.preload import ForkedEngine
+from penstock.replica.vllm.failures import errors
+from penstock.replica.vllm.guards import elements
+from penstock.replica.vllm.lora.adapter_files import shapes_of
+from penstock.replica.vllm.lora.adapters import VllmWeights
+from penstock.replica.vllm.serving.answering import answer
+from penstock.replica.vllm.serving.asgi import App
+from penstock.replica.vllm.serving.aside import Aside
+from penstock.replica.vllm.start import causes, checks, collector, facts
+from penstock.replica.vllm.start.arguments import check_early, own_settings
+from penstock.replica.vllm.start.launch import Launched, Launcher, Order
+from penstock.replica.vllm.start.preload import ForkedEngine, import_app
 
 log = logging.getLogger(__name__)
 
@@ -149,7 +151,7 @@ class VllmEngine:
         """vLLM's own, as text."""
         if self._up is None:
             return ""
-        from penstock.replica.vllm.metrics import exposition
+        from penstock.replica.vllm.serving.metrics import exposition
 
         return await asyncio.to_thread(exposition)
 
@@ -164,7 +166,7 @@ class VllmEngine:
 
     async def pool(self, text: str, *, priority: int = 0) -> int:
         """Runs one text through a model that pools; see the Protocol."""
-        from penstock.replica.vllm.client import pooled
+        from penstock.replica.vllm.serving.client import pooled
 
         up = self._running()
         self._raise_if_dead()
@@ -207,9 +209,7 @@ class VllmEngine:
             self._forked.stop()
 
     async def _open(self, launched: Launched) -> _Up:
-        with environment.root_logger_kept():
-            from penstock.replica.vllm.app import make_app
-
+        make_app = import_app().make_app
         await launched.llm.reset_mm_cache()
         aside = Aside(own_settings(self._engine_args).large_body_bytes)
         try:

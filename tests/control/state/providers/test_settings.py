@@ -12,9 +12,9 @@ from penstock.control.state.providers.settings import (
     check_provider,
     settings_of,
 )
-from penstock.replica.engine import CannotLoad
 from penstock.replica.providers.make import make_provider_engine
 from penstock.replica.settings import parse_settings
+from penstock.replica.values import CannotLoad
 
 KEY = "sk-proj-4242424242424242"
 FULL = {

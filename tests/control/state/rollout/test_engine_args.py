@@ -14,8 +14,8 @@ from penstock.control.state.rollout.engine_args import (
     check_engine_args,
     runs_model_code,
 )
-from penstock.replica.simulated_engine import SimulatedSettings
-from penstock.replica.vllm.arguments import MODEL_CODE
+from penstock.replica.simulated.engine import SimulatedSettings
+from penstock.replica.vllm.start.arguments import MODEL_CODE
 
 
 def template(key: str, value: str, engine: str = "vllm") -> Template:

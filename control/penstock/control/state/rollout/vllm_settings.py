@@ -1,6 +1,6 @@
 """Engine settings of vLLM 0.32.x, and the replica's own.
 
-Written by `python -m penstock.replica.vllm.setting_names`; not changed by hand.
+Written by `python -m penstock.replica.vllm.exports.setting_names`; not changed by hand.
 """
 
 KNOWN = (

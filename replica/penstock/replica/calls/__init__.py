@@ -1,0 +1,1 @@
+"""Calls between the native server and an engine: in, to tasks, and back."""

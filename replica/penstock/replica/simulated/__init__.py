@@ -1,0 +1,1 @@
+"""The simulated engine: the Python side of what replica/native/simulated answers."""

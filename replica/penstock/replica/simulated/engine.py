@@ -1,0 +1,263 @@
+"""The simulated engine: deterministic answers on a timing model, without a model.
+
+Its work is native (native/simulated/). This module checks its settings, and is the `Engine` that
+the rest of the replica sees: calls from the network never pass here, calls of the replica itself
+(deep health) do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import itertools
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from importlib.metadata import version
+from typing import Any
+
+from penstock.adapters.shown import public_name
+from penstock.replica import _server
+from penstock.replica.adapters.table import AdapterTable, load_named
+from penstock.replica.adapters.values import AdapterRoom
+from penstock.replica.calls import wire
+from penstock.replica.calls.answers import events_of
+from penstock.replica.calls.inbox import Inbox, Kind
+from penstock.replica.engine import Sink
+from penstock.replica.simulated.adapters import SimulatedWeights, WantedAdapters, share_that_fails
+from penstock.replica.values import (
+    AdapterSource,
+    Call,
+    CannotLoad,
+    Chunk,
+    Death,
+    EngineError,
+    EngineFacts,
+    EngineKind,
+    Event,
+    Failed,
+    Finished,
+    Head,
+    LoadFigures,
+)
+from penstock.v1 import inference_pb2
+
+MAX_MODEL_LEN = 1 << 20
+_MOST = 1_000_000_000
+_ENDPOINTS = ("/v1/chat/completions", "/v1/completions")
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedSettings:
+    """How a simulated engine behaves."""
+
+    ttft_ms: int = 0  # milliseconds from getting a slot to the first token
+    tokens_per_second: float = 0.0  # of each stream; 0: as fast as it goes
+    answer_tokens: int = 64  # when the request names no limit
+    max_running: int = 4096  # streams at once; others wait
+    die_after_tokens: int = 0  # of one call: the engine dies; 0: never
+    hang_after_tokens: int = 0  # of one call: it stops producing for all calls; 0: never
+    kv_blocks: int = 0  # of 16 tokens, taken for the whole answer; 0: not simulated
+    refuse_share: float = 0.0  # share of requests refused with queue_full: 0..1
+    per_request: int = 0  # 1: a request may override by its field "simulate"
+    adapter_load_ms: int = 0  # milliseconds that it takes to load an adapter
+    fail_adapter_loads: str = ""  # share of the loads that fail, or names with commas between
+
+
+# The least and most of each setting.
+_LIMITS: Mapping[str, tuple[float, float]] = {
+    "ttft_ms": (0, 3_600_000),
+    "tokens_per_second": (0, 1_000_000),
+    "answer_tokens": (1, MAX_MODEL_LEN),
+    "max_running": (1, _MOST),
+    "die_after_tokens": (0, _MOST),
+    "hang_after_tokens": (0, _MOST),
+    "kv_blocks": (0, _MOST),
+    "refuse_share": (0, 1),
+    "per_request": (0, 1),
+    "adapter_load_ms": (0, 3_600_000),
+}
+
+
+def parse_simulated(engine_args: Mapping[str, str]) -> SimulatedSettings:
+    """Checks settings as they stand on the command line. Raises `CannotLoad`."""
+    kinds = {field.name: field.type for field in fields(SimulatedSettings)}
+    values: dict[str, Any] = {}
+    for key, text in engine_args.items():
+        if key not in kinds:
+            known = ", ".join(kinds)
+            raise CannotLoad(f"the simulated engine has no setting {key!r}: it knows {known}")
+        values[key] = text if kinds[key] == "str" else _number(key, text, kinds[key] == "int")
+    share_that_fails(values.get("fail_adapter_loads", ""))
+    return SimulatedSettings(**values)
+
+
+def _number(key: str, text: str, whole: bool) -> float:
+    least, most = _LIMITS[key]
+    kind = "a whole number" if whole else "a number"
+    try:
+        number = int(text) if whole else float(text)
+    except ValueError:
+        number = float("nan")
+    if not least <= number <= most:
+        raise CannotLoad(f"{key} is {text!r}: it must be {kind} from {least:g} to {most:g}")
+    return number
+
+
+class SimulatedEngine:
+    """The native engine as an `Engine`; `native` is what the server answers with."""
+
+    def __init__(
+        self,
+        model: str,
+        served_name: str,
+        adapters: tuple[AdapterSource, ...],
+        engine_args: Mapping[str, str],
+        inbox: Inbox,
+        room: AdapterRoom | None = None,
+    ) -> None:
+        self._settings = parse_simulated(engine_args)
+        self._served_name = served_name
+        self._named = adapters
+        self._room = room or AdapterRoom()
+        self._keys = itertools.count(1)
+        self._asked: dict[int, asyncio.Queue[Event]] = {}
+        self._death = asyncio.Event()
+        self._reason = ""
+        self._model = model
+        self._model_version = _digest([model])
+        self.native = _server.SimulatedEngine(self._native_values(), inbox.native)
+        settings = self._settings
+        weights = SimulatedWeights(
+            self.native,
+            inbox,
+            self._room.contents,
+            settings.adapter_load_ms,
+            settings.fail_adapter_loads,
+        )
+        self._table = AdapterTable(weights, self._room.load_timeout)
+        self._wanted = WantedAdapters(self.native, self._table, inbox)
+        inbox.listen(Kind.EVENT, self._hear)
+        inbox.listen(Kind.DIED, self._die)
+
+    async def start(self) -> EngineFacts:
+        """There is nothing to load but adapters."""
+        self._table.open(self._room.slots_for(self._named), self._room.max_rank)
+        for adapter in self._named:
+            await load_named(self._table, adapter)
+        return EngineFacts(
+            backend="simulated",
+            backend_version=version("penstock"),
+            model_version=self._model_version,
+            max_model_len=MAX_MODEL_LEN,
+            max_running=self._settings.max_running,
+            config_hash=_digest([self._model_version, asdict(self._settings)]),
+            endpoints=_ENDPOINTS,
+            model=self._model,
+        )
+
+    async def answer(self, call: Call, sink: Sink) -> None:
+        """Answers a call of this process; it takes no slot, and faults do not apply to it."""
+        key = next(self._keys)
+        events = self._asked[key] = asyncio.Queue()
+        try:
+            self.native.ask(key, wire.request_of(call).SerializeToString())
+            while not await _pass_on(await events.get(), sink):
+                pass
+        finally:
+            del self._asked[key]
+            self.native.cancel_asked(key)
+
+    def load(self) -> LoadFigures:
+        """Exact at any time."""
+        running, waiting, tokens = self.native.figures()
+        return LoadFigures(running=running, waiting=waiting, tokens=tokens)
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """The native engine tells the native server itself."""
+
+    def cpu_seconds(self) -> float:
+        """It has no process of its own."""
+        return 0.0
+
+    async def metrics(self) -> str:
+        """It has none beside the replica's."""
+        return ""
+
+    def kind(self) -> EngineKind:
+        """It generates."""
+        return EngineKind.TEXT
+
+    async def pool(self, text: str, *, priority: int = 0) -> int:
+        """It cannot."""
+        raise EngineError("the simulated engine generates, it does not pool")
+
+    async def reach(self) -> None:
+        """It answers in this process."""
+
+    async def probe(self) -> None:
+        """One token; never comes from an engine that hangs."""
+        if self._death.is_set():
+            raise EngineError(self._reason)
+        body = json.dumps({"prompt": "Hello", "max_tokens": 1}).encode()
+        call = Call("probe", "/v1/completions", body, self._served_name)
+        async for event in events_of(self.answer, call):
+            if isinstance(event, Failed):
+                raise EngineError(event.message)
+
+    async def died(self) -> Death:
+        """Returns when `die_after_tokens` has struck."""
+        await self._death.wait()
+        return Death(self._reason)
+
+    @property
+    def adapters(self) -> AdapterTable:
+        """Its adapters."""
+        return self._table
+
+    async def stop(self) -> None:
+        """Ends the engine's thread."""
+        self._wanted.close()
+        self._table.close()
+        self.native.stop()
+
+    def _native_values(self) -> dict[str, int | float | str | bool]:
+        return {
+            **asdict(self._settings),
+            "per_request": bool(self._settings.per_request),
+            "max_model_len": MAX_MODEL_LEN,
+            "backend_version": version("penstock"),
+            "model": public_name(self._model),
+            "model_version": self._model_version,
+        }
+
+    def _hear(self, key: int, payload: bytes) -> None:
+        if events := self._asked.get(key):
+            for event in wire.events_of(inference_pb2.CallEvent.FromString(payload)):
+                events.put_nowait(event)
+
+    def _die(self, _: int, reason: bytes) -> None:
+        self._reason = reason.decode()
+        self._death.set()
+
+
+async def _pass_on(event: Event, sink: Sink) -> bool:
+    """Writes the event into the sink; whether it was the last."""
+    match event:
+        case Head():
+            sink.head(event)
+        case Chunk():
+            if sink.write(event.body, event.events, event.groups, event.tokens):
+                await sink.room()
+        case Finished():
+            sink.finish(event)
+        case Failed():
+            sink.fail(event)
+    return isinstance(event, Finished | Failed)
+
+
+def _digest(facts: object) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+__all__ = ["SimulatedEngine", "SimulatedSettings", "parse_simulated"]

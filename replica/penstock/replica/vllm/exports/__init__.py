@@ -1,0 +1,1 @@
+"""What other rooms are told of vLLM, as files that are written and committed."""

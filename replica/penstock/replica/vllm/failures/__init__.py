@@ -1,0 +1,1 @@
+"""What goes wrong, as a value with its status and code."""

@@ -1,0 +1,31 @@
+"""A name inside vLLM that the replica reaches for, as a value: the lists beside this are data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Stage(Enum):
+    """When a replica needs it, and so checks it: as late as it is imported in any case."""
+
+    ENGINE = "engine"  # before it starts the engine's process
+    APP = "app"  # before it builds vLLM's app, while the engine loads
+    POOLING = "pooling"  # the same, of a model that pools
+    WORKER = "worker"  # in the engine's process on a CPU
+    WRITING = "writing"  # when files for other rooms are written; not in a replica
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """`names`: what has to be there. `users`: the files that need it. `until`: what would make it
+    unnecessary."""
+
+    stage: Stage
+    names: tuple[str, ...]
+    users: tuple[str, ...]
+    why: str
+    until: str
+
+
+__all__ = ["Stage", "Touch"]

@@ -1,0 +1,38 @@
+"""The errors that the replica itself knows of."""
+
+from __future__ import annotations
+
+from penstock.replica.values import Call
+from penstock.replica.vllm.failures import errors
+
+CHAT = "/v1/chat/completions"
+
+
+def test_an_adapter_that_is_not_loaded_is_told_by_its_name() -> None:
+    failed = errors.unknown_adapter(Call("r", CHAT, b"", "mini:x", adapter="x@1"))
+    assert (failed.status, failed.code) == (404, "model_not_found")
+    assert "mini:x" in failed.message
+    assert "x@1" in failed.message
+
+
+def test_a_full_engine_may_be_tried_elsewhere_and_later() -> None:
+    failed = errors.overloaded("busy")
+    assert (failed.status, failed.code, failed.fault) == (503, "overloaded", "upstream")
+    assert failed.retryable
+    assert failed.retry_after_ms > 0
+
+
+def test_an_inner_error_tells_the_client_nothing_of_what_it_was() -> None:
+    failed = errors.internal(KeyError("secret"))
+    assert (failed.status, failed.code, failed.retryable) == (500, "internal_error", False)
+    assert "secret" not in failed.message
+    assert "KeyError" not in failed.message
+
+
+def test_want_of_memory_inside_a_group_is_contained() -> None:
+    assert errors.internal(ExceptionGroup("", [MemoryError()])).code == "oom_contained"
+
+
+def test_an_answer_without_a_reason_keeps_its_status() -> None:
+    assert (errors.unexplained(418).status, errors.unexplained(418).fault) == (418, "client")
+    assert (errors.unexplained(502).status, errors.unexplained(502).fault) == (502, "upstream")

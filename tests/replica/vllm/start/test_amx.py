@@ -1,0 +1,63 @@
+"""Leave to use AMX: asked wherever the CPU has tiles, done without where it is refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from penstock.replica.vllm.start.amx import settle_amx
+
+
+class FakeCpu:
+    """A CPU as `torch.cpu` tells of it; `leave`: what the kernel answers."""
+
+    def __init__(self, *, tiles: bool, leave: bool) -> None:
+        self._tiles = tiles
+        self._leave = leave
+        self.asked = 0
+
+    def _is_amx_tile_supported(self) -> bool:
+        return self._tiles
+
+    def _init_amx(self) -> bool:
+        self.asked += 1
+        return self._leave
+
+
+@pytest.mark.parametrize(
+    ("tiles", "leave", "asked", "used"),
+    [(False, True, 0, False), (True, True, 1, True), (True, False, 1, False)],
+)
+def test_tiles_are_used_only_with_the_kernels_leave(
+    *, tiles: bool, leave: bool, asked: int, used: bool
+) -> None:
+    cpu = FakeCpu(tiles=tiles, leave=leave)
+    settle_amx(cpu)
+    assert cpu.asked == asked
+    assert cpu._is_amx_tile_supported() is used
+
+
+_WORKER = """
+import json, torch
+calls = []
+torch.cpu._is_amx_tile_supported = lambda: True
+torch.cpu._init_amx = lambda: calls.append("asked") or True
+import faulthandler
+enable = faulthandler.enable
+faulthandler.enable = lambda *a, **k: calls.append("faulthandler")
+import penstock.replica.vllm.start.worker
+print(json.dumps(calls))
+"""
+
+
+@pytest.mark.vllm
+def test_the_workers_module_asks_before_anything_installs_a_signal_stack() -> None:
+    """On any machine: torch is told that this CPU has tiles."""
+    done = subprocess.run(
+        [sys.executable, "-c", _WORKER], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])[:1] == ["asked"]
