@@ -17,7 +17,6 @@ enum class Kind : std::uint8_t {
   kMissingParameter,      // a required field is absent
   kInvalidType,           // a field has the wrong JSON type
   kInvalidValue,          // a field has the right type and a senseless value
-  kUnsupportedParameter,  // a field that Penstock does not take
   kBadRequest,            // the HTTP request itself: framing, header syntax
   kModelNotFound,         // no deployment or adapter of that name
   kAdapterUnknown,        // an alias names an adapter that is not to be had

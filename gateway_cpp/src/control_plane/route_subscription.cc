@@ -50,9 +50,7 @@ void RouteSubscription::stop() {
 
 SubscriptionState RouteSubscription::state() const {
   const std::lock_guard lock(mutex_);
-  SubscriptionState state = state_;
-  if (state.connected) state.last_connected = clock_.steady_now();
-  return state;
+  return state_;
 }
 
 void RouteSubscription::watch() {
@@ -96,7 +94,6 @@ void RouteSubscription::note_end(const grpc::Status& status, bool heard) {
   if (heard && !stopping_) {
     log_.warning("the control plane is away; the last routes stay in force",
                  {{"version", state_.version}, {"reason", status.error_message()}});
-    state_.last_connected = clock_.steady_now();
   }
   const bool away = status.ok() || status.error_code() == grpc::StatusCode::UNAVAILABLE;
   const std::string refusal = heard || away || stopping_ ? "" : status.error_message();

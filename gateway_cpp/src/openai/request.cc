@@ -107,16 +107,12 @@ class Reader {
   }
 
   error_code read_field(std::string_view key, ondemand::value& value) {
-    static constexpr std::array<FieldReader, 9> kFields = {{
+    static constexpr std::array<FieldReader, 5> kFields = {{
         {"model", &Reader::read_model},
         {"user", &Reader::read_user},
         {"session_id", &Reader::read_session},
         {"tools", &Reader::read_tools},
         {"functions", &Reader::read_tools},
-        {"priority", &Reader::note<&Request::has_priority>},
-        {"cache_salt", &Reader::note<&Request::has_cache_salt>},
-        {"kv_transfer_params", &Reader::note<&Request::has_kv_transfer_params>},
-        {"vllm_xargs", &Reader::note<&Request::has_vllm_xargs>},
     }};
     for (const FieldReader& field : kFields) {
       if (field.name == key) return (this->*field.read)(value);
@@ -142,12 +138,6 @@ class Reader {
     if (const auto error = value.type().get(type)) return error;
     return walker_.walk(value, kFieldDepth,
                         type == json_type::array ? Inside::kMessages : Inside::kOther);
-  }
-
-  template <bool Request::*kPresent>
-  error_code note(ondemand::value& value) {
-    request_.*kPresent = true;
-    return pass_over(value);
   }
 
   error_code read_string(ondemand::value& value, std::string_view param, std::string& out) {

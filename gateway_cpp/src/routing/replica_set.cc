@@ -132,10 +132,6 @@ bool ReplicaSet::advance(base::SteadyTime now) {
   return std::exchange(opened_, false);
 }
 
-base::SteadyTime ReplicaSet::next_change() const {
-  return wakes_.empty() ? kNever : wakes_.top().at;
-}
-
 void ReplicaSet::wake(base::SteadyTime now) {
   while (!wakes_.empty() && wakes_.top().at <= now) {
     const Wake wake = wakes_.top();

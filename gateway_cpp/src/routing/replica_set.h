@@ -53,8 +53,6 @@ class ReplicaSet {
   // Time alone ends doubts and slow starts, opens probes and finds what makes no progress. True:
   // since the last call it may have made room.
   bool advance(base::SteadyTime now);
-  // When advance() has something to do; the largest time: nothing.
-  base::SteadyTime next_change() const;
 
   Counts counts() const;
   std::vector<Doubt> doubts(base::SteadyTime now) const;

@@ -64,7 +64,6 @@ class Session final : public CallLink,
   bool heard() const { return heard_; }
   // Calls that the replica is not done with.
   size_t running() const { return calls_.size() + calls_.cancelled(); }
-  bool watches_load() const { return listener_ != nullptr; }
   // About once a second.
   void sweep() { calls_.give_up_unanswered(kPatience); }
 
