@@ -1,22 +1,14 @@
 #include "control_plane/route_subscription.h"
 
-#include <algorithm>
 #include <utility>
 
+#include "base/backoff.h"
 #include "control_plane/snapshot_codec.h"
 #include "control_plane/suspect_codec.h"
 #include "control_plane/tenant_codec.h"
 #include "penstock/v1/routes.grpc.pb.h"
 
 namespace penstock::control_plane {
-namespace {
-
-using std::chrono::milliseconds;
-
-constexpr milliseconds kFirstBackoff{100};
-constexpr milliseconds kMostBackoff{1000};
-
-}  // namespace
 
 RouteSubscription::RouteSubscription(std::string gateway_id, HeadChannel head, SnapshotFile& file,
                                      const Followers& followers, const base::Clock& clock,
@@ -54,10 +46,10 @@ SubscriptionState RouteSubscription::state() const {
 }
 
 void RouteSubscription::watch() {
-  milliseconds backoff = kFirstBackoff;
+  base::Backoff backoff;
   do {
-    backoff = watch_once() ? kFirstBackoff : std::min(backoff * 2, kMostBackoff);
-  } while (wait(backoff));
+    if (watch_once()) backoff.reset();
+  } while (wait(backoff.next()));
 }
 
 bool RouteSubscription::watch_once() {
@@ -163,7 +155,7 @@ void RouteSubscription::set_state(const penstock::v1::RouteSnapshot& wire, Route
   state_.connected = source == RouteSource::kControl && call_ != nullptr;
 }
 
-bool RouteSubscription::wait(milliseconds duration) {
+bool RouteSubscription::wait(std::chrono::milliseconds duration) {
   std::unique_lock lock(mutex_);
   return !changed_.wait_for(lock, duration, [this] { return stopping_; });
 }

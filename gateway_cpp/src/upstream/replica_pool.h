@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "dispatch/dispatchers.h"
@@ -54,7 +55,7 @@ class ReplicaPool final : public Upstream {
     std::shared_ptr<LoadWatch> watch;  // null: another thread's
     bool known = false;                // in the routes
     bool own_token = false;            // as the routes say
-    std::chrono::milliseconds backoff{0};
+    base::Backoff backoff;
     base::SteadyTime next_start{};
     base::SteadyTime used{};
   };
