@@ -12,7 +12,7 @@ constexpr std::size_t kHigh = static_cast<std::size_t>(base::Priority::kHigh);
 constexpr std::int64_t kOthersParts = 9;
 
 // Starts that the measure of overtaking looks back, about, and its bounds.
-constexpr double kMemory = 32;
+constexpr double kStartsLookedBack = 32;
 constexpr double kLeastOvertaken = 0.25;
 constexpr double kMostOvertaken = 8;
 
@@ -44,8 +44,8 @@ double FairQueue::Line::overtaken() const {
 void FairQueue::Line::note(double before, double started) {
   if (before <= 0) return;
   if (foreseen <= 0) foreseen = came = before;  // one beginning as foreseen
-  foreseen += before - foreseen / kMemory;
-  came += started - came / kMemory;
+  foreseen += before - foreseen / kStartsLookedBack;
+  came += started - came / kStartsLookedBack;
 }
 
 FairQueue::Line& FairQueue::line_for(Class& in, std::string_view tenant) {

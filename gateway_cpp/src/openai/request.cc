@@ -18,7 +18,7 @@ using base::Kind;
 using ondemand::json_type;
 using simdjson::error_code;
 
-constexpr std::size_t kShown = 40;                 // of a hostile name or number
+constexpr std::size_t kShownText = 40;             // of a hostile name or number
 constexpr std::size_t kKeptBodyBytes = 1U << 20U;  // what the buffers stay large enough for
 
 Error wrong_type(std::string_view param, std::string_view wanted) {
@@ -99,7 +99,8 @@ class Reader {
       ++walker_.elements.values;
       if (const auto error = read_field(key, value)) return error;
       if (error_) return simdjson::SUCCESS;
-      if (!over_ && is_over(walker_.elements, most_)) over_ = std::string(key.substr(0, kShown));
+      if (!over_ && is_over(walker_.elements, most_))
+        over_ = std::string(key.substr(0, kShownText));
     }
     // There is no location behind the last token.
     const bool at_end = document_.current_location().error() == simdjson::OUT_OF_BOUNDS;
@@ -183,11 +184,11 @@ class Reader {
     const bool is_text = type == json_type::string;
     out = whole_number(is_text ? token.substr(1, token.size() - 2) : token);
     if (out && *out >= least) return simdjson::SUCCESS;
-    error_ =
-        base::make_error(Kind::kInvalidValue,
-                         "'" + std::string(param) + "' is " + std::string(token.substr(0, kShown)) +
-                             ": it must be a whole number of at least " + std::to_string(least),
-                         std::string(param));
+    error_ = base::make_error(
+        Kind::kInvalidValue,
+        "'" + std::string(param) + "' is " + std::string(token.substr(0, kShownText)) +
+            ": it must be a whole number of at least " + std::to_string(least),
+        std::string(param));
     return simdjson::SUCCESS;
   }
 
