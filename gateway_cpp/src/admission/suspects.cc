@@ -86,7 +86,7 @@ std::optional<Aboard> Suspects::board(const Fingerprint& fingerprint, const std:
   for (const auto& [other, place] : aboard_) {
     if (other == fingerprint || place.replica_id == replica_id) return std::nullopt;
   }
-  aboard_.emplace(fingerprint, Place{replica_id, now});
+  aboard_.emplace(fingerprint, Running{replica_id, now});
   return std::optional<Aboard>(std::in_place, this, fingerprint);
 }
 

@@ -88,7 +88,7 @@ class Suspects {
 
  private:
   friend class Aboard;
-  struct Place {
+  struct Running {
     std::string replica_id;
     base::SteadyTime since;
   };
@@ -107,7 +107,7 @@ class Suspects {
   mutable std::mutex mutex_;  // guards all below
   SuspectTable table_;
   base::WallTime looked_for_old_{};
-  std::map<Fingerprint, Place> aboard_;  // suspects that run
+  std::map<Fingerprint, Running> aboard_;  // suspects that run
 };
 
 // What the client of a suspect that has found no place in time is told: it is to come back.

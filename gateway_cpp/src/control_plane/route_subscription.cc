@@ -111,7 +111,7 @@ void RouteSubscription::apply_newest() {
 }
 
 void RouteSubscription::consider(const penstock::v1::RouteSnapshot& wire) {
-  const SnapshotVerdict verdict = judge(accepted_, wire);
+  const SnapshotVerdict verdict = check_snapshot(accepted_, wire);
   if (verdict.kind == SnapshotVerdict::Kind::kRefuse) {
     if (!std::exchange(refusing_, true)) {
       log_.error("a route snapshot is refused; the routes in force stay",

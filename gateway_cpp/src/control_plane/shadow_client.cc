@@ -36,7 +36,8 @@ std::string find_comparer(const std::string& told, const std::string& control) {
   return control.empty() ? control : control.substr(0, control.rfind(':')) + told;
 }
 
-ShadowClient::ShadowClient(Teller teller, Connect connect, admission::ShadowBook& book, Ask ask)
+ShadowClient::ShadowClient(Teller teller, Connect connect, admission::ShadowBook& book,
+                           OnQuestion ask)
     : teller_(std::move(teller)), connect_(std::move(connect)), book_(book), ask_(std::move(ask)) {}
 
 ShadowClient::~ShadowClient() { stop(); }

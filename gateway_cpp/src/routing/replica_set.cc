@@ -192,7 +192,7 @@ void ReplicaSet::schedule(Replica& replica, base::SteadyTime now) {
 }
 
 std::uint32_t ReplicaSet::with_room() const {
-  const ReplicaPool& pool = totals_.sound > 0 ? callable_ : spare_;
+  const ReplicaList& pool = totals_.sound > 0 ? callable_ : spare_;
   return static_cast<std::uint32_t>(pool.size());
 }
 
