@@ -1,6 +1,6 @@
 // One call on a replica as its request's coroutine sees it: what has come so far, credit to give
-// back, cancel. One I/O thread only; owned by the request. Whatever carries the call (a Session, or
-// a fake in tests) delivers events and raises the request's signal.
+// back, cancel. One I/O thread only; owned by the request. Whatever carries the call (a
+// ReplicaSession, or a fake in tests) delivers events and raises the request's signal.
 #pragma once
 
 #include <cstdint>

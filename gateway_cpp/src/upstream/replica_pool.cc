@@ -48,8 +48,8 @@ void ReplicaPool::renew(const Key& key, Entry& entry, base::SteadyTime now) {
   if (entry.session && now < entry.next_start) return;
   entry.next_start = now + entry.backoff.next();
   if (entry.watch && entry.session) entry.watch = entry.watch->succeed();
-  entry.session = Session::start(io_, sends_, key.second, key.first, settings_for(key, entry), log_,
-                                 entry.watch);
+  entry.session = ReplicaSession::start(io_, sends_, key.second, key.first,
+                                        settings_for(key, entry), log_, entry.watch);
 }
 
 // A replica never sees the cluster's token, but for those that an older agent has given it to.

@@ -16,7 +16,7 @@
 #include "base/metrics.h"
 #include "dispatch/dispatchers.h"
 #include "upstream/load_watch.h"
-#include "upstream/session.h"
+#include "upstream/replica_session.h"
 #include "upstream/upstream.h"
 
 namespace penstock::upstream {
@@ -51,10 +51,10 @@ class ReplicaPool final : public Upstream {
 
  private:
   struct Entry {
-    std::shared_ptr<Session> session;  // null: none was needed so far
-    std::shared_ptr<LoadWatch> watch;  // null: another thread's
-    bool known = false;                // in the routes
-    bool own_token = false;            // as the routes say
+    std::shared_ptr<ReplicaSession> session;  // null: none was needed so far
+    std::shared_ptr<LoadWatch> watch;         // null: another thread's
+    bool known = false;                       // in the routes
+    bool own_token = false;                   // as the routes say
     base::Backoff backoff;
     base::SteadyTime next_start{};
     base::SteadyTime used{};
