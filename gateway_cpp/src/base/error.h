@@ -6,6 +6,7 @@
 #include <boost/system/result.hpp>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -97,5 +98,7 @@ Error make_error(Kind kind, std::string message, std::string param = {});
 
 template <class T>
 using Result = boost::system::result<T, Error>;
+// Of what yields nothing but its own success: what went wrong, or none.
+using MaybeError = std::optional<Error>;
 
 }  // namespace penstock::base

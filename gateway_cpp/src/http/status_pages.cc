@@ -74,13 +74,13 @@ std::string_view standing_without_replica(base::Availability availability) {
 }
 
 // Whether it lets the deep page be well.
-bool is_well(const routing::DeploymentRoute& route, const dispatch::Standing& standing) {
+bool is_well(const routing::DeploymentRoute& route, const dispatch::DeploymentStanding& standing) {
   return standing.usable > 0 || route.availability == base::Availability::kScaledToZero;
 }
 
 // Its entry of the deep page.
 void append_deployment(std::string& body, const routing::DeploymentRoute& route,
-                       const dispatch::Standing& standing) {
+                       const dispatch::DeploymentStanding& standing) {
   const auto serving = standing.usable;
   if (!body.empty()) body += ',';
   body += R"({"id":)" + base::json_string(route.name);
@@ -162,7 +162,7 @@ PageText StatusPages::deep_health(const admission::Tenant* viewer) const {
   for (const auto& [name, route] : routes.deployments()) {
     if (viewer != nullptr && viewer->refuses(name, {})) continue;
     const auto dispatcher = dispatchers_.of(*route);
-    const auto standing = dispatcher ? dispatcher->standing() : dispatch::Standing{};
+    const auto standing = dispatcher ? dispatcher->standing() : dispatch::DeploymentStanding{};
     well &= is_well(*route, standing);
     if (viewer != nullptr) append_deployment(deployments, *route, standing);
   }

@@ -361,7 +361,7 @@ class Reader {
   const base::BodyElements& most_;
   Walker walker_;
   std::optional<std::string> over_;  // the field by which it has too many elements
-  std::optional<Error> error_;
+  base::MaybeError error_;
 };
 
 }  // namespace

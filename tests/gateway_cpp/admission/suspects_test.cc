@@ -45,7 +45,7 @@ TEST_F(SuspectsTest, TellsWhenThereIsSomethingToReport) {
 
 TEST_F(SuspectsTest, NamesAQuarantinedOneAndHowToReleaseIt) {
   die(one_, {"r1", "r2"});
-  const auto verdict = suspects_.judge(one_, kNow);
+  const auto verdict = suspects_.suspicion(one_, kNow);
   ASSERT_FALSE(verdict.has_value());
   EXPECT_EQ(verdict.error().status, 400U);
   EXPECT_EQ(verdict.error().code, "quarantined");
@@ -54,15 +54,15 @@ TEST_F(SuspectsTest, NamesAQuarantinedOneAndHowToReleaseIt) {
   EXPECT_NE(verdict.error().message.find("/admin/v1/quarantine"), std::string::npos);
   EXPECT_NE(verdict.error().message.find("2027-01-15T08:10:00Z"), std::string::npos)
       << verdict.error().message;
-  EXPECT_TRUE(suspects_.judge(two_, kNow).has_value());
-  EXPECT_TRUE(suspects_.judge(one_, kNow + minutes(10)).has_value());
+  EXPECT_TRUE(suspects_.suspicion(two_, kNow).has_value());
+  EXPECT_TRUE(suspects_.suspicion(one_, kNow + minutes(10)).has_value());
   EXPECT_TRUE(suspects_.empty());
 }
 
 TEST_F(SuspectsTest, LetsASuspectRunOnlyOnceAndWhereNoOtherDoes) {
   die(one_, {"r1"});
   die(two_, {"r1"});
-  ASSERT_EQ(*suspects_.judge(one_, kNow), Standing::kSuspect);
+  ASSERT_EQ(*suspects_.suspicion(one_, kNow), Suspicion::kSuspect);
   auto aboard = suspects_.board(one_, "r1", kThen);
   ASSERT_TRUE(aboard.has_value());
   EXPECT_TRUE(suspects_.occupied("r1"));
@@ -100,10 +100,10 @@ TEST_F(SuspectsTest, ForgetsOnceASecondAndJudgesByTheTermAtOnce) {
   die(one_, {"r1"});
   die(two_, {"r1"}, kNow + std::chrono::milliseconds(500));
   const auto end = kNow + minutes(10);
-  EXPECT_EQ(*suspects_.judge(one_, end), Standing::kClear);
-  EXPECT_EQ(*suspects_.judge(two_, end + std::chrono::milliseconds(500)), Standing::kClear);
+  EXPECT_EQ(*suspects_.suspicion(one_, end), Suspicion::kClear);
+  EXPECT_EQ(*suspects_.suspicion(two_, end + std::chrono::milliseconds(500)), Suspicion::kClear);
   EXPECT_FALSE(suspects_.empty()) << "looked for a moment ago";
-  EXPECT_EQ(*suspects_.judge(one_, end + seconds(1)), Standing::kClear);
+  EXPECT_EQ(*suspects_.suspicion(one_, end + seconds(1)), Suspicion::kClear);
   EXPECT_TRUE(suspects_.empty());
 }
 
@@ -151,7 +151,7 @@ TEST_F(SuspectsTest, HearsFromSnapshotsWhomOthersSuspect) {
                 .deaths = {{"r1", kNow, "gw-2"}, {"r2", kNow, "gw-3"}},
                 .until = kNow + minutes(1)};
   suspects_.merge({shown}, kNow);
-  EXPECT_FALSE(suspects_.judge(one_, kNow).has_value());
+  EXPECT_FALSE(suspects_.suspicion(one_, kNow).has_value());
   EXPECT_EQ(changes_, 0);
   suspects_.merge({}, kNow);
   EXPECT_TRUE(suspects_.empty());

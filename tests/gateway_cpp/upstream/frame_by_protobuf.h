@@ -22,7 +22,7 @@ inline v1::Head told_by(const Head& head) {
   return told;
 }
 
-inline v1::Finished told_by(const Outcome& outcome) {
+inline v1::Finished told_by(const Finished& outcome) {
   v1::Finished told;
   if (outcome.usage) {
     told.mutable_usage()->set_prompt_tokens(outcome.usage->prompt_tokens);
