@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "admission/queue_simulation.h"
+
 namespace penstock::admission {
 namespace {
 
 using base::Priority;
-
-constexpr auto kAny = [](const QueueEntry&) { return true; };
 
 class FairQueueTest : public testing::Test {
  protected:

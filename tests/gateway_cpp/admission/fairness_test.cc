@@ -17,8 +17,6 @@ namespace {
 
 using base::Priority;
 
-constexpr auto kAny = [](const QueueEntry&) { return true; };
-
 // Does at random whatever an owner may do, and keeps a plain account of who waits beside the queue.
 class AnyOrder {
  public:
