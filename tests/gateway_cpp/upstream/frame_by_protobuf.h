@@ -7,7 +7,7 @@
 #include "penstock/v1/inference.pb.h"
 #include "upstream/frame_reader.h"
 
-namespace penstock::upstream::test {
+namespace penstock::upstream::by_protobuf {
 
 inline v1::Head told_by(const Head& head) {
   v1::Head told;
@@ -89,4 +89,4 @@ inline bool reads_as_protobuf(FrameReader& reader, std::string_view message) {
   return text_of(told_by(reader)) == text_of(expected);
 }
 
-}  // namespace penstock::upstream::test
+}  // namespace penstock::upstream::by_protobuf
