@@ -252,7 +252,7 @@ class Gateway {
   struct Request {
     std::string model;
     std::string sticky;
-    dispatch::Ask ask;
+    dispatch::PlaceRequest ask;
   };
   struct Steps {
     Samples resolve;  // the name to a deployment and an adapter

@@ -15,7 +15,7 @@ constexpr milliseconds kEarly(50);
 // promise.
 constexpr double kSpacing = 1.15;
 // Nobody is asked to come back sooner.
-constexpr milliseconds kLeast(1000);
+constexpr milliseconds kLeastWait(1000);
 
 }  // namespace
 
@@ -50,7 +50,7 @@ std::size_t Appointments::due(std::string_view tenant, Time since, Time until,
 milliseconds Appointments::send_away(std::string_view tenant, std::uint64_t request, Time now,
                                      milliseconds wait, microseconds between) {
   forget_missed(now);
-  Time at = now + std::max(wait, kLeast);
+  Time at = now + std::max(wait, kLeastWait);
   if (const auto entry = earliest(request); entry != by_request_.end()) {
     const Time told = entry->second.at->first;
     const bool early = told > now + kEarly;

@@ -9,25 +9,26 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr std::array<std::string_view, kDropReasons> kNames = {"draining",
-                                                               "gateway_full",
-                                                               "rate_limited",
-                                                               "quota",
-                                                               "budget",
-                                                               "scaled_to_zero",
-                                                               "deployment_failed",
-                                                               "no_ready_replica",
-                                                               "model_loading",
-                                                               "memory_pressure",
-                                                               "token_budget_exceeded",
-                                                               "queue_full",
-                                                               "wait_exceeded",
-                                                               "queue_deadline",
-                                                               "client_gone"};
+constexpr std::array<std::string_view, kDropReasons> kDropNames = {"draining",
+                                                                   "gateway_full",
+                                                                   "rate_limited",
+                                                                   "quota",
+                                                                   "budget",
+                                                                   "scaled_to_zero",
+                                                                   "deployment_failed",
+                                                                   "no_ready_replica",
+                                                                   "model_loading",
+                                                                   "memory_pressure",
+                                                                   "token_budget_exceeded",
+                                                                   "queue_full",
+                                                                   "wait_exceeded",
+                                                                   "queue_deadline",
+                                                                   "client_gone"};
 static_assert(static_cast<std::size_t>(DropReason::kClientGone) + 1 == kDropReasons);
 
-constexpr milliseconds kLeast = seconds(1);
-constexpr milliseconds kMost = seconds(60);
+// When a client is told to come back.
+constexpr milliseconds kSoonest = seconds(1);
+constexpr milliseconds kLatest = seconds(60);
 
 // High priority has a fifth more, rounded up.
 template <class Number>
@@ -54,7 +55,7 @@ Refusal without_replica(const DeploymentLoad& load) {
 }
 
 Refusal without_budget(milliseconds back_in) {
-  const auto wait = std::chrono::ceil<seconds>(std::max(back_in, kLeast));
+  const auto wait = std::chrono::ceil<seconds>(std::max(back_in, kSoonest));
   return {DropReason::kBudget, retry_in(wait),
           "it has money and tokens again in " + std::to_string(wait.count()) + " s"};
 }
@@ -199,9 +200,9 @@ std::string text_of(const std::string& model, const Refusal& refusal, std::strin
 
 }  // namespace
 
-std::string_view name(DropReason reason) { return kNames[static_cast<std::size_t>(reason)]; }
+std::string_view name(DropReason reason) { return kDropNames[static_cast<std::size_t>(reason)]; }
 
-milliseconds retry_in(milliseconds wait) { return std::clamp(wait, kLeast, kMost); }
+milliseconds retry_in(milliseconds wait) { return std::clamp(wait, kSoonest, kLatest); }
 
 bool turns_away(bool before, milliseconds wait, milliseconds budget) {
   if (budget.count() == 0) return false;
@@ -218,9 +219,9 @@ milliseconds wait_budget(const DeploymentAsk& ask) {
 }
 
 std::optional<Refusal> decide_at_door(const DoorLoad& load) {
-  if (load.draining) return Refusal{DropReason::kDraining, kLeast};
+  if (load.draining) return Refusal{DropReason::kDraining, kSoonest};
   if (load.max_in_flight != 0 && load.in_flight >= load.max_in_flight) {
-    return Refusal{DropReason::kGatewayFull, kLeast,
+    return Refusal{DropReason::kGatewayFull, kSoonest,
                    std::to_string(load.in_flight) + " are under way"};
   }
   return std::nullopt;

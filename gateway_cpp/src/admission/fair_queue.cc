@@ -12,7 +12,7 @@ constexpr std::size_t kHigh = static_cast<std::size_t>(base::Priority::kHigh);
 constexpr std::int64_t kOthersParts = 9;
 
 // Starts that the measure of overtaking looks back, about, and its bounds.
-constexpr double kMemory = 32;
+constexpr double kStartsLookedBack = 32;
 constexpr double kLeastOvertaken = 0.25;
 constexpr double kMostOvertaken = 8;
 
@@ -44,8 +44,8 @@ double FairQueue::Line::overtaken() const {
 void FairQueue::Line::note(double before, double started) {
   if (before <= 0) return;
   if (foreseen <= 0) foreseen = came = before;  // one beginning as foreseen
-  foreseen += before - foreseen / kMemory;
-  came += started - came / kMemory;
+  foreseen += before - foreseen / kStartsLookedBack;
+  came += started - came / kStartsLookedBack;
 }
 
 FairQueue::Line& FairQueue::line_for(Class& in, std::string_view tenant) {
@@ -59,7 +59,9 @@ FairQueue::Line& FairQueue::line_for(Class& in, std::string_view tenant) {
   return line;
 }
 
-void FairQueue::link(QueueEntry& entry, bool in_front) {
+void FairQueue::push(QueueEntry& entry) {
+  entry.before = waiting_before(entry.tenant, entry.priority);
+  entry.started = started_;
   Class& in = class_of(entry.priority);
   if (in.waiting.empty()) in.since = ++turns_;
   Line& line = line_for(in, entry.tenant);
@@ -70,10 +72,10 @@ void FairQueue::link(QueueEntry& entry, bool in_front) {
     in.waiting.insert(line);
   }
   entry.work = std::max<std::uint64_t>(entry.work, 1);  // what is free could go before all others
-  line.entries.insert(in_front ? line.entries.begin() : line.entries.end(), entry);
+  line.entries.push_back(entry);
   line.work += entry.work;
   in.work += entry.work;
-  deadlines_.insert(entry);
+  ++size_;
 }
 
 void FairQueue::unlink(QueueEntry& entry) {
@@ -82,7 +84,7 @@ void FairQueue::unlink(QueueEntry& entry) {
   line.entries.erase(line.entries.iterator_to(entry));
   line.work -= entry.work;
   in.work -= entry.work;
-  deadlines_.erase(deadlines_.iterator_to(entry));
+  --size_;
   if (line.entries.empty()) {
     in.waiting.erase(in.waiting.iterator_to(line));
     in.idle.insert(line);
@@ -95,20 +97,6 @@ void FairQueue::move_counter(Class& in, Line& line, std::uint64_t to) {
   order.erase(order.iterator_to(line));
   line.counter = to;
   order.insert(line);
-}
-
-void FairQueue::push(QueueEntry& entry) {
-  entry.before = waiting_before(entry.tenant, entry.priority);
-  entry.started = started_;
-  link(entry, false);
-}
-
-void FairQueue::push_front(QueueEntry& entry) {
-  entry.before = 0;
-  link(entry, true);
-  settle(entry.tenant, entry.priority, entry.charged, 0);
-  count_for_low(entry.priority, -as_signed(entry.charged.work));
-  entry.charged = {};
 }
 
 void FairQueue::start(QueueEntry& entry) {
@@ -156,15 +144,6 @@ void FairQueue::settle(std::string_view tenant, base::Priority priority, const C
   in.forget();
 }
 
-std::size_t FairQueue::queued(std::string_view tenant) const {
-  std::size_t count = 0;
-  for (const Class& in : classes_) {
-    const auto found = in.lines.find(tenant);
-    if (found != in.lines.end()) count += found->second.entries.size();
-  }
-  return count;
-}
-
 // Of the same priority alone. Another tenant's entries go before the newcomer's as far as they
 // begin, virtually, no later than it does.
 std::uint64_t FairQueue::work_before_in(const Class& in, std::string_view tenant) {
@@ -205,15 +184,6 @@ std::uint64_t FairQueue::waiting_before(std::string_view tenant, base::Priority 
       static_cast<std::uint64_t>(std::max<std::int64_t>(as_signed(higher) + owed_to_low_, 0)) /
       kOthersParts;
   return higher + std::min(classes_[kLow].work, tenth);
-}
-
-QueueEntry* FairQueue::expired(base::SteadyTime now) const {
-  if (deadlines_.empty() || deadlines_.begin()->deadline > now) return nullptr;
-  return const_cast<QueueEntry*>(&*deadlines_.begin());  // the owner's, not the queue's
-}
-
-base::SteadyTime FairQueue::next_deadline() const {
-  return deadlines_.empty() ? base::SteadyTime::max() : deadlines_.begin()->deadline;
 }
 
 bool FairQueue::others_wait_beside_low() const {

@@ -15,6 +15,7 @@
 // it looks at, push and work_before O(tenants of which some go before).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <boost/intrusive/list.hpp>
 #include <boost/intrusive/set.hpp>
@@ -41,7 +42,6 @@ struct QueueEntry {
   base::Priority priority = base::Priority::kNormal;
   std::uint64_t work = 0;  // TokenEstimate::work()
   base::SteadyTime since{};
-  base::SteadyTime deadline = base::SteadyTime::max();  // max: none
   Charge charged = {};  // by start(); by its owner, where it ran without having waited
 
   QueueEntry() = default;
@@ -53,7 +53,6 @@ struct QueueEntry {
   std::uint64_t before = 0;   // work of those that were to go before it when it came
   std::uint64_t started = 0;  // started_ then
   boost::intrusive::list_member_hook<> in_line;
-  boost::intrusive::set_member_hook<> by_deadline;
 };
 
 class FairQueue {
@@ -63,9 +62,6 @@ class FairQueue {
   FairQueue& operator=(const FairQueue&) = delete;
 
   void push(QueueEntry& entry);
-  // Of one that ran and was called back: before all of its tenant and priority, and what it was
-  // charged is given back.
-  void push_front(QueueEntry& entry);
 
   // The first in order for which fits(entry); null: none. Looks at no more than 16 of a priority,
   // and at no more than 8 of one tenant among them: those that fit nowhere hold up no others.
@@ -81,7 +77,9 @@ class FairQueue {
   // All that wait, in no order.
   template <class Visit>
   void for_each(const Visit& visit) const {
-    for (const QueueEntry& entry : deadlines_) visit(entry);
+    for (const Class& in : classes_) {
+      for (const Line& line : in.waiting) std::ranges::for_each(line.entries, visit);
+    }
   }
 
   // Leaves to run: its tenant is charged its work.
@@ -90,21 +88,16 @@ class FairQueue {
   void remove(QueueEntry& entry);
   // Runs without having waited.
   Charge charge(std::string_view tenant, base::Priority priority, std::uint64_t work);
-  // It is over, and was so much work. Once for each charge that was not given back.
+  // It is over, and was so much work. Once for each charge.
   void settle(std::string_view tenant, base::Priority priority, const Charge& charged,
               std::uint64_t true_work);
 
-  bool empty() const { return deadlines_.empty(); }
-  std::size_t size() const { return deadlines_.size(); }
-  std::size_t queued(std::string_view tenant) const;
+  bool empty() const { return size_ == 0; }
+  std::size_t size() const { return size_; }
   // The work that will start before one that came now: of those that wait and would go before it,
   // and as much more as went before the tenant's last ones though it came later, of other tenants
   // and higher priorities. Where a flood waits, that may be most of it.
   std::uint64_t work_before(std::string_view tenant, base::Priority priority) const;
-
-  // One whose deadline is over; null: none.
-  QueueEntry* expired(base::SteadyTime now) const;
-  base::SteadyTime next_deadline() const;  // max: none
 
  private:
   static constexpr std::size_t kClasses = 3;
@@ -135,19 +128,9 @@ class FairQueue {
       return a.counter != b.counter ? a.counter < b.counter : a.turn < b.turn;
     }
   };
-  struct SoonerOver {
-    bool operator()(const QueueEntry& a, const QueueEntry& b) const {
-      return a.deadline < b.deadline;
-    }
-  };
   using Lines = boost::intrusive::multiset<
       Line, boost::intrusive::member_hook<Line, boost::intrusive::set_member_hook<>, &Line::order>,
       boost::intrusive::compare<BeforeInTurn>>;
-  using Deadlines = boost::intrusive::multiset<
-      QueueEntry,
-      boost::intrusive::member_hook<QueueEntry, boost::intrusive::set_member_hook<>,
-                                    &QueueEntry::by_deadline>,
-      boost::intrusive::compare<SoonerOver>>;
 
   // All tenants of one priority.
   struct Class {
@@ -196,7 +179,6 @@ class FairQueue {
   Line& line_for(Class& in, std::string_view tenant);
   static void move_counter(Class& in, Line& line, std::uint64_t to);
   static std::uint64_t work_before_in(const Class& in, std::string_view tenant);
-  void link(QueueEntry& entry, bool in_front);
   void unlink(QueueEntry& entry);
   std::uint64_t waiting_before(std::string_view tenant, base::Priority priority) const;
   void count_for_low(base::Priority priority, std::int64_t work);
@@ -204,7 +186,7 @@ class FairQueue {
   bool low_is_due() const;
 
   std::array<Class, kClasses> classes_;
-  Deadlines deadlines_;
+  std::size_t size_ = 0;  // that wait
   std::uint64_t turns_ = 0;
   std::uint64_t started_ = 0;  // all work that ever did
   // Ninths of work that low priority has not had of its tenth; below 0: that it had too much.

@@ -8,7 +8,7 @@ namespace {
 
 using Kind = routing::Rung::Kind;
 
-constexpr std::array<std::string_view, kDegradeReasons> kNames = {
+constexpr std::array<std::string_view, kDegradeReasons> kDegradeNames = {
     "token_budget_exceeded", "context_length_exceeded", "budget",
     "scaled_to_zero",        "deployment_failed",       "no_ready_replica",
     "model_loading",         "memory_pressure",         "queue_full",
@@ -18,10 +18,10 @@ static_assert(static_cast<std::size_t>(DegradeReason::kUpstreamFailed) + 1 == kD
 
 // Of those whose names errors carry: not the last two.
 std::optional<DegradeReason> named(std::string_view text) {
-  const auto end = kNames.end() - 2;
-  const auto found = std::find(kNames.begin(), end, text);
+  const auto end = kDegradeNames.end() - 2;
+  const auto found = std::find(kDegradeNames.begin(), end, text);
   if (found == end) return std::nullopt;
-  return static_cast<DegradeReason>(found - kNames.begin());
+  return static_cast<DegradeReason>(found - kDegradeNames.begin());
 }
 
 bool is_engine_dead(const base::Error& error) {
@@ -46,7 +46,9 @@ const std::vector<routing::Rung>* rungs_for(const routing::DeploymentRoute& aske
 
 }  // namespace
 
-std::string_view name(DegradeReason reason) { return kNames[static_cast<std::size_t>(reason)]; }
+std::string_view name(DegradeReason reason) {
+  return kDegradeNames[static_cast<std::size_t>(reason)];
+}
 
 bool is_too_long(DegradeReason reason) {
   return reason == DegradeReason::kTokenBudget || reason == DegradeReason::kContextLength;

@@ -10,7 +10,7 @@
 namespace penstock::admission {
 namespace {
 
-constexpr std::array<std::string_view, kShadowOutcomes> kNames = {
+constexpr std::array<std::string_view, kShadowOutcomes> kShadowNames = {
     "paired", "body_budget",    "rate",        "concurrency", "candidate_busy", "preempted",
     "budget", "not_comparable", "not_allowed", "no_comparer", "overload"};
 
@@ -37,7 +37,9 @@ bool is_primary(const routing::ShadowRule& rule, std::string_view primary, std::
 
 }  // namespace
 
-std::string_view name(ShadowOutcome outcome) { return kNames[static_cast<std::size_t>(outcome)]; }
+std::string_view name(ShadowOutcome outcome) {
+  return kShadowNames[static_cast<std::size_t>(outcome)];
+}
 
 bool is_sampled(const routing::ShadowRule& rule, std::string_view primary, const ShadowAsk& ask) {
   return is_primary(rule, primary, ask.model) &&

@@ -140,13 +140,13 @@ void SuspectTable::forget_old(base::WallTime now) {
   std::erase_if(entries_, [now](const auto& item) { return item.second.suspect.until <= now; });
 }
 
-Standing SuspectTable::standing(const Fingerprint& fingerprint, base::WallTime now) const {
+Suspicion SuspectTable::suspicion(const Fingerprint& fingerprint, base::WallTime now) const {
   const auto found = entries_.find(fingerprint);
-  if (found == entries_.end()) return Standing::kClear;
-  if (found->second.suspect.until <= now) return Standing::kClear;
+  if (found == entries_.end()) return Suspicion::kClear;
+  if (found->second.suspect.until <= now) return Suspicion::kClear;
   const unsigned points = points_of(counted(found->second));
-  if (points >= kTooMany) return Standing::kQuarantined;
-  return points == 0 ? Standing::kClear : Standing::kSuspect;
+  if (points >= kTooMany) return Suspicion::kQuarantined;
+  return points == 0 ? Suspicion::kClear : Suspicion::kSuspect;
 }
 
 base::WallTime SuspectTable::until(const Fingerprint& fingerprint) const {

@@ -46,7 +46,7 @@ struct Suspect {
 };
 
 // How a request stands that may be a suspect, from good to bad.
-enum class Standing : std::uint8_t {
+enum class Suspicion : std::uint8_t {
   kClear,        // not known, or it has been answered since its engine died
   kSuspect,      // an engine died under it: it runs where no other suspect does
   kQuarantined,  // so many did that it is no chance: it is refused
@@ -67,7 +67,7 @@ class SuspectTable {
   void forget_old(base::WallTime now);
 
   // Whose term is over is clear, whether it was forgotten yet or not.
-  Standing standing(const Fingerprint& fingerprint, base::WallTime now) const;
+  Suspicion suspicion(const Fingerprint& fingerprint, base::WallTime now) const;
   // When it is forgotten; meaningful for those that are known.
   base::WallTime until(const Fingerprint& fingerprint) const;
   // What no snapshot has shown yet.

@@ -59,13 +59,13 @@ void Suspects::forget_old(base::WallTime now) {
 
 void Suspects::note_size() { size_.store(table_.size(), std::memory_order_relaxed); }
 
-base::Result<Standing> Suspects::judge(const Fingerprint& fingerprint, base::WallTime now) {
+base::Result<Suspicion> Suspects::suspicion(const Fingerprint& fingerprint, base::WallTime now) {
   const std::lock_guard lock(mutex_);
   forget_old(now);
-  const Standing standing = table_.standing(fingerprint, now);
-  if (standing == Standing::kQuarantined)
+  const Suspicion suspicion = table_.suspicion(fingerprint, now);
+  if (suspicion == Suspicion::kQuarantined)
     return quarantined(fingerprint, table_.until(fingerprint));
-  return standing;
+  return suspicion;
 }
 
 bool Suspects::runs(const Fingerprint& fingerprint) const {
@@ -86,7 +86,7 @@ std::optional<Aboard> Suspects::board(const Fingerprint& fingerprint, const std:
   for (const auto& [other, place] : aboard_) {
     if (other == fingerprint || place.replica_id == replica_id) return std::nullopt;
   }
-  aboard_.emplace(fingerprint, Place{replica_id, now});
+  aboard_.emplace(fingerprint, Running{replica_id, now});
   return std::optional<Aboard>(std::in_place, this, fingerprint);
 }
 
@@ -136,23 +136,23 @@ void Suspects::answered(const Fingerprint& fingerprint, base::WallTime now) {
 
 void Suspects::merge(const std::vector<Suspect>& shown, base::WallTime now) {
   const std::lock_guard lock(mutex_);
-  const std::vector<Standing> before = standings(shown, now);
+  const std::vector<Suspicion> before = suspicions(shown, now);
   table_.merge(shown);
   note_size();
   forget_old(now);
-  const std::vector<Standing> after = standings(shown, now);
+  const std::vector<Suspicion> after = suspicions(shown, now);
   const auto worse = std::mismatch(after.begin(), after.end(), before.begin(), std::less_equal{});
   if (worse.first != after.end()) findings_.fetch_add(1, std::memory_order_relaxed);
 }
 
-std::vector<Standing> Suspects::standings(const std::vector<Suspect>& shown,
-                                          base::WallTime now) const {
-  std::vector<Standing> standings;
-  standings.reserve(shown.size());
+std::vector<Suspicion> Suspects::suspicions(const std::vector<Suspect>& shown,
+                                            base::WallTime now) const {
+  std::vector<Suspicion> suspicions;
+  suspicions.reserve(shown.size());
   for (const Suspect& suspect : shown) {
-    standings.push_back(table_.standing(suspect.fingerprint, now));
+    suspicions.push_back(table_.suspicion(suspect.fingerprint, now));
   }
-  return standings;
+  return suspicions;
 }
 
 std::vector<Suspect> Suspects::unshown(base::WallTime now) {

@@ -63,7 +63,7 @@ class Suspects {
   std::uint64_t findings() const { return findings_.load(std::memory_order_relaxed); }
 
   // May it run? A quarantined one is refused; otherwise, whether it is a suspect.
-  base::Result<Standing> judge(const Fingerprint& fingerprint, base::WallTime now);
+  base::Result<Suspicion> suspicion(const Fingerprint& fingerprint, base::WallTime now);
   // It runs somewhere.
   bool runs(const Fingerprint& fingerprint) const;
   // Another suspect runs on that replica.
@@ -88,14 +88,14 @@ class Suspects {
 
  private:
   friend class Aboard;
-  struct Place {
+  struct Running {
     std::string replica_id;
     base::SteadyTime since;
   };
 
   void forget_old(base::WallTime now);
   void note_size();
-  std::vector<Standing> standings(const std::vector<Suspect>& shown, base::WallTime now) const;
+  std::vector<Suspicion> suspicions(const std::vector<Suspect>& shown, base::WallTime now) const;
   void leave(const Fingerprint& fingerprint);
 
   const std::string gateway_id_;
@@ -107,7 +107,7 @@ class Suspects {
   mutable std::mutex mutex_;  // guards all below
   SuspectTable table_;
   base::WallTime looked_for_old_{};
-  std::map<Fingerprint, Place> aboard_;  // suspects that run
+  std::map<Fingerprint, Running> aboard_;  // suspects that run
 };
 
 // What the client of a suspect that has found no place in time is told: it is to come back.

@@ -33,8 +33,7 @@ base::Priority Tenant::granted(std::optional<base::Priority> asked) const {
   return std::min(asked.value_or(priority), priority);
 }
 
-std::optional<base::Error> Tenant::refuses(std::string_view deployment,
-                                           std::string_view adapter) const {
+base::MaybeError Tenant::refuses(std::string_view deployment, std::string_view adapter) const {
   if (!allows(models, deployment)) return denied(id, "model", deployment, models);
   const std::string_view name = adapter.substr(0, adapter.find('@'));
   if (!name.empty() && !allows(adapters, name)) return denied(id, "adapter", name, adapters);

@@ -52,7 +52,7 @@ struct Tenant {
   // What a request runs at that names `asked`.
   base::Priority granted(std::optional<base::Priority> asked) const;
   // 403 where it may not use the deployment or the adapter ("pirate@1"; empty: the base model).
-  std::optional<base::Error> refuses(std::string_view deployment, std::string_view adapter) const;
+  base::MaybeError refuses(std::string_view deployment, std::string_view adapter) const;
   // Whether its requests may go to a deployment that they did not name: as a rung, or as a canary.
   bool lets_in(std::string_view fallback) const;
   // What it is told where `model`, as it named it, is no route's: `why`, which names those that

@@ -6,7 +6,7 @@
 namespace penstock::admission {
 namespace {
 
-constexpr double kMost = 1.5;
+constexpr double kMostSlack = 1.5;
 
 }  // namespace
 
@@ -26,7 +26,7 @@ WaitSlack::milliseconds WaitSlack::within(milliseconds estimated, base::SteadyTi
     largest = std::max(wait.ratio, largest);
   }
   return milliseconds(
-      std::llround(static_cast<double>(estimated.count()) * std::min(second, kMost)));
+      std::llround(static_cast<double>(estimated.count()) * std::min(second, kMostSlack)));
 }
 
 }  // namespace penstock::admission

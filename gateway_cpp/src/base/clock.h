@@ -2,11 +2,18 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 namespace penstock::base {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 using WallTime = std::chrono::system_clock::time_point;
+
+// Milliseconds since 1970, as messages have it.
+inline std::int64_t unix_ms(WallTime time) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
+}
+inline WallTime from_unix_ms(std::int64_t ms) { return WallTime(std::chrono::milliseconds(ms)); }
 
 class Clock {
  public:

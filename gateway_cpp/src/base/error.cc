@@ -22,8 +22,6 @@ constexpr std::array kTable = {
                Fault::kClient, kNo, false},
     KindTraits{"invalid_type", 400, kInvalidRequest, "invalid_type", Fault::kClient, kNo, false},
     KindTraits{"invalid_value", 400, kInvalidRequest, "invalid_value", Fault::kClient, kNo, false},
-    KindTraits{"unsupported_parameter", 400, kInvalidRequest, "unsupported_parameter",
-               Fault::kClient, kNo, false},
     KindTraits{"bad_request", 400, kInvalidRequest, "bad_request", Fault::kClient, kNo, false},
     KindTraits{"model_not_found", 404, kInvalidRequest, "model_not_found", Fault::kClient, kNo,
                false},

@@ -6,6 +6,7 @@
 #include <boost/system/result.hpp>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,7 +18,6 @@ enum class Kind : std::uint8_t {
   kMissingParameter,      // a required field is absent
   kInvalidType,           // a field has the wrong JSON type
   kInvalidValue,          // a field has the right type and a senseless value
-  kUnsupportedParameter,  // a field that Penstock does not take
   kBadRequest,            // the HTTP request itself: framing, header syntax
   kModelNotFound,         // no deployment or adapter of that name
   kAdapterUnknown,        // an alias names an adapter that is not to be had
@@ -98,5 +98,7 @@ Error make_error(Kind kind, std::string message, std::string param = {});
 
 template <class T>
 using Result = boost::system::result<T, Error>;
+// Of what yields nothing but its own success: what went wrong, or none.
+using MaybeError = std::optional<Error>;
 
 }  // namespace penstock::base

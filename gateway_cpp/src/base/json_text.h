@@ -9,6 +9,8 @@
 
 namespace penstock::base {
 
+inline constexpr std::string_view kJsonType = "application/json";  // of a body
+
 // Appends `text` as a JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD, so the
 // result is valid JSON whatever the input.
 void append_json_string(std::string& out, std::string_view text);

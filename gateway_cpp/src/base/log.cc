@@ -105,6 +105,8 @@ std::size_t write_all(int fd, std::string_view text) {
 
 }  // namespace
 
+std::string_view name(Level level) { return kLevelNames[static_cast<std::size_t>(level)]; }
+
 std::optional<Level> parse_level(std::string_view text) {
   for (std::size_t i = 0; i < kLevelNames.size(); ++i) {
     if (kLevelNames[i] == text) return static_cast<Level>(i);
@@ -142,7 +144,7 @@ std::string_view Log::line(std::string& room, Level level, std::string_view mess
   line.put(R"({"time":")");
   put_timestamp(line, clock_.wall_now());
   line.put(R"(","level":")");
-  line.put(kLevelNames[static_cast<std::size_t>(level)]);
+  line.put(name(level));
   line.put(R"(","message":)");
   put_json_string(line, message);
   const auto put = [&line](const Field& field) {

@@ -29,6 +29,7 @@ enum class Level : std::uint8_t { kDebug, kInfo, kWarning, kError };
 
 // "debug", "info", "warning", "error"; nothing for any other text.
 std::optional<Level> parse_level(std::string_view text);
+std::string_view name(Level level);
 
 template <class T>
 concept Integer = std::integral<T> && !std::same_as<T, bool>;

@@ -9,9 +9,7 @@ namespace penstock::base {
 
 enum class Priority : std::uint8_t { kLow, kNormal, kHigh };  // in that order
 
-std::string_view name(Priority priority);  // "low", "normal", "high"
-
-// Nothing for any other word: upper case is one.
+// "low", "normal" or "high"; nothing for any other word: upper case is one.
 std::optional<Priority> priority_named(std::string_view word);
 
 }  // namespace penstock::base

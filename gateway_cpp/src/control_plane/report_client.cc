@@ -71,9 +71,7 @@ void ReportClient::report_until_broken() {
   for (bool last = false;;) {
     report.Clear();
     report.set_gateway_id(gateway_id_);
-    report.set_at_ms(
-        std::chrono::duration_cast<std::chrono::milliseconds>(clock_.wall_now().time_since_epoch())
-            .count());
+    report.set_at_ms(base::unix_ms(clock_.wall_now()));
     report.set_takes_replies(true);
     fill_(report);
     if (!stream->Write(report) || last) break;

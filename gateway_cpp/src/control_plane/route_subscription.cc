@@ -1,22 +1,14 @@
 #include "control_plane/route_subscription.h"
 
-#include <algorithm>
 #include <utility>
 
+#include "base/backoff.h"
 #include "control_plane/snapshot_codec.h"
 #include "control_plane/suspect_codec.h"
 #include "control_plane/tenant_codec.h"
 #include "penstock/v1/routes.grpc.pb.h"
 
 namespace penstock::control_plane {
-namespace {
-
-using std::chrono::milliseconds;
-
-constexpr milliseconds kFirstBackoff{100};
-constexpr milliseconds kMostBackoff{1000};
-
-}  // namespace
 
 RouteSubscription::RouteSubscription(std::string gateway_id, HeadChannel head, SnapshotFile& file,
                                      const Followers& followers, const base::Clock& clock,
@@ -50,16 +42,14 @@ void RouteSubscription::stop() {
 
 SubscriptionState RouteSubscription::state() const {
   const std::lock_guard lock(mutex_);
-  SubscriptionState state = state_;
-  if (state.connected) state.last_connected = clock_.steady_now();
-  return state;
+  return state_;
 }
 
 void RouteSubscription::watch() {
-  milliseconds backoff = kFirstBackoff;
+  base::Backoff backoff;
   do {
-    backoff = watch_once() ? kFirstBackoff : std::min(backoff * 2, kMostBackoff);
-  } while (wait(backoff));
+    if (watch_once()) backoff.reset();
+  } while (wait(backoff.next()));
 }
 
 bool RouteSubscription::watch_once() {
@@ -96,7 +86,6 @@ void RouteSubscription::note_end(const grpc::Status& status, bool heard) {
   if (heard && !stopping_) {
     log_.warning("the control plane is away; the last routes stay in force",
                  {{"version", state_.version}, {"reason", status.error_message()}});
-    state_.last_connected = clock_.steady_now();
   }
   const bool away = status.ok() || status.error_code() == grpc::StatusCode::UNAVAILABLE;
   const std::string refusal = heard || away || stopping_ ? "" : status.error_message();
@@ -122,7 +111,7 @@ void RouteSubscription::apply_newest() {
 }
 
 void RouteSubscription::consider(const penstock::v1::RouteSnapshot& wire) {
-  const SnapshotVerdict verdict = judge(accepted_, wire);
+  const SnapshotVerdict verdict = check_snapshot(accepted_, wire);
   if (verdict.kind == SnapshotVerdict::Kind::kRefuse) {
     if (!std::exchange(refusing_, true)) {
       log_.error("a route snapshot is refused; the routes in force stay",
@@ -166,7 +155,7 @@ void RouteSubscription::set_state(const penstock::v1::RouteSnapshot& wire, Route
   state_.connected = source == RouteSource::kControl && call_ != nullptr;
 }
 
-bool RouteSubscription::wait(milliseconds duration) {
+bool RouteSubscription::wait(std::chrono::milliseconds duration) {
   std::unique_lock lock(mutex_);
   return !changed_.wait_for(lock, duration, [this] { return stopping_; });
 }

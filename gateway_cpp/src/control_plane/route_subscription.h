@@ -34,10 +34,9 @@ enum class RouteSource : std::uint8_t { kNone, kDisk, kControl };
 // For /readyz and metrics.
 struct SubscriptionState {
   RouteSource source = RouteSource::kNone;
-  bool connected = false;             // the stream to the head is open and has spoken
-  std::uint64_t version = 0;          // of the snapshot in force
-  penstock::v1::ClusterStamp stamp;   // of that snapshot
-  base::SteadyTime last_connected{};  // end of the last connection, or now while connected
+  bool connected = false;            // the stream to the head is open and has spoken
+  std::uint64_t version = 0;         // of the snapshot in force
+  penstock::v1::ClusterStamp stamp;  // of that snapshot
 };
 
 // Whether a request without a key is served while no key has ever been made.

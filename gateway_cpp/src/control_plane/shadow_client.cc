@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/backoff.h"
+
 namespace penstock::control_plane {
 namespace {
 
 using admission::ShadowOutcome;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kFirstBackoff{100};
-constexpr milliseconds kMostBackoff{1000};
 constexpr milliseconds kCountsInterval{1000};  // while there are no pairs
 constexpr std::size_t kBatchPairs = 64;
 constexpr std::size_t kBatchBytes = 1U << 20U;
@@ -36,7 +36,8 @@ std::string find_comparer(const std::string& told, const std::string& control) {
   return control.empty() ? control : control.substr(0, control.rfind(':')) + told;
 }
 
-ShadowClient::ShadowClient(Teller teller, Connect connect, admission::ShadowBook& book, Ask ask)
+ShadowClient::ShadowClient(Teller teller, Connect connect, admission::ShadowBook& book,
+                           OnQuestion ask)
     : teller_(std::move(teller)), connect_(std::move(connect)), book_(book), ask_(std::move(ask)) {}
 
 ShadowClient::~ShadowClient() { stop(); }
@@ -106,15 +107,15 @@ void ShadowClient::offer(v1::ShadowPair pair, std::shared_ptr<const std::string>
 }
 
 void ShadowClient::run() {
-  milliseconds backoff = kFirstBackoff;
+  base::Backoff backoff;
   do {
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] { return stopping_ || !address_.empty(); });
       if (stopping_) return;
     }
-    backoff = record_until_broken() ? kFirstBackoff : std::min(backoff * 2, kMostBackoff);
-  } while (wait(backoff));
+    if (record_until_broken()) backoff.reset();
+  } while (wait(backoff.next()));
 }
 
 // True if the comparer has counted anything.

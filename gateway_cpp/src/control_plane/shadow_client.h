@@ -51,9 +51,9 @@ class ShadowClient final : public ShadowSink {
   using Connect = std::function<HeadChannel(const std::string& address)>;
 
   // Who asks a question, and calls reply() for it; never waits.
-  using Ask = std::function<void(v1::ShadowQuestion question)>;
+  using OnQuestion = std::function<void(v1::ShadowQuestion question)>;
 
-  ShadowClient(Teller teller, Connect connect, admission::ShadowBook& book, Ask ask);
+  ShadowClient(Teller teller, Connect connect, admission::ShadowBook& book, OnQuestion ask);
   ShadowClient(const ShadowClient&) = delete;
   ShadowClient& operator=(const ShadowClient&) = delete;
   ~ShadowClient() override;
@@ -101,7 +101,7 @@ class ShadowClient final : public ShadowSink {
   const Teller teller_;
   const Connect connect_;
   admission::ShadowBook& book_;
-  const Ask ask_;
+  const OnQuestion ask_;
   std::atomic<bool> is_there_{false};
   std::atomic<bool> has_room_{true};  // false from a pair that was dropped until others have gone
 

@@ -90,7 +90,7 @@ routing::DeploymentRoute deployment_from(const penstock::v1::DeploymentRoute& wi
       .uid = wire.uid(),
       .availability = availability_from(wire.availability()),
       .availability_detail = wire.availability_detail(),
-      .expected_ready_at = base::WallTime(milliseconds(wire.expected_ready_at_ms())),
+      .expected_ready_at = base::from_unix_ms(wire.expected_ready_at_ms()),
       .endpoints = {wire.endpoints().begin(), wire.endpoints().end()},
       .selection_policy = wire.selection_policy(),
       .base_family = wire.base_family(),
@@ -98,7 +98,7 @@ routing::DeploymentRoute deployment_from(const penstock::v1::DeploymentRoute& wi
       .trims = wire.trims(),
       .without_tools = wire.without_tools(),
       .budget_used_up = wire.budget_used_up(),
-      .budget_resets_at = base::WallTime(milliseconds(wire.budget_resets_at_ms())),
+      .budget_resets_at = base::from_unix_ms(wire.budget_resets_at_ms()),
       .budget_tokens = wire.budget_tokens_per_day(),
       .budget_nanousd = wire.budget_nanousd_per_day(),
       .prices = {wire.prices().input(), wire.prices().output(), wire.prices().cached()}};

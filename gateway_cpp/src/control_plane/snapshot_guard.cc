@@ -17,7 +17,8 @@ SnapshotVerdict refuse(std::string why) { return {Kind::kRefuse, std::move(why)}
 
 }  // namespace
 
-SnapshotVerdict judge(const AcceptedSnapshot& held, const penstock::v1::RouteSnapshot& snapshot) {
+SnapshotVerdict check_snapshot(const AcceptedSnapshot& held,
+                               const penstock::v1::RouteSnapshot& snapshot) {
   if (held.version == 0) return {};
   const auto& stamp = snapshot.stamp();
   const bool stamped = !held.stamp.cluster_id().empty();

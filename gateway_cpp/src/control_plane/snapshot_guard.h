@@ -25,6 +25,7 @@ struct SnapshotVerdict {
   std::string why;  // it is refused, and what to do
 };
 
-SnapshotVerdict judge(const AcceptedSnapshot& held, const penstock::v1::RouteSnapshot& snapshot);
+SnapshotVerdict check_snapshot(const AcceptedSnapshot& held,
+                               const penstock::v1::RouteSnapshot& snapshot);
 
 }  // namespace penstock::control_plane

@@ -1,18 +1,9 @@
 #include "control_plane/suspect_codec.h"
 
 #include <algorithm>
-#include <chrono>
 
 namespace penstock::control_plane {
 namespace {
-
-using std::chrono::milliseconds;
-
-std::int64_t to_ms(base::WallTime time) {
-  return std::chrono::duration_cast<milliseconds>(time.time_since_epoch()).count();
-}
-
-base::WallTime from_ms(std::int64_t ms) { return base::WallTime(milliseconds(ms)); }
 
 penstock::v1::EngineEnd to_wire(admission::EngineEnd end) {
   switch (end) {
@@ -53,11 +44,11 @@ std::vector<admission::Suspect> suspects_of(const penstock::v1::RouteSnapshot& s
     suspect.deployment = wire.deployment();
     suspect.deployment_uid = wire.deployment_uid();
     suspect.path = wire.path();
-    suspect.until = from_ms(wire.until_ms());
-    suspect.answered = from_ms(wire.answered_ms());
+    suspect.until = base::from_unix_ms(wire.until_ms());
+    suspect.answered = base::from_unix_ms(wire.answered_ms());
     for (const auto& death : wire.deaths()) {
-      suspect.deaths.push_back({death.replica_id(), from_ms(death.at_ms()), death.gateway_id(),
-                                from_wire(death.end()), death.shared()});
+      suspect.deaths.push_back({death.replica_id(), base::from_unix_ms(death.at_ms()),
+                                death.gateway_id(), from_wire(death.end()), death.shared()});
     }
     suspects.push_back(std::move(suspect));
   }
@@ -72,12 +63,12 @@ void add_suspects(const std::vector<admission::Suspect>& suspects,
     wire.set_deployment(suspect.deployment);
     wire.set_deployment_uid(suspect.deployment_uid);
     wire.set_path(suspect.path);
-    wire.set_until_ms(to_ms(suspect.until));
-    wire.set_answered_ms(to_ms(suspect.answered));
+    wire.set_until_ms(base::unix_ms(suspect.until));
+    wire.set_answered_ms(base::unix_ms(suspect.answered));
     for (const admission::EngineDeath& death : suspect.deaths) {
       penstock::v1::EngineDeath& out = *wire.add_deaths();
       out.set_replica_id(death.replica_id);
-      out.set_at_ms(to_ms(death.at));
+      out.set_at_ms(base::unix_ms(death.at));
       out.set_gateway_id(death.gateway_id);
       out.set_end(to_wire(death.end));
       out.set_shared(death.shared);

@@ -1,13 +1,10 @@
 #include "control_plane/tenant_codec.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 namespace penstock::control_plane {
 namespace {
-
-base::WallTime from_ms(std::int64_t ms) { return base::WallTime(std::chrono::milliseconds(ms)); }
 
 // A class that a newer head may know is normal.
 base::Priority priority_from(penstock::v1::PriorityClass priority) {
@@ -29,7 +26,7 @@ admission::TenantLimits limits_from(const penstock::v1::Tenant& wire) {
           .max_streams_here = wire.max_streams_here(),
           .per_day = {wire.tokens_per_day(), wire.nanousd_per_day()},
           .quota_used_up = wire.quota_used_up(),
-          .quota_resets_at = from_ms(wire.quota_resets_at_ms())};
+          .quota_resets_at = base::from_unix_ms(wire.quota_resets_at_ms())};
 }
 
 admission::Tenant tenant_from(const penstock::v1::Tenant& wire) {
@@ -45,7 +42,7 @@ admission::Tenant tenant_from(const penstock::v1::Tenant& wire) {
                            .keys = {}};
   for (const auto& key : wire.keys()) {
     admission::ApiKey out{.id = key.id(),
-                          .expires_at = from_ms(key.expires_at_ms()),
+                          .expires_at = base::from_unix_ms(key.expires_at_ms()),
                           .per_day = {key.tokens_per_day(), key.nanousd_per_day()}};
     if (key.sha256().size() != out.sha256.size()) continue;
     std::copy(key.sha256().begin(), key.sha256().end(), out.sha256.begin());

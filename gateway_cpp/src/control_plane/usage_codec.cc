@@ -1,12 +1,9 @@
 #include "control_plane/usage_codec.h"
 
-#include <chrono>
 #include <span>
 
 namespace penstock::control_plane {
 namespace {
-
-base::WallTime from_ms(std::int64_t ms) { return base::WallTime(std::chrono::milliseconds(ms)); }
 
 admission::UsageCounts counts_of(const v1::UsageReport& row) {
   return {.requests = row.requests(),
@@ -67,8 +64,8 @@ void hear_usage(const v1::GatewayReportReply& reply, admission::UsageBook& book)
   if (reply.as_of_ms() == 0) return;
   if (reply.whole()) book.tell_all();
   book.stored(reply.stored());
-  admission::DayNews news{.as_of = from_ms(reply.as_of_ms()),
-                          .ends_at = from_ms(reply.day_ends_at_ms()),
+  admission::DayNews news{.as_of = base::from_unix_ms(reply.as_of_ms()),
+                          .ends_at = base::from_unix_ms(reply.day_ends_at_ms()),
                           .whole = reply.whole(),
                           .sums = {},
                           .spent = {},

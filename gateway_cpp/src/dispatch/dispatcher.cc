@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-std::uint64_t fingerprint(const Ask& ask) {
+std::uint64_t fingerprint(const PlaceRequest& ask) {
   return admission::Appointments::fingerprint(ask.tenant, ask.key, ask.body);
 }
 
@@ -51,10 +51,10 @@ Appraisal Dispatcher::appraise(std::size_t body_bytes, std::optional<std::uint64
 }
 
 // Whoever waits goes before a newcomer, but for those that the free replicas are of no use to.
-Outcome Dispatcher::admit(Turn& turn, const Ask& ask, const admission::DeploymentAsk& asked,
-                          const MakeWaker& waker) {
+Admission Dispatcher::admit(Turn& turn, const PlaceRequest& ask,
+                            const admission::DeploymentAsk& asked, const MakeWaker& waker) {
   Wakers wakers;
-  Outcome outcome;
+  Admission outcome;
   {
     const std::lock_guard lock(mutex_);
     wakers = hand_out();
@@ -65,8 +65,8 @@ Outcome Dispatcher::admit(Turn& turn, const Ask& ask, const admission::Deploymen
   return outcome;
 }
 
-Outcome Dispatcher::place_or_turn(Turn& turn, const Ask& ask, const admission::DeploymentAsk& asked,
-                                  const MakeWaker& waker) {
+Admission Dispatcher::place_or_turn(Turn& turn, const PlaceRequest& ask,
+                                    const admission::DeploymentAsk& asked, const MakeWaker& waker) {
   auto load = load_for(ask);
   if (!appointments_.empty()) leave_room(load, ask, asked.limits.max_queued);
   const auto decision = admission::decide_place(asked, load);
@@ -90,7 +90,7 @@ Outcome Dispatcher::place_or_turn(Turn& turn, const Ask& ask, const admission::D
 
 // Waits differ by tenant and priority: what one of others would wait says nothing of those that are
 // sent away, unless nobody has to wait at all.
-void Dispatcher::note_wait(const Ask& ask, const admission::DeploymentAsk& asked,
+void Dispatcher::note_wait(const PlaceRequest& ask, const admission::DeploymentAsk& asked,
                            const admission::DeploymentLoad& load) {
   if (load.wait_is_guessed) return;
   const bool is_away = admission::turns_away(load.turns_away, admission::longest_wait(load),
@@ -103,13 +103,13 @@ void Dispatcher::note_wait(const Ask& ask, const admission::DeploymentAsk& asked
   away_priority_ = ask.priority;
 }
 
-void Dispatcher::answered_elsewhere(const Ask& ask) {
+void Dispatcher::answered_elsewhere(const PlaceRequest& ask) {
   const std::lock_guard lock(mutex_);
   if (!appointments_.empty()) appointments_.keep(fingerprint(ask));
 }
 
-bool Dispatcher::again(Turn& turn, const Ask& ask, std::vector<routing::ReplicaId> excluded,
-                       const MakeWaker& waker) {
+bool Dispatcher::again(Turn& turn, const PlaceRequest& ask,
+                       std::vector<routing::ReplicaId> excluded, const MakeWaker& waker) {
   Wakers wakers;
   const auto enter = [&] {
     const std::lock_guard lock(mutex_);
@@ -180,7 +180,7 @@ void Dispatcher::advance() {
   wake(wakers);
 }
 
-admission::DeploymentLoad Dispatcher::load_for(const Ask& ask) const {
+admission::DeploymentLoad Dispatcher::load_for(const PlaceRequest& ask) const {
   const routing::Counts counts = replicas_.counts();
   admission::DeploymentLoad load{.ready = counts.ready,
                                  .with_room = counts.with_room,
@@ -216,7 +216,7 @@ std::uint32_t Dispatcher::queued_before(const routing::Counts& counts) const {
 
 // Newcomers leave the places of those that are to come back before their own turn. Where
 // nobody waits, those that are late are not waited for.
-void Dispatcher::leave_room(admission::DeploymentLoad& load, const Ask& ask,
+void Dispatcher::leave_room(admission::DeploymentLoad& load, const PlaceRequest& ask,
                             std::uint32_t max_queued) {
   const auto now = clock_.steady_now();
   if (appointments_.is_due(fingerprint(ask), now)) {
@@ -231,7 +231,7 @@ void Dispatcher::leave_room(admission::DeploymentLoad& load, const Ask& ask,
 
 // Who is refused for want of a place is told a time at which there will be one.
 admission::Refusal Dispatcher::send_away(admission::Refusal refusal, milliseconds wait,
-                                         const Ask& ask) {
+                                         const PlaceRequest& ask) {
   switch (refusal.reason) {
     case admission::DropReason::kMemoryPressure:
     case admission::DropReason::kQueueFull:
@@ -248,13 +248,13 @@ admission::Refusal Dispatcher::send_away(admission::Refusal refusal, millisecond
   return refusal;
 }
 
-admission::Refusal Dispatcher::deadline_over(const Ask& ask, milliseconds waited) {
+admission::Refusal Dispatcher::deadline_over(const PlaceRequest& ask, milliseconds waited) {
   const std::lock_guard lock(mutex_);
   const milliseconds wait = wait_for(ask.tenant, ask.priority);
   return send_away(admission::queue_deadline_over(waited, wait), wait, ask);
 }
 
-Place Dispatcher::reserve(const Ask& ask, std::span<const routing::ReplicaId> excluded) {
+Place Dispatcher::reserve(const PlaceRequest& ask, std::span<const routing::ReplicaId> excluded) {
   const auto now = clock_.steady_now();
   const routing::Traits traits{
       .adapter = ask.adapter, .session = ask.session, .prefix = ask.prefix, .excluded = excluded};
@@ -270,11 +270,11 @@ Place Dispatcher::reserve(const Ask& ask, std::span<const routing::ReplicaId> ex
   return place;
 }
 
-void Dispatcher::charge(Place& place, const Ask& ask) {
+void Dispatcher::charge(Place& place, const PlaceRequest& ask) {
   place.charged_ = queue_.charge(ask.tenant, ask.priority, place.work_);
 }
 
-void Dispatcher::enroll(Turn& turn, const Ask& ask, const MakeWaker& waker) {
+void Dispatcher::enroll(Turn& turn, const PlaceRequest& ask, const MakeWaker& waker) {
   turn.tenant = ask.tenant;
   turn.priority = ask.priority;
   turn.work = ask.estimate.work();

@@ -33,7 +33,7 @@
 namespace penstock::dispatch {
 
 // How a deployment stands, for status pages and reports.
-struct Standing {
+struct DeploymentStanding {
   std::uint32_t replicas = 0;
   std::uint32_t usable = 0;  // of these, ready ones that nothing speaks against
   std::uint32_t queued = 0;
@@ -55,7 +55,7 @@ struct Cost {
 };
 
 // What an ask came to.
-struct Outcome {
+struct Admission {
   std::optional<admission::Refusal> refusal;
   std::chrono::milliseconds estimated_wait{0};  // as it was when it came; 0: it had a place at once
 };
@@ -81,22 +81,22 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   // A new request: it gets a place at once (turn.has_place()), waits, or is refused. `ask` outlives
   // the turn; the waker is called once a place is given to it later,
   // and when the last ready replica goes: then it may be better off elsewhere.
-  Outcome admit(Turn& turn, const Ask& ask, const admission::DeploymentAsk& asked,
-                const MakeWaker& waker);
+  Admission admit(Turn& turn, const PlaceRequest& ask, const admission::DeploymentAsk& asked,
+                  const MakeWaker& waker);
   // Another deployment answers a request that was refused here: it does not come back.
-  void answered_elsewhere(const Ask& ask);
+  void answered_elsewhere(const PlaceRequest& ask);
   // Whether those that another one takes are sent away for the wait: admission::turns_away.
   bool turns_away() const { return turns_away_.load(std::memory_order_relaxed); }
   // What one is told that has waited for as long as it may. It has left its turn.
-  admission::Refusal deadline_over(const Ask& ask, std::chrono::milliseconds waited);
+  admission::Refusal deadline_over(const PlaceRequest& ask, std::chrono::milliseconds waited);
   // One that was admitted asks again, for another replica than these: it has kept its turn. False:
   // no replica besides those is ready.
-  bool again(Turn& turn, const Ask& ask, std::vector<routing::ReplicaId> excluded,
+  bool again(Turn& turn, const PlaceRequest& ask, std::vector<routing::ReplicaId> excluded,
              const MakeWaker& waker);
 
   // A place on another replica than these for what is repeated for our own sake. False: somebody
   // waits, or none has room. It is given up, and the waker called, before a request has to wait.
-  bool place_shadow(ShadowPlace& place, const Ask& ask,
+  bool place_shadow(ShadowPlace& place, const PlaceRequest& ask,
                     std::span<const routing::ReplicaId> excluded, std::shared_ptr<Waker> waker);
 
   // ---- what becomes of replicas
@@ -115,7 +115,7 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   // ---- for pages, reports and messages
 
   std::vector<std::shared_ptr<routing::Replica>> replicas() const;
-  Standing standing() const;
+  DeploymentStanding standing() const;
   std::vector<routing::Doubt> doubts() const;
   // Whether any replica besides these is ready.
   bool is_ready_besides(std::span<const routing::ReplicaId> excluded) const;
@@ -131,22 +131,24 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   friend class Turn;
   using Wakers = std::vector<std::shared_ptr<Waker>>;
 
-  Outcome place_or_turn(Turn& turn, const Ask& ask, const admission::DeploymentAsk& asked,
-                        const MakeWaker& waker);
+  Admission place_or_turn(Turn& turn, const PlaceRequest& ask,
+                          const admission::DeploymentAsk& asked, const MakeWaker& waker);
   std::uint32_t queued_before(const routing::Counts& counts) const;
-  admission::DeploymentLoad load_for(const Ask& ask) const;
-  void note_wait(const Ask& ask, const admission::DeploymentAsk& asked,
+  admission::DeploymentLoad load_for(const PlaceRequest& ask) const;
+  void note_wait(const PlaceRequest& ask, const admission::DeploymentAsk& asked,
                  const admission::DeploymentLoad& load);
   void note_waited(const Turn& turn);
   bool is_out_of_budget() const;
-  void leave_room(admission::DeploymentLoad& load, const Ask& ask, std::uint32_t max_queued);
+  void leave_room(admission::DeploymentLoad& load, const PlaceRequest& ask,
+                  std::uint32_t max_queued);
   admission::Refusal send_away(admission::Refusal refusal, std::chrono::milliseconds wait,
-                               const Ask& ask);
+                               const PlaceRequest& ask);
   std::chrono::milliseconds wait_for(std::string_view tenant, base::Priority priority) const;
-  std::chrono::milliseconds longest_wait(const Ask& ask, std::chrono::milliseconds estimated) const;
-  Place reserve(const Ask& ask, std::span<const routing::ReplicaId> excluded);
-  void charge(Place& place, const Ask& ask);
-  void enroll(Turn& turn, const Ask& ask, const MakeWaker& waker);
+  std::chrono::milliseconds longest_wait(const PlaceRequest& ask,
+                                         std::chrono::milliseconds estimated) const;
+  Place reserve(const PlaceRequest& ask, std::span<const routing::ReplicaId> excluded);
+  void charge(Place& place, const PlaceRequest& ask);
+  void enroll(Turn& turn, const PlaceRequest& ask, const MakeWaker& waker);
   static void give(Turn& turn, Place place);
   static void give(Turn& turn, Place place, Wakers& wakers);
   bool has_room_for_waiting();
@@ -157,8 +159,8 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   static bool is_needed(const routing::Replica& replica);
   void give_up(ShadowPlace& place, Wakers& wakers);
   void make_room(Wakers& wakers);
-  Place reserve_before_shadows(const Ask& ask, std::span<const routing::ReplicaId> excluded,
-                               Wakers& wakers);
+  Place reserve_before_shadows(const PlaceRequest& ask,
+                               std::span<const routing::ReplicaId> excluded, Wakers& wakers);
   void leave_to_others(const routing::Replica& replica, Wakers& wakers);
   void release(ShadowPlace& place);
   void release(Place& place);

@@ -12,7 +12,7 @@ void ShadowPlace::release() {
 }
 
 // Where several gateways share a replica one place is left: the others' requests cannot ask for it.
-bool Dispatcher::place_shadow(ShadowPlace& place, const Ask& ask,
+bool Dispatcher::place_shadow(ShadowPlace& place, const PlaceRequest& ask,
                               std::span<const routing::ReplicaId> excluded,
                               std::shared_ptr<Waker> waker) {
   const std::lock_guard lock(mutex_);
@@ -51,7 +51,7 @@ void Dispatcher::make_room(Wakers& wakers) {
 }
 
 // The same for one that may not go everywhere.
-Place Dispatcher::reserve_before_shadows(const Ask& ask,
+Place Dispatcher::reserve_before_shadows(const PlaceRequest& ask,
                                          std::span<const routing::ReplicaId> excluded,
                                          Wakers& wakers) {
   Place place = reserve(ask, excluded);

@@ -14,7 +14,7 @@ std::vector<std::shared_ptr<routing::Replica>> Dispatcher::replicas() const {
   return {replicas_.replicas().begin(), replicas_.replicas().end()};
 }
 
-Standing Dispatcher::standing() const {
+DeploymentStanding Dispatcher::standing() const {
   const std::lock_guard lock(mutex_);
   const auto doubts = replicas_.doubts(clock_.steady_now());
   const auto is_ready = [this](const routing::Doubt& doubt) {
@@ -37,7 +37,7 @@ std::chrono::milliseconds Dispatcher::wait_for(std::string_view tenant,
 }
 
 // What nearly all of those that are told this wait at most.
-std::chrono::milliseconds Dispatcher::longest_wait(const Ask& ask,
+std::chrono::milliseconds Dispatcher::longest_wait(const PlaceRequest& ask,
                                                    std::chrono::milliseconds estimated) const {
   const auto now = clock_.steady_now();
   if (wait_.is_sure()) return slack_.within(estimated, now);

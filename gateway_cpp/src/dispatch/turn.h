@@ -68,7 +68,7 @@ class Place {
 };
 
 // What a request brings to the decision who runs next and where. Outlives its turn.
-struct Ask {
+struct PlaceRequest {
   std::string tenant;  // empty: whoever comes without a key
   base::Priority priority = base::Priority::kNormal;
   admission::TokenEstimate estimate;
@@ -99,7 +99,7 @@ class Turn final : private admission::QueueEntry {
 
   std::shared_ptr<Dispatcher> dispatcher_;  // whose queue it is in, or was given a place by
   std::shared_ptr<Waker> waker_;
-  const Ask* ask_ = nullptr;
+  const PlaceRequest* ask_ = nullptr;
   std::vector<routing::ReplicaId> excluded_;
   std::chrono::milliseconds estimated_{0};  // wait that is to be compared with the real; 0: none
   bool retries_ = false;                    // it was admitted before, and waits with those alone

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/json_text.h"
 #include "http/syntax.h"
 
 namespace penstock::http {
@@ -85,12 +86,11 @@ Doors::Hosts hosts_of_status_port(const base::GatewayConfig& config) {
 }
 
 bool is_json(const RequestHead& head) {
-  constexpr std::string_view kJson = "application/json";
-  if (head.content_type == kJson) return true;
+  if (head.content_type == base::kJsonType) return true;
   if (head.content_type.empty()) return head.origin.empty();
   const std::string_view media = trim(head.content_type.substr(0, head.content_type.find(';')));
   constexpr std::string_view kSuffix = "+json";
-  return same_text(media, kJson) ||
+  return same_text(media, base::kJsonType) ||
          (media.size() > kSuffix.size() &&
           same_text(media.substr(media.size() - kSuffix.size()), kSuffix));
 }

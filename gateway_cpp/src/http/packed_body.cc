@@ -12,6 +12,8 @@ namespace {
 constexpr size_t kPieceBytes = 16UL * 1024;
 constexpr size_t kBesideBytes = Gunzip::kStateBytes + kPieceBytes;
 
+bool has_left(const Connection& connection) { return connection.gone() || connection.cut_short(); }
+
 }  // namespace
 
 // The bytes of a body as they come, whichever way their end is told.
@@ -51,14 +53,13 @@ Awaitable<RequestReader::Failed> RequestReader::packed_body(const RequestHead& h
   PackedBytes packed(head, limits_.body_bytes);
   beside_ = kBesideBytes;
   Failed failed;
-  const auto left = [this] { return connection_.gone() || connection_.cut_short(); };
-  while (!failed && !packed.over() && !left()) {
+  while (!failed && !packed.over() && !has_left(connection_)) {
     failed = co_await next_piece(packed);
     if (!failed) failed = co_await unpack(gunzip, packed.piece(), share, body);
-    if (!packed.over() && !left()) co_await connection_.yield();
+    if (!packed.over() && !has_left(connection_)) co_await connection_.yield();
   }
   beside_ = 0;
-  if (failed || left()) co_return failed;
+  if (failed || has_left(connection_)) co_return failed;
   if (!gunzip.whole()) co_return bad_gzip("it breaks off");
   fit(share, body);
   co_return std::nullopt;

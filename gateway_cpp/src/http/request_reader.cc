@@ -13,9 +13,9 @@ namespace {
 constexpr std::string_view kHeadEnd = "\r\n\r\n";
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 constexpr size_t kKeptBufferBytes = 16UL * 1024;
-constexpr size_t kBlankBytes = 16;          // before a request
-constexpr size_t kReadBytes = 64UL * 1024;  // what one read may bring
-constexpr size_t kParserPadding = 64;       // what the JSON parser wants behind a body
+constexpr size_t kBlankBytes = 16;         // before a request
+constexpr size_t kMostRead = 64UL * 1024;  // what one read may bring
+constexpr size_t kParserPadding = 64;      // what the JSON parser wants behind a body
 constexpr std::chrono::milliseconds kHoldAndWait{2'000};
 constexpr std::chrono::milliseconds kRoomPoll{50};  // while the budget for bodies is used up
 
@@ -152,7 +152,7 @@ Awaitable<RequestReader::Failed> RequestReader::counted_body(uint64_t length,
                                                              std::string& body) {
   for (;;) {
     const auto left = static_cast<size_t>(length - body.size());
-    const size_t next = std::min(left, std::max(kReadBytes, unread().size()));
+    const size_t next = std::min(left, std::max(kMostRead, unread().size()));
     const auto most = static_cast<size_t>(length);
     Failed failed;
     if (!find_room(next, most, share, body)) failed = co_await make_room(next, most, share, body);
@@ -174,7 +174,7 @@ Awaitable<RequestReader::Failed> RequestReader::chunked_body(runtime::BodyShare&
                                                              std::string& body) {
   ChunkDecoder decoder(limits_.body_bytes);
   for (;;) {
-    const size_t next = std::max(kReadBytes, unread().size());
+    const size_t next = std::max(kMostRead, unread().size());
     auto failed = co_await make_room(next, limits_.body_bytes, share, body);
     if (failed) co_return failed;
     use(decoder.feed(unread(), body));

@@ -38,21 +38,21 @@ constexpr std::array<Row, 12> kRows = {{{"/v1/models", Page::kModels, kGet},
                                         {"/metrics", Page::kMetrics, kGet}}};
 
 // What is at a path, whatever is done there.
-struct Place {
+struct PathMatch {
   Found found;
   std::string_view methods;
 };
 
-std::optional<Place> find(std::string_view path) {
+std::optional<PathMatch> find(std::string_view path) {
   for (const Row& row : kRows) {
-    if (row.path == path) return Place{{row.page}, row.methods};
+    if (row.path == path) return PathMatch{{row.page}, row.methods};
   }
   if (const auto* endpoint = openai::find_endpoint(path)) {
-    return Place{{Page::kEndpoint, endpoint}, kPost};
+    return PathMatch{{Page::kEndpoint, endpoint}, kPost};
   }
   if (path.starts_with(kModelPrefix) && path.size() > kModelPrefix.size()) {
-    return Place{{Page::kModel, nullptr, openai::percent_decode(path.substr(kModelPrefix.size()))},
-                 kGet};
+    return PathMatch{
+        {Page::kModel, nullptr, openai::percent_decode(path.substr(kModelPrefix.size()))}, kGet};
   }
   return std::nullopt;
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/json_text.h"
 #include "base/priority.h"
 #include "dialects/errors.h"
 #include "dialects/stream_end.h"
@@ -19,7 +20,6 @@ namespace penstock::http {
 
 namespace {
 
-constexpr std::string_view kJson = "application/json";
 constexpr std::string_view kAllMethods = "GET, HEAD, POST, OPTIONS";
 constexpr size_t kShown = 200;  // of a hostile path
 // What an idle connection still gets when the gateway drains: its next request may be on its way.
@@ -328,15 +328,16 @@ Awaitable<void> Session::show(PageText page, HttpReply& reply) {
 
 // The page is part of the program, and larger than all others: it is sent as it lies there.
 Awaitable<void> Session::describe(HttpReply& reply) {
-  const proxy::AnswerHead head{.status = 200, .content_type = kJson, .headers = {}};
+  const proxy::AnswerHead head{.status = 200, .content_type = base::kJsonType, .headers = {}};
   co_await reply.answer(head, openapi_document());
 }
 
 Awaitable<void> Session::refuse(base::Error error, HttpReply& reply) {
   // Before its body: just now.
   if (received_ == base::SteadyTime{}) received_ = services_.clock.steady_now();
-  proxy::AnswerHead head{
-      .status = error.status, .content_type = kJson, .headers = openai::error_headers(error)};
+  proxy::AnswerHead head{.status = error.status,
+                         .content_type = base::kJsonType,
+                         .headers = openai::error_headers(error)};
   const AnswerFrame& frame = reply.frame();
   if (services_.flow != nullptr && openai::endpoint_at(frame.head.target) != nullptr) {
     services_.flow->introduce(head, frame.head.traceparent, received_);

@@ -17,17 +17,18 @@ namespace penstock::http {
 // Which I/O thread asks what the comparer wants to know: each in its turn.
 class AskingThreads {
  public:
-  using Ask = control_plane::ShadowClient::Ask;  // never waits, and outlives the questions
+  // Never waits, and outlives the questions.
+  using OnQuestion = control_plane::ShadowClient::OnQuestion;
 
   // Before the first question.
-  void add(Ask ask) { threads_.push_back(std::move(ask)); }
+  void add(OnQuestion ask) { threads_.push_back(std::move(ask)); }
   // The comparer's reader alone.
   void ask(v1::ShadowQuestion question) {
     if (!threads_.empty()) threads_[next_++ % threads_.size()](std::move(question));
   }
 
  private:
-  std::vector<Ask> threads_;
+  std::vector<OnQuestion> threads_;
   size_t next_ = 0;
 };
 

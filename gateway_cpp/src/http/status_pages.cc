@@ -12,7 +12,6 @@ namespace penstock::http {
 
 namespace {
 
-constexpr std::string_view kJson = "application/json";
 constexpr std::string_view kPrometheus = "text/plain; version=0.0.4; charset=utf-8";
 
 // What a tenant may use: of an alias that versions share, all of them.
@@ -75,13 +74,13 @@ std::string_view standing_without_replica(base::Availability availability) {
 }
 
 // Whether it lets the deep page be well.
-bool is_well(const routing::DeploymentRoute& route, const dispatch::Standing& standing) {
+bool is_well(const routing::DeploymentRoute& route, const dispatch::DeploymentStanding& standing) {
   return standing.usable > 0 || route.availability == base::Availability::kScaledToZero;
 }
 
 // Its entry of the deep page.
 void append_deployment(std::string& body, const routing::DeploymentRoute& route,
-                       const dispatch::Standing& standing) {
+                       const dispatch::DeploymentStanding& standing) {
   const auto serving = standing.usable;
   if (!body.empty()) body += ',';
   body += R"({"id":)" + base::json_string(route.name);
@@ -106,7 +105,7 @@ StatusPages::StatusPages(const base::Metrics& metrics, const runtime::GatewaySta
       budgets_(budgets),
       shadows_(shadows) {}
 
-PageText StatusPages::live() const { return {200, kJson, R"({"status":"live"})"}; }
+PageText StatusPages::live() const { return {200, base::kJsonType, R"({"status":"live"})"}; }
 
 std::optional<StatusPages::NotReady> StatusPages::why_not_ready(
     const routing::Routes& routes) const {
@@ -133,7 +132,7 @@ PageText StatusPages::ready() const {
     body += R"(,"message":)" + base::json_string(no->message);
   }
   body += routes_members(routes) + "}";
-  return {no ? 503U : 200U, kJson, std::move(body)};
+  return {no ? 503U : 200U, base::kJsonType, std::move(body)};
 }
 
 std::string StatusPages::routes_members(const routing::Routes& routes) const {
@@ -145,8 +144,8 @@ std::string StatusPages::routes_members(const routing::Routes& routes) const {
 }
 
 PageText StatusPages::started() const {
-  if (routes_.read()->known()) return {200, kJson, R"({"status":"started"})"};
-  return {503, kJson, R"({"status":"not_started","reason":"no_snapshot"})"};
+  if (routes_.read()->known()) return {200, base::kJsonType, R"({"status":"started"})"};
+  return {503, base::kJsonType, R"({"status":"not_started","reason":"no_snapshot"})"};
 }
 
 PageText StatusPages::health() const {
@@ -163,18 +162,18 @@ PageText StatusPages::deep_health(const admission::Tenant* viewer) const {
   for (const auto& [name, route] : routes.deployments()) {
     if (viewer != nullptr && viewer->refuses(name, {})) continue;
     const auto dispatcher = dispatchers_.of(*route);
-    const auto standing = dispatcher ? dispatcher->standing() : dispatch::Standing{};
+    const auto standing = dispatcher ? dispatcher->standing() : dispatch::DeploymentStanding{};
     well &= is_well(*route, standing);
     if (viewer != nullptr) append_deployment(deployments, *route, standing);
   }
   std::string body = R"({"status":)" + base::json_string(well ? "well" : "degraded");
   if (viewer != nullptr) body += R"(,"deployments":[)" + deployments + "]";
   body += routes_members(routes) + "}";
-  return {well ? 200U : 503U, kJson, std::move(body)};
+  return {well ? 200U : 503U, base::kJsonType, std::move(body)};
 }
 
 PageText StatusPages::version() const {
-  return {200, kJson, R"({"version":)" + base::json_string(base::version()) + "}"};
+  return {200, base::kJsonType, R"({"version":)" + base::json_string(base::version()) + "}"};
 }
 
 base::DeploymentFacts StatusPages::facts_of(const routing::DeploymentRoute& route) const {
@@ -238,7 +237,7 @@ PageText StatusPages::models(const admission::Tenant& tenant) const {
   routes_.read()->each_name([&](const routing::ModelName& name) {
     if (!refuses(tenant, name)) cards.push_back(card_of(name));
   });
-  return {200, kJson, openai::model_list_body(cards)};
+  return {200, base::kJsonType, openai::model_list_body(cards)};
 }
 
 base::Result<PageText> StatusPages::model(const admission::Tenant& tenant,
@@ -246,12 +245,13 @@ base::Result<PageText> StatusPages::model(const admission::Tenant& tenant,
   const auto name = routes_.read()->describe(id);
   if (!name) return tenant.unresolved(name.error(), id);
   if (auto no = refuses(tenant, *name)) return *no;
-  return PageText{200, kJson, openai::model_body(card_of(*name))};
+  return PageText{200, base::kJsonType, openai::model_body(card_of(*name))};
 }
 
 PageText StatusPages::usage(const admission::Caller& caller, const base::Clock& clock) const {
   const auto day = usage_.day().standing(caller.tenant->id, caller.key_id, clock.wall_now());
-  return {200, kJson, usage_body(caller, day, caller.meter->rate_state(clock.steady_now()))};
+  return {200, base::kJsonType,
+          usage_body(caller, day, caller.meter->rate_state(clock.steady_now()))};
 }
 
 }  // namespace penstock::http

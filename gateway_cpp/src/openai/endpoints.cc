@@ -5,7 +5,7 @@
 namespace penstock::openai {
 namespace {
 
-constexpr std::size_t kShown = 200;  // of a hostile path
+constexpr std::size_t kShownPath = 200;  // of a hostile path
 constexpr std::string_view kResponses = "/v1/responses/";
 
 constexpr std::array kTable = {
@@ -71,7 +71,7 @@ Dialect dialect_at(std::string_view path) {
 
 std::string nothing_at(std::string_view method, std::string_view path) {
   std::string message = "There is nothing at " + std::string(method) + " ";
-  message.append(path.substr(0, kShown)).append(". ");
+  message.append(path.substr(0, kShownPath)).append(". ");
   if (path.starts_with(kResponses)) {
     return message +
            "This gateway keeps no responses, whatever `store` says: take what POST /v1/responses "

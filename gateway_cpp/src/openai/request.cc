@@ -18,7 +18,7 @@ using base::Kind;
 using ondemand::json_type;
 using simdjson::error_code;
 
-constexpr std::size_t kShown = 40;                 // of a hostile name or number
+constexpr std::size_t kShownText = 40;             // of a hostile name or number
 constexpr std::size_t kKeptBodyBytes = 1U << 20U;  // what the buffers stay large enough for
 
 Error wrong_type(std::string_view param, std::string_view wanted) {
@@ -99,7 +99,8 @@ class Reader {
       ++walker_.elements.values;
       if (const auto error = read_field(key, value)) return error;
       if (error_) return simdjson::SUCCESS;
-      if (!over_ && is_over(walker_.elements, most_)) over_ = std::string(key.substr(0, kShown));
+      if (!over_ && is_over(walker_.elements, most_))
+        over_ = std::string(key.substr(0, kShownText));
     }
     // There is no location behind the last token.
     const bool at_end = document_.current_location().error() == simdjson::OUT_OF_BOUNDS;
@@ -107,16 +108,12 @@ class Reader {
   }
 
   error_code read_field(std::string_view key, ondemand::value& value) {
-    static constexpr std::array<FieldReader, 9> kFields = {{
+    static constexpr std::array<FieldReader, 5> kFields = {{
         {"model", &Reader::read_model},
         {"user", &Reader::read_user},
         {"session_id", &Reader::read_session},
         {"tools", &Reader::read_tools},
         {"functions", &Reader::read_tools},
-        {"priority", &Reader::note<&Request::has_priority>},
-        {"cache_salt", &Reader::note<&Request::has_cache_salt>},
-        {"kv_transfer_params", &Reader::note<&Request::has_kv_transfer_params>},
-        {"vllm_xargs", &Reader::note<&Request::has_vllm_xargs>},
     }};
     for (const FieldReader& field : kFields) {
       if (field.name == key) return (this->*field.read)(value);
@@ -142,12 +139,6 @@ class Reader {
     if (const auto error = value.type().get(type)) return error;
     return walker_.walk(value, kFieldDepth,
                         type == json_type::array ? Inside::kMessages : Inside::kOther);
-  }
-
-  template <bool Request::*kPresent>
-  error_code note(ondemand::value& value) {
-    request_.*kPresent = true;
-    return pass_over(value);
   }
 
   error_code read_string(ondemand::value& value, std::string_view param, std::string& out) {
@@ -193,11 +184,11 @@ class Reader {
     const bool is_text = type == json_type::string;
     out = whole_number(is_text ? token.substr(1, token.size() - 2) : token);
     if (out && *out >= least) return simdjson::SUCCESS;
-    error_ =
-        base::make_error(Kind::kInvalidValue,
-                         "'" + std::string(param) + "' is " + std::string(token.substr(0, kShown)) +
-                             ": it must be a whole number of at least " + std::to_string(least),
-                         std::string(param));
+    error_ = base::make_error(
+        Kind::kInvalidValue,
+        "'" + std::string(param) + "' is " + std::string(token.substr(0, kShownText)) +
+            ": it must be a whole number of at least " + std::to_string(least),
+        std::string(param));
     return simdjson::SUCCESS;
   }
 
@@ -370,7 +361,7 @@ class Reader {
   const base::BodyElements& most_;
   Walker walker_;
   std::optional<std::string> over_;  // the field by which it has too many elements
-  std::optional<Error> error_;
+  base::MaybeError error_;
 };
 
 }  // namespace

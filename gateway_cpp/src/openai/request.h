@@ -29,13 +29,6 @@ struct Request {
   bool include_usage = false;               // stream_options.include_usage
   bool has_tools = false;                   // the answer may call some
 
-  // Fields of the engine that a client has no business with, as vLLM would honour them: present in
-  // the body or not. The body is not changed; the replica overrides or drops them.
-  bool has_priority = false;
-  bool has_cache_salt = false;
-  bool has_kv_transfer_params = false;
-  bool has_vllm_xargs = false;
-
   std::uint64_t answers() const { return choices * prompts; }
 };
 

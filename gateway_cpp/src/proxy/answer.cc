@@ -117,7 +117,7 @@ void RequestFlow::note_success(Exchange& x) {
   record.outcome = base::Outcome::kSucceeded;
   note_tokens(x, x.attempt->call->seen());
   if (!x.attempt->call->finished()) return;
-  const upstream::Outcome& outcome = x.attempt->call->outcome();
+  const upstream::Finished& outcome = x.attempt->call->outcome();
   const upstream::Usage usage = outcome.usage.value_or(upstream::Usage());
   if (outcome.prefill_us > 0) {
     record.engine_ttft = std::chrono::microseconds(outcome.queue_us + outcome.prefill_us);

@@ -77,9 +77,9 @@ Awaitable<RequestFlow::Failed> RequestFlow::admit_suspect(Exchange& x) {
   if (x.at.route.deployment->managed) co_return std::nullopt;
   co_await know_fingerprint(x);
   if (!x.fingerprint) co_return stop_error(Stop::kDraining);
-  const auto standing = parts_.suspects.judge(*x.fingerprint, parts_.clock.wall_now());
+  const auto standing = parts_.suspects.suspicion(*x.fingerprint, parts_.clock.wall_now());
   if (!standing) co_return standing.error();
-  x.suspect = *standing == admission::Standing::kSuspect;
+  x.suspect = *standing == admission::Suspicion::kSuspect;
   co_return std::nullopt;
 }
 

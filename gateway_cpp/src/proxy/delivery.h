@@ -43,7 +43,7 @@ struct Delivery {
   dialects::StreamEnd end;      // of a stream: what was taken last, and how it breaks
   std::string held_end;         // the last event, before which something is still to be said
   runtime::Payload payload;
-  std::unique_ptr<ChunkNames> names;  // of the chunks, where their making is told
+  std::unique_ptr<openai::ChunkNames> names;  // of the chunks, where their making is told
 };
 
 }  // namespace penstock::proxy

@@ -136,7 +136,7 @@ struct RequestFlow::Exchange {
   std::chrono::milliseconds estimated_wait{0};  // as it was told then
   size_t body_bytes = 0;                        // of the request
   uint32_t least_prompt = 0;                    // tokens that its prompt has at least
-  dispatch::Ask wanted;                         // what its dispatcher decides by
+  dispatch::PlaceRequest wanted;                // what its dispatcher decides by
   const runtime::Executor& io;                  // its thread's
   std::shared_ptr<WakeUp> waker;                // null: it never had to wait
   dispatch::Turn turn;

@@ -9,18 +9,6 @@ namespace penstock::proxy {
 
 namespace {
 
-// The text of a member of the first object in `json`, in quotes or bare, as engines write chunks:
-// without blanks, and with these members before any text of a user's.
-std::string member(std::string_view json, std::string_view name) {
-  const std::string key = "\"" + std::string(name) + "\":";
-  const size_t at = json.find(key);
-  if (at == std::string_view::npos) return {};
-  std::string_view rest = json.substr(at + key.size());
-  const bool is_text = rest.starts_with('"');
-  if (is_text) rest.remove_prefix(1);
-  return std::string(rest.substr(0, rest.find_first_of(is_text ? "\"" : ",}")));
-}
-
 void add_text(std::string& out, std::string_view name, std::string_view value) {
   if (value.empty()) return;
   out += ",\"" + std::string(name) + "\":";
@@ -41,14 +29,7 @@ void add_count(std::string& out, std::string_view name, uint64_t count) {
 
 }  // namespace
 
-ChunkNames names_of(std::string_view events) {
-  return {.id = member(events, "id"),
-          .object = member(events, "object"),
-          .created = member(events, "created"),
-          .model = member(events, "model")};
-}
-
-std::string metadata_event(const ChunkNames& names, const StreamFacts& facts) {
+std::string metadata_event(const openai::ChunkNames& names, const StreamFacts& facts) {
   std::string out = R"(data: {"id":)" + base::json_string(names.id);
   out += R"(,"object":)" + base::json_string(names.object);
   out += R"(,"created":)" + (names.created.empty() ? "0" : names.created);

@@ -7,18 +7,9 @@
 #include <string>
 #include <string_view>
 
+#include "openai/chunk_names.h"
+
 namespace penstock::proxy {
-
-// What all chunks of one stream say alike.
-struct ChunkNames {
-  std::string id;       // "chatcmpl-..."
-  std::string object;   // "chat.completion.chunk"
-  std::string created;  // seconds since 1970, as a number in text
-  std::string model;
-};
-
-// Of the first chunk among these events; what it does not say stays empty.
-ChunkNames names_of(std::string_view events);
 
 struct StreamFacts {
   std::string_view trace_id;
@@ -41,6 +32,6 @@ struct StreamFacts {
 };
 
 // As one server-sent event.
-std::string metadata_event(const ChunkNames& names, const StreamFacts& facts);
+std::string metadata_event(const openai::ChunkNames& names, const StreamFacts& facts);
 
 }  // namespace penstock::proxy

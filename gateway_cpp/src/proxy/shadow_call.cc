@@ -79,8 +79,8 @@ ShadowCall::Gone ShadowCall::enter() {
 bool ShadowCall::is_suspect() const {
   if (parts_.suspects.empty() || deployment().managed) return false;
   if (is_large()) return true;
-  const auto standing = parts_.suspects.judge(fingerprint(), parts_.clock.wall_now());
-  return !standing || *standing != admission::Standing::kClear;
+  const auto standing = parts_.suspects.suspicion(fingerprint(), parts_.clock.wall_now());
+  return !standing || *standing != admission::Suspicion::kClear;
 }
 
 admission::Fingerprint ShadowCall::fingerprint() const {

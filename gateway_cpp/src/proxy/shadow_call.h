@@ -127,7 +127,7 @@ class ShadowCall {
   std::shared_ptr<dispatch::Dispatcher> dispatcher_;
   std::shared_ptr<Account> account_;
   admission::DayAsk ask_;  // what it may take of limits of a day
-  dispatch::Ask wanted_;
+  dispatch::PlaceRequest wanted_;
   Failover failover_;
   dispatch::ShadowPlace place_;
   std::string replica_id_;                // that it was sent to last

@@ -173,7 +173,8 @@ Piece RequestFlow::take_news(Exchange& x) {
     x.delivery.payload.append(std::exchange(x.delivery.held_end, {}));
   x.delivery.end.note(x.delivery.payload.bytes());
   if (x.delivery.tells_making && !x.delivery.names) {
-    x.delivery.names = std::make_unique<ChunkNames>(names_of(x.delivery.payload.bytes()));
+    x.delivery.names =
+        std::make_unique<openai::ChunkNames>(openai::chunk_names(x.delivery.payload.bytes()));
   }
   if (x.delivery.names && x.delivery.end.reached() && !call.ended()) hold_end(x);
   const Piece piece = call.ended() ? last_piece(x) : Piece::kMore;

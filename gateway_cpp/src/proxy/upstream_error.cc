@@ -53,7 +53,7 @@ base::Error to_error(const v1::ErrorDetail& detail) {
   return error;
 }
 
-std::optional<base::Error> fault_of(const upstream::Outcome& outcome, const std::string& wanted,
+std::optional<base::Error> fault_of(const upstream::Finished& outcome, const std::string& wanted,
                                     std::string_view digest) {
   const std::string& used = outcome.adapter;
   // Replicas that know no digests need not say what they used.

@@ -15,7 +15,7 @@ base::Error to_error(const v1::ErrorDetail& detail);
 
 // Why an answer that came to its end is not a whole one. `wanted`, `digest`: of the adapter that
 // was asked for; empty: none.
-std::optional<base::Error> fault_of(const upstream::Outcome& outcome, const std::string& wanted,
+std::optional<base::Error> fault_of(const upstream::Finished& outcome, const std::string& wanted,
                                     std::string_view digest);
 
 }  // namespace penstock::proxy

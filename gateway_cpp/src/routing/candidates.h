@@ -8,7 +8,7 @@
 
 #include "routing/hashing.h"
 #include "routing/preferences.h"
-#include "routing/replica_pool.h"
+#include "routing/replica_list.h"
 #include "routing/traits.h"
 
 namespace penstock::routing {
@@ -19,7 +19,7 @@ class Candidates {
     std::uint32_t sound = 0;  // replicas that nothing speaks against
     std::uint64_t load = 0;   // calls on these
   };
-  Candidates(const ReplicaPool& pool, const Preferences& preferences, const Totals& totals,
+  Candidates(const ReplicaList& pool, const Preferences& preferences, const Totals& totals,
              const Traits& traits, std::vector<const Replica*> excluded, Random& random)
       : pool_(pool),
         preferences_(preferences),
@@ -28,7 +28,7 @@ class Candidates {
         excluded_(std::move(excluded)),
         random_(random) {}
 
-  const ReplicaPool& pool() const { return pool_; }
+  const ReplicaList& pool() const { return pool_; }
   const Preferences& preferences() const { return preferences_; }
   const Traits& traits() const { return traits_; }
   Random& random() const { return random_; }
@@ -50,7 +50,7 @@ class Candidates {
   Preferences::Few for_adapter() const { return preferences_.for_adapter(*this, random_); }
 
  private:
-  const ReplicaPool& pool_;
+  const ReplicaList& pool_;
   const Preferences& preferences_;
   const Totals& totals_;
   const Traits& traits_;

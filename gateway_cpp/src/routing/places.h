@@ -20,11 +20,10 @@ struct Places {
 // many unseen calls as this one, and at least one: so sends that race between two reports do not
 // overfill, and what ends goes to those that have less than their share. An engine whose own queue
 // is not empty gets no second call.
+//
+// However late reports come, gateways together keep below the limit and a share of each other one
+// that takes up its own before it hears that the places are taken. Where reports come between
+// their sends it is the limit, and a first call of each other one.
 bool has_place(const Places& places);
-
-// What gateways keep below at one replica, all together, however late its reports come: the limit,
-// and a share of each other one that takes up its own before it hears that the places are taken.
-// Where reports come between their sends it is the limit, and a first call of each other one.
-std::uint32_t most_calls(std::uint32_t limit, std::uint32_t gateways);
 
 }  // namespace penstock::routing

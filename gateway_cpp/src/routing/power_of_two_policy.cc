@@ -5,7 +5,7 @@ namespace {
 
 // One at random that the request may use and that is not `other`. Looks at a few more than are
 // excluded at most.
-Replica* any(const ReplicaPool& pool, const Candidates& candidates, const Replica* other) {
+Replica* any(const ReplicaList& pool, const Candidates& candidates, const Replica* other) {
   if (pool.size() == 0) return nullptr;
   const std::size_t start = candidates.random().below(pool.size());
   for (std::size_t i = start; i < pool.size(); ++i) {
@@ -19,7 +19,7 @@ Replica* any(const ReplicaPool& pool, const Candidates& candidates, const Replic
 
 }  // namespace
 
-Replica* better_of_two(const ReplicaPool& pool, const Candidates& candidates) {
+Replica* better_of_two(const ReplicaList& pool, const Candidates& candidates) {
   Replica* first = any(pool, candidates, nullptr);
   if (first == nullptr) return nullptr;
   Replica* second = any(pool, candidates, first);

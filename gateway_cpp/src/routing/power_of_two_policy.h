@@ -7,7 +7,7 @@
 namespace penstock::routing {
 
 // Among those of the pool that the request may use; null: none. What a policy falls back to.
-Replica* better_of_two(const ReplicaPool& pool, const Candidates& candidates);
+Replica* better_of_two(const ReplicaList& pool, const Candidates& candidates);
 
 class PowerOfTwoPolicy final : public Policy {
  public:

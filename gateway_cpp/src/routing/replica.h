@@ -77,7 +77,7 @@ class Replica {
 
  private:
   friend class ReplicaSet;
-  friend class ReplicaPool;
+  friend class ReplicaList;
 
   // What its state means under these limits now.
   Standing stands(const Limits& limits, base::SteadyTime now) const;

@@ -132,10 +132,6 @@ bool ReplicaSet::advance(base::SteadyTime now) {
   return std::exchange(opened_, false);
 }
 
-base::SteadyTime ReplicaSet::next_change() const {
-  return wakes_.empty() ? kNever : wakes_.top().at;
-}
-
 void ReplicaSet::wake(base::SteadyTime now) {
   while (!wakes_.empty() && wakes_.top().at <= now) {
     const Wake wake = wakes_.top();
@@ -196,7 +192,7 @@ void ReplicaSet::schedule(Replica& replica, base::SteadyTime now) {
 }
 
 std::uint32_t ReplicaSet::with_room() const {
-  const ReplicaPool& pool = totals_.sound > 0 ? callable_ : spare_;
+  const ReplicaList& pool = totals_.sound > 0 ? callable_ : spare_;
   return static_cast<std::uint32_t>(pool.size());
 }
 

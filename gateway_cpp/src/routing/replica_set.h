@@ -20,7 +20,7 @@
 #include "routing/policy.h"
 #include "routing/preferences.h"
 #include "routing/replica.h"
-#include "routing/replica_pool.h"
+#include "routing/replica_list.h"
 #include "routing/route_snapshot.h"
 #include "routing/traits.h"
 
@@ -53,8 +53,6 @@ class ReplicaSet {
   // Time alone ends doubts and slow starts, opens probes and finds what makes no progress. True:
   // since the last call it may have made room.
   bool advance(base::SteadyTime now);
-  // When advance() has something to do; the largest time: nothing.
-  base::SteadyTime next_change() const;
 
   Counts counts() const;
   std::vector<Doubt> doubts(base::SteadyTime now) const;
@@ -108,9 +106,9 @@ class ReplicaSet {
   std::map<Address, std::weak_ptr<Replica>> departed_;  // with calls under way
   std::uint32_t serials_ = 0;
 
-  ReplicaPool callable_{ReplicaPool::Slot::kCallable};
-  ReplicaPool spare_{ReplicaPool::Slot::kSpare};
-  ReplicaPool adapting_{ReplicaPool::Slot::kAdapting};
+  ReplicaList callable_{ReplicaList::Slot::kCallable};
+  ReplicaList spare_{ReplicaList::Slot::kSpare};
+  ReplicaList adapting_{ReplicaList::Slot::kAdapting};
   Preferences preferences_;
   Counts counts_;
   std::uint32_t slotted_ = 0;  // that report slots for adapters, of the ready ones

@@ -221,7 +221,7 @@ base::Error Routes::missing_model() const {
   return base::make_error(base::Kind::kMissingParameter, std::move(message), "model");
 }
 
-std::optional<base::Error> refuses(const Route& route, std::string_view endpoint) {
+base::MaybeError refuses(const Route& route, std::string_view endpoint) {
   const DeploymentRoute& deployment = *route.deployment;
   const auto& served = deployment.endpoints;
   if (served.empty() || std::ranges::find(served, endpoint) != served.end()) return std::nullopt;

@@ -35,7 +35,7 @@ struct Route {
 
 // Why the route's deployment cannot answer at `endpoint`, as its replicas say: kUnsupportedEndpoint
 // that names what it serves. Nothing where it can, or where nobody knows.
-std::optional<base::Error> refuses(const Route& route, std::string_view endpoint);
+base::MaybeError refuses(const Route& route, std::string_view endpoint);
 
 // A name that clients may use. What it refers to is valid as long as the Routes.
 struct ModelName {

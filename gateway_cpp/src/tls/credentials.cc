@@ -23,8 +23,6 @@ namespace penstock::tls {
 
 namespace {
 
-using Failed = std::optional<base::Error>;
-
 // Forward secret and authenticated, with keys of either kind; those of TLS 1.3 all are.
 constexpr const char* kCiphersOfTls12 = "ECDHE+AESGCM:ECDHE+CHACHA20";
 
@@ -71,7 +69,7 @@ int note_that_it_asks(char* /*buffer*/, int /*size*/, int /*writing*/, void* ask
   return -1;
 }
 
-Failed take_key(SSL_CTX* context, const CredentialsFiles& files) {
+base::MaybeError take_key(SSL_CTX* context, const CredentialsFiles& files) {
   if (const auto why = why_unreadable(files.key); !why.empty()) return wrong_key(files, why);
   if (const auto why = why_exposed(files.key); !why.empty()) return wrong_key(files, why);
   const auto text = base::read_file(files.key);
@@ -98,7 +96,7 @@ Failed take_key(SSL_CTX* context, const CredentialsFiles& files) {
 }
 
 // The server's own first, then those above it, in the order of the file: clients want it so.
-Failed take_certificates(SSL_CTX* context, const CredentialsFiles& files) {
+base::MaybeError take_certificates(SSL_CTX* context, const CredentialsFiles& files) {
   if (const auto why = why_unreadable(files.certificate); !why.empty()) {
     return wrong_certificate(files, why);
   }

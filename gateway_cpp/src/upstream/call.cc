@@ -129,7 +129,7 @@ void Call::take_chunk(const ChunkView& chunk) {
 }
 
 // What it says at its end is believed or not as a whole: then it costs what was seen.
-void Call::finish(Outcome outcome) {
+void Call::finish(Finished outcome) {
   if (const std::string fault = fault_of(outcome); !fault.empty()) {
     give_up(fault);
     return end(Held::Ended::kCutShort);

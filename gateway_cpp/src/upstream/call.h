@@ -1,6 +1,6 @@
 // One call on a replica as its request's coroutine sees it: what has come so far, credit to give
-// back, cancel. One I/O thread only; owned by the request. Whatever carries the call (a Session, or
-// a fake in tests) delivers events and raises the request's signal.
+// back, cancel. One I/O thread only; owned by the request. Whatever carries the call (a
+// ReplicaSession, or a fake in tests) delivers events and raises the request's signal.
 #pragma once
 
 #include <cstdint>
@@ -130,7 +130,7 @@ class Call {
   bool failed() const { return end_ == End::kFailed; }
   // The replica is done with it too: one that broke its word has to be told to stop.
   bool is_over() const { return over_; }
-  const Outcome& outcome() const { return outcome_; }       // when finished
+  const Finished& outcome() const { return outcome_; }      // when finished
   const CallFailure& failure() const { return *failure_; }  // when failed
 
   // Idempotent. The replica stops; nothing more is delivered.
@@ -161,7 +161,7 @@ class Call {
   void begin(Head head);
   void take_chunk(const ChunkView& chunk);
   void take_groups_of(v1::Chunk& chunk);
-  void finish(Outcome outcome);
+  void finish(Finished outcome);
   void end_failed(v1::Failed& failed);
   void end_unasked(const v1::Cancelled& cancelled);
   void end(Held::Ended ended);
@@ -183,7 +183,7 @@ class Call {
   bool over_ = false;
   End end_ = End::kNot;
   Head head_;
-  Outcome outcome_;
+  Finished outcome_;
   std::optional<CallFailure> failure_;
 };
 

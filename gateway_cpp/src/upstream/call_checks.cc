@@ -54,7 +54,7 @@ std::string fault_of(const Head& head) {
   return most > kMostTokens ? "it counts " + std::to_string(most) + " tokens" : std::string();
 }
 
-std::string fault_of(const Outcome& outcome) {
+std::string fault_of(const Finished& outcome) {
   if (outcome.usage && !is_plausible(*outcome.usage)) return "nothing costs what it says to cost";
   if (std::max(outcome.queue_us, outcome.prefill_us) > kMostTimeUs) {
     return "it says to have taken more than a week";

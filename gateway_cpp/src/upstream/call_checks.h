@@ -16,7 +16,7 @@ inline constexpr uint32_t kMostTokens = 1'000'000'000;
 
 // Empty: all is well.
 std::string fault_of(const Head& head);
-std::string fault_of(const Outcome& outcome);
+std::string fault_of(const Finished& outcome);
 
 // Whether a chunk can be one of a call that has cost so much before.
 inline bool is_plausible(const ChunkView& chunk, const Usage& seen) {

@@ -15,12 +15,12 @@ Head head_of(const v1::Head& told) {
           .model = told.model()};
 }
 
-Outcome outcome_of(const v1::Finished& told) {
-  Outcome outcome{.usage = {},
-                  .queue_us = told.timings().queue_us(),
-                  .prefill_us = told.timings().prefill_us(),
-                  .finish_reasons = {told.finish_reasons().begin(), told.finish_reasons().end()},
-                  .adapter = told.adapter()};
+Finished finished_of(const v1::Finished& told) {
+  Finished outcome{.usage = {},
+                   .queue_us = told.timings().queue_us(),
+                   .prefill_us = told.timings().prefill_us(),
+                   .finish_reasons = {told.finish_reasons().begin(), told.finish_reasons().end()},
+                   .adapter = told.adapter()};
   if (told.has_usage()) outcome.usage = usage_of(told.usage());
   return outcome;
 }
@@ -40,7 +40,7 @@ CallEvent event_of(v1::CallEvent& parsed, CallEvent::Rest& rest) {
   rest.head.reset();
   rest.finished.reset();
   if (parsed.has_head()) rest.head = head_of(parsed.head());
-  if (parsed.has_finished()) rest.finished = outcome_of(parsed.finished());
+  if (parsed.has_finished()) rest.finished = finished_of(parsed.finished());
   return {.call_id = parsed.call_id(),
           .chunk = {.body = chunk.body(), .events = chunk.events(), .tokens = chunk.tokens()},
           .rest = &rest};

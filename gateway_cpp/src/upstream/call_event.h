@@ -37,7 +37,7 @@ struct Head {
 };
 
 // As v1::Finished.
-struct Outcome {
+struct Finished {
   std::optional<Usage> usage;
   uint64_t queue_us = 0;    // of the engine
   uint64_t prefill_us = 0;  // likewise
@@ -56,7 +56,7 @@ struct ChunkView {
 struct CallEvent {
   struct Rest {
     std::optional<Head> head;
-    std::optional<Outcome> finished;
+    std::optional<Finished> finished;
     v1::CallEvent* parsed = nullptr;  // what else there may be: failed, cancelled, tokens' ids
   };
 

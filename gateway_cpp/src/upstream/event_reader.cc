@@ -67,7 +67,7 @@ bool read_usage(std::string_view bytes, Usage& usage) {
   });
 }
 
-bool read_timings(std::string_view bytes, Outcome& outcome) {
+bool read_timings(std::string_view bytes, Finished& outcome) {
   return read_fields(bytes, [&outcome](uint64_t tag, WireFields& fields) {
     switch (tag) {
       case number_field(v1::Timings::kQueueUsFieldNumber):
@@ -83,13 +83,13 @@ bool read_timings(std::string_view bytes, Outcome& outcome) {
 }
 
 // What comes twice is put together, as protobuf does.
-bool read_usage_of(WireFields& fields, Outcome& outcome) {
+bool read_usage_of(WireFields& fields, Finished& outcome) {
   std::string_view bytes;
   if (!outcome.usage) outcome.usage.emplace();
   return fields.bytes(bytes) && read_usage(bytes, *outcome.usage);
 }
 
-bool read_finished(std::string_view bytes, Outcome& outcome) {
+bool read_finished(std::string_view bytes, Finished& outcome) {
   return read_fields(bytes, [&outcome](uint64_t tag, WireFields& fields) {
     std::string_view inner;
     switch (tag) {

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "dispatch/dispatcher.h"
-#include "upstream/session.h"
+#include "upstream/replica_session.h"
 
 namespace penstock::upstream {
 

@@ -1,17 +1,11 @@
 #include "upstream/replica_pool.h"
 
-#include <algorithm>
-
 #include "upstream/callers_token.h"
 
 namespace penstock::upstream {
 
 namespace {
 
-using std::chrono::milliseconds;
-
-constexpr milliseconds kFirstBackoff{100};
-constexpr milliseconds kLastBackoff{1'000};
 constexpr std::chrono::minutes kIdle{10};
 
 }  // namespace
@@ -50,13 +44,12 @@ ReplicaPool::Entries::value_type& ReplicaPool::entry_for(KeyView key) {
 // Within the backoff the ended session stays: it fails calls at once. One that goes away lives on
 // with its calls, without the pool.
 void ReplicaPool::renew(const Key& key, Entry& entry, base::SteadyTime now) {
-  if (entry.session && entry.session->heard()) entry.backoff = milliseconds(0);
+  if (entry.session && entry.session->heard()) entry.backoff.reset();
   if (entry.session && now < entry.next_start) return;
-  entry.backoff = std::clamp(entry.backoff * 2, kFirstBackoff, kLastBackoff);
-  entry.next_start = now + entry.backoff;
+  entry.next_start = now + entry.backoff.next();
   if (entry.watch && entry.session) entry.watch = entry.watch->succeed();
-  entry.session = Session::start(io_, sends_, key.second, key.first, settings_for(key, entry), log_,
-                                 entry.watch);
+  entry.session = ReplicaSession::start(io_, sends_, key.second, key.first,
+                                        settings_for(key, entry), log_, entry.watch);
 }
 
 // A replica never sees the cluster's token, but for those that an older agent has given it to.

@@ -11,11 +11,12 @@
 #include <string>
 #include <utility>
 
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "dispatch/dispatchers.h"
 #include "upstream/load_watch.h"
-#include "upstream/session.h"
+#include "upstream/replica_session.h"
 #include "upstream/upstream.h"
 
 namespace penstock::upstream {
@@ -50,11 +51,11 @@ class ReplicaPool final : public Upstream {
 
  private:
   struct Entry {
-    std::shared_ptr<Session> session;  // null: none was needed so far
-    std::shared_ptr<LoadWatch> watch;  // null: another thread's
-    bool known = false;                // in the routes
-    bool own_token = false;            // as the routes say
-    std::chrono::milliseconds backoff{0};
+    std::shared_ptr<ReplicaSession> session;  // null: none was needed so far
+    std::shared_ptr<LoadWatch> watch;         // null: another thread's
+    bool known = false;                       // in the routes
+    bool own_token = false;                   // as the routes say
+    base::Backoff backoff;
     base::SteadyTime next_start{};
     base::SteadyTime used{};
   };

@@ -4,34 +4,26 @@
 
 #include <algorithm>
 #include <deque>
+#include <set>
 #include <string>
 #include <vector>
+
+#include "admission/queue_simulation.h"
 
 namespace penstock::admission {
 namespace {
 
 using base::Priority;
-using std::chrono::seconds;
-
-constexpr auto kAny = [](const QueueEntry&) { return true; };
-
-base::SteadyTime at(int second) { return base::SteadyTime(seconds(second)); }
 
 class FairQueueTest : public testing::Test {
  protected:
   QueueEntry& push(const std::string& tenant, std::uint64_t work = 100,
                    Priority priority = Priority::kNormal) {
-    QueueEntry& entry = made(tenant, work, priority);
-    queue_.push(entry);
-    return entry;
-  }
-
-  QueueEntry& made(const std::string& tenant, std::uint64_t work = 100,
-                   Priority priority = Priority::kNormal) {
     QueueEntry& entry = entries_.emplace_back();
     entry.tenant = tenant;
     entry.work = work;
     entry.priority = priority;
+    queue_.push(entry);
     return entry;
   }
 
@@ -54,8 +46,6 @@ class FairQueueTest : public testing::Test {
 TEST_F(FairQueueTest, AnEmptyOneHasNobody) {
   EXPECT_EQ(queue_.next(kAny), nullptr);
   EXPECT_EQ(queue_.size(), 0U);
-  EXPECT_EQ(queue_.expired(at(100)), nullptr);
-  EXPECT_EQ(queue_.next_deadline(), base::SteadyTime::max());
   EXPECT_EQ(queue_.work_before("a", Priority::kLow), 0U);
 }
 
@@ -202,42 +192,10 @@ TEST_F(FairQueueTest, LooksAtSixteenOfAPriorityAtMost) {
   EXPECT_EQ(looks, 17);
 }
 
-TEST_F(FairQueueTest, OneThatWasCalledBackKeepsItsTurn) {
-  QueueEntry& first = push("a");
-  push("a");
-  push("b");
-  push("b");
-  queue_.start(first);
-  EXPECT_EQ(first.charged.work, 100U);
-  queue_.push_front(first);
-  EXPECT_EQ(first.charged.work, 0U);
-  EXPECT_EQ(started(4), "baba") << "its tenant has had a turn, and pays for it once";
-  EXPECT_FALSE(first.waits());
-}
-
-TEST_F(FairQueueTest, KnowsWhoseDeadlineIsOver) {
-  QueueEntry& late = made("a");
-  late.deadline = at(10);
-  QueueEntry& soon = made("b");
-  soon.deadline = at(5);
-  queue_.push(late);
-  queue_.push(soon);
-  push("c");  // has none
-  EXPECT_EQ(queue_.next_deadline(), at(5));
-  EXPECT_EQ(queue_.expired(at(4)), nullptr);
-  EXPECT_EQ(queue_.expired(at(5)), &soon);
-  queue_.remove(soon);
-  EXPECT_EQ(queue_.expired(at(20)), &late);
-  queue_.start(late);
-  EXPECT_EQ(queue_.next_deadline(), base::SteadyTime::max());
-}
-
-TEST_F(FairQueueTest, CountsATenantsOwnOverAllPriorities) {
-  push("a");
-  push("a", 100, Priority::kLow);
-  push("b");
-  EXPECT_EQ(queue_.queued("a"), 2U);
-  EXPECT_EQ(queue_.queued("c"), 0U);
+TEST_F(FairQueueTest, KnowsAllThatWaitOfWhateverTenantAndPriority) {
+  std::set<const QueueEntry*> waiting{&push("a"), &push("a", 100, Priority::kLow), &push("b")};
+  queue_.for_each([&](const QueueEntry& entry) { EXPECT_EQ(waiting.erase(&entry), 1U); });
+  EXPECT_TRUE(waiting.empty());
   EXPECT_EQ(queue_.size(), 3U);
 }
 

@@ -17,8 +17,6 @@ namespace {
 
 using base::Priority;
 
-constexpr auto kAny = [](const QueueEntry&) { return true; };
-
 // Does at random whatever an owner may do, and keeps a plain account of who waits beside the queue.
 class AnyOrder {
  public:
@@ -42,11 +40,7 @@ class AnyOrder {
         settle();
         break;
       default:
-        if (pick(4) == 0) {
-          queue_.charge(tenant(), priority(), pick(2000));
-        } else {
-          call_back();
-        }
+        queue_.charge(tenant(), priority(), pick(2000));
     }
   }
 
@@ -54,15 +48,7 @@ class AnyOrder {
     ASSERT_EQ(queue_.size(), waiting_.size());
     ASSERT_EQ(queue_.next(kAny) == nullptr, waiting_.empty());
     std::uint64_t work = 0;
-    std::map<std::string, std::size_t> queued;
-    auto deadline = base::SteadyTime::max();
-    for (const QueueEntry* entry : waiting_) {
-      work += entry->work;
-      ++queued[entry->tenant];
-      deadline = std::min(deadline, entry->deadline);
-    }
-    for (const auto& [tenant, count] : queued) ASSERT_EQ(queue_.queued(tenant), count);
-    ASSERT_EQ(queue_.next_deadline(), deadline);
+    for (const QueueEntry* entry : waiting_) work += entry->work;
     for (const Priority priority : {Priority::kLow, Priority::kNormal, Priority::kHigh}) {
       ASSERT_LE(queue_.work_before("t1", priority), 8 * work);
     }
@@ -96,9 +82,8 @@ class AnyOrder {
     entry.tenant = tenant();
     entry.priority = priority();
     entry.work = pick(1000);  // 0 counts as 1
-    entry.deadline = base::SteadyTime(std::chrono::seconds(pick(1000)));
     queue_.push(entry);
-    numbers_[&entry] = 1'000'000 + ++number_;
+    numbers_[&entry] = ++number_;
     waiting_.insert(&entry);
   }
 
@@ -120,15 +105,6 @@ class AnyOrder {
     const QueueEntry& entry = *running_.front();
     queue_.settle(entry.tenant, entry.priority, entry.charged, pick(3000));
     running_.pop_front();
-  }
-
-  void call_back() {
-    if (running_.empty()) return;
-    QueueEntry& entry = *running_.back();
-    running_.pop_back();
-    queue_.push_front(entry);
-    numbers_[&entry] = 1'000'000 - ++number_;  // before all others of its line
-    waiting_.insert(&entry);
   }
 
   std::mt19937_64 random_;

@@ -16,6 +16,9 @@
 
 namespace penstock::admission {
 
+// For FairQueue::next: whoever is first.
+inline constexpr auto kAny = [](const QueueEntry&) { return true; };
+
 class QueueSimulation {
  public:
   using Seconds = std::chrono::duration<double>;
@@ -123,7 +126,7 @@ class QueueSimulation {
 
   void fill() {
     while (running_.size() < places_) {
-      QueueEntry* entry = queue_.next([](const QueueEntry&) { return true; });
+      QueueEntry* entry = queue_.next(kAny);
       if (entry == nullptr) return;
       queue_.start(*entry);
       begin(*waiting_[entry]);

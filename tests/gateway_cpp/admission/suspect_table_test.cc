@@ -39,12 +39,12 @@ TEST(Fingerprint, IsSha256OfUidPathAndBodyWithNulBetween) {
 
 TEST(SuspectTable, SuspectsAfterOneCrashAndQuarantinesAfterTwo) {
   SuspectTable table;
-  EXPECT_EQ(table.standing(kOne, kNow), Standing::kClear);
+  EXPECT_EQ(table.suspicion(kOne, kNow), Suspicion::kClear);
   table.add(suspect(kOne, {death("r1")}));
-  EXPECT_EQ(table.standing(kOne, kNow), Standing::kSuspect);
-  EXPECT_EQ(table.standing(kTwo, kNow), Standing::kClear);
+  EXPECT_EQ(table.suspicion(kOne, kNow), Suspicion::kSuspect);
+  EXPECT_EQ(table.suspicion(kTwo, kNow), Suspicion::kClear);
   table.add(suspect(kOne, {death("r2", seconds(30))}));
-  EXPECT_EQ(table.standing(kOne, kNow), Standing::kQuarantined);
+  EXPECT_EQ(table.suspicion(kOne, kNow), Suspicion::kQuarantined);
 }
 
 TEST(SuspectTable, TakesFourDeathsThatHaveOtherReasonsForAsMuchAsTwoCrashes) {
@@ -52,14 +52,14 @@ TEST(SuspectTable, TakesFourDeathsThatHaveOtherReasonsForAsMuchAsTwoCrashes) {
     SuspectTable table;
     for (int i = 1; i <= 4; ++i) {
       table.add(suspect(kOne, {death("r1", seconds(60 * i), end)}));
-      EXPECT_EQ(table.standing(kOne, kNow), i < 4 ? Standing::kSuspect : Standing::kQuarantined);
+      EXPECT_EQ(table.suspicion(kOne, kNow), i < 4 ? Suspicion::kSuspect : Suspicion::kQuarantined);
     }
   }
   SuspectTable table;
   table.add(suspect(kOne, {death("r1"), death("r2", seconds(20), EngineEnd::kKilled)}));
-  EXPECT_EQ(table.standing(kOne, kNow), Standing::kSuspect);
+  EXPECT_EQ(table.suspicion(kOne, kNow), Suspicion::kSuspect);
   table.add(suspect(kOne, {death("r3", seconds(40), EngineEnd::kHung)}));
-  EXPECT_EQ(table.standing(kOne, kNow), Standing::kQuarantined);
+  EXPECT_EQ(table.suspicion(kOne, kNow), Suspicion::kQuarantined);
 }
 
 TEST(SuspectTable, TakesDeathsThatAreTenMinutesApartForChance) {
@@ -68,9 +68,9 @@ TEST(SuspectTable, TakesDeathsThatAreTenMinutesApartForChance) {
   auto late = suspect(kOne, {death("r2", seconds(601))});
   late.until += minutes(10);
   table.add(late);
-  EXPECT_EQ(table.standing(kOne, kNow + seconds(601)), Standing::kSuspect);
+  EXPECT_EQ(table.suspicion(kOne, kNow + seconds(601)), Suspicion::kSuspect);
   table.add(suspect(kOne, {death("r3", seconds(900))}));
-  EXPECT_EQ(table.standing(kOne, kNow + seconds(900)), Standing::kQuarantined);
+  EXPECT_EQ(table.suspicion(kOne, kNow + seconds(900)), Suspicion::kQuarantined);
 }
 
 TEST(SuspectTable, ProvesNothingAgainstTwoSuspectsByOneDeath) {
@@ -80,13 +80,13 @@ TEST(SuspectTable, ProvesNothingAgainstTwoSuspectsByOneDeath) {
   for (const auto& each : {kOne, kTwo, stranger}) {
     table.add(suspect(each, {death("r2", seconds(60))}));
   }
-  EXPECT_EQ(table.standing(kOne, kNow), Standing::kSuspect);
-  EXPECT_EQ(table.standing(kTwo, kNow), Standing::kSuspect);
+  EXPECT_EQ(table.suspicion(kOne, kNow), Suspicion::kSuspect);
+  EXPECT_EQ(table.suspicion(kTwo, kNow), Suspicion::kSuspect);
   table.add(suspect(kOne, {death("r3", seconds(120))}));
-  EXPECT_EQ(table.standing(kOne, kNow), Standing::kQuarantined) << "alone this time";
-  EXPECT_EQ(table.standing(kTwo, kNow), Standing::kSuspect);
+  EXPECT_EQ(table.suspicion(kOne, kNow), Suspicion::kQuarantined) << "alone this time";
+  EXPECT_EQ(table.suspicion(kTwo, kNow), Suspicion::kSuspect);
   table.add(suspect(stranger, {death("r4", seconds(120))}));
-  EXPECT_EQ(table.standing(stranger, kNow), Standing::kQuarantined)
+  EXPECT_EQ(table.suspicion(stranger, kNow), Suspicion::kQuarantined)
       << "its first counts all the same";
 }
 
@@ -94,9 +94,9 @@ TEST(SuspectTable, TakesTwoReportsOfOneDeathForOne) {
   SuspectTable table;
   table.add(suspect(kOne, {death("r1")}));
   table.add(suspect(kOne, {death("r1", seconds(9))}));
-  EXPECT_EQ(table.standing(kOne, kNow), Standing::kSuspect);
+  EXPECT_EQ(table.suspicion(kOne, kNow), Suspicion::kSuspect);
   table.add(suspect(kOne, {death("r1", seconds(19))}));
-  EXPECT_EQ(table.standing(kOne, kNow), Standing::kQuarantined)
+  EXPECT_EQ(table.suspicion(kOne, kNow), Suspicion::kQuarantined)
       << "it was started again and died again";
 }
 
@@ -104,14 +104,14 @@ TEST(SuspectTable, KeepsWhatItFoundUntilASnapshotShowsIt) {
   SuspectTable table;
   table.add(suspect(kOne, {death("r1")}));
   table.merge({});
-  EXPECT_EQ(table.standing(kOne, kNow), Standing::kSuspect);
+  EXPECT_EQ(table.suspicion(kOne, kNow), Suspicion::kSuspect);
   ASSERT_EQ(table.unshown().size(), 1U);
   EXPECT_EQ(table.unshown()[0].deaths.size(), 1U);
   table.merge({suspect(kOne, {death("r1", seconds(1))})});
-  EXPECT_EQ(table.standing(kOne, kNow), Standing::kSuspect);
+  EXPECT_EQ(table.suspicion(kOne, kNow), Suspicion::kSuspect);
   EXPECT_TRUE(table.unshown().empty());
   table.merge({});
-  EXPECT_EQ(table.standing(kOne, kNow), Standing::kClear) << "released";
+  EXPECT_EQ(table.suspicion(kOne, kNow), Suspicion::kClear) << "released";
   EXPECT_TRUE(table.empty());
 }
 
@@ -119,8 +119,8 @@ TEST(SuspectTable, AddsWhatOtherGatewaysSaw) {
   SuspectTable table;
   table.add(suspect(kOne, {death("r1")}));
   table.merge({suspect(kOne, {death("r2")}), suspect(kTwo, {death("r1"), death("r2")})});
-  EXPECT_EQ(table.standing(kOne, kNow), Standing::kQuarantined);
-  EXPECT_EQ(table.standing(kTwo, kNow), Standing::kQuarantined);
+  EXPECT_EQ(table.suspicion(kOne, kNow), Suspicion::kQuarantined);
+  EXPECT_EQ(table.suspicion(kTwo, kNow), Suspicion::kQuarantined);
   ASSERT_EQ(table.unshown().size(), 1U);
   EXPECT_EQ(table.unshown()[0].deaths, std::vector<EngineDeath>{death("r1")});
 }
@@ -138,23 +138,23 @@ TEST(SuspectTable, ClearsOneThatWasAnsweredOfAllThatWasBefore) {
   SuspectTable table;
   table.add(suspect(kOne, {death("r1")}));
   EXPECT_TRUE(table.clear(kOne, kNow));
-  EXPECT_EQ(table.standing(kOne, kNow), Standing::kClear);
+  EXPECT_EQ(table.suspicion(kOne, kNow), Suspicion::kClear);
   EXPECT_FALSE(table.clear(kOne, kNow)) << "nothing new";
   table.merge({suspect(kOne, {death("r1")})});
-  EXPECT_EQ(table.standing(kOne, kNow), Standing::kClear) << "the same death, told again";
+  EXPECT_EQ(table.suspicion(kOne, kNow), Suspicion::kClear) << "the same death, told again";
   ASSERT_EQ(table.unshown().size(), 1U) << "no snapshot has shown that it was answered";
   EXPECT_EQ(table.unshown()[0].answered, kNow);
   EXPECT_TRUE(table.unshown()[0].deaths.empty());
   table.add(suspect(kOne, {death("r2", seconds(20))}));
-  EXPECT_EQ(table.standing(kOne, kNow), Standing::kSuspect) << "all begins anew";
+  EXPECT_EQ(table.suspicion(kOne, kNow), Suspicion::kSuspect) << "all begins anew";
 }
 
 TEST(SuspectTable, ClearsOneThatIsQuarantinedThoughTheClockOfItsDeathsIsAhead) {
   SuspectTable table;
   table.merge({suspect(kOne, {death("r1", seconds(5)), death("r2", seconds(30))})});
-  ASSERT_EQ(table.standing(kOne, kNow), Standing::kQuarantined);
+  ASSERT_EQ(table.suspicion(kOne, kNow), Suspicion::kQuarantined);
   EXPECT_TRUE(table.clear(kOne, kNow));
-  EXPECT_EQ(table.standing(kOne, kNow), Standing::kClear);
+  EXPECT_EQ(table.suspicion(kOne, kNow), Suspicion::kClear);
 }
 
 TEST(SuspectTable, HearsThatAnotherGatewayHasAnsweredIt) {
@@ -163,7 +163,8 @@ TEST(SuspectTable, HearsThatAnotherGatewayHasAnsweredIt) {
   auto shown = suspect(kOne, {});
   shown.answered = kNow + seconds(1);
   table.merge({shown});
-  EXPECT_EQ(table.standing(kOne, kNow), Standing::kClear) << "also of what it has not reported yet";
+  EXPECT_EQ(table.suspicion(kOne, kNow), Suspicion::kClear)
+      << "also of what it has not reported yet";
   EXPECT_TRUE(table.empty());
 }
 
@@ -205,14 +206,14 @@ TEST(SuspectTable, HoldsItsRulesWhateverHappens) {
       } else if (what == 1) {
         for (auto& each : tables) head.hear(each.unshown());
         for (auto& each : tables) each.merge({head.one});
-        EXPECT_EQ(tables[0].standing(kOne, kNow), tables[1].standing(kOne, kNow));
-        EXPECT_EQ(tables[0].standing(kOne, kNow) == Standing::kClear, points == 0);
-        EXPECT_EQ(tables[0].standing(kOne, kNow) == Standing::kQuarantined, points >= 4);
+        EXPECT_EQ(tables[0].suspicion(kOne, kNow), tables[1].suspicion(kOne, kNow));
+        EXPECT_EQ(tables[0].suspicion(kOne, kNow) == Suspicion::kClear, points == 0);
+        EXPECT_EQ(tables[0].suspicion(kOne, kNow) == Suspicion::kQuarantined, points >= 4);
       } else if (what > 1) {
         const EngineEnd end = kEnds.at(static_cast<std::size_t>(any(4)));
         points += end == EngineEnd::kCrashed ? 2 : 1;
         table.add(suspect(kOne, {death("r" + std::to_string(any(2)), at, end)}));
-        EXPECT_NE(table.standing(kOne, kNow), Standing::kClear);
+        EXPECT_NE(table.suspicion(kOne, kNow), Suspicion::kClear);
       }
     }
   }
@@ -226,7 +227,7 @@ TEST(SuspectTable, StaysBoundedWhenEnginesDieUnderManyRequests) {
     table.add(one);
   }
   EXPECT_EQ(table.size(), 4096U);
-  EXPECT_EQ(table.standing(fingerprint_of("uid", "/p", "4999"), kNow), Standing::kSuspect);
+  EXPECT_EQ(table.suspicion(fingerprint_of("uid", "/p", "4999"), kNow), Suspicion::kSuspect);
 }
 
 }  // namespace

@@ -8,13 +8,13 @@ namespace {
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-const base::WallTime kNow{std::chrono::hours(500'000)};
+const base::WallTime kStart{std::chrono::hours(500'000)};
 const base::SteadyTime kThen{std::chrono::hours(1)};
 
 class SuspectsTest : public testing::Test {
  protected:
   void die(const Fingerprint& fingerprint, const std::vector<std::string>& replicas,
-           base::WallTime at = kNow) {
+           base::WallTime at = kStart) {
     std::vector<EngineDeath> deaths;
     for (const std::string& replica : replicas) deaths.push_back({replica});
     suspects_.died({.fingerprint = fingerprint,
@@ -37,15 +37,15 @@ TEST_F(SuspectsTest, TellsWhenThereIsSomethingToReport) {
   die(one_, {"r1"});
   EXPECT_FALSE(suspects_.empty());
   EXPECT_EQ(changes_, 1);
-  const auto unshown = suspects_.unshown(kNow);
+  const auto unshown = suspects_.unshown(kStart);
   ASSERT_EQ(unshown.size(), 1U);
-  EXPECT_EQ(unshown[0].until, kNow + minutes(10));
-  EXPECT_EQ(unshown[0].deaths, (std::vector<EngineDeath>{{"r1", kNow, "gw-1"}}));
+  EXPECT_EQ(unshown[0].until, kStart + minutes(10));
+  EXPECT_EQ(unshown[0].deaths, (std::vector<EngineDeath>{{"r1", kStart, "gw-1"}}));
 }
 
 TEST_F(SuspectsTest, NamesAQuarantinedOneAndHowToReleaseIt) {
   die(one_, {"r1", "r2"});
-  const auto verdict = suspects_.judge(one_, kNow);
+  const auto verdict = suspects_.suspicion(one_, kStart);
   ASSERT_FALSE(verdict.has_value());
   EXPECT_EQ(verdict.error().status, 400U);
   EXPECT_EQ(verdict.error().code, "quarantined");
@@ -54,15 +54,15 @@ TEST_F(SuspectsTest, NamesAQuarantinedOneAndHowToReleaseIt) {
   EXPECT_NE(verdict.error().message.find("/admin/v1/quarantine"), std::string::npos);
   EXPECT_NE(verdict.error().message.find("2027-01-15T08:10:00Z"), std::string::npos)
       << verdict.error().message;
-  EXPECT_TRUE(suspects_.judge(two_, kNow).has_value());
-  EXPECT_TRUE(suspects_.judge(one_, kNow + minutes(10)).has_value());
+  EXPECT_TRUE(suspects_.suspicion(two_, kStart).has_value());
+  EXPECT_TRUE(suspects_.suspicion(one_, kStart + minutes(10)).has_value());
   EXPECT_TRUE(suspects_.empty());
 }
 
 TEST_F(SuspectsTest, LetsASuspectRunOnlyOnceAndWhereNoOtherDoes) {
   die(one_, {"r1"});
   die(two_, {"r1"});
-  ASSERT_EQ(*suspects_.judge(one_, kNow), Standing::kSuspect);
+  ASSERT_EQ(*suspects_.suspicion(one_, kStart), Suspicion::kSuspect);
   auto aboard = suspects_.board(one_, "r1", kThen);
   ASSERT_TRUE(aboard.has_value());
   EXPECT_TRUE(suspects_.occupied("r1"));
@@ -98,12 +98,12 @@ TEST_F(SuspectsTest, TellsAClientToComeBackWhenThereMayBeAPlace) {
 
 TEST_F(SuspectsTest, ForgetsOnceASecondAndJudgesByTheTermAtOnce) {
   die(one_, {"r1"});
-  die(two_, {"r1"}, kNow + std::chrono::milliseconds(500));
-  const auto end = kNow + minutes(10);
-  EXPECT_EQ(*suspects_.judge(one_, end), Standing::kClear);
-  EXPECT_EQ(*suspects_.judge(two_, end + std::chrono::milliseconds(500)), Standing::kClear);
+  die(two_, {"r1"}, kStart + std::chrono::milliseconds(500));
+  const auto end = kStart + minutes(10);
+  EXPECT_EQ(*suspects_.suspicion(one_, end), Suspicion::kClear);
+  EXPECT_EQ(*suspects_.suspicion(two_, end + std::chrono::milliseconds(500)), Suspicion::kClear);
   EXPECT_FALSE(suspects_.empty()) << "looked for a moment ago";
-  EXPECT_EQ(*suspects_.judge(one_, end + seconds(1)), Standing::kClear);
+  EXPECT_EQ(*suspects_.suspicion(one_, end + seconds(1)), Suspicion::kClear);
   EXPECT_TRUE(suspects_.empty());
 }
 
@@ -111,35 +111,35 @@ TEST_F(SuspectsTest, CountsFindingsSoThatRequestsThatRunCanBeLookedAtOnceMore) {
   const auto before = suspects_.findings();
   die(one_, {"r1"});
   EXPECT_EQ(suspects_.findings(), before + 1);
-  const auto ours = suspects_.unshown(kNow);
-  suspects_.merge(ours, kNow);
+  const auto ours = suspects_.unshown(kStart);
+  suspects_.merge(ours, kStart);
   EXPECT_EQ(suspects_.findings(), before + 1) << "known before";
   Suspect theirs = ours.front();
   theirs.fingerprint = two_;
-  suspects_.merge({theirs}, kNow);
+  suspects_.merge({theirs}, kStart);
   EXPECT_EQ(suspects_.findings(), before + 2);
 }
 
 TEST_F(SuspectsTest, CountsAFindingWhenASnapshotShowsThatOneStandsWorse) {
   die(one_, {"r1"});
-  Suspect shown = suspects_.unshown(kNow).front();
+  Suspect shown = suspects_.unshown(kStart).front();
   const auto before = suspects_.findings();
-  shown.deaths.push_back({"r2", kNow, "gw-2"});
-  suspects_.merge({shown}, kNow);
+  shown.deaths.push_back({"r2", kStart, "gw-2"});
+  suspects_.merge({shown}, kStart);
   EXPECT_EQ(suspects_.findings(), before + 1) << "quarantined now";
-  suspects_.merge({shown}, kNow);
+  suspects_.merge({shown}, kStart);
   EXPECT_EQ(suspects_.findings(), before + 1) << "known before";
 }
 
 TEST_F(SuspectsTest, CountsNoFindingsForOneThatWasAnsweredAndStaysClear) {
   die(one_, {"r1"});
-  const auto ours = suspects_.unshown(kNow);
-  suspects_.answered(one_, kNow);
+  const auto ours = suspects_.unshown(kStart);
+  suspects_.answered(one_, kStart);
   const auto before = suspects_.findings();
-  suspects_.merge(ours, kNow);
+  suspects_.merge(ours, kStart);
   EXPECT_EQ(suspects_.findings(), before);
   EXPECT_EQ(changes_, 2) << "the head is to hear of the answer, too";
-  suspects_.answered(one_, kNow);
+  suspects_.answered(one_, kStart);
   EXPECT_EQ(changes_, 2);
 }
 
@@ -148,12 +148,12 @@ TEST_F(SuspectsTest, HearsFromSnapshotsWhomOthersSuspect) {
                 .deployment = "mini",
                 .deployment_uid = "uid",
                 .path = "/p",
-                .deaths = {{"r1", kNow, "gw-2"}, {"r2", kNow, "gw-3"}},
-                .until = kNow + minutes(1)};
-  suspects_.merge({shown}, kNow);
-  EXPECT_FALSE(suspects_.judge(one_, kNow).has_value());
+                .deaths = {{"r1", kStart, "gw-2"}, {"r2", kStart, "gw-3"}},
+                .until = kStart + minutes(1)};
+  suspects_.merge({shown}, kStart);
+  EXPECT_FALSE(suspects_.suspicion(one_, kStart).has_value());
   EXPECT_EQ(changes_, 0);
-  suspects_.merge({}, kNow);
+  suspects_.merge({}, kStart);
   EXPECT_TRUE(suspects_.empty());
 }
 

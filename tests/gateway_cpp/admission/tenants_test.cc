@@ -11,7 +11,7 @@ namespace {
 using base::Priority;
 using std::chrono::seconds;
 
-constexpr base::WallTime kNow{seconds(1'700'000'000)};
+constexpr base::WallTime kSomeDay{seconds(1'700'000'000)};
 
 Tenant tenant(const std::string& id, const std::vector<std::string>& keys) {
   KeyHasher hash;
@@ -22,7 +22,7 @@ Tenant tenant(const std::string& id, const std::vector<std::string>& keys) {
 
 class Keys : public testing::Test {
  protected:
-  std::variant<Caller, KeyFault> find(std::string_view key, base::WallTime now = kNow) {
+  std::variant<Caller, KeyFault> find(std::string_view key, base::WallTime now = kSomeDay) {
     return reader_.find(key, now);
   }
   Caller caller(std::string_view key) {
@@ -51,7 +51,7 @@ TEST_F(Keys, BeforeAnyIsMadeEverybodyMayCall) {
   EXPECT_EQ(caller("none").tenant->id, "");
   EXPECT_EQ(caller("none").key_id, "");
   EXPECT_TRUE(std::holds_alternative<TenantReservation>(
-      caller("").meter->reserve(1'000'000, base::SteadyTime{}, kNow)));
+      caller("").meter->reserve(1'000'000, base::SteadyTime{}, kSomeDay)));
 }
 
 TEST_F(Keys, ATenantIsFoundByItsId) {
@@ -84,10 +84,10 @@ TEST_F(Keys, WhereNoneIsRequiredAKnownOneStillNamesItsTenant) {
 
 TEST_F(Keys, AreOverAtTheirTime) {
   Tenant acme = tenant("acme", {"sk-1"});
-  acme.keys[0].expires_at = kNow + seconds(5);
+  acme.keys[0].expires_at = kSomeDay + seconds(5);
   table_.replace({acme}, false, kNever);
-  EXPECT_TRUE(std::holds_alternative<Caller>(find("sk-1", kNow + seconds(4))));
-  EXPECT_EQ(std::get<KeyFault>(find("sk-1", kNow + seconds(5))), KeyFault::kExpired);
+  EXPECT_TRUE(std::holds_alternative<Caller>(find("sk-1", kSomeDay + seconds(4))));
+  EXPECT_EQ(std::get<KeyFault>(find("sk-1", kSomeDay + seconds(5))), KeyFault::kExpired);
 }
 
 TEST_F(Keys, ARevokedOneStopsWithTheNextSet) {
@@ -104,7 +104,7 @@ TEST_F(Keys, AMeterGoesOnFromOneSetToTheNext) {
   table_.replace({acme}, true, kNever);
   const Caller before = caller("sk-1");
   EXPECT_TRUE(std::holds_alternative<TenantReservation>(
-      before.meter->reserve(1, base::SteadyTime{}, kNow)));
+      before.meter->reserve(1, base::SteadyTime{}, kSomeDay)));
   acme.limits.requests_per_minute = 4;
   table_.replace({acme}, true, kNever);
   EXPECT_EQ(caller("sk-1").meter, before.meter);
@@ -128,9 +128,9 @@ TEST_F(Keys, ManyThreadsReadWhileSetsAreReplaced) {
     threads.emplace_back([this] {
       TenantReader reader(table_);
       for (int j = 0; j < 500; ++j) {
-        const auto found = reader.find("sk-1", kNow);
+        const auto found = reader.find("sk-1", kSomeDay);
         ASSERT_TRUE(std::holds_alternative<Caller>(found));
-        std::get<Caller>(found).meter->reserve(1, base::SteadyTime{}, kNow);
+        std::get<Caller>(found).meter->reserve(1, base::SteadyTime{}, kSomeDay);
       }
     });
   }

@@ -12,13 +12,13 @@
 namespace penstock::admission {
 namespace {
 
-constexpr UsageCounts kOne{.requests = 1, .prompt_tokens = 10, .completion_tokens = 5};
+constexpr UsageCounts kOneRequest{.requests = 1, .prompt_tokens = 10, .completion_tokens = 5};
 
 TEST(UsageBook, AddsUpForEachKeyAndModel) {
   UsageBook book;
-  book.add("acme", "key-1", "mini", "", kOne);
+  book.add("acme", "key-1", "mini", "", kOneRequest);
   book.add("acme", "key-1", "mini", "", {.requests = 1, .prompt_tokens = 7, .cached_tokens = 6});
-  book.add("acme", "key-1", "mini", "pirate@1", kOne);
+  book.add("acme", "key-1", "mini", "pirate@1", kOneRequest);
   book.add("acme", "key-2", "mini", "", {.rejected = 1});
   const std::vector<UsageRow> rows = book.totals();
   ASSERT_EQ(rows.size(), 3U);
@@ -32,7 +32,7 @@ TEST(UsageBook, AddsUpForEachKeyAndModel) {
 
 TEST(UsageBook, KnowsRequestsWithoutAKey) {
   UsageBook book;
-  book.add("", "", "mini", "", kOne);
+  book.add("", "", "mini", "", kOneRequest);
   ASSERT_EQ(book.totals().size(), 1U);
   EXPECT_EQ(book.totals()[0].key.tenant, "");
 }
@@ -40,9 +40,9 @@ TEST(UsageBook, KnowsRequestsWithoutAKey) {
 TEST(UsageBook, SumsOfTenantsAndDeploymentsStayRightWhenItIsFull) {
   UsageBook book;
   for (std::size_t i = 0; i < UsageBook::kMostRows + 500; ++i) {
-    book.add("acme", "key-" + std::to_string(i), i % 2 == 0 ? "mini" : "big", "", kOne);
+    book.add("acme", "key-" + std::to_string(i), i % 2 == 0 ? "mini" : "big", "", kOneRequest);
   }
-  book.add("acme", "key-0", "mini", "", kOne);
+  book.add("acme", "key-0", "mini", "", kOneRequest);
   const std::vector<UsageRow> rows = book.totals();
   EXPECT_EQ(rows.size(), UsageBook::kMostRows + 2);
   std::map<std::string, std::uint64_t> requests;
@@ -57,10 +57,10 @@ TEST(UsageBook, SumsOfTenantsAndDeploymentsStayRightWhenItIsFull) {
 TEST(UsageBook, AKeyWithLimitsOfADayKeepsItsNameHoweverManyRowsThereAre) {
   UsageBook book;
   for (std::size_t i = 0; i < UsageBook::kMostRows; ++i) {
-    book.add("acme", "key-" + std::to_string(i), "mini", "", kOne);
+    book.add("acme", "key-" + std::to_string(i), "mini", "", kOneRequest);
   }
-  book.add("acme", "limited", "mini", "pirate@1", kOne, KeyLimits::kOfTheDay);
-  book.add("acme", "limited", "mini", "pirate@2", kOne, KeyLimits::kOfTheDay);
+  book.add("acme", "limited", "mini", "pirate@1", kOneRequest, KeyLimits::kOfTheDay);
+  book.add("acme", "limited", "mini", "pirate@2", kOneRequest, KeyLimits::kOfTheDay);
   const std::vector<UsageRow> rows = book.totals();
   EXPECT_EQ(rows.size(), UsageBook::kMostRows + 1);
   const auto row = std::ranges::find(rows, UsageKey{"acme", "limited", "mini", ""}, &UsageRow::key);
@@ -70,11 +70,11 @@ TEST(UsageBook, AKeyWithLimitsOfADayKeepsItsNameHoweverManyRowsThereAre) {
 
 TEST(UsageBook, HasNewsOfWhatIsNotStoredYet) {
   UsageBook book;
-  book.add("acme", "key-1", "mini", "", kOne);
-  book.add("acme", "key-2", "mini", "", kOne);
+  book.add("acme", "key-1", "mini", "", kOneRequest);
+  book.add("acme", "key-2", "mini", "", kOneRequest);
   const UsageNews first = book.news();
   EXPECT_EQ(first.rows.size(), 2U);
-  book.add("acme", "key-2", "mini", "", kOne);
+  book.add("acme", "key-2", "mini", "", kOneRequest);
   EXPECT_EQ(book.news().rows.size(), 2U) << "the first report may be lost";
   book.stored(first.number);
   const UsageNews later = book.news();
@@ -87,7 +87,7 @@ TEST(UsageBook, HasNewsOfWhatIsNotStoredYet) {
 
 TEST(UsageBook, TellsAllToAHeadThatBeginsToListenWhateverAnotherHasStored) {
   UsageBook book;
-  book.add("acme", "key-1", "mini", "", kOne);
+  book.add("acme", "key-1", "mini", "", kOneRequest);
   book.stored(book.news().number);
   const UsageNews little = book.news();
   book.tell_all();
@@ -106,7 +106,7 @@ TEST(UsageBook, LosesNothingAcrossThreads) {
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&book, i] {
       for (int j = 0; j < 2000; ++j) {
-        book.add("acme", "key-" + std::to_string((i + j) % 3), "mini", "", kOne);
+        book.add("acme", "key-" + std::to_string((i + j) % 3), "mini", "", kOneRequest);
         if (j % 500 == 0) book.totals();
       }
     });

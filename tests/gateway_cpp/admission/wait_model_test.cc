@@ -13,7 +13,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-base::SteadyTime at(milliseconds time) { return base::SteadyTime(time); }
+base::SteadyTime after(milliseconds time) { return base::SteadyTime(time); }
 
 // `places` runs of one second and one work each, over and over, for a hundred seconds.
 WaitModel after_seconds_of_one(std::size_t places) {
@@ -21,29 +21,30 @@ WaitModel after_seconds_of_one(std::size_t places) {
   for (int second = 0; second < 100; ++second) {
     std::vector<WaitModel::Run> runs;
     for (std::size_t i = 0; i < places; ++i) {
-      runs.push_back(model.started(1, at(seconds(second))));
+      runs.push_back(model.started(1, after(seconds(second))));
     }
-    for (const WaitModel::Run run : runs) model.ended(run, at(seconds(second + 1)));
+    for (const WaitModel::Run run : runs) model.ended(run, after(seconds(second + 1)));
   }
   return model;
 }
 
 TEST(WaitModel, TakesTwentyTokensASecondForTruthBeforeItHasSeenARunEnd) {
   WaitModel model;
-  EXPECT_NEAR(model.estimate(0, 1, at(seconds(0))).count(), 12'800, 1) << "an answer of 256 tokens";
-  model.started(4 * 40, at(seconds(0)));
-  EXPECT_EQ(model.estimate(0, 1, at(seconds(0))), seconds(2));
-  EXPECT_EQ(model.estimate(4 * 40, 1, at(seconds(1))), seconds(4)) << "and as long again";
-  EXPECT_EQ(model.between(1, at(seconds(0))), seconds(2));
-  EXPECT_EQ(model.between(4, at(seconds(0))), milliseconds(500));
+  EXPECT_NEAR(model.estimate(0, 1, after(seconds(0))).count(), 12'800, 1)
+      << "an answer of 256 tokens";
+  model.started(4 * 40, after(seconds(0)));
+  EXPECT_EQ(model.estimate(0, 1, after(seconds(0))), seconds(2));
+  EXPECT_EQ(model.estimate(4 * 40, 1, after(seconds(1))), seconds(4)) << "and as long again";
+  EXPECT_EQ(model.between(1, after(seconds(0))), seconds(2));
+  EXPECT_EQ(model.between(4, after(seconds(0))), milliseconds(500));
   EXPECT_FALSE(model.has_learnt());
   EXPECT_TRUE(after_seconds_of_one(1).has_learnt());
 }
 
 TEST(WaitModel, TakesNoRunToBeShorterThanTheOldestThatHasNotEnded) {
   WaitModel model;
-  for (int i = 0; i < 1000; ++i) model.started(4 * 30, at(seconds(i == 0 ? 0 : 90)));
-  const auto now = at(seconds(100));
+  for (int i = 0; i < 1000; ++i) model.started(4 * 30, after(seconds(i == 0 ? 0 : 90)));
+  const auto now = after(seconds(100));
   EXPECT_NEAR(static_cast<double>(model.between(1000, now).count()), 1e5, 1);
   EXPECT_NEAR(model.estimate(999 * 4 * 30, 1000, now).count(), 100'000, 1);
 }
@@ -51,16 +52,16 @@ TEST(WaitModel, TakesNoRunToBeShorterThanTheOldestThatHasNotEnded) {
 TEST(WaitModel, BelievesTheFirstRunThatEndsMoreThanWhatItTookForTruth) {
   for (const int tenths : {1, 200}) {
     WaitModel model;
-    const auto first = model.started(4 * 30, at(seconds(0)));
-    model.ended(first, at(milliseconds(100 * tenths)));
-    EXPECT_NEAR(static_cast<double>(model.between(1, at(seconds(30))).count()), 1e5 * tenths, 1);
+    const auto first = model.started(4 * 30, after(seconds(0)));
+    model.ended(first, after(milliseconds(100 * tenths)));
+    EXPECT_NEAR(static_cast<double>(model.between(1, after(seconds(30))).count()), 1e5 * tenths, 1);
   }
 }
 
 TEST(WaitModel, FollowsTheClockWhereEveryRunTakesAsLong) {
   WaitModel model = after_seconds_of_one(4);
-  for (int i = 0; i < 4; ++i) model.started(1, at(seconds(200)));
-  const auto now = at(milliseconds(200'300));
+  for (int i = 0; i < 4; ++i) model.started(1, after(seconds(200)));
+  const auto now = after(milliseconds(200'300));
   EXPECT_NEAR(model.estimate(0, 4, now).count(), 700, 40);
   EXPECT_NEAR(model.estimate(3, 4, now).count(), 700, 40);   // all four end together
   EXPECT_NEAR(model.estimate(4, 4, now).count(), 1700, 80);  // behind those of the next round
@@ -70,12 +71,12 @@ TEST(WaitModel, SaysWhatAWaitMayBeWhileNobodyKnowsWhetherPlacesComeFreeTogether)
   WaitModel model;
   const auto four = [&](seconds from) {
     std::vector<WaitModel::Run> runs;
-    for (int i = 0; i < 4; ++i) runs.push_back(model.started(1, at(from)));
+    for (int i = 0; i < 4; ++i) runs.push_back(model.started(1, after(from)));
     return runs;
   };
-  for (const auto run : four(seconds(0))) model.ended(run, at(seconds(1)));
+  for (const auto run : four(seconds(0))) model.ended(run, after(seconds(1)));
   four(seconds(1));
-  const auto now = at(seconds(1));
+  const auto now = after(seconds(1));
   EXPECT_EQ(model.estimate(8, 4, now), milliseconds(2250)) << "evenly";
   EXPECT_NEAR(model.at_most(8, 4, now).count(), 3000, 1) << "together";
   EXPECT_FALSE(model.is_sure());
@@ -87,19 +88,20 @@ TEST(WaitModel, FindsTheOneThatStillRunsAfterACrowd) {
     for (std::size_t left = 0; left < crowd; left += 7) {
       WaitModel model;
       std::vector<WaitModel::Run> runs;
-      for (std::size_t i = 0; i < crowd; ++i) runs.push_back(model.started(1, at(seconds(0))));
+      for (std::size_t i = 0; i < crowd; ++i) runs.push_back(model.started(1, after(seconds(0))));
       for (std::size_t i = 0; i < crowd; ++i) {
-        if (i != left) model.ended(runs[i], at(seconds(2)));
+        if (i != left) model.ended(runs[i], after(seconds(2)));
       }
-      EXPECT_NEAR(model.at_most(0, 1, at(seconds(2))).count(), 2000, 1) << left << " of " << crowd;
+      EXPECT_NEAR(model.at_most(0, 1, after(seconds(2))).count(), 2000, 1)
+          << left << " of " << crowd;
     }
   }
 }
 
 TEST(WaitModel, TwiceThePlacesHalveTheWait) {
   WaitModel model = after_seconds_of_one(8);
-  for (int i = 0; i < 8; ++i) model.started(1, at(milliseconds(200'000 + 125 * i)));
-  const auto now = at(milliseconds(200'900));
+  for (int i = 0; i < 8; ++i) model.started(1, after(milliseconds(200'000 + 125 * i)));
+  const auto now = after(milliseconds(200'900));
   const auto with_eight = model.estimate(80, 8, now).count();
   EXPECT_NEAR(with_eight, 10'100, 700);
   EXPECT_NEAR(static_cast<double>(model.estimate(80, 4, now).count()), 2.0 * with_eight, 2000);
@@ -108,15 +110,15 @@ TEST(WaitModel, TwiceThePlacesHalveTheWait) {
 TEST(WaitModel, ARunThatWasCutShortTeachesNothing) {
   WaitModel model = after_seconds_of_one(1);
   for (int i = 0; i < 100; ++i) {
-    model.ended(model.started(1, at(seconds(200))), at(milliseconds(200'001)), false);
+    model.ended(model.started(1, after(seconds(200))), after(milliseconds(200'001)), false);
   }
-  model.started(1, at(seconds(300)));
-  EXPECT_NEAR(model.estimate(9, 1, at(seconds(300))).count(), 10'000, 500);
+  model.started(1, after(seconds(300)));
+  EXPECT_NEAR(model.estimate(9, 1, after(seconds(300))).count(), 10'000, 500);
 }
 
 TEST(WaitModel, ForgetsLongRunsSoonOnceShortOnesEnd) {
   WaitModel model;
-  base::SteadyTime now = at(seconds(0));
+  base::SteadyTime now = after(seconds(0));
   const auto run_in_fours = [&](milliseconds each, int rounds) {
     for (int round = 0; round < rounds; ++round) {
       std::vector<WaitModel::Run> runs;
@@ -134,18 +136,18 @@ TEST(WaitModel, ForgetsLongRunsSoonOnceShortOnesEnd) {
 
 TEST(WaitModel, NoEstimateIsLongerThanAnHour) {
   WaitModel model = after_seconds_of_one(1);
-  model.started(1, at(seconds(200)));
-  EXPECT_EQ(model.estimate(1'000'000'000, 1, at(seconds(200))), std::chrono::hours(1));
+  model.started(1, after(seconds(200)));
+  EXPECT_EQ(model.estimate(1'000'000'000, 1, after(seconds(200))), std::chrono::hours(1));
 }
 
 TEST(WaitModel, CountsThoseThatRun) {
   WaitModel model;
-  const auto first = model.started(1, at(seconds(0)));
-  const auto second = model.started(1, at(seconds(0)));
-  model.ended(first, at(seconds(1)));
+  const auto first = model.started(1, after(seconds(0)));
+  const auto second = model.started(1, after(seconds(0)));
+  model.ended(first, after(seconds(1)));
   EXPECT_EQ(model.running(), 1U);
-  EXPECT_EQ(model.started(1, at(seconds(1))), first) << "a slot is used again";
-  model.ended(second, at(seconds(2)));
+  EXPECT_EQ(model.started(1, after(seconds(1))), first) << "a slot is used again";
+  model.ended(second, after(seconds(2)));
   EXPECT_EQ(model.running(), 1U);
 }
 

@@ -10,12 +10,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr base::SteadyTime kNow{std::chrono::hours(1)};
+constexpr base::SteadyTime kLater{std::chrono::hours(1)};
 
-milliseconds within(const WaitSlack& slack) { return slack.within(milliseconds(1000), kNow); }
+milliseconds within(const WaitSlack& slack) { return slack.within(milliseconds(1000), kLater); }
 
 void learn(WaitSlack& slack, std::size_t times, milliseconds estimated, milliseconds real) {
-  for (std::size_t i = 0; i < times; ++i) slack.learn(estimated, real, kNow);
+  for (std::size_t i = 0; i < times; ++i) slack.learn(estimated, real, kLater);
 }
 
 TEST(WaitSlack, IsNoneUntilWaitsTurnOutLonger) {
@@ -53,7 +53,7 @@ TEST(WaitSlack, IsForgottenWithTheWaitsThatShowedIt) {
 TEST(WaitSlack, IsForgottenInAMinuteThoughNobodyWaits) {
   WaitSlack slack;
   learn(slack, 20, milliseconds(100), milliseconds(140));
-  const auto later = kNow + WaitSlack::kMemory;
+  const auto later = kLater + WaitSlack::kMemory;
   EXPECT_EQ(slack.within(milliseconds(1000), later), milliseconds(1400));
   EXPECT_EQ(slack.within(milliseconds(1000), later + milliseconds(1)), milliseconds(1000));
 }
@@ -67,7 +67,7 @@ TEST(WaitSlack, CoversNearlyAllOfWaitsThatScatter) {
   for (int i = 0; i < kWaits; ++i) {
     const milliseconds real(static_cast<int>(1000 * std::max(0.0, scatter(random))));
     beyond += real > within(slack) ? 1 : 0;
-    slack.learn(milliseconds(1000), real, kNow);
+    slack.learn(milliseconds(1000), real, kLater);
   }
   EXPECT_LT(beyond, kWaits * 2 / 100);
   EXPECT_GT(beyond, kWaits / 1000);

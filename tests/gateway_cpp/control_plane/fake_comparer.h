@@ -1,45 +1,28 @@
-// A comparer in this process: real gRPC, which counts or does not as the test says.
+// A comparer in this process, which counts or does not as the test says.
 #pragma once
 
-#include <grpcpp/grpcpp.h>
-
-#include <chrono>
-#include <condition_variable>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "fake_service.h"
 #include "penstock/v1/shadow.grpc.pb.h"
 
 namespace penstock::control_plane {
 
-class FakeComparer final : public v1::Shadow::Service {
+class FakeComparer final : public test::FakeService<v1::Shadow::Service> {
  public:
-  explicit FakeComparer(bool counts = true) : counts_(counts) { start("127.0.0.1:0"); }
+  explicit FakeComparer(bool counts = true) : counts_(counts) { start(); }
   ~FakeComparer() override { kill(); }
 
-  const std::string& address() const { return address_; }
-
-  // Ends all streams and frees the port.
-  void kill() {
-    server_->Shutdown(std::chrono::system_clock::now());
-    server_->Wait();
-  }
   // From now on it counts.
   void start_again() {
     {
       const std::lock_guard lock(mutex_);
       counts_ = true;
     }
-    start(address_);
-  }
-
-  template <class Condition>
-  bool wait_for(const Condition& condition) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::seconds(20), condition);
+    FakeService::start_again();
   }
 
   std::vector<std::string> questions;  // ids, of which each batch with pairs brings all; likewise
@@ -63,28 +46,16 @@ class FakeComparer final : public v1::Shadow::Service {
   }
 
  private:
-  void start(const std::string& address) {
-    grpc::ServerBuilder builder;
-    int port = 0;
-    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-    builder.RegisterService(this);
-    server_ = builder.BuildAndStart();
-    address_ = "127.0.0.1:" + std::to_string(port);
-  }
-
   grpc::Status Record(
       grpc::ServerContext* context,
       grpc::ServerReaderWriter<v1::ShadowRecorded, v1::ShadowBatch>* stream) override {
-    const auto& metadata = context->client_metadata();
-    const auto token = metadata.find("authorization");
     v1::ShadowBatch batch;
     while (stream->Read(&batch)) {
       const std::lock_guard lock(mutex_);
       if (batch.pairs_size() > 0 && batch.pairs(0).request_id() == refuses) {
         return {grpc::StatusCode::INTERNAL, "it cannot be read"};
       }
-      if (token != metadata.end()) authorization.assign(token->second.data(), token->second.size());
+      authorization = authorization_of(*context);
       batches.push_back(batch);
       changed_.notify_all();
       v1::ShadowRecorded recorded;
@@ -102,11 +73,7 @@ class FakeComparer final : public v1::Shadow::Service {
     return message;
   }
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
   bool counts_;
-  std::string address_;
-  std::unique_ptr<grpc::Server> server_;
 };
 
 }  // namespace penstock::control_plane

@@ -1,57 +1,27 @@
-// A head in this process: real gRPC, routes that the test chooses.
+// A head in this process, with routes that the test chooses.
 #pragma once
-
-#include <grpcpp/grpcpp.h>
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "fake_service.h"
 #include "penstock/v1/routes.grpc.pb.h"
 
 namespace penstock::control_plane {
 
-class FakeHead final : public penstock::v1::Routes::Service {
+class FakeHead final : public test::FakeService<penstock::v1::Routes::Service> {
  public:
-  FakeHead() { start("127.0.0.1:0"); }
+  FakeHead() { start(); }
   ~FakeHead() override { kill(); }
-
-  const std::string& address() const { return address_; }
 
   // Sends `snapshot` to whoever watches, now and later.
   void publish(const penstock::v1::RouteSnapshot& snapshot) {
     const std::lock_guard lock(mutex_);
     snapshots_.push_back(snapshot);
     changed_.notify_all();
-  }
-
-  // Ends all calls and frees the port.
-  void kill() {
-    {
-      const std::lock_guard lock(mutex_);
-      down_ = true;
-      changed_.notify_all();
-    }
-    server_->Shutdown(std::chrono::system_clock::now());
-    server_->Wait();
-  }
-
-  void start_again() {
-    {
-      const std::lock_guard lock(mutex_);
-      down_ = false;
-    }
-    start(address_);
-  }
-
-  template <class Condition>
-  bool wait_for(const Condition& condition) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::seconds(20), condition);
   }
 
   // Read them inside wait_for, or after the client has stopped.
@@ -61,26 +31,14 @@ class FakeHead final : public penstock::v1::Routes::Service {
   std::atomic<bool> answers = false;  // each report; an older head answers none
 
  private:
-  void start(const std::string& address) {
-    grpc::ServerBuilder builder;
-    int port = 0;
-    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-    builder.RegisterService(this);
-    server_ = builder.BuildAndStart();
-    address_ = "127.0.0.1:" + std::to_string(port);
-  }
-
   grpc::Status Watch(grpc::ServerContext* context, const penstock::v1::WatchRoutesRequest* request,
                      grpc::ServerWriter<penstock::v1::RouteSnapshot>* writer) override {
     std::unique_lock lock(mutex_);
     watches.push_back(*request);
-    const auto& metadata = context->client_metadata();
-    const auto token = metadata.find("authorization");
-    if (token != metadata.end()) authorization.assign(token->second.data(), token->second.size());
+    authorization = authorization_of(*context);
     changed_.notify_all();
     std::size_t sent = 0;
-    while (!down_ && !context->IsCancelled()) {
+    while (!context->IsCancelled()) {
       // The newest one only, as the real head does.
       if (sent < snapshots_.size()) {
         sent = snapshots_.size();
@@ -111,12 +69,7 @@ class FakeHead final : public penstock::v1::Routes::Service {
     return reply;
   }
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool down_ = false;
   std::vector<penstock::v1::RouteSnapshot> snapshots_;
-  std::string address_;
-  std::unique_ptr<grpc::Server> server_;
 };
 
 // One deployment with one ready replica.

@@ -54,7 +54,7 @@ TEST(SnapshotGuard, LetsNoOlderAndNoForeignSnapshotIn) {
       {"the first stamp", unstamped, snapshot(7, stamp("a", 1, 1)), Kind::kAccept, ""}};
   for (const auto& c : cases) {
     SCOPED_TRACE(c.name);
-    const auto verdict = judge(c.held, c.snapshot);
+    const auto verdict = check_snapshot(c.held, c.snapshot);
     EXPECT_EQ(verdict.kind, c.kind);
     EXPECT_NE(verdict.why.find(c.why), std::string::npos) << verdict.why;
   }

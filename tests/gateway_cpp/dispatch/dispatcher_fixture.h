@@ -29,7 +29,7 @@ struct Asking {
     ask.priority = priority;
     ask.estimate = {.prompt = 100, .completion = 25};
   }
-  Ask ask;
+  PlaceRequest ask;
   std::shared_ptr<CountingWaker> waker = std::make_shared<CountingWaker>();
   Turn turn;
 };
@@ -49,7 +49,7 @@ class DispatcherTest : public testing::Test {
     limits_.max_queued = max_queued;
     announce({"r1"});
   }
-  Outcome admit(Asking& asking) {
+  Admission admit(Asking& asking) {
     const admission::DeploymentAsk asked{
         .deployment = "mini", .priority = asking.ask.priority, .limits = limits_};
     return routes_.of("mini").admit(asking.turn, asking.ask, asked, [&] { return asking.waker; });

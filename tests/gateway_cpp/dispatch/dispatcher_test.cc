@@ -16,7 +16,7 @@ using std::chrono::milliseconds;
 
 TEST_F(DispatcherTest, GivesAPlaceAtOnceWhereThereIsRoom) {
   Asking asking;
-  const Outcome outcome = admit(asking);
+  const Admission outcome = admit(asking);
   EXPECT_FALSE(outcome.refusal);
   EXPECT_EQ(outcome.estimated_wait, milliseconds(0));
   ASSERT_TRUE(asking.turn.has_place());

@@ -24,7 +24,7 @@ class HysteresisTest : public testing::Test {
  protected:
   struct Asking {
     Asking() { ask.estimate = {.prompt = 100, .completion = 100}; }
-    Ask ask;
+    PlaceRequest ask;
     Turn turn;
     Place place;
   };

@@ -69,7 +69,7 @@ class Crowd {
     }
     Crowd* crowd;
     std::string body;
-    Ask ask;
+    PlaceRequest ask;
     Turn turn;
     Place place;
     bool was_refused = false;

@@ -62,7 +62,7 @@ TEST_F(ShadowPlaceTest, IsARequestsAtOnceThatWouldHaveToWait) {
   Shadow shadow;
   ASSERT_TRUE(place(shadow));
   Asking asking;
-  const Outcome outcome = admit(asking);
+  const Admission outcome = admit(asking);
   EXPECT_FALSE(outcome.refusal);
   EXPECT_EQ(outcome.estimated_wait.count(), 0);
   EXPECT_TRUE(asking.turn.has_place());

@@ -37,7 +37,7 @@ void check(const penstock::upstream::Head& head) {
   require(std::uint64_t{head.prompt_tokens} + head.cached_tokens <= 2ULL * kMostTokens);
 }
 
-void check(const penstock::upstream::Outcome& outcome) {
+void check(const penstock::upstream::Finished& outcome) {
   if (!outcome.usage) return;
   const Usage most = bounded(*outcome.usage);
   require(bounded(most) == most);

@@ -7,6 +7,6 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   penstock::upstream::FrameReader reader;
   const std::string_view message(reinterpret_cast<const char*>(data), size);
-  if (!penstock::upstream::test::reads_as_protobuf(reader, message)) __builtin_trap();
+  if (!penstock::upstream::by_protobuf::reads_as_protobuf(reader, message)) __builtin_trap();
   return 0;
 }

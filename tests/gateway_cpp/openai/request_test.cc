@@ -44,7 +44,6 @@ TEST(Request, ReadsWhatTheGatewayNeeds) {
   EXPECT_EQ(request->choices, 2U);
   EXPECT_EQ(request->user, "u1");
   EXPECT_TRUE(request->include_usage);
-  EXPECT_FALSE(request->has_priority);
 }
 
 TEST(Request, DefaultsToOneUnaryAnswer) {
@@ -80,16 +79,6 @@ TEST(Request, AnEscapedKeyIsTheSameKey) {
   const auto request = parse(R"({"\u006dodel":"mi\u006ei","messages":[{}]})");
   ASSERT_TRUE(request.has_value()) << request.error().message;
   EXPECT_EQ(request->model, "mini");
-}
-
-TEST(Request, NotesTheEnginesOwnFields) {
-  const auto request = parse(
-      chat(R"("priority":-5,"cache_salt":"x","kv_transfer_params":{"a":[1]},"vllm_xargs":{})"));
-  ASSERT_TRUE(request.has_value());
-  EXPECT_TRUE(request->has_priority);
-  EXPECT_TRUE(request->has_cache_salt);
-  EXPECT_TRUE(request->has_kv_transfer_params);
-  EXPECT_TRUE(request->has_vllm_xargs);
 }
 
 TEST(Request, NotesWhetherItBringsTools) {

@@ -69,7 +69,7 @@ TEST_F(DegradeReasonsTest, SendsWhatEnginesDieOfToWhoHasNone) {
   answer(1);
   EXPECT_EQ(reply_.header("x-penstock-degraded"), "engine_dead");
   const auto fingerprint = admission::fingerprint_of("", "/v1/chat/completions", kUnary);
-  EXPECT_EQ(*suspects_.judge(fingerprint, clock_.wall_now()), admission::Standing::kSuspect);
+  EXPECT_EQ(*suspects_.suspicion(fingerprint, clock_.wall_now()), admission::Suspicion::kSuspect);
 }
 
 TEST_F(DegradeReasonsTest, SendsTheQuarantinedToWhoHasNoEngineAndToNobodyElse) {

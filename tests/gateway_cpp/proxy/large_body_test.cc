@@ -144,7 +144,7 @@ TEST_F(LargeBodyTest, SuspectsItWhenItsEngineDiesBeforeTheFirstByte) {
   ASSERT_TRUE(finished());
   EXPECT_EQ(reply_.status, 503U);
   const auto fingerprint = admission::fingerprint_of("", "/v1/chat/completions", body);
-  EXPECT_EQ(*suspects_.judge(fingerprint, clock_.wall_now()), admission::Standing::kSuspect);
+  EXPECT_EQ(*suspects_.suspicion(fingerprint, clock_.wall_now()), admission::Suspicion::kSuspect);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace penstock::proxy {
 namespace {
 
-using admission::Standing;
+using admission::Suspicion;
 
 TEST_F(VerdictsTest, GivesTheReplicaNoTraceThatIsNone) {
   const std::string good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -53,7 +53,7 @@ TEST_F(VerdictsTest, SuspectsWhatWasAboardAlsoInTheMiddleOfAStream) {
   call().chunk("data: a\n\n");
   engine_dies();
   EXPECT_TRUE(reply_.cut_off);
-  EXPECT_EQ(*suspects_.judge(fingerprint(kStream), clock_.wall_now()), Standing::kSuspect);
+  EXPECT_EQ(*suspects_.suspicion(fingerprint(kStream), clock_.wall_now()), Suspicion::kSuspect);
   EXPECT_TRUE(is_down("r1"));
 }
 
@@ -65,7 +65,7 @@ TEST_F(VerdictsTest, KnowsALargeRequestByItsFingerprintAlone) {
   call().chunk("data: a\n\n");
   engine_dies();
   ASSERT_TRUE(loop_.run_until([this] { return done_; }));
-  EXPECT_EQ(*suspects_.judge(fingerprint(large), clock_.wall_now()), Standing::kSuspect);
+  EXPECT_EQ(*suspects_.suspicion(fingerprint(large), clock_.wall_now()), Suspicion::kSuspect);
 }
 
 TEST_F(VerdictsTest, RefusesARequestUnderWhichTwoEnginesDied) {
@@ -111,7 +111,7 @@ TEST_F(VerdictsTest, RunsASuspectWhereNoOtherOneDoesAndOnlyOnce) {
   call(1).finish();
   EXPECT_EQ(reply_.status, 200U);
   EXPECT_FALSE(suspects_.occupied("r1"));
-  EXPECT_EQ(*suspects_.judge(fingerprint(kUnary), clock_.wall_now()), Standing::kClear)
+  EXPECT_EQ(*suspects_.suspicion(fingerprint(kUnary), clock_.wall_now()), Suspicion::kClear)
       << "it was answered";
 }
 
@@ -141,12 +141,12 @@ TEST_F(VerdictsTest, TakesTheLossOfOneReplicaForChanceAndOfTwoForTheRequestsDoin
   call(1).lose(Source::kLost);
   EXPECT_TRUE(done_);
   EXPECT_EQ(upstream_.calls.size(), 2U);
-  EXPECT_EQ(*suspects_.judge(fingerprint(kUnary), clock_.wall_now()), Standing::kSuspect);
+  EXPECT_EQ(*suspects_.suspicion(fingerprint(kUnary), clock_.wall_now()), Suspicion::kSuspect);
   for (const bool is_last : {false, true}) {
     pass(seconds(60));
     ask_again(kUnary);
     upstream_.calls.back()->lose(Source::kLost);
-    EXPECT_EQ(suspects_.judge(fingerprint(kUnary), clock_.wall_now()).has_value(), !is_last);
+    EXPECT_EQ(suspects_.suspicion(fingerprint(kUnary), clock_.wall_now()).has_value(), !is_last);
   }
 }
 
@@ -169,7 +169,7 @@ TEST_F(VerdictsTest, QuarantinesNoRequestThatIsAnsweredBetweenKills) {
     done_ = true;
     ask_again(kUnary);
     engine_dies(0, "engine_killed");
-    EXPECT_EQ(*suspects_.judge(fingerprint(kUnary), clock_.wall_now()), Standing::kSuspect);
+    EXPECT_EQ(*suspects_.suspicion(fingerprint(kUnary), clock_.wall_now()), Suspicion::kSuspect);
     pass(seconds(20));
     serve_from({"s" + std::to_string(i)});
     ask_again(kUnary);
@@ -177,7 +177,7 @@ TEST_F(VerdictsTest, QuarantinesNoRequestThatIsAnsweredBetweenKills) {
     call(1).chunk("{}");
     call(1).finish();
     EXPECT_EQ(reply_.status, 200U);
-    EXPECT_EQ(*suspects_.judge(fingerprint(kUnary), clock_.wall_now()), Standing::kClear);
+    EXPECT_EQ(*suspects_.suspicion(fingerprint(kUnary), clock_.wall_now()), Suspicion::kClear);
     pass(seconds(20));
   }
 }
@@ -190,10 +190,10 @@ TEST_F(VerdictsTest, ClearsARequestByTheAnswerThatHadBegunWhenTheEngineDied) {
   call(1).chunk("data: a\n\n");
   pass(milliseconds(100));
   engine_dies(0);
-  EXPECT_EQ(*suspects_.judge(fingerprint(kStream), clock_.wall_now()), Standing::kSuspect);
+  EXPECT_EQ(*suspects_.suspicion(fingerprint(kStream), clock_.wall_now()), Suspicion::kSuspect);
   call(1).chunk("data: [DONE]\n\n");
   call(1).finish();
-  EXPECT_EQ(*suspects_.judge(fingerprint(kStream), clock_.wall_now()), Standing::kClear);
+  EXPECT_EQ(*suspects_.suspicion(fingerprint(kStream), clock_.wall_now()), Suspicion::kClear);
 }
 
 TEST_F(VerdictsTest, GivesAWaitingSuspectThePlaceThatBecomesFree) {

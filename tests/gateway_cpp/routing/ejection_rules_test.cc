@@ -161,12 +161,5 @@ TEST_F(EjectionRules, WithoutADeadlineNobodyIsSuspected) {
   EXPECT_EQ(reason(), "");
 }
 
-TEST_F(EjectionRules, NextChangeSaysWhenTimeAloneDoesSomething) {
-  follow(2);
-  EXPECT_EQ(set_.next_change(), base::SteadyTime::max());
-  fail("r0", Failure::kLost);
-  EXPECT_EQ(set_.next_change(), now_ + seconds(1));
-}
-
 }  // namespace
 }  // namespace penstock::routing

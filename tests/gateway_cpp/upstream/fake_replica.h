@@ -1,31 +1,19 @@
-// A replica in this process: real gRPC, frames that the test reads and writes.
+// A replica in this process, with frames that the test reads and writes.
 #pragma once
 
-#include <grpcpp/grpcpp.h>
-
-#include <chrono>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "fake_service.h"
 #include "penstock/v1/inference.grpc.pb.h"
 
 namespace penstock::upstream {
 
-class FakeReplica final : public v1::Inference::Service {
+class FakeReplica final : public test::FakeService<v1::Inference::Service> {
  public:
-  FakeReplica() { start("127.0.0.1:0"); }
+  FakeReplica() { start(); }
   ~FakeReplica() override { kill(); }
-
-  const std::string& address() const { return address_; }
-
-  void kill() {
-    server_->Shutdown(std::chrono::system_clock::now());
-    server_->Wait();
-  }
-
-  void start_again() { start(address_); }
 
   // Writes on the session that came last.
   bool send(const v1::ServerFrame& frame) {
@@ -69,16 +57,6 @@ class FakeReplica final : public v1::Inference::Service {
   }
 
  private:
-  void start(const std::string& address) {
-    grpc::ServerBuilder builder;
-    int port = 0;
-    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-    builder.RegisterService(this);
-    server_ = builder.BuildAndStart();
-    address_ = "127.0.0.1:" + std::to_string(port);
-  }
-
   grpc::Status Session(
       grpc::ServerContext* /*context*/,
       grpc::ServerReaderWriter<v1::ServerFrame, v1::ClientFrame>* stream) override {
@@ -97,12 +75,9 @@ class FakeReplica final : public v1::Inference::Service {
     return grpc::Status::OK;
   }
 
-  mutable std::mutex mutex_;
   grpc::ServerReaderWriter<v1::ServerFrame, v1::ClientFrame>* stream_ = nullptr;
   size_t sessions_ = 0;
   std::vector<v1::ClientFrame> frames_;
-  std::string address_;
-  std::unique_ptr<grpc::Server> server_;
 };
 
 inline v1::CallEvent& add_chunk(v1::ServerFrame& frame, uint64_t call_id, const std::string& body) {

@@ -7,7 +7,7 @@
 #include "penstock/v1/inference.pb.h"
 #include "upstream/frame_reader.h"
 
-namespace penstock::upstream::test {
+namespace penstock::upstream::by_protobuf {
 
 inline v1::Head told_by(const Head& head) {
   v1::Head told;
@@ -22,7 +22,7 @@ inline v1::Head told_by(const Head& head) {
   return told;
 }
 
-inline v1::Finished told_by(const Outcome& outcome) {
+inline v1::Finished told_by(const Finished& outcome) {
   v1::Finished told;
   if (outcome.usage) {
     told.mutable_usage()->set_prompt_tokens(outcome.usage->prompt_tokens);
@@ -89,4 +89,4 @@ inline bool reads_as_protobuf(FrameReader& reader, std::string_view message) {
   return text_of(told_by(reader)) == text_of(expected);
 }
 
-}  // namespace penstock::upstream::test
+}  // namespace penstock::upstream::by_protobuf

@@ -10,7 +10,7 @@
 namespace penstock::upstream {
 namespace {
 
-using test::reads_as_protobuf;
+using by_protobuf::reads_as_protobuf;
 
 v1::CallEvent chunk_of(uint64_t call_id, const std::string& body, uint32_t events = 1,
                        uint32_t tokens = 1) {

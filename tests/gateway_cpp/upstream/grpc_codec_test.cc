@@ -7,16 +7,11 @@
 #include <random>
 #include <vector>
 
+#include "framed.h"
 #include "http2_peer.h"
 
 namespace penstock::upstream {
 namespace {
-
-std::string framed(std::string_view message) {
-  std::string out;
-  append_message_prefix(out, static_cast<uint32_t>(message.size()));
-  return out.append(message);
-}
 
 class GrpcCodecTest : public testing::Test {
  protected:

@@ -5,16 +5,12 @@
 #include <random>
 #include <vector>
 
+#include "framed.h"
+
 namespace penstock::upstream {
 namespace {
 
 constexpr size_t kMost = 1'000'000;
-
-std::string framed(std::string_view message) {
-  std::string out;
-  append_message_prefix(out, static_cast<uint32_t>(message.size()));
-  return out.append(message);
-}
 
 struct Collected {
   std::vector<std::string> messages;

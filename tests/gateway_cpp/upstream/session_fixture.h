@@ -12,7 +12,7 @@
 #include "log_capture.h"
 #include "raw_peer.h"
 #include "runtime/signal.h"
-#include "upstream/session.h"
+#include "upstream/replica_session.h"
 
 namespace penstock::upstream {
 
@@ -20,9 +20,10 @@ class SessionTest : public testing::Test {
  protected:
   static constexpr uint64_t kCredit = 1000;
 
-  std::shared_ptr<Session> session_to(const std::string& address) {
-    return Session::start(loop_.io(), sends_, address, "r1",
-                          {.credit_bytes = kCredit, .token = "", .gateway_id = "gw-1"}, log_.log());
+  std::shared_ptr<ReplicaSession> session_to(const std::string& address) {
+    return ReplicaSession::start(loop_.io(), sends_, address, "r1",
+                                 {.credit_bytes = kCredit, .token = "", .gateway_id = "gw-1"},
+                                 log_.log());
   }
 
   static CallRequest request(std::string_view id) {

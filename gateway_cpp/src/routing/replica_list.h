@@ -9,10 +9,10 @@
 
 namespace penstock::routing {
 
-class ReplicaPool {
+class ReplicaList {
  public:
   enum class Slot : std::uint8_t { kCallable, kSpare, kAdapting };
-  explicit ReplicaPool(Slot slot) : slot_(static_cast<std::size_t>(slot)) {}
+  explicit ReplicaList(Slot slot) : slot_(static_cast<std::size_t>(slot)) {}
 
   std::size_t size() const { return replicas_.size(); }
   Replica& operator[](std::size_t i) const { return *replicas_[i]; }

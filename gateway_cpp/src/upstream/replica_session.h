@@ -2,8 +2,8 @@
 // starts, cancels and credit go out, frames with the news of many calls come in. Its end is the
 // first sign of the replica's death and fails every call on it.
 //
-// A Session lives on its I/O thread, socket included, and is owned by that thread's ReplicaPool
-// (calls keep it alive).
+// A ReplicaSession lives on its I/O thread, socket included, and is owned by that thread's
+// ReplicaPool (calls keep it alive).
 #pragma once
 
 #include <cstdint>
@@ -38,20 +38,20 @@ class LoadListener {
   virtual void on_end() = 0;
 };
 
-class Session final : public CallLink,
-                      private ReplicaConnection::Owner,
-                      public std::enable_shared_from_this<Session> {
+class ReplicaSession final : public CallLink,
+                             private ReplicaConnection::Owner,
+                             public std::enable_shared_from_this<ReplicaSession> {
  public:
   // `sends`: of the thread's clients. Why a session ended goes into `log`, once. With a listener it
   // asks for the replica's load.
-  static std::shared_ptr<Session> start(asio::io_context& io, runtime::SendBatch& sends,
-                                        const std::string& address, std::string replica_id,
-                                        const SessionSettings& settings, base::Log& log,
-                                        std::shared_ptr<LoadListener> listener = nullptr);
+  static std::shared_ptr<ReplicaSession> start(asio::io_context& io, runtime::SendBatch& sends,
+                                               const std::string& address, std::string replica_id,
+                                               const SessionSettings& settings, base::Log& log,
+                                               std::shared_ptr<LoadListener> listener = nullptr);
   // Cancels what still runs.
-  ~Session() override;
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
+  ~ReplicaSession() override;
+  ReplicaSession(const ReplicaSession&) = delete;
+  ReplicaSession& operator=(const ReplicaSession&) = delete;
 
   // `large`: the request's body, where it is not in `request`.
   std::unique_ptr<Call> open(const CallRequest& request, runtime::Signal& news,
@@ -64,7 +64,6 @@ class Session final : public CallLink,
   bool heard() const { return heard_; }
   // Calls that the replica is not done with.
   size_t running() const { return calls_.size() + calls_.cancelled(); }
-  bool watches_load() const { return listener_ != nullptr; }
   // About once a second.
   void sweep() { calls_.give_up_unanswered(kPatience); }
 
@@ -80,8 +79,9 @@ class Session final : public CallLink,
     uint64_t end;
   };
 
-  Session(asio::io_context& io, runtime::SendBatch& sends, std::string replica_id,
-          const SessionSettings& settings, base::Log& log, std::shared_ptr<LoadListener> listener);
+  ReplicaSession(asio::io_context& io, runtime::SendBatch& sends, std::string replica_id,
+                 const SessionSettings& settings, base::Log& log,
+                 std::shared_ptr<LoadListener> listener);
   bool on_message(std::string_view message) override;
   void on_turn() override;
   void on_end(std::string_view why) override;

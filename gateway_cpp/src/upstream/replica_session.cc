@@ -1,4 +1,4 @@
-#include "upstream/session.h"
+#include "upstream/replica_session.h"
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
@@ -18,21 +18,21 @@ constexpr size_t kFullFrameBytes = 1024UL * 1024;
 
 }  // namespace
 
-std::shared_ptr<Session> Session::start(asio::io_context& io, runtime::SendBatch& sends,
-                                        const std::string& address, std::string replica_id,
-                                        const SessionSettings& settings, base::Log& log,
-                                        std::shared_ptr<LoadListener> listener) {
-  std::shared_ptr<Session> session(
-      new Session(io, sends, std::move(replica_id), settings, log, std::move(listener)));
+std::shared_ptr<ReplicaSession> ReplicaSession::start(
+    asio::io_context& io, runtime::SendBatch& sends, const std::string& address,
+    std::string replica_id, const SessionSettings& settings, base::Log& log,
+    std::shared_ptr<LoadListener> listener) {
+  std::shared_ptr<ReplicaSession> session(
+      new ReplicaSession(io, sends, std::move(replica_id), settings, log, std::move(listener)));
   const CallTarget target{.authority = address, .path = kMethod, .token = settings.token};
   session->connection_ = ReplicaConnection::start(io, target, *session);
   session->greet(settings.gateway_id);
   return session;
 }
 
-Session::Session(asio::io_context& io, runtime::SendBatch& sends, std::string replica_id,
-                 const SessionSettings& settings, base::Log& log,
-                 std::shared_ptr<LoadListener> listener)
+ReplicaSession::ReplicaSession(asio::io_context& io, runtime::SendBatch& sends,
+                               std::string replica_id, const SessionSettings& settings,
+                               base::Log& log, std::shared_ptr<LoadListener> listener)
     : io_(io),
       sends_(sends),
       replica_id_(std::move(replica_id)),
@@ -41,19 +41,19 @@ Session::Session(asio::io_context& io, runtime::SendBatch& sends, std::string re
       listener_(std::move(listener)) {}
 
 // Goes with whatever is said first; a listener wants to hear before there is anything else to say.
-void Session::greet(const std::string& gateway_id) {
+void ReplicaSession::greet(const std::string& gateway_id) {
   v1::Hello& hello = *outgoing_.mutable_hello();
   hello.set_gateway_id(gateway_id);
   hello.set_watch_load(listener_ != nullptr);
   if (listener_) flush_later();
 }
 
-Session::~Session() {
+ReplicaSession::~ReplicaSession() {
   if (connection_) connection_->close();
 }
 
-std::unique_ptr<Call> Session::open(const CallRequest& request, runtime::Signal& news,
-                                    SharedBody large) {
+std::unique_ptr<Call> ReplicaSession::open(const CallRequest& request, runtime::Signal& news,
+                                           SharedBody large) {
   if (large) flush();  // what was said before goes before
   const uint64_t id = ++last_id_;
   auto call = std::make_unique<Call>(shared_from_this(), id, credit_bytes_, news);
@@ -75,7 +75,7 @@ std::unique_ptr<Call> Session::open(const CallRequest& request, runtime::Signal&
   return call;
 }
 
-void Session::grant(uint64_t call_id, uint64_t bytes) {
+void ReplicaSession::grant(uint64_t call_id, uint64_t bytes) {
   if (ended_) return;
   v1::Credit& credit = *outgoing_.add_credits();
   credit.set_call_id(call_id);
@@ -83,14 +83,14 @@ void Session::grant(uint64_t call_id, uint64_t bytes) {
   flush_later();
 }
 
-void Session::release(Call& call) {
+void ReplicaSession::release(Call& call) {
   if (!calls_.remove(call) || ended_) return;
   let_go_of_body(call.id());
   outgoing_.add_cancels(call.id());
   flush_later();
 }
 
-bool Session::on_message(std::string_view message) {
+bool ReplicaSession::on_message(std::string_view message) {
   if (!turn_) turn_.emplace(sends_);
   const bool good = calls_.take_in(message);
   if (const auto* load = good ? calls_.load() : nullptr; load && listener_)
@@ -99,13 +99,13 @@ bool Session::on_message(std::string_view message) {
   return good;
 }
 
-void Session::on_turn() {
+void ReplicaSession::on_turn() {
   const auto self = shared_from_this();  // the last call may go
   turn_.reset();
   wake_listed();
 }
 
-void Session::on_end(std::string_view why) {
+void ReplicaSession::on_end(std::string_view why) {
   const auto self = shared_from_this();
   turn_.reset();
   log_end(why);
@@ -115,20 +115,20 @@ void Session::on_end(std::string_view why) {
   wake_listed();
 }
 
-void Session::fail_all() {
+void ReplicaSession::fail_all() {
   ended_ = true;
   note_sent();
   calls_.fail_all([this](uint64_t id) { return failure_of(id); });
 }
 
-void Session::wake_listed() {
+void ReplicaSession::wake_listed() {
   if (!calls_.has_listed()) return;
   const runtime::SendBatch::Open batch(sends_);
   calls_.wake_listed([](Call& call) { call.news().raise(); });
 }
 
 // A call counts as sent once the socket may have taken the last byte of its frame.
-void Session::note_sent() {
+void ReplicaSession::note_sent() {
   const uint64_t sent = connection_->handed_over();
   while (!flushed_.empty() && flushed_.front().end <= sent) {
     sent_through_ = flushed_.front().last_call;
@@ -136,7 +136,7 @@ void Session::note_sent() {
   }
 }
 
-void Session::log_end(std::string_view why) const {
+void ReplicaSession::log_end(std::string_view why) const {
   // A watch asks again each second: that nobody is there is told when it was.
   const bool news = heard_ || calls_.size() > 0 || !listener_;
   const base::Fields fields = {
@@ -145,7 +145,7 @@ void Session::log_end(std::string_view why) const {
 }
 
 // Everything that one turn of the I/O thread has to say goes out in one frame.
-void Session::flush_later() {
+void ReplicaSession::flush_later() {
   if (std::exchange(flush_posted_, true)) return;
   asio::post(io_, [self = shared_from_this()] {
     self->flush_posted_ = false;
@@ -153,7 +153,7 @@ void Session::flush_later() {
   });
 }
 
-void Session::flush() {
+void ReplicaSession::flush() {
   const size_t size = outgoing_.ByteSizeLong() + starts_.size();
   if (ended_ || size == 0) return;
   const bool starts = !starts_.empty();
@@ -168,7 +168,7 @@ void Session::flush() {
   if (starts) note_sent();
 }
 
-void Session::send_large(const StartView& start, SharedBody large) {
+void ReplicaSession::send_large(const StartView& start, SharedBody large) {
   std::string frame;
   append_start(frame, start, large->size());
   char* room = connection_->add_message(static_cast<uint32_t>(frame.size()), std::move(large));
@@ -179,14 +179,14 @@ void Session::send_large(const StartView& start, SharedBody large) {
 }
 
 // A replica that does not read would hold the share of a large body for nobody.
-void Session::let_go_of_body(uint64_t call_id) {
+void ReplicaSession::let_go_of_body(uint64_t call_id) {
   note_sent();
   const auto is_before = [](const Flushed& one, uint64_t id) { return one.last_call < id; };
   const auto found = std::lower_bound(flushed_.begin(), flushed_.end(), call_id, is_before);
   if (found != flushed_.end() && found->last_call == call_id) connection_->blank_tail(found->end);
 }
 
-CallFailure Session::failure_of(uint64_t call_id) const {
+CallFailure ReplicaSession::failure_of(uint64_t call_id) const {
   using Source = CallFailure::Source;
   const PeerWord word = connection_->peer_word();
   const bool sent = call_id <= sent_through_ && word != PeerWord::kNotSeen;

@@ -1,4 +1,4 @@
-#include "upstream/session.h"
+#include "upstream/replica_session.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,34 @@
+"""What docs/reference/gateway shows of flags and metrics is what the gateway itself says.
+
+A page that differs is told as it is to be.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+from tests.fakes.gateway_process import ROOT, binary
+from tests.gateway_cpp.blackbox.conftest import System
+
+REFERENCE = ROOT / "docs" / "reference" / "gateway"
+FAMILY = re.compile(r"# HELP penstock_gateway_(\w+) (.*)\n# TYPE \S+ (\w+)\n")
+
+
+def holds(page: Path, text: str) -> None:
+    """The page shows that text, to the letter."""
+    assert text in page.read_text(), f"{page.name} is to have:\n{text}"
+
+
+def test_the_page_of_flags_shows_the_help() -> None:
+    told = subprocess.run([binary(), "--help"], capture_output=True, text=True, check=True).stdout
+    holds(REFERENCE / "flags.md", f"```\n{told}```\n")
+
+
+async def test_the_page_of_metrics_lists_every_family(system: System) -> None:
+    page = (await system.ask_status("/metrics")).body.decode().replace("|", r"\|")
+    rows = [f"| `{name}` | {kind} | {told} |\n" for name, told, kind in FAMILY.findall(page)]
+    assert len(rows) > 40
+    heading = "| `penstock_gateway_` | type | says |\n| --- | --- | --- |\n"
+    holds(REFERENCE / "metrics.md", heading + "".join(sorted(rows)))
