@@ -3,6 +3,8 @@
 #   make serve                                   the default model on 127.0.0.1:8080
 #   make serve MODEL=path-or-hub-id REPLICAS=2   another model, twice
 #   make serve ENGINE=simulated ENGINE_ARGS="tokens_per_second=50 ttft_ms=20"
+#   make test ARGS="-k name"                     the Python tests of that name; any words of pytest
+#   make check                                   format, lint, types, import law: under a minute
 #   make test-long                               the long forms of tests, in hours; ONLY=kill_matrix: that one
 #   make test-clients                            other clients against it: Node, LangChain, a browser ...
 #   make serve ARGS="--open --gateway 0.0.0.0:9000"     any option of `penstock serve --help`
@@ -14,7 +16,7 @@ SAID_ENGINE = $(if $(filter file,$(origin ENGINE)),,--engine $(ENGINE))
 # Without bytecode every start of vLLM compiles it anew: half a minute more.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help serve test test-long test-clients bench setup lock clean
+.PHONY: help serve test check test-long test-clients bench setup lock clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile
@@ -27,7 +29,11 @@ serve: check-python
 
 test: check-python
 	@$(PYTHON) setup/main.py test
-	@exec tests/check
+	@exec $(if $(ARGS),.venv/bin/pytest -q --ignore=tests/clients $(ARGS),tests/check)
+
+check: check-python
+	@$(PYTHON) setup/main.py test
+	@exec tests/check fast
 
 test-long: check-python
 	@$(PYTHON) setup/main.py test

@@ -10,11 +10,11 @@
 namespace penstock::replica {
 namespace {
 
-using testing::chat_request;
-using testing::Client;
-using testing::paced;
-using testing::ServedTest;
-using testing::Settings;
+using test::chat_request;
+using test::Client;
+using test::paced;
+using test::ServedTest;
+using test::Settings;
 
 class InferenceServerTest : public ServedTest {};
 

@@ -6,10 +6,10 @@
 namespace penstock::replica {
 namespace {
 
-using testing::chat_request;
-using testing::Client;
-using testing::paced;
-using testing::ServedTest;
+using test::chat_request;
+using test::Client;
+using test::paced;
+using test::ServedTest;
 
 class LoadWatchTest : public ServedTest {};
 

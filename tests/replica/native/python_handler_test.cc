@@ -33,11 +33,11 @@ class PythonHandlerTest : public ::testing::Test {
 
   std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
   Switchboard switchboard_{std::make_shared<PythonHandler>(inbox_)};
-  std::shared_ptr<testing::Recorder> recorder_ = std::make_shared<testing::Recorder>();
+  std::shared_ptr<test::Recorder> recorder_ = std::make_shared<test::Recorder>();
 };
 
 TEST_F(PythonHandlerTest, ACallArrivesWithItsWholeRequest) {
-  const v1::CallRequest request = testing::chat_request(R"("max_tokens":1)");
+  const v1::CallRequest request = test::chat_request(R"("max_tokens":1)");
   const CallPtr call = start(request);
   const auto items = inbox_->drain();
   ASSERT_EQ(items.size(), 1u);
@@ -123,7 +123,7 @@ TEST_F(PythonHandlerTest, FailAllEndsEveryCallAndTellsPython) {
 TEST_F(PythonHandlerTest, AReplicaThatIsNotReadyRefusesCallsAsRetryable) {
   for (const auto& [state, code] : {std::pair{v1::REPLICA_STATE_STARTING, "model_loading"},
                                     std::pair{v1::REPLICA_STATE_DRAINING, "draining"}}) {
-    recorder_ = std::make_shared<testing::Recorder>();
+    recorder_ = std::make_shared<test::Recorder>();
     switchboard_.set_state(state);
     start({});
     const v1::ErrorDetail error = recorder_->await_end().at(0).failed().error();

@@ -9,7 +9,7 @@
 namespace penstock::replica::simulated {
 namespace {
 
-using replica::testing::chat_request;
+using replica::test::chat_request;
 
 Ask read_fields(const std::string& fields, const Settings& settings = {}) {
   v1::CallRequest request = chat_request(fields);

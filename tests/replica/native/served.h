@@ -17,7 +17,7 @@
 #include "simulated/simulated_engine.h"
 #include "support.h"
 
-namespace penstock::replica::testing {
+namespace penstock::replica::test {
 
 using simulated::Settings;
 using simulated::SimulatedEngine;
@@ -148,4 +148,4 @@ class ServedTest : public ::testing::Test {
   std::unique_ptr<v1::Inference::Stub> stub_;
 };
 
-}  // namespace penstock::replica::testing
+}  // namespace penstock::replica::test

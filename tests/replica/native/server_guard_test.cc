@@ -9,12 +9,12 @@
 namespace penstock::replica {
 namespace {
 
-using testing::chat_request;
-using testing::Client;
-using testing::paced;
-using testing::ServedTest;
-using testing::Settings;
-using testing::SimulatedEngine;
+using test::chat_request;
+using test::Client;
+using test::paced;
+using test::ServedTest;
+using test::Settings;
+using test::SimulatedEngine;
 
 class ServerGuardTest : public ServedTest {};
 

@@ -12,10 +12,10 @@
 namespace penstock::replica::simulated {
 namespace {
 
-using replica::testing::chat_request;
-using replica::testing::Recorded;
-using replica::testing::recorded_call;
-using replica::testing::Recorder;
+using replica::test::chat_request;
+using replica::test::Recorded;
+using replica::test::recorded_call;
+using replica::test::Recorder;
 
 class SimulatedEngineTest : public ::testing::Test {
  protected:

@@ -14,7 +14,7 @@
 #include "call.h"
 #include "token_queue.h"
 
-namespace penstock::replica::testing {
+namespace penstock::replica::test {
 
 // Collects what its calls have to say, on whatever thread says it.
 class Recorder final : public Outlet {
@@ -104,4 +104,4 @@ inline News finish() {
   return news;
 }
 
-}  // namespace penstock::replica::testing
+}  // namespace penstock::replica::test

@@ -36,7 +36,7 @@ class Order final : public CallHandler {
 class SwitchboardTest : public ::testing::Test {
  protected:
   SwitchboardTest() { switchboard_.set_state(v1::REPLICA_STATE_READY); }
-  CallPtr make() { return switchboard_.make(1, 0, std::make_shared<testing::Recorder>()); }
+  CallPtr make() { return switchboard_.make(1, 0, std::make_shared<test::Recorder>()); }
   void start(const CallPtr& call) { switchboard_.start({&call, 1}); }
 
   std::shared_ptr<Order> order_ = std::make_shared<Order>();
@@ -90,7 +90,7 @@ TEST_F(SwitchboardTest, StartsAndCancelsOnTwoThreadsLeaveNothingRunning) {
 }
 
 TEST_F(SwitchboardTest, ACallThatWasCancelledBeforeItsStartCostsNothing) {
-  const auto recorder = std::make_shared<testing::Recorder>();
+  const auto recorder = std::make_shared<test::Recorder>();
   const CallPtr call = switchboard_.make(1, 0, recorder);
   switchboard_.cancel(call);
   start(call);
@@ -109,7 +109,7 @@ TEST_F(SwitchboardTest, CallsAreCountedForWhoeverIsTold) {
     return std::tuple(load.calls(), load.calls_elsewhere(), load.gateways());
   };
   EXPECT_EQ(tell(ours.get()), std::tuple(0u, 0u, 1u)) << "who is told counts";
-  const auto outlet = std::make_shared<testing::Recorder>();
+  const auto outlet = std::make_shared<test::Recorder>();
   const CallPtr first = switchboard_.make(1, 0, outlet, ours);
   const CallPtr second = switchboard_.make(2, 0, outlet, theirs);
   const CallPtr tools = switchboard_.make(0, 0, outlet);
@@ -125,8 +125,8 @@ TEST_F(SwitchboardTest, CallsAreCountedForWhoeverIsTold) {
 }
 
 TEST_F(SwitchboardTest, WhatTheEngineNeverGotMayBeTriedElsewhere) {
-  const auto aboard = std::make_shared<testing::Recorder>();
-  const auto outside = std::make_shared<testing::Recorder>();
+  const auto aboard = std::make_shared<test::Recorder>();
+  const auto outside = std::make_shared<test::Recorder>();
   const CallPtr calls[] = {switchboard_.make(1, 0, aboard), switchboard_.make(2, 0, outside)};
   calls[0]->aboard = true;
   switchboard_.start(calls);

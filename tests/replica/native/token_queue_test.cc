@@ -9,8 +9,8 @@
 namespace penstock::replica {
 namespace {
 
-using testing::finish;
-using testing::piece;
+using test::finish;
+using test::piece;
 
 constexpr size_t kAll = 1 << 20;
 

@@ -11,7 +11,7 @@
 namespace penstock::replica::simulated {
 namespace {
 
-using replica::testing::chat_request;
+using replica::test::chat_request;
 
 Message said(std::string_view role, uint32_t tokens, bool pinned = false) {
   Message message;
