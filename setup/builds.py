@@ -104,6 +104,9 @@ def bench_programs(logs: Path) -> None:
 def sources_digest() -> str:
     """Changes when anything changes that the extension is made from, and with the folder."""
     total = hashlib.sha256(f"{PYTHON.resolve().as_posix()} {ROOT.as_posix()}".encode())
+    # An editable install finds modules by a list that it makes of where they lie.
+    for path in sorted(ROOT.glob("*/penstock/**/*.py")):
+        total.update(path.relative_to(ROOT).as_posix().encode())
     for pattern in EXTENSION_SOURCES:
         for path in sorted(ROOT.glob(pattern)):
             if path.is_file():
