@@ -37,6 +37,7 @@ def _made(out: Path, seed: int) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in out.iterdir()}
 
 
+@pytest.mark.long
 def test_the_same_seed_makes_the_same_files_and_another_seed_others(tmp_path: Path) -> None:
     first, second = _made(tmp_path / "a", 7), _made(tmp_path / "b", 7)
     other = _made(tmp_path / "c", 8)
@@ -44,6 +45,7 @@ def test_the_same_seed_makes_the_same_files_and_another_seed_others(tmp_path: Pa
     assert first["model.safetensors"] != other["model.safetensors"]
 
 
+@pytest.mark.long
 def test_training_lowers_the_loss(tmp_path: Path) -> None:
     lines: list[str] = []
     course = Course(steps=50, rate=3e-3, tokens=512)
@@ -52,6 +54,7 @@ def test_training_lowers_the_loss(tmp_path: Path) -> None:
     assert losses[-1] < losses[0]
 
 
+@pytest.mark.long
 def test_training_on_is_repeatable_too(tmp_path: Path) -> None:
     tokenizer = make_model(tmp_path / "a", 7, _FEW, lambda _what, _line: None)
     before = (tmp_path / "a" / "model.safetensors").read_bytes()
@@ -65,6 +68,7 @@ def test_training_on_is_repeatable_too(tmp_path: Path) -> None:
     assert first["model.safetensors"] != before
 
 
+@pytest.mark.long
 def test_an_adapter_is_repeatable_too(tmp_path: Path) -> None:
     pytest.importorskip("peft", reason="peft is only needed to make the model anew")
     from tools.default_model.lora import make_adapter

@@ -132,7 +132,7 @@ def test_exit_codes_are_put_into_words(codes: list[int | None], words: str) -> N
 
 _DYING = """
 import signal, sys
-from penstock.replica.vllm import engine_process
+from penstock.replica.vllm.start import engine_process
 engine_process.write_faults()
 def forward():
     signal.raise_signal(int(sys.argv[1]))

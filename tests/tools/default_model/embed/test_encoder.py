@@ -28,6 +28,7 @@ def _made(out: Path, seed: int) -> dict[str, bytes]:
     return {str(p.relative_to(out)): p.read_bytes() for p in out.rglob("*") if p.is_file()}
 
 
+@pytest.mark.long
 def test_the_same_seed_makes_the_same_files_and_another_seed_others(tmp_path: Path) -> None:
     first, second = _made(tmp_path / "a", 7), _made(tmp_path / "b", 7)
     other = _made(tmp_path / "c", 8)
