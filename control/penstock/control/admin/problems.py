@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import reprlib
 from collections.abc import Mapping
 from http import HTTPStatus
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -15,6 +17,10 @@ from starlette.routing import Match
 
 from penstock.control.admin.brake import PERIOD
 from penstock.control.errors import PenstockError
+from penstock.control.state.providers.secret_texts import looks_secret, names_secret
+
+# There is no value, or its name is what is wrong.
+_WITHOUT_VALUE = ("missing", "extra_forbidden", "json_invalid")
 
 log = logging.getLogger(__name__)
 
@@ -72,9 +78,23 @@ async def _invalid(_: Request, error: Exception) -> JSONResponse:
     found = error.errors()
     malformed = any(e["type"] == "json_invalid" for e in found)
     status = HTTPStatus.BAD_REQUEST if malformed else HTTPStatus.UNPROCESSABLE_ENTITY
-    lines = (f"{'.'.join(str(part) for part in e['loc'][1:]) or 'body'}: {e['msg']}" for e in found)
+    lines = (
+        f"{'.'.join(str(part) for part in e['loc'][1:]) or 'body'}: {refusal(e)}" for e in found
+    )
     detail = "; ".join(lines).encode("utf-8", "backslashreplace").decode()
     return problem(status, "invalid", detail)
+
+
+def refusal(error: Mapping[str, Any]) -> str:
+    """What pydantic says is wrong, with the value that was given where it is short, and nobody's
+    secret."""
+    value, message = error["input"], str(error["msg"])
+    plain = value is None or isinstance(value, str | int | float)
+    if not plain or error["type"] in _WITHOUT_VALUE or looks_secret(str(value)):
+        return message
+    if any(names_secret(str(part)) for part in error["loc"]):
+        return message
+    return f"{message}, not {reprlib.repr(value)}"
 
 
 async def _http(request: Request, error: Exception) -> JSONResponse:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from penstock.control.admin.problems import refusal
 from penstock.control.admin.rollout.deployment_settings import SettingsModel
 from penstock.control.errors import invalid_setting
 
@@ -35,10 +36,6 @@ def pairs(words: Iterable[str], what: str, example: str) -> dict[str, str]:
     return found
 
 
-# Whose message leaves out the value; that of a text may be long, or nobody's business.
-_NUMBERS = ("int_type", "int_parsing", "int_from_float", "greater_than_equal", "less_than_equal")
-
-
 def checked(kind: type[M], values: dict[str, Any]) -> M:
     """The values as the admin API takes them. Raises `invalid-setting`."""
     try:
@@ -53,9 +50,7 @@ def _told(kind: type[BaseModel], error: ValidationError) -> Iterator[str]:
     for each in error.errors():
         here = each["type"] == "extra_forbidden" and len(each["loc"]) == 1
         unknown |= here
-        message = "there is no such key" if here else each["msg"]
-        if each["type"] in _NUMBERS:
-            message += f", not {each['input']!r}"
+        message = "there is no such key" if here else refusal(each)
         yield f"{'.'.join(map(str, each['loc']))}: {message}"
     if unknown:
         yield f"there are {', '.join(kind.model_fields)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -78,6 +79,26 @@ async def test_what_cannot_be_set_is_named_and_changes_nothing(admin: Admin) -> 
     viewer = await admin.headers(Role.VIEWER)
     assert_problem(await admin.client.patch(URL, json=CHAT, headers=viewer), 403, "operator")
     assert admin.cluster.view().deployments[DeploymentName("mini")].generation == 1
+
+
+async def test_a_refusal_names_the_value_that_was_given_but_no_secret(admin: Admin) -> None:
+    for body, words in (
+        ({"max_queued": -1}, "max_queued: Input should be greater than or equal to 0, not -1"),
+        ({"max_n": "4"}, "max_n: Input should be a valid integer, not '4'"),
+        ({"context": 7}, "context: Input should be a valid string, not 7"),
+    ):
+        assert_problem(await admin.client.patch(URL, json=body), 422, words)
+    long = (await admin.client.patch(URL, json={"max_n": "x" * 5000})).json()["detail"]
+    assert len(long) < 200
+    secrets: list[dict[str, Any]] = [
+        {"max_n": "sk-abcdefgh12345678"},
+        {"api_key": "hunter2"},
+        {"max_n": {"token": "hunter2"}},
+    ]
+    for hidden in secrets:
+        told = (await admin.client.patch(URL, json=hidden)).json()["detail"]
+        assert "hunter2" not in told
+        assert "sk-" not in told
 
 
 async def test_the_documents_tell_defaults_ranges_and_policies(admin: Admin) -> None:
