@@ -43,7 +43,12 @@ ONLY_IN = {
 }
 # pure package -> what else than the pure parts of the standard library it may know
 PURE = {
-    "penstock.control.state": ("penstock.control.errors", "penstock.adapters", "regex"),
+    "penstock.control.declared.fields": ("penstock.control.errors",),
+    "penstock.control.declared.listing": ("penstock.control.declared.fields",),
+    "penstock.control.state": (
+        *("penstock.control.declared.fields", "penstock.control.errors"),
+        *("penstock.adapters", "regex"),
+    ),
     "penstock.evals.comparison": (
         *("penstock.evals.errors", "jsonschema", "referencing"),
         *("numpy", "py3langid", "rapidfuzz", "regex", "scipy"),

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from penstock.control.admin.rollout.deployment_settings import SETTINGS
+from penstock.control.declared.fields import named
+from penstock.control.declared.listing import table
 from penstock.control.state.shadow.comparing import Account
 from tests.control.cli.conftest import AskedHead
 
@@ -23,6 +26,11 @@ def pasted(section: str) -> list[list[str]]:
     lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
     typed = [line.partition(" > ")[0] for line in lines if line.startswith(PENSTOCK)]
     return [shlex.split(line, comments=True)[1:] for line in typed]
+
+
+def test_the_table_of_settings_is_what_is_declared() -> None:
+    declared = table(named(*SETTINGS))
+    assert declared in README.read_text(), f"the README is to say:\n{declared}"
 
 
 @pytest.mark.parametrize(

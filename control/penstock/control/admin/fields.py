@@ -6,9 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, StrictInt, StrictStr
 
-from penstock.control.state.tenancy.spend import MOST_USD
-
-MAX_COUNT = 2**31 - 1
+from penstock.control.state.routing.limits import MAX_COUNT
 
 
 def _printable(text: str) -> str:
@@ -24,5 +22,3 @@ def one_of(*values: str) -> Any:
 
 Text = Annotated[StrictStr, Field(max_length=4096), AfterValidator(_printable)]
 Count = Annotated[StrictInt, Field(ge=0, le=MAX_COUNT)]
-Dollars = Annotated[float, Field(strict=True, ge=0, le=MOST_USD, allow_inf_nan=False)]
-Share = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]

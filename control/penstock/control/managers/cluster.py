@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
+from operator import attrgetter
 
 from penstock.control.managers.liveness import LivenessTable
 from penstock.control.state.cluster import ClusterView
 
 Projection = Callable[[ClusterView], tuple[object, ...]]
+
+
+_PARTS = attrgetter(*(each.name for each in fields(ClusterView) if each.compare))
 
 
 class Cluster:
@@ -51,22 +56,8 @@ class Cluster:
 
 def everything(view: ClusterView) -> tuple[object, ...]:
     """All that a view says."""
-    return (
-        view.deployments,
-        view.nodes,
-        view.replicas,
-        view.gateways,
-        view.departed,
-        view.suspects,
-        view.tenancy,
-        view.adapters,
-        view.spending,
-        view.shadows,
-        view.recordings,
-        view.published,
-        view.held,
-        view.unreadable,
-    )
+    found: tuple[object, ...] = _PARTS(view)
+    return found
 
 
 def _alike(one: tuple[object, ...], other: tuple[object, ...]) -> bool:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from penstock.control.admin.problems import refusal
 from penstock.control.admin.rollout.deployment_settings import SettingsModel
+from penstock.control.declared.fields import named
+from penstock.control.declared.listing import json_of, typed
 from penstock.control.errors import invalid_setting
+from penstock.control.state.rollout.deployment import DeploymentSpec
 
 M = TypeVar("M", bound=BaseModel)
 CANARY = "canary"
@@ -19,10 +22,21 @@ DEGRADE = "degrade"
 
 def parse_settings(words: Iterable[str]) -> dict[str, Any]:
     """The settings that are named, with values that they can have. Raises `invalid-setting`."""
-    named = pairs(words, "setting", "max_queued=100")
-    special = {CANARY: _canary, DEGRADE: _degrade}
-    parsed = {name: special.get(name, _value)(text) for name, text in named.items()}
+    said = pairs(words, "setting", "max_queued=100")
+    special: dict[str, Callable[[str], Any]] = {CANARY: _canary, DEGRADE: _degrade}
+    parsed = values_of(said, DeploymentSpec, **special)
     return checked(SettingsModel, parsed).model_dump(exclude_unset=True)
+
+
+def values_of(
+    said: Mapping[str, str], *kinds: type, **special: Callable[[str], Any]
+) -> dict[str, Any]:
+    """Values of declared fields from their texts; `special`: of those that are typed otherwise. A
+    name that there is not keeps its text, for who checks them to say so."""
+    known: dict[str, Callable[[str], Any]] = {
+        leaf.name: partial(typed, leaf) for leaf in named(*kinds)
+    }
+    return {name: (known | special).get(name, str)(text) for name, text in said.items()}
 
 
 def pairs(words: Iterable[str], what: str, example: str) -> dict[str, str]:
@@ -56,16 +70,9 @@ def _told(kind: type[BaseModel], error: ValidationError) -> Iterator[str]:
         yield f"there are {', '.join(kind.model_fields)}"
 
 
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
-
-
 def _degrade(text: str) -> Any:
     """ "trim,fallback:cloud"; JSON where it is by reason; empty: nothing is tried."""
-    return _value(text) if text.startswith(("{", "[")) else [*filter(None, text.split(","))]
+    return json_of(text) if text.startswith(("{", "[")) else [*filter(None, text.split(","))]
 
 
 def _canary(text: str) -> list[dict[str, Any]]:

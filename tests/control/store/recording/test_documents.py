@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from penstock.control.state.recording.recordings import Recording
 from penstock.control.state.recording.spec import ENDPOINTS, KEPT, RecordingSpec, RecordUntil
 from penstock.control.state.shadow.spec import Primary, Sample
-from penstock.control.store.recording.documents import from_recording, to_recording
+from penstock.control.store.documents import RECORDINGS
 from tests.fakes.control_values import NOON
 
 SPECS = st.builds(
@@ -35,4 +35,4 @@ SPECS = st.builds(
 @given(SPECS, st.sampled_from(["", "somebody stopped it"]))
 def test_a_recording_comes_back_as_it_was(spec: RecordingSpec, ended: str) -> None:
     recording = Recording(spec, "u", 2**63 - 1, NOON, ended=ended)
-    assert to_recording(json.loads(json.dumps(from_recording(recording)))) == recording
+    assert RECORDINGS.value(json.loads(json.dumps(RECORDINGS.document(recording)))) == recording

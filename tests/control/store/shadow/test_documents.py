@@ -18,7 +18,7 @@ from penstock.control.state.shadow.spec import (
     ShadowSpec,
     Until,
 )
-from penstock.control.store.shadow.documents import from_shadow, to_shadow
+from penstock.control.store.documents import SHADOWS
 from tests.fakes.control_values import NOON
 
 SPECS = st.builds(
@@ -48,4 +48,4 @@ SPECS = st.builds(
 @given(SPECS, st.booleans(), st.sampled_from(["", "500 pairs are counted"]))
 def test_a_shadow_comes_back_as_it_was(spec: ShadowSpec, paused: bool, ended: str) -> None:
     shadow = Shadow(spec, "u", 2**63 - 1, NOON, paused=paused, ended=ended)
-    assert to_shadow(json.loads(json.dumps(from_shadow(shadow)))) == shadow
+    assert SHADOWS.value(json.loads(json.dumps(SHADOWS.document(shadow)))) == shadow

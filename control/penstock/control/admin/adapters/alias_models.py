@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, model_validator
 
 from penstock.adapters.alias import LARGEST_WEIGHT, MOST_SHARES, Alias, Move, Target
+from penstock.control.admin.derived import Shown
 from penstock.control.admin.fields import Count, Text
 from penstock.control.managers.adapters.aliases import AliasSpec
 
@@ -49,7 +50,7 @@ class AliasSpecModel(BaseModel):
         return AliasSpec(weights, self.preload, self.pinned)
 
 
-class AliasModel(BaseModel):
+class AliasModel(Shown):
     """An alias, and what it names now."""
 
     model: str = Field(description='what clients say as "model"')
@@ -72,21 +73,18 @@ class AliasModel(BaseModel):
     def of(cls, alias: Alias) -> AliasModel:
         """An alias as the API shows it."""
         last = alias.moves[-1]
-        return cls(
+        return cls.drawn(
+            alias,
             model=alias.full_name,
-            deployment=alias.deployment,
             alias=alias.name,
-            target=_single(alias.target),
-            split=_split(alias.target),
-            preload=alias.preload,
-            pinned=alias.pinned,
+            **_named(alias.target),
             moved_at=last.at,
             moved_by=last.by,
             moves=len(alias.moves),
         )
 
 
-class MoveModel(BaseModel):
+class MoveModel(Shown):
     """One move of an alias."""
 
     target: str | None
@@ -98,17 +96,10 @@ class MoveModel(BaseModel):
     @classmethod
     def of(cls, move: Move) -> MoveModel:
         """A move as the API shows it."""
-        target = move.target
-        return cls(
-            target=_single(target), split=_split(target), at=move.at, by=move.by, undoes=move.undoes
-        )
+        return cls.drawn(move, **_named(move.target))
 
 
-def _single(target: Target) -> str | None:
-    return str(target) if len(target.shares) == 1 else None
-
-
-def _split(target: Target) -> dict[str, int] | None:
+def _named(target: Target) -> dict[str, Any]:
     if len(target.shares) == 1:
-        return None
-    return {str(ref): weight for ref, weight in target.shares}
+        return {"target": str(target), "split": None}
+    return {"target": None, "split": {str(ref): weight for ref, weight in target.shares}}

@@ -16,9 +16,10 @@ from pydantic import (
     StrictBool,
 )
 
-from penstock.adapters.adapter import AdapterRef, BadAdapterRef, BaseModelFamily
+from penstock.adapters.adapter import AdapterRef, BadAdapterRef
 from penstock.adapters.promotion import PROMOTED, Evidence, PromotionPolicy
 from penstock.adapters.version import AdapterVersion, Digest, VersionState
+from penstock.control.admin.derived import Shown
 from penstock.control.admin.fields import Count, Text, one_of
 from penstock.control.errors import InvalidInput
 from penstock.control.managers.adapters.versions import NewAdapter
@@ -73,7 +74,7 @@ class NewAdapterModel(AdapterManifestModel):
     )
 
 
-class AdapterFileModel(BaseModel):
+class AdapterFileModel(Shown):
     """One file of an adapter."""
 
     name: str
@@ -81,7 +82,7 @@ class AdapterFileModel(BaseModel):
     bytes: int
 
 
-class AdapterModel(BaseModel):
+class AdapterModel(Shown):
     """An adapter version: immutable but for its state."""
 
     adapter: str = Field(description="name@version, as requests, logs and headers say it")
@@ -104,24 +105,14 @@ class AdapterModel(BaseModel):
     def of(cls, view: ClusterView, version: AdapterVersion) -> AdapterModel:
         """A version as the API shows it."""
         manifest = version.manifest
-        return cls(
+        files = [AdapterFileModel.drawn(file, bytes=file.size) for file in manifest.files]
+        return cls.drawn(
+            manifest,
+            version.ref,
             adapter=str(version.ref),
-            name=version.ref.name,
-            version=version.ref.version,
-            digest=manifest.digest,
-            family=manifest.family,
             state=version.state,
-            rank=manifest.rank,
-            modules=list(manifest.modules),
             bytes=manifest.size,
-            files=[
-                AdapterFileModel(name=file.name, sha256=file.sha256, bytes=file.size)
-                for file in manifest.files
-            ],
-            source=manifest.source,
-            labels=dict(manifest.labels),
-            registered_at=manifest.registered_at,
-            registered_by=manifest.registered_by,
+            files=files,
             aliases=view.adapters.naming(version.ref),
         )
 
@@ -161,18 +152,11 @@ class NewEvidenceModel(BaseModel):
             against = AdapterRef.parse(self.against) if self.against else None
         except BadAdapterRef as error:
             raise InvalidInput(f"against: {error}") from None
-        return Evidence(
-            of=Digest(self.digest),
-            family=BaseModelFamily(self.family),
-            kind=self.kind,
-            passed=self.passed,
-            at=self.at,
-            against=against,
-            dataset=self.dataset,
-        )
+        told = self.model_dump(include={"family", "kind", "passed", "at", "dataset"})
+        return Evidence(of=Digest(self.digest), against=against, **told)
 
 
-class EvidenceModel(BaseModel):
+class EvidenceModel(Shown):
     """Evidence that is kept; `report` only where one of them is asked for."""
 
     id: str
@@ -191,22 +175,18 @@ class EvidenceModel(BaseModel):
     def of(cls, told: StoredEvidence, report: dict[str, Any] | None = None) -> EvidenceModel:
         """Evidence as the API shows it."""
         evidence = told.evidence
-        return cls(
+        return cls.drawn(
+            evidence,
             id=told.id,
             adapter=str(told.ref),
-            kind=evidence.kind,
-            passed=evidence.passed,
-            at=evidence.at,
             digest=evidence.of,
-            family=evidence.family,
             against=str(evidence.against) if evidence.against else None,
-            dataset=evidence.dataset,
             has_report=bool(told.report),
             report=report,
         )
 
 
-class WhereModel(BaseModel):
+class WhereModel(Shown):
     """An adapter version on one replica."""
 
     replica: str
@@ -220,15 +200,7 @@ class WhereModel(BaseModel):
     @classmethod
     def of(cls, found: Whereabouts) -> WhereModel:
         """Whereabouts as the API shows them."""
-        return cls(
-            replica=found.replica,
-            deployment=found.deployment,
-            node=found.node,
-            state=found.state,
-            kept=found.kept,
-            pinned=found.pinned,
-            reason=found.reason,
-        )
+        return cls.drawn(found)
 
 
 class AdapterPolicyModel(BaseModel):

@@ -2,77 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictInt
+from pydantic import Field
 
-from penstock.control.admin.fields import Text, one_of
+from penstock.control.admin.derived import Derived, derived
+from penstock.control.admin.fields import one_of
+from penstock.control.declared.codec import Codec
+from penstock.control.declared.fields import flat
 from penstock.control.state.recording.recorded import RecordingStanding
 from penstock.control.state.recording.recordings import Recording
-from penstock.control.state.recording.spec import (
-    ENDPOINTS,
-    MOST_MIB,
-    MOST_REQUESTS,
-    RecordingSpec,
-    RecordUntil,
-)
-from penstock.control.state.shadow.spec import Record, Sample, parsed_primary
+from penstock.control.state.recording.spec import RecordingSpec, RecordUntil
 
-Texts = Annotated[list[Text], Field(max_length=1000)]
-USUAL = RecordUntil()
+SPECS = Codec(RecordingSpec)
 RECORDING, WAITING, ENDED = "recording", "waiting", "ended"
 
 
-class RecordUntilModel(BaseModel):
+@derived(RecordUntil)
+class RecordUntilModel(Derived):
     """When a recording ends by itself: at the earliest of these."""
 
-    model_config = ConfigDict(extra="forbid")
 
-    requests: Annotated[StrictInt, Field(ge=1, le=MOST_REQUESTS)] = USUAL.requests
-    mib: Annotated[StrictInt, Field(ge=1, le=MOST_MIB, description="of requests together")] = (
-        USUAL.mib
-    )
-    at: AwareDatetime | None = None
-
-
-class RecordingSpecModel(BaseModel):
+@derived(RecordingSpec, until=(RecordUntilModel, Field(default_factory=lambda: RecordUntilModel())))
+class RecordingSpecModel(Derived):
     """Whose requests are kept, how many of them, and in which form."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    name: Text = Field(examples=["monday"])
-    primary: Text = Field(
-        description="deployment, or deployment:alias, whose requests are recorded",
-        examples=["chat"],
-    )
-    share_permille: StrictInt = Field(
-        100, description="of the requests, in thousandths", ge=1, le=1000
-    )
-    sample: Sample = Field(Sample.REQUEST, description="session: all of its requests, or none")
-    tenants: Texts = Field(default_factory=list, description="empty: all that allow it")
-    endpoints: Texts = Field(
-        default_factory=list, description=f"empty: {', '.join(ENDPOINTS)}, which are all there are"
-    )
-    until: RecordUntilModel = Field(default_factory=RecordUntilModel)
-    record: Record = Field(
-        Record.REDACTED,
-        description="redacted: without personal data and secrets; full: as clients sent them",
-    )
 
     def to_spec(self) -> RecordingSpec:
         """The spec that this asks for; raises InvalidInput."""
-        return RecordingSpec(
-            name=self.name,
-            primary=parsed_primary(self.primary),
-            share_permille=self.share_permille,
-            sample=self.sample,
-            tenants=tuple(self.tenants),
-            endpoints=tuple(self.endpoints),
-            until=RecordUntil(**self.until.model_dump()),
-            record=self.record,
-        )
+        said = self.model_dump()
+        return SPECS.value(said | {f"until_{key}": each for key, each in said["until"].items()})
 
 
 class RecordingModel(RecordingSpecModel):
@@ -91,12 +50,7 @@ class RecordingModel(RecordingSpecModel):
     @classmethod
     def of(cls, recording: Recording, message: str, standing: RecordingStanding | None) -> Self:
         """A recording as the API shows it."""
-        spec = recording.spec
         stands = standing or RecordingStanding(recording.uid, 0, 0, 0, 0, {})
-        own: dict[str, Any] = {
-            "primary": str(spec.primary),
-            "state": ENDED if recording.ended else WAITING if message else RECORDING,
-            "message": message,
-            "created_at": recording.created_at,
-        }
-        return cls.model_validate({**asdict(spec), **stands._asdict(), **own})
+        state = ENDED if recording.ended else WAITING if message else RECORDING
+        told = {**stands._asdict(), "until": flat(recording.spec.until)}
+        return cls.showing(recording, state=state, message=message, **told)

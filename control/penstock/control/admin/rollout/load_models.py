@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from penstock.control.admin.derived import Shown
 from penstock.control.managers.routing.traffic import DeploymentTraffic
-from penstock.control.state.routing.doubts import Doubt
 
 
-class LoadModel(BaseModel):
+class LoadModel(Shown):
     """What the gateways that report see of a deployment, added up."""
 
     queued: int = Field(default=0, description="requests that wait, now")
@@ -29,10 +29,8 @@ class LoadModel(BaseModel):
     @classmethod
     def of(cls, traffic: DeploymentTraffic) -> LoadModel:
         """A deployment's traffic as the API shows it."""
-        return cls(
-            queued=traffic.queued,
-            in_flight=traffic.in_flight,
-            estimated_wait_ms=traffic.estimated_wait_ms,
+        return cls.drawn(
+            traffic,
             queue_wait_ms=round(traffic.queue_wait_ms, 3),
             requests_last_minute=traffic.last_minute.requests,
             rejected_last_minute=traffic.last_minute.rejected,
@@ -40,7 +38,7 @@ class LoadModel(BaseModel):
         )
 
 
-class DoubtModel(BaseModel):
+class DoubtModel(Shown):
     """A gateway sends a replica nothing by its own judgement."""
 
     gateway: str
@@ -48,8 +46,3 @@ class DoubtModel(BaseModel):
     for_ms: int = Field(
         description="milliseconds that it stands yet, unless the replica proves well"
     )
-
-    @classmethod
-    def of(cls, doubt: Doubt) -> DoubtModel:
-        """A doubt as the API shows it."""
-        return cls(gateway=doubt.gateway, reason=doubt.reason, for_ms=doubt.for_ms)

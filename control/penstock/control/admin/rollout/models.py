@@ -8,9 +8,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, model_validator
 
-from penstock.adapters.lora_config import LARGEST_RANK
-from penstock.control.admin.fields import Count, Text, one_of
-from penstock.control.admin.rollout.deployment_settings import SettingsModel
+from penstock.control.admin.derived import Shown, derived
+from penstock.control.admin.fields import Text, one_of
+from penstock.control.admin.rollout.deployment_settings import SPECS, SettingsModel
 from penstock.control.admin.rollout.load_models import DoubtModel, LoadModel
 from penstock.control.admin.tenancy.spend_models import BudgetModel
 from penstock.control.managers.routing.traffic import DeploymentTraffic
@@ -19,17 +19,10 @@ from penstock.control.state.fleet.liveness import ObservedNode
 from penstock.control.state.fleet.replica import Node, NodeState, Replica, ReplicaState
 from penstock.control.state.fleet.serving import is_foreign
 from penstock.control.state.providers.settings import check_no_secrets
-from penstock.control.state.rollout.deployment import (
-    ENGINES,
-    MAX_REPLICAS,
-    MOST_ADAPTERS,
-    Deployment,
-    DeploymentName,
-    DeploymentSpec,
-    Template,
-)
+from penstock.control.state.rollout.deployment import MAX_REPLICAS, Deployment, DeploymentSpec
 from penstock.control.state.rollout.engine_args import check_engine_args
 from penstock.control.state.rollout.status import DeploymentPhase, status_of
+from penstock.control.state.routing.degrading import said_of
 from penstock.control.state.routing.doubts import Doubt
 from penstock.control.state.tenancy.spend import Spend
 from penstock.control.state.tenancy.tokens import Role, Token
@@ -38,43 +31,15 @@ FOREIGN = "foreign"  # a replica of a deployment that the store never knew
 Setting = Text | StrictBool | StrictInt | float
 
 
+@derived(
+    DeploymentSpec,
+    without=("name",),
+    engine=(Text, {"default": "vllm"}),
+    engine_args=dict[Text, Setting],
+)
 class SpecModel(SettingsModel):
     """What is asked of a deployment; changes to engine, model, engine_args, max_adapters and
     max_adapter_rank take new replicas."""
-
-    engine: Text = Field(
-        "vllm",
-        description="what answers; bedrock, openai and canned without a model on the node",
-        json_schema_extra={"enum": list(ENGINES)},
-    )
-    model: Text = Field(
-        description="path, Hugging Face id, a name that the replica ships, or the provider's id",
-        examples=["penstock-mini"],
-    )
-    engine_args: dict[Text, Setting] = Field(
-        default_factory=dict,
-        description="the engine's own settings, without dashes in front; never a secret: where it"
-        " is, such as api_key_env or api_key_file",
-        examples=[{"max_model_len": "2048"}],
-    )
-    max_adapters: Annotated[StrictInt, Field(ge=0, le=MOST_ADAPTERS)] = Field(
-        0, description="adapters that an engine holds at once; 0: none, or a few by their rank"
-    )
-    max_adapter_rank: Annotated[StrictInt, Field(ge=0, le=LARGEST_RANK)] = Field(
-        0, description="0: none, or the usual one by max_adapters"
-    )
-    replicas: Annotated[StrictInt, Field(ge=0, le=MAX_REPLICAS)] = 1
-    labels: dict[Text, Text] = Field(
-        default_factory=dict,
-        max_length=100,
-        description="for people and programs: Penstock gives them no meaning",
-        examples=[{"team": "search"}],
-    )
-    start_limit_ms: Count = Field(
-        0,
-        description="milliseconds from a replica's start to ready, after which it is started anew; "
-        "0: the node agent's default, and a minute where a provider answers",
-    )
 
     @model_validator(mode="before")
     @classmethod
@@ -88,44 +53,16 @@ class SpecModel(SettingsModel):
 
     def to_spec(self, name: str) -> DeploymentSpec:
         """The spec that this asks for; raises InvalidSpec."""
-        template = Template(
-            engine=self.engine,
-            model=self.model,
-            engine_args=tuple(sorted((k, _setting(v)) for k, v in self.engine_args.items())),
-            max_adapters=self.max_adapters,
-            max_adapter_rank=self.max_adapter_rank,
-        )
-        check_no_secrets(self.engine, self.model, template.engine_args, self.labels.items())
-        spec = DeploymentSpec(
-            name=DeploymentName(name),
-            template=template,
-            replicas=self.replicas,
-            limits=self.limits(),
-            sharing=self.sharing(),
-            degrading=self.degrading(),
-            budgets=self.budgets(),
-            prices=self.prices(),
-            labels=tuple(sorted(self.labels.items())),
-            start_limit_ms=self.start_limit_ms,
-        )
-        check_engine_args(template)
+        engine_args = {key: _setting(value) for key, value in sorted(self.engine_args.items())}
+        check_no_secrets(self.engine, self.model, tuple(engine_args.items()), self.labels.items())
+        spec = SPECS.value(self.said() | {"name": name, "engine_args": engine_args})
+        check_engine_args(spec.template)
         return spec
 
     @classmethod
     def of(cls, spec: DeploymentSpec) -> SpecModel:
         """A spec as the API shows it."""
-        template = spec.template
-        return cls(
-            engine=template.engine,
-            model=template.model,
-            engine_args=dict(template.engine_args),
-            max_adapters=template.max_adapters,
-            max_adapter_rank=template.max_adapter_rank,
-            replicas=spec.replicas,
-            **SettingsModel.of_spec(spec).model_dump(),
-            labels=dict(spec.labels),
-            start_limit_ms=spec.start_limit_ms,
-        )
+        return SpecModel.showing(spec, degrade=said_of(spec.degrading))
 
 
 class NewDeployment(SpecModel):
@@ -142,7 +79,7 @@ class ScaleModel(BaseModel):
     replicas: Annotated[StrictInt, Field(ge=0, le=MAX_REPLICAS, examples=[2])]
 
 
-class StatusModel(BaseModel):
+class StatusModel(Shown):
     """Actual against wanted; `message` says why they differ."""
 
     phase: DeploymentPhase
@@ -154,7 +91,7 @@ class StatusModel(BaseModel):
     budget: BudgetModel = Field(default_factory=lambda: BudgetModel())
 
 
-class DeploymentModel(BaseModel):
+class DeploymentModel(Shown):
     """A deployment: what was asked for, and how it stands."""
 
     name: str
@@ -181,31 +118,22 @@ class DeploymentModel(BaseModel):
         spent_today: Spend,
     ) -> DeploymentModel:
         """A deployment as the API shows it."""
-        status = status_of(view, deployment)
-        return cls(
+        return cls.drawn(
+            deployment,
             name=deployment.spec.name,
-            uid=deployment.uid,
-            generation=deployment.generation,
-            template_digest=deployment.template_digest,
             managed=deployment.spec.template.is_managed,
             spec=SpecModel.of(deployment.spec),
-            status=StatusModel(
-                phase=status.phase,
-                wanted=status.wanted,
-                ready=status.ready,
-                updated=status.updated,
-                message=status.message,
+            status=StatusModel.drawn(
+                status_of(view, deployment),
                 load=LoadModel.of(traffic),
                 budget=BudgetModel.of(view, deployment, spent_today),
             ),
             aliases=[alias.name for alias in view.adapters.aliases_of(deployment.spec.name)],
             unregistered=[f"{b.alias}={b.adapter}={b.source}" for b in deployment.bindings],
-            created_at=deployment.created_at,
-            updated_at=deployment.updated_at,
         )
 
 
-class ReplicaModel(BaseModel):
+class ReplicaModel(Shown):
     """One replica as the head knows it."""
 
     id: str
@@ -235,33 +163,11 @@ class ReplicaModel(BaseModel):
     @classmethod
     def of(cls, view: ClusterView, replica: Replica, doubts: Sequence[Doubt] = ()) -> ReplicaModel:
         """A replica as the API shows it; "foreign" where this store never knew its deployment."""
-        status = replica.status
-        return cls(
-            id=replica.id,
-            deployment=replica.deployment,
-            node=replica.node,
-            deployment_uid=replica.deployment_uid,
-            template_digest=replica.template_digest,
-            generation=replica.generation,
-            devices=list(replica.devices),
-            state=FOREIGN if is_foreign(view, replica) else replica.state,
-            since=replica.since,
-            evidence=replica.evidence,
-            address=status.address,
-            pid=status.pid,
-            restarts=status.restarts,
-            exit_code=status.exit_code,
-            last_error=status.last_error,
-            log_path=status.log_path,
-            max_model_len=status.max_model_len,
-            capacity=status.capacity,
-            endpoints=list(status.endpoints),
-            adapters=list(status.adapters),
-            doubts=[DoubtModel.of(each) for each in doubts],
-        )
+        state = FOREIGN if is_foreign(view, replica) else replica.state
+        return cls.drawn(replica, replica.status, state=state, doubts=list(doubts))
 
 
-class NodeModel(BaseModel):
+class NodeModel(Shown):
     """One node agent as the head knows it; memory in bytes."""
 
     id: str
@@ -284,25 +190,11 @@ class NodeModel(BaseModel):
     def of(cls, node: Node, observed: ObservedNode | None) -> NodeModel:
         """A node as the API shows it, with what it said when it was last heard."""
         facts, resources = node.facts, observed.resources if observed else node.facts.resources
-        return cls(
-            id=facts.id,
-            state=node.state,
-            since=node.since,
-            heard_at=observed.at if observed else None,
-            draining=node.draining,
-            intent=node.intent,
-            address=facts.agent_address,
-            host=facts.host,
-            zone=facts.zone,
-            pid=facts.pid,
-            cpus=resources.cpus,
-            gpus=resources.gpus,
-            memory_bytes=resources.memory_bytes,
-            memory_available_bytes=resources.memory_available_bytes,
-        )
+        heard_at = observed.at if observed else None
+        return cls.drawn(node, facts, resources, heard_at=heard_at, address=facts.agent_address)
 
 
-class GatewayModel(BaseModel):
+class GatewayModel(Shown):
     """One gateway as the head knows it; address and pid only of local ones."""
 
     id: str
@@ -324,14 +216,8 @@ class GatewayModel(BaseModel):
         """A gateway as the API shows it, its counts summed over deployments."""
         report = gateway.report
         counts = report.deployments if report else ()
-        return cls(
-            id=gateway.id,
-            state=gateway.state,
-            address=gateway.address,
-            pid=gateway.pid,
-            restarts=gateway.restarts,
-            started_at=gateway.started_at,
-            last_error=gateway.last_error,
+        return cls.drawn(
+            gateway,
             snapshot_version=report.snapshot_version if report else 0,
             reported_at=report.at if report else None,
             queued=sum(c.queued for c in counts),
@@ -353,7 +239,7 @@ class NewToken(BaseModel):
     )
 
 
-class TokenModel(BaseModel):
+class TokenModel(Shown):
     """A token as it is known: its SHA-256 alone is stored."""
 
     id: str
@@ -366,7 +252,7 @@ class TokenModel(BaseModel):
     @classmethod
     def of(cls, token: Token) -> TokenModel:
         """A token as the API shows it."""
-        return cls.model_validate(token, from_attributes=True)
+        return cls.drawn(token)
 
 
 class CreatedTokenModel(TokenModel):

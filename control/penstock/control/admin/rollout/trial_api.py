@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from fastapi import APIRouter
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from penstock.control.admin.auth import Operator
+from penstock.control.admin.derived import Shown
 from penstock.control.managers.rollout.trials import Trial, TrialManager
 from penstock.control.state.tenancy.spend import NANO
 
 
-class TrialModel(BaseModel):
+class TrialModel(Shown):
     """What came of the request."""
 
     deployment: str
@@ -36,25 +37,15 @@ class TrialModel(BaseModel):
     def of(cls, trial: Trial) -> TrialModel:
         """A trial as the API shows it."""
         said, outcome = trial.said, trial.outcome
-        return cls(
-            deployment=trial.deployment,
-            replica=trial.replica,
+        return cls.drawn(
+            trial,
+            outcome,
+            said,
             endpoint=trial.path,
-            text=said.text,
             finish_reason=outcome.finish_reason or said.finish_reason,
-            dimensions=said.dimensions,
-            prompt_tokens=outcome.prompt_tokens,
-            completion_tokens=outcome.completion_tokens,
-            cached_tokens=outcome.cached_tokens,
             cost_usd=outcome.cost_nanousd / NANO,
             ttft_ms=outcome.ttft_us / 1000,
             total_ms=outcome.total_us / 1000,
-            model=outcome.model,
-            model_version=outcome.model_version,
-            backend=outcome.backend,
-            backend_version=outcome.backend_version,
-            request_id=trial.request_id,
-            provider_request_id=outcome.provider_request_id,
         )
 
 

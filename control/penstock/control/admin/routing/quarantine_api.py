@@ -7,9 +7,10 @@ import re
 from datetime import UTC, datetime
 
 from fastapi import APIRouter, status
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from penstock.control.admin.auth import Operator, Viewer
+from penstock.control.admin.derived import Shown
 from penstock.control.admin.parameters import Paged
 from penstock.control.errors import InvalidInput
 from penstock.control.managers.routing.quarantine import Quarantine
@@ -21,7 +22,7 @@ LAST_MS = 253_402_300_799_000  # milliseconds since 1970: the calendar's last se
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 
 
-class EngineDeathModel(BaseModel):
+class EngineDeathModel(Shown):
     """An engine died with the request aboard."""
 
     replica_id: str
@@ -33,17 +34,10 @@ class EngineDeathModel(BaseModel):
     @classmethod
     def of(cls, death: EngineDeath) -> EngineDeathModel:
         """A death as the API shows it."""
-        at = _moment(death.at_ms)
-        return cls(
-            replica_id=death.replica_id,
-            gateway_id=death.gateway_id,
-            at=at,
-            end=death.end,
-            shared=death.shared,
-        )
+        return cls.drawn(death, at=_moment(death.at_ms))
 
 
-class SuspectModel(BaseModel):
+class SuspectModel(Shown):
     """One request, known by the SHA-256 of deployment, path and body: the body itself is not."""
 
     fingerprint: str = Field(description="64 hexadecimal digits")
@@ -56,10 +50,9 @@ class SuspectModel(BaseModel):
     @classmethod
     def of(cls, suspect: Suspect) -> SuspectModel:
         """A suspect as the API shows it."""
-        return cls(
+        return cls.drawn(
+            suspect,
             fingerprint=suspect.fingerprint.hex(),
-            deployment=suspect.deployment,
-            path=suspect.path,
             quarantined=suspect.is_quarantined,
             deaths=[EngineDeathModel.of(death) for death in suspect.deaths],
             until=_moment(suspect.until_ms),

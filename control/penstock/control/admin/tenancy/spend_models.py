@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
+from typing import Self
 
 from pydantic import BaseModel, Field
 
+from penstock.control.admin.derived import Shown
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.rollout.deployment import Deployment
 from penstock.control.state.tenancy.spend import Spend, SpendRow
 
 
-class SpentModel(BaseModel):
+class SpentModel(Shown):
     """What was spent."""
 
     requests: int = Field(default=0, description="that went to a replica")
@@ -21,14 +23,9 @@ class SpentModel(BaseModel):
     usd: float = Field(default=0.0, description="US dollars, by its prices")
 
     @classmethod
-    def of(cls, spend: Spend) -> SpentModel:
+    def of(cls, spend: Spend) -> Self:
         """A spend as the API shows it."""
-        return cls(
-            requests=spend.requests,
-            prompt_tokens=spend.prompt_tokens,
-            completion_tokens=spend.completion_tokens,
-            usd=spend.usd,
-        )
+        return cls.drawn(spend)
 
     @property
     def tokens(self) -> int:
@@ -67,10 +64,10 @@ class SpentDayModel(SpentModel):
     @classmethod
     def on(cls, row: SpendRow) -> SpentDayModel:
         """A day as the API shows it."""
-        return cls(day=row.day, **SpentModel.of(row.spend).model_dump())
+        return cls.drawn(row, row.spend)
 
 
-class SpendModel(BaseModel):
+class SpendModel(Shown):
     """What a deployment spent today and before, against its budgets."""
 
     deployment: str
@@ -92,12 +89,11 @@ class SpendModel(BaseModel):
         days = sorted((SpentDayModel.on(row) for row in rows), key=lambda d: d.day, reverse=True)
         this = next((each for each in days if each.day == today), SpentDayModel(day=today))
         budget = BudgetModel.of(view, deployment, Spend())
-        return cls(
+        return cls.drawn(
+            budget,
             deployment=spec.name,
             budget_usd_per_day=spec.budgets.usd_per_day,
             budget_tokens_per_day=spec.budgets.tokens_per_day,
-            used_up=budget.used_up,
-            resets_at=budget.resets_at,
             today=this,
             days=days,
         )

@@ -8,17 +8,14 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictInt
 
-from penstock.control.admin.fields import Count, Dollars, Text
+from penstock.control.admin.derived import Derived, Shown, derived
+from penstock.control.admin.fields import Text
+from penstock.control.declared.codec import Codec
 from penstock.control.managers.tenancy.tenants import MadeKey
 from penstock.control.state.tenancy.tenancy import Tenancy
 from penstock.control.state.tenancy.tenants import (
-    MAX_QUOTA,
     Access,
     ApiKey,
-    Degrade,
-    Fallbacks,
-    Priority,
-    Shadowing,
     Tenant,
     TenantSpec,
 )
@@ -29,50 +26,17 @@ FIRST_KEY = (
     " that it answered so far on the loopback and by --open included. `penstock keys anonymous"
     " allow` (PUT /admin/v1/access, role admin) has them answered again"
 )
+SPECS = Codec(TenantSpec)
 Anonymous = Literal["allowed", "refused"]
 
 
-class TenantSpecModel(BaseModel):
+@derived(TenantSpec)
+class TenantSpecModel(Derived):
     """What a tenant is held to, at all gateways together."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    requests_per_minute: Count = Field(0, description="0: no limit")
-    tokens_per_minute: Count = Field(0, description="of prompts and answers; 0: no limit")
-    tokens_per_day: Annotated[StrictInt, Field(ge=0, le=MAX_QUOTA)] = Field(
-        0, description="of prompts and answers, from midnight to midnight UTC; 0: no quota"
-    )
-    usd_per_day: Dollars = Field(0.0, description="US dollars, likewise; 0: no limit")
-    max_streams: Count = Field(0, description="requests under way at a time; 0: no limit")
-    models: list[Text] = Field(
-        default_factory=list, max_length=1000, description="deployments it may use; empty: all"
-    )
-    adapters: list[Text] = Field(
-        default_factory=list,
-        max_length=1000,
-        description="names of adapters it may use, without version; empty: all",
-    )
-    priority: Priority = Field(
-        Priority.NORMAL, description="the highest that its requests may name, and the one without"
-    )
-    degrade: Degrade = Field(
-        Degrade.ALLOW, description="never: its requests get what they ask for, or an error"
-    )
-    fallbacks: Fallbacks = Field(
-        Fallbacks.LISTED,
-        description="listed: `models` holds for fallbacks of ladders, and for canaries that are "
-        "providers, too; allow: these may be any",
-    )
-    shadow: Shadowing = Field(Shadowing.ALLOW, description="never: no shadow repeats its requests")
-    cache_salt: Text | None = Field(
-        None, description='null: its prefix caches are its own; "": shared with all who say so'
-    )
 
     def to_spec(self) -> TenantSpec:
         """The spec that this asks for; raises InvalidInput."""
-        limits = self.model_dump(include=set(TenantSpecModel.model_fields))
-        lists = {"models": tuple(self.models), "adapters": tuple(self.adapters)}
-        return TenantSpec(**limits | lists)
+        return SPECS.value(self.model_dump())
 
 
 class NewTenant(TenantSpecModel):
@@ -95,28 +59,13 @@ class TenantModel(TenantSpecModel):
     @classmethod
     def of(cls, tenancy: Tenancy, tenant: Tenant, keys: int) -> TenantModel:
         """A tenant as the API shows it."""
-        spec = TenantSpecModel.model_validate(tenant.spec, from_attributes=True)
-        return cls(
-            **spec.model_dump(),
-            id=tenant.id,
-            uid=tenant.uid,
-            generation=tenant.generation,
-            keys=keys,
-            quota_used_up=tenant.id in tenancy.standing.used_up | tenancy.standing.out_of_money,
-            created_at=tenant.created_at,
-            updated_at=tenant.updated_at,
-        )
+        used_up = tenant.id in tenancy.standing.used_up | tenancy.standing.out_of_money
+        return cls.showing(tenant, keys=keys, quota_used_up=used_up)
 
 
-class KeyLimits(BaseModel):
+@derived(ApiKey, only=("tokens_per_day", "usd_per_day"))
+class KeyLimits(Derived):
     """What a key is held to, besides what its tenant is."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    tokens_per_day: Annotated[StrictInt, Field(ge=0, le=MAX_QUOTA)] = Field(
-        0, description="of this key, besides its tenant's; 0: no limit"
-    )
-    usd_per_day: Dollars = Field(0.0, description="likewise, US dollars; 0: no limit")
 
 
 class NewKey(KeyLimits):
@@ -129,7 +78,7 @@ class NewKey(KeyLimits):
     )
 
 
-class KeyModel(BaseModel):
+class KeyModel(Shown):
     """A key as it is known: its SHA-256 alone is stored."""
 
     id: str
@@ -143,7 +92,7 @@ class KeyModel(BaseModel):
     @classmethod
     def of(cls, key: ApiKey) -> KeyModel:
         """A key as the API shows it."""
-        return cls.model_validate(key, from_attributes=True)
+        return cls.drawn(key)
 
 
 class CreatedKeyModel(KeyModel):
@@ -156,7 +105,7 @@ class CreatedKeyModel(KeyModel):
     def made(cls, made: MadeKey) -> CreatedKeyModel:
         """A key as the API shows it, this once."""
         warning = FIRST_KEY if made.refuses_others else ""
-        return cls(key=made.secret, warning=warning, **KeyModel.of(made.key).model_dump())
+        return cls.drawn(made.key, key=made.secret, warning=warning)
 
 
 class AccessModel(BaseModel):
@@ -175,7 +124,7 @@ class AccessModel(BaseModel):
         return cls(anonymous="refused" if access.keys_required else "allowed")
 
 
-class CountsModel(BaseModel):
+class CountsModel(Shown):
     """What was counted."""
 
     requests: int = Field(description="that went to a replica")
@@ -188,7 +137,7 @@ class CountsModel(BaseModel):
     @classmethod
     def counted(cls, counts: Counts) -> Self:
         """Counts as the API shows them."""
-        return cls(**counts._asdict())
+        return cls.drawn(counts)
 
 
 class UsageRowModel(CountsModel):
@@ -203,14 +152,7 @@ class UsageRowModel(CountsModel):
     @classmethod
     def of(cls, row: UsageRow) -> UsageRowModel:
         """A row as the API shows it."""
-        return cls(
-            day=row.day,
-            tenant=row.of.tenant,
-            key_id=row.of.key_id,
-            model=row.of.deployment,
-            adapter=row.of.adapter,
-            **row.counts._asdict(),
-        )
+        return cls.drawn(row, row.of, row.counts, model=row.of.deployment)
 
 
 class UsageModel(BaseModel):

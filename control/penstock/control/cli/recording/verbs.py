@@ -13,8 +13,10 @@ from penstock.control.cli.asking import asks_head, confirm, say_json, say_list
 from penstock.control.cli.named_settings import Vocabulary, named_settings
 from penstock.control.cli.options import AsJson, Yes
 from penstock.control.cli.tables import notes, show
+from penstock.control.declared.listing import listing
 from penstock.control.outside.admin_client import AdminClient
 from penstock.control.serving.settings_text import checked
+from penstock.control.state.recording.spec import RecordingSpec
 
 record = typer.Typer(
     no_args_is_help=True,
@@ -23,13 +25,14 @@ record = typer.Typer(
 )
 
 COLUMNS = ("name", "primary", "share", "record", "state", "requests")
-_APART = ("name", "primary", "until")
 KNOWN = Vocabulary(
-    keys=(
-        *(key for key in RecordingSpecModel.model_fields if key not in _APART),
-        *("until.requests", "until.mib", "until.at"),
-    ),
-    lists=("tenants", "endpoints"),
+    RecordingSpec,
+    apart=("name", "primary"),
+    names={
+        "until_requests": "until.requests",
+        "until_mib": "until.mib",
+        "until_at": "until.at",
+    },
     inner={"until.": "until"},
 )
 
@@ -39,6 +42,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything and ch
 
 @record.command()
 @asks_head("record start")
+@listing(keys=KNOWN.listed())
 def start(
     head: Head,
     name: Name,
@@ -57,11 +61,7 @@ def start(
 
     \b
     Keys, with their defaults:
-      share_permille=100    of the requests, in thousandths
-      sample=request        or session: all requests of a conversation, or none
-      tenants=, endpoints=  names with commas between; empty: all
-      until.requests=10000, until.mib=256, until.at=  when it ends by itself, whichever is first
-      record=redacted       without personal data and secrets; or full: as clients sent them
+      {keys}
 
     \b
     Examples:

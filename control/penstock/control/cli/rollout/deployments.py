@@ -9,15 +9,18 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.control.admin.rollout.deployment_settings import SettingsModel
+from penstock.control.admin.rollout.deployment_settings import SETTINGS, SettingsModel
 from penstock.control.admin.rollout.models import DeploymentModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, confirm, say_json
 from penstock.control.cli.options import AsJson, Yes
+from penstock.control.declared.fields import named
+from penstock.control.declared.listing import key_list, listing
 from penstock.control.errors import invalid_setting
 from penstock.control.serving.options import parse_engine_args
 from penstock.control.serving.settings_text import parse_settings
 from penstock.control.serving.spec_changes import differences, spec_with
+from penstock.control.state.routing.degrading import degrading
 
 CANNED = "canned"
 
@@ -131,6 +134,7 @@ def scale(
 
 
 @asks_head("set")
+@listing(keys=key_list(named(*SETTINGS)))
 def change_settings(
     head: Head,
     name: Name,
@@ -143,24 +147,7 @@ def change_settings(
 
     \b
     Keys, with their defaults:
-      max_ongoing=0               calls sent to one replica at a time; 0: its capacity
-      max_queued=100              requests waiting in one gateway; 0: nobody waits
-      queue_deadline_ms=30000     how long one may wait; 0: no limit
-      wait_budget_ms=0            estimated wait above which one is refused; 0: none
-      first_event_deadline_ms=0   from send to the first event; 0: no limit
-      progress_deadline_ms=60000  a replica that makes no tokens gets nothing new; 0: never
-      kv_pressure=0.93            share of KV above which a replica gets nothing new; 0: no limit
-      max_prompt_tokens=0, max_completion_tokens=0  0: the model's
-      max_n=16                    choices of one request; 0: no limit
-      selection_policy=power_of_two  or round_robin, least_loaded, prefix_aware, session
-      canary=                     NAME:PERMILLE,... of requests that go to other deployments
-      degrade=                    trim,fallback:NAME,reject: what is tried before a request is
-                                  refused; by reason as JSON, with "default" for the others
-      context=reject              or trim: a prompt too long for the model loses its oldest turns
-      budget_usd_per_day=0        after which it takes nothing until midnight UTC; 0: none
-      budget_tokens_per_day=0     likewise, of prompts and answers
-      usd_per_million_input=0, usd_per_million_output=0, usd_per_million_cached=null
-                                  what tokens cost; null: as input
+      {keys}
 
     \b
     Examples:
@@ -170,9 +157,9 @@ def change_settings(
       penstock set chat 'degrade={"budget": ["fallback:sorry"], "default": ["fallback:cloud"]}'
       penstock set cloud budget_usd_per_day=25
     """
-    named = SettingsModel.model_validate(parse_settings(settings))
-    _say(head.ask(lambda admin: admin.change_settings(name, named)), as_json=as_json)
-    _warn_of_missing(head, name, named)
+    said = SettingsModel.model_validate(parse_settings(settings))
+    _say(head.ask(lambda admin: admin.change_settings(name, said)), as_json=as_json)
+    _warn_of_missing(head, name, said)
 
 
 @asks_head("delete")
@@ -202,12 +189,12 @@ def _say(deployment: DeploymentModel, *, as_json: bool) -> None:
 
 def _warn_of_missing(head: Head, name: str, settings: SettingsModel) -> None:
     """Says which deployments of a ladder or canary are not there: they may come later."""
-    canaries = [each.deployment for each in settings.sharing().canary]
-    named = dict.fromkeys((*settings.degrading().fallbacks, *canaries))
-    if not named:
+    canaries = [each.deployment for each in settings.canary]
+    others = dict.fromkeys((*degrading(settings.degrade, settings.context).fallbacks, *canaries))
+    if not others:
         return
     known = {each.name for each in head.ask(lambda admin: admin.deployments())}
-    for other in named:
+    for other in others:
         if other not in known:
             typer.echo(
                 f"note: there is no deployment {other}: {name} passes it over until there is",

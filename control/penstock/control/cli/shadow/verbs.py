@@ -20,8 +20,10 @@ from penstock.control.cli.options import AsJson, Yes
 from penstock.control.cli.shadow.exporting import EXPERIMENT, as_lines, to_mlflow
 from penstock.control.cli.shadow.promises import beforehand, planned
 from penstock.control.cli.tables import notes, show
+from penstock.control.declared.listing import listing
 from penstock.control.errors import PenstockError
 from penstock.control.serving.settings_text import checked
+from penstock.control.state.shadow.spec import ShadowSpec
 
 shadow = typer.Typer(
     no_args_is_help=True,
@@ -29,16 +31,19 @@ shadow = typer.Typer(
 )
 
 COLUMNS = ("name", "primary", "candidate", "share", "state", "pairs", "verdict")
-_APART = ("name", "primary", "candidate", "margins", "until", "guardrails")
 KNOWN = Vocabulary(
-    keys=(
-        *(key for key in ShadowSpecModel.model_fields if key not in _APART),
-        *("until.pairs", "until.at", "margin.CHECK", "guardrail.NAME"),
-    ),
-    lists=("tenants", "endpoints", "checks"),
+    ShadowSpec,
+    apart=("name", "primary", "candidate"),
+    names={
+        "until_pairs": "until.pairs",
+        "until_at": "until.at",
+        "margins": "margin.CHECK",
+        "guardrails": "guardrail.NAME",
+    },
     inner={"margin.": "margins", "until.": "until"},
     verbatim={"guardrail.": "guardrails"},
 )
+USUAL_SHARE = 100  # permille
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Of the shadow.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything and change nothing.")]
@@ -46,6 +51,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything and ch
 
 @shadow.command()
 @asks_head("shadow create")
+@listing(keys=KNOWN.listed(share_permille=USUAL_SHARE, until_pairs=""))
 def create(
     head: Head,
     name: Name,
@@ -71,20 +77,7 @@ def create(
 
     \b
     Keys, with their defaults:
-      share_permille=100  of the requests, in thousandths
-      sample=request      or session: all requests of a conversation, or none
-      tenants=            names with commas between; empty: all but those with shadow=never
-      endpoints=          empty: /v1/chat/completions,/v1/completions
-      max_concurrent=4, max_per_minute=0  of each gateway; 0: any number
-      until.pairs=, until.at=  when it ends by itself: so many pairs, a time with its zone
-      checks=             that the verdict goes by; empty: the usual ones
-      margin.CHECK=       how much worse is too much, such as margin.error=0.02
-      guardrail.NAME=     a regular expression that no answer may hold
-      self_permille=      of those repeated: the primary is asked again, too. 250, later 50
-      usd_per_day=0       what it may cost; a provider has to have a limit
-      record=none         of prompts and answers: redacted, or full, for the report's worst pairs
-      embedder=           deployment that is asked what answers mean: the check semantic
-      judge=              deployment that is asked which answer is better: the check judge
+      {keys}
 
     \b
     Examples:
@@ -95,7 +88,7 @@ def create(
     if candidate is not None and "=" in candidate:
         words, candidate = [candidate, *words], None
     named = {"name": name, "primary": primary, "candidate": candidate or primary}
-    wanted = {"share_permille": 100, **named_settings(words, KNOWN), **named}
+    wanted = {"share_permille": USUAL_SHARE, **named_settings(words, KNOWN), **named}
     asked = checked(ShadowSpecModel, wanted).model_dump(mode="json", exclude_unset=True)
     made = head.ask(lambda admin: admin.create_shadow(asked, dry_run=dry_run))
     _say(made, "would be made" if dry_run else "is made", as_json=as_json)

@@ -15,6 +15,9 @@ from penstock.control.cli.asking import asks_head, say_json, say_list
 from penstock.control.cli.options import AsJson
 from penstock.control.cli.tables import day
 from penstock.control.cli.tenancy.tenants import TenantId, limits_of
+from penstock.control.declared.fields import named
+from penstock.control.declared.listing import key_list, listing
+from penstock.control.state.tenancy.tenants import ApiKey
 
 keys = typer.Typer(
     no_args_is_help=True, help="API keys of tenants: create, list, revoke; who needs one."
@@ -32,6 +35,7 @@ class Wanted(StrEnum):
 
 @keys.command()
 @asks_head("keys create")
+@listing(keys=key_list(each for each in named(ApiKey) if each.name in KeyLimits.model_fields))
 def create(
     head: Head,
     tenant: TenantId,
@@ -54,7 +58,7 @@ def create(
 
     \b
     Limits of the key, besides those of its tenant; 0 is none:
-      tokens_per_day=0, usd_per_day=0  from midnight to midnight UTC
+      {keys}
 
     Example: penstock keys create acme --set usd_per_day=5
     """

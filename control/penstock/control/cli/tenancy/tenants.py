@@ -12,7 +12,10 @@ from penstock.control.admin.tenancy.tenant_models import TenantModel, TenantSpec
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, delete_named, say_json, say_list
 from penstock.control.cli.options import AsJson, Yes
-from penstock.control.serving.settings_text import checked, pairs
+from penstock.control.declared.fields import named
+from penstock.control.declared.listing import key_list, listing
+from penstock.control.serving.settings_text import checked, pairs, values_of
+from penstock.control.state.tenancy.tenants import TenantSpec
 
 tenants = typer.Typer(
     no_args_is_help=True, help="Who may send requests, and how many: create, list, set, delete."
@@ -20,9 +23,7 @@ tenants = typer.Typer(
 
 COLUMNS = ("id", "priority", "keys", "requests/min", "tokens/min", "tokens/day", "USD/day",
            "streams", "models", "adapters", "quota")  # fmt: skip
-LISTS = ("models", "adapters")
 SALT, OWN = "cache_salt", "own"
-DOLLARS = "usd_per_day"
 
 TenantId = Annotated[str, typer.Argument(metavar="TENANT", help="Its id.")]
 Limits = Annotated[
@@ -34,6 +35,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything and ch
 
 @tenants.command()
 @asks_head("tenants create")
+@listing(keys=key_list(named(TenantSpec), cache_salt=OWN))
 def create(
     head: Head,
     tenant: TenantId,
@@ -45,15 +47,7 @@ def create(
 
     \b
     Keys, with their defaults; limits are of all gateways together, 0 is none:
-      requests_per_minute=0, tokens_per_minute=0
-      tokens_per_day=0, usd_per_day=0  from midnight to midnight UTC
-      max_streams=0       requests under way at a time
-      models=, adapters=  names with commas between; empty: all
-      priority=normal     or low, high: the highest that its requests may name
-      degrade=allow       or never: what it asks for, or an error
-      fallbacks=listed    models= holds for fallbacks and for providers as canaries, too; or allow
-      shadow=allow        or never: no shadow repeats its requests
-      cache_salt=own      prefix caches of its own; empty: shared with all who say so
+      {keys}
 
     \b
     Examples:
@@ -146,8 +140,7 @@ def _say(tenant: TenantModel, what: str, *, as_json: bool) -> None:
 
 def limits_of(words: Iterable[str], kind: type[BaseModel], example: str) -> dict[str, Any]:
     """What is named, as the admin API takes it. Raises `invalid-setting`."""
-    named = pairs(words, "limit", example)
-    parsed = {name: _value(name, text) for name, text in named.items()}
+    parsed = values_of(pairs(words, "limit", example), TenantSpec, cache_salt=_salt)
     return checked(kind, parsed).model_dump(mode="json", exclude_unset=True)
 
 
@@ -155,22 +148,8 @@ def _limits(words: Iterable[str]) -> dict[str, Any]:
     return limits_of(words, TenantSpecModel, "max_streams=10")
 
 
-def _value(name: str, text: str) -> Any:
-    if name in LISTS:
-        return [part.strip() for part in text.split(",") if part.strip()]
-    if name == SALT:
-        return None if text == OWN else text
-    if name == DOLLARS:
-        return _number(text)
-    digits = text.removeprefix("-")
-    return int(text) if digits.isascii() and digits.isdecimal() else text
-
-
-def _number(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
+def _salt(text: str) -> str | None:
+    return None if text in (OWN, "null") else text
 
 
 def _told(name: str, value: Any) -> str:

@@ -8,6 +8,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Final
 
+from penstock.control.declared.fields import said
 from penstock.control.errors import Code, NotFound, PenstockError
 from penstock.control.state.recording.recorded import RecordingStanding
 from penstock.control.state.recording.spec import RecordingSpec
@@ -20,7 +21,7 @@ STOPPED: Final = "somebody stopped it"
 class Recording:
     """A spec with its identity and history."""
 
-    spec: RecordingSpec
+    spec: RecordingSpec = field(metadata=said(inner=True))
     uid: str  # hex; tells it from deleted namesakes
     seed: int  # what is sampled follows from it
     created_at: datetime

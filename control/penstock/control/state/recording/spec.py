@@ -6,15 +6,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from penstock.control.declared.fields import Form, check, inner, said, setting
 from penstock.control.errors import InvalidInput
 from penstock.control.state.shadow.spec import (
+    MOST_NAMES,
     MOST_PERMILLE,
     Primary,
     Record,
     Sample,
     check_name,
     check_once,
-    check_within,
+    parsed_primary,
 )
 
 MOST_REQUESTS: Final = 1_000_000  # that a replay can keep the order of
@@ -31,29 +33,38 @@ KEPT: Final = (Record.REDACTED, Record.FULL)
 class RecordUntil:
     """When a recording ends by itself: at the earliest of these."""
 
-    requests: int = 10_000
-    mib: int = 256  # of them together
-    at: datetime | None = None
+    requests: int = setting("that are recorded", 10_000, ge=1, le=MOST_REQUESTS)
+    mib: int = setting("of requests together", 256, ge=1, le=MOST_MIB)
+    at: datetime | None = setting("a time with its zone", None)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordingSpec:
     """What an operator asks for. Raises InvalidInput."""
 
-    name: str
-    primary: Primary
-    share_permille: int = 100
-    sample: Sample = Sample.REQUEST
-    tenants: tuple[str, ...] = ()  # empty: all that allow it
-    endpoints: tuple[str, ...] = ()  # paths; empty: ENDPOINTS
-    until: RecordUntil = field(default_factory=RecordUntil)
-    record: Record = Record.REDACTED
+    name: str = field(metadata=said(examples=("monday",)))
+    primary: Primary = field(
+        metadata=said(
+            "deployment, or deployment:alias, whose requests are recorded",
+            form=Form(str, parsed_primary),
+            examples=("chat",),
+        )
+    )
+    share_permille: int = setting("of the requests, in thousandths", 100, ge=1, le=MOST_PERMILLE)
+    sample: Sample = setting("session: all of its requests, or none", Sample.REQUEST)
+    tenants: tuple[str, ...] = setting("empty: all that allow it", (), most=MOST_NAMES)
+    endpoints: tuple[str, ...] = setting(
+        f"empty: {', '.join(ENDPOINTS)}, which are all there are", (), most=MOST_NAMES
+    )
+    until: RecordUntil = inner(RecordUntil, prefix="until_")
+    record: Record = setting(
+        "redacted: without personal data and secrets; full: as clients sent them", Record.REDACTED
+    )
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        check_within("share_permille", self.share_permille, 1, MOST_PERMILLE)
-        check_within("until.requests", self.until.requests, 1, MOST_REQUESTS)
-        check_within("until.mib", self.until.mib, 1, MOST_MIB)
+        check(self)
+        check(self.until, within="until.")
         check_once("tenants", self.tenants)
         check_once("endpoints", self.endpoints)
         for path in self.endpoints:

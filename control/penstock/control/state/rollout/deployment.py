@@ -16,10 +16,11 @@ from typing import NewType
 
 from penstock.adapters.adapter import BaseModelFamily
 from penstock.adapters.lora_config import LARGEST_RANK
+from penstock.control.declared.fields import PAIRS, check, inner, said, setting
 from penstock.control.errors import InvalidSpec
 from penstock.control.state.providers.settings import MANAGED, START_LIMIT_MS, calls_tools
 from penstock.control.state.routing.degrading import Degrading
-from penstock.control.state.routing.limits import Limits, Sharing
+from penstock.control.state.routing.limits import MAX_COUNT, Limits, Sharing
 from penstock.control.state.tenancy.prices import Prices, provider_prices
 from penstock.control.state.tenancy.spend import Budgets
 
@@ -51,11 +52,33 @@ class AdapterBinding:
 class Template:
     """What a replica is made of: changing any of it takes new replicas."""
 
-    engine: str  # one of ENGINES
-    model: str  # path, hub id, a name that the replica ships, or the provider's id
-    engine_args: tuple[tuple[str, str], ...] = ()  # sorted by key
-    max_adapters: int = 0  # that the engine holds at once; 0: none, or `USUAL_ADAPTERS`
-    max_adapter_rank: int = 0  # 0: `USUAL_RANK`, where it takes adapters
+    engine: str = field(
+        metadata=said(
+            "what answers; bedrock, openai and canned without a model on the node", choices=ENGINES
+        )
+    )
+    model: str = field(
+        metadata=said(
+            "path, Hugging Face id, a name that the replica ships, or the provider's id",
+            examples=("penstock-mini",),
+        )
+    )
+    engine_args: tuple[tuple[str, str], ...] = setting(
+        "the engine's own settings, without dashes in front; never a secret: where it"
+        " is, such as api_key_env or api_key_file",
+        (),
+        form=PAIRS,
+        examples=({"max_model_len": "2048"},),
+    )
+    max_adapters: int = setting(
+        "adapters that an engine holds at once; 0: none, or a few by their rank",
+        0,
+        ge=0,
+        le=MOST_ADAPTERS,
+    )
+    max_adapter_rank: int = setting(
+        "0: none, or the usual one by max_adapters", 0, ge=0, le=LARGEST_RANK
+    )
 
     @property
     def adapter_slots(self) -> int:
@@ -88,25 +111,35 @@ class DeploymentSpec:
     """What an operator asks for. Raises InvalidSpec where it contradicts itself."""
 
     name: DeploymentName
-    template: Template
-    replicas: int = 1
-    limits: Limits = field(default_factory=Limits)
-    sharing: Sharing = field(default_factory=Sharing)
-    degrading: Degrading = field(default_factory=Degrading)
-    budgets: Budgets = field(default_factory=Budgets)
-    prices: Prices = field(default_factory=Prices)
-    labels: tuple[tuple[str, str], ...] = ()  # sorted by key; Penstock gives them no meaning
-    start_limit_ms: int = 0  # milliseconds from process start to ready; 0: the node agent's default
+    template: Template = field(metadata=said(inner=True))
+    replicas: int = setting("", 1, ge=0, le=MAX_REPLICAS)
+    limits: Limits = inner(Limits)
+    sharing: Sharing = inner(Sharing)
+    degrading: Degrading = inner(Degrading)
+    budgets: Budgets = inner(Budgets)
+    prices: Prices = inner(Prices)
+    labels: tuple[tuple[str, str], ...] = setting(
+        "for people and programs: Penstock gives them no meaning",
+        (),
+        form=PAIRS,
+        most=100,
+        examples=({"team": "search"},),
+    )
+    start_limit_ms: int = setting(
+        "milliseconds from a replica's start to ready, after which it is started anew; "
+        "0: the node agent's default, and a minute where a provider answers",
+        0,
+        ge=0,
+        le=MAX_COUNT,
+    )
 
     def __post_init__(self) -> None:
         check_name(self.name)
         _check_template(self.template)
-        if self.start_limit_ms < 0:
-            raise InvalidSpec(f"start_limit_ms is {self.start_limit_ms}: it must be 0 or more")
+        check(self.template, InvalidSpec)
+        check(self, InvalidSpec)
         _check_canary(self)
         _check_fallbacks(self)
-        if not 0 <= self.replicas <= MAX_REPLICAS:
-            raise InvalidSpec(f"replicas is {self.replicas}: it must be 0 to {MAX_REPLICAS}")
 
     @property
     def all_prices(self) -> Prices:
@@ -131,7 +164,7 @@ class DeploymentSpec:
 class Deployment:
     """A spec with its identity and history."""
 
-    spec: DeploymentSpec
+    spec: DeploymentSpec = field(metadata=said(inner=True))
     uid: str  # hex
     generation: int  # begins at 1, grows by one with each change
     template_digest: str  # what its replicas are made of
@@ -233,12 +266,4 @@ def _check_template(template: Template) -> None:
         raise InvalidSpec(
             f"the engine {template.engine} takes no adapters: leave out max_adapters and"
             " max_adapter_rank"
-        )
-    if not 0 <= template.max_adapters <= MOST_ADAPTERS:
-        raise InvalidSpec(
-            f"max_adapters is {template.max_adapters}: it must be 0 to {MOST_ADAPTERS}"
-        )
-    if not 0 <= template.max_adapter_rank <= LARGEST_RANK:
-        raise InvalidSpec(
-            f"max_adapter_rank is {template.max_adapter_rank}: it must be 0 to {LARGEST_RANK}"
         )

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from penstock.control.declared.fields import Form, chosen, setting
 from penstock.control.errors import InvalidSpec
 
 TRIM = "trim"
@@ -93,12 +94,34 @@ class Ladder:
         return tuple(r.removeprefix(FALLBACK) for r in self.rungs if r.startswith(FALLBACK))
 
 
+def _ladders(by_reason: Mapping[str, Sequence[str]]) -> tuple[Ladder, ...]:
+    ladders = (Ladder(reason, tuple(rungs)) for reason, rungs in by_reason.items())
+    return tuple(sorted(ladders, key=lambda each: each.reason))
+
+
+def _context(name: str) -> Context:
+    return chosen(Context, "context", name, InvalidSpec)
+
+
 @dataclass(frozen=True, slots=True)
 class Degrading:
     """All ladders of a deployment, and what becomes of prompts that are too long for its model."""
 
-    ladders: tuple[Ladder, ...] = ()  # sorted by reason
-    context: Context = Context.REJECT
+    ladders: tuple[Ladder, ...] = setting(  # sorted by reason
+        "what is tried, in this order, for a request that it cannot answer: trim,"
+        " fallback:<deployment>, reject; or such a list by reason, with default for the others:"
+        f" {', '.join(REASONS)}",
+        (),
+        name="degrade",
+        shape="trim,fallback:NAME,reject or JSON",
+        form=Form(lambda ladders: {each.reason: list(each.rungs) for each in ladders}, _ladders),
+        examples=(["fallback:cloud", "fallback:sorry"], {"default": ["fallback:cloud"]}),
+    )
+    context: Context = setting(
+        "what becomes of a prompt beyond the model's context: refused, or without its oldest turns",
+        Context.REJECT,
+        form=Form(str, _context),
+    )
 
     @property
     def fallbacks(self) -> tuple[str, ...]:
@@ -108,29 +131,25 @@ class Degrading:
 
 def degrading(said: Said, context: str) -> Degrading:
     """What a spec says. Raises InvalidSpec."""
-    by_reason = said if isinstance(said, Mapping) else {OTHERS: said}
-    if "" in by_reason:
+    return Degrading(_ladders(by_reason(said)), _context(context))
+
+
+def by_reason(said: Said) -> dict[str, Sequence[str]]:
+    """The rungs of each ladder by its reason, as documents have them. Raises InvalidSpec."""
+    named = said if isinstance(said, Mapping) else {OTHERS: said}
+    if "" in named:
         raise InvalidSpec(f"degrade has the reason '': {OTHERS!r} stands for all others")
-    ladders = [
-        Ladder("" if reason == OTHERS else reason, tuple(rungs))
-        for reason, rungs in by_reason.items()
+    return {
+        "" if reason == OTHERS else reason: rungs
+        for reason, rungs in named.items()
         if rungs or reason != OTHERS
-    ]
-    try:
-        found = Context(context)
-    except ValueError:
-        raise InvalidSpec(
-            f"context is {context!r}: it must be one of {', '.join(Context)}"
-        ) from None
-    return Degrading(tuple(sorted(ladders, key=lambda each: each.reason)), found)
+    }
 
 
 def said_of(value: Degrading) -> list[str] | dict[str, list[str]]:
     """The ladders as a spec says them: a list where one serves all reasons."""
-    by_reason = {each.reason or OTHERS: list(each.rungs) for each in value.ladders}
-    if set(by_reason) <= {OTHERS}:
-        return by_reason.get(OTHERS, [])
-    return by_reason
+    said = {each.reason or OTHERS: list(each.rungs) for each in value.ladders}
+    return said.get(OTHERS, []) if set(said) <= {OTHERS} else said
 
 
 def check_no_circle(name: str, fallbacks: Mapping[str, Sequence[str]]) -> None:

@@ -5,13 +5,16 @@ Changing any of it starts no replica: none of it is part of a template.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
+from penstock.control.declared.fields import Form, check, chosen, said, setting
 from penstock.control.errors import InvalidSpec
 
 WHOLE = 1000  # permille
+MAX_COUNT = 2**31 - 1
+MAX_CANARIES = 100
 
 
 class SelectionPolicy(StrEnum):
@@ -24,37 +27,59 @@ class SelectionPolicy(StrEnum):
     SESSION = "session"  # where the same session went before
 
 
+def _count(default: int, text: str) -> Any:
+    return setting(text, default, ge=0, le=MAX_COUNT)
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Numbers that gateways admit and send by. Raises InvalidSpec for one out of its range."""
 
-    max_ongoing: int = 0  # calls sent to one replica at a time; 0: its capacity
-    max_queued: int = 100  # requests waiting in one gateway; 0: nobody waits
-    queue_deadline_ms: int = 30_000  # milliseconds a request may wait for a replica; 0: no limit
-    first_event_deadline_ms: int = 0  # milliseconds from send to the first event; 0: no limit
-    wait_budget_ms: int = 0  # estimated wait above which a request is refused; 0: none
-    kv_pressure: float = 0.93  # share of KV above which a replica gets nothing new; 0: no limit
-    max_prompt_tokens: int = 0  # 0: the model's
-    max_completion_tokens: int = 0  # of each choice; 0: the model's
-    max_n: int = 16  # choices of one request; 0: no limit
-    # A replica that has work and makes no tokens for so long gets nothing new; 0: never.
-    progress_deadline_ms: int = 60_000
+    max_ongoing: int = _count(0, "calls sent to one replica at a time; 0: its capacity")
+    max_queued: int = _count(100, "requests waiting in one gateway; 0: nobody waits")
+    queue_deadline_ms: int = _count(
+        30_000, "milliseconds a request may wait for a replica; 0: no limit"
+    )
+    first_event_deadline_ms: int = _count(
+        0, "milliseconds from send to the first event; 0: no limit"
+    )
+    wait_budget_ms: int = _count(
+        0, "estimated wait in milliseconds above which a request is refused; 0: none"
+    )
+    kv_pressure: float = setting(
+        "share of KV in use above which a replica is sent nothing new; 0: no limit",
+        0.93,
+        ge=0,
+        le=1,
+    )
+    max_prompt_tokens: int = _count(0, "tokens of a prompt; 0: the model's")
+    max_completion_tokens: int = _count(0, "tokens of each choice; 0: the model's")
+    max_n: int = _count(16, "choices of one request; 0: no limit")
+    progress_deadline_ms: int = _count(
+        60_000,
+        "a replica that has work and makes no tokens for so many milliseconds is sent"
+        " nothing more; 0: never",
+    )
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if not value >= 0:
-                raise InvalidSpec(f"{each.name} is {value}: it must be 0 or more")
-        if self.kv_pressure > 1 or not math.isfinite(self.kv_pressure):
-            raise InvalidSpec(f"kv_pressure is {self.kv_pressure}: it must be a share, 0 to 1")
+        check(self, InvalidSpec)
 
 
 @dataclass(frozen=True, slots=True)
 class Canary:
     """Another deployment that a share of the requests goes to."""
 
-    deployment: str
-    permille: int  # of the requests
+    deployment: str = field(
+        metadata=said("its name; left out while there is none", examples=("mini-next",))
+    )
+    permille: int = field(
+        metadata=said("share of the requests, in thousandths", ge=0, le=WHOLE, examples=(50,))
+    )
+
+
+def selection_policy(name: str) -> SelectionPolicy:
+    """The policy of this name. Raises InvalidSpec."""
+    return chosen(SelectionPolicy, "selection_policy", name, InvalidSpec)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +89,18 @@ class Sharing:
     A canary may name a deployment that is not there yet: routes leave it out until it is.
     """
 
-    policy: SelectionPolicy = SelectionPolicy.POWER_OF_TWO
-    canary: tuple[Canary, ...] = ()
+    policy: SelectionPolicy = setting(
+        "which replica a request goes to",
+        SelectionPolicy.POWER_OF_TWO,
+        name="selection_policy",
+        form=Form(str, selection_policy),
+    )
+    canary: tuple[Canary, ...] = setting(
+        "shares of the requests that go to other deployments; 1000 permille at most",
+        (),
+        shape="NAME:PERMILLE,...",
+        most=MAX_CANARIES,
+    )
 
     def __post_init__(self) -> None:
         names = [each.deployment for each in self.canary]
@@ -79,13 +114,3 @@ class Sharing:
                 raise InvalidSpec(f"canary names {each.deployment!r} twice: keep one")
         if (total := sum(each.permille for each in self.canary)) > WHOLE:
             raise InvalidSpec(f"the shares of canary are {total} permille: {WHOLE} at most")
-
-
-def selection_policy(name: str) -> SelectionPolicy:
-    """The policy of this name. Raises InvalidSpec."""
-    try:
-        return SelectionPolicy(name)
-    except ValueError:
-        raise InvalidSpec(
-            f"selection_policy is {name!r}: it must be one of {', '.join(SelectionPolicy)}"
-        ) from None

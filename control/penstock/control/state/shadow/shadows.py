@@ -9,6 +9,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Final
 
+from penstock.control.declared.fields import said
 from penstock.control.errors import Code, NotFound, PenstockError
 from penstock.control.state.shadow.spec import ENOUGH_SELF, ShadowSpec
 
@@ -21,7 +22,7 @@ TENANT: Final = "_shadow"
 class Shadow:
     """A spec with its identity and history."""
 
-    spec: ShadowSpec
+    spec: ShadowSpec = field(metadata=said(inner=True))
     uid: str  # hex; tells it from deleted namesakes
     seed: int  # what is sampled follows from it
     created_at: datetime

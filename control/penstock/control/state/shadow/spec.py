@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
+from penstock.control.declared.fields import PAIRS, Form, check, inner, said, setting
 from penstock.control.errors import InvalidInput
 from penstock.control.state.shadow.guardrails import check_guardrails
 from penstock.control.state.tenancy.spend import MOST_USD
@@ -17,6 +17,7 @@ MOST_PERMILLE: Final = 1000
 MOST_CONCURRENT: Final = 1000
 MOST_PER_MINUTE: Final = 1_000_000
 MOST_PAIRS: Final = 100_000_000
+MOST_NAMES: Final = 1000
 MANY_SELF: Final = 250  # permille, until there are `ENOUGH_SELF` such pairs
 FEW_SELF: Final = 50
 ENOUGH_SELF: Final = 500
@@ -73,47 +74,113 @@ class Candidate:
         return f"{self.deployment}:{self.adapter}" if self.adapter else self.deployment
 
 
+def parsed_primary(text: str) -> Primary:
+    """`deployment` or `deployment:alias`."""
+    deployment, _, alias = text.partition(":")
+    if "@" in alias:
+        raise InvalidInput(f"primary is {text!r}: name the deployment, or an alias of it")
+    return Primary(deployment, alias)
+
+
+def parsed_candidate(text: str) -> Candidate:
+    """`deployment` or `deployment:name@version`."""
+    deployment, colon, adapter = text.partition(":")
+    if colon and "@" not in adapter:
+        raise InvalidInput(
+            f"candidate is {text!r}: an alias moves, name what it is now, {deployment}:name@version"
+        )
+    return Candidate(deployment, adapter)
+
+
 @dataclass(frozen=True, slots=True)
 class Until:
     """When a shadow ends by itself: at least one of the two, or never."""
 
-    pairs: int = 0  # that are counted; 0: any number
-    at: datetime | None = None
+    pairs: int = setting("that are counted; 0: any number", 0, ge=0, le=MOST_PAIRS)
+    at: datetime | None = setting("a time with its zone", None)
 
 
 @dataclass(frozen=True, slots=True)
 class ShadowSpec:
     """What an operator asks for. Raises InvalidInput."""
 
-    name: str
-    primary: Primary
-    candidate: Candidate
-    share_permille: int
-    sample: Sample = Sample.REQUEST
-    tenants: tuple[str, ...] = ()  # empty: all that allow it
-    endpoints: tuple[str, ...] = ()  # paths; empty: ENDPOINTS
-    max_concurrent: int = 4  # of each gateway
-    max_per_minute: int = 0  # likewise; 0: any number
-    until: Until = field(default_factory=Until)
-    checks: tuple[str, ...] = ()  # that the verdict goes by; empty: the comparer's own
-    margins: tuple[tuple[str, float], ...] = ()  # by check, sorted
-    guardrails: tuple[
-        tuple[str, str], ...
-    ] = ()  # patterns that no answer may hold, by name, sorted
-    self_permille: int | None = None  # None: MANY_SELF, then FEW_SELF
-    usd_per_day: float = 0.0  # of all gateways together; 0: no limit
-    record: Record = Record.NONE  # of prompts and answers of pairs that count
-    embedder: str = ""  # deployment that is asked what answers mean; empty: none
-    judge: str = ""  # deployment that is asked which answer is better; empty: none
+    name: str = field(metadata=said(examples=("bigger-model",)))
+    primary: Primary = field(
+        metadata=said(
+            "deployment, or deployment:alias, whose requests are repeated",
+            form=Form(str, parsed_primary),
+            examples=("chat",),
+        )
+    )
+    candidate: Candidate = field(
+        metadata=said(
+            "deployment, or deployment:name@version, that they are repeated to; the "
+            "primary itself: an A/A run, which has to come out equal",
+            form=Form(str, parsed_candidate),
+            examples=("chat-int8",),
+        )
+    )
+    share_permille: int = field(
+        metadata=said("of the requests, in thousandths", ge=1, le=MOST_PERMILLE, examples=(100,))
+    )
+    sample: Sample = setting("session: all of its requests, or none", Sample.REQUEST)
+    tenants: tuple[str, ...] = setting("empty: all that allow it", (), most=MOST_NAMES)
+    endpoints: tuple[str, ...] = setting(
+        f"empty: {', '.join(ENDPOINTS)}, which are all there are", (), most=MOST_NAMES
+    )
+    max_concurrent: int = setting(
+        "repeated at a time, by each gateway", 4, ge=1, le=MOST_CONCURRENT
+    )
+    max_per_minute: int = setting("likewise; 0: any number", 0, ge=0, le=MOST_PER_MINUTE)
+    until: Until = inner(Until, prefix="until_")
+    record: Record = setting(
+        "of prompts and answers of pairs that count, for the report's worst pairs, "
+        "which operators see. none: numbers alone are kept; redacted: without personal data and "
+        "secrets; full: as they are",
+        Record.NONE,
+    )
+    checks: tuple[str, ...] = setting(
+        "that the verdict goes by; empty: the usual ones. The others are shown. There "
+        f"are {', '.join(CHECKS)}; with an embedder semantic, with a judge judge",
+        (),
+        most=MOST_NAMES,
+    )
+    margins: tuple[tuple[str, float], ...] = setting(
+        "by check: how much worse is too much, where it is not the usual one", (), form=PAIRS
+    )
+    guardrails: tuple[tuple[str, str], ...] = setting(
+        "regular expressions that no answer may hold, by name, beside those of personal"
+        " data: what the check guardrails looks for",
+        (),
+        form=PAIRS,
+    )
+    self_permille: int | None = setting(
+        "of those that are repeated, in thousandths: the primary is asked again, too. "
+        f"null: {MANY_SELF} until there are {ENOUGH_SELF} such pairs, then {FEW_SELF}",
+        None,
+        ge=0,
+        le=MOST_PERMILLE,
+    )
+    usd_per_day: float = setting(
+        "what it may cost; 0: no limit, which a provider has to have", 0.0, ge=0, le=MOST_USD
+    )
+    embedder: str = setting(
+        "deployment that is asked what answers mean, for the check semantic, which is "
+        "shown; empty: none is. A provider is asked only what a provider may answer",
+        "",
+        examples=("penstock-embed",),
+    )
+    judge: str = setting(
+        "deployment that is asked which of two answers is better, in both orders, for "
+        "the check judge, which the verdict goes by; empty: none is. A provider likewise",
+        "",
+        examples=("big-model",),
+    )
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        check_within("share_permille", self.share_permille, 1, MOST_PERMILLE)
-        check_within("max_concurrent", self.max_concurrent, 1, MOST_CONCURRENT)
-        check_within("max_per_minute", self.max_per_minute, 0, MOST_PER_MINUTE)
-        check_within("self_permille", self.self_permille or 0, 0, MOST_PERMILLE)
-        check_within("until.pairs", self.until.pairs, 0, MOST_PAIRS)
-        check_within("usd_per_day", self.usd_per_day, 0, MOST_USD)
+        check(self)
+        check(self.until, within="until.")
         check_once("tenants", self.tenants)
         check_once("endpoints", self.endpoints)
         check_once("checks", self.checks)
@@ -143,24 +210,6 @@ class ShadowSpec:
         return tuple((field, name) for field, name in named if name)
 
 
-def parsed_primary(text: str) -> Primary:
-    """`deployment` or `deployment:alias`."""
-    deployment, _, alias = text.partition(":")
-    if "@" in alias:
-        raise InvalidInput(f"primary is {text!r}: name the deployment, or an alias of it")
-    return Primary(deployment, alias)
-
-
-def parsed_candidate(text: str) -> Candidate:
-    """`deployment` or `deployment:name@version`."""
-    deployment, colon, adapter = text.partition(":")
-    if colon and "@" not in adapter:
-        raise InvalidInput(
-            f"candidate is {text!r}: an alias moves, name what it is now, {deployment}:name@version"
-        )
-    return Candidate(deployment, adapter)
-
-
 def check_name(name: str) -> None:
     """Raises InvalidInput for what no shadow and no recording may be called."""
     if not _NAME.fullmatch(name):
@@ -168,12 +217,6 @@ def check_name(name: str) -> None:
             f"name is {name!r}: it must be 1 to 63 of a-z, 0-9, '.', '_' and '-', "
             "beginning and ending with a letter or digit"
         )
-
-
-def check_within(name: str, value: float, least: int, most: int) -> None:
-    """Raises InvalidInput for a number that is too small or too large."""
-    if not (math.isfinite(value) and least <= value <= most):
-        raise InvalidInput(f"{name} is {value}: it must be {least} to {most}")
 
 
 def check_once(what: str, names: tuple[str, ...]) -> None:

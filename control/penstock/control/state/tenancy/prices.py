@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from penstock.control.declared.fields import check, setting
 from penstock.control.errors import InvalidSpec
 from penstock.control.state.tenancy.spend import MOST_USD
 
@@ -21,15 +22,24 @@ INPUT, OUTPUT, CACHED = (
 class Prices:
     """US dollars for a million tokens. Raises InvalidSpec."""
 
-    usd_per_million_input: float = 0.0
-    usd_per_million_output: float = 0.0
-    usd_per_million_cached: float | None = None  # of the prompt; None: as all of it
+    usd_per_million_input: float = setting(
+        "US dollars that a million tokens of prompts cost; 0: nothing, or with a"
+        " provider as its engine_args say",
+        0.0,
+        ge=0,
+        le=MOST_USD,
+    )
+    usd_per_million_output: float = setting("likewise, of answers", 0.0, ge=0, le=MOST_USD)
+    usd_per_million_cached: float | None = setting(
+        "likewise, of prompts that were in the prefix cache; null: as of others",
+        None,
+        ge=0,
+        le=MOST_USD,
+        examples=(0.025,),
+    )
 
     def __post_init__(self) -> None:
-        for name in (INPUT, OUTPUT, CACHED):
-            value = getattr(self, name)
-            if value is not None and not (math.isfinite(value) and 0 <= value <= MOST_USD):
-                raise InvalidSpec(f"{name} is {value}: it must be 0 to {MOST_USD}")
+        check(self, InvalidSpec)
 
     def over(self, others: Prices) -> Prices:
         """Each that is not 0, else the other one."""

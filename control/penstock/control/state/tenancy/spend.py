@@ -7,12 +7,12 @@ change no sum; and a deployment that is deleted and made anew has spent what its
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import NamedTuple
 
+from penstock.control.declared.fields import check, setting
 from penstock.control.errors import InvalidSpec
 from penstock.control.state.tenancy.usage import Counts, midnight_after
 
@@ -26,18 +26,24 @@ class Budgets:
     """What a deployment may cost from midnight to midnight UTC, at all gateways together; 0: no
     limit. Raises InvalidSpec."""
 
-    usd_per_day: float = 0.0
-    tokens_per_day: int = 0  # of prompts and answers
+    usd_per_day: float = setting(
+        "US dollars from midnight to midnight UTC, at all gateways together, after"
+        " which it takes no more requests until midnight; 0: no budget",
+        0.0,
+        name="budget_usd_per_day",
+        ge=0,
+        le=MOST_USD,
+    )
+    tokens_per_day: int = setting(
+        "likewise, of prompts and answers together; 0: no budget",
+        0,
+        name="budget_tokens_per_day",
+        ge=0,
+        le=MOST_TOKENS,
+    )
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.usd_per_day) and 0 <= self.usd_per_day <= MOST_USD):
-            raise InvalidSpec(
-                f"budget_usd_per_day is {self.usd_per_day}: it must be 0, for none, to {MOST_USD}"
-            )
-        if not 0 <= self.tokens_per_day <= MOST_TOKENS:
-            raise InvalidSpec(
-                f"budget_tokens_per_day is {self.tokens_per_day}: it must be 0, for none, or more"
-            )
+        check(self, InvalidSpec)
 
     def __bool__(self) -> bool:
         return bool(self.usd_per_day or self.tokens_per_day)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from penstock.control.declared.fields import Form, check, said, setting
 from penstock.control.errors import InvalidInput
 from penstock.control.state.tenancy.spend import MOST_USD
 
@@ -20,6 +21,7 @@ MAX_KEYS = 1000  # of one tenant
 MAX_ENDED_KEYS = 256
 MAX_LIMIT = 2**31 - 1  # of a minute, and of streams
 MAX_QUOTA = 2**53 - 1  # tokens of a day: what JSON carries exactly
+MOST_NAMES = 1000  # of models, and of adapters
 MAX_LIFE = timedelta(days=36_500)
 
 _ID = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
@@ -61,18 +63,32 @@ class Shadowing(StrEnum):
 class TenantSpec:
     """What a tenant is held to, at all gateways together; 0: no limit. Raises InvalidInput."""
 
-    requests_per_minute: int = 0
-    tokens_per_minute: int = 0
-    tokens_per_day: int = 0  # of prompts and answers, from midnight to midnight UTC
-    usd_per_day: float = 0.0  # US dollars, likewise
-    max_streams: int = 0  # requests under way
-    models: tuple[str, ...] = ()  # deployments it may use; empty: all
-    adapters: tuple[str, ...] = ()  # names of adapters it may use, "pirate"; empty: all
-    priority: Priority = Priority.NORMAL
-    degrade: Degrade = Degrade.ALLOW
-    fallbacks: Fallbacks = Fallbacks.LISTED
-    shadow: Shadowing = Shadowing.ALLOW
-    cache_salt: str | None = None  # None: one of its own; empty: prefix caches are shared
+    requests_per_minute: int = setting("0: no limit", 0, ge=0, le=MAX_LIMIT)
+    tokens_per_minute: int = setting("of prompts and answers; 0: no limit", 0, ge=0, le=MAX_LIMIT)
+    tokens_per_day: int = setting(
+        "of prompts and answers, from midnight to midnight UTC; 0: no quota", 0, ge=0, le=MAX_QUOTA
+    )
+    usd_per_day: float = setting("US dollars, likewise; 0: no limit", 0.0, ge=0, le=MOST_USD)
+    max_streams: int = setting("requests under way at a time; 0: no limit", 0, ge=0, le=MAX_LIMIT)
+    models: tuple[str, ...] = setting("deployments it may use; empty: all", (), most=MOST_NAMES)
+    adapters: tuple[str, ...] = setting(
+        "names of adapters it may use, without version; empty: all", (), most=MOST_NAMES
+    )
+    priority: Priority = setting(
+        "the highest that its requests may name, and the one without", Priority.NORMAL
+    )
+    degrade: Degrade = setting(
+        "never: its requests get what they ask for, or an error", Degrade.ALLOW
+    )
+    fallbacks: Fallbacks = setting(
+        "listed: `models` holds for fallbacks of ladders, and for canaries that are "
+        "providers, too; allow: these may be any",
+        Fallbacks.LISTED,
+    )
+    shadow: Shadowing = setting("never: no shadow repeats its requests", Shadowing.ALLOW)
+    cache_salt: str | None = setting(
+        'null: its prefix caches are its own; "": shared with all who say so', None
+    )
 
     @property
     def has_day_limits(self) -> bool:
@@ -80,15 +96,7 @@ class TenantSpec:
         return bool(self.tokens_per_day or self.usd_per_day)
 
     def __post_init__(self) -> None:
-        for name, most in (
-            ("requests_per_minute", MAX_LIMIT),
-            ("tokens_per_minute", MAX_LIMIT),
-            ("tokens_per_day", MAX_QUOTA),
-            ("max_streams", MAX_LIMIT),
-        ):
-            value = getattr(self, name)
-            _check_limit(name, value, most)
-        _check_limit("usd_per_day", self.usd_per_day, MOST_USD)
+        check(self)
         _check_names("models", self.models, _ID, "name deployments as `penstock status` does")
         _check_names("adapters", self.adapters, _ADAPTER, "name adapters without @ and version")
         if self.cache_salt is not None and not _SALT.fullmatch(self.cache_salt):
@@ -102,7 +110,7 @@ class Tenant:
     id: str
     uid: str  # hex; tells it from deleted namesakes
     generation: int  # begins at 1, grows by one with each change
-    spec: TenantSpec
+    spec: TenantSpec = field(metadata=said(inner=True))
     created_at: datetime
     updated_at: datetime
 
@@ -114,6 +122,11 @@ class Tenant:
         return hashlib.sha256(f"cache salt of {self.uid}".encode()).hexdigest()[:32]
 
 
+def _hex(digest: str) -> str:
+    """Gateways are told it as bytes."""
+    return bytes.fromhex(digest).hex()
+
+
 @dataclass(frozen=True, slots=True)
 class ApiKey:
     """A key as it is stored: enough to know it again, not enough to use it."""
@@ -121,11 +134,13 @@ class ApiKey:
     id: str  # not made from the key
     tenant: str
     name: str  # for people
-    digest: str = field(repr=False)  # SHA-256 of the whole key, hex
+    digest: str = field(repr=False, metadata=said("SHA-256 of the whole key", form=Form(str, _hex)))
     created_at: datetime
     expires_at: datetime | None = None  # None: never
-    tokens_per_day: int = 0  # as a tenant's, of this key alone; 0: no limit
-    usd_per_day: float = 0.0
+    tokens_per_day: int = setting(
+        "of this key, besides its tenant's; 0: no limit", 0, ge=0, le=MAX_QUOTA
+    )
+    usd_per_day: float = setting("likewise, US dollars; 0: no limit", 0.0, ge=0, le=MOST_USD)
 
     @property
     def has_day_limits(self) -> bool:
@@ -165,8 +180,7 @@ def check_new_key(key: ApiKey) -> None:
     no use."""
     if not _NAME.fullmatch(key.name):
         raise InvalidInput("name must be at most 100 characters without control characters")
-    _check_limit("tokens_per_day", key.tokens_per_day, MAX_QUOTA)
-    _check_limit("usd_per_day", key.usd_per_day, MOST_USD)
+    check(key)
     expires_at, now = key.expires_at, key.created_at
     if expires_at is None:
         return
@@ -178,11 +192,6 @@ def check_new_key(key: ApiKey) -> None:
         raise InvalidInput(
             f"expires_at is {expires_at.isoformat()}: leave it out for a key that never expires"
         )
-
-
-def _check_limit(name: str, value: float, most: int) -> None:
-    if not 0 <= value <= most:  # not a number is neither
-        raise InvalidInput(f"{name} is {value}: it must be 0 (no limit) to {most}")
 
 
 def _check_names(what: str, names: tuple[str, ...], form: re.Pattern[str], advice: str) -> None:

@@ -3,48 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
-from penstock.adapters.adapter import AdapterRef, BaseModelFamily
+from penstock.adapters.adapter import AdapterRef
 from penstock.adapters.alias import Alias, Move, Target
 from penstock.adapters.promotion import Evidence, PromotionPolicy
-from penstock.adapters.version import AdapterVersion, Digest, Manifest, StoredFile, VersionState
+from penstock.adapters.version import AdapterVersion, Digest, Manifest, VersionState
+from penstock.control.declared.codec import Codec
 from penstock.control.state.adapters.registry import AdapterRegistry, Removed, StoredEvidence
 from penstock.control.store.store import Document, Key
+
+MANIFESTS, EVIDENCE = Codec(Manifest), Codec(Evidence)
 
 
 def from_version(version: AdapterVersion) -> Document:
     """A version's document; its digest is told for people, and follows from its files."""
-    manifest = version.manifest
-    return {
-        "ref": str(version.ref),
-        "state": version.state.value,
-        "digest": manifest.digest,
-        "files": [asdict(file) for file in manifest.files],
-        "family": manifest.family,
-        "rank": manifest.rank,
-        "modules": list(manifest.modules),
-        "source": manifest.source,
-        "registered_at": manifest.registered_at.isoformat(),
-        "registered_by": manifest.registered_by,
-        "labels": dict(manifest.labels),
-    }
+    own = {"ref": str(version.ref), "state": version.state.value, "digest": version.manifest.digest}
+    return {**own, **MANIFESTS.document(version.manifest)}
 
 
 def to_version(document: Document) -> AdapterVersion:
     """The inverse of `from_version`. Raises `ValueError` where digest and files disagree."""
-    manifest = Manifest(
-        files=tuple(StoredFile(**file) for file in document["files"]),
-        family=BaseModelFamily(document["family"]),
-        rank=document["rank"],
-        modules=tuple(document["modules"]),
-        source=document["source"],
-        registered_at=datetime.fromisoformat(document["registered_at"]),
-        registered_by=document["registered_by"],
-        labels=document["labels"],
-    )
+    manifest = MANIFESTS.value(document)
     if manifest.digest != document["digest"]:
         raise ValueError(f"{document['ref']} has files that are not those of its digest")
     ref = AdapterRef.parse(document["ref"])
@@ -94,33 +75,17 @@ def to_removed(document: Document) -> Removed:
 
 def from_evidence(told: StoredEvidence) -> Document:
     """What an evaluation found of a version."""
-    evidence = told.evidence
-    return {
-        "id": told.id,
-        "ref": str(told.ref),
-        "report": told.report,
-        "of": evidence.of,
-        "family": evidence.family,
-        "kind": evidence.kind,
-        "passed": evidence.passed,
-        "at": evidence.at.isoformat(),
-        "against": str(evidence.against) if evidence.against else None,
-        "dataset": evidence.dataset,
-    }
+    against = told.evidence.against
+    own = {"id": told.id, "ref": str(told.ref), "report": told.report}
+    named = {"against": str(against) if against else None}
+    return {**own, **EVIDENCE.document(told.evidence), **named}
 
 
 def to_evidence(document: Document) -> StoredEvidence:
     """The inverse of `from_evidence`."""
     against = document["against"]
-    evidence = Evidence(
-        of=Digest(document["of"]),
-        family=BaseModelFamily(document["family"]),
-        kind=document["kind"],
-        passed=document["passed"],
-        at=datetime.fromisoformat(document["at"]),
-        against=AdapterRef.parse(against) if against else None,
-        dataset=document["dataset"],
-    )
+    named = {"against": AdapterRef.parse(against) if against else None}
+    evidence = EVIDENCE.value({**document, **named})
     ref = AdapterRef.parse(document["ref"])
     return StoredEvidence(document["id"], ref, evidence, document["report"])
 

@@ -1,1 +1,0 @@
-"""Recordings in the store: what was asked for, never what was recorded."""

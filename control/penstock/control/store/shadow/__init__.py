@@ -1,1 +1,0 @@
-"""Shadows in the store: what was asked for, never what was answered."""

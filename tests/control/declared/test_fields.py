@@ -1,0 +1,75 @@
+"""What a declared field is outside of its dataclass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from penstock.control.declared.fields import (
+    PAIRS,
+    check,
+    flat,
+    inner,
+    leaves,
+    nested,
+    said,
+    setting,
+)
+from penstock.control.errors import InvalidInput, InvalidSpec
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """When it ends."""
+
+    pairs: int = setting("that count", 0, ge=0, le=9)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What it may cost."""
+
+    usd: float = setting("dollars", 0.5, name="budget_usd", ge=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A spec with all there is."""
+
+    name: str = field(metadata=said("what it is called"))
+    labels: tuple[tuple[str, str], ...] = setting("for people", (), form=PAIRS)
+    budget: Budget = inner(Budget)
+    end: End = inner(End, prefix="end_")
+
+
+SPEC = Spec("a", (("k", "v"),), Budget(2.0), End(3))
+FLAT = {"name": "a", "labels": {"k": "v"}, "budget_usd": 2.0, "end_pairs": 3}
+
+
+def test_a_value_is_flat_outside_and_nested_again_within() -> None:
+    assert flat(SPEC) == FLAT
+    assert nested(Spec, FLAT | {"unknown": 1}) == {
+        "name": "a",
+        "labels": (("k", "v"),),
+        "budget": {"usd": 2.0},
+        "end": {"pairs": 3},
+    }
+
+
+def test_a_field_has_its_name_default_and_text_from_its_declaration() -> None:
+    name, _, budget, _ = leaves(Spec)
+    assert (name.name, name.declared.text) == ("name", "what it is called")
+    assert (budget.name, budget.path, budget.default) == ("budget_usd", ("budget", "usd"), 0.5)
+
+
+@pytest.mark.parametrize("pairs", [-1, 10])
+def test_a_number_beyond_its_bounds_is_refused_with_its_name_and_value(pairs: int) -> None:
+    with pytest.raises(InvalidSpec, match=rf"end\.pairs is {pairs}: it must be 0 to 9"):
+        check(End(pairs), InvalidSpec, within="end.")
+
+
+@pytest.mark.parametrize("usd", [-0.1, float("nan"), float("inf")])
+def test_what_has_no_upper_bound_is_a_number_all_the_same(usd: float) -> None:
+    with pytest.raises(InvalidInput, match=f"budget_usd is {usd}: it must be 0 or more"):
+        check(Budget(usd))
