@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
+from penstock.control.declared.messages import message_of
 from penstock.control.errors import NotAdmitted, TokenRefused, Unavailable
 from penstock.control.node_agent.allegiance import Allegiance
 from penstock.v1 import nodes_pb2
@@ -111,16 +112,7 @@ class Agent:
         who = self._identity
         reply = await self._head.register(
             nodes_pb2.RegisterNodeRequest(
-                node=nodes_pb2.NodeInfo(
-                    node_id=who.node_id,
-                    agent_address=who.agent_address,
-                    host=who.host,
-                    zone=who.zone,
-                    pid=who.pid,
-                    resources=self._resources(),
-                    allows_model_code=who.allows_model_code,
-                    instance=who.instance,
-                ),
+                node=message_of(nodes_pb2.NodeInfo, who, resources=self._resources()),
                 replicas=self._replicas.statuses(),
                 stamp=self._allegiance.message,
             )

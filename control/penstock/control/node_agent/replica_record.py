@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from penstock.control.declared.messages import message_of
 from penstock.control.errors import Code, PenstockError
 from penstock.control.state.fleet.replica import ReplicaAddress
 from penstock.v1 import inference_pb2, nodes_pb2
@@ -111,34 +112,20 @@ NO_PROCESS: Mapping[str, Any] = MappingProxyType(
 
 def to_status(record: ReplicaRecord, log_path: Path) -> nodes_pb2.ReplicaStatus:
     """The record as the head is told it."""
-    return nodes_pb2.ReplicaStatus(
-        replica_id=record.spec.replica_id,
-        deployment=record.spec.deployment,
-        deployment_uid=record.spec.deployment_uid,
-        template_digest=record.spec.template_digest,
-        revision=record.spec.revision,
-        devices=record.spec.devices,
+    return message_of(
+        nodes_pb2.ReplicaStatus,
+        record,
+        record.spec,
         phase=f"REPLICA_PHASE_{record.phase.name}",
-        address=record.address,
-        pid=record.pid,
-        restarts=record.restarts,
-        exit_code=record.exit_code,
-        last_error=record.last_error,
         started_at_ms=_milliseconds(record.started_at),
         next_start_ms=_milliseconds(record.next_start),
         log_path=str(log_path),
-        max_model_len=record.max_model_len,
-        capacity=record.capacity,
-        endpoints=record.endpoints,
         adapters=[each.name for each in record.adapters],
         adapter_digests=[each.digest for each in record.adapters],
         failed_adapters=[
             inference_pb2.AdapterFailure(**each._asdict()) for each in record.failed_adapters
         ],
-        adapter_slots=record.adapter_slots,
-        max_adapter_rank=record.max_adapter_rank,
         ready_at_ms=_milliseconds(record.ready_at),
-        own_token=record.own_token,
     )
 
 

@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -30,21 +31,9 @@ from penstock.v1 import nodes_pb2
 
 log = logging.getLogger(__name__)
 
-# Written as they are.
-PLAIN_FIELDS = (
-    "pid",
-    "process_started_at",
-    "address",
-    "max_model_len",
-    "capacity",
-    "restarts",
-    "failures",
-    "exit_code",
-    "last_error",
-    "adapter_slots",
-    "max_adapter_rank",
-    "own_token",
-)
+# `spec` is written in its own way; when it starts next is not kept: it is tried at once.
+KEPT = tuple(each.name for each in fields(ReplicaRecord) if each.name not in ("spec", "next_start"))
+TIMES = ("started_at", "ready_at")
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 # Ids become file names.
 REPLICA_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -99,17 +88,11 @@ def checked(replica_id: str) -> str:
 
 
 def _to_json(record: ReplicaRecord) -> dict[str, object]:
-    return {
-        "spec": json_format.MessageToDict(record.spec, preserving_proto_field_name=True),
-        "phase": record.phase,
-        "started_at": record.started_at.isoformat() if record.started_at else None,
-        "ready_at": record.ready_at.isoformat() if record.ready_at else None,
-        "stop_by": record.stop_by.isoformat() if record.stop_by else None,
-        "endpoints": list(record.endpoints),
-        "adapters": list(record.adapters),
-        "failed_adapters": list(record.failed_adapters),
-        "dropped_adapters": list(record.dropped_adapters),
-        **{name: getattr(record, name) for name in PLAIN_FIELDS},
+    said = {name: getattr(record, name) for name in KEPT}
+    spec = json_format.MessageToDict(record.spec, preserving_proto_field_name=True)
+    return {"spec": spec} | {
+        name: each.isoformat() if isinstance(each, datetime) else each
+        for name, each in said.items()
     }
 
 
@@ -117,18 +100,19 @@ def _from_json(data: dict[str, Any]) -> ReplicaRecord:
     """Files of older agents lack fields, those of newer ones have more."""
     spec = json_format.ParseDict(data["spec"], nodes_pb2.ReplicaSpec(), ignore_unknown_fields=True)
     checked(spec.replica_id)
-    return ReplicaRecord(
-        spec=spec,
-        phase=Phase(data["phase"]),
-        started_at=_moment(data.get("started_at")),
-        ready_at=_moment(data.get("ready_at")),
-        stop_by=_stop_by(data),
-        endpoints=tuple(data.get("endpoints", ())),
-        adapters=tuple(HeldAdapter(*each) for each in data.get("adapters", ())),
-        failed_adapters=tuple(AdapterFailure(*each) for each in data.get("failed_adapters", ())),
-        dropped_adapters=tuple(data.get("dropped_adapters", ())),
-        **{name: data[name] for name in PLAIN_FIELDS if name in data},
-    )
+    own: dict[str, Any] = {
+        "phase": Phase(data["phase"]),
+        "stop_by": _stop_by(data),
+        "adapters": tuple(HeldAdapter(*each) for each in data.get("adapters", ())),
+        "failed_adapters": tuple(AdapterFailure(*e) for e in data.get("failed_adapters", ())),
+        **{name: _moment(data.get(name)) for name in TIMES},
+    }
+    kept: dict[str, Any] = {
+        name: tuple(data[name]) if isinstance(data[name], list) else data[name]
+        for name in KEPT
+        if name in data
+    }
+    return ReplicaRecord(spec=spec, **(kept | own))
 
 
 def _stop_by(data: dict[str, Any]) -> datetime | None:

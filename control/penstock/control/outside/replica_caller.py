@@ -8,6 +8,7 @@ from datetime import timedelta
 import grpc
 import grpc.aio
 
+from penstock.control.declared.messages import value_of
 from penstock.control.errors import Code, PenstockError, Unavailable
 from penstock.control.outside.dialer import Dialer
 from penstock.control.state.fleet.replica import ReplicaAddress
@@ -17,6 +18,7 @@ from penstock.control.state.tenancy.spend import NANO
 from penstock.v1 import common_pb2, inference_pb2, inference_pb2_grpc
 
 MICROSECONDS = 1_000_000
+USAGE = ("prompt_tokens", "completion_tokens", "cached_tokens", "cost_nanousd")
 
 
 class GrpcReplicaCaller:
@@ -86,20 +88,15 @@ async def _outcome(
 
 def _finished(finished: inference_pb2.Finished, body: bytes, first: float, total: float) -> Outcome:
     """With our own stopwatch where an engine has told no times."""
-    return Outcome(
+    usage = {name: getattr(finished.usage, name) for name in USAGE}
+    return value_of(
+        Outcome,
+        finished,
+        **usage,
         body=body,
-        prompt_tokens=finished.usage.prompt_tokens,
-        completion_tokens=finished.usage.completion_tokens,
-        cached_tokens=finished.usage.cached_tokens,
-        cost_nanousd=finished.usage.cost_nanousd,
         finish_reason=next(iter(finished.finish_reasons), ""),
         ttft_us=finished.ttft_us or int(first * MICROSECONDS),
         total_us=finished.total_us or int(total * MICROSECONDS),
-        model=finished.model,
-        model_version=finished.model_version,
-        backend=finished.backend,
-        backend_version=finished.backend_version,
-        provider_request_id=finished.provider_request_id,
     )
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from typing import TypeVar
 
 from penstock.adapters.alias import Target
 from penstock.adapters.shown import public_name
+from penstock.control.declared.messages import message_of, value_of
 from penstock.control.rpc.recording_wire import recording_rule
 from penstock.control.rpc.shadow_wire import shadow_rule
 from penstock.control.rpc.tenant_wire import tenant
@@ -45,33 +45,12 @@ _END_OF = {wire: end for end, wire in _ENDS.items()}
 
 def gateway_report(message: routes_pb2.GatewayReport) -> GatewayReport:
     """What a gateway counted."""
-    counts = tuple(
-        DeploymentCounts(
-            deployment=d.deployment,
-            queued=d.queued,
-            in_flight=d.in_flight,
-            requests=d.requests,
-            succeeded=d.succeeded,
-            failed=d.failed,
-            rejected=d.rejected,
-            cancelled=d.cancelled,
-            prompt_tokens=d.prompt_tokens,
-            completion_tokens=d.completion_tokens,
-            ttft_us_sum=d.ttft_us_sum,
-            queue_wait_us_sum=d.queue_wait_us_sum,
-            sent=d.sent,
-            estimated_wait_ms=d.estimated_wait_ms,
-        )
-        for d in message.deployments
-    )
-    return GatewayReport(
-        moment(message.at_ms),
-        message.snapshot_version,
-        counts,
-        draining=message.draining,
-        bytes_sent=message.bytes_sent,
-        connections=message.connections,
-        instance=message.instance,
+    counts = tuple(value_of(DeploymentCounts, each) for each in message.deployments)
+    return value_of(
+        GatewayReport,
+        message,
+        at=moment(message.at_ms),
+        deployments=counts,
         doubts=tuple((d.replica_id, d.reason, d.for_ms) for d in message.doubts),
         streams=_streams(message),
     )
@@ -87,20 +66,11 @@ def _streams(message: routes_pb2.GatewayReport) -> dict[str, int]:
 
 def suspect(message: routes_pb2.Suspect) -> Suspect:
     """A request that a gateway suspects."""
-    return Suspect(
-        fingerprint=message.fingerprint,
-        deployment=message.deployment,
-        deployment_uid=message.deployment_uid,
-        path=message.path,
-        deaths=tuple(
-            EngineDeath(
-                d.replica_id, d.at_ms, d.gateway_id, _END_OF.get(d.end, EngineEnd.CRASHED), d.shared
-            )
-            for d in message.deaths
-        ),
-        until_ms=message.until_ms,
-        answered_ms=message.answered_ms,
+    deaths = (
+        value_of(EngineDeath, each, end=_END_OF.get(each.end, EngineEnd.CRASHED))
+        for each in message.deaths
     )
+    return value_of(Suspect, message, deaths=tuple(deaths))
 
 
 class RouteEncoder:
@@ -127,7 +97,7 @@ class RouteEncoder:
             tenants=[tenant(t) for t in routes.tenants],
             keys_required=routes.keys_required,
             ended_keys=routes.ended_keys,
-            adapters=[routes_pb2.AdapterVersion(**asdict(each)) for each in routes.adapters],
+            adapters=[message_of(routes_pb2.AdapterVersion, each) for each in routes.adapters],
             shadows=[
                 *map(shadow_rule, routes.shadows),
                 *map(recording_rule, routes.recordings),
@@ -149,32 +119,18 @@ def _encoded(
 
 
 def _deployment_route(route: DeploymentRoute) -> routes_pb2.DeploymentRoute:
-    return routes_pb2.DeploymentRoute(
-        name=route.name,
+    return message_of(
+        routes_pb2.DeploymentRoute,
+        route,
         model=public_name(route.model),
-        base_family=route.base_family,
-        created=route.created,
-        max_model_len=route.max_model_len,
-        endpoints=route.endpoints,
         aliases=[_alias(name, target) for name, target in route.aliases],
-        limits=routes_pb2.Limits(**asdict(route.limits)),
+        limits=message_of(routes_pb2.Limits, route.limits),
         selection_policy=route.sharing.policy.value,
-        canary=[routes_pb2.CanaryWeight(**asdict(each)) for each in route.sharing.canary],
-        generation=route.generation,
-        uid=route.uid,
-        template_digest=route.template_digest,
+        canary=[message_of(routes_pb2.CanaryWeight, each) for each in route.sharing.canary],
         availability=_AVAILABILITIES[route.prospect.availability],
         availability_detail=route.prospect.detail,
         expected_ready_at_ms=route.prospect.expected_ready_at_ms,
-        ladders=[
-            routes_pb2.Ladder(reason=each.reason, rungs=each.rungs)
-            for each in route.degrading.ladders
-        ],
-        managed=route.managed,
-        trims=route.trims,
-        without_tools=route.without_tools,
-        budget_used_up=route.budget_used_up,
-        budget_resets_at_ms=route.budget_resets_at_ms,
+        ladders=[message_of(routes_pb2.Ladder, each) for each in route.degrading.ladders],
         budget_tokens_per_day=route.budgets.tokens_per_day,
         budget_nanousd_per_day=round(route.budgets.usd_per_day * NANO),
         prices=routes_pb2.Prices(
@@ -194,38 +150,12 @@ def _alias(name: str, target: Target) -> routes_pb2.AdapterAlias:
 
 
 def _replica_route(route: ReplicaRoute) -> routes_pb2.ReplicaRoute:
-    return routes_pb2.ReplicaRoute(
-        id=route.id,
-        deployment=route.deployment,
-        address=route.address,
-        node=route.node,
-        zone=route.zone,
-        state=_STATES[route.state],
-        capacity=route.capacity,
-        adapters=route.adapters,
-        revision=route.generation,
-        deployment_uid=route.deployment_uid,
-        template_digest=route.template_digest,
-        own_token=route.own_token,
-    )
+    state, revision = _STATES[route.state], route.generation
+    return message_of(routes_pb2.ReplicaRoute, route, state=state, revision=revision)
 
 
 def _suspect(value: Suspect) -> routes_pb2.Suspect:
-    return routes_pb2.Suspect(
-        fingerprint=value.fingerprint,
-        deployment=value.deployment,
-        deployment_uid=value.deployment_uid,
-        path=value.path,
-        deaths=[
-            routes_pb2.EngineDeath(
-                replica_id=d.replica_id,
-                at_ms=d.at_ms,
-                gateway_id=d.gateway_id,
-                end=_ENDS[d.end],
-                shared=d.shared,
-            )
-            for d in value.deaths
-        ],
-        until_ms=value.until_ms,
-        answered_ms=value.answered_ms,
-    )
+    deaths = [
+        message_of(routes_pb2.EngineDeath, each, end=_ENDS[each.end]) for each in value.deaths
+    ]
+    return message_of(routes_pb2.Suspect, value, deaths=deaths)

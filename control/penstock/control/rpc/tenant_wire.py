@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.control.declared.messages import message_of
 from penstock.control.rpc.wire import milliseconds
 from penstock.control.state.routing.snapshot import RouteSnapshot
 from penstock.control.state.tenancy.shares import share_of
@@ -21,23 +22,17 @@ _PRIORITIES = {
 def tenant(route: TenantRoute) -> routes_pb2.Tenant:
     """A tenant as every gateway reads it, without the share that is the gateway's own."""
     spec = route.tenant.spec
-    return routes_pb2.Tenant(
-        id=route.tenant.id,
-        requests_per_minute=spec.requests_per_minute,
-        tokens_per_minute=spec.tokens_per_minute,
-        tokens_per_day=spec.tokens_per_day,
+    return message_of(
+        routes_pb2.Tenant,
+        route,
+        route.tenant,  # its own salt where its spec says none
+        spec,
         nanousd_per_day=round(spec.usd_per_day * NANO),
-        models=spec.models,
         keys=[_key(key) for key in route.keys],
-        adapters=spec.adapters,
-        max_streams=spec.max_streams,
         priority=_PRIORITIES[spec.priority],
-        cache_salt=route.tenant.cache_salt,
         degrade_never=spec.degrade is Degrade.NEVER,
         fallbacks_listed=spec.fallbacks is Fallbacks.LISTED,
         shadow_never=spec.shadow is Shadowing.NEVER,
-        quota_used_up=route.quota_used_up,
-        quota_resets_at_ms=route.quota_resets_at_ms,
     )
 
 
@@ -57,10 +52,10 @@ def with_shares(
 
 
 def _key(key: ApiKey) -> routes_pb2.ApiKey:
-    return routes_pb2.ApiKey(
-        id=key.id,
+    return message_of(
+        routes_pb2.ApiKey,
+        key,
         sha256=bytes.fromhex(key.digest),
         expires_at_ms=milliseconds(key.expires_at) if key.expires_at else 0,
-        tokens_per_day=key.tokens_per_day,
         nanousd_per_day=round(key.usd_per_day * NANO),
     )

@@ -1,0 +1,45 @@
+"""Messages from values and back, where the names of fields agree. Pure.
+
+What has another name, or means another thing under the same one, is given by the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableSequence
+from dataclasses import fields
+from functools import cache
+from typing import Any, TypeVar
+
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.message import Message
+
+M = TypeVar("M", bound=Message)
+V = TypeVar("V")
+
+
+def message_of(kind: type[M], *values: object, **own: Any) -> M:
+    """A message of what these values have: of several with a field's name, the first counts."""
+    found = dict(own)
+    for name in kind.DESCRIPTOR.fields_by_name:
+        if name not in own:
+            having = (each for each in values if hasattr(each, name))
+            if (value := next(having, None)) is not None:
+                found[name] = getattr(value, name)
+    return kind(**found)
+
+
+def value_of(kind: Callable[..., V], message: Message, **own: Any) -> V:
+    """A value of what a message has; lists become tuples."""
+    names = (name for name in _shared(kind, message.DESCRIPTOR) if name not in own)
+    return kind(**{name: _read(getattr(message, name)) for name in names}, **own)
+
+
+def _read(value: Any) -> Any:
+    return tuple(value) if isinstance(value, MutableSequence) else value
+
+
+@cache
+def _shared(kind: Any, message: Descriptor) -> tuple[str, ...]:
+    """The names that both have, of a dataclass or a named tuple."""
+    names = kind._fields if issubclass(kind, tuple) else [each.name for each in fields(kind)]
+    return tuple(name for name in names if name in message.fields_by_name)
