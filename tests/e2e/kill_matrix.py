@@ -1,6 +1,6 @@
 """What clients see when a process is killed, stopped for a while or told to end.
 
-`test_kill_matrix.py` holds a running system to it, and the README's table is made of it.
+`test_kill_matrix.py` holds a running system to it, and the table of docs/operate/restarting.md is made of it.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ CELLS = (
 
 
 def table() -> str:
-    """The matrix as the README shows it."""
+    """The matrix as the docs show it."""
     return "\n".join(_lines())
 
 

@@ -1,4 +1,4 @@
-"""A Prometheus with the README's scrape configuration sees gateway, head and node of a system."""
+"""A Prometheus with the scrape configuration of the docs sees gateway, head and node of a system."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 from tests.e2e.system import System, eventually, get_json, running
 from tests.fakes.ports import free_ports
 
-README = Path(__file__).parents[2] / "README.md"
+WATCHING = Path(__file__).parents[2] / "docs" / "operate" / "watching.md"
 # Both come with one package, which puts them where not every PATH leads.
 PROMETHEUS = shutil.which("prometheus") or "/usr/bin/prometheus"
 PROMTOOL = shutil.which("promtool") or "/usr/bin/promtool"
@@ -67,11 +67,11 @@ class Prometheus:
 
 
 def scrape_configuration(gateway: int, head: int, node: int) -> str:
-    """The README's, with these ports in place of those that `penstock serve` has by itself."""
-    section = README.read_text().partition("\n## Watching it\n")[2].partition("\n## ")[0]
-    blocks = re.findall(r"```yaml\n(.*?)```", section, re.DOTALL)
+    """That of the docs, with these ports in place of those that `penstock serve` has by itself."""
+    page = WATCHING.read_text()
+    blocks = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     found = [str(block) for block in blocks if "scrape_configs" in block]
-    assert len(found) == 1, section
+    assert len(found) == 1, page
     text = found[0]
     for usual, port in ((8083, gateway), (8084, head), (8085, node)):
         assert text.count(f'"127.0.0.1:{usual}"') == 1, text
@@ -130,7 +130,7 @@ def system(folder: Path, metrics_ports: tuple[int, int]) -> Iterator[System]:
 
 @pytest.fixture(scope="module")
 def scraping(system: System, folder: Path, metrics_ports: tuple[int, int]) -> Iterator[Prometheus]:
-    """A Prometheus that scrapes the system as the README says, but each second."""
+    """A Prometheus that scrapes the system as the docs say, but each second."""
     config = folder / "prometheus.yml"
     config.write_text(EACH_SECOND + scrape_configuration(system.metrics_port, *metrics_ports))
     checked = subprocess.run(
