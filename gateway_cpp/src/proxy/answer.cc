@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/json_text.h"
 #include "base/printable.h"
 #include "dialects/errors.h"
 #include "openai/errors.h"
@@ -19,7 +20,6 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::string_view kEventStream = "text/event-stream";
-constexpr std::string_view kJson = "application/json";
 constexpr std::string_view kPing = ": ping\n\n";
 
 bool is_event_stream(std::string_view content_type) {
@@ -174,7 +174,7 @@ Awaitable<void> RequestFlow::fail(Exchange& x, const base::Error& error) {
     co_return;
   }
   x.record().status = error.status;
-  auto head = head_of(x, error.status, kJson);
+  auto head = head_of(x, error.status, base::kJsonType);
   for (auto& header : openai::error_headers(error)) head.headers.push_back(std::move(header));
   const std::string body = dialects::error_body(x.ask.endpoint->dialect, error, x.ask.request_id);
   co_await x.reply.answer(head, body);

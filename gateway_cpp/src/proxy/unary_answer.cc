@@ -1,6 +1,7 @@
 // A unary answer's way to the client: collected whole, in a budget, then sent piece by piece.
 #include <chrono>
 
+#include "base/json_text.h"
 #include "proxy/exchange.h"
 #include "proxy/held_answer.h"
 #include "proxy/request_flow.h"
@@ -9,7 +10,6 @@ namespace penstock::proxy {
 
 namespace {
 
-constexpr std::string_view kJson = "application/json";
 constexpr std::chrono::milliseconds kHoldAndWait{2'000};
 constexpr std::chrono::milliseconds kRoomPoll{50};  // while the budget for answers is used up
 
@@ -122,7 +122,7 @@ AnswerHead RequestFlow::begin_whole(Exchange& x) {
   x.settlement.first_byte();
   x.delivery.closed = true;
   const std::string_view type = told.content_type;
-  return head_of(x, x.record().status, type.empty() ? kJson : type);
+  return head_of(x, x.record().status, type.empty() ? base::kJsonType : type);
 }
 
 }  // namespace penstock::proxy

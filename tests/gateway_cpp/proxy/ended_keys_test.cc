@@ -4,8 +4,6 @@
 namespace penstock::proxy {
 namespace {
 
-const std::string kEnd = "data: [DONE]\n\n";
-
 class EndedKeysTest : public RequestFlowTest {
  protected:
   EndedKeysTest() {

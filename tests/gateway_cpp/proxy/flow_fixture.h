@@ -28,6 +28,9 @@ using Source = upstream::CallFailure::Source;
 inline const std::string kStream = R"({"model":"mini","stream":true,"messages":[{}]})";
 inline const std::string kUnary = R"({"model":"mini","messages":[{}]})";
 
+// The last event of a stream.
+inline const std::string kEnd = "data: [DONE]\n\n";
+
 class RequestFlowTest : public testing::Test {
  protected:
   RequestFlowTest() { serve_from({"r1"}); }

@@ -6,7 +6,6 @@ namespace {
 
 // A chunk that is worth more than the credit at whose half some goes back.
 const std::string kLong = "data: " + std::string(FakeUpstream::kCredit, 'x') + "\n\n";
-const std::string kEnd = "data: [DONE]\n\n";
 
 class StreamUnderWayTest : public RequestFlowTest {
  protected:
