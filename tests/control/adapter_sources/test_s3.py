@@ -209,11 +209,20 @@ def test_an_endpoint_that_is_away_is_named_without_its_password(
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        (broken_buckets.silent, r"source-unavailable: .* does not answer for .*\(ReadTimeoutError\)"),
-        (broken_buckets.stalled, r"source-unavailable: .* breaks off in .*, after 10 bytes \(ReadTimeout"),
+        (
+            broken_buckets.silent,
+            r"source-unavailable: .* does not answer for .*\(ReadTimeoutError\)",
+        ),
+        (
+            broken_buckets.stalled,
+            r"source-unavailable: .* breaks off in .*, after 10 bytes \(ReadTimeout",
+        ),
         (broken_buckets.endless, r"bad-adapter: .* has more than 1048576 bytes"),
         (broken_buckets.huge, r"bad-adapter: .* has more than 1048576 bytes"),
-        (broken_buckets.torn, r"source-unavailable: .* breaks off in .*config.json', after \d\d bytes"),
+        (
+            broken_buckets.torn,
+            r"source-unavailable: .* breaks off in .*config.json', after \d\d bytes",
+        ),
         (broken_buckets.failing, r"source-unavailable: .* answers 503 .*try again"),
         (broken_buckets.no_bucket, r"bad-adapter: .* is no adapter"),
         (broken_buckets.expired, r"source-unavailable: .* answers 400 \(ExpiredToken\)"),
