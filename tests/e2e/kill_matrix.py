@@ -1,6 +1,6 @@
 """What clients see when a process is killed, stopped for a while or told to end.
 
-`test_kill_matrix.py` holds a running system to it, and the table of docs/operate/restarting.md is made of it.
+`test_kill_matrix.py` holds a running system to it; docs/operate/restarting.md has its table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A Prometheus with the scrape configuration of the docs sees gateway, head and node of a system."""
+"""A Prometheus with the scrape configuration of the docs sees gateway, head and node."""
 
 from __future__ import annotations
 
