@@ -58,7 +58,7 @@ SHADOWS, RECORDINGS = Codec(Shadow), Codec(Recording)
 NODES, REPLICAS, STATUSES = Codec(NodeFacts), Codec(Replica), Codec(ReplicaStatus)
 DEPARTED = Codec(Departed)
 # What of a replica is as good as unknown after a restart, or stands there by another name.
-UNTIL_HEARD = (
+UNTIL_OBSERVED = (
     *("replica_id", "status", "evidence", "evidence_since", "unreported", "stop_told"),
     "next_start_ms",
 )
@@ -182,7 +182,7 @@ def _from_replica(replica: Replica) -> Document:
         "said_generation": status.generation,
     }
     both = {**STATUSES.document(status), **REPLICAS.document(replica), **said}
-    return {name: each for name, each in both.items() if name not in UNTIL_HEARD}
+    return {name: each for name, each in both.items() if name not in UNTIL_OBSERVED}
 
 
 def _since(state: ReplicaState, stored: datetime, now: datetime) -> datetime:
