@@ -1,4 +1,4 @@
-"""What deployments say, and what replicas told of adapters, survives a restart of the head."""
+"""What deployments, tenants and replicas say survives a restart of the head."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import json
 from dataclasses import replace
 from types import MappingProxyType
 
+import pytest
+
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import FailedAdapter
 from penstock.control.state.routing.degrading import degrading
 from penstock.control.state.routing.limits import Canary, Limits, SelectionPolicy, Sharing
 from penstock.control.state.tenancy.spend import Budgets
+from penstock.control.state.tenancy.tenancy import Tenancy
+from penstock.control.state.tenancy.tenants import TenantSpec, created_tenant
 from penstock.control.store.documents import changes_between, view_of
 from penstock.control.store.migration import migrations
 from penstock.control.store.store import Contents, Document, Stored
@@ -78,3 +82,13 @@ def test_what_a_deployment_says_is_read_as_it_was_written() -> None:
     kept = {change.key: Stored(json.loads(json.dumps(change.document)), 1)}
     assert not migrations(kept)
     assert view_of(Contents(1, kept), NOON).deployments[MINI].spec == wanted
+
+
+@pytest.mark.parametrize("bound", ["models", "tokens_per_day", "degrade"])
+def test_a_tenant_that_has_lost_a_bound_is_not_read_as_one_without_it(bound: str) -> None:
+    acme = created_tenant("acme", TenantSpec(models=("mini",)), NOON, uid="a" * 32)
+    view = ClusterView(tenancy=Tenancy(tenants={"acme": acme}))
+    assert view_of(stored(view), NOON).tenancy.tenants == {"acme": acme}
+    damaged = view_of(stored(view, without=(bound,)), NOON)
+    assert damaged.tenancy.tenants == {}
+    assert damaged.unreadable == (f"tenant 'acme': ValueError: {bound} is missing",)

@@ -49,6 +49,7 @@ from penstock.control.store.tenancy.documents import (
     TENANTS,
     to_access,
     to_shares,
+    to_tenant,
 )
 
 SHADOW = "shadow"
@@ -126,7 +127,7 @@ def view_of(contents: Contents, now: datetime) -> ClusterView:
     replicas = read("replica", lambda d: _to_replica(d, now))
     departed = read("departed", DEPARTED.value)
     tenancy = Tenancy(
-        tenants={t.id: t for t in read("tenant", TENANTS.value)},
+        tenants={t.id: t for t in read("tenant", to_tenant)},
         keys={k.id: k for k in read("api_key", KEYS.value)},
         access=_access(read("access", to_access), known=Key("access", ONE) in contents.documents),
         shares=next(iter(read("shares", to_shares)), Shares()),

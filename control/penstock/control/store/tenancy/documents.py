@@ -12,6 +12,18 @@ from penstock.control.store.store import Document
 # Of which there is one: the documents' name.
 ONE = "all"
 TENANTS, KEYS, SHARES = Codec(Tenant), Codec(ApiKey), Codec(Shares)
+# What bounds a tenant and was ever written: the default of one would let it do more.
+_BOUNDS = (
+    *("requests_per_minute", "tokens_per_minute", "tokens_per_day", "max_streams"),
+    *("models", "adapters", "priority", "degrade"),
+)
+
+
+def to_tenant(document: Document) -> Tenant:
+    """A tenant as it was written. Raises `ValueError` for one without its bounds."""
+    if missing := [name for name in _BOUNDS if name not in document]:
+        raise ValueError(f"{', '.join(missing)} is missing")
+    return TENANTS.value(document)
 
 
 def to_access(document: Document) -> Access:
