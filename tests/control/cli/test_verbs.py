@@ -232,4 +232,4 @@ def test_a_provider_is_deployed_with_ladders_and_budgets_as_users_type_them(
         assert json.loads(changed.stdout)["spec"]["degrade"] == degrade
     wrong = asked_head.run("set", "cloud", "degrade={budget}")
     assert wrong.exit_code == 1
-    assert "degrade" in wrong.stderr
+    assert "degrade is '{budget}', which is not JSON" in wrong.stderr

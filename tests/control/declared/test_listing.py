@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.control.declared.fields import leaves, setting
+from penstock.control.admin.rollout.deployment_settings import SETTINGS
+from penstock.control.declared.fields import leaves, named, setting
 from penstock.control.declared.listing import key_list, listing, table, typed
 
 
@@ -31,6 +32,12 @@ def test_help_lists_each_field_with_its_default() -> None:
     assert lines[0] == ["share=0", "of", "requests;", "0:", "none"]
     assert lines[1][0] == "models=all"
     assert lines[2] == ["kind=big", "what", "it", "is", "(big,", "small)"]
+
+
+def test_help_fits_a_terminal_of_80_columns() -> None:
+    lines = key_list(named(*SETTINGS)).splitlines()
+    assert len(lines) > 40
+    assert max(map(len, lines)) <= 80
 
 
 def test_a_verbs_docstring_gets_the_list_where_it_names_it() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from types import MappingProxyType
 
 import pytest
@@ -14,7 +15,7 @@ from penstock.control.state.routing.degrading import degrading
 from penstock.control.state.routing.limits import Canary, Limits, SelectionPolicy, Sharing
 from penstock.control.state.tenancy.spend import Budgets
 from penstock.control.state.tenancy.tenancy import Tenancy
-from penstock.control.state.tenancy.tenants import TenantSpec, created_tenant
+from penstock.control.state.tenancy.tenants import ApiKey, TenantSpec, created_tenant
 from penstock.control.store.documents import changes_between, view_of
 from penstock.control.store.migration import migrations
 from penstock.control.store.store import Contents, Document, Stored
@@ -92,3 +93,12 @@ def test_a_tenant_that_has_lost_a_bound_is_not_read_as_one_without_it(bound: str
     damaged = view_of(stored(view, without=(bound,)), NOON)
     assert damaged.tenancy.tenants == {}
     assert damaged.unreadable == (f"tenant 'acme': ValueError: {bound} is missing",)
+
+
+def test_a_key_that_has_lost_its_end_is_not_read_as_one_that_never_ends() -> None:
+    key = ApiKey("k", "acme", "ci", "0" * 64, NOON, expires_at=NOON + timedelta(days=1))
+    view = ClusterView(tenancy=Tenancy(keys={"k": key}))
+    assert view_of(stored(view), NOON).tenancy.keys == {"k": key}
+    damaged = view_of(stored(view, without=("expires_at",)), NOON)
+    assert damaged.tenancy.keys == {}
+    assert damaged.unreadable == ("api_key 'k': ValueError: expires_at is missing",)

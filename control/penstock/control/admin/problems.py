@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -78,11 +78,15 @@ async def _invalid(_: Request, error: Exception) -> JSONResponse:
     found = error.errors()
     malformed = any(e["type"] == "json_invalid" for e in found)
     status = HTTPStatus.BAD_REQUEST if malformed else HTTPStatus.UNPROCESSABLE_ENTITY
-    lines = (
-        f"{'.'.join(str(part) for part in e['loc'][1:]) or 'body'}: {refusal(e)}" for e in found
-    )
+    lines = (f"{place(e['loc'][1:]) or 'body'}: {refusal(e)}" for e in found)
     detail = "; ".join(lines).encode("utf-8", "backslashreplace").decode()
     return problem(status, "invalid", detail)
+
+
+def place(loc: Iterable[int | str]) -> str:
+    """Where it is wrong, as callers name it: without the names that pydantic gives to the types of
+    which a value may be one, such as "list[str]"."""
+    return ".".join(str(part) for part in loc if "[" not in str(part))
 
 
 def refusal(error: Mapping[str, Any]) -> str:

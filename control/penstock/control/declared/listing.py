@@ -12,7 +12,7 @@ from typing import Any, Final, get_origin
 
 from penstock.control.declared.fields import Leaf
 
-WIDTH, INDENT = 96, 30
+WIDTH, INDENT = 74, 26  # what a terminal of 80 columns shows of a docstring unbroken
 BEGIN: Final = " " * 6  # of a line, as docstrings of verbs have it
 
 

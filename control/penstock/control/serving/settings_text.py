@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from penstock.control.admin.problems import refusal
+from penstock.control.admin.problems import place, refusal
 from penstock.control.admin.rollout.deployment_settings import SettingsModel
 from penstock.control.declared.fields import named
-from penstock.control.declared.listing import json_of, typed
+from penstock.control.declared.listing import typed
 from penstock.control.errors import invalid_setting
 from penstock.control.state.rollout.deployment import DeploymentSpec
 
@@ -65,14 +66,22 @@ def _told(kind: type[BaseModel], error: ValidationError) -> Iterator[str]:
         here = each["type"] == "extra_forbidden" and len(each["loc"]) == 1
         unknown |= here
         message = "there is no such key" if here else refusal(each)
-        yield f"{'.'.join(map(str, each['loc']))}: {message}"
+        yield f"{place(each['loc'])}: {message}"
     if unknown:
         yield f"there are {', '.join(kind.model_fields)}"
 
 
 def _degrade(text: str) -> Any:
     """ "trim,fallback:cloud"; JSON where it is by reason; empty: nothing is tried."""
-    return json_of(text) if text.startswith(("{", "[")) else [*filter(None, text.split(","))]
+    if not text.startswith(("{", "[")):
+        return [*filter(None, text.split(","))]
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise invalid_setting(
+            f"degrade is {text!r}, which is not JSON ({error}): it must be"
+            ' trim,fallback:NAME,reject or such a list by reason, {"budget": ["fallback:NAME"]}'
+        ) from error
 
 
 def _canary(text: str) -> list[dict[str, Any]]:

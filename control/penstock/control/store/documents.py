@@ -48,6 +48,7 @@ from penstock.control.store.tenancy.documents import (
     SHARES,
     TENANTS,
     to_access,
+    to_key,
     to_shares,
     to_tenant,
 )
@@ -128,7 +129,7 @@ def view_of(contents: Contents, now: datetime) -> ClusterView:
     departed = read("departed", DEPARTED.value)
     tenancy = Tenancy(
         tenants={t.id: t for t in read("tenant", to_tenant)},
-        keys={k.id: k for k in read("api_key", KEYS.value)},
+        keys={k.id: k for k in read("api_key", to_key)},
         access=_access(read("access", to_access), known=Key("access", ONE) in contents.documents),
         shares=next(iter(read("shares", to_shares)), Shares()),
     )

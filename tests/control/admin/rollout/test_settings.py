@@ -85,6 +85,7 @@ async def test_a_refusal_names_the_value_that_was_given_but_no_secret(admin: Adm
     for body, words in (
         ({"max_queued": -1}, "max_queued: Input should be greater than or equal to 0, not -1"),
         ({"max_n": "4"}, "max_n: Input should be a valid integer, not '4'"),
+        ({"degrade": "x"}, "degrade: Input should be a valid list, not 'x'; degrade: "),
         ({"context": 7}, "context: Input should be a valid string, not 7"),
     ):
         assert_problem(await admin.client.patch(URL, json=body), 422, words)

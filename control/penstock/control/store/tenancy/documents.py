@@ -12,18 +12,28 @@ from penstock.control.store.store import Document
 # Of which there is one: the documents' name.
 ONE = "all"
 TENANTS, KEYS, SHARES = Codec(Tenant), Codec(ApiKey), Codec(Shares)
-# What bounds a tenant and was ever written: the default of one would let it do more.
-_BOUNDS = (
+# What bounds them and was ever written: with the default of one they could do more.
+_OF_TENANTS = (
     *("requests_per_minute", "tokens_per_minute", "tokens_per_day", "max_streams"),
     *("models", "adapters", "priority", "degrade"),
 )
+_OF_KEYS = ("expires_at",)
 
 
 def to_tenant(document: Document) -> Tenant:
-    """A tenant as it was written. Raises `ValueError` for one without its bounds."""
-    if missing := [name for name in _BOUNDS if name not in document]:
+    """A tenant as it was written. Raises `ValueError` for one that has lost a bound."""
+    return TENANTS.value(_with(document, _OF_TENANTS))
+
+
+def to_key(document: Document) -> ApiKey:
+    """A key, likewise."""
+    return KEYS.value(_with(document, _OF_KEYS))
+
+
+def _with(document: Document, bounds: tuple[str, ...]) -> Document:
+    if missing := [name for name in bounds if name not in document]:
         raise ValueError(f"{', '.join(missing)} is missing")
-    return TENANTS.value(document)
+    return document
 
 
 def to_access(document: Document) -> Access:
