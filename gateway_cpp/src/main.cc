@@ -15,13 +15,6 @@
 #include <random>
 #include <string>
 
-#include "admission/suspects.h"
-#include "admission/tenants.h"
-#include "admission/usage_book.h"
-#include "base/clock.h"
-#include "base/config.h"
-#include "base/log.h"
-#include "base/metrics.h"
 #include "control_plane/deployment_reports.h"
 #include "control_plane/report_client.h"
 #include "control_plane/route_subscription.h"
@@ -29,17 +22,11 @@
 #include "control_plane/suspect_codec.h"
 #include "control_plane/tenant_codec.h"
 #include "control_plane/usage_codec.h"
-#include "dispatch/dispatchers.h"
-#include "http/doors.h"
 #include "http/io_thread.h"
 #include "http/listen_socket.h"
-#include "http/shadows.h"
+#include "http/parts.h"
 #include "http/status_thread.h"
 #include "http/tls_keeping.h"
-#include "routing/route_table.h"
-#include "runtime/body_budget.h"
-#include "runtime/gateway_state.h"
-#include "runtime/side_threads.h"
 #include "tls/credentials.h"
 
 namespace penstock {
@@ -92,6 +79,7 @@ class Gateway {
   bool cut_requests() const { return state_.requests_cut.load() > 0; }
 
  private:
+  http::PortParts parts();
   void turn(milliseconds at_most);
   void on_signal();
   void on_hangup();
@@ -170,30 +158,38 @@ Gateway::Gateway(const base::GatewayConfig& config, const base::Address& address
   on_hangup();
 }
 
+http::PortParts Gateway::parts() {
+  const proxy::GatewayParts parts{.clock = clock_,
+                                  .log = log_,
+                                  .config = config_,
+                                  .all_metrics = metrics_,
+                                  .state = state_,
+                                  .suspects = suspects_,
+                                  .route_table = routes_,
+                                  .all_dispatchers = dispatchers_,
+                                  .tenants = tenants_,
+                                  .usage = usage_,
+                                  .bodies = bodies_,
+                                  .answers = answers_,
+                                  .aside = aside_,
+                                  .shadow_book = shadows_.book,
+                                  .shadow_bytes = shadows_.kept,
+                                  .shadow_sink = shadows_.client};
+  return {parts,
+          doors_,
+          status_doors_,
+          waiting_,
+          shadows_,
+          [this] { return subscription_.state(); },
+          tls_ ? &tls_->port : nullptr};
+}
+
 std::string Gateway::listen() {
   limit_connections();
-  const http::IoThread::Shared shared{.clock = clock_,
-                                      .log = log_,
-                                      .config = config_,
-                                      .metrics = metrics_,
-                                      .state = state_,
-                                      .suspects = suspects_,
-                                      .routes = routes_,
-                                      .dispatchers = dispatchers_,
-                                      .tenants = tenants_,
-                                      .usage = usage_,
-                                      .doors = doors_,
-                                      .bodies = bodies_,
-                                      .answers = answers_,
-                                      .waiting = waiting_,
-                                      .aside = aside_,
-                                      .shadows = shadows_,
-                                      .subscription = [this] { return subscription_.state(); },
-                                      .tls = tls_ ? &tls_->port : nullptr};
   for (unsigned i = 0; i < config_.threads; ++i) {
     const int socket = http::listen_on(address_);
     if (socket < 0) return "cannot listen on " + address_.text() + ": " + std::strerror(errno);
-    threads_.emplace_back(shared, i, socket);
+    threads_.emplace_back(parts(), i, socket);
   }
   if (config_.metrics.host.empty()) return {};
   const auto status = serve_status();
@@ -209,21 +205,7 @@ base::Result<base::Address> Gateway::serve_status() {
     return base::make_error(base::Kind::kConfig,
                             "cannot listen on " + address->text() + ": " + std::strerror(errno));
   }
-  const http::StatusThread::Subject subject{
-      .clock = clock_,
-      .log = log_,
-      .config = config_,
-      .metrics = metrics_,
-      .state = state_,
-      .routes = routes_,
-      .dispatchers = dispatchers_,
-      .usage = usage_,
-      .doors = status_doors_,
-      .bodies = bodies_,
-      .answers = answers_,
-      .shadows = shadows_,
-      .subscription = [this] { return subscription_.state(); }};
-  status_ = std::make_unique<http::StatusThread>(subject, socket);
+  status_ = std::make_unique<http::StatusThread>(parts(), socket);
   log_.info("status port", {{"address", address->text()}});
   return address;
 }

@@ -70,6 +70,7 @@ class Connection : public std::enable_shared_from_this<Connection>,
 
   runtime::Signal& signal() { return signal_; }
   runtime::TimerWheel& timers() { return timers_; }
+  runtime::Executor executor() { return readiness_.executor(); }
   // The client closed, or broke the connection, or abort() was called.
   bool gone() const { return gone_; }
   // It is gone because it took too little for too long.

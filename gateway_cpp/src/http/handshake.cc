@@ -44,32 +44,32 @@ struct Handshake::Step {
   std::atomic<bool> left{false};  // nobody waits for it
 };
 
-Awaitable<Handshake::Outcome> Handshake::run(std::chrono::milliseconds timeout) {
+Awaitable<Handshake::End> Handshake::run(std::chrono::milliseconds timeout) {
   timer_.arm(std::min(timeout, most_));
   std::shared_ptr<Step> step;
   for (;;) {
     const std::string_view bytes = co_await next_bytes();
-    if (bytes.empty()) co_return Outcome::kGone;
+    if (bytes.empty()) co_return End::kGone;
     if (!step) {
-      if (may_be_http(bytes.front())) co_return Outcome::kPlainHttp;
+      if (may_be_http(bytes.front())) co_return End::kPlainHttp;
       if (!tls::Channel::may_begin(bytes.front())) {
         fault_ = "no TLS record";
-        co_return Outcome::kFailed;
+        co_return End::kFailed;
       }
       step = std::make_shared<Step>(*port_.credentials.current());
     }
     step->in.assign(bytes);
     const bool computed = co_await compute(step);
-    if (!computed) co_return Outcome::kGone;
+    if (!computed) co_return End::kGone;
     if (connection_.send(step->out) == Sent::kBlocked) co_await connection_.flush(timer_);
     step->out.clear();
     if (step->outcome == tls::Channel::Handshake::kFailed) {
       fault_ = step->channel->fault();
-      co_return Outcome::kFailed;
+      co_return End::kFailed;
     }
     if (step->outcome == tls::Channel::Handshake::kDone) {
       connection_.secure(std::move(step->channel), step->in);
-      co_return Outcome::kSecure;
+      co_return End::kSecure;
     }
   }
 }

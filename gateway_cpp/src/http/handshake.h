@@ -24,7 +24,7 @@ struct TlsPort {
 
 class Handshake {
  public:
-  enum class Outcome : uint8_t {
+  enum class End : uint8_t {
     kSecure,     // the connection speaks TLS from now on
     kPlainHttp,  // the client does not; what it sent so far is lost
     kFailed,     // there is no coming to terms, which TLS has told it if it speaks it: fault()
@@ -34,7 +34,7 @@ class Handshake {
   Handshake(Connection& connection, const TlsPort& port)
       : connection_(connection), port_(port), timer_(connection.timers(), connection.signal()) {}
 
-  Awaitable<Outcome> run(std::chrono::milliseconds timeout);
+  Awaitable<End> run(std::chrono::milliseconds timeout);
 
   // Shortens what is left of it, from now, also before it has begun.
   void hurry(std::chrono::milliseconds timeout) {

@@ -11,39 +11,33 @@ constexpr std::chrono::seconds kSweepInterval{1};
 
 }  // namespace
 
-IoThread::IoThread(const Shared& shared, unsigned index, int socket)
-    : clock_(shared.clock),
-      led_(index == 0 ? &shared.dispatchers : nullptr),
-      timers_(shared.clock.steady_now()),
-      metrics_(shared.metrics.add_shard()),
-      routes_(shared.routes),
-      dispatchers_(shared.dispatchers),
-      tenants_(shared.tenants),
-      pool_(io_, sends_, shared.clock,
-            {.credit_bytes = shared.config.stream_credit_bytes,
-             .token = shared.config.cluster_token,
-             .gateway_id = shared.config.id},
-            {.index = index, .threads = shared.config.threads}, shared.dispatchers, metrics_,
-            shared.log),
-      pages_(shared.metrics, shared.state, routes_, dispatchers_, shared.usage, shared.subscription,
-             {shared.bodies, shared.answers}, shared.shadows),
-      shadows_({shared.clock, shared.log, shared.config, timers_, routes_, dispatchers_,
-                shared.usage, pool_, shared.suspects, shared.shadows.book, shared.shadows.kept,
-                shared.shadows.client, io_.get_executor()}),
-      questions_(shadows_.parts(), shared.tenants, parser_),
-      flow_({shared.clock, shared.log, shared.config, metrics_, shared.state, shared.suspects,
-             timers_, parser_, routes_, dispatchers_, shared.usage, pool_, shared.aside,
-             shared.answers, io_.get_executor(), shadows_}),
-      services_{shared.clock,  shared.log,   shared.config,
-                metrics_,      shared.state, shared.state.connections,
-                ids_,          pages_,       shared.doors,
-                shared.bodies, waiting_,     &shared.waiting,
-                &flow_,        &tenants_,    shared.tls},
-      sessions_(io_, services_, shared.log),
-      listener_(io_, socket, shared.state.max_connections, sessions_, services_,
-                {readiness_, timers_, sends_}, shared.log) {
-  shared.waiting.add(io_, waiting_);
-  shared.shadows.threads.add([this](v1::ShadowQuestion question) { ask(std::move(question)); });
+IoThread::IoThread(const PortParts& parts, unsigned index, int socket)
+    : clock_(parts.clock),
+      led_(index == 0 ? &parts.all_dispatchers : nullptr),
+      timers_(parts.clock.steady_now()),
+      metrics_(parts.all_metrics.add_shard()),
+      routes_(parts.route_table),
+      dispatchers_(parts.all_dispatchers),
+      tenants_(parts.tenants),
+      pool_(io_, sends_, parts.clock,
+            {.credit_bytes = parts.config.stream_credit_bytes,
+             .token = parts.config.cluster_token,
+             .gateway_id = parts.config.id},
+            {.index = index, .threads = parts.config.threads}, parts.all_dispatchers, metrics_,
+            parts.log),
+      parts_{parts, metrics_, timers_, parser_, routes_, dispatchers_, pool_, io_.get_executor()},
+      pages_(parts_, routes_, dispatchers_, parts.subscription),
+      shadows_(parts_),
+      questions_(parts_),
+      flow_(parts_, shadows_),
+      services_{parts,       metrics_, parts.state.connections, ids_,   pages_,
+                parts.doors, waiting_, &parts.waiting,          &flow_, &tenants_,
+                parts.tls},
+      sessions_(io_, services_, parts.log),
+      listener_(io_, socket, parts.state.max_connections, sessions_, services_,
+                {readiness_, timers_, sends_}, parts.log) {
+  parts.waiting.add(io_, waiting_);
+  parts.shadows.threads.add([this](v1::ShadowQuestion question) { ask(std::move(question)); });
 }
 
 // From whatever thread.

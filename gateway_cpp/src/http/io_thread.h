@@ -7,32 +7,23 @@
 #include <chrono>
 #include <thread>
 
-#include "admission/suspects.h"
 #include "admission/tenants.h"
-#include "admission/usage_book.h"
 #include "base/clock.h"
-#include "base/config.h"
-#include "base/log.h"
 #include "base/metrics.h"
 #include "dispatch/dispatchers.h"
-#include "http/doors.h"
 #include "http/listener.h"
+#include "http/parts.h"
 #include "http/request_id.h"
 #include "http/session.h"
 #include "http/session_group.h"
-#include "http/shadows.h"
-#include "http/status_pages.h"
 #include "http/waiting_sessions.h"
 #include "openai/request.h"
 #include "proxy/request_flow.h"
 #include "proxy/shadow_copies.h"
 #include "proxy/shadow_questions.h"
 #include "routing/route_table.h"
-#include "runtime/body_budget.h"
-#include "runtime/gateway_state.h"
 #include "runtime/readiness.h"
 #include "runtime/send_batch.h"
-#include "runtime/side_threads.h"
 #include "runtime/ticker.h"
 #include "runtime/timer_wheel.h"
 #include "upstream/replica_pool.h"
@@ -41,30 +32,8 @@ namespace penstock::http {
 
 class IoThread {
  public:
-  // What all I/O threads share. All outlive the threads.
-  struct Shared {
-    const base::Clock& clock;
-    base::Log& log;
-    const base::GatewayConfig& config;
-    base::Metrics& metrics;
-    runtime::GatewayState& state;
-    admission::Suspects& suspects;
-    const routing::RouteTable& routes;
-    dispatch::Dispatchers& dispatchers;
-    const admission::TenantTable& tenants;
-    admission::UsageBook& usage;
-    const Doors& doors;
-    runtime::BodyBudget& bodies;  // of requests
-    runtime::BodyBudget& answers;
-    WaitingRooms& waiting;
-    runtime::SideThreads& aside;
-    Shadows& shadows;
-    StatusPages::Subscription subscription;
-    const TlsPort* tls;  // null: clients speak plain HTTP
-  };
-
   // `socket`: from listen_on(), owned from now on. `index`: among the gateway's I/O threads.
-  IoThread(const Shared& shared, unsigned index, int socket);
+  IoThread(const PortParts& parts, unsigned index, int socket);
   IoThread(const IoThread&) = delete;
   IoThread& operator=(const IoThread&) = delete;
   ~IoThread();
@@ -96,6 +65,7 @@ class IoThread {
   admission::TenantReader tenants_;
   openai::RequestParser parser_;
   upstream::ReplicaPool pool_;
+  const proxy::ThreadParts parts_;
   RequestIds ids_;
   StatusPages pages_;
   proxy::ShadowCopies shadows_;

@@ -46,13 +46,13 @@ class RequestReader::PackedBytes {
   std::string piece_;
 };
 
-Awaitable<RequestReader::Failed> RequestReader::packed_body(const RequestHead& head,
-                                                            runtime::BodyShare& share,
-                                                            std::string& body) {
+Awaitable<base::MaybeError> RequestReader::packed_body(const RequestHead& head,
+                                                       runtime::BodyShare& share,
+                                                       std::string& body) {
   Gunzip gunzip;
   PackedBytes packed(head, limits_.body_bytes);
   beside_ = kBesideBytes;
-  Failed failed;
+  base::MaybeError failed;
   while (!failed && !packed.over() && !has_left(connection_)) {
     failed = co_await next_piece(packed);
     if (!failed) failed = co_await unpack(gunzip, packed.piece(), share, body);
@@ -66,7 +66,7 @@ Awaitable<RequestReader::Failed> RequestReader::packed_body(const RequestHead& h
 }
 
 // More of the body as it came; nothing where the client leaves, or at the end.
-Awaitable<RequestReader::Failed> RequestReader::next_piece(PackedBytes& packed) {
+Awaitable<base::MaybeError> RequestReader::next_piece(PackedBytes& packed) {
   for (;;) {
     use(packed.take(unread()));
     if (packed.too_large()) co_return body_too_large(limits_.body_bytes);
@@ -79,9 +79,8 @@ Awaitable<RequestReader::Failed> RequestReader::next_piece(PackedBytes& packed) 
   }
 }
 
-Awaitable<RequestReader::Failed> RequestReader::unpack(Gunzip& gunzip, std::string_view packed,
-                                                       runtime::BodyShare& share,
-                                                       std::string& body) {
+Awaitable<base::MaybeError> RequestReader::unpack(Gunzip& gunzip, std::string_view packed,
+                                                  runtime::BodyShare& share, std::string& body) {
   while (!packed.empty() || gunzip.has_more()) {
     auto failed = co_await make_room(Gunzip::kStepBytes, limits_.body_bytes, share, body);
     if (failed || connection_.gone() || connection_.cut_short()) co_return failed;

@@ -5,6 +5,7 @@
 #include "http/chunk_decoder.h"
 #include "http/content_coding.h"
 #include "http/read_errors.h"
+#include "runtime/room_wait.h"
 
 namespace penstock::http {
 
@@ -17,7 +18,6 @@ constexpr size_t kBlankBytes = 16;         // before a request
 constexpr size_t kMostRead = 64UL * 1024;  // what one read may bring
 constexpr size_t kParserPadding = 64;      // what the JSON parser wants behind a body
 constexpr std::chrono::milliseconds kHoldAndWait{2'000};
-constexpr std::chrono::milliseconds kRoomPoll{50};  // while the budget for bodies is used up
 
 // A line feed without its carriage return, which lenient readers take for a line's end.
 bool has_bare_line_feed(std::string_view text, size_t from) {
@@ -35,7 +35,7 @@ base::Error no_room_in(const runtime::BodyShare& share) {
 
 }  // namespace
 
-Awaitable<RequestReader::Outcome> RequestReader::next() {
+Awaitable<RequestReader::Incoming> RequestReader::next() {
   idle_ = reads_head_ = true;
   blank_ = 0;
   timer_.arm(has_asked_ ? limits_.idle_timeout
@@ -44,7 +44,7 @@ Awaitable<RequestReader::Outcome> RequestReader::next() {
     const auto filled = co_await fill();
     if (filled != Filled::kMore || blank_ > kBlankBytes) {
       idle_ = false;
-      co_return owes_answer() ? Outcome(AnswerFirst{}) : Outcome(NoMore{});
+      co_return owes_answer() ? Incoming(AnswerFirst{}) : Incoming(NoMore{});
     }
     keep(fresh_);
   }
@@ -52,7 +52,7 @@ Awaitable<RequestReader::Outcome> RequestReader::next() {
   if (connection_.turn_is_over()) co_await connection_.yield();
   idle_ = false;
   searched_ = 0;
-  std::optional<Outcome> outcome = whole_head();
+  std::optional<Incoming> outcome = whole_head();
   if (!outcome) {
     timer_.arm(limits_.head_timeout);
     outcome = co_await rest_of_head();
@@ -66,7 +66,7 @@ Awaitable<RequestReader::Outcome> RequestReader::next() {
 }
 
 // Looks for the empty line, and for doubts in what came; nothing: more has to come.
-std::optional<RequestReader::Outcome> RequestReader::whole_head() {
+std::optional<RequestReader::Incoming> RequestReader::whole_head() {
   const std::string_view bytes = unread();
   const size_t overlap = std::min(searched_, kHeadEnd.size() - 1);
   const size_t end = bytes.find(kHeadEnd, searched_ - overlap);
@@ -80,7 +80,7 @@ std::optional<RequestReader::Outcome> RequestReader::whole_head() {
   return std::nullopt;
 }
 
-Awaitable<RequestReader::Outcome> RequestReader::rest_of_head() {
+Awaitable<RequestReader::Incoming> RequestReader::rest_of_head() {
   for (;;) {
     const auto filled = co_await fill();
     if (filled == Filled::kTooLate) co_return Unreadable{too_slow("header", limits_.head_timeout)};
@@ -91,7 +91,7 @@ Awaitable<RequestReader::Outcome> RequestReader::rest_of_head() {
   }
 }
 
-RequestReader::Outcome RequestReader::take_head(size_t size) {
+RequestReader::Incoming RequestReader::take_head(size_t size) {
   head_.assign(unread().substr(0, size));
   use(size);
   auto read = read_head(head_);
@@ -101,7 +101,7 @@ RequestReader::Outcome RequestReader::take_head(size_t size) {
 }
 
 // A page is to see why it is refused: whose it is stands in the lines that have come whole.
-RequestReader::Outcome RequestReader::oversized_head(std::string_view begun) {
+RequestReader::Incoming RequestReader::oversized_head(std::string_view begun) {
   constexpr std::string_view kLineEnd = kHeadEnd.substr(2);
   Unreadable unreadable{headers_too_large(limits_.head_bytes)};
   const size_t last = begun.rfind(kLineEnd);
@@ -123,15 +123,15 @@ bool RequestReader::take_body(const RequestHead& head, runtime::BodyShare& share
   return true;
 }
 
-Awaitable<RequestReader::Failed> RequestReader::body(const RequestHead& head,
-                                                     runtime::BodyShare& share, std::string& body) {
+Awaitable<base::MaybeError> RequestReader::body(const RequestHead& head, runtime::BodyShare& share,
+                                                std::string& body) {
   if (!head.has_body()) co_return std::nullopt;
   const uint64_t length = head.content_length.value_or(0);
   if (length > limits_.body_bytes) co_return body_too_large(limits_.body_bytes);
   pace_.begin();
   pace_.note(unread().size());  // what came behind the head
   if (head.expects_continue && unread().empty()) co_await go_on();
-  Failed failed;
+  base::MaybeError failed;
   if (coding_of(head) == Coding::kGzip) {
     failed = co_await packed_body(head, share, body);
   } else if (head.is_chunked) {
@@ -147,14 +147,13 @@ Awaitable<void> RequestReader::go_on() {
   if (connection_.send(kContinue) == Sent::kBlocked) co_await connection_.flush();
 }
 
-Awaitable<RequestReader::Failed> RequestReader::counted_body(uint64_t length,
-                                                             runtime::BodyShare& share,
-                                                             std::string& body) {
+Awaitable<base::MaybeError> RequestReader::counted_body(uint64_t length, runtime::BodyShare& share,
+                                                        std::string& body) {
   for (;;) {
     const auto left = static_cast<size_t>(length - body.size());
     const size_t next = std::min(left, std::max(kMostRead, unread().size()));
     const auto most = static_cast<size_t>(length);
-    Failed failed;
+    base::MaybeError failed;
     if (!find_room(next, most, share, body)) failed = co_await make_room(next, most, share, body);
     if (failed) co_return failed;
     const size_t held = std::min(left, unread().size());
@@ -170,8 +169,8 @@ Awaitable<RequestReader::Failed> RequestReader::counted_body(uint64_t length,
   }
 }
 
-Awaitable<RequestReader::Failed> RequestReader::chunked_body(runtime::BodyShare& share,
-                                                             std::string& body) {
+Awaitable<base::MaybeError> RequestReader::chunked_body(runtime::BodyShare& share,
+                                                        std::string& body) {
   ChunkDecoder decoder(limits_.body_bytes);
   for (;;) {
     const size_t next = std::max(kMostRead, unread().size());
@@ -220,17 +219,16 @@ bool RequestReader::find_room(size_t bytes, size_t most, runtime::BodyShare& sha
 }
 
 // The same, waiting for others' bodies to go.
-Awaitable<RequestReader::Failed> RequestReader::make_room(size_t bytes, size_t most,
-                                                          runtime::BodyShare& share,
-                                                          std::string& body) {
-  runtime::TimerWheel::Timer again(connection_.timers(), connection_.signal());
+Awaitable<base::MaybeError> RequestReader::make_room(size_t bytes, size_t most,
+                                                     runtime::BodyShare& share, std::string& body) {
+  runtime::RoomWait room(connection_.executor(), connection_.signal());
   // Who holds a part of what all wait for gives it back soon, or nobody would get on.
   runtime::TimerWheel::Timer patience(connection_.timers(), connection_.signal());
   if (!body.empty()) patience.arm(kHoldAndWait);
   while (!find_room(bytes, most, share, body)) {
     if (pace_.is_over() || patience.fired()) co_return no_room_in(share);
     if (connection_.gone() || connection_.cut_short()) co_return std::nullopt;
-    again.arm(kRoomPoll);
+    if (room.must_try_again(share)) continue;
     connection_.rest();
     co_await connection_.signal().wait();
     pace_.excuse();

@@ -41,8 +41,7 @@ struct Unreadable {
 
 class RequestReader {
  public:
-  using Outcome = std::variant<RequestHead, Unreadable, NoMore, AnswerFirst>;
-  using Failed = std::optional<base::Error>;
+  using Incoming = std::variant<RequestHead, Unreadable, NoMore, AnswerFirst>;
 
   RequestReader(Connection& connection, const ReadLimits& limits)
       : connection_(connection),
@@ -52,14 +51,15 @@ class RequestReader {
 
   // The next head; its views are good until the next next(). A body that was not read before is not
   // skipped: ask no more of this connection then.
-  Awaitable<Outcome> next();
+  Awaitable<Incoming> next();
 
   // The body of the head that came last, where all of it has come with the head, as it is, and
   // there is room for it. False: nothing is taken.
   bool take_body(const RequestHead& head, runtime::BodyShare& share, std::string& body);
   // The body of the head that came last, unpacked, whose share of the budget grows with it. The
   // client may be gone afterwards.
-  Awaitable<Failed> body(const RequestHead& head, runtime::BodyShare& share, std::string& body);
+  Awaitable<base::MaybeError> body(const RequestHead& head, runtime::BodyShare& share,
+                                   std::string& body);
 
   // Shortens the wait for the next request, from now.
   void hurry(std::chrono::milliseconds idle_timeout) {
@@ -70,27 +70,28 @@ class RequestReader {
  private:
   enum class Filled : uint8_t { kMore, kTooLate, kGone, kAnswerFirst };
 
-  std::optional<Outcome> whole_head();
-  Awaitable<Outcome> rest_of_head();
-  Outcome take_head(size_t size);
-  Outcome oversized_head(std::string_view begun);
+  std::optional<Incoming> whole_head();
+  Awaitable<Incoming> rest_of_head();
+  Incoming take_head(size_t size);
+  Incoming oversized_head(std::string_view begun);
   Awaitable<Filled> fill();
-  Awaitable<Failed> counted_body(uint64_t length, runtime::BodyShare& share, std::string& body);
-  Awaitable<Failed> chunked_body(runtime::BodyShare& share, std::string& body);
+  Awaitable<base::MaybeError> counted_body(uint64_t length, runtime::BodyShare& share,
+                                           std::string& body);
+  Awaitable<base::MaybeError> chunked_body(runtime::BodyShare& share, std::string& body);
   bool find_room(size_t bytes, size_t most, runtime::BodyShare& share, std::string& body) const;
-  Awaitable<Failed> make_room(size_t bytes, size_t most, runtime::BodyShare& share,
-                              std::string& body);
+  Awaitable<base::MaybeError> make_room(size_t bytes, size_t most, runtime::BodyShare& share,
+                                        std::string& body);
   // A body of unknown length was given room for a read at least; what it does not need goes back.
   static void fit(runtime::BodyShare& share, std::string& body);
   Awaitable<void> go_on();
 
   // A packed body: packed_body.cc
   class PackedBytes;
-  Awaitable<Failed> packed_body(const RequestHead& head, runtime::BodyShare& share,
-                                std::string& body);
-  Awaitable<Failed> next_piece(PackedBytes& packed);
-  Awaitable<Failed> unpack(Gunzip& gunzip, std::string_view packed, runtime::BodyShare& share,
-                           std::string& body);
+  Awaitable<base::MaybeError> packed_body(const RequestHead& head, runtime::BodyShare& share,
+                                          std::string& body);
+  Awaitable<base::MaybeError> next_piece(PackedBytes& packed);
+  Awaitable<base::MaybeError> unpack(Gunzip& gunzip, std::string_view packed,
+                                     runtime::BodyShare& share, std::string& body);
 
   bool owes_answer() const { return connection_.owes_before_reading() && !connection_.gone(); }
   std::string_view unread() const { return std::string_view(buffer_).substr(begin_); }

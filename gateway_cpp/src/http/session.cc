@@ -87,10 +87,10 @@ Awaitable<bool> Session::agree_on_tls() {
   const std::string fault = handshake_->fault();
   handshake_.reset();
   services_.metrics.tls_handshakes.add();
-  if (outcome == Handshake::Outcome::kSecure) co_return true;
+  if (outcome == Handshake::End::kSecure) co_return true;
   services_.metrics.tls_handshakes_failed.add();
   services_.log.debug("no TLS with a client", {{"fault", fault}});
-  if (outcome == Handshake::Outcome::kPlainHttp) {
+  if (outcome == Handshake::End::kPlainHttp) {
     const Unreadable unreadable{plain_http()};
     co_await refuse_unread(unreadable);
   }
@@ -258,7 +258,7 @@ Awaitable<void> Session::dispatch(const RequestHead& head, const Found& found, s
     case Page::kModel:
       return show_model(found.model_id, reply);
     case Page::kUsage:
-      return show(services_.pages.usage(*caller_, services_.clock), reply);
+      return show(services_.pages.usage(*caller_), reply);
     case Page::kLivez:
       return show(services_.pages.live(), reply);
     case Page::kReadyz:
@@ -283,7 +283,7 @@ Awaitable<void> Session::generate(const Found& found, const RequestHead& head, s
                                   HttpReply& reply) {
   proxy::Ask ask;
   ask.share = runtime::BodyShare(services_.bodies, own_bodies());
-  RequestReader::Failed unreadable;
+  base::MaybeError unreadable;
   if (!reader_.take_body(head, ask.share, ask.body)) {
     unreadable = co_await reader_.body(head, ask.share, ask.body);
   }

@@ -13,38 +13,29 @@
 
 #include "admission/tenants.h"
 #include "base/clock.h"
-#include "base/config.h"
-#include "base/log.h"
-#include "base/metrics.h"
 #include "http/connection.h"
 #include "http/doors.h"
 #include "http/handshake.h"
 #include "http/http_reply.h"
+#include "http/parts.h"
 #include "http/request_id.h"
 #include "http/request_reader.h"
 #include "http/router.h"
 #include "http/status_pages.h"
 #include "proxy/request_flow.h"
 #include "runtime/body_budget.h"
-#include "runtime/gateway_state.h"
 
 namespace penstock::http {
 
-class WaitingRooms;
 class WaitingSessions;
 
 // What all sessions of a thread share. All outlive the sessions.
-struct Services {
-  const base::Clock& clock;
-  base::Log& log;
-  const base::GatewayConfig& config;
+struct Services : proxy::GatewayParts {
   base::MetricsShard& metrics;
-  runtime::GatewayState& state;
   std::atomic<uint32_t>& connections;  // open now, over all threads
   RequestIds& ids;
   StatusPages& pages;
   const Doors& doors;
-  runtime::BodyBudget& bodies;
   WaitingSessions& waiting;
   WaitingRooms* others_waiting;  // of all threads; null: there are no others
   proxy::RequestFlow* flow;      // null: a status port, which answers nobody's prompts

@@ -92,24 +92,11 @@ void append_deployment(std::string& body, const routing::DeploymentRoute& route,
 
 }  // namespace
 
-StatusPages::StatusPages(const base::Metrics& metrics, const runtime::GatewayState& state,
-                         routing::RouteReader& routes, dispatch::DispatchReader& dispatchers,
-                         const admission::UsageBook& usage, Subscription subscription,
-                         const Budgets& budgets, const Shadows& shadows)
-    : metrics_(metrics),
-      state_(state),
-      routes_(routes),
-      dispatchers_(dispatchers),
-      usage_(usage),
-      subscription_(std::move(subscription)),
-      budgets_(budgets),
-      shadows_(shadows) {}
-
 PageText StatusPages::live() const { return {200, base::kJsonType, R"({"status":"live"})"}; }
 
 std::optional<StatusPages::NotReady> StatusPages::why_not_ready(
     const routing::Routes& routes) const {
-  if (state_.draining.load(std::memory_order_relaxed)) {
+  if (parts_.state.draining.load(std::memory_order_relaxed)) {
     return NotReady{"draining", "this gateway is shutting down"};
   }
   if (!routes.known()) {
@@ -193,7 +180,7 @@ base::DeploymentFacts StatusPages::facts_of(const routing::DeploymentRoute& rout
 
 std::vector<base::ShadowFacts> StatusPages::shadow_facts() const {
   std::vector<base::ShadowFacts> facts;
-  for (const admission::ShadowRow& row : shadows_.book.rows()) {
+  for (const admission::ShadowRow& row : parts_.shadow_book.rows()) {
     base::ShadowFacts& one = facts.emplace_back();
     one.rule = row.name;
     one.uid = row.uid;
@@ -211,16 +198,16 @@ PageText StatusPages::metrics() const {
   const auto routes = routes_.read();
   facts.snapshot_version = routes->version();
   facts.control_connected = subscription_().connected;
-  facts.draining = state_.draining.load(std::memory_order_relaxed);
-  facts.request_bytes_held = budgets_.requests.held();
-  facts.answer_bytes_held = budgets_.answers.held();
-  facts.shadow_bytes_held = shadows_.kept.held();
+  facts.draining = parts_.state.draining.load(std::memory_order_relaxed);
+  facts.request_bytes_held = parts_.bodies.held();
+  facts.answer_bytes_held = parts_.answers.held();
+  facts.shadow_bytes_held = parts_.shadow_bytes.held();
   facts.shadows = shadow_facts();
   facts.deployments.reserve(routes->deployments().size());
   for (const auto& [name, route] : routes->deployments()) {
     facts.deployments.push_back(facts_of(*route));
   }
-  for (auto& [tenant, cost] : usage_.by_tenant()) {
+  for (auto& [tenant, cost] : parts_.usage.by_tenant()) {
     if (tenant == admission::kShadowTenant) continue;
     facts.tenants.push_back({.tenant = tenant,
                              .limited = cost.rejected,
@@ -229,7 +216,7 @@ PageText StatusPages::metrics() const {
                              .cached_tokens = cost.cached_tokens,
                              .cost_nanousd = cost.cost_nanousd});
   }
-  return {200, kPrometheus, metrics_.render(facts)};
+  return {200, kPrometheus, parts_.all_metrics.render(facts)};
 }
 
 PageText StatusPages::models(const admission::Tenant& tenant) const {
@@ -248,10 +235,11 @@ base::Result<PageText> StatusPages::model(const admission::Tenant& tenant,
   return PageText{200, base::kJsonType, openai::model_body(card_of(*name))};
 }
 
-PageText StatusPages::usage(const admission::Caller& caller, const base::Clock& clock) const {
-  const auto day = usage_.day().standing(caller.tenant->id, caller.key_id, clock.wall_now());
+PageText StatusPages::usage(const admission::Caller& caller) const {
+  const auto day =
+      parts_.usage.day().standing(caller.tenant->id, caller.key_id, parts_.clock.wall_now());
   return {200, base::kJsonType,
-          usage_body(caller, day, caller.meter->rate_state(clock.steady_now()))};
+          usage_body(caller, day, caller.meter->rate_state(parts_.clock.steady_now()))};
 }
 
 }  // namespace penstock::http

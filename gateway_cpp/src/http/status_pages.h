@@ -2,20 +2,15 @@
 // each I/O thread.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "admission/tenants.h"
-#include "admission/usage_book.h"
 #include "base/error.h"
-#include "base/metrics.h"
-#include "control_plane/route_subscription.h"
 #include "dispatch/dispatchers.h"
-#include "http/shadows.h"
+#include "http/parts.h"
 #include "routing/route_table.h"
-#include "runtime/body_budget.h"
-#include "runtime/gateway_state.h"
 
 namespace penstock::http {
 
@@ -27,19 +22,13 @@ struct PageText {
 
 class StatusPages {
  public:
-  // How the gateway stands to its control plane. Any thread.
-  using Subscription = std::function<control_plane::SubscriptionState()>;
-
-  // The budgets whose use the metrics tell.
-  struct Budgets {
-    const runtime::BodyBudget& requests;
-    const runtime::BodyBudget& answers;
-  };
-
-  StatusPages(const base::Metrics& metrics, const runtime::GatewayState& state,
-              routing::RouteReader& routes, dispatch::DispatchReader& dispatchers,
-              const admission::UsageBook& usage, Subscription subscription, const Budgets& budgets,
-              const Shadows& shadows);
+  // All outlive the pages.
+  StatusPages(const proxy::GatewayParts& parts, routing::RouteReader& routes,
+              dispatch::DispatchReader& dispatchers, Subscription subscription)
+      : parts_(parts),
+        routes_(routes),
+        dispatchers_(dispatchers),
+        subscription_(std::move(subscription)) {}
 
   PageText live() const;
   // 503 with a reason while draining, without routes, and when no replica can be sent anything. The
@@ -59,7 +48,7 @@ class StatusPages {
   PageText models(const admission::Tenant& tenant) const;
   base::Result<PageText> model(const admission::Tenant& tenant, std::string_view id) const;
   // What the caller's key and its tenant have had today, and what they are held to.
-  PageText usage(const admission::Caller& caller, const base::Clock& clock) const;
+  PageText usage(const admission::Caller& caller) const;
 
  private:
   struct NotReady {
@@ -71,14 +60,10 @@ class StatusPages {
   std::vector<base::ShadowFacts> shadow_facts() const;
   std::string routes_members(const routing::Routes& routes) const;
 
-  const base::Metrics& metrics_;
-  const runtime::GatewayState& state_;
+  const proxy::GatewayParts& parts_;
   routing::RouteReader& routes_;
   dispatch::DispatchReader& dispatchers_;
-  const admission::UsageBook& usage_;
   const Subscription subscription_;
-  const Budgets budgets_;
-  const Shadows& shadows_;
 };
 
 }  // namespace penstock::http

@@ -11,21 +11,20 @@ constexpr std::chrono::seconds kQuiet{1};  // between ticks while there is no cl
 
 }  // namespace
 
-StatusThread::StatusThread(const Subject& subject, int socket)
-    : clock_(subject.clock),
-      timers_(subject.clock.steady_now()),
+StatusThread::StatusThread(const PortParts& parts, int socket)
+    : clock_(parts.clock),
+      timers_(parts.clock.steady_now()),
       shard_(own_.add_shard()),
-      routes_(subject.routes),
-      dispatchers_(subject.dispatchers),
-      pages_(subject.metrics, subject.state, routes_, dispatchers_, subject.usage,
-             subject.subscription, {subject.bodies, subject.answers}, subject.shadows),
+      routes_(parts.route_table),
+      dispatchers_(parts.all_dispatchers),
+      parts_(parts),
+      pages_(parts_, routes_, dispatchers_, parts.subscription),
       max_connections_(kConnections),
-      services_{subject.clock, subject.log, subject.config, shard_,        subject.state,
-                connections_,  ids_,        pages_,         subject.doors, subject.bodies,
-                waiting_,      nullptr,     nullptr},
-      sessions_(io_, services_, subject.log),
+      services_{parts,    shard_,  connections_, ids_, pages_, parts.status_doors,
+                waiting_, nullptr, nullptr},
+      sessions_(io_, services_, parts.log),
       listener_(io_, socket, max_connections_, sessions_, services_, {readiness_, timers_, sends_},
-                subject.log, [this] { before_clients(); }) {
+                parts.log, [this] { before_clients(); }) {
   listener_.start();
   ticker_.start();
   thread_ = std::thread([this] { io_.run(); });

@@ -10,16 +10,13 @@
 
 #include "base/metrics.h"
 #include "dispatch/dispatchers.h"
-#include "http/doors.h"
 #include "http/listener.h"
+#include "http/parts.h"
 #include "http/request_id.h"
 #include "http/session.h"
 #include "http/session_group.h"
-#include "http/status_pages.h"
 #include "http/waiting_sessions.h"
 #include "routing/route_table.h"
-#include "runtime/body_budget.h"
-#include "runtime/gateway_state.h"
 #include "runtime/readiness.h"
 #include "runtime/send_batch.h"
 #include "runtime/ticker.h"
@@ -29,25 +26,8 @@ namespace penstock::http {
 
 class StatusThread {
  public:
-  // What it tells of. All outlive the thread.
-  struct Subject {
-    const base::Clock& clock;
-    base::Log& log;
-    const base::GatewayConfig& config;
-    const base::Metrics& metrics;
-    runtime::GatewayState& state;
-    const routing::RouteTable& routes;
-    const dispatch::Dispatchers& dispatchers;
-    const admission::UsageBook& usage;
-    const Doors& doors;
-    runtime::BodyBudget& bodies;
-    const runtime::BodyBudget& answers;
-    const Shadows& shadows;
-    StatusPages::Subscription subscription;
-  };
-
   // `socket`: from listen_on(), owned from now on.
-  StatusThread(const Subject& subject, int socket);
+  StatusThread(const PortParts& parts, int socket);
   StatusThread(const StatusThread&) = delete;
   StatusThread& operator=(const StatusThread&) = delete;
   // Ends the thread and all its connections.
@@ -68,6 +48,7 @@ class StatusThread {
   routing::RouteReader routes_;
   dispatch::DispatchReader dispatchers_;
   RequestIds ids_;
+  const proxy::GatewayParts parts_;
   StatusPages pages_;
   WaitingSessions waiting_{timers_};
   std::atomic<uint32_t> connections_{0};

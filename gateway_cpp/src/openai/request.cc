@@ -225,7 +225,7 @@ class Reader {
   error_code read_stream(ondemand::value& value) {
     bool stream = false;
     const auto error = read_bool(value, "stream", stream);
-    request_.delivery = stream ? Delivery::kStream : Delivery::kUnary;
+    request_.form = stream ? AnswerForm::kStream : AnswerForm::kUnary;
     return error;
   }
 

@@ -14,13 +14,13 @@
 namespace penstock::openai {
 
 // Whether the client gets server-sent events or one JSON object.
-enum class Delivery : std::uint8_t { kUnary, kStream };
+enum class AnswerForm : std::uint8_t { kUnary, kStream };
 
 // A value. Views into the body are not kept.
 struct Request {
   // As the client wrote it: "deployment" or "deployment:alias"; empty: it named none.
   std::string model;
-  Delivery delivery = Delivery::kUnary;
+  AnswerForm form = AnswerForm::kUnary;
   std::optional<std::uint64_t> max_tokens;  // of the endpoint's limits
   std::uint64_t choices = 1;                // "n", where the endpoint has it
   std::uint64_t prompts = 1;                // each of which is answered with so many choices

@@ -23,49 +23,37 @@ std::string_view limit_field(const openai::Endpoint& endpoint) {
 
 }  // namespace
 
-RequestFlow::Failed RequestFlow::begin_admission(Exchange& x) {
+base::MaybeError RequestFlow::admit_to_gateway(Exchange& x) {
   x.admitted = x.waits_from = x.at.entered = x.settlement.enter(base::Phase::kAdmit);
-  x.delivery.last_write = parts_.timers.now();
-  if (x.request.delivery == openai::Delivery::kStream) {
+  x.delivery.note_written(parts_.timers.now());
+  if (x.request.form == openai::AnswerForm::kStream) {
     arm_unless_none(x.heartbeat, parts_.config.heartbeat);
   }
   describe(x);
   appraise(x);
-  Failed no = admit_at_door(x);
+  base::MaybeError no = admit_at_door(x);
   return no ? no : admit_by_tenant(x);
-}
-
-// What the requests of one conversation say alike; empty: nothing.
-std::string_view RequestFlow::session_name(const Exchange& x) {
-  if (!x.ask.session.empty()) return x.ask.session;
-  return x.request.session.empty() ? x.request.user : x.request.session;
-}
-
-// By which its share of a split is found: its own name, where it is of no conversation.
-std::string_view RequestFlow::sticky_name(const Exchange& x) {
-  const std::string_view session = session_name(x);
-  return session.empty() ? std::string_view(x.ask.request_id) : session;
 }
 
 // What the decision needs to know of the request.
 void RequestFlow::describe(Exchange& x) {
-  const admission::Tenant& tenant = *x.at.account->caller().tenant;
-  x.wanted.tenant = tenant.id;
-  x.wanted.priority = tenant.granted(x.ask.priority);
-  x.wanted.adapter = x.record().adapter;
-  const std::string_view session = session_name(x);
-  x.wanted.session = session.empty() ? 0 : routing::hash_text(session);
+  const admission::Tenant& tenant = *x.caller().tenant;
+  x.at.wanted.tenant = tenant.id;
+  x.at.wanted.priority = tenant.granted(x.ask.priority);
+  x.at.wanted.adapter = x.record().adapter;
+  const std::string_view session = x.session_name();
+  x.at.wanted.session = session.empty() ? 0 : routing::hash_text(session);
   const std::string& body = x.large ? *x.large->text : x.ask.body;
-  x.wanted.key = x.at.account->caller().key_id;
-  x.wanted.body = body;
-  x.wanted.prefix.clear();
+  x.at.wanted.key = x.caller().key_id;
+  x.at.wanted.body = body;
+  x.at.wanted.prefix.clear();
   if (x.at.route.deployment->selection_policy != "prefix_aware") return;
-  x.wanted.prefix = openai::prefix_blocks(body, *x.ask.endpoint,
-                                          routing::hash_text(tenant.cache_salt + x.wanted.adapter));
+  x.at.wanted.prefix = openai::prefix_blocks(
+      body, *x.ask.endpoint, routing::hash_text(tenant.cache_salt + x.at.wanted.adapter));
 }
 
 // Counted before it is compared: however many come at once, no more get in than may.
-RequestFlow::Failed RequestFlow::admit_at_door(Exchange& x) {
+base::MaybeError RequestFlow::admit_at_door(Exchange& x) {
   const admission::DoorLoad load{.draining = parts_.state.ending.load(std::memory_order_relaxed),
                                  .in_flight = x.settlement.enter_gateway(),
                                  .max_in_flight = parts_.config.max_in_flight};
@@ -80,80 +68,72 @@ void RequestFlow::appraise(Exchange& x) {
   x.body_bytes = x.large ? x.large->text->size() : x.ask.body.size();
   const auto appraisal =
       x.at.dispatcher->appraise(x.body_bytes, x.request.max_tokens, x.request.answers());
-  x.wanted.estimate = appraisal.estimate;
-  x.least_prompt = appraisal.least_prompt;
+  x.at.wanted.estimate = appraisal.estimate;
+  x.at.least_prompt = appraisal.least_prompt;
 }
 
-RequestFlow::Failed RequestFlow::admit_by_tenant(Exchange& x) {
-  const auto no = x.at.account->reserve(x.wanted.estimate.tokens(), day_ask(x), x.at.entered);
+base::MaybeError RequestFlow::admit_by_tenant(Exchange& x) {
+  const auto no = x.at.account->reserve(x.at.wanted.estimate.tokens(), x.day_ask(), x.at.entered);
   return no ? refused(x, *no) : std::nullopt;
 }
 
-admission::DayAsk RequestFlow::day_ask(const Exchange& x) {
-  return day_ask_of(x.request, *x.ask.endpoint, *x.at.route.deployment, x.wanted.estimate);
-}
-
-RequestFlow::Failed RequestFlow::admit_to_deployment(Exchange& x) {
+base::MaybeError RequestFlow::admit_to_deployment(Exchange& x) {
   const routing::DeploymentRoute& route = *x.at.route.deployment;
-  if (const auto no = x.at.account->reserve_budget(route, day_ask(x))) return refused(x, *no);
+  if (const auto no = x.at.account->reserve_budget(route, x.day_ask())) return refused(x, *no);
   const admission::DeploymentAsk asked{
       .deployment = route.name,
       .why_unavailable = route.availability_detail,
-      .priority = x.wanted.priority,
-      .least_prompt = x.least_prompt,
+      .priority = x.at.wanted.priority,
+      .least_prompt = x.at.least_prompt,
       .max_tokens = x.request.max_tokens,
       .choices = x.request.choices,
       .limits = route.limits,
-      .trims = trims(x),
+      .trims = x.trims(),
       .has_rung = x.at.dispatcher->turns_away() && has_rung(x, DegradeReason::kWaitExceeded),
       .prompt_field = x.ask.endpoint->prompt_field,
       .max_tokens_field = limit_field(*x.ask.endpoint)};
   const auto outcome =
-      x.at.dispatcher->admit(x.turn, x.wanted, asked, [&x] { return x.make_waker(); });
+      x.at.dispatcher->admit(x.at.turn(), x.at.wanted, asked, [&x] { return x.make_waker(); });
   if (outcome.refusal) {
     x.at.account->leave_budget();
     return refused(x, *outcome.refusal);
   }
-  x.has_turn = true;
-  x.estimated_wait = outcome.estimated_wait;
+  x.at.queued();
+  x.at.estimated_wait = outcome.estimated_wait;
   arm_unless_none(x.queue_deadline, within_deadline(x, route.limits.queue_deadline));
   return std::nullopt;
 }
 
-RequestFlow::Failed RequestFlow::refused(Exchange& x, const admission::Refusal& refusal) {
+base::MaybeError RequestFlow::refused(Exchange& x, const admission::Refusal& refusal) {
   x.settlement.dropped(admission::name(refusal.reason));
   const routing::DeploymentRoute& route = *x.at.route.deployment;
   return admission::refusal_error(route.name, refusal, route.availability_detail);
 }
 
-// Nearly all have the place that they were admitted to at once.
-bool RequestFlow::was_given_place(const Exchange& x) {
-  return !x.suspect && x.has_turn && x.turn.has_place();
-}
-
 // Leaves with a place for the next attempt: the one that it was admitted to, or another.
-Awaitable<RequestFlow::Failed> RequestFlow::select(Exchange& x) {
-  if (x.suspect) {
-    Failed over = co_await select_for_suspect(x);
-    if (over || x.place) co_return over;
+Awaitable<base::MaybeError> RequestFlow::select(Exchange& x) {
+  if (x.danger.suspect) {
+    base::MaybeError over = co_await select_for_suspect(x);
+    if (over || x.at.has_place()) co_return over;
   }
-  if (!std::exchange(x.has_turn, false)) {
-    const auto tried = x.failover.tried();
-    const bool waits = x.at.dispatcher->again(x.turn, x.wanted, {tried.begin(), tried.end()},
-                                              [&x] { return x.make_waker(); });
+  if (x.at.has() != Has::kTurn) {
+    const auto tried = x.attempts.failover().tried();
+    const bool waits = x.at.dispatcher->again(
+        x.at.turn(), x.at.wanted, {tried.begin(), tried.end()}, [&x] { return x.make_waker(); });
     if (!waits) co_return no_replica_left(x);
+    x.at.queued();
     const auto limit = x.at.route.deployment->limits.queue_deadline;
     arm_unless_none(x.queue_deadline, within_deadline(x, limit));
   }
-  Failed over;
-  if (!x.turn.has_place()) over = co_await wait_for_turn(x);
+  base::MaybeError over;
+  if (!x.at.was_given_place()) over = co_await wait_for_turn(x);
   if (!over) over = take_place(x);
   co_return over;
 }
 
 // A client that leaves frees its turn at once. One that is kept waiting for a stream has it opened.
-Awaitable<RequestFlow::Failed> RequestFlow::wait_for_turn(Exchange& x) {
-  while (!x.turn.has_place()) {
+Awaitable<base::MaybeError> RequestFlow::wait_for_turn(Exchange& x) {
+  while (!x.at.was_given_place()) {
     if (x.stop() != Stop::kNo) {
       if (x.stop() == Stop::kClientLeft) {
         x.settlement.dropped(admission::name(admission::DropReason::kClientGone));
@@ -164,13 +144,12 @@ Awaitable<RequestFlow::Failed> RequestFlow::wait_for_turn(Exchange& x) {
       co_return stop_error(x.stop());
     }
     if (x.queue_deadline.fired()) {
-      x.place = x.turn.take();  // one may have come at the last moment
-      if (!x.place) co_return queue_deadline_error(x);
-      break;
+      if (!x.at.take_place()) co_return queue_deadline_error(x);
+      break;  // one has come at the last moment
     }
     if (x.heartbeat.fired() && !beat(x)) co_return stop_error(x.stop());
     if (is_better_off_elsewhere(x)) {
-      x.turn.leave();
+      x.at.leave_queue();
       co_return no_replica_left(x);
     }
     co_await x.reply.signal().wait();
@@ -178,25 +157,23 @@ Awaitable<RequestFlow::Failed> RequestFlow::wait_for_turn(Exchange& x) {
   co_return std::nullopt;
 }
 
-RequestFlow::Failed RequestFlow::take_place(Exchange& x) {
+base::MaybeError RequestFlow::take_place(Exchange& x) {
   x.settlement.enter(base::Phase::kSelect);
-  x.has_turn = false;
-  if (!x.place) x.place = x.turn.take();
-  if (!x.place) return gone_from_routes(x.at.route.deployment->name);  // while it waited
-  return std::nullopt;
+  if (x.at.take_place()) return std::nullopt;
+  return gone_from_routes(x.at.route.deployment->name);  // while it waited
 }
 
 // Of those that it may go to. What it failed with last says nothing where it reached nobody.
-RequestFlow::Failed RequestFlow::no_replica_left(Exchange& x) {
-  if (x.last && x.failover.reached_any()) return x.last;
+base::MaybeError RequestFlow::no_replica_left(Exchange& x) {
+  if (x.attempts.last() && x.attempts.failover().reached_any()) return x.attempts.last();
   return refused(x, {admission::DropReason::kNoReadyReplica, std::chrono::seconds(2)});
 }
 
-RequestFlow::Failed RequestFlow::queue_deadline_error(Exchange& x) {
-  if (x.last) return x.last;
+base::MaybeError RequestFlow::queue_deadline_error(Exchange& x) {
+  if (x.attempts.last()) return x.attempts.last();
   const auto waited =
       std::chrono::duration_cast<milliseconds>(parts_.clock.steady_now() - x.at.entered);
-  return refused(x, x.at.dispatcher->deadline_over(x.wanted, waited));
+  return refused(x, x.at.dispatcher->deadline_over(x.at.wanted, waited));
 }
 
 }  // namespace penstock::proxy

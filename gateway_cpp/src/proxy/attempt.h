@@ -3,12 +3,16 @@
 // they were told, the one under way with its call.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
+#include "proxy/failover.h"
+#include "proxy/stage.h"
 #include "routing/replica_set.h"
 #include "upstream/call.h"
 
@@ -16,18 +20,110 @@ namespace penstock::proxy {
 
 // What a request may be sent to.
 struct Target {
+  explicit Target(std::shared_ptr<routing::Replica> to)
+      : id(to->id().value), address(to->address()), replica(std::move(to)) {}
+
   std::string id;                             // as logs and headers name it
   std::string address;                        // host:port of its Inference service
   std::shared_ptr<routing::Replica> replica;  // that stands behind it
 };
 
-struct Attempt {
-  explicit Attempt(const std::shared_ptr<routing::Replica>& replica)
-      : target{replica->id().value, replica->address(), replica} {}
+enum class Try : uint8_t {
+  kSent,      // nobody has seen anything of an answer
+  kAnswers,   // what comes is the client's
+  kAnswered,  // all of it is with the client
+  kOver,      // it was given up, and has no call any more
+};
 
-  std::unique_ptr<upstream::Call> call;  // null: it is over
-  Target target;
-  std::vector<v1::TokenGroup> groups;  // that it gave, once it is over
+inline constexpr Transitions<Try> kAttempt{
+    {Try::kSent, {Try::kAnswers, Try::kOver}},
+    {Try::kAnswers, {Try::kAnswered, Try::kOver}},
+};
+
+class Attempt {
+ public:
+  Attempt(Target target, std::unique_ptr<upstream::Call> call)
+      : call_(std::move(call)), target_(std::move(target)) {}
+
+  upstream::Call& call() const { return *call_; }  // until it is over
+  const Target& target() const { return target_; }
+  Try state() const { return state_.now(); }
+  bool refused() const { return state_.refused(); }
+  // Its replica has said something.
+  bool has_news() const { return call_->has_head() || call_->has_bytes() || call_->ended(); }
+  // The tokens that it gave, once it is over.
+  const std::vector<v1::TokenGroup>& groups() const { return groups_; }
+
+  void answers() { state_.advance(Try::kAnswers); }
+  void answered() { state_.advance(Try::kAnswered); }
+  void end() {
+    state_.advance(Try::kOver);
+    groups_ = call_->take_groups();
+    call_.reset();
+  }
+
+ private:
+  std::unique_ptr<upstream::Call> call_;
+  Stage<Try, kAttempt> state_;
+  Target target_;
+  std::vector<v1::TokenGroup> groups_;
+};
+
+// All of a request's, and what they say of where it may go next.
+class Attempts {
+ public:
+  bool is_under_way() const { return now_.has_value(); }
+  Attempt& now() { return *now_; }  // while one is
+  const Attempt& now() const { return *now_; }
+  upstream::Call& call() const { return now_->call(); }
+  // Those that are over, in their order.
+  const std::vector<Attempt>& past() const { return past_; }
+  // What the last one with this deployment failed with.
+  const std::optional<base::Error>& last() const { return last_; }
+  const Failover& failover() const { return failover_; }
+  bool refused() const { return refused_ || (now_ && now_->refused()); }
+
+  // It goes to the target, whose call begins.
+  void sent_to(const Target& target) { failover_.sent_to({target.id}); }
+  void begin(Target target, std::unique_ptr<upstream::Call> call) {
+    now_.emplace(std::move(target), std::move(call));
+  }
+  // The call of the one under way has failed.
+  Next after(const upstream::CallFailure& failure, bool has_engine) {
+    return failover_.after(failure, has_engine);
+  }
+  // The one under way was in vain, and another may follow.
+  void close(base::Error why) {
+    failed(std::move(why));
+    now_->end();
+    past_.push_back(std::move(*now_));
+    drop();
+  }
+  // Likewise, and none may.
+  void failed(base::Error why) { last_ = std::move(why); }
+  // It is called back: it may go there again.
+  void recall() {
+    drop();
+    failover_.recalled();
+  }
+  // Nobody wants what comes of the one under way.
+  void drop() {
+    refused_ = refused();
+    now_.reset();
+  }
+  // To another deployment.
+  void leave() {
+    drop();
+    last_.reset();
+    failover_.elsewhere();
+  }
+
+ private:
+  std::optional<Attempt> now_;
+  bool refused_ = false;  // a step, of one that is gone
+  std::optional<base::Error> last_;
+  Failover failover_;
+  std::vector<Attempt> past_;
 };
 
 }  // namespace penstock::proxy

@@ -28,30 +28,20 @@ std::string trimmed_text(const upstream::Head& head) {
 
 }  // namespace
 
-// The client and its tenant decide: the one by its header, the other for all of its requests.
-bool RequestFlow::may_degrade(const Exchange& x) {
-  return x.ask.may_degrade && !x.at.account->caller().tenant->degrade_never;
-}
-
-// Whether its prompt may lose turns.
-bool RequestFlow::trims(const Exchange& x) {
-  return x.is_cut || (x.at.route.deployment->trims && may_degrade(x));
-}
-
 // What engines die of goes to no other engine, whatever it is refused for: it was maybe not looked
 // at yet.
-Awaitable<void> RequestFlow::judge(Exchange& x) {
-  if (x.suspect || parts_.suspects.empty()) co_return;
-  const Failed quarantined = co_await admit_suspect(x);
-  if (quarantined) x.suspect = true;
+Awaitable<void> RequestFlow::mark_suspect(Exchange& x) {
+  if (x.danger.suspect || parts_.suspects.empty()) co_return;
+  const base::MaybeError quarantined = co_await admit_suspect(x);
+  if (quarantined) x.danger.suspect = true;
 }
 
 // The ladder is that of the deployment that was named, as it was then.
 bool RequestFlow::begin_descent(Exchange& x, const base::Error& no) {
-  const routing::Route& asked = named(x);
-  if (asked.deployment->ladders.empty() || !may_degrade(x)) return false;
-  const auto reason = x.guilty ? std::optional(admission::DegradeReason::kEngineDead)
-                               : admission::degrade_reason(no, x.ask.endpoint->prompt_field);
+  const routing::Route& asked = x.named();
+  if (asked.deployment->ladders.empty() || !x.may_degrade()) return false;
+  const auto reason = x.danger.guilty ? std::optional(admission::DegradeReason::kEngineDead)
+                                      : admission::degrade_reason(no, x.ask.endpoint->prompt_field);
   if (reason) x.descent = std::make_unique<Descent>(asked, *reason);
   return x.descent != nullptr;
 }
@@ -60,10 +50,10 @@ bool RequestFlow::begin_descent(Exchange& x, const base::Error& no) {
 void RequestFlow::note_refusal(Exchange& x, const base::Error& no) {
   Descent& descent = *x.descent;
   const auto reason = admission::degrade_reason(no, x.ask.endpoint->prompt_field);
-  const bool dead = x.guilty || x.suspect || reason == admission::DegradeReason::kEngineDead;
+  const bool dead = x.danger.may_kill() || reason == admission::DegradeReason::kEngineDead;
   descent.no_engine = descent.no_engine || dead;
   if (reason && descent.is_turned_by(*reason)) {
-    descent.walk.turn_to(x.guilty ? admission::DegradeReason::kEngineDead : *reason);
+    descent.walk.turn_to(x.danger.guilty ? admission::DegradeReason::kEngineDead : *reason);
   } else if (descent.rung != nullptr) {
     return;
   }
@@ -71,8 +61,8 @@ void RequestFlow::note_refusal(Exchange& x, const base::Error& no) {
                     .deployment = x.record().deployment,
                     .adapter = x.record().adapter,
                     .replica = x.record().replica,
-                    .estimated_wait = x.estimated_wait};
-  if (x.attempt && x.attempt->call) descent.ending.seen = x.attempt->call->seen();
+                    .estimated_wait = x.at.estimated_wait};
+  if (x.attempts.is_under_way()) descent.ending.seen = x.attempts.call().seen();
 }
 
 // Null: none helps, or the time that the request has for its first event is over.
@@ -80,34 +70,30 @@ const routing::Rung* RequestFlow::next_rung(Exchange& x) {
   const auto limit = parts_.config.first_event_deadline;
   if (limit.count() > 0 && parts_.clock.steady_now() - x.admitted >= limit) return nullptr;
   return x.descent->walk.next([&](const std::string& name) {
-    return name != x.record().deployment && !was_left(x, name) && !is_passed_over(x, name);
+    return name != x.record().deployment && !x.has_left(name) && !is_passed_over(x, name);
   });
 }
 
 // Nobody is left whom it could wait for, and another deployment would take it.
 bool RequestFlow::is_better_off_elsewhere(Exchange& x) {
-  if (x.at.way == Way::kCanary && !x.guilty && !x.suspect)
+  if (x.at.way == Way::kCanary && !x.danger.may_kill())
     return !x.at.dispatcher->is_ready_besides({});
-  if (!has_ladder(x) || x.at.dispatcher->is_ready_besides({})) return false;
+  if (!x.has_ladder() || x.at.dispatcher->is_ready_besides({})) return false;
   // What it would end with: `no_replica_left`.
-  const auto reason = x.last && x.failover.reached_any()
-                          ? admission::degrade_reason(*x.last, x.ask.endpoint->prompt_field)
+  const auto& last = x.attempts.last();
+  const auto reason = last && x.attempts.failover().reached_any()
+                          ? admission::degrade_reason(*last, x.ask.endpoint->prompt_field)
                           : admission::DegradeReason::kNoReadyReplica;
   return reason && has_rung(x, *reason);
 }
 
-bool RequestFlow::has_ladder(const Exchange& x) {
-  if (x.descent) return true;
-  return !named(x).deployment->ladders.empty() && may_degrade(x);
-}
-
 // Whether another deployment would take it where this one does not, for this reason.
 bool RequestFlow::has_rung(Exchange& x, admission::DegradeReason reason) {
-  if (!has_ladder(x)) return false;
-  const bool no_engine = x.suspect || x.guilty || (x.descent && x.descent->no_engine);
-  const routing::Route& asked = x.descent ? x.descent->asked : named(x);
+  if (!x.has_ladder()) return false;
+  const bool no_engine = x.danger.may_kill() || (x.descent && x.descent->no_engine);
+  const routing::Route& asked = x.descent ? x.descent->asked : x.named();
   const auto takes_it = [&](const std::string& name) {
-    if (name == x.record().deployment || was_left(x, name)) return false;
+    if (name == x.record().deployment || x.has_left(name)) return false;
     const auto found = elsewhere(x, asked, name, Way::kRung, no_engine);
     const auto* there = std::get_if<Elsewhere>(&found);
     return there && there->dispatcher->is_usable_for(there->route.adapter()) &&
@@ -146,7 +132,7 @@ bool RequestFlow::climb_down(Exchange& x, const base::Error& no) {
   return rung != nullptr;
 }
 
-RequestFlow::Failed RequestFlow::enter_rung(Exchange& x) {
+base::MaybeError RequestFlow::enter_rung(Exchange& x) {
   const routing::Rung& rung = *x.descent->rung;
   if (rung.kind == Kind::kTrim) {
     x.is_cut = true;
@@ -170,8 +156,8 @@ base::Error RequestFlow::step_back(Exchange& x) {
   x.record().deployment = std::move(ending.deployment);
   x.record().adapter = std::move(ending.adapter);
   x.record().replica = std::move(ending.replica);
-  x.estimated_wait = x.record().estimated_wait = ending.estimated_wait;
-  note_tokens(x, ending.seen);
+  x.at.estimated_wait = x.record().estimated_wait = ending.estimated_wait;
+  x.note_tokens(ending.seen);
   if (!x.descent->tried.empty()) {
     ending.error.message += " Nor could its ladder help: " + x.descent->tried + ".";
   }
@@ -181,7 +167,7 @@ base::Error RequestFlow::step_back(Exchange& x) {
 // Nobody but that one has to wait for it to come back.
 void RequestFlow::note_answered_besides(const Exchange& x, const std::string& deployment) {
   for (const Departure& left : x.left) {
-    if (left.deployment != deployment) left.dispatcher->answered_elsewhere(x.wanted);
+    if (left.deployment != deployment) left.dispatcher->answered_elsewhere(x.at.wanted);
   }
 }
 
@@ -192,7 +178,7 @@ void RequestFlow::note_degraded(Exchange& x) {
   if (!x.left.empty()) note_answered_besides(x, x.record().deployment);
   const auto* rung = x.descent ? x.descent->rung : nullptr;
   RequestRecord& record = x.record();
-  record.trimmed = trimmed_text(x.attempt->call->head());
+  record.trimmed = trimmed_text(x.attempts.call().head());
   record.degraded = {};
   const bool is_fallback = rung != nullptr && rung->kind == Kind::kFallback;
   if (!is_fallback && record.trimmed.empty()) return;  // it did not have to be trimmed

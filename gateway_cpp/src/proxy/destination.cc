@@ -55,39 +55,26 @@ void RequestFlow::enter(Exchange& x, Way way, Elsewhere to) {
 
 // Gives back all that it has of the deployment that could not answer it: `why`.
 void RequestFlow::leave(Exchange& x, const base::Error& why) {
-  x.attempt.reset();
+  x.attempts.leave();
   x.at.account->leave_budget();
-  x.turn.leave();
-  x.has_turn = false;
-  x.place.worked(0);
-  x.place.cut_short();
-  x.place.release();
-  x.aboard.leave();
-  x.last.reset();
-  x.suspect = false;
-  x.fingerprint.reset();
-  x.waits_since.reset();
-  x.estimated_wait = {};
-  x.failover.elsewhere();
+  x.at.leave_unused();
+  x.danger.leave();
+  x.at.estimated_wait = {};
   x.settlement.left(why);
   x.record().degraded = {};
   x.record().rung.clear();
   x.record().trimmed.clear();
-  if (!was_left(x, x.record().deployment)) {
+  if (!x.has_left(x.record().deployment)) {
     x.left.push_back({x.record().deployment, x.at.dispatcher});
   }
 }
 
-bool RequestFlow::was_left(const Exchange& x, const std::string& deployment) {
-  return std::ranges::find(x.left, deployment, &Departure::deployment) != x.left.end();
-}
-
 // By its name, or to a canary that has its share.
-RequestFlow::Failed RequestFlow::resolve(Exchange& x) {
+base::MaybeError RequestFlow::resolve(Exchange& x) {
   x.settlement.enter(base::Phase::kResolve);
   x.asked.reset();
-  auto route = parts_.routes.read()->resolve(x.request.model, sticky_name(x));
-  const admission::Tenant& tenant = *x.at.account->caller().tenant;
+  auto route = parts_.routes.read()->resolve(x.request.model, x.sticky_name());
+  const admission::Tenant& tenant = *x.caller().tenant;
   if (!route) return tenant.unresolved(route.error(), x.request.model);
   const routing::DeploymentRoute& named = *route->deployment;
   x.record().deployment = named.name;
@@ -116,16 +103,11 @@ void RequestFlow::take(Exchange& x, routing::Route route) {
   x.at.route = std::move(route);
 }
 
-// What it asked for, wherever it is, as long as it has taken no rung.
-const routing::Route& RequestFlow::named(const Exchange& x) {
-  return x.asked ? *x.asked : x.at.route;
-}
-
 // A share of the requests is another deployment's to answer, as long as it can.
 std::optional<RequestFlow::Elsewhere> RequestFlow::canary_of(const Exchange& x,
                                                              const routing::Route& named) {
   const std::string name(
-      routing::canary_for(named.deployment->canary, routing::hash_text(sticky_name(x))));
+      routing::canary_for(named.deployment->canary, routing::hash_text(x.sticky_name())));
   if (name.empty()) return std::nullopt;
   auto found = elsewhere(x, named, name, Way::kCanary, false);
   auto* canary = std::get_if<Elsewhere>(&found);
@@ -134,7 +116,7 @@ std::optional<RequestFlow::Elsewhere> RequestFlow::canary_of(const Exchange& x,
 }
 
 // Before another attempt: the deployment may have other limits and replicas by now, or be gone.
-RequestFlow::Failed RequestFlow::resolve_again(Exchange& x) {
+base::MaybeError RequestFlow::resolve_again(Exchange& x) {
   x.settlement.enter(base::Phase::kResolve);
   auto route = renewed(*parts_.routes.read(), x.at.route);
   if (!route) return gone_from_routes(x.record().deployment);
@@ -148,7 +130,7 @@ std::variant<RequestFlow::Elsewhere, routing::PassedOver> RequestFlow::elsewhere
     const Exchange& x, const routing::Route& named, const std::string& deployment, Way way,
     bool no_engine) {
   const routing::Needs needs{.model = x.request.model,
-                             .sticky = sticky_name(x),
+                             .sticky = x.sticky_name(),
                              .endpoint = x.ask.endpoint->path,
                              .tools = x.request.has_tools,
                              .no_engine = no_engine};
@@ -170,7 +152,7 @@ std::variant<RequestFlow::Elsewhere, routing::PassedOver> RequestFlow::elsewhere
 // Whether its tenant lets a request that named the one go to the other, by a canary or a rung.
 bool RequestFlow::may_be_sent(const Exchange& x, const routing::Route& named,
                               const routing::Route& there, Way way) {
-  const admission::Tenant& tenant = *x.at.account->caller().tenant;
+  const admission::Tenant& tenant = *x.caller().tenant;
   if (tenant.refuses(named.deployment->name, there.adapter())) return false;
   // A canary with replicas of our own stands for the deployment that was asked.
   const bool bound = way == Way::kRung || there.deployment->managed;
@@ -178,7 +160,7 @@ bool RequestFlow::may_be_sent(const Exchange& x, const routing::Route& named,
 }
 
 // What it ends with; nothing: another deployment has taken it in.
-Awaitable<RequestFlow::Failed> RequestFlow::move_on(Exchange& x, base::Error no) {
+Awaitable<base::MaybeError> RequestFlow::move_on(Exchange& x, base::Error no) {
   for (;;) {
     // Nor does another one help where this gateway has no memory left for the answer.
     const bool is_ours = no.kind == base::Kind::kOverloaded && no.drop_reason.empty();
@@ -187,16 +169,16 @@ Awaitable<RequestFlow::Failed> RequestFlow::move_on(Exchange& x, base::Error no)
     const bool may_move =
         anew || x.at.way == Way::kCanary || x.descent != nullptr || begin_descent(x, no);
     if (!may_move) co_return no;
-    co_await judge(x);
+    co_await mark_suspect(x);
     if (anew || may_return(x, no)) {
       leave(x, no);
-      Failed gone = anew ? resolve(x) : enter_asked(x);
+      base::MaybeError gone = anew ? resolve(x) : enter_asked(x);
       if (gone) co_return gone;
     } else {
       if (!x.descent && !begin_descent(x, no)) co_return no;
       if (!climb_down(x, no)) co_return step_back(x);
     }
-    Failed refused = x.at.way == Way::kRung ? enter_rung(x) : std::nullopt;
+    base::MaybeError refused = x.at.way == Way::kRung ? enter_rung(x) : std::nullopt;
     if (!refused) refused = co_await admit_newcomer(x);
     if (!refused) co_return std::nullopt;
     no = *std::move(refused);
@@ -216,14 +198,14 @@ bool RequestFlow::was_made_anew(const Exchange& x, const base::Error& no) {
 // From a canary, but not with what engines die of.
 bool RequestFlow::may_return(const Exchange& x, const base::Error& no) {
   if (x.at.way != Way::kCanary) return false;
-  const bool dead = x.guilty || x.suspect ||
-                    admission::degrade_reason(no, x.ask.endpoint->prompt_field) ==
-                        admission::DegradeReason::kEngineDead;
+  const bool dead =
+      x.danger.may_kill() || admission::degrade_reason(no, x.ask.endpoint->prompt_field) ==
+                                 admission::DegradeReason::kEngineDead;
   return !dead || x.asked->deployment->managed;
 }
 
 // The version of the adapter is the one that was named when the request came.
-RequestFlow::Failed RequestFlow::enter_asked(Exchange& x) {
+base::MaybeError RequestFlow::enter_asked(Exchange& x) {
   x.at.way = Way::kReturned;
   x.record().replica.clear();
   x.record().deployment = x.asked->deployment->name;
@@ -236,15 +218,15 @@ RequestFlow::Failed RequestFlow::enter_asked(Exchange& x) {
 }
 
 // Wishes, prefix, estimate and deadlines are those of the deployment that it has come to.
-Awaitable<RequestFlow::Failed> RequestFlow::admit_newcomer(Exchange& x) {
+Awaitable<base::MaybeError> RequestFlow::admit_newcomer(Exchange& x) {
   x.at.entered = x.settlement.enter(base::Phase::kAdmit);
   describe(x);
   appraise(x);
-  if (const auto dear = x.at.account->reserve_money(day_ask(x))) {
+  if (const auto dear = x.at.account->reserve_money(x.day_ask())) {
     co_return refused(x, *dear);
   }
-  if (x.at.dispatcher->turns_away() && has_ladder(x)) co_await judge(x);
-  Failed no = admit_to_deployment(x);
+  if (x.at.dispatcher->turns_away() && x.has_ladder()) co_await mark_suspect(x);
+  base::MaybeError no = admit_to_deployment(x);
   if (!no && !parts_.suspects.empty()) no = co_await admit_suspect(x);
   co_return no;
 }

@@ -1,6 +1,7 @@
 // One request's state on its way through the phases. On its I/O thread, in its flow's frame.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -19,9 +20,9 @@
 #include "proxy/body_job.h"
 #include "proxy/delivery.h"
 #include "proxy/destination.h"
-#include "proxy/failover.h"
+#include "proxy/lookout.h"
+#include "proxy/parts.h"
 #include "proxy/reply.h"
-#include "proxy/request_flow.h"
 #include "proxy/settle.h"
 #include "proxy/shadow_sample.h"
 #include "proxy/wake_up.h"
@@ -32,7 +33,7 @@
 namespace penstock::proxy {
 
 // A request on its way down the ladder of the deployment that it asked for.
-struct RequestFlow::Descent {
+struct Descent {
   Descent(routing::Route route, admission::DegradeReason reason)
       : asked(std::move(route)), walk(*asked.deployment, reason) {}
 
@@ -66,17 +67,35 @@ struct RequestFlow::Descent {
   std::string tried;                    // rungs that did not help, each with its reason
 };
 
+// What is known of a request that engines may die of, and its place among those.
+struct Danger {
+  // Known for a suspect, and for one that was looked at.
+  std::optional<admission::Fingerprint> fingerprint;
+  bool suspect = false;                         // with the deployment where it is
+  bool guilty = false;                          // engines have died of it, for all that is known
+  std::optional<base::SteadyTime> waits_since;  // for a place where no other suspect is
+  admission::Aboard aboard;
+
+  bool may_kill() const { return suspect || guilty; }
+  // To another deployment, where it has another fingerprint.
+  void leave() {
+    aboard.leave();
+    fingerprint.reset();
+    suspect = false;
+    waits_since.reset();
+  }
+};
+
 // Destroyed in reverse order: the call is cancelled before the timers go, and the settlement, which
 // counts it, comes last, with what it still looks at.
-struct RequestFlow::Exchange {
+struct Exchange {
   // `trace_id` lives longer than this.
-  Exchange(const Parts& parts, Ask&& asked, std::string_view trace_id, Reply& to)
-      : ask(std::move(asked)),
+  Exchange(const ThreadParts& its, Ask&& asked, std::string_view trace_id, Reply& to)
+      : parts(its),
+        ask(std::move(asked)),
         settlement(parts.clock, parts.log, parts.metrics, parts.state, ask.received),
         at(std::make_shared<Account>(parts.clock, parts.usage, ask.caller)),
-        io(parts.io),
         queue_deadline(parts.timers, to.signal()),
-        clock(parts.clock),
         heartbeat(parts.timers, to.signal()),
         deadline(parts.timers, to.signal()),
         reply(to),
@@ -88,13 +107,15 @@ struct RequestFlow::Exchange {
     record().tenant = ask.caller.tenant->id;
     record().key_id = ask.caller.key_id;
     record().client = ask.client;
-    opening.news = &to.signal();
+    key.id = ask.caller.key_id;
+    key.news = opening.news = &to.signal();
     opening.bytes = ask.body.size();
   }
   ~Exchange() {
     if (job) job->leave();
     if (waker) waker->leave();
     if (shadow) end_sample();
+    if (delivery.refused() || attempts.refused() || at.refused()) log_refused();
   }
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
@@ -102,7 +123,7 @@ struct RequestFlow::Exchange {
   RequestRecord& record() { return settlement.record; }
   // For its turn, where it has to wait for one.
   std::shared_ptr<dispatch::Waker> make_waker() {
-    if (!waker) waker = std::make_shared<WakeUp>(io, reply.signal());
+    if (!waker) waker = std::make_shared<WakeUp>(parts.io, reply.signal());
     return waker;
   }
   // Why it goes no further.
@@ -110,6 +131,8 @@ struct RequestFlow::Exchange {
     const Stop told = reply.stop();
     return told == Stop::kNo && key.ended ? Stop::kKeyRevoked : told;
   }
+  // A step that no table has is a fault of ours.
+  void log_refused() noexcept;
   // It has settled: its shadows may begin.
   void end_sample() noexcept;
   void fill(ShadowSample& sample);
@@ -119,42 +142,54 @@ struct RequestFlow::Exchange {
     return ask.wants_metadata && ask.endpoint->dialect == openai::Dialect::kOpenAi;
   }
 
+  const admission::Caller& caller() const { return at.account->caller(); }
+  // What it asked for, wherever it is, as long as it has taken no rung.
+  const routing::Route& named() const { return asked ? *asked : at.route; }
+  bool has_left(const std::string& deployment) const {
+    return std::ranges::find(left, deployment, &Departure::deployment) != left.end();
+  }
+  // What the requests of one conversation say alike; empty: nothing.
+  std::string_view session_name() const;
+  // By which its share of a split is found: its own name, where it is of no conversation.
+  std::string_view sticky_name() const {
+    const std::string_view session = session_name();
+    return session.empty() ? std::string_view(ask.request_id) : session;
+  }
+  // What it may take of limits of a day where it is.
+  admission::DayAsk day_ask() const {
+    return day_ask_of(request, *ask.endpoint, *at.route.deployment, at.wanted.estimate);
+  }
+  // The client and its tenant decide: the one by its header, the other for all of its requests.
+  bool may_degrade() const { return ask.may_degrade && !caller().tenant->degrade_never; }
+  // Whether its prompt may lose turns.
+  bool trims() const { return is_cut || (at.route.deployment->trims && may_degrade()); }
+  bool has_ladder() const {
+    return descent || (!named().deployment->ladders.empty() && may_degrade());
+  }
+  // Of its answer, as far as its replica has said so.
+  void note_tokens(const upstream::Usage& seen);
+
+  const ThreadParts& parts;
   Ask ask;  // of which the settlement has views
   Settlement settlement;
   std::shared_ptr<LargeBody> large;  // the body, where it is large: then ask has none
   std::shared_ptr<BodyJob> job;      // what is done with it at the side
   openai::Request request;
   Destination at;
-  std::optional<routing::Route> asked;          // what it was resolved to, where a canary has it
-  std::unique_ptr<Descent> descent;             // null: it has taken no rung
-  bool is_cut = false;                          // it has taken the rung that trims
-  std::vector<Departure> left;                  // in their order
-  base::SteadyTime admitted;                    // when admission began
-  base::SteadyTime waits_from;                  // since when it waits for a place
-  base::SteadyTime sent;                        // when the request first went to a replica
-  std::chrono::nanoseconds queue_wait{0};       // for places, before each attempt
-  std::chrono::milliseconds estimated_wait{0};  // as it was told then
-  size_t body_bytes = 0;                        // of the request
-  uint32_t least_prompt = 0;                    // tokens that its prompt has at least
-  dispatch::PlaceRequest wanted;                // what its dispatcher decides by
-  const runtime::Executor& io;                  // its thread's
-  std::shared_ptr<WakeUp> waker;                // null: it never had to wait
-  dispatch::Turn turn;
-  bool has_turn = false;  // in the queue, or given a place that was not taken yet
-  dispatch::Place place;  // for the next attempt
-  Failover failover;
+  std::optional<routing::Route> asked;     // what it was resolved to, where a canary has it
+  std::unique_ptr<Descent> descent;        // null: it has taken no rung
+  bool is_cut = false;                     // it has taken the rung that trims
+  std::vector<Departure> left;             // in their order
+  base::SteadyTime admitted;               // when admission began
+  base::SteadyTime waits_from;             // since when it waits for a place
+  base::SteadyTime sent;                   // when the request first went to a replica
+  std::chrono::nanoseconds queue_wait{0};  // for places, before each attempt
+  size_t body_bytes = 0;                   // of the request
+  std::shared_ptr<WakeUp> waker;           // null: it never had to wait
   Opening opening;
   Keyed key;
-  Failed last;  // what the last attempt failed with
-  // Known for a suspect, and for one that was looked at.
-  std::optional<admission::Fingerprint> fingerprint;
-  bool suspect = false;
-  bool guilty = false;  // engines have died of it, for all that is known
-  std::optional<base::SteadyTime> waits_since;
-  admission::Aboard aboard;
-  std::vector<Attempt> past;  // those that are over, in their order
+  Danger danger;
   runtime::TimerWheel::Timer queue_deadline;
-  const base::Clock& clock;
 
   // What each event of a stream looks at lies together.
   runtime::TimerWheel::Timer heartbeat;
@@ -162,7 +197,7 @@ struct RequestFlow::Exchange {
   Reply& reply;
   Delivery delivery;
   std::unique_ptr<ShadowSample> shadow;  // null: it is not repeated
-  std::optional<Attempt> attempt;        // the one under way
+  Attempts attempts;
 };
 
 }  // namespace penstock::proxy

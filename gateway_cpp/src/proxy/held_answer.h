@@ -27,6 +27,8 @@ class HeldAnswer {
   // Whether others wait for what it holds.
   bool holds_share() const { return share_.bytes() > 0; }
 
+  const runtime::BodyShare& share() const { return share_; }
+
   // Takes the piece and leaves it empty, before any is let go of. find_room() has to follow.
   void add(runtime::Payload& piece) {
     size_ += piece.size();

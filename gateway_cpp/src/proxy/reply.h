@@ -1,15 +1,22 @@
-// The client of one request, as the request flow sees it: something that takes a whole answer or a
-// stream of them, and may leave at any time. http/ implements it over a socket, tests as a list.
-// One I/O thread; lives as long as the request.
+// What a client asks, and the client itself, as the request flow sees it: something that takes a
+// whole answer or a stream of them, and may leave at any time. http/ implements it over a socket,
+// tests as a list. One I/O thread; lives as long as the request.
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "admission/tenants.h"
+#include "base/clock.h"
+#include "base/priority.h"
+#include "openai/endpoints.h"
 #include "openai/errors.h"
 #include "proxy/held_answer.h"
 #include "runtime/awaitable.h"
+#include "runtime/body_budget.h"
 #include "runtime/payload.h"
 #include "runtime/sent.h"
 #include "runtime/signal.h"
@@ -18,6 +25,23 @@ namespace penstock::proxy {
 
 template <class T>
 using Awaitable = runtime::Awaitable<T>;
+
+// A request as it was read off the wire.
+struct Ask {
+  std::string request_id;         // ours
+  std::string client_request_id;  // the caller's own; empty: none
+  std::string traceparent;        // as the client wrote it, whatever that is; empty: none
+  std::string_view client;        // its address, which lives longer; empty: not to be told
+  const openai::Endpoint* endpoint = nullptr;  // that it came to: static, never null
+  std::string body;
+  runtime::BodyShare share;   // what the body holds of the budget; given back with it
+  base::SteadyTime received;  // when the last byte of it had been read
+  admission::Caller caller;
+  std::optional<base::Priority> priority;  // that it names
+  std::string session;                     // x-penstock-session; empty: none
+  bool wants_metadata = false;             // x-penstock-metadata: include
+  bool may_degrade = true;                 // not x-penstock-degrade: never
+};
 
 struct AnswerHead {
   unsigned status = 200;

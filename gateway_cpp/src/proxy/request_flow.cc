@@ -37,8 +37,8 @@ Awaitable<void> RequestFlow::run(Ask ask, Reply& reply) {
   const std::string trace = traces_.accept(ask.traceparent);
   if (trace != ask.traceparent) ask.traceparent.clear();
   Exchange x(parts_, std::move(ask), base::trace_id_of(trace), reply);
-  note_key(x);
-  Failed no;
+  if (!x.key.id.empty()) keyed_.add(x.key, *parts_.routes.read());
+  base::MaybeError no;
   try {
     if (x.ask.body.size() > upstream::kLargeBodyBytes) {
       no = co_await parse_aside(x);
@@ -46,12 +46,11 @@ Awaitable<void> RequestFlow::run(Ask ask, Reply& reply) {
       no = parse(x);
     }
     if (!no) no = resolve(x);
+    if (!no) no = admit_to_gateway(x);
     if (no) co_return co_await fail(x, *no);
-    no = begin_admission(x);
-    if (no) co_return co_await fail(x, *no);
-    if (!named(x).deployment->shadows.empty()) sample(x);
+    if (!x.named().deployment->shadows.empty()) sample(x);
     // To a suspect no rung is open that has an engine: it may rather have to wait.
-    if (x.at.dispatcher->turns_away() && has_ladder(x)) co_await judge(x);
+    if (x.at.dispatcher->turns_away() && x.has_ladder()) co_await mark_suspect(x);
     no = admit_to_deployment(x);
     if (!no && !parts_.suspects.empty()) no = co_await admit_suspect(x);
     auto delivered = Delivered::kNothing;
@@ -61,7 +60,7 @@ Awaitable<void> RequestFlow::run(Ask ask, Reply& reply) {
       no = co_await open(x);
       if (no) continue;
       delivered = co_await deliver(x);
-      if (delivered == Delivered::kBroken) no = x.last;
+      if (delivered == Delivered::kBroken) no = x.attempts.last();
     }
     co_return;
   } catch (const std::exception& error) {
@@ -70,36 +69,7 @@ Awaitable<void> RequestFlow::run(Ask ask, Reply& reply) {
   co_await fail(x, *no);
 }
 
-void RequestFlow::note_key(Exchange& x) {
-  if (x.record().key_id.empty()) return;
-  x.key.news = &x.reply.signal();
-  x.key.id = x.record().key_id;
-  x.key.ended = parts_.routes.read()->is_ended(x.key.id);
-  keyed_.push_back(x.key);
-}
-
-void RequestFlow::look_for_ended_keys() {
-  const auto& routes = parts_.routes.read();
-  if (routes == looked_at_) return;
-  looked_at_ = routes;
-  KeyedList to_end;
-  for (auto at = keyed_.begin(); at != keyed_.end();) {
-    Keyed& key = *at++;
-    if (key.ended || !looked_at_->is_ended(key.id)) continue;
-    key.ended = true;
-    key.unlink();
-    to_end.push_back(key);
-  }
-  // Whoever is woken may end, and others with it.
-  while (!to_end.empty()) {
-    Keyed& key = to_end.front();
-    to_end.pop_front();
-    keyed_.push_back(key);
-    key.news->raise();
-  }
-}
-
-RequestFlow::Failed RequestFlow::broken_by(const Exchange& x, const std::exception& error) {
+base::MaybeError RequestFlow::broken_by(const Exchange& x, const std::exception& error) {
   parts_.log.error("request ended by an exception",
                    {{"request_id", x.ask.request_id}, {"error", error.what()}});
   return base::make_error(base::Kind::kInternal,
@@ -108,68 +78,49 @@ RequestFlow::Failed RequestFlow::broken_by(const Exchange& x, const std::excepti
                               x.ask.request_id + " in the log.");
 }
 
-RequestFlow::Failed RequestFlow::parse(Exchange& x) {
+base::MaybeError RequestFlow::parse(Exchange& x) {
   auto request = parts_.parser.parse(*x.ask.endpoint, x.ask.body, parts_.config.body_elements);
   if (!request) return request.error();
   x.request = std::move(*request);
   return std::nullopt;
 }
 
-class RequestFlow::Listed {
- public:
-  Listed(Openings& openings, Opening& opening) : opening_(opening) { openings.push_back(opening); }
-  Listed(const Listed&) = delete;
-  Listed& operator=(const Listed&) = delete;
-  ~Listed() { opening_.unlink(); }
-
- private:
-  Opening& opening_;
-};
-
 // One attempt after the other, until a replica has begun to answer.
-Awaitable<RequestFlow::Failed> RequestFlow::open(Exchange& x) {
+Awaitable<base::MaybeError> RequestFlow::open(Exchange& x) {
   const auto own = x.at.route.deployment->limits.first_event_deadline;
-  const Listed listed(openings_, x.opening);
+  const Openings::Listed listed(openings_, x.opening);
   for (;;) {
-    Failed over;
-    if (x.last) over = co_await reconsider(x);
+    base::MaybeError over;
+    if (x.attempts.last()) over = co_await reconsider(x);
     if (x.sent != base::SteadyTime{}) x.waits_from = x.settlement.enter(base::Phase::kAdmit);
-    if (!over && was_given_place(x)) {
+    if (!over && !x.danger.suspect && x.at.was_given_place()) {
       over = take_place(x);
     } else if (!over) {
       over = co_await select(x);
     }
     if (!over && x.opening.look_again) over = co_await look_at_waiting(x);
-    if (over || !x.place) note_waited(x, parts_.clock.steady_now());
+    if (over || !x.at.has_place()) note_waited(x, parts_.clock.steady_now());
     if (over) co_return over;
-    if (!x.place) continue;  // a suspect by now: it has another turn
+    if (!x.at.has_place()) continue;  // a suspect by now: it has another turn
     const auto limit = own.count() > 0 ? own : parts_.config.first_event_deadline;
     arm_unless_none(x.deadline, within_deadline(x, limit));
     send(x);
     over = co_await first_news(x);
     if (over) co_return over;
-    if (!x.attempt) continue;  // it was called back
-    if (!x.attempt->call->failed()) co_return std::nullopt;
+    if (!x.attempts.is_under_way()) continue;  // it was called back
+    if (!x.attempts.call().failed()) co_return std::nullopt;
     const Next next = co_await note_failure(x);
-    x.last = failure_error(x);
-    close_attempt(x);
+    x.attempts.close(failure_error(x));
     if (next == Next::kGiveUp) co_return no_replica_left(x);
   }
-}
-
-void RequestFlow::close_attempt(Exchange& x) {
-  x.attempt->groups = x.attempt->call->take_groups();
-  x.attempt->call.reset();
-  x.past.push_back(std::move(*x.attempt));
-  x.attempt.reset();
 }
 
 // For the first time with this deployment.
 void RequestFlow::note_opening(Exchange& x, base::SteadyTime now) {
   const auto& metrics = x.settlement.opening();
   metrics->queue_wait.observe(now - x.at.entered);
-  metrics->note_estimate(x.estimated_wait, now - x.at.entered);
-  x.record().estimated_wait = x.estimated_wait;
+  metrics->note_estimate(x.at.estimated_wait, now - x.at.entered);
+  x.record().estimated_wait = x.at.estimated_wait;
   x.at.account->open(*x.at.route.deployment, x.record().adapter, metrics);
 }
 
@@ -185,21 +136,21 @@ void RequestFlow::send(Exchange& x) {
   if (x.sent == base::SteadyTime{}) x.sent = now;
   if (x.shadow) x.shadow->answer.begin_again();
   if (!x.settlement.is_open()) note_opening(x, now);
-  x.attempt.emplace(x.place.replica());
-  const Target& target = x.attempt->target;
-  x.failover.sent_to({target.id});
+  Target target(x.at.replica());
+  x.attempts.sent_to(target);
   x.record().replica = target.id;
-  x.record().attempts = x.failover.attempts();
-  x.attempt->call = parts_.upstream.open({target.id, target.address, target.replica->own_token()},
-                                         call_request(x), x.reply.signal(),
-                                         x.large ? LargeBody::bytes_of(x.large) : nullptr);
-  x.attempt->call->hold({.place = std::move(x.place), .payer = x.at.account, .seen = {}});
+  x.record().attempts = x.attempts.failover().attempts();
+  auto call = parts_.upstream.open({target.id, target.address, target.replica->own_token()},
+                                   call_request(x), x.reply.signal(),
+                                   x.large ? LargeBody::bytes_of(x.large) : nullptr);
+  call->hold({.place = x.at.give_place(), .payer = x.at.account, .seen = {}});
+  x.attempts.begin(std::move(target), std::move(call));
 }
 
 // Where no other replica is left to have room for its adapter, the request waits for room where it
 // is, as long as it may wait for a replica.
 uint32_t RequestFlow::adapter_wait_ms(const Exchange& x) {
-  const auto tried = x.failover.tried();
+  const auto tried = x.attempts.failover().tried();
   const bool is_last = tried.size() >= Failover::kMaxAttempts;
   if (!is_last && x.at.dispatcher->is_ready_besides(tried)) return 0;
   constexpr milliseconds kLongest{30'000};
@@ -223,27 +174,26 @@ upstream::CallRequest RequestFlow::call_request(const Exchange& x) {
       .body = x.ask.body,  // empty where it is large
       .model = x.request.model,
       .adapter = adapter,
-      .priority = engine_priority(x.wanted.priority),
-      .tenant_salt = x.at.account->caller().tenant->cache_salt,
+      .priority = engine_priority(x.at.wanted.priority),
+      .tenant_salt = x.caller().tenant->cache_salt,
       .max_prompt_tokens = limits.max_prompt_tokens,
-      .max_completion_tokens = longest_answer(deployment, x.request, *x.at.account, day_ask(x)),
+      .max_completion_tokens = longest_answer(deployment, x.request, *x.at.account, x.day_ask()),
       .adapter_digest = x.at.route.digest(),
       .adapter_wait_ms = adapter.empty() ? 0 : adapter_wait_ms(x),
-      .trim = trims(x),
-      .tenant = x.at.account->caller().tenant->id};
+      .trim = x.trims(),
+      .tenant = x.caller().tenant->id};
   set_prices(request, deployment);
   return request;
 }
 
 // Waits until the replica answers or refuses; an error is one that no other replica can help with.
-Awaitable<RequestFlow::Failed> RequestFlow::first_news(Exchange& x) {
+Awaitable<base::MaybeError> RequestFlow::first_news(Exchange& x) {
   for (;;) {
     if (x.stop() != Stop::kNo) co_return stop_error(x.stop());
-    const upstream::Call& call = *x.attempt->call;
-    if (call.has_head() || call.has_bytes() || call.ended()) co_return std::nullopt;
+    if (x.attempts.now().has_news()) co_return std::nullopt;
     if (x.opening.look_again) {
       auto no = co_await recall(x);
-      if (no || !x.attempt) co_return no;
+      if (no || !x.attempts.is_under_way()) co_return no;
       continue;
     }
     if (x.deadline.fired()) co_return deadline_error(x);

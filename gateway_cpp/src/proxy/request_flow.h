@@ -3,83 +3,36 @@
 // of a request between calls.
 #pragma once
 
-#include <boost/intrusive/list.hpp>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
-#include <vector>
 
 #include "admission/decision.h"
 #include "admission/ladder.h"
-#include "admission/suspects.h"
-#include "admission/tenants.h"
-#include "admission/usage_book.h"
-#include "base/clock.h"
-#include "base/config.h"
 #include "base/error.h"
-#include "base/log.h"
-#include "base/metrics.h"
 #include "base/trace_context.h"
-#include "dispatch/dispatchers.h"
-#include "openai/request.h"
-#include "proxy/delivery.h"
 #include "proxy/destination.h"
 #include "proxy/failover.h"
+#include "proxy/lookout.h"
+#include "proxy/parts.h"
 #include "proxy/reply.h"
 #include "routing/elsewhere.h"
 #include "routing/route_table.h"
-#include "runtime/body_budget.h"
-#include "runtime/gateway_state.h"
-#include "runtime/side_threads.h"
 #include "runtime/timer_wheel.h"
-#include "upstream/upstream.h"
+#include "upstream/call.h"
 
 namespace penstock::proxy {
 
+struct Exchange;
+class HeldAnswer;
 class ShadowCopies;
-
-// A request as it was read off the wire.
-struct Ask {
-  std::string request_id;         // ours
-  std::string client_request_id;  // the caller's own; empty: none
-  std::string traceparent;        // as the client wrote it, whatever that is; empty: none
-  std::string_view client;        // its address, which lives longer; empty: not to be told
-  const openai::Endpoint* endpoint = nullptr;  // that it came to: static, never null
-  std::string body;
-  runtime::BodyShare share;   // what the body holds of the budget; given back with it
-  base::SteadyTime received;  // when the last byte of it had been read
-  admission::Caller caller;
-  std::optional<base::Priority> priority;  // that it names
-  std::string session;                     // x-penstock-session; empty: none
-  bool wants_metadata = false;             // x-penstock-metadata: include
-  bool may_degrade = true;                 // not x-penstock-degrade: never
-};
 
 class RequestFlow {
  public:
-  // Everything that a request meets on its way. All outlive the flow.
-  struct Parts {
-    const base::Clock& clock;
-    base::Log& log;
-    const base::GatewayConfig& config;
-    base::MetricsShard& metrics;
-    runtime::GatewayState& state;
-    admission::Suspects& suspects;
-    runtime::TimerWheel& timers;
-    openai::RequestParser& parser;
-    routing::RouteReader& routes;
-    dispatch::DispatchReader& dispatchers;
-    admission::UsageBook& usage;
-    upstream::Upstream& upstream;
-    runtime::SideThreads& aside;
-    runtime::BodyBudget& answers;
-    runtime::Executor io;  // of the flow's thread
-    ShadowCopies& shadows;
-  };
-
-  explicit RequestFlow(const Parts& parts) : parts_(parts) {}
+  RequestFlow(const ThreadParts& parts, ShadowCopies& shadows) : parts_(parts), shadows_(shadows) {}
   RequestFlow(const RequestFlow&) = delete;
   RequestFlow& operator=(const RequestFlow&) = delete;
 
@@ -91,60 +44,32 @@ class RequestFlow {
 
   // Requests that wait for a replica's first word are looked at once more when there are new
   // suspects: they may be the same. About once each tick of the timers; of many, some in each.
-  void look_for_suspects();
+  void look_for_suspects() { openings_.tell(parts_.suspects); }
   // Ends the requests of keys that were revoked with what they have under way. Likewise.
-  void look_for_ended_keys();
+  void look_for_ended_keys() { keyed_.tell(parts_.routes.read()); }
 
  private:
-  struct Exchange;
-  struct Descent;
-  using Failed = std::optional<base::Error>;
-
-  // A request that is with a replica, or waits for one, and has no answer yet.
-  struct Opening : boost::intrusive::list_base_hook<
-                       boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
-    runtime::Signal* news = nullptr;
-    size_t bytes = 0;  // to be hashed on this thread
-    bool look_again = false;
-  };
-  using Openings = boost::intrusive::list<Opening, boost::intrusive::constant_time_size<false>>;
-  class Listed;
-
-  // A request that came with a key, from its beginning to its end.
-  struct Keyed : boost::intrusive::list_base_hook<
-                     boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
-    runtime::Signal* news = nullptr;
-    std::string_view id;  // of the key
-    bool ended = false;   // it was revoked, and this is to end with it
-  };
-  using KeyedList = boost::intrusive::list<Keyed, boost::intrusive::constant_time_size<false>>;
-
   // The phases up to the first news of a replica: request_flow.cc
-  void note_key(Exchange& x);
-  Failed broken_by(const Exchange& x, const std::exception& error);
-  Failed parse(Exchange& x);
-  Awaitable<Failed> open(Exchange& x);
-  Awaitable<Failed> first_news(Exchange& x);
+  base::MaybeError broken_by(const Exchange& x, const std::exception& error);
+  base::MaybeError parse(Exchange& x);
+  Awaitable<base::MaybeError> open(Exchange& x);
+  Awaitable<base::MaybeError> first_news(Exchange& x);
   void send(Exchange& x);
   static void note_opening(Exchange& x, base::SteadyTime now);
   static void note_waited(Exchange& x, base::SteadyTime now);
-  static void note_tokens(Exchange& x, const upstream::Usage& seen);
   uint32_t adapter_wait_ms(const Exchange& x);
   upstream::CallRequest call_request(const Exchange& x);
-  void close_attempt(Exchange& x);
 
   // From one deployment to another: destination.cc
   struct Elsewhere {
     routing::Route route;
     std::shared_ptr<dispatch::Dispatcher> dispatcher;  // never null
   };
-  Failed resolve(Exchange& x);
-  Failed resolve_again(Exchange& x);
+  base::MaybeError resolve(Exchange& x);
+  base::MaybeError resolve_again(Exchange& x);
   void enter(Exchange& x, Way way, Elsewhere to);
   static void leave(Exchange& x, const base::Error& why);
-  static bool was_left(const Exchange& x, const std::string& deployment);
   static void take(Exchange& x, routing::Route route);
-  static const routing::Route& named(const Exchange& x);
   std::optional<Elsewhere> canary_of(const Exchange& x, const routing::Route& named);
   std::variant<Elsewhere, routing::PassedOver> elsewhere(const Exchange& x,
                                                          const routing::Route& named,
@@ -152,66 +77,59 @@ class RequestFlow {
                                                          bool no_engine);
   static bool may_be_sent(const Exchange& x, const routing::Route& named,
                           const routing::Route& there, Way way);
-  Awaitable<Failed> move_on(Exchange& x, base::Error no);
+  Awaitable<base::MaybeError> move_on(Exchange& x, base::Error no);
   bool was_made_anew(const Exchange& x, const base::Error& no);
   static bool may_return(const Exchange& x, const base::Error& no);
-  Failed enter_asked(Exchange& x);
-  Awaitable<Failed> admit_newcomer(Exchange& x);
+  base::MaybeError enter_asked(Exchange& x);
+  Awaitable<base::MaybeError> admit_newcomer(Exchange& x);
 
   // Whether it may run, and its place: admit.cc
-  Failed begin_admission(Exchange& x);
-  Failed admit_at_door(Exchange& x);
-  Failed admit_by_tenant(Exchange& x);
-  static admission::DayAsk day_ask(const Exchange& x);
-  Failed admit_to_deployment(Exchange& x);
-  Failed refused(Exchange& x, const admission::Refusal& refusal);
+  base::MaybeError admit_to_gateway(Exchange& x);
+  base::MaybeError admit_at_door(Exchange& x);
+  base::MaybeError admit_by_tenant(Exchange& x);
+  base::MaybeError admit_to_deployment(Exchange& x);
+  base::MaybeError refused(Exchange& x, const admission::Refusal& refusal);
   void describe(Exchange& x);
   void appraise(Exchange& x);
-  static std::string_view session_name(const Exchange& x);
-  static std::string_view sticky_name(const Exchange& x);
-  static bool was_given_place(const Exchange& x);
-  Awaitable<Failed> select(Exchange& x);
-  Awaitable<Failed> wait_for_turn(Exchange& x);
-  static Failed take_place(Exchange& x);
-  Failed queue_deadline_error(Exchange& x);
-  Failed no_replica_left(Exchange& x);
+  Awaitable<base::MaybeError> select(Exchange& x);
+  Awaitable<base::MaybeError> wait_for_turn(Exchange& x);
+  static base::MaybeError take_place(Exchange& x);
+  base::MaybeError queue_deadline_error(Exchange& x);
+  base::MaybeError no_replica_left(Exchange& x);
 
   // Down the ladder of a deployment that cannot answer: degrade.cc
   bool begin_descent(Exchange& x, const base::Error& no);
   void note_refusal(Exchange& x, const base::Error& no);
   const routing::Rung* next_rung(Exchange& x);
-  Awaitable<void> judge(Exchange& x);
+  Awaitable<void> mark_suspect(Exchange& x);
   bool is_better_off_elsewhere(Exchange& x);
-  static bool has_ladder(const Exchange& x);
   bool has_rung(Exchange& x, admission::DegradeReason reason);
   static bool has_budget(const Exchange& x, const Elsewhere& there);
   bool is_passed_over(Exchange& x, const std::string& deployment);
   bool climb_down(Exchange& x, const base::Error& no);
-  Failed enter_rung(Exchange& x);
+  base::MaybeError enter_rung(Exchange& x);
   base::Error step_back(Exchange& x);
   static void note_answered_besides(const Exchange& x, const std::string& deployment);
   static void note_degraded(Exchange& x);
-  static bool may_degrade(const Exchange& x);
-  static bool trims(const Exchange& x);
   std::chrono::milliseconds within_deadline(const Exchange& x, std::chrono::milliseconds limit);
 
   // What is kept of a request that is repeated for our own sake: sampling.cc
   void sample(Exchange& x);
 
   // What suspects and large bodies take besides: aside.cc
-  Awaitable<Failed> parse_aside(Exchange& x);
+  Awaitable<base::MaybeError> parse_aside(Exchange& x);
   Awaitable<void> hash_aside(Exchange& x);
   Awaitable<void> know_fingerprint(Exchange& x);
-  Awaitable<Failed> admit_suspect(Exchange& x);
-  Awaitable<Failed> select_for_suspect(Exchange& x);
-  Failed place_suspect(Exchange& x);
+  Awaitable<base::MaybeError> admit_suspect(Exchange& x);
+  Awaitable<base::MaybeError> select_for_suspect(Exchange& x);
+  base::MaybeError place_suspect(Exchange& x);
   void keep_if_alone(Exchange& x);
   bool board(Exchange& x, const routing::ReplicaId& replica);
-  Awaitable<Failed> wait_for_place(Exchange& x);
+  Awaitable<base::MaybeError> wait_for_place(Exchange& x);
   std::chrono::milliseconds place_in(const Exchange& x) const;
-  Awaitable<Failed> reconsider(Exchange& x);
-  Awaitable<Failed> recall(Exchange& x);
-  Awaitable<Failed> look_at_waiting(Exchange& x);
+  Awaitable<base::MaybeError> reconsider(Exchange& x);
+  Awaitable<base::MaybeError> recall(Exchange& x);
+  Awaitable<base::MaybeError> look_at_waiting(Exchange& x);
 
   // The answer's way to the client: answer.cc, streamed_answer.cc, unary_answer.cc
   enum class Delivered : uint8_t {
@@ -219,31 +137,32 @@ class RequestFlow {
     kNothing,  // nor does the client know of it: another replica may be tried
     kBroken,   // likewise, but none may
   };
+  // A piece of a stream, and what became of it.
+  struct Written {
+    Piece piece;
+    Sent sent;
+  };
   class Shortcut;
   Awaitable<Delivered> deliver(Exchange& x);
   Awaitable<Delivered> streamed_answer(Exchange& x);
   Awaitable<void> stream(Exchange& x);
   Awaitable<Delivered> unary(Exchange& x);
-  Awaitable<Failed> collect(Exchange& x, HeldAnswer& answer);
-  Awaitable<Failed> make_room(Exchange& x, HeldAnswer& answer);
+  Awaitable<base::MaybeError> collect(Exchange& x, HeldAnswer& answer);
+  Awaitable<base::MaybeError> make_room(Exchange& x, HeldAnswer& answer);
   static bool take_all(Exchange& x, HeldAnswer& answer);
   AnswerHead begin_whole(Exchange& x);
   Awaitable<void> fail(Exchange& x, const base::Error& error);
   Written write_news(Exchange& x);
   bool write_along(Exchange& x, const upstream::ChunkView& chunk);
-  static std::string backend_version(const Exchange& x);
   void note_passed_on(Exchange& x);
   void note_with_client(Exchange& x);
   Piece take_news(Exchange& x);
   Piece last_piece(Exchange& x);
-  void hold_end(Exchange& x);
-  void add_metadata(Exchange& x);
   std::string broken(const Exchange& x, const base::Error& error) const;
   void note_written(Exchange& x, uint64_t bytes);
   void note_silence(Exchange& x);
   void note_success(Exchange& x);
   void clear(Exchange& x);
-  AnswerHead head_of(const Exchange& x, unsigned status, std::string_view content_type) const;
   void begin_stream(Exchange& x, std::string_view content_type);
   void tell_late(Exchange& x);
   bool beat(Exchange& x);
@@ -254,17 +173,15 @@ class RequestFlow {
   void blame(Exchange& x, routing::Failure failure, std::string_view error);
   void suspect(Exchange& x);
   base::Error failure_error(const Exchange& x);
-  Failed fault_of_end(const Exchange& x);
+  base::MaybeError fault_of_end(const Exchange& x);
   base::Error deadline_error(Exchange& x);
   std::chrono::milliseconds back_in(const Exchange& x);
 
-  const Parts parts_;
+  const ThreadParts parts_;
+  ShadowCopies& shadows_;
   base::TraceParents traces_;
   Openings openings_;
-  Openings to_look_at_;    // of them, once more, since there are new suspects
-  uint64_t findings_ = 0;  // of the suspects, that were heard of
-  KeyedList keyed_;
-  std::shared_ptr<const routing::Routes> looked_at_;  // for keys that were ended
+  KeyedRequests keyed_;
 };
 
 // Sets it to fire after so long; 0: never.

@@ -12,28 +12,28 @@ namespace penstock::proxy {
 // What its tenant's limits or the gateway's refuse is never sampled: nobody may have others' work
 // made by what he may not ask for.
 void RequestFlow::sample(Exchange& x) {
-  const admission::Caller& caller = x.at.account->caller();
+  const admission::Caller& caller = x.caller();
   const admission::ShadowAsk ask{.model = x.request.model,
                                  .request_id = x.ask.request_id,
-                                 .session = session_name(x),
+                                 .session = x.session_name(),
                                  .tenant = caller.tenant->id,
                                  .path = x.ask.endpoint->path};
-  x.shadow = parts_.shadows.sample({.ask = ask,
-                                    .named = named(x),
-                                    .tenant = caller.tenant,
-                                    .endpoint = *x.ask.endpoint,
-                                    .may_degrade = x.ask.may_degrade,
-                                    .has_tools = x.request.has_tools,
-                                    .body_bytes = x.body_bytes});
+  x.shadow = shadows_.sample({.ask = ask,
+                              .named = x.named(),
+                              .tenant = caller.tenant,
+                              .endpoint = *x.ask.endpoint,
+                              .may_degrade = x.ask.may_degrade,
+                              .has_tools = x.request.has_tools,
+                              .body_bytes = x.body_bytes});
   if (!x.shadow) return;
   if (x.large) x.shadow->body = x.large->text;
-  x.shadow->pair.set_session(routing::hash_text(sticky_name(x)));
+  x.shadow->pair.set_session(routing::hash_text(x.sticky_name()));
 }
 
 // What engines die of is not tried on others for our own sake.
-void RequestFlow::Exchange::end_sample() noexcept {
+void Exchange::end_sample() noexcept {
   try {
-    if (guilty || suspect) return shadow->to.drop(*shadow);
+    if (danger.may_kill()) return shadow->to.drop(*shadow);
     fill(*shadow);
     ShadowCopies& to = shadow->to;
     to.begin(std::move(shadow));
@@ -42,13 +42,13 @@ void RequestFlow::Exchange::end_sample() noexcept {
   }
 }
 
-void RequestFlow::Exchange::fill(ShadowSample& sample) {
+void Exchange::fill(ShadowSample& sample) {
   using std::chrono::milliseconds;
   if (!sample.body) sample.body = std::make_shared<std::string>(std::move(ask.body));
   sample.request = std::move(request);
   v1::ShadowPair& pair = sample.pair;
   pair.set_request_id(ask.request_id);
-  const auto came = clock.wall_now() - settlement.age();
+  const auto came = parts.clock.wall_now() - settlement.age();
   pair.set_at_ms(std::chrono::duration_cast<milliseconds>(came.time_since_epoch()).count());
   pair.set_tenant(std::string(record().tenant));
   pair.set_path(std::string(record().path));
@@ -64,7 +64,7 @@ void RequestFlow::Exchange::fill(ShadowSample& sample) {
 }
 
 // Times are from the beginning of its admission on.
-void RequestFlow::Exchange::describe(v1::ShadowAnswer& answer) {
+void Exchange::describe(v1::ShadowAnswer& answer) {
   const RequestRecord& told = record();
   const auto before = settlement.age(admitted);
   answer.set_deployment(told.deployment);
@@ -81,9 +81,9 @@ void RequestFlow::Exchange::describe(v1::ShadowAnswer& answer) {
   upstream::Usage usage{.prompt_tokens = told.prompt_tokens,
                         .completion_tokens = told.completion_tokens,
                         .cached_tokens = told.cached_tokens};
-  if (attempt && attempt->call) {
-    answer.set_content_type(attempt->call->head().content_type);
-    usage = attempt->call->seen();
+  if (attempts.is_under_way()) {
+    answer.set_content_type(attempts.call().head().content_type);
+    usage = attempts.call().seen();
   }
   if (at.route.deployment) tell(usage, *at.route.deployment, *answer.mutable_usage());
 }

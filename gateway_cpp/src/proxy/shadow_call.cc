@@ -37,14 +37,14 @@ std::variant<routing::Route, ShadowOutcome> shadow_way(const routing::Routes& ro
   return std::move(*route);
 }
 
-ShadowCall::ShadowCall(const ShadowParts& parts, ShadowErrand errand)
+ShadowCall::ShadowCall(const ThreadParts& parts, ShadowErrand errand)
     : parts_(parts),
       errand_(std::move(errand)),
       begun_(parts.clock.steady_now()),
       patience_(parts.timers, signal_),
       again_(parts.timers, signal_),
       waker_(std::make_shared<WakeUp>(parts.io, signal_)),
-      answer_(parts.budget),
+      answer_(parts.shadow_bytes),
       end_(errand_.endpoint->dialect) {}
 
 ShadowCall::~ShadowCall() { waker_->leave(); }
@@ -104,8 +104,8 @@ void ShadowCall::suspect() const {
 
 // Of the rule's money of the day, and of the budgets of the deployment.
 bool ShadowCall::reserve() {
-  account_ =
-      std::make_shared<Account>(parts_.clock, parts_.usage, parts_.book.payer(*errand_.rule));
+  account_ = std::make_shared<Account>(parts_.clock, parts_.usage,
+                                       parts_.shadow_book.payer(*errand_.rule));
   const openai::Request& request = *errand_.request;
   const auto told =
       dispatcher_->appraise(errand_.body->size(), request.max_tokens, request.answers()).estimate;

@@ -22,6 +22,7 @@
 #include "proxy/account.h"
 #include "proxy/failover.h"
 #include "proxy/kept_answer.h"
+#include "proxy/parts.h"
 #include "proxy/wake_up.h"
 #include "routing/elsewhere.h"
 #include "routing/route_table.h"
@@ -34,23 +35,6 @@
 #include "upstream/upstream.h"
 
 namespace penstock::proxy {
-
-// What such calls of one I/O thread need. All outlive them.
-struct ShadowParts {
-  const base::Clock& clock;
-  base::Log& log;
-  const base::GatewayConfig& config;
-  runtime::TimerWheel& timers;
-  routing::RouteReader& routes;
-  dispatch::DispatchReader& dispatchers;
-  admission::UsageBook& usage;
-  upstream::Upstream& upstream;
-  admission::Suspects& suspects;
-  admission::ShadowBook& book;
-  runtime::BodyBudget& budget;  // of bodies and answers that are kept
-  control_plane::ShadowSink& sink;
-  runtime::Executor io;  // of the thread
-};
 
 // Whose words a call brings, and whether their request ruled out that others answer it.
 struct ShadowSubject {
@@ -78,7 +62,7 @@ struct ShadowErrand {
 
 class ShadowCall {
  public:
-  ShadowCall(const ShadowParts& parts, ShadowErrand errand);
+  ShadowCall(const ThreadParts& parts, ShadowErrand errand);
   ShadowCall(const ShadowCall&) = delete;
   ShadowCall& operator=(const ShadowCall&) = delete;
   ~ShadowCall();
@@ -107,7 +91,7 @@ class ShadowCall {
   runtime::Awaitable<Gone> hear_out();
   void take_news();
   bool is_tried_again();
-  bool is_streamed() const { return errand_.request->delivery == openai::Delivery::kStream; }
+  bool is_streamed() const { return errand_.request->form == openai::AnswerForm::kStream; }
   bool is_large() const { return errand_.body->size() > upstream::kLargeBodyBytes; }
   const routing::DeploymentRoute& deployment() const { return *errand_.route.deployment; }
   std::string fault() const;
@@ -115,7 +99,7 @@ class ShadowCall {
   upstream::CallRequest call_request() const;
   uint32_t since_begun(base::SteadyTime then) const;
 
-  const ShadowParts& parts_;
+  const ThreadParts& parts_;
   const ShadowErrand errand_;
   const base::SteadyTime begun_;
   runtime::Signal signal_;

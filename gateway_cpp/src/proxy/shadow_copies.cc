@@ -22,7 +22,7 @@ bool is_odd(std::string_view request_id) {
 
 }  // namespace
 
-ShadowCopies::ShadowCopies(const Parts& parts) : parts_(parts) {}
+ShadowCopies::ShadowCopies(const ThreadParts& parts) : parts_(parts) {}
 
 ShadowCopies::~ShadowCopies() = default;
 
@@ -35,8 +35,8 @@ std::optional<ShadowOutcome> ShadowCopies::stands_against(const routing::ShadowR
                                 {.endpoint = look.endpoint.path, .tools = look.has_tools});
     if (const auto* why = std::get_if<ShadowOutcome>(&way)) return *why;
   }
-  if (!parts_.sink.is_there()) return ShadowOutcome::kNoComparer;
-  return parts_.sink.has_room() ? std::nullopt : std::optional(ShadowOutcome::kOverload);
+  if (!parts_.shadow_sink.is_there()) return ShadowOutcome::kNoComparer;
+  return parts_.shadow_sink.has_room() ? std::nullopt : std::optional(ShadowOutcome::kOverload);
 }
 
 std::unique_ptr<ShadowSample> ShadowCopies::sample(const ShadowLook& look) {
@@ -44,10 +44,10 @@ std::unique_ptr<ShadowSample> ShadowCopies::sample(const ShadowLook& look) {
   for (const routing::ShadowRule& rule : look.named.deployment->shadows) {
     if (!admission::is_sampled(rule, look.named.deployment->name, look.ask)) continue;
     auto why = stands_against(rule, look);
-    if (!why && !sample) sample = std::make_unique<ShadowSample>(*this, parts_.budget);
+    if (!why && !sample) sample = std::make_unique<ShadowSample>(*this, parts_.shadow_bytes);
     if (!why && !sample->body_share.grow_to(look.body_bytes)) why = ShadowOutcome::kBodyBudget;
     if (why) {
-      parts_.book.count(rule.uid, rule.name, *why);
+      parts_.shadow_book.count(rule.uid, rule.name, *why);
       continue;
     }
     sample->rules.push_back(
@@ -63,7 +63,7 @@ std::unique_ptr<ShadowSample> ShadowCopies::sample(const ShadowLook& look) {
 
 void ShadowCopies::drop(const ShadowSample& sample) {
   for (const auto& [rule, again] : sample.rules) {
-    parts_.book.count(rule->uid, rule->name, ShadowOutcome::kNotComparable);
+    parts_.shadow_book.count(rule->uid, rule->name, ShadowOutcome::kNotComparable);
   }
 }
 
@@ -85,12 +85,13 @@ void ShadowCopies::begin(std::unique_ptr<ShadowSample> made) {
   const std::shared_ptr<const ShadowSample> sample(std::move(made));
   for (const auto& [before, again] : sample->rules) {
     const auto rule = still(*sample, before->uid);
-    if (!rule) parts_.book.count(before->uid, before->name, ShadowOutcome::kNotComparable);
+    if (!rule) parts_.shadow_book.count(before->uid, before->name, ShadowOutcome::kNotComparable);
     if (!rule) continue;
     if (rule->is_recording()) {
       record(*sample, *rule);
     } else {
-      begin(std::make_shared<OpenPair>(sample, rule, parts_.book, parts_.sink), again);
+      begin(std::make_shared<OpenPair>(sample, rule, parts_.shadow_book, parts_.shadow_sink),
+            again);
     }
   }
 }
@@ -98,7 +99,7 @@ void ShadowCopies::begin(std::unique_ptr<ShadowSample> made) {
 void ShadowCopies::record(const ShadowSample& sample, const routing::ShadowRule& rule) {
   v1::ShadowPair pair = sample.pair;
   pair.set_rule(rule.uid);
-  parts_.sink.offer(std::move(pair), sample.body);
+  parts_.shadow_sink.offer(std::move(pair), sample.body);
 }
 
 // Both copies are there before the first one starts: it may end at once.
@@ -121,7 +122,8 @@ void ShadowCopies::begin(const std::shared_ptr<OpenPair>& pair, bool again) {
 // Or why none may begin.
 std::variant<ShadowCopy*, ShadowOutcome> ShadowCopies::make(const std::shared_ptr<OpenPair>& pair,
                                                             ShadowArm arm) {
-  if (const auto why = parts_.book.begin(pair->rule(), parts_.clock.steady_now())) return *why;
+  if (const auto why = parts_.shadow_book.begin(pair->rule(), parts_.clock.steady_now()))
+    return *why;
   auto made = std::make_unique<ShadowCopy>(parts_, pair, arm);
   ShadowCopy* const copy = made.get();
   copies_.emplace(copy, std::move(made));

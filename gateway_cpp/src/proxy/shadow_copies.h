@@ -32,9 +32,7 @@ struct ShadowLook {
 
 class ShadowCopies {
  public:
-  using Parts = ShadowParts;  // which outlive the copies
-
-  explicit ShadowCopies(const Parts& parts);
+  explicit ShadowCopies(const ThreadParts& parts);
   ShadowCopies(const ShadowCopies&) = delete;
   ShadowCopies& operator=(const ShadowCopies&) = delete;
   ~ShadowCopies();
@@ -48,7 +46,6 @@ class ShadowCopies {
   // All end, and none begins.
   void stop();
   size_t size() const { return copies_.size(); }
-  const Parts& parts() const { return parts_; }
 
  private:
   std::optional<admission::ShadowOutcome> stands_against(const routing::ShadowRule& rule,
@@ -64,7 +61,7 @@ class ShadowCopies {
   void end(ShadowCopy* copy, const std::exception_ptr& broken);
   void go_on(const std::shared_ptr<OpenPair>& pair);
 
-  const Parts parts_;
+  const ThreadParts& parts_;
   bool stopped_ = false;
   std::unordered_map<const ShadowCopy*, std::unique_ptr<ShadowCopy>> copies_;
 };

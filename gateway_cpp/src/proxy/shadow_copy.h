@@ -13,11 +13,11 @@ namespace penstock::proxy {
 
 class ShadowCopy {
  public:
-  ShadowCopy(const ShadowParts& parts, std::shared_ptr<OpenPair> pair, ShadowArm arm)
+  ShadowCopy(const ThreadParts& parts, std::shared_ptr<OpenPair> pair, ShadowArm arm)
       : parts_(parts), pair_(std::move(pair)), arm_(arm) {}
   ShadowCopy(const ShadowCopy&) = delete;
   ShadowCopy& operator=(const ShadowCopy&) = delete;
-  ~ShadowCopy() { parts_.book.end(pair_->rule()); }
+  ~ShadowCopy() { parts_.shadow_book.end(pair_->rule()); }
 
   runtime::Awaitable<void> run();
   // It ends without a word.
@@ -29,7 +29,7 @@ class ShadowCopy {
   std::variant<routing::Route, admission::ShadowOutcome> way() const;
   ShadowErrand errand(routing::Route route) const;
 
-  const ShadowParts& parts_;
+  const ThreadParts& parts_;
   const std::shared_ptr<OpenPair> pair_;
   const ShadowArm arm_;
   bool stopped_ = false;

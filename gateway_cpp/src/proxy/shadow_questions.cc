@@ -31,21 +31,23 @@ v1::ShadowReply refusal_of(const std::string& id, ShadowOutcome why) {
 // One that is under way: counted as its rule's for as long as it lives.
 class ShadowQuestions::Asked {
  public:
-  Asked(const ShadowParts& parts, std::string id, std::shared_ptr<const routing::ShadowRule> rule)
-      : parts_(parts), id_(std::move(id)), rule_(std::move(rule)), body_share_(parts.budget) {}
+  Asked(const ThreadParts& parts, std::string id, std::shared_ptr<const routing::ShadowRule> rule)
+      : parts_(parts),
+        id_(std::move(id)),
+        rule_(std::move(rule)),
+        body_share_(parts.shadow_bytes) {}
   Asked(const Asked&) = delete;
   Asked& operator=(const Asked&) = delete;
-  ~Asked() { parts_.book.end_question(*rule_); }
+  ~Asked() { parts_.shadow_book.end_question(*rule_); }
 
   // Why it cannot be asked.
-  std::optional<ShadowOutcome> read(const v1::ShadowQuestion& question,
-                                    openai::RequestParser& parser) {
+  std::optional<ShadowOutcome> read(const v1::ShadowQuestion& question) {
     endpoint_ = openai::find_endpoint(question.path());
     if (endpoint_ == nullptr) return ShadowOutcome::kNotComparable;
     if (!body_share_.grow_to(question.body().size())) return ShadowOutcome::kBodyBudget;
     auto body = std::make_shared<std::string>(question.body());
-    auto request = parser.parse(*endpoint_, *body, parts_.config.body_elements);
-    if (!request || request->delivery == openai::Delivery::kStream) {
+    auto request = parts_.parser.parse(*endpoint_, *body, parts_.config.body_elements);
+    if (!request || request->form == openai::AnswerForm::kStream) {
       return ShadowOutcome::kNotComparable;
     }
     request_ = *std::move(request);
@@ -69,7 +71,7 @@ class ShadowQuestions::Asked {
     auto reply = gone ? refusal_of(id_, *gone) : reply_to(id_);
     if (!gone) *reply.mutable_answer() = call_->answer();
     call_->leave();
-    parts_.sink.reply(std::move(reply));
+    parts_.shadow_sink.reply(std::move(reply));
   }
 
   void stop() {
@@ -78,7 +80,7 @@ class ShadowQuestions::Asked {
   }
 
  private:
-  const ShadowParts& parts_;
+  const ThreadParts& parts_;
   const std::string id_;
   const std::shared_ptr<const routing::ShadowRule> rule_;
   runtime::BodyShare body_share_;
@@ -89,9 +91,7 @@ class ShadowQuestions::Asked {
   bool stopped_ = false;
 };
 
-ShadowQuestions::ShadowQuestions(const ShadowParts& parts, const admission::TenantTable& tenants,
-                                 openai::RequestParser& parser)
-    : parts_(parts), tenants_(tenants), parser_(parser) {}
+ShadowQuestions::ShadowQuestions(const ThreadParts& parts) : parts_(parts) {}
 
 ShadowQuestions::~ShadowQuestions() = default;
 
@@ -99,7 +99,7 @@ void ShadowQuestions::ask(const v1::ShadowQuestion& question) {
   if (stopped_) return;
   auto made = make(question);
   if (const auto* why = std::get_if<ShadowOutcome>(&made)) {
-    return parts_.sink.reply(refusal_of(question.id(), *why));
+    return parts_.shadow_sink.reply(refusal_of(question.id(), *why));
   }
   start(std::get<std::unique_ptr<Asked>>(std::move(made)));
 }
@@ -109,9 +109,9 @@ ShadowQuestions::Made ShadowQuestions::make(const v1::ShadowQuestion& question) 
   if (!rule) return ShadowOutcome::kNotComparable;
   auto there = way(*rule, question);
   if (const auto* why = std::get_if<ShadowOutcome>(&there)) return *why;
-  if (const auto why = parts_.book.begin_question(*rule)) return *why;
+  if (const auto why = parts_.shadow_book.begin_question(*rule)) return *why;
   auto asked = std::make_unique<Asked>(parts_, question.id(), rule);
-  if (const auto why = asked->read(question, parser_)) return *why;
+  if (const auto why = asked->read(question)) return *why;
   asked->send_to(std::get<routing::Route>(std::move(there)));
   return asked;
 }
@@ -121,7 +121,7 @@ std::variant<routing::Route, ShadowOutcome> ShadowQuestions::way(
     const routing::ShadowRule& rule, const v1::ShadowQuestion& question) {
   const std::string& deployment = question.deployment();
   const bool is_named = deployment == rule.judge || deployment == rule.embedder;
-  const auto tenant = tenants_.current()->of_id(question.tenant());
+  const auto tenant = parts_.tenants.current()->of_id(question.tenant());
   if (deployment.empty() || !is_named || !tenant) return ShadowOutcome::kNotAllowed;
   return shadow_way(*parts_.routes.read(), deployment, {}, {*tenant, !question.confined()},
                     {.endpoint = question.path()});

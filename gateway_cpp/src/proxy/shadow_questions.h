@@ -16,9 +16,7 @@ namespace penstock::proxy {
 
 class ShadowQuestions {
  public:
-  // All outlive the questions.
-  ShadowQuestions(const ShadowParts& parts, const admission::TenantTable& tenants,
-                  openai::RequestParser& parser);
+  explicit ShadowQuestions(const ThreadParts& parts);
   ShadowQuestions(const ShadowQuestions&) = delete;
   ShadowQuestions& operator=(const ShadowQuestions&) = delete;
   ~ShadowQuestions();
@@ -40,9 +38,7 @@ class ShadowQuestions {
   void start(std::unique_ptr<Asked> made);
   void end(const Asked* asked, const std::exception_ptr& broken);
 
-  const ShadowParts parts_;
-  const admission::TenantTable& tenants_;
-  openai::RequestParser& parser_;
+  const ThreadParts& parts_;
   bool stopped_ = false;
   std::unordered_map<const Asked*, std::unique_ptr<Asked>> asked_;
 };

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "proxy/answer_head.h"
 #include "proxy/exchange.h"
 #include "proxy/request_flow.h"
 #include "runtime/signal.h"
@@ -30,7 +31,7 @@ class RequestFlow::Shortcut final : public runtime::Signal::Reader, public upstr
   Shortcut(RequestFlow& flow, Exchange& x) : flow_(flow), x_(x) {}
 
   bool read() noexcept override {
-    const upstream::Call& call = *x_.attempt->call;
+    const upstream::Call& call = x_.attempts.call();
     if (!call.has_bytes() || call.ended() || x_.reply.behind() || x_.stop() != Stop::kNo ||
         !is_ordinary()) {
       return false;
@@ -39,12 +40,7 @@ class RequestFlow::Shortcut final : public runtime::Signal::Reader, public upstr
   }
 
   bool read(upstream::Call& call, const upstream::ChunkView& chunk) noexcept override {
-    if (chunk.body.empty() || x_.delivery.tells_making || !x_.delivery.held_end.empty() ||
-        !is_ordinary()) {
-      return false;
-    }
-    // A last event waits for what came with it: the replica's last word may take it back.
-    if (x_.delivery.end.may_end(chunk.body)) return false;
+    if (chunk.body.empty() || !is_ordinary() || !x_.delivery.may_pass_on(chunk.body)) return false;
     return guarded([&] {
       if (!flow_.write_along(x_, chunk)) return false;
       call.wrote(chunk.body.size());
@@ -52,10 +48,14 @@ class RequestFlow::Shortcut final : public runtime::Signal::Reader, public upstr
     });
   }
 
- private:
-  bool is_ordinary() const {
-    return !x_.delivery.thrown && !x_.heartbeat.fired() && !x_.deadline.fired();
+  // What was written and did not go out at once; nothing: there is nothing of that.
+  std::optional<Written> take_written() {
+    if (thrown_) std::rethrow_exception(thrown_);
+    return std::exchange(written_, std::nullopt);
   }
+
+ private:
+  bool is_ordinary() const { return !thrown_ && !x_.heartbeat.fired() && !x_.deadline.fired(); }
 
   // What is thrown is its coroutine's to deal with.
   template <class Pass>
@@ -63,7 +63,7 @@ class RequestFlow::Shortcut final : public runtime::Signal::Reader, public upstr
     try {
       return pass();
     } catch (...) {
-      x_.delivery.thrown = std::current_exception();
+      thrown_ = std::current_exception();
       return false;
     }
   }
@@ -71,7 +71,7 @@ class RequestFlow::Shortcut final : public runtime::Signal::Reader, public upstr
   bool pass_on() {
     const Written written = flow_.write_news(x_);
     if (written.sent != Sent::kAll) {
-      x_.delivery.written = written;
+      written_ = written;
       return false;
     }
     flow_.note_passed_on(x_);
@@ -80,38 +80,39 @@ class RequestFlow::Shortcut final : public runtime::Signal::Reader, public upstr
 
   RequestFlow& flow_;
   Exchange& x_;
+  std::exception_ptr thrown_;
+  std::optional<Written> written_;
 };
 
 // Bytes as they come, one write for all that a turn of reading brought. While the client is slow
 // nothing is taken, so no credit goes back and the replica is held.
 Awaitable<void> RequestFlow::stream(Exchange& x) {
-  upstream::Call& call = *x.attempt->call;
-  if (!x.delivery.begun) begin_stream(x, call.head().content_type);
-  if (!x.delivery.told_early.empty()) tell_late(x);
+  upstream::Call& call = x.attempts.call();
+  if (!x.delivery.is_stream()) begin_stream(x, call.head().content_type);
+  if (x.delivery.was_told_early()) tell_late(x);
   arm_unless_none(x.heartbeat, parts_.config.heartbeat);
-  x.delivery.tells_making = x.wants_metadata();
+  if (x.wants_metadata()) x.delivery.tell_making();
   Shortcut shortcut(*this, x);
   for (;;) {
-    if (x.delivery.thrown) std::rethrow_exception(x.delivery.thrown);
-    if (!x.delivery.written && x.reply.behind()) {
+    std::optional<Written> written = shortcut.take_written();
+    if (!written && x.reply.behind()) {
       const Sent caught_up = co_await x.reply.flush();
       if (caught_up == Sent::kGone) {
-        x.delivery.whole = false;  // what was behind may be its last event
+        x.delivery.lost();
         break;
       }
       note_written(x, 0);
     }
-    if (!x.delivery.written && (call.has_bytes() || call.ended())) {
+    if (!written && (call.has_bytes() || call.ended())) {
       if (call.failed()) co_await note_failure(x);
-      x.delivery.written = write_news(x);
+      written = write_news(x);
     }
-    if (x.delivery.written) {
-      auto [piece, sent] = *std::exchange(x.delivery.written, std::nullopt);
-      if (sent == Sent::kBlocked) sent = co_await x.reply.flush();
-      if (piece == Piece::kCutOff) co_return;
-      if (sent == Sent::kGone) break;
+    if (written) {
+      if (written->sent == Sent::kBlocked) written->sent = co_await x.reply.flush();
+      if (written->piece == Piece::kCutOff) co_return;
+      if (written->sent == Sent::kGone) break;
       note_passed_on(x);
-      if (piece == Piece::kLast) {
+      if (written->piece == Piece::kLast) {
         x.settlement.last_byte();
         co_return note_success(x);
       }
@@ -132,9 +133,9 @@ Awaitable<void> RequestFlow::stream(Exchange& x) {
 }
 
 // Writes all that has come; once that is with the client's system, note_passed_on().
-Written RequestFlow::write_news(Exchange& x) {
+RequestFlow::Written RequestFlow::write_news(Exchange& x) {
   const Piece piece = take_news(x);
-  return {.piece = piece, .sent = x.reply.write(x.delivery.payload, piece)};
+  return {.piece = piece, .sent = x.reply.write(x.delivery.payload(), piece)};
 }
 
 // The same with a chunk that no others wait before; false: nothing was written, and the chunk is to
@@ -143,9 +144,7 @@ bool RequestFlow::write_along(Exchange& x, const upstream::ChunkView& chunk) {
   if (!x.reply.write_along(chunk.body)) return false;
   if (x.shadow) x.shadow->answer.keep(chunk.body);
   x.record().events += chunk.events;
-  x.delivery.taken = chunk.body.size();
-  x.delivery.end.note(chunk.body);
-  x.delivery.closed = false;
+  x.delivery.passed_on(chunk.body);
   x.settlement.first_byte();
   note_with_client(x);
   return true;
@@ -153,33 +152,25 @@ bool RequestFlow::write_along(Exchange& x, const upstream::ChunkView& chunk) {
 
 void RequestFlow::note_passed_on(Exchange& x) {
   note_with_client(x);
-  x.attempt->call->wrote(x.delivery.taken);
+  x.attempts.call().wrote(x.delivery.taken());
 }
 
 void RequestFlow::note_with_client(Exchange& x) {
-  x.delivery.whole = x.delivery.whole || (x.delivery.end.reached() && x.delivery.held_end.empty());
+  x.delivery.arrived();
   note_silence(x);
-  note_written(x, x.delivery.taken);
+  note_written(x, x.delivery.taken());
 }
 
 // Moves what came for the call into the payload, with an error event where that is its end.
 Piece RequestFlow::take_news(Exchange& x) {
-  upstream::Call& call = *x.attempt->call;
+  upstream::Call& call = x.attempts.call();
   x.record().events += call.pending_events();
-  call.take(x.delivery.payload);
-  x.delivery.taken = x.delivery.payload.size();
-  if (x.shadow) x.shadow->answer.keep(x.delivery.payload.bytes());
-  if (!x.delivery.held_end.empty())
-    x.delivery.payload.append(std::exchange(x.delivery.held_end, {}));
-  x.delivery.end.note(x.delivery.payload.bytes());
-  if (x.delivery.tells_making && !x.delivery.names) {
-    x.delivery.names =
-        std::make_unique<openai::ChunkNames>(openai::chunk_names(x.delivery.payload.bytes()));
-  }
-  if (x.delivery.names && x.delivery.end.reached() && !call.ended()) hold_end(x);
+  call.take(x.delivery.payload());
+  if (x.shadow) x.shadow->answer.keep(x.delivery.payload().bytes());
+  x.delivery.took(call.ended() ? Delivery::More::kNone : Delivery::More::kComes);
   const Piece piece = call.ended() ? last_piece(x) : Piece::kMore;
-  x.delivery.closed = piece != Piece::kMore;
-  if (x.delivery.taken > 0 && piece != Piece::kCutOff) x.settlement.first_byte();
+  if (piece != Piece::kMore) x.delivery.end_stream();
+  if (x.delivery.taken() > 0 && piece != Piece::kCutOff) x.settlement.first_byte();
   return piece;
 }
 
@@ -187,63 +178,24 @@ Piece RequestFlow::take_news(Exchange& x) {
 // all of it. An engine that says its last event and then that the answer is none is believed, as
 // long as the client has not seen it.
 Piece RequestFlow::last_piece(Exchange& x) {
-  x.aboard.leave();
-  if (x.delivery.whole || (x.attempt->call->failed() && x.delivery.end.reached()))
-    return Piece::kLast;
-  Failed fault = fault_of_end(x);
-  if (!fault && !x.delivery.end.reached()) fault = unended();
+  x.danger.aboard.leave();
+  const bool reached = x.delivery.reached_end();
+  if (x.delivery.has_all() || (x.attempts.call().failed() && reached)) return Piece::kLast;
+  base::MaybeError fault = fault_of_end(x);
+  if (!fault && !reached) fault = unended();
   if (!fault) {
-    if (x.delivery.names) add_metadata(x);
+    if (x.delivery.names() != nullptr) x.delivery.put_before_end(making_of(x));
     return Piece::kLast;
   }
-  x.delivery.payload.drop_last(x.delivery.end.bytes());
-  x.delivery.payload.append(broken(x, *fault));
-  note_tokens(x, x.attempt->call->seen());
+  x.delivery.break_off(broken(x, *fault));
+  x.note_tokens(x.attempts.call().seen());
   x.settlement.failed(*fault);
   return Piece::kCutOff;
 }
 
-// The last event waits for what the replica's last word says of the answer.
-void RequestFlow::hold_end(Exchange& x) {
-  x.delivery.held_end =
-      x.delivery.payload.bytes().substr(x.delivery.payload.size() - x.delivery.end.bytes());
-  x.delivery.payload.drop_last(x.delivery.held_end.size());
-}
-
-// Before the last event, which this piece ends with.
-void RequestFlow::add_metadata(Exchange& x) {
-  const std::string last(
-      x.delivery.payload.bytes().substr(x.delivery.payload.size() - x.delivery.end.bytes()));
-  const RequestRecord& record = x.record();
-  const upstream::Head& head = x.attempt->call->head();
-  const upstream::Usage usage = x.attempt->call->outcome().usage.value_or(upstream::Usage());
-  const std::string version = backend_version(x);
-  x.delivery.payload.drop_last(last.size());
-  x.delivery.payload.append(
-      metadata_event(*x.delivery.names, {.trace_id = record.trace_id,
-                                         .backend = record.deployment,
-                                         .replica = record.replica,
-                                         .backend_version = version,
-                                         .model_version = head.model_version,
-                                         .adapter_version = record.adapter,
-                                         .degraded = record.degraded,
-                                         .trimmed_messages = head.trimmed_messages,
-                                         .trimmed_tokens = head.trimmed_tokens,
-                                         .queue = x.queue_wait,
-                                         .estimated_wait = x.estimated_wait,
-                                         .ttft = record.ttft.value_or(x.settlement.age()),
-                                         .total = x.settlement.age(),
-                                         .prompt_tokens = usage.prompt_tokens,
-                                         .completion_tokens = usage.completion_tokens,
-                                         .cached_tokens = usage.cached_tokens,
-                                         .attempts = record.attempts}));
-  x.delivery.payload.append(last);
-}
-
 // How long the client of a stream had nothing to read, by the timers' clock.
 void RequestFlow::note_silence(Exchange& x) {
-  const auto since = parts_.timers.now() - x.delivery.last_heard;
-  x.record().silence = std::max<std::chrono::nanoseconds>(x.record().silence, since);
+  x.record().silence = std::max(x.record().silence, x.delivery.since_heard(parts_.timers.now()));
 }
 
 }  // namespace penstock::proxy

@@ -2,16 +2,17 @@
 #include <chrono>
 
 #include "base/json_text.h"
+#include "proxy/answer_head.h"
 #include "proxy/exchange.h"
 #include "proxy/held_answer.h"
 #include "proxy/request_flow.h"
+#include "runtime/room_wait.h"
 
 namespace penstock::proxy {
 
 namespace {
 
 constexpr std::chrono::milliseconds kHoldAndWait{2'000};
-constexpr std::chrono::milliseconds kRoomPoll{50};  // while the budget for answers is used up
 
 base::Error no_room_for_answer() {
   auto error = base::make_error(base::Kind::kOverloaded,
@@ -27,23 +28,22 @@ base::Error no_room_for_answer() {
 // before its first byte.
 Awaitable<RequestFlow::Delivered> RequestFlow::unary(Exchange& x) {
   HeldAnswer answer(parts_.answers);
-  Failed fault;
+  base::MaybeError fault;
   // Short ones have come as a whole.
-  if (!x.attempt->call->finished() || !take_all(x, answer)) fault = co_await collect(x, answer);
+  if (!x.attempts.call().finished() || !take_all(x, answer)) fault = co_await collect(x, answer);
   // What is not sent shall not hold its share while an error is written to a slow reader.
-  if (fault || x.attempt->call->failed()) answer.clear();
+  if (fault || x.attempts.call().failed()) answer.clear();
   auto next = Next::kGiveUp;
   if (!fault) {
-    if (x.attempt->call->failed()) next = co_await note_failure(x);
+    if (x.attempts.call().failed()) next = co_await note_failure(x);
     fault = fault_of_end(x);
   }
   if (next == Next::kTryAnother) {
-    x.last = fault;
-    close_attempt(x);
+    x.attempts.close(*std::move(fault));
     co_return Delivered::kNothing;
   }
   if (fault) {
-    x.last = fault;
+    x.attempts.failed(*std::move(fault));
     co_return Delivered::kBroken;
   }
   const AnswerHead head = begin_whole(x);
@@ -67,27 +67,27 @@ Awaitable<RequestFlow::Delivered> RequestFlow::unary(Exchange& x) {
 
 // Adds what has come to the answer; false: there is no room for it yet.
 bool RequestFlow::take_all(Exchange& x, HeldAnswer& answer) {
-  if (x.attempt->call->has_bytes()) {
-    x.attempt->call->take(x.delivery.payload);
-    if (x.shadow) x.shadow->answer.keep(x.delivery.payload.bytes());
-    answer.add(x.delivery.payload);
+  if (x.attempts.call().has_bytes()) {
+    x.attempts.call().take(x.delivery.payload());
+    if (x.shadow) x.shadow->answer.keep(x.delivery.payload().bytes());
+    answer.add(x.delivery.payload());
   }
   return answer.find_room();
 }
 
 // Everything that comes up to the call's end; an error: the answer ends with it before that.
-Awaitable<RequestFlow::Failed> RequestFlow::collect(Exchange& x, HeldAnswer& answer) {
-  upstream::Call& call = *x.attempt->call;
+Awaitable<base::MaybeError> RequestFlow::collect(Exchange& x, HeldAnswer& answer) {
+  upstream::Call& call = x.attempts.call();
   while (!call.failed()) {
     const uint64_t before = answer.size();
     const bool has_room = take_all(x, answer);
     const uint64_t taken = answer.size() - before;
     if (taken > 0 || !has_room) {
-      Failed no;
+      base::MaybeError no;
       if (!has_room) no = co_await make_room(x, answer);
       if (no) co_return no;
       call.wrote(taken);
-      x.delivery.last_heard = parts_.timers.now();
+      x.delivery.note_heard(parts_.timers.now());
       continue;
     }
     if (call.ended()) break;
@@ -100,27 +100,26 @@ Awaitable<RequestFlow::Failed> RequestFlow::collect(Exchange& x, HeldAnswer& ans
 
 // Waits for others' answers to go. Meanwhile the replica gets no credit, and is held. Nothing to
 // wait for is left when the call has failed: collect() sees that.
-Awaitable<RequestFlow::Failed> RequestFlow::make_room(Exchange& x, HeldAnswer& answer) {
-  runtime::TimerWheel::Timer again(parts_.timers, x.reply.signal());
+Awaitable<base::MaybeError> RequestFlow::make_room(Exchange& x, HeldAnswer& answer) {
+  runtime::RoomWait room(parts_.io, x.reply.signal());
   // Who holds a part of what all wait for gives it back soon, or nobody would get on.
   runtime::TimerWheel::Timer patience(parts_.timers, x.reply.signal());
   patience.arm(answer.holds_share() ? kHoldAndWait : parts_.config.body_timeout);
-  do {
-    if (x.attempt->call->failed()) co_return std::nullopt;
+  while (!answer.find_room()) {
+    if (x.attempts.call().failed()) co_return std::nullopt;
     if (x.stop() != Stop::kNo) co_return stop_error(x.stop());
     if (patience.fired()) co_return no_room_for_answer();
-    again.arm(kRoomPoll);
-    co_await x.reply.signal().wait();
-  } while (!answer.find_room());
+    if (!room.must_try_again(answer.share())) co_await x.reply.signal().wait();
+  }
   co_return std::nullopt;
 }
 
 AnswerHead RequestFlow::begin_whole(Exchange& x) {
   x.large.reset();
-  const upstream::Head& told = x.attempt->call->head();
+  const upstream::Head& told = x.attempts.call().head();
   x.record().status = told.status != 0 ? told.status : 200;
   x.settlement.first_byte();
-  x.delivery.closed = true;
+  x.delivery.answer();
   const std::string_view type = told.content_type;
   return head_of(x, x.record().status, type.empty() ? base::kJsonType : type);
 }

@@ -40,20 +40,21 @@ base::Error stop_error(Stop stop) {
 }
 
 Awaitable<Next> RequestFlow::note_failure(Exchange& x) {
-  const upstream::CallFailure& failure = x.attempt->call->failure();
+  const upstream::CallFailure& failure = x.attempts.call().failure();
   if (const auto against = blame_of(failure)) blame(x, *against, failure.error.message());
-  const Next next = x.failover.after(failure, !x.at.route.deployment->managed);
+  const Next next = x.attempts.after(failure, !x.at.route.deployment->managed);
   const bool lost = failure.source == upstream::CallFailure::Source::kLost;
-  const bool guilty = engine_died_with(failure) || (lost && (x.failover.is_deadly() || x.suspect));
+  const bool guilty = engine_died_with(failure) ||
+                      (lost && (x.attempts.failover().is_deadly() || x.danger.suspect));
   if (!guilty || x.at.route.deployment->managed) co_return next;
-  x.guilty = true;
+  x.danger.guilty = true;
   co_await know_fingerprint(x);
-  if (x.fingerprint) suspect(x);
+  if (x.danger.fingerprint) suspect(x);
   co_return Next::kGiveUp;
 }
 
 void RequestFlow::blame(Exchange& x, routing::Failure failure, std::string_view error) {
-  const Target& target = x.attempt->target;
+  const Target& target = x.attempts.now().target();
   const auto doubt = x.at.dispatcher->note_failure(*target.replica, failure);
   if (doubt.count() == 0) return;
   parts_.log.warning("replica marked down", {{"request_id", x.ask.request_id},
@@ -65,23 +66,23 @@ void RequestFlow::blame(Exchange& x, routing::Failure failure, std::string_view 
 // The request was on board when engines died: all gateways are to know it.
 void RequestFlow::suspect(Exchange& x) {
   const routing::DeploymentRoute& route = *x.at.route.deployment;
-  admission::Suspect suspect{.fingerprint = *x.fingerprint,
+  admission::Suspect suspect{.fingerprint = *x.danger.fingerprint,
                              .deployment = route.name,
                              .deployment_uid = route.uid,
                              .path = std::string(x.ask.endpoint->path),
-                             .deaths = x.failover.deaths(),
+                             .deaths = x.attempts.failover().deaths(),
                              .until = {}};
   parts_.log.warning("a request was aboard an engine that died",
                      {{"request_id", x.ask.request_id},
                       {"fingerprint", suspect.fingerprint.hex()},
                       {"deployment", route.name},
-                      {"replica_id", x.attempt->target.id},
+                      {"replica_id", x.attempts.now().target().id},
                       {"deaths", suspect.deaths.size()}});
   parts_.suspects.died(std::move(suspect), parts_.clock.wall_now());
 }
 
 base::Error RequestFlow::failure_error(const Exchange& x) {
-  const upstream::CallFailure& failure = x.attempt->call->failure();
+  const upstream::CallFailure& failure = x.attempts.call().failure();
   auto error = engine_died_with(failure)
                    ? base::make_error(base::Kind::kEngineDead, failure.error.message())
                    : to_error(failure.error);
@@ -93,35 +94,35 @@ base::Error RequestFlow::failure_error(const Exchange& x) {
 
 // Until a request to the deployment may be answered again.
 milliseconds RequestFlow::back_in(const Exchange& x) {
-  if (x.at.dispatcher->another_is_usable({x.attempt->target.id})) return seconds(1);
+  if (x.at.dispatcher->another_is_usable({x.attempts.now().target().id})) return seconds(1);
   const auto& deployments = parts_.routes.read()->deployments();
   const auto found = deployments.find(x.settlement.record.deployment);
   if (found != deployments.end()) {
     const auto wait = found->second->expected_ready_at - parts_.clock.wall_now();
     if (wait.count() > 0) return std::chrono::ceil<milliseconds>(wait);
   }
-  const milliseconds told(x.attempt->call->failure().error.retry_after_ms());
+  const milliseconds told(x.attempts.call().failure().error.retry_after_ms());
   return told.count() > 0 ? told : kRestart;
 }
 
 // Why an answer that has come to its end is not a whole one.
-RequestFlow::Failed RequestFlow::fault_of_end(const Exchange& x) {
-  if (x.attempt->call->failed()) return failure_error(x);
-  return fault_of(x.attempt->call->outcome(), x.settlement.record.adapter, x.at.route.digest());
+base::MaybeError RequestFlow::fault_of_end(const Exchange& x) {
+  if (x.attempts.call().failed()) return failure_error(x);
+  return fault_of(x.attempts.call().outcome(), x.settlement.record.adapter, x.at.route.digest());
 }
 
 // The replica let its time go by.
 base::Error RequestFlow::deadline_error(Exchange& x) {
   blame(x, routing::Failure::kNoFirstEvent, "it did not answer in time");
-  const auto since = [](base::SteadyTime then, base::SteadyTime now) {
-    return std::to_string(std::chrono::duration_cast<milliseconds>(now - then).count());
+  const auto text = [](std::chrono::nanoseconds time) {
+    return std::to_string(std::chrono::duration_cast<milliseconds>(time).count());
   };
-  const bool begun = x.attempt->call->has_head() || x.attempt->call->has_bytes();
+  const bool begun = x.attempts.call().has_head() || x.attempts.call().has_bytes();
   return base::make_error(
       base::Kind::kDeadlineExceeded,
-      begun ? "the replica sent nothing for " + since(x.delivery.last_heard, parts_.timers.now()) +
+      begun ? "the replica sent nothing for " + text(x.delivery.since_heard(parts_.timers.now())) +
                   " ms, and the answer is not complete. Send the request again."
-            : "no replica began to answer within " + since(x.sent, parts_.clock.steady_now()) +
+            : "no replica began to answer within " + text(parts_.clock.steady_now() - x.sent) +
                   " ms. Send the request again later.");
 }
 

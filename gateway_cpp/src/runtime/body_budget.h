@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -17,6 +18,8 @@
 #include <utility>
 
 namespace penstock::runtime {
+
+class RoomWait;
 
 // Owned by main; any thread.
 class BodyBudget {
@@ -33,7 +36,7 @@ class BodyBudget {
   size_t held() const { return total_ - free_.load(std::memory_order_relaxed); }
   // All of them or none. Whoever gets what another thread gave back comes after it.
   bool take(size_t bytes) {
-    size_t free = free_.load(std::memory_order_relaxed);
+    size_t free = free_.load();
     while (free >= bytes) {
       if (free_.compare_exchange_weak(free, free - bytes, std::memory_order_acquire,
                                       std::memory_order_relaxed)) {
@@ -42,18 +45,31 @@ class BodyBudget {
     }
     return false;
   }
-  void give_back(size_t bytes) { free_.fetch_add(bytes, std::memory_order_release); }
+  // Whoever waits for room finds it: either it is seen to wait here, or it sees what came back.
+  void give_back(size_t bytes) {
+    free_.fetch_add(bytes);
+    if (waiting_.load() > 0) wake();
+  }
 
   // A client's part: the same for all who ask by that name while one of them has it.
   std::shared_ptr<BodyBudget> part_of(std::string_view client);
 
  private:
+  friend class RoomWait;
+
+  // True: what it waits for may have come before it was known to wait, or since it was woken.
+  bool enlist(RoomWait& wait, size_t bytes);
+  void strike(RoomWait& wait);
+  void wake();
+  void wake_locked();
   void forget_unused();
 
   const size_t total_;
   const size_t each_;
   std::atomic<size_t> free_;
+  std::atomic<size_t> waiting_{0};
   std::mutex mutex_;  // guards all below
+  std::list<RoomWait*> waits_;
   std::unordered_map<std::string, std::weak_ptr<BodyBudget>> parts_;
   size_t forget_at_ = 64;  // parts
 };
@@ -77,6 +93,7 @@ class BodyShare {
   // False: there is no room for so many now, and the share is as it was.
   bool grow_to(size_t bytes) {
     if (bytes <= bytes_) return true;
+    lacks_ = bytes - bytes_;
     lacks_own_ = false;
     if (!budget_->take(bytes - bytes_)) return false;
     lacks_own_ = part_ && !part_->take(bytes - bytes_);
@@ -89,6 +106,9 @@ class BodyShare {
   }
   // The last time that there was no room, it was its client's own that was used up.
   bool lacks_own() const { return lacks_own_; }
+  // The bytes that there was no room for then, and where.
+  size_t lacks() const { return lacks_; }
+  BodyBudget& lacking() const { return lacks_own_ ? *part_ : *budget_; }
   // Its client's; null: there is none.
   const BodyBudget* part() const { return part_.get(); }
   // Gives back what is over so many bytes.
@@ -104,12 +124,14 @@ class BodyShare {
     std::swap(budget_, other.budget_);
     std::swap(part_, other.part_);
     std::swap(bytes_, other.bytes_);
+    std::swap(lacks_, other.lacks_);
     std::swap(lacks_own_, other.lacks_own_);
   }
 
   BodyBudget* budget_ = nullptr;
   std::shared_ptr<BodyBudget> part_;
   size_t bytes_ = 0;
+  size_t lacks_ = 0;
   bool lacks_own_ = false;
 };
 

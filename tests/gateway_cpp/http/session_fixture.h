@@ -15,6 +15,7 @@
 #include "event_loop.h"
 #include "http/session.h"
 #include "http/session_group.h"
+#include "http/shadows.h"
 #include "http/waiting_sessions.h"
 #include "log_capture.h"
 #include "proxy/fake_upstream.h"
@@ -132,34 +133,32 @@ class SessionTest : public testing::Test {
   admission::UsageBook usage_;
   proxy::FakeUpstream upstream_;
   runtime::SideThreads aside_{1};
+  runtime::BodyBudget bodies_{64UL << 20U};
   runtime::BodyBudget answers_{64UL << 20U};
   Shadows kept_{config_, "instance"};
-  proxy::ShadowCopies shadows_{{clock_, log_.log(), config_, timers_, routes_.routes(),
-                                routes_.dispatch(), usage_, upstream_, suspects_, kept_.book,
-                                kept_.kept, kept_.client, loop_.io().get_executor()}};
+  const proxy::ThreadParts parts_{{clock_, log_.log(), config_, metrics_, state_, suspects_,
+                                   routes_.table(), routes_.dispatchers(), tenants_, usage_,
+                                   bodies_, answers_, aside_, kept_.book, kept_.kept, kept_.client},
+                                  shard_,
+                                  timers_,
+                                  parser_,
+                                  routes_.routes(),
+                                  routes_.dispatch(),
+                                  upstream_,
+                                  loop_.io().get_executor()};
+  proxy::ShadowCopies shadows_{parts_};
   bool broken_ = false;  // the pages throw, as nothing should
-  proxy::RequestFlow flow_{{clock_, log_.log(), config_, shard_, state_, suspects_, timers_,
-                            parser_, routes_.routes(), routes_.dispatch(), usage_, upstream_,
-                            aside_, answers_, loop_.io().get_executor(), shadows_}};
+  proxy::RequestFlow flow_{parts_, shadows_};
   RequestIds ids_;
-  StatusPages pages_{metrics_,
-                     state_,
-                     routes_.routes(),
-                     routes_.dispatch(),
-                     usage_,
-                     [this] {
+  StatusPages pages_{parts_, routes_.routes(), routes_.dispatch(), [this] {
                        if (broken_) throw std::runtime_error("broken");
                        return control_plane::SubscriptionState();
-                     },
-                     {answers_, answers_},
-                     kept_};
+                     }};
   MachineName machine_{"", full_machine_name};
   Doors doors_{config_, machine_};
-  runtime::BodyBudget bodies_{64UL << 20U};
   WaitingSessions waiting_{timers_};
-  Services services_{clock_, log_.log(),     config_, shard_,  state_,   state_.connections,
-                     ids_,   pages_,         doors_,  bodies_, waiting_, nullptr,
-                     &flow_, &tenant_reader_};
+  Services services_{parts_,  shard_, state_.connections, ids_, pages_, doors_, waiting_,
+                     nullptr, &flow_, &tenant_reader_};
   SessionGroup group_{loop_.io(), services_, log_.log()};
   Tcp::socket client_{loop_.io()};
   std::string got_;

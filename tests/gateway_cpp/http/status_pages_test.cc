@@ -5,6 +5,8 @@
 #include "base/config.h"
 #include "dispatch/believed_routes.h"
 #include "fixed_clock.h"
+#include "http/shadows.h"
+#include "log_capture.h"
 #include "routing/snapshots.h"
 
 namespace penstock::http {
@@ -31,15 +33,22 @@ class StatusPagesTest : public testing::Test {
   test::FixedClock clock_;
   base::Metrics metrics_;
   runtime::GatewayState state_;
+  test::LogCapture log_;
+  admission::Suspects suspects_{"gw-1", std::chrono::minutes(10)};
+  admission::TenantTable tenants_;
+  runtime::SideThreads aside_{1};
   runtime::BodyBudget bodies_{1000};
   dispatch::BelievedRoutes routes_{clock_};
   control_plane::SubscriptionState subscription_;
   admission::UsageBook usage_;
   const base::GatewayConfig config_;
   Shadows shadows_{config_, "instance"};
-  StatusPages pages_{metrics_,           state_,  routes_.routes(),
-                     routes_.dispatch(), usage_,  [this] { return subscription_; },
-                     {bodies_, bodies_}, shadows_};
+  const proxy::GatewayParts parts_{clock_,   log_.log(),    config_,         metrics_,
+                                   state_,   suspects_,     routes_.table(), routes_.dispatchers(),
+                                   tenants_, usage_,        bodies_,         bodies_,
+                                   aside_,   shadows_.book, shadows_.kept,   shadows_.client};
+  StatusPages pages_{parts_, routes_.routes(), routes_.dispatch(),
+                     [this] { return subscription_; }};
 };
 
 TEST_F(StatusPagesTest, AreLiveWhateverHappens) {

@@ -39,7 +39,7 @@ TEST(Request, ReadsWhatTheGatewayNeeds) {
       R"("stream":true,"max_tokens":64,"n":2,"user":"u1","stream_options":{"include_usage":true})"));
   ASSERT_TRUE(request.has_value()) << request.error().message;
   EXPECT_EQ(request->model, "mini");
-  EXPECT_EQ(request->delivery, Delivery::kStream);
+  EXPECT_EQ(request->form, AnswerForm::kStream);
   EXPECT_EQ(request->max_tokens, 64U);
   EXPECT_EQ(request->choices, 2U);
   EXPECT_EQ(request->user, "u1");
@@ -49,7 +49,7 @@ TEST(Request, ReadsWhatTheGatewayNeeds) {
 TEST(Request, DefaultsToOneUnaryAnswer) {
   const auto request = parse(chat(""));
   ASSERT_TRUE(request.has_value());
-  EXPECT_EQ(request->delivery, Delivery::kUnary);
+  EXPECT_EQ(request->form, AnswerForm::kUnary);
   EXPECT_FALSE(request->max_tokens.has_value());
   EXPECT_EQ(request->choices, 1U);
   EXPECT_FALSE(request->include_usage);
@@ -59,7 +59,7 @@ TEST(Request, NullIsAsGoodAsAbsent) {
   const auto request =
       parse(chat(R"("stream":null,"max_tokens":null,"n":null,"user":null,"stream_options":null)"));
   ASSERT_TRUE(request.has_value()) << request.error().message;
-  EXPECT_EQ(request->delivery, Delivery::kUnary);
+  EXPECT_EQ(request->form, AnswerForm::kUnary);
 }
 
 TEST(Request, MaxCompletionTokensGoesBeforeMaxTokensInEitherOrder) {
@@ -72,7 +72,7 @@ TEST(Request, TheLastOfTwoEqualKeysCounts) {
                              R"("stream":false,"model":"b"})");
   ASSERT_TRUE(request.has_value());
   EXPECT_EQ(request->model, "b");
-  EXPECT_EQ(request->delivery, Delivery::kUnary);
+  EXPECT_EQ(request->form, AnswerForm::kUnary);
 }
 
 TEST(Request, AnEscapedKeyIsTheSameKey) {
@@ -116,7 +116,7 @@ TEST(Request, ReadsTheLimitAndThePromptThatItsEndpointNames) {
   ASSERT_TRUE(request.has_value()) << request.error().message;
   EXPECT_EQ(request->max_tokens, 7U);
   EXPECT_EQ(request->choices, 1U) << "no field of responses";
-  EXPECT_EQ(request->delivery, Delivery::kStream);
+  EXPECT_EQ(request->form, AnswerForm::kStream);
   EXPECT_EQ(failure(R"({"prompt":"hi"})", responses).param, "input");
   const Endpoint& messages = *find_endpoint("/v1/messages");
   EXPECT_TRUE(parse(R"({"messages":[{}],"max_tokens":5})", messages).has_value());
@@ -129,7 +129,7 @@ TEST(Request, LeavesThePromptsOfOtherEndpointsToTheEngine) {
     const auto request =
         parse(R"({"messages":5,"input":{},"stream":"x","max_tokens":-1})", endpoint);
     ASSERT_TRUE(request.has_value()) << endpoint.path << ": " << request.error().message;
-    EXPECT_EQ(request->delivery, Delivery::kUnary) << endpoint.path;
+    EXPECT_EQ(request->form, AnswerForm::kUnary) << endpoint.path;
     EXPECT_EQ(failure("{", endpoint).code, "invalid_json") << endpoint.path;
   }
 }

@@ -152,17 +152,24 @@ class RequestFlowTest : public testing::Test {
   admission::UsageBook usage_;
   FakeUpstream upstream_;
   runtime::SideThreads aside_{1};
+  runtime::BodyBudget bodies_{1UL << 20U};
   runtime::BodyBudget answers_{1UL << 20U};
   admission::ShadowBook shadow_book_;
   runtime::BodyBudget shadow_bytes_{1UL << 20U};
   KeptPairs pairs_;
-  ShadowCopies shadows_{{clock_, log_.log(), config_, timers_, routes_.routes(), routes_.dispatch(),
-                         usage_, upstream_, suspects_, shadow_book_, shadow_bytes_, pairs_,
-                         loop_.io().get_executor()}};
-  ShadowQuestions questions_{shadows_.parts(), tenants_, parser_};
-  RequestFlow flow_{{clock_, log_.log(), config_, shard_, state_, suspects_, timers_, parser_,
-                     routes_.routes(), routes_.dispatch(), usage_, upstream_, aside_, answers_,
-                     loop_.io().get_executor(), shadows_}};
+  const ThreadParts parts_{{clock_, log_.log(), config_, metrics_, state_, suspects_,
+                            routes_.table(), routes_.dispatchers(), tenants_, usage_, bodies_,
+                            answers_, aside_, shadow_book_, shadow_bytes_, pairs_},
+                           shard_,
+                           timers_,
+                           parser_,
+                           routes_.routes(),
+                           routes_.dispatch(),
+                           upstream_,
+                           loop_.io().get_executor()};
+  ShadowCopies shadows_{parts_};
+  ShadowQuestions questions_{parts_};
+  RequestFlow flow_{parts_, shadows_};
   std::string request_id_ = "req_1";
   FakeReply reply_;
   bool done_ = false;

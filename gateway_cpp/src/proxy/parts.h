@@ -1,0 +1,57 @@
+// What a gateway has once, and what each of its I/O threads has once: every list of that stands
+// here. All of it outlives whoever is given it.
+#pragma once
+
+#include "admission/shadow_book.h"
+#include "admission/suspects.h"
+#include "admission/tenants.h"
+#include "admission/usage_book.h"
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "control_plane/shadow_sink.h"
+#include "dispatch/dispatchers.h"
+#include "openai/request.h"
+#include "routing/route_table.h"
+#include "runtime/awaitable.h"
+#include "runtime/body_budget.h"
+#include "runtime/gateway_state.h"
+#include "runtime/side_threads.h"
+#include "runtime/timer_wheel.h"
+#include "upstream/upstream.h"
+
+namespace penstock::proxy {
+
+// Built by main; any thread.
+struct GatewayParts {
+  const base::Clock& clock;
+  base::Log& log;
+  const base::GatewayConfig& config;
+  base::Metrics& all_metrics;
+  runtime::GatewayState& state;
+  admission::Suspects& suspects;
+  const routing::RouteTable& route_table;
+  dispatch::Dispatchers& all_dispatchers;
+  const admission::TenantTable& tenants;
+  admission::UsageBook& usage;
+  runtime::BodyBudget& bodies;  // of requests
+  runtime::BodyBudget& answers;
+  runtime::SideThreads& aside;
+  admission::ShadowBook& shadow_book;
+  runtime::BodyBudget& shadow_bytes;  // of bodies and answers that are kept
+  control_plane::ShadowSink& shadow_sink;
+};
+
+// Built by its I/O thread, and used by that one only.
+struct ThreadParts : GatewayParts {
+  base::MetricsShard& metrics;
+  runtime::TimerWheel& timers;
+  openai::RequestParser& parser;
+  routing::RouteReader& routes;
+  dispatch::DispatchReader& dispatchers;
+  upstream::Upstream& upstream;
+  runtime::Executor io;
+};
+
+}  // namespace penstock::proxy
