@@ -251,6 +251,3 @@ def _refusal(place: Place, endpoint: str, error: ClientError) -> PenstockError:
         f"{endpoint} refuses {place}: {status} ({code}); is AWS_REGION of the head's process the "
         "bucket's?"
     )
-
-
-__all__ = ["Place", "download"]

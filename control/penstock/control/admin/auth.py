@@ -78,5 +78,3 @@ def sets(*kinds: type) -> Any:
 Viewer = Annotated[Token, Depends(_requires(Role.VIEWER))]
 Operator = Annotated[Token, Depends(_requires(Role.OPERATOR))]
 Admin = Annotated[Token, Depends(_requires(Role.ADMIN))]
-
-__all__ = ["Admin", "Operator", "Viewer", "bearer_of", "check_role", "identified", "sets"]

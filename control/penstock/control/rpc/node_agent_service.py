@@ -215,6 +215,3 @@ class NodeAgentServer:
     async def stop(self) -> None:
         """Ends running calls and gives the port back."""
         await self._server.stop(grace=None)
-
-
-__all__ = ["NodeAgentServer", "NodeAgentService", "Replicas"]

@@ -175,6 +175,3 @@ def _to_token(token_id: str, document: Document) -> Token:
 
 def _moment(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text) if text else None
-
-
-__all__ = ["TokenManager", "new_secret"]
