@@ -68,6 +68,7 @@ Zone = Annotated[
     option("ZONE", "Where this machine is, in your words: gateways prefer replicas of their zone."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON, for programs.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything and change nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether it is meant.")]
 ClusterTokenFile = Annotated[
     Path | None,
