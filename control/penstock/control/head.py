@@ -295,12 +295,15 @@ async def _run(head: _Head, settings: HeadSettings) -> None:
         log.info("head started", extra={"data_dir": str(settings.data_dir)})
         await stop.requested.wait()
         log.info("head stops", extra={"gateway_too": stop.gateway_too})
-        await _stop_admin(head, admin)
-        if gateway is not None:
-            await _stop_managing(gateway)
+        head.admin.stop()
+        await asyncio.wait([admin])
+        if gateway is not None:  # the gateway itself runs on, for the next head
+            gateway.cancel()
+            await asyncio.wait([gateway])
         if head.gateway is not None and stop.gateway_too:
             await head.gateway.stop()
-        _stop_managers(managers)
+        for manager in managers:
+            manager.cancel()
 
 
 async def _serve_metrics(head: _Head, settings: HeadSettings) -> None:
@@ -333,22 +336,6 @@ async def _take_over(head: _Head, listen_for: timedelta) -> None:
     for difference in await head.cluster.take_over():
         log.warning("take-over: %s", difference)
     log.warning("head has taken over: %s", head.cluster.stamp)
-
-
-async def _stop_admin(head: _Head, task: asyncio.Task[None]) -> None:
-    head.admin.stop()
-    await asyncio.wait([task])
-
-
-async def _stop_managing(gateway: asyncio.Task[None]) -> None:
-    """The gateway itself runs on, for the next head."""
-    gateway.cancel()
-    await asyncio.wait([gateway])
-
-
-def _stop_managers(tasks: list[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
 
 
 def _addresses(settings: HeadSettings, admin: socket.socket, rpc: str) -> dict[str, str]:

@@ -58,6 +58,3 @@ async def head_adapters(
         AdapterResidence(cluster, placement, library, clock),
         scratch,
     )
-
-
-__all__ = ["HeadAdapters", "head_adapters"]

@@ -16,7 +16,7 @@ from penstock.control.managers.fleet.proxies import GatewayManager
 from penstock.control.outside.clock import SystemClock
 from penstock.control.outside.http_probe import HttpLivenessProbe
 from penstock.control.outside.processes import ProcessLauncher
-from penstock.control.settings import HeadSettings, split_address
+from penstock.control.settings import HeadSettings, reachable
 from penstock.control.state.fleet.gateway_liveness import GatewayPatience
 
 GATEWAY_BINARY = "penstock-gateway"
@@ -44,7 +44,7 @@ def gateway_manager(
         name=settings.gateway_id,
         binary=settings.gateway_binary or _find_gateway(),
         listen=settings.gateway,
-        control=_reachable(control),
+        control=reachable(control, flag="--rpc"),
         data_dir=settings.data_dir.absolute(),
         metrics=settings.metrics,
         tls=settings.gateway_tls,
@@ -85,9 +85,3 @@ def _find_gateway() -> Path:
             "`make serve`, name one with --gateway-binary, or pass --no-gateway"
         )
     return Path(installed)
-
-
-def _reachable(address: str) -> str:
-    """Where a process on this machine reaches an address that may mean every interface."""
-    host, port = split_address(address, flag="--rpc")
-    return f"127.0.0.1:{port}" if host in ("0.0.0.0", "[::]", "::") else address

@@ -18,7 +18,7 @@ from penstock.control.outside.clock import SystemClock
 from penstock.control.outside.comparer_client import GrpcComparerClient
 from penstock.control.outside.dialer import Dialer
 from penstock.control.outside.processes import ProcessLauncher
-from penstock.control.settings import HeadSettings, split_address
+from penstock.control.settings import EVERYWHERE, HeadSettings, split_address
 from penstock.control.store.usage import UsageStore
 
 
@@ -43,7 +43,7 @@ def head_shadows(
     data_dir = settings.data_dir.absolute()
     command = ComparerCommand(
         argv=_argv(settings),
-        host="" if _host(settings) in ("0.0.0.0", "[::]", "::") else _host(settings),
+        host="" if _host(settings) in EVERYWHERE else _host(settings),
         log_path=logs_path(data_dir) / "comparer.log",
         file=shadows_path(data_dir),
         announced=lambda pid: announced_by(data_dir, COMPARER, pid),

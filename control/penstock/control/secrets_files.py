@@ -101,6 +101,3 @@ def _explained(path: Path, done: str) -> Iterator[None]:
         raise SecretUnusable(
             f"{path} cannot be {done}: {error.strerror}; check the path and its rights"
         ) from error
-
-
-__all__ = ["made_or_read", "make_secrets_dir", "read_private", "read_secret", "write_secret"]

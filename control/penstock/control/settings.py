@@ -21,6 +21,7 @@ HEAD_METRICS_ADDRESS = "127.0.0.1:8084"
 NODE_METRICS_ADDRESS = "127.0.0.1:8085"
 DATA_DIR = ".penstock"
 GATEWAY_ID = "gw-1"
+EVERYWHERE = ("0.0.0.0", "::", "[::]")
 LOOPBACK = frozenset(("localhost", "127.0.0.1", "[::1]"))
 START_LIMIT = timedelta(minutes=30)
 ADAPTER_CACHE_GIB = 20.0
@@ -302,3 +303,9 @@ def split_address(address: str, *, flag: str) -> tuple[str, int]:
             f"{flag} is {address!r}: it must be host:port, such as 127.0.0.1:8080"
         )
     return host, int(port)
+
+
+def reachable(address: str, *, flag: str) -> str:
+    """The address as seen from this machine: one that means every interface is the loopback."""
+    host, port = split_address(address, flag=flag)
+    return f"127.0.0.1:{port}" if host in EVERYWHERE else f"{host}:{port}"

@@ -197,3 +197,14 @@ async def test_code_of_a_model_runs_only_where_role_admin_says_so(admin: Admin) 
     assert scaled.status_code == 200
     other = await admin.client.put(url, json={**code, "model": "other"}, headers=operator)
     assert_problem(other, 403)
+
+
+async def test_who_may_set_a_field_is_as_it_is_declared(
+    admin: Admin, stranger: httpx.AsyncClient
+) -> None:
+    operator = await admin.headers(Role.OPERATOR)
+    made = await stranger.post(DEPLOYMENTS, json=MINI, headers=operator)
+    asked = {"anonymous": "allowed"}
+    refused = await stranger.put("/admin/v1/access", json=asked, headers=operator)
+    assert made.status_code == 201
+    assert_problem(refused, 403, "needs role admin")

@@ -17,6 +17,10 @@ from penstock.control.declared.fields import (
     setting,
 )
 from penstock.control.errors import InvalidInput, InvalidSpec
+from penstock.control.state.recording.spec import RecordingSpec
+from penstock.control.state.rollout.deployment import DeploymentSpec
+from penstock.control.state.shadow.spec import ShadowSpec
+from penstock.control.state.tenancy.tenants import ApiKey, TenantSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,7 @@ class End:
 class Budget:
     """What it may cost."""
 
-    usd: float = setting("dollars", 0.5, name="budget_usd", ge=0)
+    usd: float = setting("{unit}, in full", 0.5, unit="dollars", name="budget_usd", ge=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,15 @@ def test_a_field_has_its_name_default_and_text_from_its_declaration() -> None:
     name, _, budget, _ = leaves(Spec)
     assert (name.name, name.declared.text) == ("name", "what it is called")
     assert (budget.name, budget.path, budget.default) == ("budget_usd", ("budget", "usd"), 0.5)
+    assert (budget.declared.description, budget.declared.role) == ("dollars, in full", "operator")
+
+
+@pytest.mark.parametrize("spec", [DeploymentSpec, TenantSpec, ApiKey, ShadowSpec, RecordingSpec])
+def test_a_field_whose_name_has_a_unit_is_declared_in_it(spec: type) -> None:
+    units = {"ms": "milliseconds", "usd": "US dollars", "permille": "thousandths", "mib": "MiB"}
+    for leaf in leaves(spec):
+        named = [unit for word, unit in units.items() if word in leaf.name.split("_")]
+        assert [leaf.declared.unit for _ in named] == named, leaf.name
 
 
 @pytest.mark.parametrize("pairs", [-1, 10])

@@ -19,9 +19,9 @@ from penstock.control.serving.options import (
     deployment_name,
     parse_adapter,
     parse_engine_args,
-    reachable,
     resolve_model,
 )
+from penstock.control.settings import reachable
 from penstock.control.state.rollout.deployment import (
     DeploymentName,
     DeploymentSpec,

@@ -57,6 +57,3 @@ def _tensors_of(path: Path) -> tuple[Tensor, ...]:
         length = header_length(file.read(PREFIX_BYTES))
         header = file.read(length)
         return read_header(header, path.stat().st_size - PREFIX_BYTES - length)
-
-
-__all__ = ["MachineModels"]

@@ -96,6 +96,3 @@ def _check_file(path: Path, largest: int, named: str) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise BadAdapter(f"{path.name} of {named} is no file")
     check_size(f"{path.name} of {named}", status.st_size, largest)
-
-
-__all__ = ["adapter_directory", "listed", "names_in", "shipped_adapters", "shipped_models"]

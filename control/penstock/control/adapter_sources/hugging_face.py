@@ -87,6 +87,3 @@ def _commit_of(place: Path, revision: str) -> str:
     except (OSError, ValueError):
         told = revision
     return told if _COMMIT.fullmatch(told) else ""
-
-
-__all__ = ["HUB_SCHEME", "cached_model", "cached_snapshot", "hub_cache"]

@@ -140,6 +140,3 @@ class UploadParts:
 
     def _on_end(self) -> None:
         self._ended = True
-
-
-__all__ = ["ARCHIVE", "MANIFEST", "UploadParts", "boundary_of"]

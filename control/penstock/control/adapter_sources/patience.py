@@ -16,6 +16,3 @@ class Patience:
     window: timedelta = timedelta(seconds=30)
     least: int = 1 << 20  # bytes that have to come within each window
     whole: timedelta = timedelta(hours=1)  # for both files, with all tries
-
-
-__all__ = ["Patience"]

@@ -128,10 +128,9 @@ class _Bucket:
                 return
             except (HTTPError, OSError) as error:
                 if attempt == self._patience.tries or not etag:
-                    raise Unavailable(
+                    raise _silent(
                         f"{self._endpoint} breaks off in {self._told(key)}, after {file.size} "
                         f"bytes ({type(error).__name__}); try again",
-                        Code.SOURCE_UNAVAILABLE,
                     ) from None
             finally:
                 self._raw.close()
@@ -146,10 +145,9 @@ class _Bucket:
             answer = self._client.get_object(Bucket=self._place.bucket, Key=key, **wanted)
         if at and not str(answer.get("ContentRange", "")).startswith(f"bytes {at}-"):
             self._raw.close()
-            raise Unavailable(
+            raise _silent(
                 f"{self._endpoint} broke off in {self._told(key)} and cannot go on from there; "
                 "try again",
-                Code.SOURCE_UNAVAILABLE,
             )
         return str(answer.get("ETag", "")), int(answer.get("ContentLength", 0))
 
@@ -162,22 +160,18 @@ class _Bucket:
             came += len(piece)
             window += len(piece)
             if self._given_up():
-                raise Unavailable(
-                    f"the head ends: {self._place} was not read to its end", Code.SOURCE_UNAVAILABLE
-                )
+                raise _silent(f"the head ends: {self._place} was not read to its end")
             if monotonic() >= self._ends:
-                raise Unavailable(
+                raise _silent(
                     f"{self._endpoint} has not sent {self._place} whole after "
                     f"{self._patience.whole.total_seconds():.0f} s, which is all that is waited",
-                    Code.SOURCE_UNAVAILABLE,
                 )
             if monotonic() < ends:
                 continue
             if window < self._patience.least:
-                raise Unavailable(
+                raise _silent(
                     f"{self._endpoint} sends {self._place} too slowly: {window} bytes in "
                     f"{self._patience.window.total_seconds():.0f} s; try again",
-                    Code.SOURCE_UNAVAILABLE,
                 )
             window, ends = 0, monotonic() + self._patience.window.total_seconds()
         if came < rest:  # a connection that is closed is an end like any other to read1
@@ -204,23 +198,24 @@ def _in_words(place: Place, endpoint: str) -> Iterator[None]:
     except ClientError as error:
         raise _refusal(place, endpoint, error) from None
     except _CREDENTIALS:
-        raise Unavailable(
+        raise _silent(
             f"the head has no credentials to read {place} with: give its process "
             "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or what else boto3 looks for",
-            Code.SOURCE_UNAVAILABLE,
         ) from None
     except (NoConnection, HTTPClientError) as error:
-        raise Unavailable(
+        raise _silent(
             f"{endpoint} does not answer for {place} ({type(error).__name__}); is it there, and is "
             "AWS_ENDPOINT_URL of the head's process right?",
-            Code.SOURCE_UNAVAILABLE,
         ) from None
     except (BotoCoreError, ValueError) as error:
-        raise Unavailable(
+        raise _silent(
             f"{place} cannot be asked for ({type(error).__name__}): look at the variables AWS_... "
             "of the head's process and at its ~/.aws",
-            Code.SOURCE_UNAVAILABLE,
         ) from None
+
+
+def _silent(text: str) -> Unavailable:
+    return Unavailable(text, Code.SOURCE_UNAVAILABLE)
 
 
 def _refusal(place: Place, endpoint: str, error: ClientError) -> PenstockError:
@@ -228,13 +223,9 @@ def _refusal(place: Place, endpoint: str, error: ClientError) -> PenstockError:
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     code = code if _CODE.fullmatch(code) else "no code"
     if status == 412:
-        return Unavailable(
-            f"{place} was changed while it was read; try again", Code.SOURCE_UNAVAILABLE
-        )
+        return _silent(f"{place} was changed while it was read; try again")
     if status >= 500 or code in _PASSING:
-        return Unavailable(
-            f"{endpoint} answers {status} ({code}) for {place}; try again", Code.SOURCE_UNAVAILABLE
-        )
+        return _silent(f"{endpoint} answers {status} ({code}) for {place}; try again")
     if code == "NoSuchBucket":
         return BadAdapter(f"{endpoint} has no bucket {place.bucket}")
     if status == 404:
@@ -251,6 +242,3 @@ def _refusal(place: Place, endpoint: str, error: ClientError) -> PenstockError:
         f"{endpoint} refuses {place}: {status} ({code}); is AWS_REGION of the head's process the "
         "bucket's?"
     )
-
-
-__all__ = ["Place", "download"]

@@ -98,13 +98,3 @@ def _unwritable(directory: Path, error: OSError) -> StoreUnavailable:
     return StoreUnavailable(
         f"cannot write below {directory}: {error.strerror}; check its disk's space and its rights"
     )
-
-
-__all__ = [
-    "LARGEST_CONFIG",
-    "ReceivedFile",
-    "check_size",
-    "error_about",
-    "new_directory",
-    "scratch_directory",
-]

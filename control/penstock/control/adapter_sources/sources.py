@@ -82,6 +82,3 @@ def _shipped(name: str) -> Path:
         f"(/...), s3://bucket/prefix, hf:org/name[@revision], or what ships with Penstock: "
         f"{listed(list(known))}"
     )
-
-
-__all__ = ["AdapterSources", "MachineSources"]

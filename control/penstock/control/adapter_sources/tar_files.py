@@ -217,6 +217,3 @@ def _number(said: str | None, size: int) -> int:
     if size < 0:
         raise BadAdapter("the archive is damaged: a member has no size")
     return size
-
-
-__all__ = ["OTHER_BYTES", "unpack"]

@@ -147,6 +147,3 @@ async def _in_thread(work: Callable[[*Ts], T], *given: *Ts) -> T:
     except asyncio.CancelledError:
         await asyncio.wait([future])
         raise
-
-
-__all__ = ["FIELDS", "Upload", "received_upload"]

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from penstock.control.declared.fields import named
 from penstock.control.errors import Code, Refused, Unauthenticated, UnknownToken
 from penstock.control.state.tenancy.tokens import Role, Token
 
@@ -66,9 +67,14 @@ def _requires(needed: Role) -> Callable[..., Coroutine[Any, Any, Token]]:
     return caller
 
 
+def sets(*kinds: type) -> Any:
+    """Of the parameter that tells who asks, where a handler takes fields of these: a token whose
+    role may set them all."""
+    needed = {Role(leaf.declared.role) for leaf in named(*kinds)}
+    return Depends(_requires(max(needed, key=list(Role).index)))
+
+
 # What a handler writes as the type of the parameter that tells it who asks.
 Viewer = Annotated[Token, Depends(_requires(Role.VIEWER))]
 Operator = Annotated[Token, Depends(_requires(Role.OPERATOR))]
 Admin = Annotated[Token, Depends(_requires(Role.ADMIN))]
-
-__all__ = ["Admin", "Operator", "Viewer", "bearer_of", "check_role", "identified"]

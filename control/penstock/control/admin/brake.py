@@ -28,6 +28,3 @@ class Brake:
         if len(self._wrong) > MOST_ADDRESSES:
             self._wrong.popitem(last=False)
         return count >= MOST_WRONG
-
-
-__all__ = ["MOST_ADDRESSES", "MOST_WRONG", "PERIOD", "Brake"]

@@ -91,7 +91,7 @@ def _field(leaf: Leaf, kind: Any) -> Any:
     choices = said.choices or (leaf.kind if _is_named(leaf) else ())
     return kind, Field(
         **default,
-        description=said.text or None,
+        description=said.description or None,
         examples=list(said.examples) or None,
         max_length=said.most,
         json_schema_extra={"enum": [str(each) for each in choices]} if choices else None,

@@ -48,6 +48,3 @@ def bracketed(address: str) -> str:
 def _name(authority: str) -> str | None:
     found = _AUTHORITY.fullmatch(authority.lower())
     return found.group(1) if found else None
-
-
-__all__ = ["bracketed", "check_host", "check_origin"]

@@ -156,6 +156,3 @@ def _replay(body: bytes, receive: Receive) -> Receive:
         return messages.pop() if messages else await receive()
 
     return next_message
-
-
-__all__ = ["BODY_LIMIT", "AdminMiddleware"]

@@ -55,6 +55,3 @@ def known_parameters(request: Request) -> None:
         if name not in names:
             there = f"there are {', '.join(names)}" if names else "there are none"
             raise InvalidInput(f"no query parameter {name[:LONGEST_NAME]!r} here: {there}")
-
-
-__all__ = ["DryRun", "Page", "Paged", "known_parameters"]

@@ -40,6 +40,3 @@ def status_api(problems: Callable[[], Sequence[Problem]]) -> APIRouter:
         )
 
     return router
-
-
-__all__ = ["ClusterStatusModel", "ProblemModel", "status_api"]

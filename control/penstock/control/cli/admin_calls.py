@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 from penstock.control.data_dir import admin_token_path, announced
 from penstock.control.errors import NoHeadAnswers, Unauthenticated, invalid_setting
 from penstock.control.outside.admin_client import AdminClient, token_in
-from penstock.control.serving.options import reachable
-from penstock.control.settings import ADMIN_ADDRESS
+from penstock.control.settings import ADMIN_ADDRESS, reachable
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,7 +17,6 @@ from penstock.control.cli.options import AdminTokenFile, AdminUrl, DataDir, TlsC
 from penstock.control.cli.outcome import explained
 from penstock.control.cli.tables import listing, show
 from penstock.control.errors import invalid_setting
-from penstock.control.outside.admin_client import AdminClient
 from penstock.control.settings import DATA_DIR
 
 M = TypeVar("M", bound=BaseModel)
@@ -58,27 +57,39 @@ def confirm(what: str) -> None:
     typer.confirm(f"{what}. Go on?", abort=True)
 
 
-def delete_named(
-    head: Head,
-    name: str,
-    what: str,
-    loss: Callable[[], str],
-    delete: Callable[[AdminClient], Awaitable[None]],
-    *,
-    yes: bool,
-    as_json: bool,
-) -> None:
-    """Deletes one, `what` as people call it; unless it is meant anyway, asks first, with what is
-    lost. Raises `PenstockError`."""
-    if not yes:
-        confirm(loss())
-    head.ask(delete)
-    typer.echo(json.dumps({"deleted": name}) if as_json else f"{what} is deleted")
-
-
 def say_json(model: BaseModel) -> None:
     """One model as an object."""
     typer.echo(model.model_dump_json(indent=2))
+
+
+def say(model: BaseModel, words: str, *, as_json: bool) -> None:
+    """What came of it, for people, or the model that tells it."""
+    if as_json:
+        say_json(model)
+    else:
+        typer.echo(words)
+
+
+def say_fields(
+    model: BaseModel,
+    told: Callable[[str, Any], str] = lambda _, value: in_words(value),
+    *,
+    as_json: bool,
+    exclude_none: bool = False,
+) -> None:
+    """Each field on a line, in the words of `told`, or the model as an object."""
+    if as_json:
+        say_json(model)
+        return
+    for name, value in model.model_dump(mode="json", exclude_none=exclude_none).items():
+        typer.echo(f"{name}: {told(name, value)}")
+
+
+def in_words(value: Any) -> str:
+    """A field's value on one line."""
+    if isinstance(value, list):
+        return ",".join(value)
+    return json.dumps(value) if isinstance(value, dict) else str(value)
 
 
 def say_list(

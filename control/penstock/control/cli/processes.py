@@ -12,8 +12,6 @@ import typer
 
 from penstock.control.cli.options import (
     CERT_OF_CLIENTS,
-    GATEWAY_TLS_CERT,
-    GATEWAY_TLS_KEY,
     START_SECONDS,
     AdapterCacheGib,
     AllowHosts,
@@ -37,6 +35,7 @@ from penstock.control.cli.options import (
     TlsKey,
     Verbosity,
     Zone,
+    option,
 )
 from penstock.control.cli.outcome import explained, finish
 from penstock.control.data_dir import cluster_token_path
@@ -64,65 +63,58 @@ from penstock.control.settings import (
     split_hosts,
 )
 
-GatewayBinary = Annotated[
-    Path | None,
-    typer.Option(envvar="PENSTOCK_GATEWAY_BINARY", help="The gateway program to run."),
-]
-GatewayThreads = Annotated[
-    int | None, typer.Option(envvar="PENSTOCK_GATEWAY_THREADS", min=1, help="Its I/O threads.")
-]
-GatewayTlsCert = Annotated[Path | None, typer.Option(envvar=GATEWAY_TLS_CERT, help=CERT_OF_CLIENTS)]
-GatewayTlsKey = Annotated[
-    Path | None, typer.Option(envvar=GATEWAY_TLS_KEY, help="PEM file: its private key.")
-]
+GatewayBinary = Annotated[Path | None, option("GATEWAY_BINARY", "The gateway program to run.")]
+GatewayThreads = Annotated[int | None, option("GATEWAY_THREADS", "Its I/O threads.", min=1)]
+GatewayTlsCert = Annotated[Path | None, option("GATEWAY_TLS_CERT", CERT_OF_CLIENTS)]
+GatewayTlsKey = Annotated[Path | None, option("GATEWAY_TLS_KEY", "PEM file: its private key.")]
 ComparerPort = Annotated[
     int,
-    typer.Option(
-        envvar="PENSTOCK_COMPARER_PORT",
+    option(
+        "COMPARER_PORT",
+        "Port, on the host of --rpc, where gateways hand over what shadows answered; 0: any "
+        "that is free.",
         min=0,
         max=65535,
-        help="Port, on the host of --rpc, where gateways hand over what shadows answered; 0: any "
-        "that is free.",
     ),
 ]
 RecordKeepDays = Annotated[
     float,
-    typer.Option(
-        envvar="PENSTOCK_RECORD_KEEP_DAYS",
+    option(
+        "RECORD_KEEP_DAYS",
+        "How long prompts and answers are kept that shadows and recordings record.",
         metavar="DAYS",
-        help="How long prompts and answers are kept that shadows and recordings record.",
     ),
 ]
 RecordKeepGib = Annotated[
     float,
-    typer.Option(
-        envvar="PENSTOCK_RECORD_KEEP_GIB",
+    option(
+        "RECORD_KEEP_GIB",
+        "How much these may take together; beyond it the oldest go.",
         metavar="GIB",
-        help="How much these may take together; beyond it the oldest go.",
     ),
 ]
 RecordKeyFile = Annotated[
     Path | None,
-    typer.Option(
-        envvar="PENSTOCK_RECORD_KEY_FILE",
-        help="File of mode 0600 with 32 bytes, or these as base64: these are encrypted under it.",
+    option(
+        "RECORD_KEY_FILE",
+        "File of mode 0600 with 32 bytes, or these as base64: these are encrypted under it.",
     ),
 ]
 Redaction = Annotated[
     Path | None,
-    typer.Option(
-        envvar="PENSTOCK_REDACTION",
-        help='JSON file with what is taken out of them besides: {"keys": ["password"], '
+    option(
+        "REDACTION",
+        'JSON file with what is taken out of them besides: {"keys": ["password"], '
         '"patterns": {"ticket": "TCK-\\d+"}}.',
     ),
 ]
 NoGateway = Annotated[bool, typer.Option("--no-gateway", help="Run no gateway on this machine.")]
 DeepCheckEvery = Annotated[
     float,
-    typer.Option(
-        envvar="PENSTOCK_DEEP_CHECK_EVERY",
+    option(
+        "DEEP_CHECK_EVERY",
+        "How often each replica has to show that its engine does its work; 0: never.",
         metavar="SECONDS",
-        help="How often each replica has to show that its engine does its work; 0: never.",
     ),
 ]
 THIS_MACHINE = socket.gethostname()
@@ -133,27 +125,20 @@ WithParent = Annotated[int, typer.Option(hidden=True)]
 
 def head(
     data_dir: DataDir = Path(DATA_DIR),
-    admin: Annotated[
-        str, typer.Option(envvar="PENSTOCK_ADMIN", help="host:port of the admin REST API.")
-    ] = ADMIN_ADDRESS,
-    rpc: Annotated[
-        str, typer.Option(envvar="PENSTOCK_RPC", help="host:port for gateways and node agents.")
-    ] = RPC_ADDRESS,
-    gateway: Annotated[
-        str, typer.Option(envvar="PENSTOCK_GATEWAY", help="host:port of the local gateway.")
-    ] = GATEWAY_ADDRESS,
+    admin: Annotated[str, option("ADMIN", "host:port of the admin REST API.")] = ADMIN_ADDRESS,
+    rpc: Annotated[str, option("RPC", "host:port for gateways and node agents.")] = RPC_ADDRESS,
+    gateway: Annotated[str, option("GATEWAY", "host:port of the local gateway.")] = GATEWAY_ADDRESS,
     head_metrics: Annotated[
         str,
-        typer.Option(
-            envvar="PENSTOCK_HEAD_METRICS",
-            help="host:port where Prometheus finds the head's own metrics. Default: none.",
+        option(
+            "HEAD_METRICS",
+            "host:port where Prometheus finds the head's own metrics. Default: none.",
         ),
     ] = "",
     gateway_metrics: Annotated[
         str,
-        typer.Option(
-            envvar="PENSTOCK_METRICS",
-            help="host:port of the local gateway's metrics and status pages; empty: none.",
+        option(
+            "METRICS", "host:port of the local gateway's metrics and status pages; empty: none."
         ),
     ] = METRICS_ADDRESS,
     gateway_binary: GatewayBinary = None,
@@ -226,39 +211,29 @@ def head(
 
 
 def node(
-    head: Annotated[
-        str, typer.Option(envvar="PENSTOCK_HEAD", help="host:port of the head's --rpc.")
-    ] = RPC_ADDRESS,
+    head: Annotated[str, option("HEAD", "host:port of the head's --rpc.")] = RPC_ADDRESS,
     data_dir: DataDir = Path(DATA_DIR),
     node_id: NodeId = THIS_MACHINE,
     listen: Annotated[
-        str,
-        typer.Option(
-            envvar="PENSTOCK_LISTEN",
-            help="host:port where the head reaches it. Default: found out.",
-        ),
+        str, option("LISTEN", "host:port where the head reaches it. Default: found out.")
     ] = "",
     host: Annotated[
-        str,
-        typer.Option(
-            envvar="PENSTOCK_HOST",
-            help="Address where gateways reach its replicas. Default: that of --listen.",
-        ),
+        str, option("HOST", "Address where gateways reach its replicas. Default: that of --listen.")
     ] = "",
     replica_ports: Annotated[
         str,
-        typer.Option(
-            envvar="PENSTOCK_REPLICA_PORTS",
+        option(
+            "REPLICA_PORTS",
+            "Its replicas listen at ports of this range; 0: at any that is free.",
             metavar="FIRST-LAST",
-            help="Its replicas listen at ports of this range; 0: at any that is free.",
         ),
     ] = ANY_PORT,
     zone: Zone = "",
     node_metrics: Annotated[
         str,
-        typer.Option(
-            envvar="PENSTOCK_NODE_METRICS",
-            help="host:port where Prometheus finds the metrics of this machine and of its replicas."
+        option(
+            "NODE_METRICS",
+            "host:port where Prometheus finds the metrics of this machine and of its replicas."
             " Default: none.",
         ),
     ] = "",

@@ -14,9 +14,6 @@ import typer
 
 from penstock.control.cli.options import (
     CERT_OF_CLIENTS,
-    GATEWAY_TLS_CERT,
-    GATEWAY_TLS_KEY,
-    SECURITY_PANEL,
     START_SECONDS,
     AdapterCacheGib,
     AllowHosts,
@@ -33,6 +30,8 @@ from penstock.control.cli.options import (
     StartLimit,
     TakeOver,
     Verbosity,
+    option,
+    security_option,
 )
 from penstock.control.cli.outcome import explained, finish
 from penstock.control.serving import options as serve_options
@@ -53,8 +52,8 @@ from penstock.control.settings import (
     split_hosts,
 )
 
-ENGINE_PANEL = "The engine"
-ADDRESS_PANEL = "Addresses and data"
+engine_option = partial(option, panel="The engine")
+address_option = partial(option, panel="Addresses and data")
 
 
 HELP = """Serve a model on this machine: gateway, control plane and replicas, until Ctrl-C.
@@ -92,153 +91,84 @@ Model = Annotated[
 ]
 Engine = Annotated[
     EngineName,
-    typer.Option(
-        envvar="PENSTOCK_ENGINE",
-        rich_help_panel=ENGINE_PANEL,
-        help="simulated answers without a model: for tests and load benchmarks. bedrock and openai"
+    engine_option(
+        "ENGINE",
+        "simulated answers without a model: for tests and load benchmarks. bedrock and openai"
         " ask a provider, canned answers a text.",
     ),
 ]
-Replicas = Annotated[
-    int,
-    typer.Option(
-        envvar="PENSTOCK_REPLICAS",
-        min=1,
-        rich_help_panel=ENGINE_PANEL,
-        help="Processes that answer.",
-    ),
-]
+Replicas = Annotated[int, engine_option("REPLICAS", "Processes that answer.", min=1)]
 EngineArg = Annotated[
     list[str] | None,
-    typer.Option(
-        envvar="PENSTOCK_ENGINE_ARG",
+    engine_option(
+        "ENGINE_ARG",
+        "A setting of the engine, such as max_model_len=2048. Repeatable.",
         metavar="KEY=VALUE",
-        rich_help_panel=ENGINE_PANEL,
-        help="A setting of the engine, such as max_model_len=2048. Repeatable.",
     ),
 ]
 EngineArgs = Annotated[
-    str,
-    typer.Option(
-        envvar="PENSTOCK_ENGINE_ARGS",
-        metavar='"KEY=VALUE ..."',
-        rich_help_panel=ENGINE_PANEL,
-        help="Several of them in one string.",
-    ),
+    str, engine_option("ENGINE_ARGS", "Several of them in one string.", metavar='"KEY=VALUE ..."')
 ]
 Adapters = Annotated[
     list[str] | None,
-    typer.Option(
-        envvar="PENSTOCK_ADAPTERS",
+    engine_option(
+        "ADAPTERS",
+        "A LoRA adapter, answered with under MODEL:ALIAS. Repeatable.",
         metavar="ALIAS=NAME@VERSION=SOURCE",
-        rich_help_panel=ENGINE_PANEL,
-        help="A LoRA adapter, answered with under MODEL:ALIAS. Repeatable.",
     ),
 ]
 MaxAdapters = Annotated[
     int,
-    typer.Option(
-        envvar="PENSTOCK_MAX_ADAPTERS",
+    engine_option(
+        "MAX_ADAPTERS",
+        "LoRA adapters that a replica holds at once. 0: none, or four where any are named.",
         min=0,
-        rich_help_panel=ENGINE_PANEL,
-        help="LoRA adapters that a replica holds at once. 0: none, or four where any are named.",
     ),
 ]
 MaxAdapterRank = Annotated[
-    int,
-    typer.Option(
-        envvar="PENSTOCK_MAX_ADAPTER_RANK",
-        min=0,
-        rich_help_panel=ENGINE_PANEL,
-        help="The largest rank of an adapter. 0: 16.",
-    ),
+    int, engine_option("MAX_ADAPTER_RANK", "The largest rank of an adapter. 0: 16.", min=0)
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set",
-        envvar="PENSTOCK_SET",
-        metavar="KEY=VALUE",
-        rich_help_panel=ENGINE_PANEL,
-        help="A limit of the deployment, such as max_queued=100: `penstock set --help` names them."
+    engine_option(
+        "SET",
+        "A limit of the deployment, such as max_queued=100: `penstock set --help` names them."
         " Repeatable.",
+        "--set",
+        metavar="KEY=VALUE",
     ),
 ]
 Name = Annotated[
-    str | None,
-    typer.Option(
-        envvar="PENSTOCK_NAME",
-        help='What clients say as "model". Default: made from MODEL.',
-    ),
+    str | None, option("NAME", 'What clients say as "model". Default: made from MODEL.')
 ]
-GatewayAddress = Annotated[
-    str,
-    typer.Option(envvar="PENSTOCK_GATEWAY", rich_help_panel=ADDRESS_PANEL, help="The OpenAI API."),
-]
-AdminAddress = Annotated[
-    str,
-    typer.Option(envvar="PENSTOCK_ADMIN", rich_help_panel=ADDRESS_PANEL, help="The admin API."),
-]
+GatewayAddress = Annotated[str, address_option("GATEWAY", "The OpenAI API.")]
+AdminAddress = Annotated[str, address_option("ADMIN", "The admin API.")]
 RpcAddress = Annotated[
-    str,
-    typer.Option(
-        envvar="PENSTOCK_RPC",
-        rich_help_panel=ADDRESS_PANEL,
-        help="Where the head serves gateways and node agents.",
-    ),
+    str, address_option("RPC", "Where the head serves gateways and node agents.")
 ]
 MetricsAddress = Annotated[
-    str,
-    typer.Option(
-        "--gateway-metrics",
-        envvar="PENSTOCK_METRICS",
-        rich_help_panel=ADDRESS_PANEL,
-        help="The gateway's metrics and status pages.",
-    ),
+    str, address_option("METRICS", "The gateway's metrics and status pages.", "--gateway-metrics")
 ]
-HeadMetrics = Annotated[
-    str,
-    typer.Option(
-        envvar="PENSTOCK_HEAD_METRICS",
-        rich_help_panel=ADDRESS_PANEL,
-        help="The head's metrics; empty: none.",
-    ),
-]
+HeadMetrics = Annotated[str, address_option("HEAD_METRICS", "The head's metrics; empty: none.")]
 NodeMetrics = Annotated[
     str,
-    typer.Option(
-        envvar="PENSTOCK_NODE_METRICS",
-        rich_help_panel=ADDRESS_PANEL,
-        help="The metrics of this machine and of its replicas; empty: none.",
-    ),
+    address_option("NODE_METRICS", "The metrics of this machine and of its replicas; empty: none."),
 ]
 GatewayThreads = Annotated[
     int | None,
-    typer.Option(
-        envvar="PENSTOCK_GATEWAY_THREADS",
-        min=1,
-        rich_help_panel=ADDRESS_PANEL,
-        help="I/O threads of the gateway. Default: one for each core.",
+    address_option(
+        "GATEWAY_THREADS", "I/O threads of the gateway. Default: one for each core.", min=1
     ),
 ]
 GatewayBinary = Annotated[
     Path | None,
-    typer.Option(
-        envvar="PENSTOCK_GATEWAY_BINARY",
-        rich_help_panel=ADDRESS_PANEL,
-        help="The gateway program. Default: the one built in this checkout, or on PATH.",
+    address_option(
+        "GATEWAY_BINARY",
+        "The gateway program. Default: the one built in this checkout, or on PATH.",
     ),
 ]
-TlsCert = Annotated[
-    Path | None,
-    typer.Option(envvar=GATEWAY_TLS_CERT, rich_help_panel=SECURITY_PANEL, help=CERT_OF_CLIENTS),
-]
-TlsKey = Annotated[
-    Path | None,
-    typer.Option(
-        envvar=GATEWAY_TLS_KEY, rich_help_panel=SECURITY_PANEL, help="PEM file: its private key."
-    ),
-]
+TlsCert = Annotated[Path | None, security_option("GATEWAY_TLS_CERT", CERT_OF_CLIENTS)]
+TlsKey = Annotated[Path | None, security_option("GATEWAY_TLS_KEY", "PEM file: its private key.")]
 
 
 def serve(

@@ -116,6 +116,3 @@ def _finish_reason(message: shadow_pb2.ShadowPair) -> str:
         return ""
     choices = answer_of(message.primary).choices
     return choices[0].finish_reason if choices else ""
-
-
-__all__ = ["NotKept", "Recorder"]

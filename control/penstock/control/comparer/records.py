@@ -197,6 +197,3 @@ class Records:
                 break
         rows.close()
         return Part(texts, after) if size else None
-
-
-__all__ = ["OF_A_UID", "TABLES", "Bounds", "Held", "Part", "Records"]

@@ -52,6 +52,3 @@ class Sessions:
 
 def _day(moment: datetime) -> int:
     return int(moment.timestamp() // _DAY.total_seconds())
-
-
-__all__ = ["TABLE", "Sessions"]

@@ -84,6 +84,3 @@ def _key_of(path: Path) -> bytes:
             "`openssl rand -base64 32` writes"
         )
     return key
-
-
-__all__ = ["PLAIN", "Vault"]

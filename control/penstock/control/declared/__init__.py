@@ -1,4 +1,4 @@
-"""Each field of a spec once: name, type, bounds, default, and what it means to people.
+"""Each field of a spec once: name, type, unit, bounds, default, who may set it, what it means.
 
 A field is declared where it stands, in a frozen dataclass of `state/`, by `setting`. What the admin
 API takes and shows (so OpenAPI), what the store keeps, KEY=VALUE, `--help` and the tables of the

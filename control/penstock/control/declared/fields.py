@@ -36,7 +36,9 @@ PAIRS: Final = Form(dict, lambda said: tuple(sorted(said.items())))
 class Declared:
     """What a field says of itself beside name, type and default."""
 
-    text: str = ""  # for people, and not the whole of a sentence
+    text: str = ""  # for people, and not the whole of a sentence; {unit}: the unit
+    unit: str = ""  # what a number counts
+    role: str = "operator"  # the least of `Role` that may set it
     name: str = ""  # outside of its class, where it is another one
     ge: float | None = None  # the least that it may be
     le: float | None = None
@@ -47,6 +49,11 @@ class Declared:
     form: Form | None = None
     inner: bool = False  # a dataclass, whose fields stand beside the others outside
     prefix: str = ""  # of their names
+
+    @property
+    def description(self) -> str:
+        """The text with its unit."""
+        return self.text.replace("{unit}", self.unit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ def _typing(leaf: Leaf) -> str:
 
 def _text(leaf: Leaf) -> str:
     choices = leaf.kind if isinstance(leaf.kind, EnumType) else leaf.declared.choices
-    return leaf.declared.text + (f" ({', '.join(map(str, choices))})" if choices else "")
+    return leaf.declared.description + (f" ({', '.join(map(str, choices))})" if choices else "")
 
 
 def _code(text: str) -> str:

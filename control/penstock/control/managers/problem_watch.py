@@ -67,6 +67,3 @@ class ProblemWatch:
                     await self._cluster.raise_counter(CHECK, 1)
             self._latest = self.now()
             await self._clock.sleep(LOOK_EVERY)
-
-
-__all__ = ["ProblemWatch"]

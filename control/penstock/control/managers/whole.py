@@ -27,6 +27,3 @@ class Whole:
             return await work()
         finally:
             self._lock.release()
-
-
-__all__ = ["Whole"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -18,6 +19,12 @@ def gauge(name: str, help: str, value: Number) -> Metric:
 def by_label(name: str, help: str, label: str, values: Mapping[str, Number]) -> Metric:
     """A number for each value of a label."""
     return labelled(GaugeMetricFamily, name, help, (label,), (((k,), v) for k, v in values.items()))
+
+
+def by_kind(name: str, help: str, label: str, kinds: Iterable[str], found: Iterable[str]) -> Metric:
+    """How many there are of each kind, those of which there is none included."""
+    counts = Counter(found)
+    return by_label(name, help, label, {kind: counts[kind] for kind in kinds})
 
 
 def by_deployment(kind: Family, name: str, help: str, values: Mapping[str, Number]) -> Metric:

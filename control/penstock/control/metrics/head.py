@@ -17,7 +17,7 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from penstock.control.managers.routing.traffic import Totals
-from penstock.control.metrics.families import by_deployment, by_label, gauge
+from penstock.control.metrics.families import by_deployment, by_kind, gauge
 from penstock.control.state.cluster import ClusterView, GatewayState
 from penstock.control.state.fleet.replica import NodeState, ReplicaState
 from penstock.control.state.problems import Problem, ProblemKind
@@ -112,12 +112,12 @@ class _Cluster:
             "Node agents and gateways that ask to be let in, and are not: see the status.",
             self._facts.refused_peers(),
         )
-        problems = Counts(problem.kind for problem in self._facts.problems())
-        yield by_label(
+        yield by_kind(
             "penstock_head_problems",
             "What `penstock status` tells of first, by kind.",
             "kind",
-            {kind: problems[kind] for kind in ProblemKind},
+            ProblemKind,
+            (problem.kind for problem in self._facts.problems()),
         )
         yield from _counted(view)
         yield from _deployments(view)
@@ -126,27 +126,12 @@ class _Cluster:
 
 def _counted(view: ClusterView) -> Iterator[Metric]:
     yield gauge("penstock_head_deployments", "Deployments.", len(view.deployments))
-    replicas = Counts(replica.state for replica in view.replicas.values())
-    yield by_label(
-        "penstock_head_replicas",
-        "Replicas by phase.",
-        "phase",
-        {state: replicas[state] for state in ReplicaState},
-    )
-    nodes = Counts(node.state for node in view.nodes.values())
-    yield by_label(
-        "penstock_head_nodes",
-        "Node agents by state.",
-        "state",
-        {state: nodes[state] for state in NodeState},
-    )
-    gateways = Counts(gateway.state for gateway in view.gateways.values())
-    yield by_label(
-        "penstock_head_gateways",
-        "Gateways by state.",
-        "state",
-        {state: gateways[state] for state in GatewayState},
-    )
+    found = (each.state for each in view.replicas.values())
+    yield by_kind("penstock_head_replicas", "Replicas by phase.", "phase", ReplicaState, found)
+    nodes = (each.state for each in view.nodes.values())
+    yield by_kind("penstock_head_nodes", "Node agents by state.", "state", NodeState, nodes)
+    gateways = (each.state for each in view.gateways.values())
+    yield by_kind("penstock_head_gateways", "Gateways by state.", "state", GatewayState, gateways)
     yield gauge(
         "penstock_head_gateways_alive",
         "Gateways that reported in these seconds.",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections import Counter as Counts
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,7 +18,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from penstock.control.errors import Unavailable
-from penstock.control.metrics.families import by_label, gauge, labelled
+from penstock.control.metrics.families import by_kind, gauge, labelled
 from penstock.control.metrics.relabel import Family, merged, parsed, rendered
 from penstock.control.state.fleet.replica import ReplicaAddress
 from penstock.v1 import nodes_pb2
@@ -30,7 +29,11 @@ REPLICA_LIMIT = timedelta(seconds=2)
 # Beyond that: the loop may be busy.
 PAGE_MARGIN = timedelta(seconds=3)
 _SERVING = (nodes_pb2.REPLICA_PHASE_READY, nodes_pb2.REPLICA_PHASE_DRAINING)
-_PHASES = {number: name for name, number in nodes_pb2.ReplicaPhase.items() if number}
+_PHASES = {
+    number: name.removeprefix("REPLICA_PHASE_").lower()
+    for name, number in nodes_pb2.ReplicaPhase.items()
+    if number
+}
 _OWNER = ("replica", "deployment")
 
 
@@ -142,13 +145,8 @@ def _read(owner: tuple[str, str], text: str | None) -> Mapping[str, Family] | No
 
 
 def _replicas(statuses: Sequence[nodes_pb2.ReplicaStatus]) -> Iterator[Metric]:
-    phases = Counts(int(status.phase) for status in statuses)
-    yield by_label(
-        "penstock_node_replicas",
-        "Replicas by phase.",
-        "phase",
-        {_word(name): phases[number] for number, name in _PHASES.items()},
-    )
+    found = (_PHASES.get(status.phase, "") for status in statuses)
+    yield by_kind("penstock_node_replicas", "Replicas by phase.", "phase", _PHASES.values(), found)
     yield labelled(
         CounterMetricFamily,
         "penstock_node_replica_restarts_total",
@@ -198,7 +196,3 @@ def _machine(machine: Machine) -> Iterator[Metric]:
         labels,
         ((words, device.memory_used_bytes) for words, device in devices),
     )
-
-
-def _word(name: str) -> str:
-    return name.removeprefix("REPLICA_PHASE_").lower()

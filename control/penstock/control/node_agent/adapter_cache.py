@@ -232,6 +232,3 @@ class AdapterCache:
                 size = sum(each.stat().st_size for each in directory.iterdir())
                 found.append(Cached(digest, size, directory.stat().st_mtime))
         return found
-
-
-__all__ = ["AdapterCache", "Cached", "surplus"]

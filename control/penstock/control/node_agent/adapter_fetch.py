@@ -113,6 +113,3 @@ async def _next(
 
 def _other(digest: str, what: str) -> Unavailable:
     return Unavailable(f"the head was asked for the adapter {digest} and sent {what}: refused")
-
-
-__all__ = ["AdapterSource", "receive"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from typing import Self
+from typing import Any, Self
 
 import grpc
 import grpc.aio
@@ -45,22 +45,12 @@ class HeadClient:
     async def register(self, request: nodes_pb2.RegisterNodeRequest) -> nodes_pb2.RegisterNodeReply:
         """Makes this node known. Raises `Unavailable`, or of that kind `TokenRefused` or
         `NotAdmitted`."""
-        try:
-            reply: nodes_pb2.RegisterNodeReply = await self._nodes.Register(
-                request, timeout=TIMEOUT_SECONDS, metadata=self._metadata
-            )
-        except grpc.aio.AioRpcError as error:
-            raise self._unavailable(error) from error
+        reply: nodes_pb2.RegisterNodeReply = await self._told(self._nodes.Register, request)
         return reply
 
     async def heartbeat(self, request: nodes_pb2.HeartbeatRequest) -> nodes_pb2.HeartbeatReply:
         """Tells how the node is. Raises as `register` does."""
-        try:
-            reply: nodes_pb2.HeartbeatReply = await self._nodes.Heartbeat(
-                request, timeout=TIMEOUT_SECONDS, metadata=self._metadata
-            )
-        except grpc.aio.AioRpcError as error:
-            raise self._unavailable(error) from error
+        reply: nodes_pb2.HeartbeatReply = await self._told(self._nodes.Heartbeat, request)
         return reply
 
     async def fetch_adapter(self, digest: str) -> AsyncGenerator[nodes_pb2.AdapterPiece, None]:
@@ -76,6 +66,12 @@ class HeadClient:
             raise self._unavailable(error) from error
         finally:
             call.cancel()
+
+    async def _told(self, call: Any, request: Any) -> Any:
+        try:
+            return await call(request, timeout=TIMEOUT_SECONDS, metadata=self._metadata)
+        except grpc.aio.AioRpcError as error:
+            raise self._unavailable(error) from error
 
     def _unavailable(self, error: grpc.aio.AioRpcError) -> Unavailable:
         kind = _KINDS.get(error.code(), Unavailable)

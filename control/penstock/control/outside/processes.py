@@ -196,6 +196,3 @@ def _start_time(pid: int, *, even_dead: bool = False) -> float | None:
     if fields[STATE_FIELD] in DEAD_STATES and not even_dead:
         return None
     return int(fields[START_FIELD]) / TICKS_PER_SECOND
-
-
-__all__ = ["ProcessLauncher", "RunningProcess"]

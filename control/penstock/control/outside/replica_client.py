@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import grpc
 import grpc.aio
@@ -44,10 +45,7 @@ class ReplicaClient:
         """
         request = inference_pb2.HealthRequest(depth=inference_pb2.HEALTH_DEPTH_READY)
         try:
-            async with self._dialer.plain_channel(replica.address) as channel:
-                reply = await _stub(channel).Health(
-                    request, timeout=within.total_seconds(), metadata=self._dialer.shown_to(replica)
-                )
+            reply = await self._asked(replica, "Health", request, within)
         except grpc.aio.AioRpcError as error:
             return Pulse(ok=False, draining=True, detail=OTHER_TOKEN) if _refused(error) else None
         return Pulse(
@@ -61,10 +59,7 @@ class ReplicaClient:
         none. Raises `Unavailable`."""
         request = inference_pb2.MetricsRequest()
         try:
-            async with self._dialer.plain_channel(replica.address) as channel:
-                reply = await _stub(channel).Metrics(
-                    request, timeout=within.total_seconds(), metadata=self._dialer.shown_to(replica)
-                )
+            reply = await self._asked(replica, "Metrics", request, within)
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.UNIMPLEMENTED:
                 return ""
@@ -79,12 +74,8 @@ class ReplicaClient:
         Raises `TokenRefused`: then it was not asked, and only a signal reaches it.
         """
         request = inference_pb2.DrainRequest(deadline_ms=int(deadline.total_seconds() * 1000))
-        limit = (deadline + MARGIN).total_seconds()
         try:
-            async with self._dialer.plain_channel(replica.address) as channel:
-                await _stub(channel).Drain(
-                    request, timeout=limit, metadata=self._dialer.shown_to(replica)
-                )
+            await self._asked(replica, "Drain", request, deadline + MARGIN)
         except grpc.aio.AioRpcError as error:
             if _refused(error):
                 raise TokenRefused(f"the replica at {replica.address}: {OTHER_TOKEN}") from None
@@ -95,12 +86,8 @@ class ReplicaClient:
         """Tells the replica what it is to hold. Raises `Unavailable` where it did not hear, and
         `InvalidInput` where it refuses, as one does that is of an older version."""
         request = inference_pb2.AdaptersRequest(keep=keep)
-        limit = within.total_seconds()
         try:
-            async with self._dialer.plain_channel(replica.address) as channel:
-                await _stub(channel).Adapters(
-                    request, timeout=limit, metadata=self._dialer.shown_to(replica)
-                )
+            await self._asked(replica, "Adapters", request, within)
         except grpc.aio.AioRpcError as error:
             kind = Unavailable if error.code() in _UNDELIVERED else InvalidInput
             raise kind(
@@ -108,10 +95,16 @@ class ReplicaClient:
                 f"{error.code().name} {error.details()}"
             ) from None
 
+    async def _asked(
+        self, replica: ReplicaAddress, method: str, request: Any, within: timedelta
+    ) -> Any:
+        """The answer to one call. Raises what gRPC does."""
+        async with self._dialer.plain_channel(replica.address) as channel:
+            stub = inference_pb2_grpc.InferenceStub(channel)  # type: ignore[no-untyped-call]
+            return await getattr(stub, method)(
+                request, timeout=within.total_seconds(), metadata=self._dialer.shown_to(replica)
+            )
+
 
 def _refused(error: grpc.aio.AioRpcError) -> bool:
     return error.code() is grpc.StatusCode.UNAUTHENTICATED
-
-
-def _stub(channel: grpc.aio.Channel) -> inference_pb2_grpc.InferenceStub:
-    return inference_pb2_grpc.InferenceStub(channel)  # type: ignore[no-untyped-call]  # by protoc

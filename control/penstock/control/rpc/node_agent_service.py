@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol
@@ -108,21 +110,17 @@ class NodeAgentService(nodes_pb2_grpc.NodeAgentServicer):
         self, request: nodes_pb2.StartReplicaRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> nodes_pb2.ReplicaStatus:
         """Starts a replica. Idempotent by its id."""
-        try:
+        async with explained(context):
             self._allegiance.accept(stamp(request.stamp))
-            return self._replicas.start(request.spec)
-        except PenstockError as error:
-            await refuse(context, error)
-            raise
+            status = self._replicas.start(request.spec)
+        return status
 
     async def StopReplica(
         self, request: nodes_pb2.StopReplicaRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> nodes_pb2.StopReplicaReply:
         """Begins to drain and stop a replica; one that is not there is stopped already."""
-        try:
+        async with explained(context):
             self._allegiance.accept(stamp(request.stamp))
-        except PenstockError as error:
-            await refuse(context, error)
         self._replicas.stop(request.replica_id, timedelta(milliseconds=request.drain_ms))
         return nodes_pb2.StopReplicaReply()
 
@@ -130,10 +128,8 @@ class NodeAgentService(nodes_pb2_grpc.NodeAgentServicer):
         self, request: nodes_pb2.ListReplicasRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> nodes_pb2.ListReplicasReply:
         """Every replica of the node, whole."""
-        try:
+        async with explained(context):
             self._allegiance.accept(stamp(request.stamp))
-        except PenstockError as error:
-            await refuse(context, error)
         return nodes_pb2.ListReplicasReply(
             replicas=self._replicas.statuses(), stamp=cluster_stamp(self._allegiance.stamp)
         )
@@ -146,41 +142,36 @@ class NodeAgentService(nodes_pb2_grpc.NodeAgentServicer):
         if caller and caller != request.replica_id:
             speaks = f"replica {caller} speaks for itself alone, not for {request.replica_id!r}"
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, speaks)
-        try:
+        async with explained(context):
             self._replicas.registered(request)
-        except PenstockError as error:
-            await refuse(context, error)
         return nodes_pb2.RegisterReplicaReply()
 
     async def KeepAdapters(
         self, request: nodes_pb2.KeepAdaptersRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> nodes_pb2.KeepAdaptersReply:
         """Remembers what a replica is to hold; the replica hears of it as soon as it can."""
-        try:
+        async with explained(context):
             self._allegiance.accept(stamp(request.stamp))
             self._replicas.keep_adapters(request.replica_id, request.keep)
-        except PenstockError as error:
-            await refuse(context, error)
         return nodes_pb2.KeepAdaptersReply()
 
     async def AdapterContent(
         self, request: nodes_pb2.AdapterContentRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> nodes_pb2.AdapterContentReply:
         """Answers once the content lies here whole; that may take as long as fetching it does."""
-        try:
+        async with explained(context):
             directory = await self._adapters.content(request.digest)
-            return nodes_pb2.AdapterContentReply(directory=str(directory))
-        except PenstockError as error:
-            await refuse(context, error)
-            raise
+        return nodes_pb2.AdapterContentReply(directory=str(directory))
 
 
-async def refuse(context: grpc.aio.ServicerContext[Any, Any], error: PenstockError) -> None:
-    """Ends a call with the gRPC code that says whose fault the error is."""
-    code = next(
-        (code for kind, code in CODES.items() if isinstance(error, kind)), grpc.StatusCode.INTERNAL
-    )
-    await context.abort(code, str(error))
+@asynccontextmanager
+async def explained(context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[None]:
+    """Ends the call where an error comes, with the gRPC code that says whose fault it is."""
+    try:
+        yield
+    except PenstockError as error:
+        codes = (code for kind, code in CODES.items() if isinstance(error, kind))
+        await context.abort(next(codes, grpc.StatusCode.INTERNAL), str(error))
 
 
 class NodeAgentServer:
@@ -215,6 +206,3 @@ class NodeAgentServer:
     async def stop(self) -> None:
         """Ends running calls and gives the port back."""
         await self._server.stop(grace=None)
-
-
-__all__ = ["NodeAgentServer", "NodeAgentService", "Replicas"]

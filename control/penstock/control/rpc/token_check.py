@@ -87,6 +87,3 @@ def _shown(metadata: Metadata | None) -> str:
 
 async def _refuse(_: object, context: grpc.aio.ServicerContext[Any, Any]) -> None:
     await context.abort(grpc.StatusCode.UNAUTHENTICATED, REFUSAL)
-
-
-__all__ = ["AgentTokenCheck", "TokenCheck", "carries", "token_checks"]

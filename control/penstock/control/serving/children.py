@@ -12,24 +12,19 @@ from pathlib import Path
 from penstock.control import log_files
 from penstock.control.data_dir import cluster_token_path
 from penstock.control.errors import CannotStart, LaunchFailed
-from penstock.control.serving.options import ServeOptions, reachable
+from penstock.control.serving.options import ServeOptions
+from penstock.control.settings import reachable
 from penstock.control.supervision.clock import Clock
 from penstock.control.supervision.process import Launcher, Process
 from penstock.control.supervision.restart_policy import (
+    OWN_PROCESSES,
     Ending,
     GiveUp,
-    RestartPolicy,
     after_end,
     describe,
 )
 from penstock.control.supervision.supervisor import supervise
 
-POLICY = RestartPolicy(
-    first_delay=timedelta(milliseconds=100),
-    longest_delay=timedelta(seconds=5),
-    # One that ran for so long did not end because of how it was started.
-    healthy_after=timedelta(seconds=10),
-)
 # Words of a child's command line that tell whose it is: see `leftover_mark`.
 PARENT_FLAG = "--with-parent"
 TAKE_OVER = "--take-over"
@@ -121,9 +116,9 @@ class Child:
         how = f"could not be started ({refusal})" if refusal else describe(exit_code)
         self._tell(f"the {self.name} {how}{'' if refusal else self._cause()}: started again")
         ran = timedelta(seconds=self._clock.monotonic() - self._began)
-        decision = after_end(POLICY, self._failures, Ending(exit_code, ran))
+        decision = after_end(OWN_PROCESSES, self._failures, Ending(exit_code, ran))
         if isinstance(decision, GiveUp):  # the exit code of a replica; of ours it says nothing
-            return POLICY.longest_delay
+            return OWN_PROCESSES.longest_delay
         self._failures = decision.failures
         return decision.after
 

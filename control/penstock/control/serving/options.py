@@ -25,6 +25,7 @@ from penstock.control.settings import (
     START_LIMIT,
     GatewayTls,
     LogRetention,
+    reachable,
     split_address,
 )
 from penstock.control.state.rollout.deployment import USUAL_ADAPTERS, check_name
@@ -36,7 +37,6 @@ LABELS = {"managed-by": "serve"}
 SAID = ("model", "engine", "replicas", "max_adapters", "max_adapter_rank")
 PATH_LIKE = re.compile(r"[./~]|.*\\")
 LONGEST_NAME = 63
-EVERYWHERE = ("0.0.0.0", "::", "[::]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +146,6 @@ class ServeOptions:
     def model_names(self) -> list[str]:
         """What clients may say as "model"."""
         return [self.name, *(f"{self.name}:{adapter.alias}" for adapter in self.adapters)]
-
-
-def reachable(address: str, *, flag: str) -> str:
-    """The address as seen from this machine: one that means every interface is the loopback."""
-    host, port = split_address(address, flag=flag)
-    return f"127.0.0.1:{port}" if host in EVERYWHERE else f"{host}:{port}"
 
 
 def resolve_model(model: str) -> str:

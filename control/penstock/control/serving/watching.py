@@ -56,6 +56,3 @@ class Watch:
             return None
         self._refused = False
         return picture
-
-
-__all__ = ["Cluster", "Watch"]

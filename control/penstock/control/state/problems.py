@@ -180,6 +180,3 @@ def _ended(view: ClusterView, deployment: Deployment) -> str:
     why = shortened(last.status.last_error or f"exit code {last.status.exit_code}")
     times = "once" if last.crashes == 1 else f"{last.crashes} times"
     return f"{last.id} starts again, it has ended {times} by now: {why}"
-
-
-__all__ = ["HeadHealth", "Problem", "ProblemKind", "is_unobserved", "problems", "shortened"]

@@ -33,6 +33,15 @@ class RestartPolicy:
     crash_loop_after: int = 5  # failures in a row from which on it is called a crash loop
 
 
+OWN_PROCESSES = RestartPolicy(
+    first_delay=timedelta(milliseconds=100),
+    longest_delay=timedelta(seconds=5),
+    # One that ran for so long did not end because of how it was started.
+    healthy_after=timedelta(seconds=10),
+)
+"""Of Penstock's own: gateway, comparer, head and agent of `penstock serve`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ending:
     """How one process of a replica ended."""

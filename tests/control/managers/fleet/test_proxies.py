@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from penstock.control.errors import CannotStart
-from penstock.control.managers.fleet.proxies import POLICY
 from penstock.control.state.cluster import GatewayState
+from penstock.control.supervision.restart_policy import OWN_PROCESSES
 from tests.control.managers.fleet.gateway_world import (
     CLIENTS,
     PATIENCE,
@@ -56,7 +56,7 @@ async def test_backoff_grows_to_its_limit_and_begins_anew_after_a_stable_run(
             await world.in_state(GatewayState.BACKOFF)
             waits.append(await world_wait(world, number + 1))
         assert waits[:3] == [0.1, 0.2, 0.4]
-        assert waits[-1] == POLICY.longest_delay.total_seconds()
+        assert waits[-1] == OWN_PROCESSES.longest_delay.total_seconds()
         process = await world.started(10)
         await world.in_state(GatewayState.READY)
         world.clock.advance(timedelta(seconds=11))

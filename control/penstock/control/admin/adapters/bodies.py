@@ -83,6 +83,3 @@ async def pieces_of(request: Request, silence: timedelta = SILENCE) -> AsyncIter
         if piece is None:
             return
         yield piece
-
-
-__all__ = ["REGISTRATION", "SILENCE", "is_upload", "parsed", "pieces_of"]

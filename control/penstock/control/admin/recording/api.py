@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any, Final, Protocol
+from typing import Annotated, Any, Final, Protocol
 
 from fastapi import APIRouter, Response, status
 from fastapi.responses import StreamingResponse
 
-from penstock.control.admin.auth import Operator, Viewer
+from penstock.control.admin.auth import Operator, Viewer, sets
 from penstock.control.admin.parameters import DryRun, Paged
 from penstock.control.admin.recording.models import RecordingModel, RecordingSpecModel
 from penstock.control.managers.recording.recordings import RecordingManager
 from penstock.control.state.recording.recorded import RecordingStanding
 from penstock.control.state.recording.recordings import Recording
+from penstock.control.state.recording.spec import RecordingSpec
+from penstock.control.state.tenancy.tokens import Token
 
 JSON_LINES: Final = "application/jsonl"
 FILE: Final[dict[int | str, dict[str, Any]]] = {
@@ -22,6 +24,8 @@ FILE: Final[dict[int | str, dict[str, Any]]] = {
         "content": {JSON_LINES: {"schema": {"type": "string"}}},
     }
 }
+
+Setter = Annotated[Token, sets(RecordingSpec)]
 
 
 class Recorded(Protocol):
@@ -62,7 +66,7 @@ class RecordingsApi:
     async def start_recording(
         self,
         body: RecordingSpecModel,
-        caller: Operator,
+        caller: Setter,
         response: Response,
         dry_run: DryRun = False,
     ) -> RecordingModel:

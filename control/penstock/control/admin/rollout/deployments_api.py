@@ -5,10 +5,11 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Annotated
 
 from fastapi import APIRouter, Response, status
 
-from penstock.control.admin.auth import Operator, Viewer
+from penstock.control.admin.auth import Operator, Viewer, sets
 from penstock.control.admin.documents import or_created
 from penstock.control.admin.parameters import DryRun, Paged
 from penstock.control.admin.preconditions import (
@@ -44,6 +45,8 @@ from penstock.control.state.tenancy.tokens import Role, Token
 from penstock.control.store.store import Author
 from penstock.control.supervision.clock import Clock
 
+Setter = Annotated[Token, sets(DeploymentSpec)]
+
 
 class DeploymentsApi:
     """The handlers of /deployments; their docstrings are the API's documents."""
@@ -74,7 +77,7 @@ class DeploymentsApi:
         return [self._model(view, d) for d in page.of(view.deployments)]
 
     async def create_deployment(
-        self, body: NewDeployment, caller: Operator, response: Response, dry_run: DryRun = False
+        self, body: NewDeployment, caller: Setter, response: Response, dry_run: DryRun = False
     ) -> DeploymentModel:
         """Creates a deployment; 409 where the name is taken."""
         spec = body.to_spec(body.name)
@@ -101,7 +104,7 @@ class DeploymentsApi:
         self,
         name: str,
         body: SpecModel,
-        caller: Operator,
+        caller: Setter,
         response: Response,
         if_match: IfMatch = None,
         if_none_match: IfNoneMatch = None,
@@ -130,7 +133,7 @@ class DeploymentsApi:
         self,
         name: str,
         body: ScaleModel,
-        caller: Operator,
+        caller: Setter,
         response: Response,
         if_match: IfMatch = None,
         dry_run: DryRun = False,
@@ -151,7 +154,7 @@ class DeploymentsApi:
         self,
         name: str,
         body: SettingsModel,
-        caller: Operator,
+        caller: Setter,
         response: Response,
         if_match: IfMatch = None,
         dry_run: DryRun = False,

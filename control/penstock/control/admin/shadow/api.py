@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, timedelta
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from fastapi import APIRouter, Response, status
 
-from penstock.control.admin.auth import Operator, Viewer
+from penstock.control.admin.auth import Operator, Viewer, sets
 from penstock.control.admin.parameters import DryRun, Paged
 from penstock.control.admin.shadow.models import (
     ShadowMadeModel,
@@ -19,9 +19,12 @@ from penstock.control.admin.shadow.models import (
 from penstock.control.managers.shadow.shadows import ShadowManager
 from penstock.control.state.shadow.comparing import Account, Standing
 from penstock.control.state.shadow.shadows import Shadow
-from penstock.control.state.tenancy.tokens import Role
+from penstock.control.state.shadow.spec import ShadowSpec
+from penstock.control.state.tenancy.tokens import Role, Token
 from penstock.control.store.usage import UsageStore
 from penstock.control.supervision.clock import Clock
+
+Setter = Annotated[Token, sets(ShadowSpec)]
 
 
 class Comparisons(Protocol):
@@ -63,7 +66,7 @@ class ShadowsApi:
         return [self._shown(each) for each in page.of(self._shadows.shadows.named)]
 
     async def create_shadow(
-        self, body: ShadowSpecModel, caller: Operator, response: Response, dry_run: DryRun = False
+        self, body: ShadowSpecModel, caller: Setter, response: Response, dry_run: DryRun = False
     ) -> ShadowMadeModel:
         """Begins to repeat requests of a deployment to another one, once they are answered, and to
         compare the answers; 409 where the name is taken. Clients notice nothing of it."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response, status
 
-from penstock.control.admin.auth import Admin, Operator, Viewer
+from penstock.control.admin.auth import Operator, Viewer, sets
 from penstock.control.admin.parameters import Paged
 from penstock.control.admin.tenancy.tenant_models import (
     AccessModel,
@@ -17,9 +17,13 @@ from penstock.control.admin.tenancy.tenant_models import (
 )
 from penstock.control.errors import InvalidInput
 from penstock.control.managers.tenancy.tenants import TenantManager
+from penstock.control.state.tenancy.tenants import Access, ApiKey
+from penstock.control.state.tenancy.tokens import Token
 from penstock.control.supervision.clock import Clock
 
 EndStreams = Annotated[bool, Query(description="end what is under way with it, too")]
+SetsKey = Annotated[Token, sets(ApiKey)]
+SetsAccess = Annotated[Token, sets(Access)]
 
 
 def keys_api(tenants: TenantManager, clock: Clock) -> APIRouter:
@@ -35,7 +39,7 @@ def keys_api(tenants: TenantManager, clock: Clock) -> APIRouter:
 
     @router.post("", status_code=status.HTTP_201_CREATED)
     async def create_key(
-        tenant_id: str, caller: Operator, response: Response, body: NewKey | None = None
+        tenant_id: str, caller: SetsKey, response: Response, body: NewKey | None = None
     ) -> CreatedKeyModel:
         """Makes a key. It is shown in this answer and never again. From the first one on, requests
         without a key are refused, and the answer's `warning` says so."""
@@ -75,7 +79,7 @@ def access_api(tenants: TenantManager) -> APIRouter:
         return AccessModel.of(tenants.tenancy.access)
 
     @router.put("")
-    async def put_access(body: AccessModel, caller: Admin) -> AccessModel:
+    async def put_access(body: AccessModel, caller: SetsAccess) -> AccessModel:
         """Has requests without a key answered or refused. The first key ever made has them refused
         once more."""
         allowed = body.anonymous == "allowed"

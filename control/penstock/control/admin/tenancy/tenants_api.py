@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from fastapi import APIRouter, Response, status
 
-from penstock.control.admin.auth import Operator, Viewer
+from penstock.control.admin.auth import Operator, Viewer, sets
 from penstock.control.admin.documents import or_created
 from penstock.control.admin.parameters import DryRun, Paged
 from penstock.control.admin.preconditions import (
@@ -16,7 +18,10 @@ from penstock.control.admin.preconditions import (
 )
 from penstock.control.admin.tenancy.tenant_models import NewTenant, TenantModel, TenantSpecModel
 from penstock.control.managers.tenancy.tenants import TenantManager
-from penstock.control.state.tenancy.tenants import Tenant
+from penstock.control.state.tenancy.tenants import Tenant, TenantSpec
+from penstock.control.state.tenancy.tokens import Token
+
+Setter = Annotated[Token, sets(TenantSpec)]
 
 
 class TenantsApi:
@@ -42,7 +47,7 @@ class TenantsApi:
         return [TenantModel.of(tenancy, it, keys[it.id]) for it in page.of(tenancy.tenants)]
 
     async def create_tenant(
-        self, body: NewTenant, caller: Operator, response: Response, dry_run: DryRun = False
+        self, body: NewTenant, caller: Setter, response: Response, dry_run: DryRun = False
     ) -> TenantModel:
         """Creates a tenant; 409 where the id is taken."""
         made = await self._tenants.create(body.id, body.to_spec(), caller.name, dry_run=dry_run)
@@ -57,7 +62,7 @@ class TenantsApi:
         self,
         tenant_id: str,
         body: TenantSpecModel,
-        caller: Operator,
+        caller: Setter,
         response: Response,
         if_match: IfMatch = None,
         if_none_match: IfNoneMatch = None,

@@ -10,7 +10,7 @@ import typer
 
 from penstock.control.admin.adapters.alias_models import AliasModel, MoveModel
 from penstock.control.cli.admin_calls import Head
-from penstock.control.cli.asking import asks_head, confirm, say_json, say_list
+from penstock.control.cli.asking import asks_head, confirm, say, say_list
 from penstock.control.cli.options import AsJson, Yes
 from penstock.control.errors import invalid_setting
 from penstock.control.outside.admin_client import AdminClient
@@ -181,10 +181,7 @@ def _weights(words: Iterable[str]) -> dict[str, int]:
 
 
 def _say(it: AliasModel, *, as_json: bool) -> None:
-    if as_json:
-        say_json(it)
-    else:
-        typer.echo(f"{it.model} names {_named(it)}")
+    say(it, f"{it.model} names {_named(it)}", as_json=as_json)
 
 
 def _named(it: AliasModel | MoveModel) -> str:

@@ -87,6 +87,3 @@ def shown_upload(manifest: Mapping[str, Any], directory: Path) -> Iterator[Uploa
     ) as bar:
         task = bar.add_task("uploading", total=sum(path.stat().st_size for path in files))
         yield Upload(manifest, files, secrets.token_hex(16), bar, task)
-
-
-__all__ = ["Upload", "shown_upload"]

@@ -17,7 +17,7 @@ from penstock.control.admin.adapters.models import (
 )
 from penstock.control.cli.adapters.uploading import shown_upload
 from penstock.control.cli.admin_calls import Head
-from penstock.control.cli.asking import asks_head, confirm, say_json, say_list
+from penstock.control.cli.asking import asks_head, confirm, say, say_fields, say_json, say_list
 from penstock.control.cli.options import AsJson, Yes
 from penstock.control.errors import invalid_setting
 from penstock.control.serving.settings_text import checked, pairs
@@ -85,11 +85,9 @@ def add(
                 manifest.name, manifest.version, base, source, labels
             )
         )
-    if as_json:
-        say_json(made)
-    else:
-        what = "is registered" if is_new else "was registered before, with the same bytes"
-        typer.echo(f"{made.adapter} {what} (sha256 {made.digest[:12]}, {_size(made)})")
+    what = "is registered" if is_new else "was registered before, with the same bytes"
+    words = f"{made.adapter} {what} (sha256 {made.digest[:12]}, {_size(made)})"
+    say(made, words, as_json=as_json)
 
 
 @adapters.command("list")
@@ -111,11 +109,9 @@ def show(head: Head, adapter: Ref, as_json: AsJson = False) -> None:
     Example: penstock adapters show pirate@1
     """
     found = head.ask(lambda admin: admin.adapter(adapter))
+    say_fields(found, lambda _, value: _told(value), as_json=as_json)
     if as_json:
-        say_json(found)
         return
-    for name, value in found.model_dump(mode="json").items():
-        typer.echo(f"{name}: {_told(value)}")
     for each in head.ask(lambda admin: admin.evidence(adapter)):
         verdict = "passed" if each.passed else "failed"
         typer.echo(f"evidence: {each.kind} {verdict} {each.at:%Y-%m-%d %H:%M} ({each.id})")
@@ -263,10 +259,7 @@ def _setting(key: str, text: str) -> Any:
 
 
 def _say_state(adapter: AdapterModel, *, as_json: bool) -> None:
-    if as_json:
-        say_json(adapter)
-    else:
-        typer.echo(f"{adapter.adapter} is {adapter.state}")
+    say(adapter, f"{adapter.adapter} is {adapter.state}", as_json=as_json)
 
 
 def _told(value: Any) -> str:

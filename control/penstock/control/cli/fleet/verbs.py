@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from penstock.control.cli.admin_calls import Head
-from penstock.control.cli.asking import asks_head, say_json
+from penstock.control.cli.asking import asks_head, say
 from penstock.control.cli.options import AsJson
 
 nodes = typer.Typer(no_args_is_help=True, help="Machines: forget those that are gone.")
@@ -39,12 +39,9 @@ def drain(
     Replacements are ready before the old ones stop. Example: penstock drain gpu-7
     """
     shown = head.ask(lambda admin: admin.drain(node, undo=undo))
-    if as_json:
-        say_json(shown)
-    elif undo:
-        typer.echo(f"{shown.id} may have replicas again")
-    else:
-        typer.echo(f"{shown.id} gets no replicas; `penstock status` shows those that it still has")
+    words = "gets no replicas; `penstock status` shows those that it still has"
+    words = "may have replicas again" if undo else words
+    say(shown, f"{shown.id} {words}", as_json=as_json)
 
 
 @asks_head("replace")
@@ -58,7 +55,5 @@ def replace(
     The old one ends when its last client has left. Example: penstock replace gw-1
     """
     shown = head.ask(lambda admin: admin.replace_gateway(gateway))
-    if as_json:
-        say_json(shown)
-    else:
-        typer.echo(f"{shown.id} (pid {shown.pid}) has taken the place of {gateway}")
+    words = f"{shown.id} (pid {shown.pid}) has taken the place of {gateway}"
+    say(shown, words, as_json=as_json)

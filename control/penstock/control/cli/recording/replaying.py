@@ -13,8 +13,7 @@ import typer
 from penstock.control.cli.options import DataDir
 from penstock.control.cli.outcome import explained
 from penstock.control.data_dir import announced
-from penstock.control.serving.options import reachable
-from penstock.control.settings import DATA_DIR, GATEWAY_ADDRESS
+from penstock.control.settings import DATA_DIR, GATEWAY_ADDRESS, reachable
 
 PROGRAM = (sys.executable, "-m", "penstock.evals.main", "replay")
 KEY = "PENSTOCK_API_KEY"

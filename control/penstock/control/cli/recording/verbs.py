@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from penstock.control.admin.recording.models import RecordingModel, RecordingSpecModel
 from penstock.control.cli.admin_calls import Head
-from penstock.control.cli.asking import asks_head, confirm, say_json, say_list
+from penstock.control.cli.asking import asks_head, confirm, say, say_fields, say_list
 from penstock.control.cli.named_settings import Vocabulary, named_settings
-from penstock.control.cli.options import AsJson, Yes
+from penstock.control.cli.options import AsJson, DryRun, Yes
 from penstock.control.cli.tables import notes, show
 from penstock.control.declared.listing import listing
 from penstock.control.outside.admin_client import AdminClient
@@ -37,7 +37,6 @@ KNOWN = Vocabulary(
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Of the recording.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything and change nothing.")]
 
 
 @record.command()
@@ -107,11 +106,7 @@ def show_recording(head: Head, name: Name, as_json: AsJson = False) -> None:
     Example: penstock record show monday
     """
     found = head.ask(lambda admin: admin.recording(name))
-    if as_json:
-        say_json(found)
-        return
-    for key, value in found.model_dump(mode="json", exclude_none=True).items():
-        typer.echo(f"{key}: {_told(value)}")
+    say_fields(found, as_json=as_json, exclude_none=True)
 
 
 @record.command()
@@ -149,18 +144,8 @@ async def _write(admin: AdminClient, name: str) -> None:
 
 
 def _say(found: RecordingModel, what: str, *, as_json: bool) -> None:
-    if as_json:
-        say_json(found)
-    else:
-        typer.echo(
-            f"recording {found.name} {what}: {found.record.value} requests of {found.primary}"
-        )
-
-
-def _told(value: Any) -> str:
-    if isinstance(value, list):
-        return ",".join(value)
-    return json.dumps(value) if isinstance(value, dict) else str(value)
+    words = f"recording {found.name} {what}: {found.record.value} requests of {found.primary}"
+    say(found, words, as_json=as_json)
 
 
 def _row(it: RecordingModel) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import typer
 from penstock.control.admin.rollout.trial_api import TrialModel
 from penstock.control.admin.tenancy.spend_models import SpendModel, SpentDayModel
 from penstock.control.cli.admin_calls import Head
-from penstock.control.cli.asking import asks_head, say_json
+from penstock.control.cli.asking import asks_head, say, say_json
 from penstock.control.cli.money import dollars
 from penstock.control.cli.options import AsJson
 from penstock.control.cli.tables import Note, listing, notes, show
@@ -28,11 +28,7 @@ def try_out(head: Head, name: Name, as_json: AsJson = False) -> None:
     Example: penstock test cloud
     """
     told = head.ask(lambda admin: admin.test(name))
-    if as_json:
-        say_json(told)
-        return
-    for line in _lines(told):
-        typer.echo(line)
+    say(told, "\n".join(_lines(told)), as_json=as_json)
 
 
 @asks_head("spend")

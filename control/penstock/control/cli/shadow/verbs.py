@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -14,9 +14,9 @@ from penstock.control.admin.shadow.models import (
     ShadowSpecModel,
 )
 from penstock.control.cli.admin_calls import Head
-from penstock.control.cli.asking import asks_head, delete_named, say_json, say_list
+from penstock.control.cli.asking import asks_head, confirm, say, say_fields, say_list
 from penstock.control.cli.named_settings import Vocabulary, named_settings
-from penstock.control.cli.options import AsJson, Yes
+from penstock.control.cli.options import AsJson, DryRun, Yes
 from penstock.control.cli.shadow.exporting import EXPERIMENT, as_lines, to_mlflow
 from penstock.control.cli.shadow.promises import beforehand, planned
 from penstock.control.cli.tables import notes, show
@@ -46,7 +46,6 @@ KNOWN = Vocabulary(
 USUAL_SHARE = 100  # permille
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Of the shadow.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything and change nothing.")]
 
 
 @shadow.command()
@@ -117,11 +116,7 @@ def show_shadow(head: Head, name: Name, as_json: AsJson = False) -> None:
     Example: penstock shadow show smaller
     """
     found = head.ask(lambda admin: admin.shadow(name))
-    if as_json:
-        say_json(found)
-        return
-    for key, value in found.model_dump(mode="json", exclude_none=True).items():
-        typer.echo(f"{key}: {_told(value)}")
+    say_fields(found, as_json=as_json, exclude_none=True)
 
 
 @shadow.command()
@@ -206,22 +201,16 @@ def delete(head: Head, name: Name, yes: Yes = False, as_json: AsJson = False) ->
 
     Example: penstock shadow delete smaller
     """
-
-    def loss() -> str:
+    if not yes:
         known = head.ask(lambda admin: admin.shadow(name))
-        return f"shadow {known.name} and its {known.pairs:,} pairs are forgotten"
-
-    what = f"shadow {name}"
-    delete_named(
-        head, name, what, loss, lambda admin: admin.delete_shadow(name), yes=yes, as_json=as_json
-    )
+        confirm(f"shadow {known.name} and its {known.pairs:,} pairs are forgotten")
+    head.ask(lambda admin: admin.delete_shadow(name))
+    typer.echo(json.dumps({"deleted": name}) if as_json else f"shadow {name} is deleted")
 
 
 def _say(found: ShadowModel, what: str, *, as_json: bool) -> None:
-    if as_json:
-        say_json(found)
-    else:
-        typer.echo(f"shadow {found.name} {what}: {found.candidate} beside {found.primary}")
+    words = f"shadow {found.name} {what}: {found.candidate} beside {found.primary}"
+    say(found, words, as_json=as_json)
 
 
 def _say_beforehand(head: Head, made: ShadowMadeModel, *, dry_run: bool) -> None:
@@ -249,12 +238,6 @@ def _say_report(found: ShadowReportModel) -> None:
     typer.echo(f"{report['pairs']:,} pairs, {report['sessions']:,} count")
     for outcome, count in sorted(report["outcomes"].items()):
         typer.echo(f"  {outcome}: {count:,}")
-
-
-def _told(value: Any) -> str:
-    if isinstance(value, list):
-        return ",".join(value)
-    return json.dumps(value) if isinstance(value, dict) else str(value)
 
 
 def _row(it: ShadowModel) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import typer
 
 from penstock.control.admin.tenancy.tenant_models import KeyLimits, KeyModel
 from penstock.control.cli.admin_calls import Head
-from penstock.control.cli.asking import asks_head, say_json, say_list
+from penstock.control.cli.asking import asks_head, say, say_list
 from penstock.control.cli.options import AsJson
 from penstock.control.cli.tables import day
 from penstock.control.cli.tenancy.tenants import TenantId, limits_of
@@ -65,12 +65,9 @@ def create(
     until = expires_at.replace(tzinfo=UTC) if expires_at else None
     held_to = limits_of(limits or (), KeyLimits, "usd_per_day=5")
     made = head.ask(lambda admin: admin.create_key(tenant, name, expires_in_days, until, held_to))
-    if as_json:
-        say_json(made)
-        return
-    typer.echo(f"key {made.id} of {made.tenant}; keep it, it is not shown again")
-    typer.echo(made.key)
-    if made.warning:
+    words = f"key {made.id} of {made.tenant}; keep it, it is not shown again\n{made.key}"
+    say(made, words, as_json=as_json)
+    if made.warning and not as_json:
         typer.echo(f"warning: {made.warning}", err=True)
 
 
@@ -124,10 +121,7 @@ def anonymous(
     else:
         said = wanted is Wanted.ALLOW
         told = head.ask(lambda admin: admin.set_anonymous("allowed" if said else "refused"))
-    if as_json:
-        say_json(told)
-    else:
-        typer.echo(f"requests without a key are {told.anonymous}")
+    say(told, f"requests without a key are {told.anonymous}", as_json=as_json)
 
 
 def _revoked(tenant: str, key: str, *, end_streams: bool) -> str:

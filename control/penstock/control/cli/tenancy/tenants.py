@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Annotated, Any
 
@@ -10,8 +11,8 @@ from pydantic import BaseModel
 
 from penstock.control.admin.tenancy.tenant_models import TenantModel, TenantSpecModel
 from penstock.control.cli.admin_calls import Head
-from penstock.control.cli.asking import asks_head, delete_named, say_json, say_list
-from penstock.control.cli.options import AsJson, Yes
+from penstock.control.cli.asking import asks_head, confirm, in_words, say, say_fields, say_list
+from penstock.control.cli.options import AsJson, DryRun, Yes
 from penstock.control.declared.fields import named
 from penstock.control.declared.listing import key_list, listing
 from penstock.control.serving.settings_text import checked, pairs, values_of
@@ -30,7 +31,6 @@ Limits = Annotated[
     list[str] | None,
     typer.Argument(metavar="[KEY=VALUE]...", help="Limits, as the list below has them."),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything and change nothing.")]
 
 
 @tenants.command()
@@ -78,11 +78,7 @@ def show_tenant(head: Head, tenant: TenantId, as_json: AsJson = False) -> None:
     Example: penstock tenants show acme
     """
     found = head.ask(lambda admin: admin.tenant(tenant))
-    if as_json:
-        say_json(found)
-        return
-    for name, value in found.model_dump(mode="json").items():
-        typer.echo(f"{name}: {_told(name, value)}")
+    say_fields(found, _told, as_json=as_json)
 
 
 @tenants.command("set")
@@ -114,28 +110,16 @@ def delete(head: Head, tenant: TenantId, yes: Yes = False, as_json: AsJson = Fal
 
     Example: penstock tenants delete acme
     """
-
-    def loss() -> str:
+    if not yes:
         known = head.ask(lambda admin: admin.tenant(tenant))
-        return f"tenant {known.id} is deleted, its keys ({known.keys}) are refused from then on"
-
-    what = f"tenant {tenant}"
-    delete_named(
-        head,
-        tenant,
-        what,
-        loss,
-        lambda admin: admin.delete_tenant(tenant),
-        yes=yes,
-        as_json=as_json,
-    )
+        confirm(f"tenant {known.id} is deleted, its keys ({known.keys}) are refused from then on")
+    head.ask(lambda admin: admin.delete_tenant(tenant))
+    typer.echo(json.dumps({"deleted": tenant}) if as_json else f"tenant {tenant} is deleted")
 
 
 def _say(tenant: TenantModel, what: str, *, as_json: bool) -> None:
-    if as_json:
-        say_json(tenant)
-    else:
-        typer.echo(f"tenant {tenant.id} {what} (generation {tenant.generation})")
+    words = f"tenant {tenant.id} {what} (generation {tenant.generation})"
+    say(tenant, words, as_json=as_json)
 
 
 def limits_of(words: Iterable[str], kind: type[BaseModel], example: str) -> dict[str, Any]:
@@ -153,9 +137,7 @@ def _salt(text: str) -> str | None:
 
 
 def _told(name: str, value: Any) -> str:
-    if name == SALT and value is None:
-        return OWN
-    return ",".join(value) if isinstance(value, list) else str(value)
+    return OWN if name == SALT and value is None else in_words(value)
 
 
 def _row(it: TenantModel) -> tuple[str, ...]:

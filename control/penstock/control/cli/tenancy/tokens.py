@@ -9,7 +9,7 @@ import typer
 
 from penstock.control.admin.rollout.models import TokenModel
 from penstock.control.cli.admin_calls import Head
-from penstock.control.cli.asking import asks_head, say_json, say_list
+from penstock.control.cli.asking import asks_head, say, say_list
 from penstock.control.cli.options import AsJson
 from penstock.control.cli.tables import day
 from penstock.control.errors import NotFound
@@ -36,11 +36,8 @@ def create(
     Example: penstock tokens create alice --role operator
     """
     made = head.ask(lambda admin: admin.create_token(name, role))
-    if as_json:
-        say_json(made)
-        return
-    typer.echo(f"token {made.id} for {made.name}, role {made.role}; keep it, it is not shown again")
-    typer.echo(made.token)
+    words = f"token {made.id} for {made.name}, role {made.role}; keep it, it is not shown again"
+    say(made, f"{words}\n{made.token}", as_json=as_json)
 
 
 @tokens.command("list")

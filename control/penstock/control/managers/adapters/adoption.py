@@ -120,6 +120,3 @@ def _without(view: ClusterView, name: DeploymentName, binding: AdapterBinding) -
     deployment = view.deployment(name)
     left = tuple(each for each in deployment.bindings if each != binding)
     return view.with_deployment(replace(deployment, bindings=left))
-
-
-__all__ = ["AdapterAdoption"]

@@ -158,6 +158,3 @@ def _made(deployment: str, name: str, move: Move) -> Alias:
         return Alias(deployment, name, (move,))
     except BadAlias as error:
         raise InvalidInput(str(error)) from None
-
-
-__all__ = ["AliasManager", "AliasSpec", "target_of"]

@@ -126,6 +126,3 @@ class AdapterLibrary:
 def held_by_replicas(view: ClusterView) -> set[Digest]:
     """What replicas hold, by their own word: a call may still run under it."""
     return {Digest(d) for r in view.replicas.values() for d in r.status.adapter_digests if d}
-
-
-__all__ = ["AdapterLibrary", "AdapterSources", "held_by_replicas"]

@@ -109,6 +109,3 @@ class AdapterResidence:
 
 def _what_orders_follow_from(view: ClusterView) -> tuple[object, ...]:
     return (view.deployments, view.nodes, view.replicas, view.adapters, view.held)
-
-
-__all__ = ["AdapterResidence"]

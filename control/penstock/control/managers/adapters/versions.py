@@ -306,6 +306,3 @@ def _told() -> Iterator[None]:
         raise PenstockError(str(error), Code.NOT_PROMOTED) from None
     except BadManifest as error:
         raise InvalidInput(str(error)) from None
-
-
-__all__ = ["UPLOAD", "AdapterManager", "BaseModels", "NewAdapter", "Reports"]

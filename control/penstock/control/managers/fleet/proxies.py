@@ -26,17 +26,11 @@ from penstock.control.managers.fleet.gateway_process import (
 from penstock.control.managers.fleet.local_gateway import GatewayDependencies, LocalGateway
 from penstock.control.state.cluster import Gateway, GatewayState
 from penstock.control.supervision.process import Process
-from penstock.control.supervision.restart_policy import Ending, RestartPolicy, StartAgain, after_end
+from penstock.control.supervision.restart_policy import OWN_PROCESSES, Ending, StartAgain, after_end
 from penstock.control.supervision.supervisor import supervise
 
 log = logging.getLogger(__name__)
 
-POLICY = RestartPolicy(
-    first_delay=timedelta(milliseconds=100),
-    longest_delay=timedelta(seconds=5),
-    # One that ran for so long did not end because of how it was started.
-    healthy_after=timedelta(seconds=10),
-)
 # A little above the gateway's own deadline for draining.
 STOP_PATIENCE = timedelta(seconds=35)
 REPLACEMENT_DEADLINE = timedelta(seconds=30)
@@ -255,7 +249,7 @@ class GatewayManager:
 
     def _pause_after(self, exit_code: int | None) -> timedelta:
         ran = timedelta(seconds=self._needs.clock.monotonic() - self._began)
-        decision = after_end(POLICY, self._failures, Ending(exit_code, ran))
+        decision = after_end(OWN_PROCESSES, self._failures, Ending(exit_code, ran))
         assert isinstance(decision, StartAgain), "a gateway has no exit code that means giving up"
         self._failures = decision.failures
         return decision.after

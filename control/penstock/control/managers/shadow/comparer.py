@@ -27,16 +27,11 @@ from penstock.control.state.shadow.shadows import Compared, has_enough_self
 from penstock.control.store.documents import RECORDING, SHADOW
 from penstock.control.supervision.clock import Clock
 from penstock.control.supervision.process import Launcher, Process
-from penstock.control.supervision.restart_policy import Ending, RestartPolicy, StartAgain, after_end
+from penstock.control.supervision.restart_policy import OWN_PROCESSES, Ending, StartAgain, after_end
 from penstock.control.supervision.supervisor import supervise
 
 log = logging.getLogger(__name__)
 
-POLICY: Final = RestartPolicy(
-    first_delay=timedelta(milliseconds=100),
-    longest_delay=timedelta(seconds=5),
-    healthy_after=timedelta(seconds=10),
-)
 ASK_EVERY: Final = timedelta(seconds=1)
 LOOK_EVERY: Final = timedelta(milliseconds=50)  # for what a process that starts announces
 START_LIMIT: Final = timedelta(seconds=60)
@@ -177,11 +172,11 @@ class ComparerManager:
         await self._note(lambda compared: replace(compared, address="", trouble=trouble))
         log.error("the comparer ended", extra={"exit_code": exit_code, "why": why})
         ran = timedelta(seconds=self._clock.monotonic() - self._began)
-        decision = after_end(POLICY, self._failures, Ending(exit_code, ran))
+        decision = after_end(OWN_PROCESSES, self._failures, Ending(exit_code, ran))
         if not isinstance(
             decision, StartAgain
         ):  # the exit code of a replica; of ours it says nothing
-            return POLICY.longest_delay
+            return OWN_PROCESSES.longest_delay
         self._failures = decision.failures
         return decision.after
 

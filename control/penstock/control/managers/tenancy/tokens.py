@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from penstock.control.errors import NotFound, Unavailable
 from penstock.control.managers.cluster_store import ClusterStore
@@ -19,6 +19,7 @@ from penstock.control.state.tenancy.tokens import (
     holder,
 )
 from penstock.control.store.store import Author, Change, Document, Key
+from penstock.control.store.tenancy.documents import from_token, to_token
 from penstock.control.supervision.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -117,8 +118,8 @@ class TokenManager:
 
     def _take_up(self, token_id: str, document: Document) -> None:
         try:
-            self._tokens[token_id] = _to_token(token_id, document)
-        except (KeyError, ValueError, TypeError) as error:
+            self._tokens[token_id] = to_token(token_id, document)
+        except ValueError as error:
             log.error("token not readable", extra={"token": token_id, "error": repr(error)})
 
     async def _take_first(self, digest: str) -> None:
@@ -146,35 +147,5 @@ class TokenManager:
             self._tokens[token.id] = token
 
     async def _write(self, tokens: list[Token], author: Author) -> None:
-        changes = [Change(Key(KIND, token.id), _from_token(token)) for token in tokens]
+        changes = [Change(Key(KIND, token.id), from_token(token)) for token in tokens]
         await self._cluster.write(changes, author)
-
-
-def _from_token(token: Token) -> Document:
-    return {
-        "name": token.name,
-        "role": token.role.value,
-        "digest": token.digest,
-        "created_at": token.created_at.isoformat(),
-        "last_used_at": token.last_used_at.isoformat() if token.last_used_at else None,
-        "revoked_at": token.revoked_at.isoformat() if token.revoked_at else None,
-    }
-
-
-def _to_token(token_id: str, document: Document) -> Token:
-    return Token(
-        id=token_id,
-        name=document["name"],
-        role=Role(document["role"]),
-        digest=document["digest"],
-        created_at=datetime.fromisoformat(document["created_at"]),
-        last_used_at=_moment(document["last_used_at"]),
-        revoked_at=_moment(document["revoked_at"]),
-    )
-
-
-def _moment(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None
-
-
-__all__ = ["TokenManager", "new_secret"]

@@ -93,6 +93,3 @@ def check_aliases_fit(view: ClusterView, spec: DeploymentSpec) -> None:
 def _templates(view: ClusterView, family: BaseModelFamily) -> list[Template]:
     templates = (each.spec.template for each in view.deployments.values())
     return [template for template in templates if template.family == family]
-
-
-__all__ = ["check_aliases_fit", "check_taken", "family_named", "limits_of", "revision_of"]

@@ -6,7 +6,7 @@ What may become of them is said by the rules of `penstock.adapters`; here stands
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -145,12 +145,13 @@ class AdapterRegistry:
 
     def with_version(self, version: AdapterVersion) -> AdapterRegistry:
         """One version added or replaced."""
-        return self._with(versions=MappingProxyType({**self.versions, version.ref: version}))
+        return replace(self, versions=MappingProxyType({**self.versions, version.ref: version}))
 
     def without_version(self, ref: AdapterRef) -> AdapterRegistry:
         """One version less, with its evidence; its name stays taken."""
         gone = Removed(ref, self.versions[ref].manifest.digest)
-        return self._with(
+        return replace(
+            self,
             versions=_without(self.versions, ref),
             removed=MappingProxyType({**self.removed, ref: gone}),
             evidence={key: each for key, each in self.evidence.items() if each.ref != ref},
@@ -158,16 +159,16 @@ class AdapterRegistry:
 
     def with_alias(self, alias: Alias) -> AdapterRegistry:
         """One alias added or replaced."""
-        return self._with(aliases=MappingProxyType({**self.aliases, alias.full_name: alias}))
+        return replace(self, aliases=MappingProxyType({**self.aliases, alias.full_name: alias}))
 
     def without_alias(self, alias: Alias) -> AdapterRegistry:
         """One alias less."""
-        return self._with(aliases=_without(self.aliases, alias.full_name))
+        return replace(self, aliases=_without(self.aliases, alias.full_name))
 
     def without_aliases_of(self, deployment: str) -> AdapterRegistry:
         """Without those of a deployment that is no more."""
         left = {name: a for name, a in self.aliases.items() if a.deployment != deployment}
-        return self if len(left) == len(self.aliases) else self._with(aliases=left)
+        return self if len(left) == len(self.aliases) else replace(self, aliases=left)
 
     def with_evidence(self, told: StoredEvidence) -> AdapterRegistry:
         """One finding more; the oldest of the version are forgotten."""
@@ -178,29 +179,11 @@ class AdapterRegistry:
         )
         for old in of_it[:-EVIDENCE_KEPT]:
             del all_evidence[old.id]
-        return self._with(evidence=all_evidence)
+        return replace(self, evidence=all_evidence)
 
     def with_policy(self, policy: PromotionPolicy) -> AdapterRegistry:
         """Another policy."""
-        return self._with(policy=policy)
-
-    def _with(
-        self,
-        *,
-        versions: Versions | None = None,
-        removed: Mapping[AdapterRef, Removed] | None = None,
-        aliases: Aliases | None = None,
-        evidence: Mapping[str, StoredEvidence] | None = None,
-        policy: PromotionPolicy | None = None,
-    ) -> AdapterRegistry:
-        return AdapterRegistry(
-            self.versions if versions is None else versions,
-            self.removed if removed is None else removed,
-            self.aliases if aliases is None else aliases,
-            self.evidence if evidence is None else evidence,
-            self.policy if policy is None else policy,
-            self.unreadable,
-        )
+        return replace(self, policy=policy)
 
     def _those_like(self, ref: str) -> str:
         name = ref.partition("@")[0]

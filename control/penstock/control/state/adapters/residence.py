@@ -136,6 +136,3 @@ def _refs(names: Iterable[str]) -> set[AdapterRef]:
         except BadAdapterRef:
             continue
     return refs
-
-
-__all__ = ["KeepOrder", "Residence", "orders_of", "residence_of"]

@@ -56,6 +56,3 @@ def _on(replica: Replica, ref: str, deployment: str, order: KeepOrder) -> Wherea
         pinned=kept is not None and kept.pinned,
         reason=failure.reason if failure is not None and state == "failed" else "",
     )
-
-
-__all__ = ["Whereabouts", "whereabouts"]

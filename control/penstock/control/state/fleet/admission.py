@@ -39,6 +39,3 @@ def stranger(view: ClusterView, own: Stamp, who: str, observed: Stamp) -> str:
     if known and observed.cluster_id == own.cluster_id:
         return ""
     return contradiction(own, observed)
-
-
-__all__ = ["second_agent", "stranger"]

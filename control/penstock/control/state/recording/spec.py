@@ -33,8 +33,8 @@ KEPT: Final = (Record.REDACTED, Record.FULL)
 class RecordUntil:
     """When a recording ends by itself: at the earliest of these."""
 
-    requests: int = setting("that are recorded", 10_000, ge=1, le=MOST_REQUESTS)
-    mib: int = setting("of requests together", 256, ge=1, le=MOST_MIB)
+    requests: int = setting("that are recorded", 10_000, unit="requests", ge=1, le=MOST_REQUESTS)
+    mib: int = setting("of requests together", 256, unit="MiB", ge=1, le=MOST_MIB)
     at: datetime | None = setting("a time with its zone", None)
 
 
@@ -50,7 +50,9 @@ class RecordingSpec:
             examples=("chat",),
         )
     )
-    share_permille: int = setting("of the requests, in thousandths", 100, ge=1, le=MOST_PERMILLE)
+    share_permille: int = setting(
+        "of the requests, in {unit}", 100, unit="thousandths", ge=1, le=MOST_PERMILLE
+    )
     sample: Sample = setting("session: all of its requests, or none", Sample.REQUEST)
     tenants: tuple[str, ...] = setting("empty: all that allow it", (), most=MOST_NAMES)
     endpoints: tuple[str, ...] = setting(

@@ -71,10 +71,11 @@ class Template:
         examples=({"max_model_len": "2048"},),
     )
     max_adapters: int = setting(
-        "adapters that an engine holds at once; 0: none, or a few by their rank",
+        "{unit} that an engine holds at once; 0: none, or a few by their rank",
         0,
         ge=0,
         le=MOST_ADAPTERS,
+        unit="adapters",
     )
     max_adapter_rank: int = setting(
         "0: none, or the usual one by max_adapters", 0, ge=0, le=LARGEST_RANK
@@ -126,11 +127,12 @@ class DeploymentSpec:
         examples=({"team": "search"},),
     )
     start_limit_ms: int = setting(
-        "milliseconds from a replica's start to ready, after which it is started anew; "
+        "{unit} from a replica's start to ready, after which it is started anew; "
         "0: the node agent's default, and a minute where a provider answers",
         0,
         ge=0,
         le=MAX_COUNT,
+        unit="milliseconds",
     )
 
     def __post_init__(self) -> None:

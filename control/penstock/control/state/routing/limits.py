@@ -27,37 +27,39 @@ class SelectionPolicy(StrEnum):
     SESSION = "session"  # where the same session went before
 
 
-def _count(default: int, text: str) -> Any:
-    return setting(text, default, ge=0, le=MAX_COUNT)
+def _count(default: int, unit: str, text: str) -> Any:
+    return setting(text, default, unit=unit, ge=0, le=MAX_COUNT)
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Numbers that gateways admit and send by. Raises InvalidSpec for one out of its range."""
 
-    max_ongoing: int = _count(0, "calls sent to one replica at a time; 0: its capacity")
-    max_queued: int = _count(100, "requests waiting in one gateway; 0: nobody waits")
+    max_ongoing: int = _count(0, "calls", "{unit} sent to one replica at a time; 0: its capacity")
+    max_queued: int = _count(100, "requests", "{unit} waiting in one gateway; 0: nobody waits")
     queue_deadline_ms: int = _count(
-        30_000, "milliseconds a request may wait for a replica; 0: no limit"
+        30_000, "milliseconds", "{unit} a request may wait for a replica; 0: no limit"
     )
     first_event_deadline_ms: int = _count(
-        0, "milliseconds from send to the first event; 0: no limit"
+        0, "milliseconds", "{unit} from send to the first event; 0: no limit"
     )
     wait_budget_ms: int = _count(
-        0, "estimated wait in milliseconds above which a request is refused; 0: none"
+        0, "milliseconds", "estimated wait in {unit} above which a request is refused; 0: none"
     )
     kv_pressure: float = setting(
-        "share of KV in use above which a replica is sent nothing new; 0: no limit",
+        "{unit} of KV in use above which a replica is sent nothing new; 0: no limit",
         0.93,
+        unit="share",
         ge=0,
         le=1,
     )
-    max_prompt_tokens: int = _count(0, "tokens of a prompt; 0: the model's")
-    max_completion_tokens: int = _count(0, "tokens of each choice; 0: the model's")
-    max_n: int = _count(16, "choices of one request; 0: no limit")
+    max_prompt_tokens: int = _count(0, "tokens", "{unit} of a prompt; 0: the model's")
+    max_completion_tokens: int = _count(0, "tokens", "{unit} of each choice; 0: the model's")
+    max_n: int = _count(16, "choices", "{unit} of one request; 0: no limit")
     progress_deadline_ms: int = _count(
         60_000,
-        "a replica that has work and makes no tokens for so many milliseconds is sent"
+        "milliseconds",
+        "a replica that has work and makes no tokens for so many {unit} is sent"
         " nothing more; 0: never",
     )
 
@@ -73,7 +75,9 @@ class Canary:
         metadata=said("its name; left out while there is none", examples=("mini-next",))
     )
     permille: int = field(
-        metadata=said("share of the requests, in thousandths", ge=0, le=WHOLE, examples=(50,))
+        metadata=said(
+            "share of the requests, in {unit}", unit="thousandths", ge=0, le=WHOLE, examples=(50,)
+        )
     )
 
 

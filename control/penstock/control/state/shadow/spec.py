@@ -11,7 +11,7 @@ from typing import Final
 from penstock.control.declared.fields import PAIRS, Form, check, inner, said, setting
 from penstock.control.errors import InvalidInput
 from penstock.control.state.shadow.guardrails import check_guardrails
-from penstock.control.state.tenancy.spend import MOST_USD
+from penstock.control.state.tenancy.spend import usd
 
 MOST_PERMILLE: Final = 1000
 MOST_CONCURRENT: Final = 1000
@@ -96,7 +96,7 @@ def parsed_candidate(text: str) -> Candidate:
 class Until:
     """When a shadow ends by itself: at least one of the two, or never."""
 
-    pairs: int = setting("that are counted; 0: any number", 0, ge=0, le=MOST_PAIRS)
+    pairs: int = setting("that are counted; 0: any number", 0, unit="pairs", ge=0, le=MOST_PAIRS)
     at: datetime | None = setting("a time with its zone", None)
 
 
@@ -121,7 +121,13 @@ class ShadowSpec:
         )
     )
     share_permille: int = field(
-        metadata=said("of the requests, in thousandths", ge=1, le=MOST_PERMILLE, examples=(100,))
+        metadata=said(
+            "of the requests, in {unit}",
+            unit="thousandths",
+            ge=1,
+            le=MOST_PERMILLE,
+            examples=(100,),
+        )
     )
     sample: Sample = setting("session: all of its requests, or none", Sample.REQUEST)
     tenants: tuple[str, ...] = setting("empty: all that allow it", (), most=MOST_NAMES)
@@ -129,9 +135,11 @@ class ShadowSpec:
         f"empty: {', '.join(ENDPOINTS)}, which are all there are", (), most=MOST_NAMES
     )
     max_concurrent: int = setting(
-        "repeated at a time, by each gateway", 4, ge=1, le=MOST_CONCURRENT
+        "repeated at a time, by each gateway", 4, unit="requests", ge=1, le=MOST_CONCURRENT
     )
-    max_per_minute: int = setting("likewise; 0: any number", 0, ge=0, le=MOST_PER_MINUTE)
+    max_per_minute: int = setting(
+        "likewise; 0: any number", 0, unit="requests", ge=0, le=MOST_PER_MINUTE
+    )
     until: Until = inner(Until, prefix="until_")
     record: Record = setting(
         "of prompts and answers of pairs that count, for the report's worst pairs, "
@@ -155,15 +163,14 @@ class ShadowSpec:
         form=PAIRS,
     )
     self_permille: int | None = setting(
-        "of those that are repeated, in thousandths: the primary is asked again, too. "
+        "of those that are repeated, in {unit}: the primary is asked again, too. "
         f"null: {MANY_SELF} until there are {ENOUGH_SELF} such pairs, then {FEW_SELF}",
         None,
+        unit="thousandths",
         ge=0,
         le=MOST_PERMILLE,
     )
-    usd_per_day: float = setting(
-        "what it may cost; 0: no limit, which a provider has to have", 0.0, ge=0, le=MOST_USD
-    )
+    usd_per_day: float = usd("what it may cost; 0: no limit, which a provider has to have")
     embedder: str = setting(
         "deployment that is asked what answers mean, for the check semantic, which is "
         "shown; empty: none is. A provider is asked only what a provider may answer",

@@ -7,9 +7,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from penstock.control.declared.fields import check, setting
+from penstock.control.declared.fields import check
 from penstock.control.errors import InvalidSpec
-from penstock.control.state.tenancy.spend import MOST_USD
+from penstock.control.state.tenancy.spend import MOST_USD, usd
 
 INPUT, OUTPUT, CACHED = (
     "usd_per_million_input",
@@ -22,19 +22,14 @@ INPUT, OUTPUT, CACHED = (
 class Prices:
     """US dollars for a million tokens. Raises InvalidSpec."""
 
-    usd_per_million_input: float = setting(
-        "US dollars that a million tokens of prompts cost; 0: nothing, or with a"
+    usd_per_million_input: float = usd(
+        "{unit} that a million tokens of prompts cost; 0: nothing, or with a"
         " provider as its engine_args say",
-        0.0,
-        ge=0,
-        le=MOST_USD,
     )
-    usd_per_million_output: float = setting("likewise, of answers", 0.0, ge=0, le=MOST_USD)
-    usd_per_million_cached: float | None = setting(
+    usd_per_million_output: float = usd("likewise, of answers")
+    usd_per_million_cached: float | None = usd(
         "likewise, of prompts that were in the prefix cache; null: as of others",
         None,
-        ge=0,
-        le=MOST_USD,
         examples=(0.025,),
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from penstock.control.declared.fields import check, setting
 from penstock.control.errors import InvalidSpec
@@ -21,23 +21,26 @@ MOST_USD = 9_000_000  # what one count of billionths can hold
 MOST_TOKENS = 2**53 - 1  # what JSON carries exactly
 
 
+def usd(text: str, default: float | None = 0.0, **more: Any) -> Any:
+    """A field of US dollars."""
+    return setting(text, default, unit="US dollars", ge=0, le=MOST_USD, **more)
+
+
 @dataclass(frozen=True, slots=True)
 class Budgets:
     """What a deployment may cost from midnight to midnight UTC, at all gateways together; 0: no
     limit. Raises InvalidSpec."""
 
-    usd_per_day: float = setting(
-        "US dollars from midnight to midnight UTC, at all gateways together, after"
+    usd_per_day: float = usd(
+        "{unit} from midnight to midnight UTC, at all gateways together, after"
         " which it takes no more requests until midnight; 0: no budget",
-        0.0,
         name="budget_usd_per_day",
-        ge=0,
-        le=MOST_USD,
     )
     tokens_per_day: int = setting(
         "likewise, of prompts and answers together; 0: no budget",
         0,
         name="budget_tokens_per_day",
+        unit="tokens",
         ge=0,
         le=MOST_TOKENS,
     )

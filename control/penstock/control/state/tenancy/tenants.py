@@ -10,10 +10,11 @@ import re
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
 from penstock.control.declared.fields import Form, check, said, setting
 from penstock.control.errors import InvalidInput
-from penstock.control.state.tenancy.spend import MOST_USD
+from penstock.control.state.tenancy.spend import usd
 
 MAX_TENANTS = 10_000
 MAX_KEYS = 1000  # of one tenant
@@ -59,17 +60,21 @@ class Shadowing(StrEnum):
     NEVER = "never"
 
 
+def _count(unit: str, text: str, most: int = MAX_LIMIT) -> Any:
+    return setting(text, 0, unit=unit, ge=0, le=most)
+
+
 @dataclass(frozen=True, slots=True)
 class TenantSpec:
     """What a tenant is held to, at all gateways together; 0: no limit. Raises InvalidInput."""
 
-    requests_per_minute: int = setting("0: no limit", 0, ge=0, le=MAX_LIMIT)
-    tokens_per_minute: int = setting("of prompts and answers; 0: no limit", 0, ge=0, le=MAX_LIMIT)
-    tokens_per_day: int = setting(
-        "of prompts and answers, from midnight to midnight UTC; 0: no quota", 0, ge=0, le=MAX_QUOTA
+    requests_per_minute: int = _count("requests", "0: no limit")
+    tokens_per_minute: int = _count("tokens", "of prompts and answers; 0: no limit")
+    tokens_per_day: int = _count(
+        "tokens", "of prompts and answers, from midnight to midnight UTC; 0: no quota", MAX_QUOTA
     )
-    usd_per_day: float = setting("US dollars, likewise; 0: no limit", 0.0, ge=0, le=MOST_USD)
-    max_streams: int = setting("requests under way at a time; 0: no limit", 0, ge=0, le=MAX_LIMIT)
+    usd_per_day: float = usd("{unit}, likewise; 0: no limit")
+    max_streams: int = _count("requests", "{unit} under way at a time; 0: no limit")
     models: tuple[str, ...] = setting("deployments it may use; empty: all", (), most=MOST_NAMES)
     adapters: tuple[str, ...] = setting(
         "names of adapters it may use, without version; empty: all", (), most=MOST_NAMES
@@ -137,10 +142,10 @@ class ApiKey:
     digest: str = field(repr=False, metadata=said("SHA-256 of the whole key", form=Form(str, _hex)))
     created_at: datetime
     expires_at: datetime | None = None  # None: never
-    tokens_per_day: int = setting(
-        "of this key, besides its tenant's; 0: no limit", 0, ge=0, le=MAX_QUOTA
+    tokens_per_day: int = _count(
+        "tokens", "of this key, besides its tenant's; 0: no limit", MAX_QUOTA
     )
-    usd_per_day: float = setting("likewise, US dollars; 0: no limit", 0.0, ge=0, le=MOST_USD)
+    usd_per_day: float = usd("likewise, {unit}; 0: no limit")
 
     @property
     def has_day_limits(self) -> bool:
@@ -152,7 +157,7 @@ class ApiKey:
 class Access:
     """Whether requests without a key are refused by order of the head."""
 
-    keys_required: bool = False
+    keys_required: bool = setting("", False, role="admin")
     keys_made: bool = False  # at least one, ever: none needs one until then
     # Ids of the last that were revoked with what they had under way, which gateways end.
     ended_keys: tuple[str, ...] = ()

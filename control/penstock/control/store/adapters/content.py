@@ -292,6 +292,3 @@ def _sync(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-__all__ = ["INCOMING", "AdapterContents", "TakenIn"]

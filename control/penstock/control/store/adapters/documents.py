@@ -136,18 +136,3 @@ def _from_move(move: Move) -> Document:
         "by": move.by,
         "undoes": move.undoes,
     }
-
-
-__all__ = [
-    "from_alias",
-    "from_evidence",
-    "from_policy",
-    "from_removed",
-    "from_version",
-    "registry_of",
-    "to_alias",
-    "to_evidence",
-    "to_policy",
-    "to_removed",
-    "to_version",
-]

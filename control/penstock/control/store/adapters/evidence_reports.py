@@ -67,6 +67,3 @@ class EvidenceReports:
                 f"cannot write below {self._directory}: {error.strerror}; check its disk's space "
                 "and its rights"
             ) from error
-
-
-__all__ = ["EvidenceReports"]

@@ -7,17 +7,19 @@ from dataclasses import replace
 from penstock.control.declared.codec import Codec
 from penstock.control.state.tenancy.shares import Shares
 from penstock.control.state.tenancy.tenants import Access, ApiKey, Tenant
+from penstock.control.state.tenancy.tokens import Token
 from penstock.control.store.store import Document
 
 # Of which there is one: the documents' name.
 ONE = "all"
-TENANTS, KEYS, SHARES = Codec(Tenant), Codec(ApiKey), Codec(Shares)
+TENANTS, KEYS, SHARES, TOKENS = Codec(Tenant), Codec(ApiKey), Codec(Shares), Codec(Token)
 # What bounds them and was ever written: with the default of one they could do more.
 _OF_TENANTS = (
     *("requests_per_minute", "tokens_per_minute", "tokens_per_day", "max_streams"),
     *("models", "adapters", "priority", "degrade"),
 )
 _OF_KEYS = ("expires_at",)
+_OF_TOKENS = ("revoked_at",)
 
 
 def to_tenant(document: Document) -> Tenant:
@@ -28,6 +30,16 @@ def to_tenant(document: Document) -> Tenant:
 def to_key(document: Document) -> ApiKey:
     """A key, likewise."""
     return KEYS.value(_with(document, _OF_KEYS))
+
+
+def from_token(token: Token) -> Document:
+    """A token's document, which its id names."""
+    return {name: each for name, each in TOKENS.document(token).items() if name != "id"}
+
+
+def to_token(token_id: str, document: Document) -> Token:
+    """The inverse. Raises `ValueError`."""
+    return TOKENS.value({**_with(document, _OF_TOKENS), "id": token_id})
 
 
 def _with(document: Document, bounds: tuple[str, ...]) -> Document:
