@@ -59,6 +59,3 @@ class Adapter:
     def fits(self, family: BaseModelFamily) -> bool:
         """Whether a base model of `family` can run it."""
         return self.family == family
-
-
-__all__ = ["Adapter", "AdapterRef", "BadAdapterRef", "BaseModelFamily"]

@@ -168,15 +168,3 @@ def check_target(
 def _those_of(ref: AdapterRef, known: Mapping[AdapterRef, AdapterVersion]) -> str:
     others = sorted(other.version for other in known if other.name == ref.name)
     return f"; of {ref.name} there is {', '.join(others[-10:])}" if others else ""
-
-
-__all__ = [
-    "LARGEST_WEIGHT",
-    "MOST_MOVES",
-    "MOST_SHARES",
-    "Alias",
-    "BadAlias",
-    "Move",
-    "Target",
-    "check_target",
-]

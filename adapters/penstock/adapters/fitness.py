@@ -138,6 +138,3 @@ def _check_named(config: LoraConfig, modules: Iterable[str]) -> None:
                 f"{module} is changed, the config's target_modules are "
                 f"{shown(', '.join(config.target_modules))}"
             )
-
-
-__all__ = ["AdapterFacts", "FamilyLimits", "UnfitAdapter", "check_family", "facts_of"]

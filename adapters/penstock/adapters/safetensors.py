@@ -136,13 +136,3 @@ def _tensor(name: str, about: Any) -> Tensor:
 
 def _is_number(value: Any) -> bool:
     return type(value) is int and 0 <= value <= _LARGEST_NUMBER
-
-
-__all__ = [
-    "LARGEST_HEADER",
-    "PREFIX_BYTES",
-    "BadSafetensors",
-    "Tensor",
-    "header_length",
-    "read_header",
-]

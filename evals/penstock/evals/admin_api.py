@@ -34,6 +34,3 @@ class AdminApi:
         headers = {"authorization": f"Bearer {self.token}"}
         url = self.url + PREFIX + path
         return httpx.request(method, url, json=body, headers=headers, timeout=5, trust_env=False)
-
-
-__all__ = ["AdminApi"]

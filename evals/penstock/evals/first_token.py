@@ -84,6 +84,3 @@ def engine_alone(probe: Sequence[str], requests: int) -> tuple[float, ...]:
 
 def _quantile(ordered: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
-
-
-__all__ = ["FirstToken", "engine_alone", "first_event_ms", "measure"]

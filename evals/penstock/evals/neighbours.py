@@ -115,6 +115,3 @@ class Neighbour:
             raise EvalError(f"the gateway answered {reply.status}: {reply.read()[:300]!r}")
         reply.peek()
         return reply
-
-
-__all__ = ["Neighbour", "Seen"]

@@ -35,21 +35,3 @@ def tell(done: int, of: int) -> None:
     """How far it has come, ten times a run."""
     if done == of or done % max(1, of // 10) == 0:
         typer.echo(f"{done} of {of} prompts asked", err=True)
-
-
-__all__ = [
-    "ApiKey",
-    "CandidateKey",
-    "CandidateModel",
-    "Concurrency",
-    "Experiment",
-    "MaxTokens",
-    "Mlflow",
-    "PrimaryModel",
-    "Seed",
-    "SelfPermille",
-    "Temperature",
-    "Thresholds",
-    "Timeout",
-    "tell",
-]

@@ -108,6 +108,3 @@ def pids_of(
     if not (listed and gateways and len(serving) >= wanted):
         return None
     return {FRONT: gateways[0]["pid"], BEHIND: serving[0]["pid"]}
-
-
-__all__ = ["MODEL", "System", "penstock", "pids_of", "simulated"]

@@ -68,6 +68,3 @@ def _series(line: str) -> tuple[Labels, float]:
 def total(text: str, name: str) -> float:
     """The sum of all series of a metric; 0 where there is none."""
     return sum(value for _, value in series(text, name))
-
-
-__all__ = ["page", "scraped", "series", "total"]

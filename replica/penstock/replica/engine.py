@@ -136,6 +136,3 @@ class Engine(Protocol):
     async def stop(self) -> None:
         """Ends the engine and every process it started."""
         ...
-
-
-__all__ = ["Engine", "Sink"]

@@ -105,5 +105,3 @@ def _texts(value: Any) -> tuple[list[str], int]:
 
 _MEDIA: Final = ("image_url", "input_audio", "audio_url", "video_url", "file")
 """Names of what is no text in a part of a message."""
-
-__all__ = ["MARK", "estimate", "is_pinned", "read", "trimmed", "without_marks"]

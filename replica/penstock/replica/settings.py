@@ -190,6 +190,3 @@ def _adapter(text: str, agent: str) -> AdapterSource:
     if not agent:
         raise CannotLoad(f"settings: adapter {text!r} comes from a node agent: set --agent")
     return AdapterSource(ref, digest=digest)
-
-
-__all__ = ["ENGINES", "PATIENCE", "PROVIDERS", "Settings", "parse_settings"]

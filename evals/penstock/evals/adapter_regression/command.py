@@ -124,6 +124,3 @@ def _store(version: Version, target: tuple[Registry, Registered], report: dict[s
     if version.ref is not None:
         registry.store(version.ref, evidences.evidence(report, registered))
         typer.echo(f"Stored with {version.ref} at {registry.url}.", err=True)
-
-
-__all__ = ["adapter_regression", "measure"]

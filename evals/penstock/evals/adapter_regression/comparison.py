@@ -151,6 +151,3 @@ def _quantile(ordered: Sequence[float], part: float) -> float | None:
 
 def _median(values: Sequence[float]) -> float | None:
     return float(statistics.median(values)) if values else None
-
-
-__all__ = ["Comparison", "Outcome", "Pair", "Side", "compare", "pair"]

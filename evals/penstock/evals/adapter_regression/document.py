@@ -127,6 +127,3 @@ def _scored(scored: Scored) -> dict[str, Any]:
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 6)
-
-
-__all__ = ["FORMAT", "Run", "as_dict"]

@@ -103,6 +103,3 @@ def _size(report: Mapping[str, Any]) -> int:
 
 def _path(ref: AdapterRef) -> str:
     return f"adapters/{quote(str(ref), safe='@')}"
-
-
-__all__ = ["KIND", "Registered", "Registry", "evidence", "shortened"]

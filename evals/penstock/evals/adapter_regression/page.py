@@ -121,6 +121,3 @@ def _how(run: Run) -> Iterable[str]:
         "worst and at its best. Requests without an answer count as answers that meet no check; "
         "prompts that the baseline gave no answer to are not compared.</p>"
     )
-
-
-__all__ = ["as_page"]

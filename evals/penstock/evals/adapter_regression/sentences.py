@@ -118,17 +118,3 @@ def asked(pair: Pair) -> str:
 
 def _way(value: float, up: str, down: str) -> str:
     return up if value > 0 else down
-
-
-__all__ = [
-    "LABELS",
-    "asked",
-    "checks",
-    "headline",
-    "latency",
-    "lengths",
-    "losses",
-    "outcomes",
-    "scores",
-    "spread",
-]

@@ -110,12 +110,3 @@ def _refusals(told: object) -> tuple[re.Pattern[str], ...]:
         return tuple(compiled(each) for each in told)
     except BadCheck as bad:
         raise BadThresholds(f"refusal_patterns: {bad}") from bad
-
-
-__all__ = [
-    "DEFAULTS",
-    "FEWEST_PROMPTS",
-    "LIMITS",
-    "Thresholds",
-    "thresholds",
-]

@@ -37,6 +37,3 @@ def number(key: str, value: object, within: tuple[float, float]) -> float:
     if not least <= value <= most:
         raise BadThresholds(f"{key} is {value:g}: it must lie between {least:g} and {most:g}")
     return float(value)
-
-
-__all__ = ["BadThresholds", "from_toml", "from_word", "number"]

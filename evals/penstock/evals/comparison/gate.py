@@ -173,17 +173,3 @@ def _reason(limit: Limit, found: Interval | None, bar: float, result: Result) ->
 
 def _side(limit: Limit, bar: float) -> str:
     return f"at {limit.bound} {as_written(bar, limit.unit)}"
-
-
-__all__ = [
-    "EXIT_CODES",
-    "Bound",
-    "Finding",
-    "Limit",
-    "Result",
-    "Verdict",
-    "finding",
-    "silent_baseline",
-    "together",
-    "too_few",
-]

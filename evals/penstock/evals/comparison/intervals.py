@@ -88,6 +88,3 @@ def _bootstrap(values: Sequence[float], confidence: float, seed: int) -> tuple[f
         rng=numpy.random.default_rng(seed),
     ).confidence_interval
     return float(found.low), float(found.high)
-
-
-__all__ = ["Interval", "as_dict", "chance_of", "mean_ratio", "mean_within", "share"]

@@ -40,6 +40,3 @@ def _pieces(pieces: Iterable[tuple[str, bool]]) -> str:
 
 def _answer(html: str) -> str:
     return f'<div class="answer" dir="auto">{html or "<i>an empty answer</i>"}</div>'
-
-
-__all__ = ["LONGEST", "answers", "asked", "shown"]

@@ -264,17 +264,3 @@ def _shown(value: object) -> str:
 
 def _example() -> str:
     return f'{{"format": "{FORMAT}", "version": {VERSION}, "began": "2026-01-31T12:00:00Z"}}'
-
-
-__all__ = [
-    "LONGEST_LINE",
-    "MOST_REQUESTS",
-    "Answered",
-    "BadRecording",
-    "Header",
-    "Reader",
-    "Recorded",
-    "header_line",
-    "request_at",
-    "request_line",
-]

@@ -70,6 +70,3 @@ def _line(request: Recorded, arrived: datetime, began: datetime) -> bytes:
 
 def _dropped(oldest: int) -> tuple[int, ...]:
     return (oldest,) if oldest >= FIRST else ()
-
-
-__all__ = ["Append", "Bounds", "Current", "added"]

@@ -186,6 +186,3 @@ def rules(
         frozenset(counted),
         guard,
     )
-
-
-__all__ = ["SELF", "Check", "Measure", "Rules", "Unit", "checks", "rules"]

@@ -149,6 +149,3 @@ def _maker(answer: Answer) -> str:
 
 def _number(difference: float | None) -> float:
     return float("nan") if difference is None else difference
-
-
-__all__ = ["Tally"]

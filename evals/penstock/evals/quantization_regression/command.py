@@ -61,6 +61,3 @@ def measure(prompts: Sequence[Line], name: str, sha256: str, held: Held, asking:
     pairs = score(prompts, ask(prompts, asking), asking)
     outcome = judge(prompts, pairs, held, asking.seed)
     return Run(datetime.now(UTC), asking, tuple(prompts), name, sha256, tuple(pairs), held, outcome)
-
-
-__all__ = ["measure", "quantization_regression"]

@@ -117,6 +117,3 @@ def _answer(answer: Answer) -> dict[str, Any]:
 def _sides(primary: float | None, candidate: float | None) -> Mapping[str, float | None]:
     found = {"primary": primary, "candidate": candidate}
     return {side: None if value is None else round(value, 6) for side, value in found.items()}
-
-
-__all__ = ["FORMAT", "Run", "as_dict"]

@@ -111,6 +111,3 @@ def _number(key: str, value: object) -> float:
     if key not in within:
         raise BadThresholds(f"there is no threshold {key!r}: there are {', '.join(within)}")
     return number(key, value, within[key])
-
-
-__all__ = ["CHECKS", "DEFAULTS", "LIMITS", "Held", "Thresholds", "thresholds"]

@@ -108,6 +108,3 @@ def _check(target: Endpoint) -> None:
         raise EvalError(f"{target.url} does not answer: {error!r}") from error
     if reply.status_code == 401:
         raise EvalError(f"{url} answered 401: name a key by --api-key or PENSTOCK_API_KEY")
-
-
-__all__ = ["replay"]

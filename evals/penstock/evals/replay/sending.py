@@ -88,6 +88,3 @@ class _Schedule:
             self.found[number] = outcome(request, done, late_ms, held_back=full)
         finally:
             self.places.release()
-
-
-__all__ = ["Replay", "send"]

@@ -196,13 +196,3 @@ def _write(path: Path | None, text: str) -> None:
             path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise EvalError(f"{path} cannot be written: {error.strerror}") from error
-
-
-__all__ = [
-    "EXIT_CODES",
-    "compare",
-    "log_to_mlflow",
-    "shadow_compare",
-    "shadow_plan",
-    "shadow_simulation",
-]

@@ -133,17 +133,3 @@ class Weights(Protocol):
     def tell_when_idle(self, names: Collection[str], tell: Callable[[], None]) -> None:
         """Calls `tell` once as soon as one of these is not used, on the loop's thread."""
         ...
-
-
-__all__ = [
-    "SLOTS_BY_RANK",
-    "AdapterRoom",
-    "AdapterUnavailable",
-    "Code",
-    "Contents",
-    "Prepared",
-    "Use",
-    "Weights",
-    "no_room",
-    "not_in_time",
-]

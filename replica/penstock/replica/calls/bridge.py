@@ -278,5 +278,3 @@ _OUT_OF_MEMORY: Final = Failed(
     retryable=True,
     retry_after_ms=1000,
 )
-
-__all__ = ["Bridge", "Writer"]

@@ -281,26 +281,3 @@ def _failed_of(error: common_pb2.ErrorDetail) -> Failed:
         retryable=error.retry == common_pb2.RETRY_BEFORE_FIRST_TOKEN,
         retry_after_ms=error.retry_after_ms,
     )
-
-
-__all__ = [
-    "CANCELLED",
-    "CHUNK",
-    "FAILED",
-    "FINISHED",
-    "HEAD",
-    "Record",
-    "Write",
-    "adapter_message",
-    "adapter_of",
-    "call_of",
-    "cancelled_write",
-    "error_detail",
-    "events_of",
-    "failed_write",
-    "failure_message",
-    "finished_write",
-    "head_write",
-    "request_of",
-    "trace_id_of",
-]

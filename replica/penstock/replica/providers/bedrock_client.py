@@ -315,6 +315,3 @@ def _refused(response: dict[str, Any]) -> Refused:
         told_wait_ms(about.get("HTTPHeaders", {}), datetime.now(UTC)),
         str(about.get("RequestId") or ""),
     )
-
-
-__all__ = ["VERSION", "Account", "Broken", "Client", "NoCredentials", "NotAllowed", "Refused"]

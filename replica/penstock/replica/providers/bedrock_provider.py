@@ -122,6 +122,3 @@ def _place(endpoint_url: Any, hosts: Hosts) -> Place:
         raise CannotLoad(errors.host_not_allowed(parts.hostname).failed.message)
     tls = parts.scheme == "https"
     return Place(parts.hostname, parts.port or (443 if tls else 80), tls)
-
-
-__all__ = ["BedrockProvider"]

@@ -114,6 +114,3 @@ class Lines:
         line = getattr(self._here, "line", None)
         if line is not None:
             line.take(connection)
-
-
-__all__ = ["Line", "Lines", "TooLarge"]

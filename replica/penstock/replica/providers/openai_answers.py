@@ -386,6 +386,3 @@ def _size(choice: dict[str, Any]) -> int:
 def _length(text: str) -> int:
     """Bytes in UTF-8, about; half a surrogate pair has none of its own."""
     return len(text) if text.isascii() else 3 * len(text)
-
-
-__all__ = ["Chunks", "Reader", "ResponseEvents", "not_streamed", "reader", "whole"]

@@ -196,6 +196,3 @@ def _kind(error: BaseException) -> str:
         return "its certificate is not trusted"
     name = type(error).__name__
     return _KINDS.get(name, f"the request could not be made ({name})")
-
-
-__all__ = ["VERSION", "Broken", "Client", "Refused", "Reply", "TooLarge"]

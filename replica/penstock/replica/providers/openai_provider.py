@@ -194,6 +194,3 @@ def _words(headers: dict[str, str]) -> tuple[str, ...]:
     """What of the headers is secret: all values, and what stands behind the key's scheme."""
     values = [value for name, value in headers.items() if name != "X-Client-Request-Id"]
     return tuple(word for value in values for word in (value, *value.split()[1:]) if word)
-
-
-__all__ = ["OpenAIProvider", "OpenAISettings", "read_openai"]

@@ -273,6 +273,3 @@ def _fail(failed: Failed, account: Account, ask: Ask, sink: Sink) -> None:
 
 def _digest(facts: object) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
-
-
-__all__ = ["ProviderEngine"]

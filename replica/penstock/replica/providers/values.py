@@ -88,6 +88,3 @@ class Provider(Protocol):
     async def close(self) -> None:
         """Lets go of everything."""
         ...
-
-
-__all__ = ["HEARD", "Ask", "Piece", "Place", "Provider", "ProviderFailed"]

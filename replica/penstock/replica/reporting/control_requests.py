@@ -136,6 +136,3 @@ class ControlRequests:
         self._presence.hear(Happening.DRAIN)
         left = await self.drained(request.deadline_ms / 1000)
         return inference_pb2.DrainReply(left=left).SerializeToString()
-
-
-__all__ = ["ControlRequests", "Server"]

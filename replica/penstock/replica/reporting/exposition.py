@@ -104,6 +104,3 @@ def _resident(process: psutil.Process) -> int:
     except psutil.Error:
         return 0
     return resident
-
-
-__all__ = ["Memory", "memory", "text"]

@@ -86,6 +86,3 @@ class Presence:
             # Not a turn later than need be: the events of a step take its figures along.
             if (rest := published + _LEAST - time.monotonic()) > 0:
                 await asyncio.sleep(rest)
-
-
-__all__ = ["Board", "Presence"]

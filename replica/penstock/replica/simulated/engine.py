@@ -258,6 +258,3 @@ async def _pass_on(event: Event, sink: Sink) -> bool:
 
 def _digest(facts: object) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
-
-
-__all__ = ["SimulatedEngine", "SimulatedSettings", "parse_simulated"]

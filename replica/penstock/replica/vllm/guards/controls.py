@@ -148,6 +148,3 @@ def _drop_unknown(request: Any) -> None:
 def _set(request: Any, name: str, value: Any) -> None:
     if name in type(request).model_fields:
         setattr(request, name, value)
-
-
-__all__ = ["NEUTRAL", "NULLS", "REFUSED", "UNKNOWN", "NotOffered", "not_served", "take_over"]

@@ -264,6 +264,3 @@ def _parsed(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
-
-
-__all__ = ["MOST_ITEMS", "MOST_OPTIONAL", "MOST_TEXT", "TooCostly", "check"]

@@ -132,21 +132,3 @@ def _check_tokens(tokens: list[int]) -> None:
         )
     if tokens and max(tokens) > MAX_TOKEN_ID:
         raise TooCostly(f"{max(tokens)} is the id of no token.", "tokens")
-
-
-__all__ = [
-    "MAX_CHOICES",
-    "MAX_INPUTS",
-    "MAX_LOGPROBS",
-    "MAX_NUMBERS",
-    "MAX_ON_LOOP",
-    "MAX_PACKED",
-    "MAX_PADDED",
-    "MAX_TOKENIZED",
-    "MAX_TOKENS",
-    "MAX_TOKEN_ID",
-    "Capacity",
-    "check",
-    "check_numbers",
-    "most_numbers",
-]

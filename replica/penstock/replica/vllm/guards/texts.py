@@ -162,6 +162,3 @@ def _too_long(field: str, most: int, *, cut: bool) -> TooCostly:
             field,
         )
     return TooCostly(f"{field} has a text of more than {most} characters, the limit.", field)
-
-
-__all__ = ["MAX_CUT", "MAX_PAIRED", "MAX_TEXT", "check", "entries", "own", "text_size"]

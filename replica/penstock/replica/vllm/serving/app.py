@@ -175,6 +175,3 @@ def _controlled(
         return answer
 
     return controlled
-
-
-__all__ = ["Made", "control", "make_app"]

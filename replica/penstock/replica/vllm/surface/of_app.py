@@ -191,5 +191,3 @@ OF_APP: Final = (
         "FastAPI lets an app give its own validators",
     ),
 )
-
-__all__ = ["OF_APP"]

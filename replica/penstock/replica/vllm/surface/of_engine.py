@@ -215,5 +215,3 @@ OF_ENGINE: Final = (
         "there are flags for it",
     ),
 )
-
-__all__ = ["OF_ENGINE"]

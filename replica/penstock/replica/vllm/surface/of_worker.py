@@ -71,5 +71,3 @@ OF_WORKER: Final = (
         "vLLM's own description names them by endpoint",
     ),
 )
-
-__all__ = ["OF_WORKER"]
