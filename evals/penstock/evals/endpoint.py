@@ -41,7 +41,6 @@ class Growing(Protocol):
 
     def feed(self, data: bytes, at: float) -> None:
         """The next bytes, with the seconds since the request was sent."""
-        ...
 
 
 Reply = TypeVar("Reply", bound=Growing)
