@@ -45,15 +45,12 @@ class Reader(Protocol):
     @property
     def over(self) -> bool:
         """Whether its last event has come."""
-        ...
 
     def take(self, name: str, data: str) -> Iterator[Piece]:
         """What the client gets for one event. Raises `ProviderFailed`."""
-        ...
 
     def end(self) -> Iterator[Piece]:
         """What it gets at the stream's end. Raises `ProviderFailed` where that is none."""
-        ...
 
 
 def reader(ask: Ask, account: Account, clean: Clean) -> Reader:
