@@ -30,19 +30,15 @@ class Server(Protocol):
 
     def reply(self, key: int, reply: bytes) -> None:
         """See `_server.InferenceServer`."""
-        ...
 
     def refuse(self, key: int, message: str) -> None:
         """See `_server.InferenceServer`."""
-        ...
 
     def running(self) -> int:
         """See `_server.InferenceServer`."""
-        ...
 
     def load(self) -> bytes:
         """See `_server.InferenceServer`."""
-        ...
 
 
 class ControlRequests:

@@ -29,7 +29,6 @@ class Board(Protocol):
 
     def set_load(self, load: bytes) -> None:
         """See `_server.InferenceServer`."""
-        ...
 
 
 class Presence:
