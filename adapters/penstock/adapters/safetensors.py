@@ -64,7 +64,8 @@ def read_header(header: bytes, data_bytes: int) -> tuple[Tensor, ...]:
     Raises `BadSafetensors` where header and data do not fit: what is named does not lie there, or
     bytes lie there that nobody names.
     """
-    tensors = sorted(_tensors(_parsed(header)), key=lambda tensor: (tensor.begin, tensor.end))
+    named = (_tensor(name, about) for name, about in _parsed(header).items())
+    tensors = sorted(named, key=lambda tensor: (tensor.begin, tensor.end))
     reached = 0
     for tensor in tensors:
         if tensor.begin != reached:
@@ -106,10 +107,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         raise BadSafetensors("its header names a tensor twice")
     return found
-
-
-def _tensors(parsed: dict[str, Any]) -> list[Tensor]:
-    return [_tensor(name, about) for name, about in parsed.items()]
 
 
 def _tensor(name: str, about: Any) -> Tensor:
