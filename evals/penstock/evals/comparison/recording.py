@@ -70,11 +70,6 @@ class Recorded:
     session: str = ""  # a hash; empty: a session of its own
     answered: Answered | None = None
 
-    @property
-    def streamed(self) -> bool:
-        """Whether its client asked for a stream."""
-        return self.body.get("stream") is True
-
 
 def header_line(header: Header) -> bytes:
     """The first line of a recording."""
